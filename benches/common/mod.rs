@@ -1,0 +1,46 @@
+//! What the benches share: a private namespace, and the table that they print.
+#![allow(dead_code, reason = "each bench uses its own part of this module")]
+
+use std::error::Error;
+
+use chainwright::measure::{KubeProxy, Measured};
+use chainwright::netns::Sandbox;
+use chainwright::nft::{Connection, Transaction};
+
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
+pub(crate) type Result<T = ()> = std::result::Result<T, BoxError>;
+
+/// Runs a bench in a private network namespace, with or without root's rights.
+pub(crate) fn in_sandbox(work: impl FnOnce() -> Result + Send) -> Result {
+    Sandbox::new()?.run(work)?
+}
+
+/// A connection to this namespace, in which a kube-proxy's ruleset of so many chains was loaded.
+pub(crate) fn loaded(chains: usize) -> Result<Connection> {
+    let mut nft = Connection::open()?;
+    let mut tx = Transaction::new();
+    tx.flush_ruleset(chainwright::nft::Family::UNSPEC)?;
+    KubeProxy { chains }.write(&mut tx)?;
+    nft.commit(&mut tx)?;
+    Ok(nft)
+}
+
+/// Prints what was measured, and whether the last contender keeps its goal.
+pub(crate) fn report(title: &str, measured: &[Measured], goal: f64) {
+    println!("\n{title}");
+    println!("  {:<44} {:>12} {:>12} {:>8}", "", "CPU", "clock", "ratio");
+    for (index, one) in measured.iter().enumerate() {
+        let verdict = match index {
+            0 => String::new(),
+            _ if one.ratio <= goal => format!("  goal {goal:.2}: kept"),
+            _ => format!("  goal {goal:.2}: MISSED"),
+        };
+        println!(
+            "  {:<44} {:>12} {:>12} {:>8.3}{verdict}",
+            one.name,
+            format!("{:.1?}", one.cpu),
+            format!("{:.1?}", one.wall),
+            one.ratio,
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! Listing chains, against the same request with its replies thrown away; re-listing an unchanged
+//! ruleset; looking one chain up.
+//!
+//! `cargo bench --features measure --bench listing [-- COUNT …]`
+
+mod common;
+
+use std::hint::black_box;
+
+use chainwright::measure::floor::{Floor, Request};
+use chainwright::measure::{KubeProxy, alternate};
+use chainwright::nft::{Chain, Connection, Family, Filter, List};
+use common::{BoxError, Result, in_sandbox, loaded, report};
+
+fn main() -> Result {
+    let counts: Vec<usize> = std::env::args()
+        .filter_map(|arg| arg.parse().ok())
+        .collect();
+    let counts = if counts.is_empty() {
+        vec![1_000, 10_000, 100_000]
+    } else {
+        counts
+    };
+    for count in counts {
+        in_sandbox(|| listing(count))?;
+    }
+    Ok(())
+}
+
+/// Reads every base attribute of each chain.
+fn list(nft: &mut Connection) -> Result<usize> {
+    let mut count = 0;
+    let mut chains = nft.chains(Filter::family(Family::IP))?;
+    while let Some(chain) = chains.next()? {
+        black_box((
+            chain.family(),
+            chain.table(),
+            chain.name(),
+            chain.handle(),
+            chain.chain_type(),
+            chain.hook(),
+            chain.policy(),
+            chain.references(),
+            chain.flags(),
+        ));
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn listing(count: usize) -> Result {
+    let mut nft = loaded(count)?;
+    let mut floor = Floor::open()?;
+    let dump = Request::chains(Family::IP);
+    assert_eq!(list(&mut nft)?, count + 6);
+
+    let rounds = if count > 20_000 { 11 } else { 101 };
+    let measured = alternate::<BoxError>(
+        rounds,
+        &mut [
+            ("floor: replies thrown away", &mut || {
+                black_box(floor.dump(&dump)?);
+                Ok(())
+            }),
+            ("chains(), all base attributes of each", &mut || {
+                black_box(list(&mut nft)?);
+                Ok(())
+            }),
+        ],
+    )?;
+    report(&format!("list {count} chains"), &measured, 1.10);
+
+    // A thousand at a time: one takes microseconds.
+    let generation = Request::generation();
+    let mut kept = List::<Chain<'_>>::new(Filter::family(Family::IP));
+    kept.refresh(&mut nft)?;
+    let measured = alternate::<BoxError>(
+        51,
+        &mut [
+            ("floor: 1,000 × ask for the generation", &mut || {
+                for _ in 0..1000 {
+                    black_box(floor.ask(&generation)?);
+                }
+                Ok(())
+            }),
+            ("1,000 × refresh() of an unchanged list", &mut || {
+                for _ in 0..1000 {
+                    assert!(!kept.refresh(&mut nft)?);
+                }
+                Ok(())
+            }),
+        ],
+    )?;
+    report(
+        &format!("re-list {count} unchanged chains"),
+        &measured,
+        1.20,
+    );
+
+    let name = KubeProxy { chains: count }.service_chain(count / 4);
+    let one = Request::chain(Family::IP, "nat", &name);
+    let measured = alternate::<BoxError>(
+        51,
+        &mut [
+            ("floor: 1,000 × bare request and reply", &mut || {
+                for _ in 0..1000 {
+                    black_box(floor.ask(&one)?);
+                }
+                Ok(())
+            }),
+            ("1,000 × chain()", &mut || {
+                for _ in 0..1000 {
+                    let chain = nft.chain(Family::IP, "nat", &name)?;
+                    assert!(black_box(chain).is_some());
+                }
+                Ok(())
+            }),
+        ],
+    )?;
+    report(&format!("look one of {count} chains up"), &measured, 1.20);
+    Ok(())
+}

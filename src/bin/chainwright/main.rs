@@ -1,0 +1,2 @@
+//! chainwright
+fn main() {}

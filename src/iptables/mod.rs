@@ -1,0 +1,14 @@
+//! The iptables view: tables, built-in chains and rules in iptables' terms, whichever backend they
+//! live in.
+//!
+//! A [`Rule`] is what one line of `iptables-save` says. [`nft`] turns it into the expressions that
+//! iptables-nft writes and reads those that any version of it wrote. So two rules are compared by
+//! meaning, whoever encoded them.
+
+mod builtin;
+pub mod nft;
+mod rule;
+
+pub use crate::xt::Family;
+pub use builtin::{Builtin, builtin};
+pub use rule::{Address, Interface, Protocol, Rule, Target};

@@ -1,0 +1,213 @@
+//! Rules in the forms that the versions of iptables write them, read back.
+
+use super::*;
+use crate::netlink::Message;
+use crate::nft::Transaction;
+use crate::xt::{Conntrack, ConntrackState, Masquerade};
+
+/// Decodes a rule as if the kernel had listed it.
+fn listed(family: Family, mut encoded: nft::Rule<'_>) -> Option<Rule> {
+    encoded.handle = Some(1);
+    let mut tx = Transaction::new();
+    tx.add(&encoded).unwrap();
+    tx.datagram(|datagram| {
+        let (_begin, rest) = Message::split(datagram).unwrap();
+        let (message, _) = Message::split(rest).unwrap();
+        decode(family, &RuleRef::parse(&message).unwrap())
+    })
+}
+
+fn bare() -> nft::Rule<'static> {
+    nft::Rule::new(nft::Family::IP, "filter", "A")
+}
+
+fn samples() -> Vec<Rule> {
+    let mark = |invert| {
+        xt::Match::Mark(MarkMatch {
+            value: 0x4000,
+            mask: 0x4000,
+            invert,
+        })
+    };
+    let v4 = |bytes: [u8; 4], prefix| Some(Address::network(bytes.into(), prefix));
+    vec![
+        Rule::jump("KUBE-FIREWALL"),
+        Rule::new(Target::None),
+        Rule::new(Target::Goto("X".into())),
+        Rule::new(Target::Return).with(mark(true)),
+        Rule {
+            source: v4([10, 0, 0, 0], 8).map(Address::not),
+            destination: v4([10, 1, 2, 3], 32),
+            ..Rule::new(Target::Accept)
+        },
+        Rule {
+            source: v4([10, 64, 0, 0], 10),
+            destination: v4([192, 168, 0, 0], 16),
+            protocol: Some(Protocol {
+                number: 6,
+                invert: false,
+            }),
+            in_interface: Some(Interface {
+                name: "cni0".into(),
+                prefix: false,
+                invert: true,
+            }),
+            out_interface: Some(Interface {
+                name: "veth".into(),
+                prefix: true,
+                invert: false,
+            }),
+            ..Rule::new(Target::Drop)
+        },
+        Rule::new(Target::Drop)
+            .with(xt::Match::Comment(Comment::new("why").unwrap()))
+            .with(xt::Match::Conntrack(Conntrack {
+                states: ConntrackState::NEW,
+                invert: false,
+            })),
+        Rule::new(Target::Extension(xt::Target::Masquerade(
+            Masquerade::default(),
+        ))),
+    ]
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    for rule in samples() {
+        let encoded = encode(Family::Ipv4, "filter", "A", &rule);
+        assert_eq!(
+            listed(Family::Ipv4, encoded).as_ref(),
+            Some(&rule),
+            "{rule}"
+        );
+    }
+    let rule = Rule {
+        source: Some(Address::network("fd00:1::".parse().unwrap(), 32)),
+        destination: Some(Address::network("fd00::1".parse().unwrap(), 127).not()),
+        ..Rule::new(Target::Accept)
+    };
+    let encoded = encode(Family::Ipv6, "filter", "A", &rule);
+    assert_eq!(listed(Family::Ipv6, encoded), Some(rule));
+}
+
+#[test]
+fn a_mark_is_read_in_both_forms() {
+    let bits = 0x8000u32.to_ne_bytes();
+    let native = bare()
+        .with(&Meta::load(MetaKey::MARK, Register::R1))
+        .with(&Bitwise::mask_xor(Register::R1, &bits, &[0; 4]))
+        .with(&Cmp::eq(Register::R1, &bits))
+        .with(&Counter::new(7, 8))
+        .with(&Immediate::drop());
+    let extension = encode(
+        Family::Ipv4,
+        "filter",
+        "A",
+        &Rule::new(Target::Drop).with(xt::Match::Mark(MarkMatch {
+            value: 0x8000,
+            mask: 0x8000,
+            invert: false,
+        })),
+    );
+    let (native, extension) = (
+        listed(Family::Ipv4, native).unwrap(),
+        listed(Family::Ipv4, extension).unwrap(),
+    );
+    assert_eq!(native, extension);
+    // Without a mask, as 1.8.8 and later write `--mark 0x8000`.
+    let whole = bare()
+        .with(&Meta::load(MetaKey::MARK, Register::R1))
+        .with(&Cmp::neq(Register::R1, &bits));
+    assert_eq!(
+        listed(Family::Ipv4, whole).unwrap().to_string(),
+        "-m mark ! --mark 0x8000"
+    );
+}
+
+#[test]
+fn addresses_and_protocols_are_read_in_all_forms() {
+    let load = |offset, length| Payload::load(PayloadBase::NETWORK, offset, length, Register::R1);
+    // Up to 1.8.6: whole addresses with a mask. 1.8.7 on: the bytes of the prefix.
+    let masked = bare()
+        .with(&load(12, 4))
+        .with(&Bitwise::mask_xor(Register::R1, &[255, 0, 0, 0], &[0; 4]))
+        .with(&Cmp::neq(Register::R1, &[127, 0, 0, 0]));
+    let short = bare()
+        .with(&load(12, 1))
+        .with(&Cmp::neq(Register::R1, &[127]));
+    assert_eq!(
+        listed(Family::Ipv4, masked),
+        listed(Family::Ipv4, short.clone())
+    );
+    assert_eq!(
+        listed(Family::Ipv4, short).unwrap().to_string(),
+        "! -s 127.0.0.0/8"
+    );
+    // The protocol, by meta or (1.8.10 on) by the header.
+    let meta = bare()
+        .with(&Meta::load(MetaKey::L4PROTO, Register::R1))
+        .with(&Cmp::eq(Register::R1, &[6]));
+    let payload = bare().with(&load(9, 1)).with(&Cmp::eq(Register::R1, &[6]));
+    assert_eq!(listed(Family::Ipv4, meta), listed(Family::Ipv4, payload));
+}
+
+#[test]
+fn a_comment_is_read_from_user_data_as_well() {
+    let mut rule = bare().with(&Immediate::accept());
+    rule.userdata = Some(b"\0\x04why\0"[..].into());
+    assert_eq!(
+        listed(Family::Ipv4, rule.clone()).unwrap().to_string(),
+        "-m comment --comment why -j ACCEPT"
+    );
+    // Anything else in there is not understood, so neither is the rule.
+    for other in [
+        &b"\x01\x04why\0"[..],
+        b"\0\x05why\0",
+        b"\0",
+        b"\0\x04why\0\x01\0",
+    ] {
+        rule.userdata = Some(other.into());
+        assert_eq!(listed(Family::Ipv4, rule.clone()), None);
+    }
+}
+
+#[test]
+fn a_rule_with_more_in_it_is_never_taken_for_a_wider_one() {
+    let accept = Immediate::accept();
+    let transport = Payload::load(PayloadBase::TRANSPORT, 2, 2, Register::R1);
+    let beyond = [
+        // A port: not said by `Rule`.
+        bare()
+            .with(&transport)
+            .with(&Cmp::eq(Register::R1, &[0, 22]))
+            .with(&accept),
+        // A native statement.
+        bare().with(&expr::Masq::default()),
+        bare()
+            .with(&expr::Lookup::set(Register::R1, "s"))
+            .with(&accept),
+        // A comparison that is none of equality, or of nothing.
+        bare()
+            .with(&Meta::load(MetaKey::MARK, Register::R1))
+            .with(&Cmp::new(Register::R1, CmpOp::GT, &[0; 4]))
+            .with(&accept),
+        bare().with(&Cmp::eq(Register::R2, &[0; 4])).with(&accept),
+        // Something behind the verdict.
+        bare().with(&accept).with(&Counter::new(0, 0)),
+        // A mask that changes bits.
+        bare()
+            .with(&Meta::load(MetaKey::MARK, Register::R1))
+            .with(&Bitwise::mask_xor(Register::R1, &[1; 4], &[1; 4]))
+            .with(&Cmp::eq(Register::R1, &[1; 4]))
+            .with(&accept),
+        // An address twice.
+        bare()
+            .with(&Payload::load(PayloadBase::NETWORK, 12, 1, Register::R1))
+            .with(&Cmp::eq(Register::R1, &[127]))
+            .with(&Cmp::neq(Register::R1, &[126]))
+            .with(&accept),
+    ];
+    for (index, rule) in beyond.into_iter().enumerate() {
+        assert_eq!(listed(Family::Ipv4, rule), None, "{index}");
+    }
+}

@@ -1,0 +1,570 @@
+//! The chains that a kubelet creates when it starts, kept by one transaction.
+//!
+//! A kubelet makes them by a dozen `iptables` commands, once, and notices that they are gone at
+//! its next look a minute later. Here all of them, in three tables and both families, come and go
+//! in one transaction, and existing ones are recognised whichever version of iptables wrote them.
+//!
+//! | since | what | where |
+//! |---|---|---|
+//! | 1.24 | `KUBE-IPTABLES-HINT` | mangle, IPv4 and IPv6 |
+//! | | `KUBE-KUBELET-CANARY` | mangle, nat, filter, IPv4 and IPv6 |
+//! | | `KUBE-FIREWALL`, jumps from `INPUT` and `OUTPUT`, the rule against localnet traffic from outside | filter, IPv4 |
+//!
+//! Up to Kubernetes 1.26 there were also `KUBE-MARK-DROP`, `KUBE-MARK-MASQ` and
+//! `KUBE-POSTROUTING` with their rules: [`Kubelet::up_to_1_26`].
+//! Source: `pkg/kubelet/kubelet_network_linux.go` of Kubernetes.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use crate::iptables::nft::{chain, decode, encode};
+use crate::iptables::{Address, Family, Rule, Target, builtin};
+use crate::nft::{CommitError, Connection, Filter, Table, Transaction};
+use crate::xt::{
+    Comment, Conntrack, ConntrackState, MarkMatch, MarkTarget, Masquerade, Match,
+    Target as Extension,
+};
+use crate::{netlink, nft};
+
+/// Name of the chain in mangle that tells other components which backend this node uses.
+pub const HINT: &str = "KUBE-IPTABLES-HINT";
+/// Name of the chains whose disappearance tells a kubelet that somebody flushed the tables.
+pub const CANARY: &str = "KUBE-KUBELET-CANARY";
+/// Name of the chain in filter that drops what must not come from outside.
+pub const FIREWALL: &str = "KUBE-FIREWALL";
+
+/// Mark of packets to be masqueraded (kubelet's `iptablesMasqueradeBit` 14).
+const MASQUERADE_MARK: u32 = 1 << 14;
+/// Mark of packets to be dropped (kubelet's `iptablesDropBit` 15).
+const DROP_MARK: u32 = 1 << 15;
+
+/// How often reading and committing are begun again when somebody else changes the ruleset.
+const ATTEMPTS: u32 = 200;
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The ruleset could not be read.
+    #[error("cannot read kubelet's chains")]
+    Read(#[from] netlink::Error),
+    /// The transaction failed; it says what is known of the ruleset.
+    #[error("cannot change kubelet's chains: {0}")]
+    Commit(#[source] Box<CommitError>),
+    /// The ruleset changed again and again between reading and committing. Nothing was applied.
+    #[error(
+        "the ruleset changed {attempts} times while kubelet's chains were looked at; nothing was applied"
+    )]
+    Contended {
+        /// How often it was tried.
+        attempts: u32,
+    },
+}
+
+/// Where a rule goes when it is not there yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// To the head of a chain that others use as well: `iptables -I`.
+    Head,
+    /// To the end: `iptables -A`.
+    End,
+}
+
+/// One chain, and the rules in it that are the kubelet's.
+#[derive(Debug, Clone)]
+struct Wanted {
+    family: Family,
+    table: &'static str,
+    chain: &'static str,
+    place: Place,
+    rules: Vec<Rule>,
+}
+
+/// Something of a kubelet's that is missing, was made, or was removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Address family.
+    pub family: Family,
+    /// Table.
+    pub table: &'static str,
+    /// Chain.
+    pub chain: &'static str,
+    /// The rule; `None` for the chain itself.
+    pub rule: Option<Rule>,
+}
+
+impl fmt::Display for Item {
+    /// `ip filter: -A INPUT -j KUBE-FIREWALL` or `ip mangle: chain KUBE-IPTABLES-HINT`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let family = nft::Family::from(self.family);
+        match &self.rule {
+            None => write!(f, "{family} {}: chain {}", self.table, self.chain),
+            Some(rule) => write!(f, "{family} {}: -A {} {rule}", self.table, self.chain),
+        }
+    }
+}
+
+/// What a removal did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Removed {
+    /// What was removed.
+    pub removed: Vec<Item>,
+    /// Chains that were left because somebody else has rules in them or jumps to them.
+    pub left: Vec<Item>,
+}
+
+/// A kubelet's chains: which families, and of which age.
+#[derive(Debug, Clone)]
+pub struct Kubelet {
+    families: Vec<Family>,
+    up_to_1_26: bool,
+}
+
+impl Default for Kubelet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Kubelet {
+    /// What a kubelet of today creates, for IPv4 and IPv6.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            families: vec![Family::Ipv4, Family::Ipv6],
+            up_to_1_26: false,
+        }
+    }
+
+    /// For this family only.
+    #[must_use]
+    pub fn only(mut self, family: Family) -> Self {
+        self.families = vec![family];
+        self
+    }
+
+    /// What a kubelet created up to Kubernetes 1.26: `KUBE-MARK-DROP`, `KUBE-MARK-MASQ` and
+    /// `KUBE-POSTROUTING` as well.
+    #[must_use]
+    pub fn up_to_1_26(mut self, yes: bool) -> Self {
+        self.up_to_1_26 = yes;
+        self
+    }
+
+    /// What is missing; nothing, if all is as a kubelet leaves it.
+    ///
+    /// # Errors
+    /// [`Error::Read`], or [`Error::Contended`] when the ruleset kept changing.
+    pub fn check(&self, nft: &mut Connection) -> Result<Vec<Item>, Error> {
+        attempt(nft, |nft, _| Ok(Done::Read(self.plan(nft)?.missing)))
+    }
+
+    /// Makes what is missing, in one transaction, and returns it. If nothing is, nothing is
+    /// committed. Rules of others are left alone.
+    ///
+    /// # Errors
+    /// [`Error::Read`], [`Error::Commit`], or [`Error::Contended`] when the ruleset kept changing.
+    #[tracing::instrument(level = "debug", skip_all)]
+    pub fn ensure(&self, nft: &mut Connection) -> Result<Vec<Item>, Error> {
+        attempt(nft, |nft, generation| {
+            let mut plan = self.plan(nft)?;
+            if plan.transaction.is_empty() {
+                return Ok(Done::Read(plan.missing));
+            }
+            plan.transaction.expect_generation(generation);
+            nft.commit(&mut plan.transaction)?;
+            Ok(Done::Committed(plan.missing))
+        })
+    }
+
+    /// Removes the rules and chains of a kubelet, in one transaction. A chain that somebody else
+    /// has rules in, or jumps to, is left, and so are the tables and their built-in chains.
+    ///
+    /// # Errors
+    /// [`Error::Read`], [`Error::Commit`], or [`Error::Contended`] when the ruleset kept changing.
+    #[tracing::instrument(level = "debug", skip_all)]
+    pub fn remove(&self, nft: &mut Connection) -> Result<Removed, Error> {
+        attempt(nft, |nft, generation| {
+            let (mut transaction, removed) = self.removal(nft)?;
+            if transaction.is_empty() {
+                return Ok(Done::Read(removed));
+            }
+            transaction.expect_generation(generation);
+            nft.commit(&mut transaction)?;
+            Ok(Done::Committed(removed))
+        })
+    }
+
+    /// All chains with their rules, in an order in which no rule jumps to a chain that comes later.
+    fn wanted(&self) -> Vec<Wanted> {
+        self.families
+            .iter()
+            .flat_map(|&family| wanted(family, self.up_to_1_26))
+            .collect()
+    }
+
+    /// Compares what is there with what is wanted.
+    fn plan(&self, nft: &mut Connection) -> Result<Plan, Attempt> {
+        let mut plan = Plan::default();
+        for wanted in self.wanted() {
+            let found = Found::look(nft, &wanted)?;
+            plan.complete(&wanted, &found)?;
+        }
+        Ok(plan)
+    }
+
+    fn removal(&self, nft: &mut Connection) -> Result<(Transaction, Removed), Attempt> {
+        let wanted = self.wanted();
+        let found = wanted
+            .iter()
+            .map(|wanted| Found::look(nft, wanted))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut tx = Transaction::new();
+        let mut removed = Removed::default();
+        for (wanted, found) in wanted.iter().zip(&found) {
+            for &(index, handle) in &found.rules {
+                wanted.delete(&mut tx, handle)?;
+                removed
+                    .removed
+                    .push(wanted.item(Some(&wanted.rules[index])));
+            }
+        }
+        // A chain's references are its rules and the jumps to it: if all of them go, it can go.
+        for (target, in_target) in wanted.iter().zip(&found).rev() {
+            if !in_target.exists || builtin(target.table, target.chain).is_some() {
+                continue;
+            }
+            let jumps = wanted
+                .iter()
+                .zip(&found)
+                .filter(|(from, _)| (from.family, from.table) == (target.family, target.table))
+                .flat_map(|(from, found)| found.rules.iter().map(|(index, _)| &from.rules[*index]))
+                .filter(|rule| rule.target == Target::Jump(target.chain.into()))
+                .count();
+            if in_target.references as usize > in_target.rules.len() + jumps {
+                removed.left.push(target.item(None));
+            } else {
+                tx.delete(&chain(target.family, target.table, target.chain))?;
+                removed.removed.push(target.item(None));
+            }
+        }
+        Ok((tx, removed))
+    }
+}
+
+/// Why an attempt was broken off.
+enum Attempt {
+    /// The ruleset changed: begin again.
+    Again,
+    /// An error to be reported.
+    Failed(Error),
+}
+
+impl From<netlink::Error> for Attempt {
+    fn from(error: netlink::Error) -> Self {
+        match error {
+            netlink::Error::Interrupted => Self::Again,
+            error => Self::Failed(error.into()),
+        }
+    }
+}
+
+impl From<CommitError> for Attempt {
+    fn from(error: CommitError) -> Self {
+        if error.generation_moved() {
+            Self::Again
+        } else {
+            Self::Failed(Error::Commit(Box::new(error)))
+        }
+    }
+}
+
+impl From<netlink::TooLong> for Attempt {
+    fn from(error: netlink::TooLong) -> Self {
+        // Names and rules here are short constants; this is for completeness.
+        Self::Failed(Error::Read(
+            netlink::Malformed {
+                what: "rule",
+                offset: error.length,
+                reason: "it is too long for its attribute",
+            }
+            .into(),
+        ))
+    }
+}
+
+/// How an attempt ended well.
+enum Done<T> {
+    /// A commit that was conditional on the generation went through.
+    Committed(T),
+    /// Something was only read: it holds if the generation is still the same.
+    Read(T),
+}
+
+/// Does `work` on one generation, and again if the ruleset changed meanwhile.
+fn attempt<T>(
+    nft: &mut Connection,
+    mut work: impl FnMut(&mut Connection, nft::Generation) -> Result<Done<T>, Attempt>,
+) -> Result<T, Error> {
+    for attempt in 0..ATTEMPTS {
+        // A rival that commits without a pause is given longer and longer to end what it does.
+        std::thread::sleep(Duration::from_micros(
+            u64::from(attempt.saturating_sub(5)) * 20,
+        ));
+        let generation = nft.generation()?;
+        match work(nft, generation) {
+            Ok(Done::Committed(done)) => return Ok(done),
+            Ok(Done::Read(done)) if nft.generation()? == generation => return Ok(done),
+            Ok(Done::Read(_)) | Err(Attempt::Again) => {}
+            Err(Attempt::Failed(error)) => return Err(error),
+        }
+    }
+    Err(Error::Contended { attempts: ATTEMPTS })
+}
+
+/// One of the wanted chains as it is in the kernel.
+#[derive(Default)]
+struct Found {
+    exists: bool,
+    /// Number of rules in the chain and of references to it.
+    references: u32,
+    /// The wanted rules that are there, in the order in which they stand: which one, and its
+    /// handle. Rules of others are not among them; of a wanted rule that stands twice, both are.
+    rules: Vec<(usize, u64)>,
+}
+
+impl Found {
+    fn look(nft: &mut Connection, wanted: &Wanted) -> Result<Self, netlink::Error> {
+        let family = nft::Family::from(wanted.family);
+        let Some(chain) = nft.chain(family, wanted.table, wanted.chain)? else {
+            return Ok(Self::default());
+        };
+        let mut found = Self {
+            exists: true,
+            references: chain.references().unwrap_or(0),
+            rules: Vec::new(),
+        };
+        if !wanted.rules.is_empty() {
+            let mut rules = nft.rules(Filter::chain(family, wanted.table, wanted.chain))?;
+            while let Some(encoded) = rules.next()? {
+                let Some(rule) = decode(wanted.family, &encoded) else {
+                    continue;
+                };
+                let which = wanted.rules.iter().position(|w| w.means_the_same(&rule));
+                found.rules.extend(which.zip(encoded.handle()));
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Wanted {
+    fn item(&self, rule: Option<&Rule>) -> Item {
+        Item {
+            family: self.family,
+            table: self.table,
+            chain: self.chain,
+            rule: rule.cloned(),
+        }
+    }
+
+    fn delete(&self, tx: &mut Transaction, handle: u64) -> Result<(), netlink::TooLong> {
+        let mut rule = nft::Rule::new(self.family.into(), self.table, self.chain);
+        rule.handle = Some(handle);
+        tx.delete(&rule).map(drop)
+    }
+}
+
+/// What is to be done.
+#[derive(Default)]
+struct Plan {
+    transaction: Transaction,
+    missing: Vec<Item>,
+}
+
+impl Plan {
+    /// Adds what makes one chain complete.
+    fn complete(&mut self, wanted: &Wanted, found: &Found) -> Result<(), netlink::TooLong> {
+        let tx = &mut self.transaction;
+        if !found.exists {
+            tx.add(&Table::new(wanted.family.into(), wanted.table))?
+                .add(&chain(wanted.family, wanted.table, wanted.chain))?;
+            if builtin(wanted.table, wanted.chain).is_none() {
+                self.missing.push(wanted.item(None));
+            }
+        }
+        match wanted.place {
+            Place::Head => {
+                for (index, rule) in wanted.rules.iter().enumerate() {
+                    if !found.rules.iter().any(|(which, _)| *which == index) {
+                        tx.insert(&encode(wanted.family, wanted.table, wanted.chain, rule))?;
+                        self.missing.push(wanted.item(Some(rule)));
+                    }
+                }
+            }
+            Place::End => {
+                // The rules stand in an order that matters: from the first one on that is not in
+                // its place, they are made anew.
+                let mut standing = found.rules.iter();
+                let in_place = (0..wanted.rules.len())
+                    .take_while(|index| standing.any(|(which, _)| which == index))
+                    .count();
+                for &(_, handle) in found.rules.iter().filter(|(which, _)| *which >= in_place) {
+                    wanted.delete(tx, handle)?;
+                }
+                for rule in &wanted.rules[in_place..] {
+                    tx.add(&encode(wanted.family, wanted.table, wanted.chain, rule))?;
+                    self.missing.push(wanted.item(Some(rule)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The chains of one family, in an order in which no rule jumps to a chain that comes later.
+fn wanted(family: Family, up_to_1_26: bool) -> Vec<Wanted> {
+    let of = |table, chain, place, rules| Wanted {
+        family,
+        table,
+        chain,
+        place,
+        rules,
+    };
+    let v4 = family == Family::Ipv4;
+    let mut all = vec![of("mangle", HINT, Place::End, vec![])];
+    all.extend(["mangle", "nat", "filter"].map(|table| of(table, CANARY, Place::End, vec![])));
+    let mut firewall = Vec::new();
+    if up_to_1_26 {
+        firewall.push(
+            Rule::new(Target::Drop)
+                .with(comment("kubernetes firewall for dropping marked packets"))
+                .with(marked(DROP_MARK, false)),
+        );
+    }
+    if v4 {
+        firewall.push(localnet());
+    }
+    if !firewall.is_empty() {
+        all.push(of("filter", FIREWALL, Place::End, firewall));
+        for chain in ["OUTPUT", "INPUT"] {
+            all.push(of("filter", chain, Place::Head, vec![Rule::jump(FIREWALL)]));
+        }
+    }
+    if up_to_1_26 {
+        let set = |target| Rule::new(Target::Extension(Extension::Mark(target)));
+        let masquerade = Extension::Masquerade(Masquerade {
+            random: false,
+            random_fully: true,
+        });
+        all.extend([
+            of(
+                "nat",
+                "KUBE-MARK-DROP",
+                Place::End,
+                vec![set(MarkTarget::or(DROP_MARK))],
+            ),
+            of(
+                "nat",
+                "KUBE-MARK-MASQ",
+                Place::End,
+                vec![set(MarkTarget::or(MASQUERADE_MARK))],
+            ),
+            of(
+                "nat",
+                "KUBE-POSTROUTING",
+                Place::End,
+                vec![
+                    Rule::new(Target::Return).with(marked(MASQUERADE_MARK, true)),
+                    set(MarkTarget::xor(MASQUERADE_MARK)),
+                    Rule::new(Target::Extension(masquerade))
+                        .with(comment("kubernetes service traffic requiring SNAT")),
+                ],
+            ),
+            of(
+                "nat",
+                "POSTROUTING",
+                Place::Head,
+                vec![Rule::jump("KUBE-POSTROUTING").with(comment("kubernetes postrouting rules"))],
+            ),
+        ]);
+    }
+    all
+}
+
+/// The rule against packets to the loopback network from outside it (CVE-2020-8558).
+fn localnet() -> Rule {
+    let loopback = Address::network(IpAddr::V4(Ipv4Addr::LOCALHOST), 8);
+    Rule {
+        source: Some(loopback.not()),
+        destination: Some(loopback),
+        ..Rule::new(Target::Drop)
+    }
+    .with(comment("block incoming localnet connections"))
+    .with(Match::Conntrack(Conntrack {
+        states: ConntrackState::RELATED | ConntrackState::ESTABLISHED | ConntrackState::DNAT,
+        invert: true,
+    }))
+}
+
+fn comment(text: &'static str) -> Match {
+    Match::Comment(Comment::new(text).expect("invariant: the comments here are short constants"))
+}
+
+fn marked(bits: u32, invert: bool) -> Match {
+    Match::Mark(MarkMatch {
+        value: bits,
+        mask: bits,
+        invert,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_rule_jumps_to_a_later_chain() {
+        for family in [Family::Ipv4, Family::Ipv6] {
+            for old in [false, true] {
+                let all = wanted(family, old);
+                for (index, chain) in all.iter().enumerate() {
+                    for rule in &chain.rules {
+                        if let Target::Jump(to) = &rule.target {
+                            assert!(all[..index].iter().any(|c| to == c.chain));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_rules_read_as_kubelet_writes_them() {
+        let lines: Vec<_> = wanted(Family::Ipv4, true)
+            .iter()
+            .flat_map(|w| w.rules.iter().map(|rule| w.item(Some(rule)).to_string()))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "ip filter: -A KUBE-FIREWALL -m comment --comment \"kubernetes firewall for dropping \
+                 marked packets\" -m mark --mark 0x8000/0x8000 -j DROP",
+                "ip filter: -A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment \
+                 \"block incoming localnet connections\" -m conntrack ! --ctstate \
+                 RELATED,ESTABLISHED,DNAT -j DROP",
+                "ip filter: -A OUTPUT -j KUBE-FIREWALL",
+                "ip filter: -A INPUT -j KUBE-FIREWALL",
+                "ip nat: -A KUBE-MARK-DROP -j MARK --set-xmark 0x8000/0x8000",
+                "ip nat: -A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000",
+                "ip nat: -A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETURN",
+                "ip nat: -A KUBE-POSTROUTING -j MARK --set-xmark 0x4000/0x0",
+                "ip nat: -A KUBE-POSTROUTING -m comment --comment \"kubernetes service traffic \
+                 requiring SNAT\" -j MASQUERADE --random-fully",
+                "ip nat: -A POSTROUTING -m comment --comment \"kubernetes postrouting rules\" -j \
+                 KUBE-POSTROUTING",
+            ]
+        );
+    }
+}

@@ -1,0 +1,3 @@
+//! Kubernetes' chains: what its components create, in terms of tables, chains and rules.
+
+pub mod kubelet;

@@ -1,0 +1,276 @@
+//! A chain of a table: built-in or user-defined.
+
+use std::fmt;
+use std::slice;
+
+use bstr::{BStr, ByteSlice};
+
+use super::entry::Entry;
+use super::rule::{Counters, RuleRef, Rules};
+use super::{Hook, Table};
+
+/// Where a chain lies in its table's entries. Offsets are in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    /// The head of a user-defined chain; a built-in one's first rule.
+    pub(super) head: u32,
+    /// The first rule.
+    pub(super) first: u32,
+    /// The policy or the implicit return; without one, the end.
+    pub(super) foot: u32,
+    /// Behind the last entry.
+    pub(super) end: u32,
+    /// Position among the table's entries of the one at `head`.
+    pub(super) number: u32,
+    /// Number of entries from `head` to `end`.
+    pub(super) entries: u32,
+    /// A built-in chain's hook.
+    pub(super) hook: Option<Hook>,
+    /// A built-in chain's policy.
+    pub(super) policy: Policy,
+}
+
+impl Span {
+    pub(super) const fn user(head: u32, first: u32, number: u32) -> Self {
+        let (foot, end, hook) = (first, first, None);
+        Self {
+            head,
+            first,
+            foot,
+            end,
+            number,
+            entries: 0,
+            hook,
+            policy: Policy::Accept,
+        }
+    }
+
+    pub(super) const fn builtin(head: u32, number: u32, hook: Hook) -> Self {
+        let (first, foot, end, hook) = (head, head, head, Some(hook));
+        Self {
+            head,
+            first,
+            foot,
+            end,
+            number,
+            entries: 0,
+            hook,
+            policy: Policy::Accept,
+        }
+    }
+}
+
+/// What happens to a packet that no rule of a built-in chain has decided on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// It goes on.
+    Accept,
+    /// It is thrown away.
+    Drop,
+}
+
+impl fmt::Display for Policy {
+    /// `ACCEPT` or `DROP`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Accept => "ACCEPT",
+            Self::Drop => "DROP",
+        })
+    }
+}
+
+/// What only a built-in chain has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Builtin {
+    /// Where packets enter it.
+    pub hook: Hook,
+    /// What happens to a packet that no rule has decided on.
+    pub policy: Policy,
+    /// How many packets that was.
+    pub counters: Counters,
+}
+
+/// A chain of a table. Two are equal if they are the same chain of the same [`Table`].
+#[derive(Clone, Copy)]
+pub struct ChainRef<'t> {
+    table: &'t Table,
+    span: &'t Span,
+}
+
+impl<'t> ChainRef<'t> {
+    pub(super) const fn new(table: &'t Table, span: &'t Span) -> Self {
+        Self { table, span }
+    }
+
+    /// The table it belongs to.
+    #[must_use]
+    pub const fn table(&self) -> &'t Table {
+        self.table
+    }
+
+    /// The chain's name: the hook's ([`Hook::chain_name`]) or the one that its user gave it, up to
+    /// 29 bytes.
+    #[must_use]
+    pub fn name(&self) -> &'t BStr {
+        match self.span.hook {
+            Some(hook) => hook.chain_name().as_bytes().as_bstr(),
+            None => self
+                .entry(self.span.head)
+                .and_then(|head| head.error_name())
+                .unwrap_or_default()
+                .as_bstr(),
+        }
+    }
+
+    /// Hook, policy and the policy's counters of a built-in chain; `None` for a user-defined one.
+    #[must_use]
+    pub fn builtin(&self) -> Option<Builtin> {
+        let hook = self.span.hook?;
+        let counters = self.foot()?.counters();
+        Some(Builtin {
+            hook,
+            policy: self.span.policy,
+            counters,
+        })
+    }
+
+    /// The hook of a built-in chain; `None` for a user-defined one.
+    #[must_use]
+    pub const fn hook(&self) -> Option<Hook> {
+        self.span.hook
+    }
+
+    /// The policy of a built-in chain; `None` for a user-defined one.
+    #[must_use]
+    pub const fn policy(&self) -> Option<Policy> {
+        match self.span.hook {
+            Some(_) => Some(self.span.policy),
+            None => None,
+        }
+    }
+
+    /// Number of rules. Policy and implicit return are not counted.
+    #[must_use]
+    pub const fn rule_count(&self) -> usize {
+        let head = self.span.hook.is_none() as u32;
+        let foot = (self.span.foot != self.span.end) as u32;
+        self.span.entries.saturating_sub(head + foot) as usize
+    }
+
+    /// The rules, in order.
+    #[must_use]
+    pub fn rules(&self) -> Rules<'t> {
+        Rules::new(
+            self.table,
+            self.span.first as usize,
+            self.span.number + u32::from(self.span.hook.is_none()),
+            self.rule_count(),
+        )
+    }
+
+    /// The entry behind the last rule: a built-in chain's policy, or the return that iptables puts at
+    /// the end of every user-defined chain. `None` if a user-defined chain ends without one.
+    ///
+    /// Its counters tell how many packets went through the whole chain.
+    #[must_use]
+    pub fn foot(&self) -> Option<RuleRef<'t>> {
+        if self.span.foot == self.span.end {
+            return None;
+        }
+        let entry = self.entry(self.span.foot)?;
+        let number = self.span.number + self.span.entries - 1;
+        Some(RuleRef::new(
+            self.table,
+            entry,
+            self.span.foot as usize,
+            number,
+        ))
+    }
+
+    /// Offset of the chain's first rule (or of the entry behind it) in the table's entries, in bytes:
+    /// what a jump to it holds.
+    #[must_use]
+    pub const fn offset(&self) -> usize {
+        self.span.first as usize
+    }
+
+    /// All the chain's entries as the kernel sent them: head, rules, policy or return.
+    #[must_use]
+    pub fn bytes(&self) -> &'t [u8] {
+        self.table
+            .entries()
+            .get(self.span.head as usize..self.span.end as usize)
+            .unwrap_or_default()
+    }
+
+    fn entry(&self, offset: u32) -> Option<Entry<'t>> {
+        Entry::at(
+            self.table.family().layout(),
+            self.table.entries(),
+            offset as usize,
+        )
+        .ok()
+    }
+}
+
+impl PartialEq for ChainRef<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.table, other.table) && self.span.head == other.span.head
+    }
+}
+
+impl Eq for ChainRef<'_> {}
+
+impl fmt::Debug for ChainRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("ChainRef");
+        debug.field("name", &self.name());
+        if let Some(builtin) = self.builtin() {
+            debug
+                .field("policy", &builtin.policy)
+                .field("counters", &builtin.counters);
+        }
+        debug.field("rules", &self.rule_count()).finish()
+    }
+}
+
+/// The chains of a table, in the kernel's order ([`Table::chains`]).
+#[derive(Clone, Debug)]
+pub struct Chains<'t> {
+    table: &'t Table,
+    spans: slice::Iter<'t, Span>,
+}
+
+impl<'t> Chains<'t> {
+    pub(super) fn new(table: &'t Table, spans: &'t [Span]) -> Self {
+        Self {
+            table,
+            spans: spans.iter(),
+        }
+    }
+}
+
+impl<'t> Iterator for Chains<'t> {
+    type Item = ChainRef<'t>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.spans
+            .next()
+            .map(|span| ChainRef::new(self.table, span))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.spans.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for Chains<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.spans
+            .next_back()
+            .map(|span| ChainRef::new(self.table, span))
+    }
+}
+
+impl ExactSizeIterator for Chains<'_> {}
+impl std::iter::FusedIterator for Chains<'_> {}

@@ -1,0 +1,159 @@
+//! One entry of a table, in any family's layout.
+
+use chainwright_sys::netfilter::{NF_ACCEPT, NF_DROP};
+use chainwright_sys::x_tables::{
+    XT_ALIGN, XT_ERROR_TARGET, XT_RETURN, xt_entry_target, xt_error_target, xt_standard_target,
+};
+use std::mem::offset_of;
+
+use super::chain::Policy;
+use super::family::Layout;
+use super::name::until_nul;
+use super::{Malformed, Problem};
+
+/// Size of the head of a match or target.
+pub(super) const EXTENSION_HEAD: usize = size_of::<xt_entry_target>();
+/// Where in a target its name is.
+const TARGET_NAME: usize = offset_of!(xt_entry_target, name);
+/// Where in a standard target its verdict is.
+const VERDICT: usize = offset_of!(xt_standard_target, verdict);
+/// Where in an `ERROR` target the chain's name is, and what comes after it.
+const ERROR_NAME: usize = offset_of!(xt_error_target, errorname);
+const ERROR_NAME_END: usize = offset_of!(xt_error_target, __pad);
+const ERROR_TARGET: usize = size_of::<xt_error_target>();
+const STANDARD_TARGET: usize = size_of::<xt_standard_target>();
+
+/// Verdict words of a standard target: minus one minus the verdict.
+pub(super) const VERDICT_ACCEPT: i32 = -NF_ACCEPT - 1;
+pub(super) const VERDICT_DROP: i32 = -NF_DROP - 1;
+pub(super) const VERDICT_RETURN: i32 = XT_RETURN;
+
+/// An entry whose bounds are proven: it lies within the table, and its matches and the head of its
+/// target lie within it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry<'t> {
+    /// From the entry's start to the next entry.
+    pub(super) bytes: &'t [u8],
+    /// Where the target starts; between the end of the head and the start of the target are the
+    /// matches.
+    pub(super) target_offset: usize,
+}
+
+/// The number at that place. The caller has made sure that there are two bytes.
+#[inline]
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_ne_bytes([bytes[at], bytes[at + 1]])
+}
+
+impl<'t> Entry<'t> {
+    /// The entry at an offset of the table's entries.
+    ///
+    /// # Errors
+    /// An entry, with at least the head of a target, does not fit there.
+    #[inline]
+    pub(super) fn at(layout: &Layout, entries: &'t [u8], offset: usize) -> Result<Self, Malformed> {
+        let rest = entries.get(offset..).unwrap_or_default();
+        let malformed = |problem| Err(Malformed::new(offset, problem));
+        let smallest = layout.entry + EXTENSION_HEAD;
+        if rest.len() < smallest {
+            return malformed(Problem::Truncated {
+                needed: smallest,
+                left: rest.len(),
+            });
+        }
+        let target_offset = u16_at(rest, layout.target_offset);
+        let next_offset = u16_at(rest, layout.next_offset);
+        let (target, next) = (usize::from(target_offset), usize::from(next_offset));
+        if target < layout.entry || target + EXTENSION_HEAD > next {
+            return malformed(Problem::TargetOffset {
+                target_offset,
+                next_offset,
+            });
+        }
+        if target % XT_ALIGN != 0 {
+            return malformed(Problem::Misaligned {
+                value: target_offset,
+            });
+        }
+        if next % XT_ALIGN != 0 {
+            return malformed(Problem::Misaligned { value: next_offset });
+        }
+        match rest.get(..next) {
+            Some(bytes) => Ok(Self {
+                bytes,
+                target_offset: target,
+            }),
+            None => malformed(Problem::NextOffset {
+                next_offset,
+                left: rest.len(),
+            }),
+        }
+    }
+
+    /// The target and what follows it in the entry.
+    #[inline]
+    pub(super) fn target(&self) -> &'t [u8] {
+        &self.bytes[self.target_offset..]
+    }
+
+    /// The name that an `ERROR` target carries, which makes the entry the head of a user-defined
+    /// chain or the end of the table.
+    #[inline]
+    pub(super) fn error_name(&self) -> Option<&'t [u8]> {
+        // The size first: it stands beside what was read already, the name does not.
+        if self.bytes.len() - self.target_offset < ERROR_TARGET {
+            return None;
+        }
+        let target = self.target();
+        let name = XT_ERROR_TARGET.as_bytes();
+        let rest = target[TARGET_NAME..].strip_prefix(name)?;
+        (rest[0] == 0).then(|| until_nul(&target[ERROR_NAME..ERROR_NAME_END]))
+    }
+
+    /// The verdict of a standard target, the one with an empty name.
+    #[inline]
+    pub(super) fn verdict(&self) -> Option<i32> {
+        let target = self.target();
+        if target[TARGET_NAME] != 0 {
+            return None;
+        }
+        let verdict = target.get(VERDICT..VERDICT + 4)?;
+        Some(i32::from_ne_bytes([
+            verdict[0], verdict[1], verdict[2], verdict[3],
+        ]))
+    }
+
+    /// The verdict, if the entry gives it to every packet: as the last entry of a chain does.
+    #[inline]
+    fn unconditional_verdict(&self, layout: &Layout) -> Option<i32> {
+        // The cheap conditions first; the sizes are known already.
+        if self.target_offset != layout.entry || self.bytes.len() != layout.entry + STANDARD_TARGET
+        {
+            return None;
+        }
+        let verdict = self.verdict()?;
+        self.is_unconditional(layout).then_some(verdict)
+    }
+
+    /// Whether the entry's own header (not its matches) matches every packet.
+    pub(super) fn is_unconditional(&self, layout: &Layout) -> bool {
+        const ZEROS: [u8; 256] = [0; 256];
+        self.bytes[..layout.header] == ZEROS[..layout.header]
+    }
+
+    /// Whether this is the implicit return at the end of a user-defined chain.
+    #[inline]
+    pub(super) fn is_implicit_return(&self, layout: &Layout) -> bool {
+        self.unconditional_verdict(layout) == Some(VERDICT_RETURN)
+    }
+
+    /// The policy, if this can be the last entry of a built-in chain.
+    #[inline]
+    pub(super) fn policy(&self, layout: &Layout) -> Option<Policy> {
+        match self.unconditional_verdict(layout)? {
+            VERDICT_ACCEPT => Some(Policy::Accept),
+            VERDICT_DROP => Some(Policy::Drop),
+            _ => None,
+        }
+    }
+}

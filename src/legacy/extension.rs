@@ -1,0 +1,131 @@
+//! Matches and targets as extensions: a name, a revision, and data that only the extension knows.
+
+use std::fmt;
+use std::mem::offset_of;
+
+use bstr::{BStr, ByteSlice};
+use chainwright_sys::x_tables::{XT_ALIGN, xt_entry_match, xt_entry_target};
+
+use super::entry::EXTENSION_HEAD;
+use super::name::until_nul;
+use super::{Malformed, Problem};
+
+// A match's head and a target's are laid out alike.
+const NAME: usize = offset_of!(xt_entry_match, name);
+const REVISION: usize = offset_of!(xt_entry_match, revision);
+const _: () = {
+    assert!(size_of::<xt_entry_match>() == EXTENSION_HEAD);
+    assert!(offset_of!(xt_entry_match, match_size) == 0);
+    assert!(offset_of!(xt_entry_target, target_size) == 0);
+    assert!(offset_of!(xt_entry_target, name) == NAME);
+    assert!(offset_of!(xt_entry_target, revision) == REVISION);
+};
+
+/// A match, or a target that is an extension.
+///
+/// Sources: `struct xt_entry_match`, `struct xt_entry_target`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ExtensionRef<'t> {
+    bytes: &'t [u8],
+}
+
+impl<'t> ExtensionRef<'t> {
+    /// The extension at the start of these bytes, which end where it must end at the latest.
+    /// `offset` is where that is in the table.
+    pub(super) fn of(room: &'t [u8], offset: usize) -> Result<Self, Malformed> {
+        let size = match room {
+            [first, second, ..] => u16::from_ne_bytes([*first, *second]),
+            _ => 0,
+        };
+        if !usize::from(size).is_multiple_of(XT_ALIGN) {
+            return Err(Malformed::new(offset, Problem::Misaligned { value: size }));
+        }
+        match room.get(..usize::from(size)) {
+            Some(bytes) if bytes.len() >= EXTENSION_HEAD => Ok(Self { bytes }),
+            _ => Err(Malformed::new(
+                offset,
+                Problem::ExtensionSize {
+                    size,
+                    room: room.len(),
+                },
+            )),
+        }
+    }
+
+    /// The extension's name, for instance `comment` or `DNAT`.
+    #[must_use]
+    pub fn name(&self) -> &'t BStr {
+        until_nul(&self.bytes[NAME..REVISION]).as_bstr()
+    }
+
+    /// The revision of the layout of its data.
+    #[must_use]
+    pub fn revision(&self) -> u8 {
+        self.bytes[REVISION]
+    }
+
+    /// The extension's own data: the kernel's struct in host byte order, filled up to a multiple of 8
+    /// bytes, and aligned to 8 within the table. Its tail may hold what only the kernel uses.
+    #[must_use]
+    pub fn data(&self) -> &'t [u8] {
+        &self.bytes[EXTENSION_HEAD..]
+    }
+
+    /// Head and data as the kernel sent them.
+    #[must_use]
+    pub const fn bytes(&self) -> &'t [u8] {
+        self.bytes
+    }
+}
+
+impl fmt::Debug for ExtensionRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExtensionRef")
+            .field("name", &self.name())
+            .field("revision", &self.revision())
+            .field("data", &self.data().as_bstr())
+            .finish()
+    }
+}
+
+/// The matches of a rule, in order ([`RuleRef::matches`](super::RuleRef::matches)).
+///
+/// A match with an impossible size is the last item, as an error.
+#[derive(Clone, Debug)]
+pub struct Matches<'t> {
+    /// The rest of the matches.
+    rest: &'t [u8],
+    /// Where that is in the table.
+    offset: usize,
+}
+
+impl<'t> Matches<'t> {
+    /// The matches between `start` and `end` of an entry at `offset` of the table.
+    pub(super) fn new(entry: &'t [u8], start: usize, end: usize, offset: usize) -> Self {
+        Self {
+            rest: entry.get(start..end).unwrap_or_default(),
+            offset: offset + start,
+        }
+    }
+}
+
+impl<'t> Iterator for Matches<'t> {
+    type Item = Result<ExtensionRef<'t>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let result = ExtensionRef::of(self.rest, self.offset);
+        match &result {
+            Ok(extension) => {
+                self.rest = &self.rest[extension.bytes.len()..];
+                self.offset += extension.bytes.len();
+            }
+            Err(_) => self.rest = &[],
+        }
+        Some(result)
+    }
+}
+
+impl std::iter::FusedIterator for Matches<'_> {}

@@ -1,0 +1,114 @@
+//! The header of an IPv6 entry: `struct ip6t_ip6`.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+
+use chainwright_sys::ip6_tables::{IP6T_F_GOTO, IP6T_F_PROTO, IP6T_F_TOS, ip6t_ip6};
+
+use super::{InterfaceMatch, Inversions, Masked};
+
+bitflags::bitflags! {
+    /// Flags of an IPv6 header: `IP6T_F_*`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct Ipv6Flags: u8 {
+        /// The protocol is compared.
+        const PROTOCOL = IP6T_F_PROTO;
+        /// The type of service is compared.
+        const TOS = IP6T_F_TOS;
+        /// The jump is a goto.
+        const GOTO = IP6T_F_GOTO;
+        const _ = !0;
+    }
+}
+
+/// Which packets an IPv6 entry is for.
+///
+/// Source: `struct ip6t_ip6` in `linux/netfilter_ipv6/ip6_tables.h`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Ipv6Header<'t> {
+    pub(super) raw: &'t ip6t_ip6,
+}
+
+impl<'t> Ipv6Header<'t> {
+    /// The source address. A mask of all zeros stands for every address.
+    #[must_use]
+    pub fn source(&self) -> Masked<Ipv6Addr> {
+        Masked {
+            value: self.raw.src.into(),
+            mask: self.raw.smsk.into(),
+        }
+    }
+
+    /// The destination address. A mask of all zeros stands for every address.
+    #[must_use]
+    pub fn destination(&self) -> Masked<Ipv6Addr> {
+        Masked {
+            value: self.raw.dst.into(),
+            mask: self.raw.dmsk.into(),
+        }
+    }
+
+    /// The incoming interface.
+    #[must_use]
+    pub const fn in_interface(&self) -> InterfaceMatch<'t> {
+        InterfaceMatch {
+            raw_name: &self.raw.iniface,
+            raw_mask: &self.raw.iniface_mask,
+        }
+    }
+
+    /// The outgoing interface.
+    #[must_use]
+    pub const fn out_interface(&self) -> InterfaceMatch<'t> {
+        InterfaceMatch {
+            raw_name: &self.raw.outiface,
+            raw_mask: &self.raw.outiface_mask,
+        }
+    }
+
+    /// The number of the protocol behind the extension headers; compared only with
+    /// [`Ipv6Flags::PROTOCOL`].
+    #[must_use]
+    pub const fn protocol(&self) -> u16 {
+        self.raw.proto
+    }
+
+    /// The type of service; compared only with [`Ipv6Flags::TOS`].
+    #[must_use]
+    pub const fn tos(&self) -> u8 {
+        self.raw.tos
+    }
+
+    /// Flags; unknown ones are kept.
+    #[must_use]
+    pub const fn flags(&self) -> Ipv6Flags {
+        Ipv6Flags::from_bits_retain(self.raw.flags)
+    }
+
+    /// The parts that are negated; unknown ones are kept.
+    #[must_use]
+    pub const fn inversions(&self) -> Inversions {
+        Inversions::from_bits_retain(self.raw.invflags)
+    }
+
+    /// The kernel's struct.
+    #[must_use]
+    pub const fn raw(&self) -> &'t ip6t_ip6 {
+        self.raw
+    }
+}
+
+impl fmt::Debug for Ipv6Header<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ipv6Header")
+            .field("source", &format_args!("{}", self.source()))
+            .field("destination", &format_args!("{}", self.destination()))
+            .field("in_interface", &self.in_interface())
+            .field("out_interface", &self.out_interface())
+            .field("protocol", &self.protocol())
+            .field("tos", &self.tos())
+            .field("flags", &self.flags())
+            .field("inversions", &self.inversions())
+            .finish()
+    }
+}

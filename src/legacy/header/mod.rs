@@ -1,0 +1,134 @@
+//! Which packets an entry is for by itself, before its matches are asked.
+
+mod arp;
+mod interface;
+mod ipv4;
+mod ipv6;
+
+use std::fmt;
+
+use zerocopy::{FromBytes, Immutable, KnownLayout};
+
+use super::Family;
+
+pub use arp::{ArpHeader, ArpInversions, HardwareAddressMatch};
+pub use interface::InterfaceMatch;
+pub use ipv4::{Inversions, Ipv4Flags, Ipv4Header};
+pub use ipv6::{Ipv6Flags, Ipv6Header};
+
+/// Which packets an entry is for, before its matches are asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Header<'t> {
+    /// Of an IPv4 table.
+    Ipv4(Ipv4Header<'t>),
+    /// Of an IPv6 table.
+    Ipv6(Ipv6Header<'t>),
+    /// Of an ARP table.
+    Arp(ArpHeader<'t>),
+}
+
+impl<'t> Header<'t> {
+    /// The header at the start of an entry of a table.
+    pub(super) fn of(family: Family, entry: &'t [u8]) -> Self {
+        match family {
+            Family::Ipv4 => Self::Ipv4(Ipv4Header { raw: view(entry) }),
+            Family::Ipv6 => Self::Ipv6(Ipv6Header { raw: view(entry) }),
+            Family::Arp => Self::Arp(ArpHeader { raw: view(entry) }),
+        }
+    }
+
+    /// Whether a jump of this entry is a goto. Never in an ARP table.
+    #[must_use]
+    pub fn is_goto(&self) -> bool {
+        match self {
+            Self::Ipv4(header) => header.flags().contains(Ipv4Flags::GOTO),
+            Self::Ipv6(header) => header.flags().contains(Ipv6Flags::GOTO),
+            Self::Arp(_) => false,
+        }
+    }
+
+    /// The incoming interface.
+    #[must_use]
+    pub const fn in_interface(&self) -> InterfaceMatch<'t> {
+        match self {
+            Self::Ipv4(header) => header.in_interface(),
+            Self::Ipv6(header) => header.in_interface(),
+            Self::Arp(header) => header.in_interface(),
+        }
+    }
+
+    /// The outgoing interface.
+    #[must_use]
+    pub const fn out_interface(&self) -> InterfaceMatch<'t> {
+        match self {
+            Self::Ipv4(header) => header.out_interface(),
+            Self::Ipv6(header) => header.out_interface(),
+            Self::Arp(header) => header.out_interface(),
+        }
+    }
+
+    /// The IPv4 header, if it is one.
+    #[must_use]
+    pub const fn as_ipv4(&self) -> Option<&Ipv4Header<'t>> {
+        match self {
+            Self::Ipv4(header) => Some(header),
+            _ => None,
+        }
+    }
+
+    /// The IPv6 header, if it is one.
+    #[must_use]
+    pub const fn as_ipv6(&self) -> Option<&Ipv6Header<'t>> {
+        match self {
+            Self::Ipv6(header) => Some(header),
+            _ => None,
+        }
+    }
+
+    /// The ARP header, if it is one.
+    #[must_use]
+    pub const fn as_arp(&self) -> Option<&ArpHeader<'t>> {
+        match self {
+            Self::Arp(header) => Some(header),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Header<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ipv4(header) => header.fmt(f),
+            Self::Ipv6(header) => header.fmt(f),
+            Self::Arp(header) => header.fmt(f),
+        }
+    }
+}
+
+/// The kernel's struct at the start of an entry.
+///
+/// This cannot panic: entries come from a [`Table`](super::Table), which holds them aligned to 8
+/// bytes and has made sure that each is at an offset aligned so and as long as its fixed head.
+fn view<T: FromBytes + KnownLayout + Immutable>(entry: &[u8]) -> &T {
+    match T::ref_from_prefix(entry) {
+        Ok((view, _)) => view,
+        Err(_) => unreachable!("a table's entries are aligned and whole"),
+    }
+}
+
+/// A value and which of its bits count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Masked<T> {
+    /// The value, already without the bits that do not count (iptables takes care of that; the
+    /// kernel does not check it).
+    pub value: T,
+    /// The bits that count.
+    pub mask: T,
+}
+
+impl<T: fmt::Display> fmt::Display for Masked<T> {
+    /// `value/mask`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.value, self.mask)
+    }
+}

@@ -1,0 +1,80 @@
+//! The legacy x_tables: IPv4, IPv6 and ARP tables, read through `getsockopt`.
+//!
+//! ```no_run
+//! use chainwright::legacy::{Connection, Family, Lookup};
+//!
+//! # fn main() -> Result<(), chainwright::legacy::Error> {
+//! let connection = Connection::open(Family::Ipv4)?;
+//! match connection.read("nat")? {
+//!     Lookup::NotInUse => println!("nobody uses the legacy nat table here"),
+//!     Lookup::InUse(table) => {
+//!         for chain in table.chains() {
+//!             println!("{} has {} rules", chain.name(), chain.rule_count());
+//!         }
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Looking never creates a table
+//! The kernel creates a legacy table, with its hooks, in a network namespace as soon as anybody
+//! asks for it, be it only for its size. So everything here that reads first looks into
+//! `/proc/thread-self/net/ip_tables_names` (or `ip6_`, `arp_`) and says [`Lookup::NotInUse`] when
+//! the table does not stand there. Only [`Connection::instantiate`] and
+//! [`Connection::instantiate_and_read_into`] create tables, as their names say.
+//!
+//! # Three answers that are not a table
+//! | what | where | meaning |
+//! |---|---|---|
+//! | [`Error::NotBuilt`] | [`Connection::open`] | this kernel has no legacy tables of that family, or their module is not loaded; nothing here loads a module |
+//! | [`Lookup::NotInUse`] | every read | nobody uses that table in this network namespace |
+//! | [`Error::NoPermission`] | [`Connection::open`], every read | `CAP_NET_ADMIN` is missing, or the file with the names is not readable |
+//!
+//! [`status`] gives all of them, and "in use", as one value.
+//!
+//! # From bytes to rules
+//! A [`Table`] owns the entries as the kernel sent them and a small index of its chains, built in
+//! one pass that also proves that every entry lies within the table. [`ChainRef`], [`RuleRef`],
+//! [`Header`], [`ExtensionRef`] and [`Target`] borrow from it and decode when they are asked.
+//! Whatever the bytes are, there is no panic and no endless loop: [`Malformed`] names the offset
+//! and the problem.
+//!
+//! Layouts: `linux/netfilter/x_tables.h`, `linux/netfilter_ipv4/ip_tables.h`,
+//! `linux/netfilter_ipv6/ip6_tables.h`, `linux/netfilter_arp/arp_tables.h`. Numbers are in host
+//! byte order, addresses and ARP fields in network byte order.
+
+#![deny(unsafe_code)]
+
+mod chain;
+mod connection;
+mod entry;
+mod error;
+mod extension;
+mod family;
+mod header;
+mod info;
+mod name;
+mod rule;
+mod socket;
+mod table;
+mod target;
+
+pub use chain::{Builtin, ChainRef, Chains, Policy};
+pub use connection::{Connection, Lookup, Status, status};
+pub use error::{Access, Error, Malformed, Operation, Problem};
+pub use extension::{ExtensionRef, Matches};
+pub use family::{Family, Hook};
+pub use header::{
+    ArpHeader, ArpInversions, HardwareAddressMatch, Header, InterfaceMatch, Inversions, Ipv4Flags,
+    Ipv4Header, Ipv6Flags, Ipv6Header, Masked,
+};
+pub use info::Info;
+pub use name::TableName;
+pub use rule::{Counters, RuleRef, Rules};
+pub use table::Table;
+pub use target::Target;
+
+// The captured tables are a 64-bit little-endian kernel's.
+#[cfg(all(test, target_endian = "little", target_pointer_width = "64"))]
+mod tests;

@@ -1,0 +1,193 @@
+//! A rule of a chain.
+
+use std::fmt;
+
+use chainwright_sys::x_tables::xt_counters;
+use zerocopy::FromBytes;
+
+use super::entry::Entry;
+use super::{ExtensionRef, Header, Malformed, Matches, Table, Target};
+
+/// How often something happened. Both wrap around at 2⁶⁴.
+///
+/// Source: `struct xt_counters`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Counters {
+    /// Number of packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl fmt::Display for Counters {
+    /// As iptables-save writes them: `[packets:bytes]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}:{}]", self.packets, self.bytes)
+    }
+}
+
+/// A rule: header, matches, target and counters of one entry.
+#[derive(Clone, Copy)]
+pub struct RuleRef<'t> {
+    table: &'t Table,
+    entry: Entry<'t>,
+    offset: usize,
+    number: u32,
+}
+
+impl<'t> RuleRef<'t> {
+    pub(super) const fn new(
+        table: &'t Table,
+        entry: Entry<'t>,
+        offset: usize,
+        number: u32,
+    ) -> Self {
+        Self {
+            table,
+            entry,
+            offset,
+            number,
+        }
+    }
+
+    /// The table it belongs to.
+    #[must_use]
+    pub const fn table(&self) -> &'t Table {
+        self.table
+    }
+
+    /// Which packets the rule is for, before its matches are asked.
+    #[must_use]
+    pub fn header(&self) -> Header<'t> {
+        Header::of(self.table.family(), self.entry.bytes)
+    }
+
+    /// The matches, in order.
+    #[must_use]
+    pub fn matches(&self) -> Matches<'t> {
+        Matches::new(
+            self.entry.bytes,
+            self.table.family().layout().entry,
+            self.entry.target_offset,
+            self.offset,
+        )
+    }
+
+    /// What happens to a packet that the rule is for.
+    ///
+    /// # Errors
+    /// The target's size is not one that it can have, or it jumps to where no chain starts.
+    pub fn target(&self) -> Result<Target<'t>, Malformed> {
+        Target::of(self)
+    }
+
+    /// The target in its raw form, which every kind of target has: a verdict or jump has an empty
+    /// name.
+    ///
+    /// # Errors
+    /// The target's size is not one that it can have.
+    pub fn raw_target(&self) -> Result<ExtensionRef<'t>, Malformed> {
+        let at = self.entry.target_offset;
+        ExtensionRef::of(self.entry.target(), self.offset + at)
+    }
+
+    /// How many packets the rule was for: they matched its header and its matches.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let at = self.table.family().layout().counters;
+        match xt_counters::read_from_prefix(&self.entry.bytes[at..]) {
+            Ok((counters, _)) => Counters {
+                packets: counters.pcnt,
+                bytes: counters.bcnt,
+            },
+            // Cannot be: `Entry` makes sure of the whole head.
+            Err(_) => Counters::default(),
+        }
+    }
+
+    /// Position of the rule's entry among all the table's entries, from 0. The kernel counts
+    /// counters by it.
+    #[must_use]
+    pub const fn number(&self) -> usize {
+        self.number as usize
+    }
+
+    /// Offset of the rule's entry in the table's entries, in bytes.
+    #[must_use]
+    pub const fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The whole entry as the kernel sent it, counters included.
+    #[must_use]
+    pub const fn bytes(&self) -> &'t [u8] {
+        self.entry.bytes
+    }
+
+    pub(super) const fn entry(&self) -> &Entry<'t> {
+        &self.entry
+    }
+}
+
+impl fmt::Debug for RuleRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuleRef")
+            .field("offset", &self.offset)
+            .field("header", &self.header())
+            .field("matches", &self.matches().collect::<Vec<_>>())
+            .field("target", &self.target())
+            .field("counters", &self.counters())
+            .finish()
+    }
+}
+
+/// The rules of a chain, in order ([`ChainRef::rules`](super::ChainRef::rules)).
+#[derive(Clone, Debug)]
+pub struct Rules<'t> {
+    table: &'t Table,
+    offset: usize,
+    number: u32,
+    left: usize,
+}
+
+impl<'t> Rules<'t> {
+    pub(super) const fn new(table: &'t Table, offset: usize, number: u32, left: usize) -> Self {
+        Self {
+            table,
+            offset,
+            number,
+            left,
+        }
+    }
+}
+
+impl<'t> Iterator for Rules<'t> {
+    type Item = RuleRef<'t>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        // Cannot fail: the index was built over these very entries.
+        let entry = Entry::at(
+            self.table.family().layout(),
+            self.table.entries(),
+            self.offset,
+        )
+        .ok()?;
+        let rule = RuleRef::new(self.table, entry, self.offset, self.number);
+        self.left -= 1;
+        self.number += 1;
+        self.offset += entry.bytes.len();
+        Some(rule)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Rules<'_> {}
+impl std::iter::FusedIterator for Rules<'_> {}
+
+const _: () = assert!(size_of::<xt_counters>() == size_of::<Counters>());

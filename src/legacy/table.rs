@@ -1,0 +1,326 @@
+//! A table as it was read, and the index of its chains.
+
+use std::convert::Infallible;
+use std::fmt;
+
+use zerocopy::IntoBytes;
+
+use super::chain::{ChainRef, Chains, Span};
+use super::entry::Entry;
+use super::family::{GET_ENTRIES_HEAD, GET_ENTRIES_SIZE, Layout};
+use super::{Family, Hook, Info, Malformed, Problem, TableName};
+
+/// A legacy table: its entries as the kernel sent them, and where its chains start.
+///
+/// A table can be read into again and again ([`Connection::read_into`]); it keeps its memory.
+///
+/// [`Connection::read_into`]: super::Connection::read_into
+#[derive(Clone)]
+pub struct Table {
+    info: Info,
+    /// The argument of `GET_ENTRIES`: [`GET_ENTRIES_HEAD`] bytes, then the entries, then room.
+    /// Words, so that the entries are aligned as their structs are.
+    buffer: Vec<u64>,
+    /// In the order of the entries.
+    spans: Vec<Span>,
+}
+
+impl Table {
+    /// A table without entries, to be read into.
+    #[must_use]
+    pub const fn empty(family: Family) -> Self {
+        Self {
+            info: Info::empty(family, TableName::NONE),
+            buffer: Vec::new(),
+            spans: Vec::new(),
+        }
+    }
+
+    /// A table from the kernel's answers to `GET_INFO` and `GET_ENTRIES` (without the latter's
+    /// head of 40 bytes), for instance from a file.
+    ///
+    /// # Errors
+    /// The entries are not a table of that description.
+    pub fn from_bytes(info: Info, entries: &[u8]) -> Result<Self, Malformed> {
+        if info.size() as usize != entries.len() {
+            return Err(Malformed::new(
+                0,
+                Problem::Size {
+                    expected: info.size(),
+                    found: entries.len(),
+                },
+            ));
+        }
+        let mut table = Self::empty(info.family());
+        let Ok(()) = table.receive(&info, |buffer| {
+            buffer[GET_ENTRIES_HEAD..].copy_from_slice(entries);
+            Ok::<(), Infallible>(())
+        })?;
+        table.index(info)?;
+        Ok(table)
+    }
+
+    /// Forgets the entries, keeps the memory.
+    pub(super) fn clear(&mut self, family: Family, name: TableName) {
+        self.info = Info::empty(family, name);
+        self.spans.clear();
+    }
+
+    /// Prepares the argument of `GET_ENTRIES` and has it filled in. Until [`Self::index`] the table
+    /// stays without entries.
+    pub(super) fn receive<E>(
+        &mut self,
+        info: &Info,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<Result<(), E>, Malformed> {
+        self.clear(info.family(), *info.name());
+        let size = info.size();
+        // The kernel's own limit is 512 MiB; a socket option's length is an int.
+        let length = i32::try_from(size)
+            .ok()
+            .and_then(|size| usize::try_from(size).ok()?.checked_add(GET_ENTRIES_HEAD))
+            .ok_or(Malformed::new(0, Problem::TooLarge { size }))?;
+        let words = length.div_ceil(size_of::<u64>());
+        if self.buffer.len() < words {
+            // Fresh zeroed memory that is not touched costs nothing; some of it is room to grow.
+            // The old memory goes first, so that there are never both.
+            self.buffer = Vec::new();
+            self.buffer = vec![0; words + words / 8];
+        }
+        let argument = &mut self.buffer.as_mut_bytes()[..length];
+        let name = info.name().padded();
+        argument[..name.len()].copy_from_slice(name);
+        argument[GET_ENTRIES_SIZE..][..size_of::<u32>()].copy_from_slice(&size.to_ne_bytes());
+        Ok(fill(argument))
+    }
+
+    /// Takes the received entries as the table's: proves the bounds of each and finds the chains, in
+    /// one pass. After an error the table has no entries.
+    pub(super) fn index(&mut self, info: Info) -> Result<(), Malformed> {
+        self.spans.clear();
+        self.info = info;
+        let entries = entries(&self.buffer, &info);
+        match index(&info, entries, &mut self.spans) {
+            Ok(()) => Ok(()),
+            Err(malformed) => {
+                self.clear(info.family(), *info.name());
+                Err(malformed)
+            }
+        }
+    }
+
+    /// The kernel's description of the table.
+    #[must_use]
+    pub const fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// The family of the table.
+    #[must_use]
+    pub const fn family(&self) -> Family {
+        self.info.family()
+    }
+
+    /// The name of the table.
+    #[must_use]
+    pub const fn name(&self) -> &TableName {
+        self.info.name()
+    }
+
+    /// The entries as the kernel sent them.
+    #[must_use]
+    pub fn entries(&self) -> &[u8] {
+        entries(&self.buffer, &self.info)
+    }
+
+    /// The chains, in the kernel's order: as a rule the built-in ones first.
+    #[must_use]
+    pub fn chains(&self) -> Chains<'_> {
+        Chains::new(self, &self.spans)
+    }
+
+    /// The chain of that name. Looks at each chain's name in turn.
+    #[must_use]
+    pub fn chain(&self, name: impl AsRef<[u8]>) -> Option<ChainRef<'_>> {
+        let name = name.as_ref();
+        self.chains().find(|chain| chain.name() == name)
+    }
+
+    /// The built-in chain of that hook.
+    #[must_use]
+    pub fn builtin(&self, hook: Hook) -> Option<ChainRef<'_>> {
+        self.chains().find(|chain| chain.hook() == Some(hook))
+    }
+
+    /// The chain whose first rule is at that offset: where a jump leads.
+    pub(super) fn chain_at(&self, first: usize) -> Option<ChainRef<'_>> {
+        let position = self
+            .spans
+            .partition_point(|span| (span.first as usize) < first);
+        let span = self.spans.get(position)?;
+        (span.first as usize == first).then(|| ChainRef::new(self, span))
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table")
+            .field("family", &self.family())
+            .field("name", self.name())
+            .field("entries", &self.info.num_entries())
+            .field("bytes", &self.info.size())
+            .field("chains", &self.spans.len())
+            .finish()
+    }
+}
+
+/// The entries in the argument of `GET_ENTRIES`.
+fn entries<'t>(buffer: &'t [u64], info: &Info) -> &'t [u8] {
+    // An empty table may have no buffer yet.
+    buffer
+        .as_bytes()
+        .get(GET_ENTRIES_HEAD..)
+        .map_or(&[], |entries| &entries[..info.size() as usize])
+}
+
+/// A chain whose end has not been reached.
+struct Open<'t> {
+    span: Span,
+    last: Entry<'t>,
+    last_offset: u32,
+}
+
+/// Walks over the entries once.
+fn index(info: &Info, entries: &[u8], spans: &mut Vec<Span>) -> Result<(), Malformed> {
+    let layout = *info.family().layout();
+    let mut starts = Starts::new(info);
+    let mut open: Option<Open<'_>> = None;
+    let mut number = 0;
+    let mut offset = 0;
+    let mut ended = false;
+    while !ended && offset < entries.len() {
+        let entry = Entry::at(&layout, entries, offset)?;
+        let next = offset + entry.bytes.len();
+        // Offsets fit: the table's size is a u32.
+        let (here, after) = (offset as u32, next as u32);
+
+        let is_head = entry.error_name().is_some();
+        let start = starts.take(here);
+        if is_head || start.is_some() {
+            if let Some(open) = open.take() {
+                spans.push(open.close(&layout, info, here)?);
+            }
+            ended = is_head && next == entries.len();
+            let span = match start {
+                None => Span::user(here, after, number),
+                Some(hook) if is_head => {
+                    return Err(Malformed::new(offset, Problem::HookEntry { hook }));
+                }
+                Some(hook) => Span::builtin(here, number, hook),
+            };
+            open = Some(Open {
+                span,
+                last: entry,
+                last_offset: here,
+            });
+        }
+        let Some(open) = &mut open else {
+            return Err(Malformed::new(offset, Problem::OutsideChains));
+        };
+        open.span.entries += 1;
+        open.last = entry;
+        open.last_offset = here;
+        offset = next;
+        number += 1;
+    }
+
+    if !ended {
+        return Err(Malformed::new(offset, Problem::NoEnd));
+    }
+    if let Some((start, hook)) = starts.left() {
+        return Err(Malformed::new(start as usize, Problem::HookEntry { hook }));
+    }
+    if number != info.num_entries() {
+        let expected = info.num_entries();
+        return Err(Malformed::new(
+            offset,
+            Problem::EntryCount {
+                expected,
+                found: number,
+            },
+        ));
+    }
+    Ok(())
+}
+
+impl Open<'_> {
+    /// Ends the chain: what is its last entry?
+    fn close(self, layout: &Layout, info: &Info, end: u32) -> Result<Span, Malformed> {
+        let Self {
+            mut span,
+            last,
+            last_offset,
+        } = self;
+        let malformed = |problem| Err(Malformed::new(last_offset as usize, problem));
+        span.end = end;
+        span.foot = match span.hook {
+            None if last.is_implicit_return(layout) => last_offset,
+            None => end,
+            Some(hook) => {
+                let underflow = info.underflow(hook).unwrap_or(u32::MAX);
+                if underflow != last_offset {
+                    return malformed(Problem::Underflow { hook, underflow });
+                }
+                match last.policy(layout) {
+                    Some(policy) => span.policy = policy,
+                    None => return malformed(Problem::Policy { hook }),
+                }
+                last_offset
+            }
+        };
+        Ok(span)
+    }
+}
+
+/// Where built-in chains start, in the order of the entries.
+struct Starts {
+    sorted: [(u32, Hook); Starts::ROOM],
+    position: usize,
+}
+
+impl Starts {
+    /// A table has at most five built-in chains; the places behind them are stops.
+    const ROOM: usize = 6;
+    const STOP: (u32, Hook) = (u32::MAX, Hook::Prerouting);
+
+    fn new(info: &Info) -> Self {
+        let mut sorted = [Self::STOP; Self::ROOM];
+        let starts = info
+            .hooks()
+            .filter_map(|hook| Some((info.hook_entry(hook)?, hook)));
+        for (place, start) in sorted.iter_mut().zip(starts) {
+            *place = start;
+        }
+        sorted.sort_unstable_by_key(|&(offset, _)| offset);
+        Self {
+            sorted,
+            position: 0,
+        }
+    }
+
+    /// The hook whose chain starts at this offset, if it is the next one.
+    #[inline]
+    fn take(&mut self, offset: u32) -> Option<Hook> {
+        let &(start, hook) = self.sorted.get(self.position)?;
+        (start == offset).then(|| {
+            self.position += 1;
+            hook
+        })
+    }
+
+    /// The first that was not taken.
+    fn left(&self) -> Option<(u32, Hook)> {
+        let next = *self.sorted.get(self.position)?;
+        (next != Self::STOP).then_some(next)
+    }
+}

@@ -1,0 +1,72 @@
+//! chainwright owns a Linux node's packet-filter tables natively: it speaks nf_tables over netlink,
+//! reads the legacy x_tables through getsockopt, and never runs another program. It lists chains as
+//! fast as the kernel hands them out, and changes rules in transactions that happen whole or not at
+//! all.
+//!
+//! # In ten lines
+//!
+//! ```
+//! use chainwright::nft::{Chain, Connection, Family, Filter, Table, Transaction};
+//!
+//! # fn main() -> Result<(), chainwright::Error> {
+//! # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
+//! let mut nft = Connection::open()?; // of this network namespace
+//! let mut tx = Transaction::new();
+//! tx.add(&Table::new(Family::IP, "nat"))?;
+//! tx.add(&Chain::new(Family::IP, "nat", "KUBE-SERVICES"))?;
+//! nft.commit(&mut tx)?; // all of it, or nothing and an error that names what failed
+//!
+//! assert!(nft.chain_exists(Family::IP, "nat", "KUBE-SERVICES")?); // one message, no listing
+//! let mut chains = nft.chains(Filter::table(Family::IP, "nat"))?; // borrowed, streaming
+//! while let Some(chain) = chains.next()? {
+//!     println!("{chain} {:?}", chain.hook());
+//! }
+//! # Ok::<(), chainwright::Error>(()) })??;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Rooms
+//!
+//! A room knows the rooms under it and none beside it.
+//!
+//! | room | what it knows |
+//! |---|---|
+//! | [`kube`] | kubelet's chains, in terms of tables, chains and rules (feature `kube`) |
+//! | [`iptables`] | iptables' rules, and how iptables-nft encodes them |
+//! | [`nft`] | nf_tables: objects, expressions, listings, transactions |
+//! | [`xt`] | x_tables extensions: matches and targets |
+//! | [`legacy`] | the legacy tables |
+//! | [`netlink`] | sockets, messages, attributes, dumps, batches, errors |
+//! | [`netns`] | network namespaces, and private ones for tests |
+//! | [`measure`] | rulesets of any size and floors to measure against (feature `measure`) |
+//!
+//! The kernel's ABI as data, constants and structs under their kernel names, is the crate
+//! `chainwright-sys`.
+//!
+//! # Features
+//!
+//! The default is the library alone: synchronous, without async, JSON or a command line. `kube`
+//! adds Kubernetes' chains, `measure` what benches need, `cli` the command `chainwright`.
+//!
+//! # Privileges
+//!
+//! Looking and changing take `CAP_NET_ADMIN` in the user namespace that owns the network namespace:
+//! root, or anybody inside a [`netns::Sandbox`].
+
+#![deny(unsafe_code)]
+
+mod error;
+pub mod iptables;
+#[cfg(feature = "kube")]
+pub mod kube;
+pub mod legacy;
+#[cfg(feature = "measure")]
+pub mod measure;
+pub mod netlink;
+#[allow(unsafe_code)]
+pub mod netns;
+pub mod nft;
+pub mod xt;
+
+pub use error::{Errno, Error};

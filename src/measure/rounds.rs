@@ -1,0 +1,126 @@
+//! Alternating rounds.
+
+use std::time::{Duration, Instant};
+
+use nix::time::{ClockId, clock_gettime};
+
+/// What one contender needed: medians over the rounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// The contender's name.
+    pub name: String,
+    /// CPU time of the thread, in user space and in the kernel.
+    pub cpu: Duration,
+    /// Time on the clock.
+    pub wall: Duration,
+    /// The median over the rounds of this contender's CPU time as a multiple of the first
+    /// contender's in the same round. The first contender is the floor; its ratio is 1.
+    pub ratio: f64,
+}
+
+/// A contender: a name, and what it does in each round.
+pub type Contender<'a, E> = (&'a str, &'a mut dyn FnMut() -> Result<(), E>);
+
+/// Runs the contenders in turn, round by round, and gives the medians. The first round of each
+/// warms up and does not count. The order alternates from round to round, so that none always
+/// runs in another's wake.
+///
+/// # Errors
+/// The first error of a contender.
+pub fn alternate<E>(
+    rounds: usize,
+    contenders: &mut [Contender<'_, E>],
+) -> Result<Vec<Measured>, E> {
+    alternate_prepared(rounds, &mut || Ok(()), contenders)
+}
+
+/// As [`alternate`], with a preparation before each turn of each contender that does not count.
+///
+/// # Errors
+/// The first error of a contender or of a preparation.
+pub fn alternate_prepared<E>(
+    rounds: usize,
+    prepare: &mut dyn FnMut() -> Result<(), E>,
+    contenders: &mut [Contender<'_, E>],
+) -> Result<Vec<Measured>, E> {
+    let mut cpu = vec![Vec::with_capacity(rounds); contenders.len()];
+    let mut wall = cpu.clone();
+    for round in 0..=rounds {
+        for turn in 0..contenders.len() {
+            let index = if round % 2 == 0 {
+                turn
+            } else {
+                contenders.len() - 1 - turn
+            };
+            prepare()?;
+            let (clock, started) = (thread_cpu(), Instant::now());
+            contenders[index].1()?;
+            let (used, passed) = (thread_cpu().saturating_sub(clock), started.elapsed());
+            if round > 0 {
+                cpu[index].push(used);
+                wall[index].push(passed);
+            }
+        }
+    }
+    let ratios = |index: usize| {
+        let pairs = cpu[index].iter().zip(&cpu[0]);
+        let ratios = pairs.map(|(own, floor)| own.as_secs_f64() / floor.as_secs_f64().max(1e-9));
+        median(ratios.collect(), f64::total_cmp).unwrap_or(f64::NAN)
+    };
+    Ok(contenders
+        .iter()
+        .enumerate()
+        .map(|(index, (name, _))| Measured {
+            name: (*name).to_owned(),
+            cpu: median(cpu[index].clone(), Ord::cmp).unwrap_or_default(),
+            wall: median(wall[index].clone(), Ord::cmp).unwrap_or_default(),
+            ratio: ratios(index),
+        })
+        .collect())
+}
+
+/// CPU time that the calling thread has used, in user space and in the kernel.
+fn thread_cpu() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
+        .map(Duration::from)
+        .unwrap_or_default()
+}
+
+fn median<T: Copy>(
+    mut values: Vec<T>,
+    order: impl FnMut(&T, &T) -> std::cmp::Ordering,
+) -> Option<T> {
+    values.sort_by(order);
+    values.get(values.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_contender_runs_once_a_round_and_once_before() {
+        let (mut a, mut b) = (0, 0);
+        let measured = alternate::<()>(
+            5,
+            &mut [
+                ("a", &mut || {
+                    a += 1;
+                    Ok(())
+                }),
+                ("b", &mut || {
+                    b += 1;
+                    Ok(())
+                }),
+            ],
+        )
+        .unwrap();
+        assert_eq!((a, b), (6, 6));
+        assert_eq!(measured[0].name, "a");
+        assert!((measured[0].ratio - 1.0).abs() < 1e-9);
+        assert_eq!(
+            alternate(1, &mut [("x", &mut || Err("no"))]).unwrap_err(),
+            "no"
+        );
+    }
+}

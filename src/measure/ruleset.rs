@@ -1,0 +1,286 @@
+//! Rulesets like a kube-proxy's, of any size.
+
+use std::fmt::Write;
+
+use chainwright_sys::nf_nat::{NF_NAT_RANGE_MAP_IPS, NF_NAT_RANGE_PROTO_SPECIFIED, nf_nat_range2};
+use zerocopy::{FromZeros, IntoBytes};
+
+use crate::iptables::Family as IptablesFamily;
+use crate::iptables::nft::chain;
+use crate::netlink::TooLong;
+use crate::nft::expr::{
+    Cmp, Counter, Immediate, Match, Meta, MetaKey, Payload, PayloadBase, Register, Target,
+};
+use crate::nft::{Chain, Compat, Family, Rule, Table, Transaction};
+
+/// The ruleset of a kube-proxy in iptables mode: half of the chains `KUBE-SVC-*`, half
+/// `KUBE-SEP-*`, in table `ip nat`, reached from one `KUBE-SERVICES`, with two and a half rules a
+/// chain; comments, matches and targets as xtables extensions, as iptables-nft writes them.
+#[derive(Debug, Clone, Copy)]
+pub struct KubeProxy {
+    /// Number of `KUBE-SVC-*` and `KUBE-SEP-*` chains; rounded down to a pair.
+    pub chains: usize,
+}
+
+/// The table.
+const TABLE: &str = "nat";
+const SERVICES: &str = "KUBE-SERVICES";
+const MARK_MASQ: &str = "KUBE-MARK-MASQ";
+
+/// Buffers that are used again for every rule, so that writing a ruleset allocates nothing for
+/// each.
+struct Pen {
+    service: String,
+    endpoint: String,
+    comment: [u8; 256],
+    rule: Rule<'static>,
+}
+
+impl KubeProxy {
+    /// Number of pairs of chains.
+    const fn pairs(self) -> usize {
+        self.chains / 2
+    }
+
+    /// Number of rules, those of `KUBE-SERVICES` included.
+    #[must_use]
+    pub const fn rules(self) -> usize {
+        self.pairs() * 5
+    }
+
+    /// Family and name of the table.
+    #[must_use]
+    pub const fn table(self) -> (Family, &'static str) {
+        (Family::IP, TABLE)
+    }
+
+    /// Name of the service chain with this number, below half of [`chains`](Self::chains).
+    #[must_use]
+    pub fn service_chain(self, number: usize) -> String {
+        let mut name = String::new();
+        name_chain(&mut name, "SVC", number);
+        name
+    }
+
+    /// Appends the operations that make the ruleset in an empty table.
+    ///
+    /// # Errors
+    /// [`TooLong`] never, in fact: all that is written is short.
+    pub fn write(self, tx: &mut Transaction) -> Result<(), TooLong> {
+        let mut pen = Pen {
+            service: String::with_capacity(32),
+            endpoint: String::with_capacity(32),
+            comment: [0; 256],
+            rule: Rule::new(Family::IP, TABLE, SERVICES),
+        };
+        pen.rule.compat = Some(Compat {
+            protocol: Some(0),
+            flags: Some(0),
+        });
+        tx.add(&Table::new(Family::IP, TABLE))?;
+        for builtin in ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"] {
+            tx.add(&chain(IptablesFamily::Ipv4, TABLE, builtin))?;
+        }
+        for name in [SERVICES, MARK_MASQ] {
+            tx.add(&Chain::new(Family::IP, TABLE, name))?;
+        }
+        for number in 0..self.pairs() {
+            name_chain(&mut pen.service, "SVC", number);
+            name_chain(&mut pen.endpoint, "SEP", number);
+            tx.add(&Chain::new(Family::IP, TABLE, &pen.service))?
+                .add(&Chain::new(Family::IP, TABLE, &pen.endpoint))?;
+        }
+        for number in 0..self.pairs() {
+            self.write_pair(tx, &mut pen, number)?;
+        }
+        Ok(())
+    }
+
+    /// Appends one more service: a chain, and three rules. Numbers from
+    /// [`chains`](Self::chains) on are free.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_one_more(self, tx: &mut Transaction, number: usize) -> Result<(), TooLong> {
+        let mut name = String::new();
+        name_chain(&mut name, "SVC", number);
+        tx.add(&Chain::new(Family::IP, TABLE, &name))?;
+        for _ in 0..3 {
+            tx.add(
+                &Rule::new(Family::IP, TABLE, &name)
+                    .with(&Counter::new(0, 0))
+                    .with(&Immediate::jump(MARK_MASQ)),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The five rules of a service with one endpoint.
+    fn write_pair(self, tx: &mut Transaction, pen: &mut Pen, number: usize) -> Result<(), TooLong> {
+        let [_, a, b, c] = (number as u32).to_be_bytes();
+        name_chain(&mut pen.service, "SVC", number);
+        name_chain(&mut pen.endpoint, "SEP", number);
+        comment(&mut pen.comment, number);
+
+        // -A KUBE-SERVICES -d 10.x.y.z/32 -p tcp … -j KUBE-SVC-…
+        pen.begin(SERVICES);
+        tcp(&mut pen.rule);
+        let destination = [10, a, b, c];
+        address(&mut pen.rule, 16, &destination, false);
+        pen.rule
+            .push(&Match::new("comment", 0, &pen.comment[..]))
+            .push(&Match::new("tcp", 0, &TCP_PORT_80[..]))
+            .push(&Counter::new(0, 0))
+            .push(&Immediate::jump(&pen.service));
+        pen.end(tx)?;
+
+        // -A KUBE-SVC-… ! -s 10.244.0.0/16 … -j KUBE-MARK-MASQ, and … -j KUBE-SEP-…
+        let service = std::mem::take(&mut pen.service);
+        pen.begin(&service);
+        address(&mut pen.rule, 12, &[10, 244], true);
+        pen.rule
+            .push(&Match::new("comment", 0, &pen.comment[..]))
+            .push(&Counter::new(0, 0))
+            .push(&Immediate::jump(MARK_MASQ));
+        pen.end(tx)?;
+        pen.begin(&service);
+        pen.rule
+            .push(&Match::new("comment", 0, &pen.comment[..]))
+            .push(&Counter::new(0, 0))
+            .push(&Immediate::jump(&pen.endpoint));
+        pen.end(tx)?;
+        pen.service = service;
+
+        // -A KUBE-SEP-… -s 10.244.y.z/32 … -j KUBE-MARK-MASQ, and … -j DNAT
+        let endpoint = std::mem::take(&mut pen.endpoint);
+        let pod = [10, 244, b, c];
+        pen.begin(&endpoint);
+        address(&mut pen.rule, 12, &pod, false);
+        pen.rule
+            .push(&Match::new("comment", 0, &pen.comment[..]))
+            .push(&Counter::new(0, 0))
+            .push(&Immediate::jump(MARK_MASQ));
+        pen.end(tx)?;
+        pen.begin(&endpoint);
+        tcp(&mut pen.rule);
+        let to = dnat(pod, 8080);
+        pen.rule
+            .push(&Match::new("comment", 0, &pen.comment[..]))
+            .push(&Match::new("tcp", 0, &TCP_ANY[..]))
+            .push(&Counter::new(0, 0))
+            .push(&Target::new("DNAT", 2, to.as_bytes()));
+        pen.end(tx)?;
+        pen.endpoint = endpoint;
+        Ok(())
+    }
+
+    /// The same ruleset as `iptables-restore` reads it.
+    #[must_use]
+    pub fn to_iptables_save(self) -> String {
+        let mut text = String::from("*nat\n");
+        for builtin in ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"] {
+            let _ = writeln!(text, ":{builtin} ACCEPT [0:0]");
+        }
+        let _ = writeln!(text, ":{SERVICES} - [0:0]\n:{MARK_MASQ} - [0:0]");
+        let (mut svc, mut sep) = (String::new(), String::new());
+        for number in 0..self.pairs() {
+            name_chain(&mut svc, "SVC", number);
+            name_chain(&mut sep, "SEP", number);
+            let _ = writeln!(text, ":{svc} - [0:0]\n:{sep} - [0:0]");
+        }
+        for number in 0..self.pairs() {
+            let [_, a, b, c] = (number as u32).to_be_bytes();
+            name_chain(&mut svc, "SVC", number);
+            name_chain(&mut sep, "SEP", number);
+            let say = format!("-m comment --comment \"ns/svc-{number}:http\"");
+            let _ = write!(
+                text,
+                "-A {SERVICES} -d 10.{a}.{b}.{c}/32 -p tcp {say} -m tcp --dport 80 -j {svc}\n\
+                 -A {svc} ! -s 10.244.0.0/16 {say} -j {MARK_MASQ}\n\
+                 -A {svc} {say} -j {sep}\n\
+                 -A {sep} -s 10.244.{b}.{c}/32 {say} -j {MARK_MASQ}\n\
+                 -A {sep} -p tcp {say} -m tcp -j DNAT --to-destination 10.244.{b}.{c}:8080\n"
+            );
+        }
+        text.push_str("COMMIT\n");
+        text
+    }
+}
+
+impl Pen {
+    /// Starts a rule in this chain.
+    fn begin(&mut self, chain: &str) {
+        let mut name = self.rule.chain.take().unwrap_or_default();
+        name.set(chain.as_bytes());
+        self.rule.chain = Some(name);
+        self.rule.clear();
+    }
+
+    fn end(&mut self, tx: &mut Transaction) -> Result<(), TooLong> {
+        tx.add(&self.rule).map(drop)
+    }
+}
+
+/// Writes a chain's name: `KUBE-`, kind, and 16 letters and digits as in a hash.
+fn name_chain(name: &mut String, kind: &str, number: usize) {
+    name.clear();
+    let _ = write!(name, "KUBE-{kind}-{number:07}ABCDEFGHI");
+}
+
+/// Writes the data of a `comment` match.
+fn comment(info: &mut [u8; 256], number: usize) {
+    info.fill(0);
+    let mut rest = &mut info[..];
+    let _ = std::io::Write::write_fmt(&mut rest, format_args!("ns/svc-{number}:http"));
+}
+
+/// Data of a `tcp` match (`struct xt_tcp`, `linux/netfilter/xt_tcpudp.h`) that matches destination
+/// port 80, padded: source ports, destination ports (host byte order), option, flags, negations.
+const TCP_PORT_80: [u8; 16] = {
+    let mut info = TCP_ANY;
+    let port = 80u16.to_ne_bytes();
+    info[4] = port[0];
+    info[5] = port[1];
+    info[6] = port[0];
+    info[7] = port[1];
+    info
+};
+
+/// The same that matches all of TCP.
+const TCP_ANY: [u8; 16] = [0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// `-p tcp`
+fn tcp(rule: &mut Rule<'static>) {
+    rule.push(&Meta::load(MetaKey::L4PROTO, Register::R1))
+        .push(&Cmp::eq(Register::R1, &[6]));
+    rule.compat = Some(Compat {
+        protocol: Some(6),
+        flags: Some(0),
+    });
+}
+
+/// Compares the address at this offset of the IPv4 header.
+fn address(rule: &mut Rule<'static>, offset: u32, bytes: &[u8], not: bool) {
+    let cmp = if not { Cmp::neq } else { Cmp::eq };
+    let length = bytes.len() as u32;
+    rule.push(&Payload::load(
+        PayloadBase::NETWORK,
+        offset,
+        length,
+        Register::R1,
+    ))
+    .push(&cmp(Register::R1, bytes));
+}
+
+/// Data of a `DNAT` target to one address and port.
+fn dnat(address: [u8; 4], port: u16) -> nf_nat_range2 {
+    let mut range = nf_nat_range2::new_zeroed();
+    range.flags = NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED;
+    for end in [&mut range.min_addr, &mut range.max_addr] {
+        end.as_mut_bytes()[..4].copy_from_slice(&address);
+    }
+    for end in [&mut range.min_proto, &mut range.max_proto] {
+        end.as_mut_bytes().copy_from_slice(&port.to_be_bytes());
+    }
+    range
+}

@@ -1,0 +1,431 @@
+//! Messages: `struct nlmsghdr`, for nfnetlink followed by `struct nfgenmsg`, then attributes.
+//!
+//! ```text
+//!  0            4           6            8          12          16
+//! +------------+-----------+------------+-----------+-----------+---------
+//! | nlmsg_len  | nlmsg_type| nlmsg_flags| nlmsg_seq | nlmsg_pid | payload
+//! +------------+-----------+------------+-----------+-----------+---------
+//! ```
+//!
+//! All header fields are in host byte order; `nlmsg_len` counts the header. Sources:
+//! `linux/netlink.h`, `linux/netfilter/nfnetlink.h`.
+
+use chainwright_sys::netlink::NLA_F_NESTED;
+use chainwright_sys::nfnetlink::NFNETLINK_V0;
+
+use super::Malformed;
+use super::attribute::{Attributes, HEADER as ATTRIBUTE_HEADER, align};
+
+/// Length of `struct nlmsghdr`.
+const HEADER: usize = 16;
+
+/// One message, borrowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// `nlmsg_type`.
+    pub kind: u16,
+    /// `nlmsg_flags`, `NLM_F_*`.
+    pub flags: u16,
+    /// `nlmsg_seq`: the request's number, given back in each reply to it.
+    pub sequence: u32,
+    /// `nlmsg_pid`: the port of the socket that asked, 0 in the kernel's own messages.
+    pub port: u32,
+    /// What follows the header.
+    pub payload: &'a [u8],
+    /// Header and payload, without padding.
+    pub raw: &'a [u8],
+}
+
+/// `struct nfgenmsg`, the four bytes that follow the header in every nfnetlink message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NfGenMsg {
+    /// `nfgen_family`: `NFPROTO_*`, or `AF_UNSPEC` for all.
+    pub family: u8,
+    /// `res_id`: a resource number, here in host byte order (big-endian on the wire).
+    pub resource: u16,
+}
+
+impl NfGenMsg {
+    /// Length of `struct nfgenmsg` in bytes.
+    pub const LENGTH: usize = 4;
+}
+
+impl<'a> Message<'a> {
+    /// The message at the start of `bytes`, and the bytes after it and its padding.
+    ///
+    /// # Errors
+    /// [`Malformed`] when the length in the header does not fit.
+    #[inline]
+    pub fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
+        let malformed = Malformed {
+            what: "netlink message",
+            offset: 0,
+            reason: "its length does not fit into the datagram",
+        };
+        let Some(header) = bytes.first_chunk::<HEADER>() else {
+            return Err(malformed);
+        };
+        let word = |at: usize| {
+            u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
+        let half = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
+        let length = word(0) as usize;
+        if length < HEADER || length > bytes.len() {
+            return Err(malformed);
+        }
+        let message = Self {
+            kind: half(4),
+            flags: half(6),
+            sequence: word(8),
+            port: word(12),
+            payload: &bytes[HEADER..length],
+            raw: &bytes[..length],
+        };
+        // The padding of the last message may be missing.
+        let rest = bytes.get(align(length)..).unwrap_or_default();
+        Ok((message, rest))
+    }
+
+    /// Splits the payload of an nfnetlink message into its `nfgenmsg` and its attributes' bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`] when the payload is too short.
+    #[inline]
+    pub fn nfgenmsg(&self) -> Result<(NfGenMsg, &'a [u8]), Malformed> {
+        let Some((&[family, _version, r0, r1], attributes)) = self.payload.split_first_chunk()
+        else {
+            return Err(Malformed {
+                what: "nfnetlink message",
+                offset: HEADER,
+                reason: "there is no nfgenmsg behind its header",
+            });
+        };
+        let resource = u16::from_be_bytes([r0, r1]);
+        Ok((NfGenMsg { family, resource }, attributes))
+    }
+
+    /// The attributes of an nfnetlink message.
+    ///
+    /// # Errors
+    /// As [`nfgenmsg`](Self::nfgenmsg).
+    pub fn attributes(&self) -> Result<Attributes<'a>, Malformed> {
+        Ok(Attributes::new(self.nfgenmsg()?.1))
+    }
+}
+
+/// The messages of one datagram, in order. Total on hostile bytes: a message whose length does not
+/// fit ends the iteration with one [`Malformed`].
+#[derive(Debug, Clone)]
+pub struct Messages<'a> {
+    rest: &'a [u8],
+    total: usize,
+}
+
+impl<'a> Messages<'a> {
+    /// The messages that `datagram` consists of.
+    #[must_use]
+    pub const fn new(datagram: &'a [u8]) -> Self {
+        Self {
+            rest: datagram,
+            total: datagram.len(),
+        }
+    }
+}
+
+impl<'a> Iterator for Messages<'a> {
+    type Item = Result<Message<'a>, Malformed>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        match Message::split(self.rest) {
+            Ok((message, rest)) => {
+                self.rest = rest;
+                Some(Ok(message))
+            }
+            Err(mut malformed) => {
+                malformed.offset = self.total - self.rest.len();
+                self.rest = &[];
+                Some(Err(malformed))
+            }
+        }
+    }
+}
+
+/// A message was too long for its own length field: nothing of it is left in the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("attribute {attribute} would be {length} bytes long; an attribute holds at most 65,531")]
+pub struct TooLong {
+    /// Type of the attribute that did not fit.
+    pub attribute: u16,
+    /// The payload's length in bytes.
+    pub length: usize,
+}
+
+/// Appends one message to a buffer: header, `nfgenmsg`, attributes, nested attributes.
+///
+/// Nothing is allocated beyond the buffer's own growth. A payload that is too long for its
+/// attribute is remembered, and [`finish`](Self::finish) then takes the whole message back.
+#[derive(Debug)]
+pub struct MessageWriter<'b> {
+    buffer: &'b mut Vec<u8>,
+    start: usize,
+    error: Option<TooLong>,
+}
+
+impl<'b> MessageWriter<'b> {
+    /// Starts a netlink message of this type.
+    #[inline]
+    pub fn new(buffer: &'b mut Vec<u8>, kind: u16, flags: u16, sequence: u32) -> Self {
+        let start = buffer.len();
+        let mut header = [0; HEADER];
+        header[4..6].copy_from_slice(&kind.to_ne_bytes());
+        header[6..8].copy_from_slice(&flags.to_ne_bytes());
+        header[8..12].copy_from_slice(&sequence.to_ne_bytes());
+        buffer.extend_from_slice(&header);
+        Self {
+            buffer,
+            start,
+            error: None,
+        }
+    }
+
+    /// Starts an nfnetlink message: [`new`](Self::new), then `nfgenmsg`.
+    #[inline]
+    pub fn nfnetlink(
+        buffer: &'b mut Vec<u8>,
+        kind: u16,
+        flags: u16,
+        sequence: u32,
+        header: NfGenMsg,
+    ) -> Self {
+        let writer = Self::new(buffer, kind, flags, sequence);
+        let [r0, r1] = header.resource.to_be_bytes();
+        writer
+            .buffer
+            .extend_from_slice(&[header.family, NFNETLINK_V0, r0, r1]);
+        writer
+    }
+
+    /// Appends a writer's worth of bare attributes, without a message around them: for lists that
+    /// are put into a message later.
+    pub(crate) fn bare(buffer: &'b mut Vec<u8>) -> Self {
+        let start = buffer.len();
+        Self {
+            buffer,
+            start,
+            error: None,
+        }
+    }
+
+    /// Ends what [`bare`](Self::bare) began.
+    pub(crate) fn finish_bare(self) -> Result<(), TooLong> {
+        match self.error {
+            None => Ok(()),
+            Some(error) => {
+                self.buffer.truncate(self.start);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes over an error from what is being written: [`finish`](Self::finish) then fails.
+    pub(crate) fn fail(&mut self, error: TooLong) {
+        self.error.get_or_insert(error);
+    }
+
+    #[inline]
+    fn open(&mut self, kind: u16, length: usize) {
+        let total = ATTRIBUTE_HEADER + length;
+        if total > usize::from(u16::MAX) {
+            self.error.get_or_insert(TooLong {
+                attribute: kind & !NLA_F_NESTED,
+                length,
+            });
+        }
+        let [l0, l1] = (total as u16).to_ne_bytes();
+        let [t0, t1] = kind.to_ne_bytes();
+        self.buffer.extend_from_slice(&[l0, l1, t0, t1]);
+    }
+
+    #[inline]
+    fn pad(&mut self) {
+        let unaligned = self.buffer.len() % 4;
+        if unaligned != 0 {
+            self.buffer.extend_from_slice(&[0; 3][..4 - unaligned]);
+        }
+    }
+
+    /// Appends an attribute with these bytes as its payload.
+    #[inline]
+    pub fn bytes(&mut self, kind: u16, payload: &[u8]) -> &mut Self {
+        self.open(kind, payload.len());
+        self.buffer.extend_from_slice(payload);
+        self.pad();
+        self
+    }
+
+    /// Appends an attribute with a number, big-endian as nfnetlink wants it.
+    #[inline]
+    pub fn u8(&mut self, kind: u16, value: u8) -> &mut Self {
+        self.bytes(kind, &[value])
+    }
+
+    /// Appends an attribute with a 16-bit number, big-endian.
+    #[inline]
+    pub fn be16(&mut self, kind: u16, value: u16) -> &mut Self {
+        self.bytes(kind, &value.to_be_bytes())
+    }
+
+    /// Appends an attribute with a 32-bit number, big-endian.
+    #[inline]
+    pub fn be32(&mut self, kind: u16, value: u32) -> &mut Self {
+        self.bytes(kind, &value.to_be_bytes())
+    }
+
+    /// Appends an attribute with a 64-bit number, big-endian.
+    #[inline]
+    pub fn be64(&mut self, kind: u16, value: u64) -> &mut Self {
+        self.bytes(kind, &value.to_be_bytes())
+    }
+
+    /// Appends an attribute with a string, ended by a NUL as the kernel keeps names.
+    #[inline]
+    pub fn string(&mut self, kind: u16, value: &[u8]) -> &mut Self {
+        self.open(kind, value.len() + 1);
+        self.buffer.extend_from_slice(value);
+        self.buffer.push(0);
+        self.pad();
+        self
+    }
+
+    /// Appends a nested attribute (`NLA_F_NESTED`) with what `content` writes into it.
+    #[inline]
+    pub fn nested(&mut self, kind: u16, content: impl FnOnce(&mut Self)) -> &mut Self {
+        let start = self.buffer.len();
+        self.open(kind | NLA_F_NESTED, 0);
+        content(self);
+        let total = self.buffer.len() - start;
+        match u16::try_from(total) {
+            Ok(length) => {
+                self.buffer[start..start + 2].copy_from_slice(&length.to_ne_bytes());
+            }
+            Err(_) => {
+                self.error.get_or_insert(TooLong {
+                    attribute: kind,
+                    length: total - ATTRIBUTE_HEADER,
+                });
+            }
+        }
+        self
+    }
+
+    /// Appends attributes that are already encoded and padded, as [`Attribute::raw`] holds them.
+    ///
+    /// [`Attribute::raw`]: super::Attribute::raw
+    #[inline]
+    pub fn encoded(&mut self, attributes: &[u8]) -> &mut Self {
+        self.buffer.extend_from_slice(attributes);
+        self.pad();
+        self
+    }
+
+    /// Ends the message: writes its length. The buffer then ends at a four-byte boundary.
+    ///
+    /// # Errors
+    /// [`TooLong`] when a payload did not fit; the buffer is then as it was before this message.
+    #[inline]
+    pub fn finish(self) -> Result<(), TooLong> {
+        if let Some(error) = self.error {
+            self.buffer.truncate(self.start);
+            return Err(error);
+        }
+        // At most some hundred attributes of 64 KiB: far below 4 GiB.
+        let length = (self.buffer.len() - self.start) as u32;
+        self.buffer[self.start..self.start + 4].copy_from_slice(&length.to_ne_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_what_it_reads() {
+        let mut buffer = vec![0xaa; 8];
+        let mut writer = MessageWriter::nfnetlink(
+            &mut buffer,
+            0xa03,
+            0x301,
+            7,
+            NfGenMsg {
+                family: 2,
+                resource: 0x1234,
+            },
+        );
+        writer.string(1, b"nat").be32(2, 5).nested(4, |w| {
+            w.be64(1, 9).bytes(2, &[1, 2, 3]);
+        });
+        writer.finish().unwrap();
+
+        let (message, rest) = Message::split(&buffer[8..]).unwrap();
+        assert!(rest.is_empty());
+        assert_eq!((message.kind, message.flags), (0xa03, 0x301));
+        assert_eq!((message.sequence, message.port), (7, 0));
+        let (nfgenmsg, attributes) = message.nfgenmsg().unwrap();
+        assert_eq!((nfgenmsg.family, nfgenmsg.resource), (2, 0x1234));
+        let found: Vec<_> = Attributes::new(attributes).map(Result::unwrap).collect();
+        assert_eq!(found[0].payload, b"nat\0");
+        assert_eq!(found[1].payload, [0, 0, 0, 5]);
+        let inner: Vec<_> = Attributes::new(found[2].payload)
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(inner[0].payload, 9u64.to_be_bytes());
+        assert_eq!(inner[1].payload, [1, 2, 3]);
+        assert_eq!(inner[1].raw.len(), 8);
+    }
+
+    #[test]
+    fn a_payload_that_does_not_fit_takes_the_message_back() {
+        for nested in [false, true] {
+            let mut buffer = vec![1, 2, 3, 4];
+            let mut writer = MessageWriter::new(&mut buffer, 1, 0, 0);
+            let half = vec![0; 40_000];
+            if nested {
+                writer.nested(3, |w| {
+                    w.bytes(1, &half).bytes(2, &half);
+                });
+            } else {
+                writer.bytes(3, &[0; 65_532]);
+            }
+            let error = writer.finish().unwrap_err();
+            assert_eq!(error.attribute, 3);
+            assert_eq!(buffer, [1, 2, 3, 4]);
+        }
+        let mut buffer = Vec::new();
+        let mut writer = MessageWriter::new(&mut buffer, 1, 0, 0);
+        writer.bytes(3, &[0; 65_531]);
+        writer.finish().unwrap();
+    }
+
+    #[test]
+    fn hostile_lengths_end_the_iteration() {
+        let mut datagram = Vec::new();
+        MessageWriter::new(&mut datagram, 3, 2, 1).finish().unwrap();
+        MessageWriter::new(&mut datagram, 3, 2, 1).finish().unwrap();
+        for length in [0u32, 15, 17, u32::MAX] {
+            let mut bad = datagram.clone();
+            bad[16..20].copy_from_slice(&length.to_ne_bytes());
+            let items: Vec<_> = Messages::new(&bad).collect();
+            assert_eq!(items.len(), 2);
+            assert_eq!(items[1].unwrap_err().offset, 16);
+        }
+        for end in 1..datagram.len() {
+            assert!(Messages::new(&datagram[..end]).count() <= 2);
+        }
+        assert!(Message::split(&[]).is_err());
+    }
+}

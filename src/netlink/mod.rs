@@ -1,0 +1,36 @@
+//! Netlink: sockets, messages, attributes, dumps, batches and extended acknowledgements.
+//!
+//! Everything here but [`Socket`] is a view over, or a state machine on, bytes: it is tested by
+//! replaying what kernels answer. The way of one reply, from the bottom up:
+//!
+//! | step | type |
+//! |---|---|
+//! | one datagram from the kernel | [`Socket::receive`] |
+//! | its messages, borrowed | [`Messages`], [`Message`] |
+//! | a message's attributes, borrowed | [`Attributes`], [`AttributeTable`] |
+//! | an error or acknowledgement | [`Acknowledgement`] |
+//! | a listing in many datagrams | [`Dump`] |
+//! | the replies to a transaction | [`BatchReplies`] |
+//!
+//! and of one request: [`MessageWriter`] into a buffer, then [`Socket::send`].
+//!
+//! Header fields of netlink are in host byte order; numbers inside nfnetlink attributes are
+//! big-endian. Sources: `linux/netlink.h`, `linux/netfilter/nfnetlink.h`,
+//! [netlink(7)](https://man7.org/linux/man-pages/man7/netlink.7.html).
+
+mod ack;
+mod attribute;
+mod batch;
+mod dump;
+mod error;
+mod message;
+#[allow(unsafe_code)]
+mod socket;
+
+pub use ack::Acknowledgement;
+pub use attribute::{Attribute, AttributeTable, Attributes};
+pub use batch::{BatchReplies, Rejection, Replies, Verdict};
+pub use dump::{Dump, DumpItem};
+pub use error::{Error, Malformed};
+pub use message::{Message, MessageWriter, Messages, NfGenMsg, TooLong};
+pub use socket::{RECEIVE_BUFFER, Socket};

@@ -1,0 +1,207 @@
+//! The socket: a thin shell over neli's [`NlSocket`], the only place of this room that does I/O.
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use chainwright_sys::netlink::NETLINK_CAP_ACK;
+use neli::consts::socket::{Msg, NlFamily};
+use neli::socket::NlSocket;
+use neli::utils::Groups;
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+
+use super::Error;
+
+/// Size in bytes of the buffer that replies are received into.
+///
+/// The kernel sizes a dump's datagrams by the largest receive that it has seen on the socket, and
+/// never makes them larger than 32 KiB; a smaller buffer makes a long dump several times more
+/// expensive, because the kernel walks the list from its head for each datagram.
+pub const RECEIVE_BUFFER: usize = 32 * 1024;
+
+/// A netlink socket that belongs to the network namespace in which it was opened, whatever its
+/// thread enters later.
+pub struct Socket {
+    inner: NlSocket,
+    send_buffer: usize,
+}
+
+impl Socket {
+    /// Opens a socket for `NETLINK_NETFILTER` in the calling thread's network namespace, with
+    /// extended acknowledgements.
+    ///
+    /// # Errors
+    /// [`Error::Open`] or [`Error::Option`].
+    pub fn netfilter() -> Result<Self, Error> {
+        let protocol = libc::NETLINK_NETFILTER;
+        let inner = NlSocket::connect(NlFamily::Netfilter, None, Groups::empty())
+            .map_err(|source| Error::Open { protocol, source })?;
+        inner.enable_ext_ack(true).map_err(|source| Error::Option {
+            option: "NETLINK_EXT_ACK",
+            source,
+        })?;
+        let socket = Self {
+            send_buffer: getsockopt(&borrow(&inner), sockopt::SndBuf).unwrap_or(0),
+            inner,
+        };
+        socket.cap_acknowledgements()?;
+        Ok(socket)
+    }
+
+    /// Has errors come back without the request's payload (`NETLINK_CAP_ACK`).
+    fn cap_acknowledgements(&self) -> Result<(), Error> {
+        let on: libc::c_int = 1;
+        // SAFETY: the descriptor is open for as long as `self`, and the pointer and length are
+        // those of a live c_int, which the kernel only reads.
+        let result = unsafe {
+            libc::setsockopt(
+                self.inner.as_raw_fd(),
+                libc::SOL_NETLINK,
+                NETLINK_CAP_ACK as libc::c_int,
+                (&raw const on).cast(),
+                size_of::<libc::c_int>() as libc::socklen_t,
+            )
+        };
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(Error::Option {
+                option: "NETLINK_CAP_ACK",
+                source: io::Error::last_os_error(),
+            })
+        }
+    }
+
+    /// Makes the send buffer large enough for a datagram of `length` bytes: by force
+    /// (`SO_SNDBUFFORCE`, needs `CAP_NET_ADMIN`), or as far as `net.core.wmem_max` allows.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] when the buffer cannot become large enough.
+    pub fn reserve_send(&mut self, length: usize) -> Result<(), Error> {
+        // The kernel takes a datagram of up to sk_sndbuf - 32 bytes, and doubles what it is told;
+        // asking for all of it leaves room for changes in that.
+        let wanted = length.saturating_add(4096);
+        if wanted <= self.send_buffer {
+            return Ok(());
+        }
+        // Grow by halves, so that a growing series of batches does not set the option each time.
+        let target = wanted.saturating_add(wanted / 2).min(i32::MAX as usize / 2);
+        if setsockopt(&borrow(&self.inner), sockopt::SndBufForce, &target).is_err() {
+            // Without the privilege the kernel silently stops at net.core.wmem_max.
+            let _ = setsockopt(&borrow(&self.inner), sockopt::SndBuf, &target);
+        }
+        self.send_buffer = getsockopt(&borrow(&self.inner), sockopt::SndBuf).unwrap_or(0);
+        let limit = self.send_buffer.saturating_sub(32);
+        if length <= limit {
+            Ok(())
+        } else {
+            Err(Error::TooLarge { length, limit })
+        }
+    }
+
+    /// Makes the receive buffer hold about `bytes` of queued replies, by force or as far as
+    /// `net.core.rmem_max` allows. What could not be had shows later as [`Error::Lost`].
+    pub fn reserve_receive(&mut self, bytes: usize) {
+        let bytes = bytes.min(i32::MAX as usize / 2);
+        if getsockopt(&borrow(&self.inner), sockopt::RcvBuf).is_ok_and(|now| now >= bytes) {
+            return;
+        }
+        if setsockopt(&borrow(&self.inner), sockopt::RcvBufForce, &bytes).is_err() {
+            let _ = setsockopt(&borrow(&self.inner), sockopt::RcvBuf, &bytes);
+        }
+    }
+
+    /// Sends one datagram. The kernel carries a request out before this returns.
+    ///
+    /// # Errors
+    /// [`Error::Send`]; nothing was carried out then.
+    #[inline]
+    pub fn send(&self, datagram: &[u8]) -> Result<(), Error> {
+        loop {
+            match self.inner.send(datagram, Msg::empty()) {
+                // Netlink takes a datagram whole or not at all.
+                Ok(_) => return Ok(()),
+                Err(source) if source.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => {
+                    return Err(Error::Send {
+                        length: datagram.len(),
+                        source,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Receives one datagram, waiting for it, and returns its length.
+    ///
+    /// # Errors
+    /// [`Error::Receive`], [`Error::Lost`] when the kernel dropped replies, [`Error::Truncated`]
+    /// when the datagram did not fit.
+    #[inline]
+    pub fn receive(&self, buffer: &mut [u8]) -> Result<usize, Error> {
+        loop {
+            match self.inner.recv(&mut *buffer, Msg::TRUNC) {
+                Ok((length, _)) if length <= buffer.len() => return Ok(length),
+                Ok((length, _)) => {
+                    return Err(Error::Truncated {
+                        length,
+                        capacity: buffer.len(),
+                    });
+                }
+                Err(source) if source.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(receive_error(source)),
+            }
+        }
+    }
+
+    /// Receives one datagram if one is queued; `None` says that none is.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    #[inline]
+    pub fn try_receive(&self, buffer: &mut [u8]) -> Result<Option<usize>, Error> {
+        loop {
+            match self.inner.recv(&mut *buffer, Msg::TRUNC | Msg::DONTWAIT) {
+                Ok((length, _)) if length <= buffer.len() => return Ok(Some(length)),
+                Ok((length, _)) => {
+                    return Err(Error::Truncated {
+                        length,
+                        capacity: buffer.len(),
+                    });
+                }
+                Err(source) if source.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) if source.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(source) => return Err(receive_error(source)),
+            }
+        }
+    }
+}
+
+#[cold]
+fn receive_error(source: io::Error) -> Error {
+    if source.raw_os_error() == Some(libc::ENOBUFS) {
+        Error::Lost
+    } else {
+        Error::Receive { source }
+    }
+}
+
+fn borrow(socket: &NlSocket) -> BorrowedFd<'_> {
+    // SAFETY: the descriptor is the socket's own, open for as long as the socket is borrowed.
+    unsafe { BorrowedFd::borrow_raw(socket.as_raw_fd()) }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        borrow(&self.inner)
+    }
+}
+
+impl std::fmt::Debug for Socket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Socket")
+            .field("fd", &self.inner.as_raw_fd())
+            .field("send_buffer", &self.send_buffer)
+            .finish()
+    }
+}

@@ -1,0 +1,303 @@
+//! Network namespaces: run code inside one, and make private ones for tests and demos.
+//!
+//! Packet-filter tables belong to a network namespace
+//! ([network_namespaces(7)](https://man7.org/linux/man-pages/man7/network_namespaces.7.html)).
+//! A socket belongs to the namespace in which it was opened, whatever its thread enters later. So,
+//! to work on another namespace's tables, open the connection inside [`Netns::run`] and use it from
+//! anywhere.
+//!
+//! - [`Netns`] is a handle to a namespace that exists: the caller's, a named one
+//!   (`ip netns add`), a process's, or a file's.
+//! - [`Sandbox`] is a new, private namespace that disappears with its handle. It needs no root
+//!   privileges: see [`become_namespace_root`].
+//!
+//! ```
+//! use chainwright::netns::Sandbox;
+//!
+//! let sandbox = Sandbox::new()?;
+//! let interfaces = sandbox.run(|| std::fs::read_to_string("/proc/thread-self/net/dev"))??;
+//! assert!(interfaces.contains("lo:"));
+//! assert!(!interfaces.contains("eth0:"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod route;
+mod sandbox;
+mod user;
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, setns};
+use nix::sys::statfs::{NSFS_MAGIC, fstatfs};
+
+pub use error::Error;
+pub use sandbox::Sandbox;
+pub use user::become_namespace_root;
+
+/// The calling thread's network namespace. `/proc/self` would be the main thread's.
+const OWN: &str = "/proc/thread-self/ns/net";
+
+/// Where `ip netns` keeps named namespaces; the second is the older name of the first.
+const NAMED: [&str; 2] = ["/run/netns", "/var/run/netns"];
+
+/// A handle to a network namespace.
+///
+/// The handle keeps the namespace alive, also when no process is left in it. Two handles are equal
+/// when they refer to the same namespace.
+#[derive(Debug)]
+pub struct Netns {
+    fd: OwnedFd,
+    id: NetnsId,
+}
+
+/// What tells one network namespace from all others that exist at the same time: the device and
+/// inode numbers of its file, as in
+/// [namespaces(7)](https://man7.org/linux/man-pages/man7/namespaces.7.html).
+///
+/// Displayed as `readlink /proc/PID/ns/net` and `lsns` show it: `net:[4026531840]`. The kernel may
+/// give the number to a new namespace once this one is gone; while a [`Netns`] is held it cannot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NetnsId {
+    /// The device number (`st_dev`) of the kernel's namespace file system.
+    pub dev: u64,
+    /// The inode number (`st_ino`), which is what tools show.
+    pub inode: u64,
+}
+
+impl fmt::Display for NetnsId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "net:[{}]", self.inode)
+    }
+}
+
+impl Netns {
+    /// The calling thread's network namespace.
+    ///
+    /// # Errors
+    /// [`Error::Open`], if `/proc` is not mounted.
+    pub fn current() -> Result<Self, Error> {
+        Self::from_path(OWN)
+    }
+
+    /// The network namespace called `name`, as `ip netns add NAME` makes it:
+    /// `/run/netns/NAME`, else `/var/run/netns/NAME`
+    /// ([ip-netns(8)](https://man7.org/linux/man-pages/man8/ip-netns.8.html)).
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`], [`Error::NoSuchName`], and those of [`Netns::from_path`]. A name
+    /// whose namespace is gone (a file left over from before a reboot, or made in another mount
+    /// namespace) is [`Error::NotANetworkNamespace`].
+    pub fn from_name(name: impl AsRef<OsStr>) -> Result<Self, Error> {
+        let name = name.as_ref();
+        let bytes = name.as_bytes();
+        if matches!(bytes, b"" | b"." | b"..") || bytes.iter().any(|&b| b == b'/' || b == 0) {
+            return Err(Error::InvalidName { name: name.into() });
+        }
+        for directory in NAMED {
+            match Self::from_path(Path::new(directory).join(name)) {
+                Err(Error::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                found => return found,
+            }
+        }
+        Err(Error::NoSuchName { name: name.into() })
+    }
+
+    /// The network namespace that the file at `path` stands for: `/proc/PID/ns/net`, or a file on
+    /// which a namespace was mounted (container runtimes do this).
+    ///
+    /// A file that is no network namespace is only looked at, not opened for reading: a pipe does
+    /// not block the call and a device is not set off.
+    ///
+    /// # Errors
+    /// [`Error::Open`] and [`Error::NotANetworkNamespace`].
+    pub fn from_path(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        match open(path) {
+            Ok(Some(netns)) => Ok(netns),
+            Ok(None) => Err(Error::NotANetworkNamespace { path: path.into() }),
+            Err(source) => Err(Error::Open {
+                path: path.into(),
+                source,
+            }),
+        }
+    }
+
+    /// The network namespace of the process (or thread) `pid`, a number of the caller's PID
+    /// namespace.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchProcess`] when there is none, or it has ended; [`Error::Open`] otherwise, as
+    /// for another user's process, which takes the right to trace it
+    /// ([ptrace(2)](https://man7.org/linux/man-pages/man2/ptrace.2.html)).
+    pub fn from_pid(pid: u32) -> Result<Self, Error> {
+        Self::from_path(format!("/proc/{pid}/ns/net")).map_err(|error| match error {
+            // A process can also end between the look-up of its directory and that of the file.
+            Error::Open { source, .. }
+                if source.kind() == io::ErrorKind::NotFound
+                    || source.raw_os_error() == Some(libc::ESRCH) =>
+            {
+                Error::NoSuchProcess { pid }
+            }
+            other => other,
+        })
+    }
+
+    /// What a command's `--netns NAME|PATH` means: with a `/` in it a path
+    /// ([`Netns::from_path`]), otherwise a name ([`Netns::from_name`]).
+    ///
+    /// # Errors
+    /// Those of the two.
+    pub fn from_name_or_path(name_or_path: impl AsRef<OsStr>) -> Result<Self, Error> {
+        let argument = name_or_path.as_ref();
+        if argument.as_bytes().contains(&b'/') {
+            Self::from_path(PathBuf::from(argument))
+        } else {
+            Self::from_name(argument)
+        }
+    }
+
+    /// The numbers that tell this namespace from others.
+    pub fn id(&self) -> NetnsId {
+        self.id
+    }
+
+    /// A second handle to the same namespace.
+    ///
+    /// # Errors
+    /// The process has no file descriptor left ([`Error::Open`]).
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let fd = self.fd.try_clone().map_err(|source| Error::Open {
+            path: format!("/proc/self/fd/{}", self.fd.as_raw_fd()).into(),
+            source,
+        })?;
+        Ok(Self { fd, id: self.id })
+    }
+
+    /// Runs `work` inside this network namespace and returns what it returned.
+    ///
+    /// `work` runs on a thread of its own, started for it, which enters the namespace
+    /// ([setns(2)](https://man7.org/linux/man-pages/man2/setns.2.html)) and ends with it; the
+    /// calling thread waits and never changes its namespace. Apart from the network namespace the
+    /// new thread has all that the caller's has (user, capabilities, other namespaces, current
+    /// `tracing` span), but not its thread-local values. Processes and threads which `work` starts
+    /// begin in the namespace; sockets that it opens stay there wherever they are used later.
+    ///
+    /// A panic of `work` goes on in the caller.
+    ///
+    /// ```
+    /// use std::net::{TcpListener, TcpStream};
+    /// use chainwright::netns::Sandbox;
+    ///
+    /// let here = Sandbox::new()?;
+    /// let elsewhere = Sandbox::new()?;
+    /// let _listener = here.netns().run(|| TcpListener::bind("127.0.0.1:80"))??;
+    /// assert!(here.netns().run(|| TcpStream::connect("127.0.0.1:80"))?.is_ok());
+    /// assert!(elsewhere.netns().run(|| TcpStream::connect("127.0.0.1:80"))?.is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Thread`] and [`Error::Enter`]; then `work` did not run.
+    pub fn run<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        F: FnOnce() -> T + Send,
+        T: Send,
+    {
+        let span = tracing::Span::current();
+        on_helper_thread(|| {
+            self.enter()?;
+            Ok(span.in_scope(work))
+        })?
+    }
+
+    /// Moves the calling thread, for good, into this namespace.
+    fn enter(&self) -> Result<(), Error> {
+        match setns(&self.fd, CloneFlags::CLONE_NEWNET) {
+            Ok(()) => Ok(()),
+            // Without privileges nobody may enter even the namespace in which they are.
+            Err(Errno::EPERM) if Self::current().is_ok_and(|current| current == *self) => Ok(()),
+            Err(errno) => Err(Error::Enter {
+                id: self.id,
+                source: errno.into(),
+            }),
+        }
+    }
+}
+
+impl PartialEq for Netns {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Netns {}
+
+impl AsFd for Netns {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl From<Netns> for OwnedFd {
+    fn from(netns: Netns) -> Self {
+        netns.fd
+    }
+}
+
+/// Opens `path`, or says `None` if that is not a network namespace.
+fn open(path: &Path) -> io::Result<Option<Netns>> {
+    // O_PATH finds the file and does nothing to it, whatever it is.
+    let found = File::options()
+        .read(true)
+        .custom_flags(libc::O_PATH)
+        .open(path)?;
+    if fstatfs(&found)?.filesystem_type() != NSFS_MAGIC {
+        return Ok(None);
+    }
+    // The same file again, now usable by setns(2) and ioctl(2).
+    let file = File::open(format!("/proc/thread-self/fd/{}", found.as_raw_fd()))?;
+
+    // SAFETY: `file` is an open descriptor of the namespace file system for the whole call, and
+    // NS_GET_NSTYPE takes no argument and writes no memory (ioctl_nsfs(2)).
+    let kind = unsafe { libc::ioctl(file.as_raw_fd(), libc::NS_GET_NSTYPE) };
+    if Errno::result(kind)? != libc::CLONE_NEWNET {
+        return Ok(None);
+    }
+    let metadata = file.metadata()?;
+    Ok(Some(Netns {
+        fd: file.into(),
+        id: NetnsId {
+            dev: metadata.dev(),
+            inode: metadata.ino(),
+        },
+    }))
+}
+
+/// Runs `work` on a thread of its own, so that what it does to its thread ends with it.
+///
+/// The thread gets no name: it then shows the caller's in the kernel, and that is what nf_tables
+/// records with each generation as the name of the process which made it.
+fn on_helper_thread<T, F>(work: F) -> Result<T, Error>
+where
+    F: FnOnce() -> T + Send,
+    T: Send,
+{
+    thread::scope(|scope| {
+        let helper = thread::Builder::new()
+            .spawn_scoped(scope, work)
+            .map_err(|source| Error::Thread { source })?;
+        helper
+            .join()
+            .or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}

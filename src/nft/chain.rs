@@ -1,0 +1,205 @@
+//! Chains: lists of rules, attached to a hook (base chains) or reached by jumps.
+
+use bstr::BStr;
+use chainwright_sys::netfilter::{
+    NF_ACCEPT, NF_DROP, NF_INET_FORWARD, NF_INET_INGRESS, NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT,
+    NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NF_NETDEV_EGRESS, NF_NETDEV_INGRESS,
+};
+use chainwright_sys::nf_tables::{
+    NFT_CHAIN_BASE, NFT_CHAIN_BINDING, NFT_CHAIN_HW_OFFLOAD, NFT_MSG_DELCHAIN,
+    NFT_MSG_DESTROYCHAIN, NFT_MSG_GETCHAIN, NFT_MSG_NEWCHAIN, NFTA_CHAIN_COUNTERS,
+    NFTA_CHAIN_FLAGS, NFTA_CHAIN_HANDLE, NFTA_CHAIN_HOOK, NFTA_CHAIN_ID, NFTA_CHAIN_NAME,
+    NFTA_CHAIN_POLICY, NFTA_CHAIN_TABLE, NFTA_CHAIN_TYPE, NFTA_CHAIN_USE, NFTA_CHAIN_USERDATA,
+    NFTA_COUNTER_BYTES, NFTA_COUNTER_PACKETS, NFTA_HOOK_DEV, NFTA_HOOK_DEVS, NFTA_HOOK_HOOKNUM,
+    NFTA_HOOK_PRIORITY,
+};
+
+use super::Family;
+use super::declare::{attributes, flags, object, values};
+use super::name::{Bytes, Name};
+use super::object::{Messages, Object, listed};
+use crate::netlink::MessageWriter;
+
+values! {
+    /// What becomes of a packet that reaches the end of a base chain: a verdict of
+    /// `linux/netfilter.h`.
+    pub struct Policy: u32 {
+        /// The packet goes on.
+        ACCEPT = NF_ACCEPT as u32 => "accept",
+        /// The packet is dropped.
+        DROP = NF_DROP as u32 => "drop",
+    }
+}
+
+flags! {
+    /// Flags of a chain.
+    pub struct ChainFlags: u32 {
+        /// A base chain; set by the kernel.
+        const BASE = NFT_CHAIN_BASE,
+        /// To be carried out by the network card.
+        const HW_OFFLOAD = NFT_CHAIN_HW_OFFLOAD,
+        /// Bound to the one rule that jumps to it.
+        const BINDING = NFT_CHAIN_BINDING,
+    }
+}
+
+attributes! {
+    /// Where a base chain is attached: `enum nft_hook_attributes`.
+    pub struct Hook<'a> {
+        /// Number of the hook; what it means depends on the family, see [`hook_name`].
+        NFTA_HOOK_HOOKNUM => number: u32,
+        /// Order among the chains of the hook, lowest first.
+        NFTA_HOOK_PRIORITY => priority: i32,
+        /// The one device that a netdev chain is bound to.
+        NFTA_HOOK_DEV => device: Name<'a>,
+        /// The devices that a netdev chain is bound to: a list of `NFTA_DEVICE_NAME`, encoded.
+        NFTA_HOOK_DEVS => devices: Bytes<'a>,
+    }
+}
+
+attributes! {
+    /// Packets and bytes: `enum nft_counter_attributes`.
+    pub struct Counters {
+        /// Number of packets.
+        NFTA_COUNTER_PACKETS => packets: u64,
+        /// Number of bytes.
+        NFTA_COUNTER_BYTES => bytes: u64,
+    }
+}
+
+object! {
+    /// A chain, to be written: `enum nft_chain_attributes`.
+    pub struct Chain viewed as ChainRef, "a chain" {
+        /// Name of the table that the chain is in.
+        NFTA_CHAIN_TABLE => table: required Name<'a>,
+        /// Name of the chain.
+        NFTA_CHAIN_NAME => name: required Name<'a>,
+        /// Handle, given by the kernel.
+        NFTA_CHAIN_HANDLE => handle: optional u64,
+        /// Hook of a base chain.
+        NFTA_CHAIN_HOOK => hook: optional Hook<'a>,
+        /// Policy of a base chain.
+        NFTA_CHAIN_POLICY => policy: optional Policy,
+        /// Type of a base chain: `filter`, `nat` or `route`.
+        NFTA_CHAIN_TYPE => chain_type: optional Name<'a>,
+        /// Number of rules in the chain and of references to it, given by the kernel.
+        NFTA_CHAIN_USE => references: optional u32,
+        /// Packets and bytes that met the policy, where the base chain counts them.
+        NFTA_CHAIN_COUNTERS => counters: optional Counters,
+        /// Flags.
+        NFTA_CHAIN_FLAGS => flags: optional ChainFlags,
+        /// Number by which rules of the same batch may refer to the chain.
+        NFTA_CHAIN_ID => id: optional u32,
+        /// Data that user space keeps with the chain, opaque to the kernel.
+        NFTA_CHAIN_USERDATA => userdata: optional Bytes<'a>,
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// A chain without a hook, to be jumped to.
+    pub fn new(family: Family, table: impl Into<Name<'a>>, name: impl Into<Name<'a>>) -> Self {
+        Self {
+            family,
+            table: Some(table.into()),
+            name: Some(name.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Makes it a base chain: of this type, at this hook (`NF_INET_*` for the IP families), with
+    /// this priority.
+    #[must_use]
+    pub fn with_hook(
+        mut self,
+        chain_type: impl Into<Name<'a>>,
+        number: u32,
+        priority: i32,
+    ) -> Self {
+        self.chain_type = Some(chain_type.into());
+        self.hook = Some(Hook {
+            number: Some(number),
+            priority: Some(priority),
+            ..Hook::default()
+        });
+        self
+    }
+
+    /// Gives a base chain its policy.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+}
+
+impl ChainRef<'_> {
+    /// Whether the chain is attached to a hook.
+    #[inline]
+    #[must_use]
+    pub fn is_base(&self) -> bool {
+        self.table.get(NFTA_CHAIN_HOOK).is_some()
+    }
+}
+
+/// The hook's name, as `nft` writes it: `prerouting`, `input`, … ; `None` for a number that means
+/// nothing in this family.
+#[must_use]
+pub const fn hook_name(family: Family, number: u32) -> Option<&'static str> {
+    Some(match (family, number) {
+        (Family::NETDEV, NF_NETDEV_INGRESS) => "ingress",
+        (Family::NETDEV, NF_NETDEV_EGRESS) => "egress",
+        (Family::ARP, 0) => "input",
+        (Family::ARP, 1) => "output",
+        (Family::INET, NF_INET_INGRESS) => "ingress",
+        (Family::IP | Family::IP6 | Family::INET | Family::BRIDGE, NF_INET_PRE_ROUTING) => {
+            "prerouting"
+        }
+        (Family::IP | Family::IP6 | Family::INET | Family::BRIDGE, NF_INET_LOCAL_IN) => "input",
+        (Family::IP | Family::IP6 | Family::INET | Family::BRIDGE, NF_INET_FORWARD) => "forward",
+        (Family::IP | Family::IP6 | Family::INET | Family::BRIDGE, NF_INET_LOCAL_OUT) => "output",
+        (Family::IP | Family::IP6 | Family::INET | Family::BRIDGE, NF_INET_POST_ROUTING) => {
+            "postrouting"
+        }
+        _ => return None,
+    })
+}
+
+impl Object for Chain<'_> {
+    const MESSAGES: Messages = Messages {
+        kind: "chain",
+        new: NFT_MSG_NEWCHAIN,
+        get: NFT_MSG_GETCHAIN,
+        delete: NFT_MSG_DELCHAIN,
+        destroy: NFT_MSG_DESTROYCHAIN,
+        ordered: false,
+    };
+
+    fn family(&self) -> Family {
+        self.family
+    }
+
+    fn write(&self, writer: &mut MessageWriter<'_>) {
+        self.write_attributes(writer);
+    }
+
+    fn write_identity(&self, writer: &mut MessageWriter<'_>) {
+        // Without the hook: a hook in a deletion means its devices, not the chain.
+        let identity = Chain {
+            table: self.table.as_ref().map(Name::from),
+            name: self.name.as_ref().map(Name::from),
+            handle: self.handle,
+            ..Chain::default()
+        };
+        identity.write_attributes(writer);
+    }
+}
+
+listed!(Chain as ChainRef, "list chains");
+
+/// A chain's name and table, for messages to people.
+impl std::fmt::Display for ChainRef<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let table: &BStr = self.table();
+        write!(f, "{} {table} {}", self.family(), self.name())
+    }
+}

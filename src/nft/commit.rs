@@ -1,0 +1,258 @@
+//! Committing a transaction, and what is known of it afterwards.
+
+use std::fmt;
+
+use bstr::BString;
+
+use super::connection::Connection;
+use super::explain::{Operation, attribute_at, describe, hint};
+use super::generation::Generation;
+use super::transaction::Transaction;
+use crate::error::Errno;
+use crate::netlink::{self, BatchReplies, Message, Rejection, Verdict};
+
+/// What a failed commit left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing was applied: the ruleset is as if the transaction had never been sent.
+    NothingApplied,
+    /// It cannot be known: replies were lost, and the generation moved in the meantime, by this
+    /// transaction or by somebody else's. Either everything was applied or nothing; read the
+    /// ruleset to find out.
+    Unknown,
+}
+
+/// One operation that failed, or the commit as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The operation; `None` when every operation was right, but the kernel refused the whole.
+    pub operation: Option<Operation>,
+    /// The kernel's error number.
+    pub errno: Errno,
+    /// The kernel's own text, if it gave one.
+    pub text: Option<BString>,
+    /// The attribute that the kernel points at, as a path of names.
+    pub attribute: Option<String>,
+    /// What most often lies behind this error, and what to do about it.
+    pub hint: Option<&'static str>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.operation {
+            Some(operation) => write!(f, "{operation}: {}", self.errno)?,
+            None => write!(f, "the transaction as a whole: {}", self.errno)?,
+        }
+        if let Some(text) = &self.text {
+            write!(f, ": {text}")?;
+        }
+        if let Some(attribute) = &self.attribute {
+            write!(f, ", at {attribute}")?;
+        }
+        if let Some(hint) = self.hint {
+            write!(f, " ({hint})")?;
+        }
+        Ok(())
+    }
+}
+
+/// A transaction that was not applied, or of which that cannot be known.
+#[derive(Debug)]
+pub struct CommitError {
+    /// What is known of the ruleset.
+    pub outcome: Outcome,
+    /// All failures that the kernel reported, in the order of the operations.
+    pub failures: Vec<Failure>,
+    /// Whether the kernel dropped reports, so that more operations may have failed than are
+    /// listed.
+    pub incomplete: bool,
+    /// What went wrong on the way to or from the kernel, if that is what failed.
+    pub source: Option<netlink::Error>,
+    /// Whether the commit was conditional on a generation.
+    conditional: bool,
+}
+
+impl CommitError {
+    /// Whether the commit was conditional on a generation that has passed: nothing was applied;
+    /// read again and retry.
+    #[must_use]
+    pub fn generation_moved(&self) -> bool {
+        self.conditional
+            && self
+                .failures
+                .iter()
+                .any(|failure| failure.errno.number() == libc::ERESTART)
+    }
+}
+
+/// How many failures the text of a [`CommitError`] spells out; all stand in its field.
+const SHOWN: usize = 20;
+
+impl fmt::Display for CommitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.outcome {
+            Outcome::NothingApplied if self.generation_moved() => {
+                return f.write_str(
+                    "the ruleset changed since it was read; nothing was applied: read it again and \
+                     retry",
+                );
+            }
+            Outcome::NothingApplied => f.write_str("the transaction was not applied")?,
+            Outcome::Unknown => f.write_str(
+                "it cannot be known whether the transaction was applied, as a whole or not at all: \
+                 the kernel's reply was lost and the ruleset changed meanwhile; read it to find out",
+            )?,
+        }
+        match self.failures.len() {
+            0 => {}
+            1 => f.write_str("; one failure")?,
+            n => write!(f, "; {n} failures")?,
+        }
+        if self.incomplete {
+            f.write_str(" (and perhaps more: the kernel dropped reports)")?;
+        }
+        for failure in self.failures.iter().take(SHOWN) {
+            write!(f, "\n  {failure}")?;
+        }
+        if self.failures.len() > SHOWN {
+            write!(f, "\n  and {} more", self.failures.len() - SHOWN)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for CommitError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| source as _)
+    }
+}
+
+/// How many bytes of the receive buffer one error report takes, with the kernel's book-keeping.
+const REPORT: usize = 1024;
+/// Up to how many bytes of reports are made room for.
+const REPORTS: usize = 16 * 1024 * 1024;
+
+impl Connection {
+    /// Commits a transaction: all of its operations, or none.
+    ///
+    /// The kernel carries it out before this returns. A transaction without operations does
+    /// nothing. The transaction is left as it was, to be committed again if need be.
+    ///
+    /// # Errors
+    /// [`CommitError`]: its [`outcome`](CommitError::outcome) says what is known of the ruleset,
+    /// its [`failures`](CommitError::failures) name every operation that failed.
+    #[tracing::instrument(level = "debug", skip_all, fields(
+        operations = transaction.len(),
+        bytes = transaction.byte_length(),
+    ))]
+    pub fn commit(&mut self, transaction: &mut Transaction) -> Result<(), CommitError> {
+        if transaction.is_empty() {
+            return Ok(());
+        }
+        let conditional = transaction.expected_generation().is_some();
+        let not_sent = |source| CommitError {
+            outcome: Outcome::NothingApplied,
+            failures: Vec::new(),
+            incomplete: false,
+            source: Some(source),
+            conditional,
+        };
+        let reports = transaction.len().saturating_mul(REPORT).min(REPORTS);
+        self.socket.reserve_receive(reports);
+        // To be compared with if the reply is lost.
+        let before = match transaction.expected_generation() {
+            Some(generation) => generation,
+            None => self.generation().map_err(not_sent)?,
+        };
+        let socket = &mut self.socket;
+        transaction
+            .datagram(|datagram| {
+                socket.reserve_send(datagram.len())?;
+                socket.send(datagram)
+            })
+            .map_err(not_sent)?;
+
+        let mut replies = BatchReplies::new(transaction.sequences());
+        let mut trouble = None;
+        while !replies.complete() {
+            // All replies are queued by now: when there are no more, there will be no more.
+            match self.socket.try_receive(&mut self.buffer) {
+                Ok(Some(length)) => {
+                    if let Err(malformed) = replies.accept(&self.buffer[..length]) {
+                        trouble.get_or_insert(netlink::Error::from(malformed));
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    replies.lose();
+                    let over = matches!(error, netlink::Error::Receive { .. });
+                    trouble.get_or_insert(error);
+                    if over {
+                        break;
+                    }
+                }
+            }
+        }
+        let replies = replies.finish();
+        let outcome = match replies.verdict {
+            Verdict::Applied => return Ok(()),
+            Verdict::Rejected => Outcome::NothingApplied,
+            Verdict::Unknown => self.outcome_by_generation(before),
+        };
+        Err(CommitError {
+            outcome,
+            failures: explain(transaction, replies.rejections),
+            incomplete: replies.lost,
+            source: trouble,
+            conditional,
+        })
+    }
+
+    /// Finds out by the generation whether a transaction whose replies were lost can have been
+    /// applied.
+    fn outcome_by_generation(&mut self, before: Generation) -> Outcome {
+        match self.generation() {
+            // Every commit moves the generation.
+            Ok(now) if now == before => Outcome::NothingApplied,
+            _ => Outcome::Unknown,
+        }
+    }
+}
+
+/// Puts the kernel's reports into words.
+fn explain(transaction: &Transaction, rejections: Vec<Rejection>) -> Vec<Failure> {
+    let mut failures = Vec::with_capacity(rejections.len());
+    let mut rest = transaction.operations();
+    let mut index = 0;
+    let mut message: Option<Message<'_>> = None;
+    for rejection in rejections {
+        let mut operation = None;
+        let mut attribute = None;
+        if let Some(wanted) = rejection.operation {
+            // Reports come in the order of the operations: one walk finds them all.
+            while message.is_none() || index <= wanted {
+                match Message::split(rest) {
+                    Ok((next, after)) => {
+                        (message, rest) = (Some(next), after);
+                        index += 1;
+                    }
+                    Err(_) => break,
+                }
+            }
+            if let Some(message) = message.as_ref().filter(|_| index == wanted + 1) {
+                operation = Some(describe(wanted, message));
+                attribute = rejection
+                    .attribute_offset
+                    .and_then(|offset| attribute_at(message, offset));
+            }
+        }
+        failures.push(Failure {
+            hint: hint(rejection.errno, operation.as_ref()),
+            operation,
+            errno: rejection.errno,
+            text: rejection.text,
+            attribute,
+        });
+    }
+    failures
+}

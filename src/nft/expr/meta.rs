@@ -1,0 +1,120 @@
+//! `meta`: reads or sets what the kernel knows of a packet beside its bytes.
+
+use chainwright_sys::nf_tables as sys;
+use chainwright_sys::nf_tables::{NFTA_META_DREG, NFTA_META_KEY, NFTA_META_SREG};
+
+use super::{Register, expression};
+use crate::nft::declare::values;
+
+values! {
+    /// What to read or set (`enum nft_meta_keys`). Values are in host byte order but for
+    /// protocols, which are in network order.
+    pub struct MetaKey: u32 {
+        /// Length of the packet in bytes, u32.
+        LEN = sys::NFT_META_LEN => "len",
+        /// Protocol of the link layer (`ETH_P_*`), be16.
+        PROTOCOL = sys::NFT_META_PROTOCOL => "protocol",
+        /// Priority (`tc` class), u32.
+        PRIORITY = sys::NFT_META_PRIORITY => "priority",
+        /// Mark, u32.
+        MARK = sys::NFT_META_MARK => "mark",
+        /// Index of the interface that the packet came in on, u32.
+        IIF = sys::NFT_META_IIF => "iif",
+        /// Index of the interface that it leaves by, u32.
+        OIF = sys::NFT_META_OIF => "oif",
+        /// Name of the interface that the packet came in on, 16 bytes.
+        IIFNAME = sys::NFT_META_IIFNAME => "iifname",
+        /// Name of the interface that it leaves by, 16 bytes.
+        OIFNAME = sys::NFT_META_OIFNAME => "oifname",
+        /// Hardware type of the incoming interface, u16.
+        IIFTYPE = sys::NFT_META_IIFTYPE => "iiftype",
+        /// Hardware type of the outgoing interface, u16.
+        OIFTYPE = sys::NFT_META_OIFTYPE => "oiftype",
+        /// User id of the socket, u32.
+        SKUID = sys::NFT_META_SKUID => "skuid",
+        /// Group id of the socket, u32.
+        SKGID = sys::NFT_META_SKGID => "skgid",
+        /// Whether the packet is traced, u8.
+        NFTRACE = sys::NFT_META_NFTRACE => "nftrace",
+        /// Realm of the route, u32.
+        RTCLASSID = sys::NFT_META_RTCLASSID => "rtclassid",
+        /// Security mark, u32.
+        SECMARK = sys::NFT_META_SECMARK => "secmark",
+        /// Family of the packet (`NFPROTO_*`), u8.
+        NFPROTO = sys::NFT_META_NFPROTO => "nfproto",
+        /// Layer-4 protocol (`IPPROTO_*`), u8.
+        L4PROTO = sys::NFT_META_L4PROTO => "l4proto",
+        /// Name of the bridge that the packet came in on.
+        BRI_IIFNAME = sys::NFT_META_BRI_IIFNAME => "bri_iifname",
+        /// Name of the bridge that it leaves by.
+        BRI_OIFNAME = sys::NFT_META_BRI_OIFNAME => "bri_oifname",
+        /// Packet type (`PACKET_*`), u8.
+        PKTTYPE = sys::NFT_META_PKTTYPE => "pkttype",
+        /// Number of the CPU, u32.
+        CPU = sys::NFT_META_CPU => "cpu",
+        /// Group of the incoming interface, u32.
+        IIFGROUP = sys::NFT_META_IIFGROUP => "iifgroup",
+        /// Group of the outgoing interface, u32.
+        OIFGROUP = sys::NFT_META_OIFGROUP => "oifgroup",
+        /// Control group class, u32.
+        CGROUP = sys::NFT_META_CGROUP => "cgroup",
+        /// A random number, u32.
+        PRANDOM = sys::NFT_META_PRANDOM => "prandom",
+        /// Whether the packet came through IPsec, u8.
+        SECPATH = sys::NFT_META_SECPATH => "secpath",
+        /// Kind of the incoming interface, 16 bytes.
+        IIFKIND = sys::NFT_META_IIFKIND => "iifkind",
+        /// Kind of the outgoing interface, 16 bytes.
+        OIFKIND = sys::NFT_META_OIFKIND => "oifkind",
+        /// VLAN id of the bridge port, u16.
+        BRI_IIFPVID = sys::NFT_META_BRI_IIFPVID => "bri_iifpvid",
+        /// VLAN protocol of the bridge, be16.
+        BRI_IIFVPROTO = sys::NFT_META_BRI_IIFVPROTO => "bri_iifvproto",
+        /// Time in nanoseconds since 1970, u64.
+        TIME_NS = sys::NFT_META_TIME_NS => "time",
+        /// Day of the week, Sunday 0, u8.
+        TIME_DAY = sys::NFT_META_TIME_DAY => "day",
+        /// Second of the day, u32.
+        TIME_HOUR = sys::NFT_META_TIME_HOUR => "hour",
+        /// Index of the incoming interface, or of the device that it belongs to, u32.
+        SDIF = sys::NFT_META_SDIF => "sdif",
+        /// Name of the same, 16 bytes.
+        SDIFNAME = sys::NFT_META_SDIFNAME => "sdifname",
+    }
+}
+
+expression! {
+    "meta"
+    /// Reads a key into a register (`dreg`), or sets it from one (`sreg`)
+    /// (`enum nft_meta_attributes`).
+    pub struct Meta {
+        /// What to read or set.
+        NFTA_META_KEY => key: MetaKey,
+        /// Where what was read goes.
+        NFTA_META_DREG => dreg: Register,
+        /// Where what is set comes from.
+        NFTA_META_SREG => sreg: Register,
+    }
+}
+
+impl Meta {
+    /// Reads a key into a register.
+    #[must_use]
+    pub const fn load(key: MetaKey, dreg: Register) -> Self {
+        Self {
+            key: Some(key),
+            dreg: Some(dreg),
+            sreg: None,
+        }
+    }
+
+    /// Sets a key from a register.
+    #[must_use]
+    pub const fn set(key: MetaKey, sreg: Register) -> Self {
+        Self {
+            key: Some(key),
+            dreg: None,
+            sreg: Some(sreg),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Every expression: what is written is read back.

@@ -1,0 +1,67 @@
+//! What all objects have in common: which messages make, get and remove them.
+
+use super::Family;
+use crate::netlink::{Malformed, Message, MessageWriter};
+
+/// The message types of one kind of object, `NFT_MSG_*` without the subsystem.
+#[derive(Debug, Clone, Copy)]
+pub struct Messages {
+    /// What the object is called: `table`, `chain`, …
+    pub kind: &'static str,
+    /// Makes or changes the object, and carries it in a listing.
+    pub new: u8,
+    /// Asks for the object, or for a listing.
+    pub get: u8,
+    /// Removes the object; it must exist.
+    pub delete: u8,
+    /// Removes the object if it exists (Linux 6.3).
+    pub destroy: u8,
+    /// Whether objects of this kind have an order among themselves, so that one that is added must
+    /// say that it goes to the end (`NLM_F_APPEND`): rules.
+    pub ordered: bool,
+}
+
+/// An object that a [`Transaction`](super::Transaction) can write.
+pub trait Object {
+    /// The object's message types.
+    const MESSAGES: Messages;
+
+    /// The family that goes into the message's header.
+    fn family(&self) -> Family;
+    /// Writes all attributes that are set.
+    fn write(&self, writer: &mut MessageWriter<'_>);
+    /// Writes the attributes that say which object is meant, for its removal.
+    fn write_identity(&self, writer: &mut MessageWriter<'_>);
+}
+
+/// An object that the kernel can list.
+pub trait Listed: Object {
+    /// The borrowed view of a listed object.
+    type View<'a>;
+    /// What listing it is called in errors.
+    const REQUEST: &'static str;
+
+    /// Reads one message of a listing.
+    ///
+    /// # Errors
+    /// [`Malformed`] when the message is not such an object.
+    fn view<'a>(message: &Message<'a>) -> Result<Self::View<'a>, Malformed>;
+}
+
+/// Makes an object [`Listed`].
+macro_rules! listed {
+    ($Object:ident as $View:ident, $request:literal) => {
+        impl $crate::nft::object::Listed for $Object<'_> {
+            type View<'v> = $View<'v>;
+            const REQUEST: &'static str = $request;
+
+            #[inline]
+            fn view<'v>(
+                message: &$crate::netlink::Message<'v>,
+            ) -> Result<$View<'v>, $crate::netlink::Malformed> {
+                $View::parse(message)
+            }
+        }
+    };
+}
+pub(super) use listed;

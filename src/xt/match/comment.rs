@@ -1,0 +1,91 @@
+//! `comment`: says something to people and matches every packet.
+//!
+//! Data (`struct xt_comment_info`, `linux/netfilter/xt_comment.h`): 256 bytes, ended by a NUL.
+
+use std::fmt;
+
+use bstr::{BString, ByteSlice};
+
+use crate::xt::{Extension, Family};
+
+/// Length of the data; the comment itself is one byte shorter at least.
+const LENGTH: usize = 256;
+
+/// A comment, at most 255 bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comment(BString);
+
+impl Comment {
+    /// A comment; `None` if it is longer than 255 bytes or has a NUL in it.
+    pub fn new(text: impl AsRef<[u8]>) -> Option<Self> {
+        let text = text.as_ref();
+        (text.len() < LENGTH && !text.contains(&0)).then(|| Self(text.into()))
+    }
+
+    /// The comment's bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Extension for Comment {
+    const NAME: &'static str = "comment";
+    const REVISION: u8 = 0;
+
+    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
+        if revision != 0 || info.len() < LENGTH {
+            return None;
+        }
+        // What stands behind the NUL is no part of the comment.
+        info[..LENGTH].split_str(b"\0").next().and_then(Self::new)
+    }
+
+    fn write(&self, _: Family) -> Vec<u8> {
+        let mut info = self.0.to_vec();
+        info.resize(LENGTH, 0);
+        info
+    }
+}
+
+impl fmt::Display for Comment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
+        let text = self.0.to_str_lossy();
+        if !text.is_empty() && text.chars().all(plain) {
+            return write!(f, "-m comment --comment {text}");
+        }
+        f.write_str("-m comment --comment \"")?;
+        for c in text.chars() {
+            if matches!(c, '"' | '\\' | '\'') {
+                f.write_str("\\")?;
+            }
+            write!(f, "{c}")?;
+        }
+        f.write_str("\"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip_and_bounds() {
+        let comment = Comment::new("block incoming localnet connections").unwrap();
+        let info = comment.write(Family::Ipv4);
+        assert_eq!(info.len(), 256);
+        assert_eq!(Comment::read(Family::Ipv4, 0, &info), Some(comment.clone()));
+        assert_eq!(
+            comment.to_string(),
+            "-m comment --comment \"block incoming localnet connections\""
+        );
+        assert!(Comment::new([b'x'; 255]).is_some());
+        assert!(Comment::new([b'x'; 256]).is_none());
+        assert!(Comment::new("a\0b").is_none());
+        // 256 bytes without a NUL are not a comment; nor are too few bytes, nor a new revision.
+        assert_eq!(Comment::read(Family::Ipv4, 0, &[b'x'; 256]), None);
+        assert_eq!(Comment::read(Family::Ipv4, 0, &[0; 255]), None);
+        assert_eq!(Comment::read(Family::Ipv4, 1, &info), None);
+    }
+}

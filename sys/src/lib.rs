@@ -1,0 +1,90 @@
+//! The Linux packet filter's kernel ABI as data: constants and `#[repr(C)]` structs of netlink,
+//! nfnetlink, nf_tables and x_tables. No logic, no allocation, no system calls, `no_std`.
+//!
+//! One module is one kernel header, and every name is the kernel's own: `NFTA_CHAIN_NAME` of
+//! `linux/netfilter/nf_tables.h` is [`nf_tables::NFTA_CHAIN_NAME`].
+//!
+//! ```
+//! use chainwright_sys::netlink::{NLM_F_DUMP, NLM_F_REQUEST, nlmsghdr};
+//! use chainwright_sys::nf_tables::NFT_MSG_GETCHAIN;
+//! use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
+//! use zerocopy::IntoBytes;
+//!
+//! let header = nlmsghdr {
+//!     nlmsg_len: 20,
+//!     nlmsg_type: u16::from(NFNL_SUBSYS_NFTABLES) << 8 | u16::from(NFT_MSG_GETCHAIN),
+//!     nlmsg_flags: NLM_F_REQUEST | NLM_F_DUMP,
+//!     nlmsg_seq: 1,
+//!     nlmsg_pid: 0,
+//! };
+//! assert_eq!(header.as_bytes().len(), 16);
+//! ```
+//!
+//! # Types
+//! - Constants have the type of the place they go to: message types of a subsystem are `u8`,
+//!   attribute types `u16`, flag words, registers, operations and keys `u32`, socket options `i32`,
+//!   hook priorities and verdicts `i32` (jump, goto and return are negative), lengths `usize`.
+//! - Struct fields are in host byte order. What the kernel declares as big-endian, and every IP
+//!   address, is a byte array (`[u8; 2]`, `[u8; 4]`, `[u8; 16]`) in network byte order.
+//! - Every struct implements zerocopy's `FromBytes`, `IntoBytes`, `Immutable` and `KnownLayout`;
+//!   padding is spelt out in `__pad` fields. Bytes that come from a netlink attribute or from the
+//!   middle of a buffer may be less aligned than the struct: read a copy (`read_from_prefix`) or
+//!   wrap it in `zerocopy::Unalign` there.
+//! - A struct that ends in a flexible array in C is only its head here; what follows is said in
+//!   its documentation.
+//!
+//! # What is left out
+//! The end marks of enums and masks that grow with them (`NFTA_CHAIN_MAX`, `__NFTA_CHAIN_MAX`,
+//! `NFT_TABLE_F_MASK`, …): their values differ from one Linux release to the next, so they tell which
+//! header somebody compiled with, not what a kernel understands.
+//!
+//! # Versions
+//! Linux 6.1 is the floor: a constant without a note is in its headers. Newer ones, up to Linux 6.18,
+//! say in their documentation which release has them first; stable branches and distributions may
+//! have got them earlier. The values are the same on every kernel that knows them. A kernel that does
+//! not refuses an unknown message, flag or key, but ignores many an unknown attribute without a word.
+//!
+//! # Checks
+//! Every module has a table, [`abi::Header`], of all it declares, and [`HEADERS`] lists them all.
+//! `cargo test` builds a C program from these tables, compiles it against the installed kernel
+//! headers and compares every value, size, alignment and offset. Constants that are newer than those
+//! headers are counted; `CHAINWRIGHT_SYS_HEADERS=/path/to/include` checks against other headers.
+
+#![no_std]
+#![allow(non_camel_case_types)]
+#![forbid(unsafe_code)]
+
+pub mod abi;
+
+/// Declares the modules and lists their tables.
+macro_rules! headers {
+    ($($(#[$meta:meta])* pub mod $module:ident;)*) => {
+        $($(#[$meta])* pub mod $module;)*
+
+        /// The table of every header in this crate.
+        pub const HEADERS: &[&abi::Header] = &[$(&$module::ABI),*];
+    };
+}
+
+headers! {
+    pub mod netlink;
+    pub mod nfnetlink;
+    pub mod netfilter;
+    pub mod netfilter_ipv4;
+    pub mod netfilter_ipv6;
+    pub mod netfilter_arp;
+    pub mod netfilter_bridge;
+    pub mod nf_tables;
+    pub mod nf_tables_compat;
+    pub mod x_tables;
+    pub mod ip_tables;
+    pub mod ip6_tables;
+    pub mod arp_tables;
+    pub mod nf_conntrack_common;
+    pub mod nf_conntrack_tuple_common;
+    pub mod nf_log;
+    pub mod nf_nat;
+    pub mod xt_comment;
+    pub mod xt_conntrack;
+    pub mod xt_mark;
+}

@@ -1,0 +1,59 @@
+//! `linux/netfilter_ipv4.h`: hooks and hook priorities of IPv4.
+
+use crate::abi::abi;
+
+abi! {
+    header "linux/netfilter_ipv4.h";
+
+    constants {
+        /// Hooks of IPv4; the same numbers as `NF_INET_*`.
+        "#define NF_IP_*": u32 {
+            NF_IP_PRE_ROUTING = 0;
+            NF_IP_LOCAL_IN = 1;
+            NF_IP_FORWARD = 2;
+            NF_IP_LOCAL_OUT = 3;
+            NF_IP_POST_ROUTING = 4;
+            /// How many there are.
+            NF_IP_NUMHOOKS = 5;
+        }
+
+        /// Hook priorities of IPv4: hooks with lower numbers see a packet first.
+        "enum nf_ip_hook_priorities": i32 {
+            /// Before everything else.
+            NF_IP_PRI_FIRST = i32::MIN;
+            /// The raw table when it is to see fragments.
+            NF_IP_PRI_RAW_BEFORE_DEFRAG = -450;
+            /// Where fragments are put together.
+            NF_IP_PRI_CONNTRACK_DEFRAG = -400;
+            /// The raw table.
+            NF_IP_PRI_RAW = -300;
+            /// SELinux, on the way in.
+            NF_IP_PRI_SELINUX_FIRST = -225;
+            /// Connection tracking.
+            NF_IP_PRI_CONNTRACK = -200;
+            /// The mangle table.
+            NF_IP_PRI_MANGLE = -150;
+            /// Destination translation.
+            NF_IP_PRI_NAT_DST = -100;
+            /// The filter table.
+            NF_IP_PRI_FILTER = 0;
+            /// The security table.
+            NF_IP_PRI_SECURITY = 50;
+            /// Source translation.
+            NF_IP_PRI_NAT_SRC = 100;
+            /// SELinux, on the way out.
+            NF_IP_PRI_SELINUX_LAST = 225;
+            /// Connection tracking helpers.
+            NF_IP_PRI_CONNTRACK_HELPER = 300;
+            /// Where a new connection is confirmed.
+            NF_IP_PRI_CONNTRACK_CONFIRM = i32::MAX;
+            /// After everything else.
+            NF_IP_PRI_LAST = i32::MAX;
+        }
+
+        /// Socket option that returns a connection's destination before it was translated (`getsockopt`).
+        "#define SO_ORIGINAL_DST": i32 {
+            SO_ORIGINAL_DST = 80;
+        }
+    }
+}

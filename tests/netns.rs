@@ -1,0 +1,627 @@
+//! Network namespaces and sandboxes, against the kernel, as root or as an ordinary user.
+
+mod common;
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::process::CommandExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chainwright::netns::{Error, Netns, Sandbox};
+use common::{report, sandbox};
+use nix::ifaddrs::getifaddrs;
+use nix::mount::{MsFlags, mount};
+use nix::net::if_::{InterfaceFlags, if_nametoindex};
+use nix::sched::{CloneFlags, unshare};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Says which test this process was started for, when it was started for one.
+const ALONE: &str = "CHAINWRIGHT_TEST_ALONE";
+
+/// Polls until `condition` holds.
+#[track_caller]
+fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(
+            start.elapsed() < PATIENCE,
+            "not within {PATIENCE:?}: {what}"
+        );
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn has_interface(sandbox: &Sandbox, name: &str) -> bool {
+    sandbox.run(|| if_nametoindex(name).is_ok()).unwrap()
+}
+
+/// For a test that counts what its process holds: no other test may run in that process.
+fn alone(test: &str, body: impl FnOnce()) {
+    if std::env::var_os(ALONE).is_some_and(|name| name == test) {
+        return body();
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture"])
+        .env(ALONE, test)
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && stdout.contains("1 passed"),
+        "{stdout}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Takes all capabilities from the calling thread, and only from it.
+fn drop_capabilities() {
+    /// `struct __user_cap_header_struct` (linux/capability.h).
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: i32,
+    }
+    let header = Header {
+        version: 0x2008_0522,
+        pid: 0,
+    };
+    let none = [0_u32; 6];
+    // SAFETY: capset(2) reads the header and, as its version says, two sets of three words.
+    let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, &raw const none) };
+    assert_eq!(result, 0);
+}
+
+/// This test program again, run by an ordinary user: one that is not 0 in its user namespace and
+/// has no capabilities there. The setting named by `forbidden` is 0 for it.
+fn by_an_ordinary_user(arguments: &[&str], forbidden: Option<&'static str>) -> Command {
+    let users = format!("1000 {} 1", nix::unistd::geteuid());
+    let groups = format!("1000 {} 1", nix::unistd::getegid());
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(arguments);
+    // SAFETY: between fork and exec this makes system calls only; what it writes was made before.
+    unsafe {
+        command.pre_exec(move || {
+            unshare(CloneFlags::CLONE_NEWUSER)?;
+            if let Some(setting) = forbidden {
+                fs::write(setting, "0")?;
+            }
+            fs::write("/proc/self/setgroups", "deny")?;
+            fs::write("/proc/self/uid_map", &users)?;
+            fs::write("/proc/self/gid_map", &groups)
+        });
+    }
+    command
+}
+
+#[test]
+fn run_leaves_the_callers_thread_alone() {
+    let before = Netns::current().unwrap();
+    let sandbox = sandbox();
+    let inside = sandbox.run(Netns::current).unwrap().unwrap();
+    assert_eq!(&inside, sandbox.netns());
+    assert_ne!(inside, before);
+    assert_eq!(Netns::current().unwrap(), before);
+}
+
+#[test]
+fn run_may_borrow_and_returns_what_the_work_returned() {
+    let sandbox = sandbox();
+    let mut words = vec!["a"];
+    let last = sandbox
+        .run(|| {
+            words.push("b");
+            words.last().copied()
+        })
+        .unwrap();
+    assert_eq!((last, words.len()), (Some("b"), 2));
+}
+
+#[test]
+fn run_inside_run() {
+    let (a, b) = (sandbox(), sandbox());
+    let inner = a.run(|| {
+        let inner = b.run(Netns::current).unwrap().unwrap();
+        assert_eq!(&Netns::current().unwrap(), a.netns());
+        inner
+    });
+    assert_eq!(&inner.unwrap(), b.netns());
+}
+
+#[test]
+fn a_panic_goes_on_in_the_caller() {
+    let before = Netns::current().unwrap();
+    let sandbox = sandbox();
+    let panic = catch_unwind(AssertUnwindSafe(|| {
+        sandbox.run(|| -> () { std::panic::panic_any("on purpose") })
+    }))
+    .unwrap_err();
+    assert_eq!(panic.downcast_ref(), Some(&"on purpose"));
+    assert_eq!(Netns::current().unwrap(), before);
+    assert!(sandbox.run(|| true).unwrap());
+}
+
+/// nf_tables records the thread's name with each generation.
+#[test]
+fn the_helper_thread_has_the_callers_name_in_the_kernel() {
+    let name = || fs::read_to_string("/proc/thread-self/comm").unwrap();
+    assert_eq!(sandbox().run(name).unwrap(), name());
+}
+
+#[test]
+fn a_sandbox_is_isolated() {
+    let sandbox = sandbox();
+    // Kernels with tunnel modules put their own, unused interfaces into each namespace.
+    let up = sandbox.run(|| {
+        let up = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
+        getifaddrs()
+            .unwrap()
+            .filter(|interface| interface.flags.contains(up))
+            .map(|interface| interface.interface_name)
+            .collect::<HashSet<_>>()
+    });
+    assert_eq!(up.unwrap(), HashSet::from(["lo".to_string()]));
+    let routes = sandbox.run(|| fs::read_to_string("/proc/thread-self/net/route").unwrap());
+    assert_eq!(routes.unwrap().lines().count(), 1, "only the heading");
+}
+
+#[test]
+fn the_loopback_interface_works_and_is_the_sandboxs_own() {
+    let sandbox = sandbox();
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let (listener, mut client) = sandbox
+            .run(|| {
+                let listener = TcpListener::bind(address).unwrap();
+                let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                (listener, client)
+            })
+            .unwrap();
+        // The sockets stay in the sandbox, wherever they are used.
+        let (mut server, _) = listener.accept().unwrap();
+        client.write_all(b"hello").unwrap();
+        let mut received = [0; 5];
+        server.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"hello");
+    }
+
+    // A port that is taken here is free in another sandbox, and nobody answers there.
+    let other = crate::sandbox();
+    let listener = sandbox.run(|| TcpListener::bind("127.0.0.1:80").unwrap());
+    let refused = other.run(|| TcpStream::connect("127.0.0.1:80")).unwrap();
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    other
+        .run(|| TcpListener::bind("127.0.0.1:80").unwrap())
+        .unwrap();
+    drop(listener);
+}
+
+#[test]
+fn two_sandboxes_differ() {
+    let (a, b) = (sandbox(), sandbox());
+    assert_ne!(a.netns(), b.netns());
+    assert_ne!(a.netns().id(), b.netns().id());
+    let again = a.netns().try_clone().unwrap();
+    assert_eq!(&again, a.netns());
+    let link = a.run(|| fs::read_link("/proc/thread-self/ns/net").unwrap());
+    assert_eq!(Path::new(&a.netns().id().to_string()), link.unwrap());
+}
+
+#[test]
+fn cables_carry_udp_and_tcp() {
+    let cases = [
+        ("10.0.0.1/24", "10.0.0.1:0", "10.0.0.2/24", "10.0.0.2:0"),
+        ("fd00::1/64", "[fd00::1]:0", "fd00::2/64", "[fd00::2]:0"),
+    ];
+    for (a_address, a_socket, b_address, b_socket) in cases {
+        let (a, b) = (sandbox(), sandbox());
+        Sandbox::connect(&a, "eth0", a_address, &b, "eth0", b_address).unwrap();
+
+        // One datagram, at once: were the first packets lost, this would show it.
+        let sender = a.run(|| UdpSocket::bind(a_socket).unwrap()).unwrap();
+        let receiver = b.run(|| UdpSocket::bind(b_socket).unwrap()).unwrap();
+        receiver.set_read_timeout(Some(PATIENCE)).unwrap();
+        sender
+            .send_to(b"datagram", receiver.local_addr().unwrap())
+            .unwrap();
+        let mut received = [0; 16];
+        let (length, from) = receiver.recv_from(&mut received).unwrap();
+        assert_eq!(&received[..length], b"datagram");
+        assert_eq!(from, sender.local_addr().unwrap());
+
+        let listener = b.run(|| TcpListener::bind(b_socket).unwrap()).unwrap();
+        let mut client = a
+            .run(|| TcpStream::connect(listener.local_addr().unwrap()).unwrap())
+            .unwrap();
+        let (mut server, peer) = listener.accept().unwrap();
+        assert_eq!(peer, client.local_addr().unwrap());
+        client.write_all(b"stream").unwrap();
+        let mut received = [0; 6];
+        server.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"stream");
+    }
+}
+
+#[test]
+fn more_addresses_on_one_cable() {
+    let (a, b) = (sandbox(), sandbox());
+    Sandbox::connect(&a, "left", "10.0.0.1/24", &b, "right", "10.0.0.2/24").unwrap();
+    b.add_address("right", "10.0.0.3/24").unwrap();
+    b.add_address("right", "fd00::2/64").unwrap();
+    a.add_address("left", "fd00::1/64").unwrap();
+    for address in ["10.0.0.2:80", "10.0.0.3:81", "[fd00::2]:82"] {
+        let _listener = b.run(|| TcpListener::bind(address).unwrap()).unwrap();
+        a.run(|| TcpStream::connect(address).unwrap()).unwrap();
+    }
+}
+
+#[test]
+fn both_ends_in_one_sandbox() {
+    let a = sandbox();
+    Sandbox::connect(&a, "v0", "10.0.0.1/24", &a, "v1", "10.0.1.1/24").unwrap();
+    assert!(has_interface(&a, "v0") && has_interface(&a, "v1"));
+}
+
+#[test]
+fn a_router_between_two_sandboxes() {
+    let (client, router, server) = (sandbox(), sandbox(), sandbox());
+    let connect = |end: &Sandbox, address, interface, gateway| {
+        Sandbox::connect(end, "eth0", address, &router, interface, gateway).unwrap();
+    };
+    connect(&client, "10.0.1.2/24", "eth0", "10.0.1.1/24");
+    connect(&server, "10.0.2.2/24", "eth1", "10.0.2.1/24");
+    client.add_address("eth0", "fd00:1::2/64").unwrap();
+    router.add_address("eth0", "fd00:1::1/64").unwrap();
+    server.add_address("eth0", "fd00:2::2/64").unwrap();
+    router.add_address("eth1", "fd00:2::1/64").unwrap();
+    client.add_route("0.0.0.0/0", "10.0.1.1").unwrap();
+    client.add_route("fd00:2::/64", "fd00:1::1").unwrap();
+    server.add_route("10.0.1.0/24", "10.0.2.1").unwrap();
+    server.add_route("::/0", "fd00:2::1").unwrap();
+    router.enable_forwarding().unwrap();
+
+    for address in ["10.0.2.2:80", "[fd00:2::2]:80"] {
+        let listener = server.run(|| TcpListener::bind(address).unwrap()).unwrap();
+        let stream = client.run(|| TcpStream::connect(address).unwrap()).unwrap();
+        let (_stream, peer) = listener.accept().unwrap();
+        assert_eq!(peer, stream.local_addr().unwrap());
+    }
+}
+
+#[test]
+fn a_cable_that_cannot_be_laid_is_an_error_and_leaves_nothing() {
+    let (a, b) = (sandbox(), sandbox());
+    Sandbox::connect(&a, "eth0", "10.0.0.1/24", &b, "eth0", "10.0.0.2/24").unwrap();
+
+    let taken = Sandbox::connect(&a, "eth1", "10.1.0.1/24", &b, "eth0", "10.1.0.2/24").unwrap_err();
+    assert!(
+        matches!(&taken, Error::Network { source, .. } if source.kind() == ErrorKind::AlreadyExists),
+        "{taken:?}"
+    );
+    assert!(!has_interface(&a, "eth1"));
+
+    // A multicast address is none for an interface; setting the second address comes last of all.
+    let wrong = Sandbox::connect(&a, "eth1", "fd00::1/64", &b, "eth1", "ff02::1/64").unwrap_err();
+    let text = report(&wrong);
+    assert!(matches!(wrong, Error::Network { .. }), "{wrong:?}");
+    assert!(
+        text.contains("add the address ff02::1/64 to eth1"),
+        "{text}"
+    );
+    assert!(!has_interface(&a, "eth1") && !has_interface(&b, "eth1"));
+}
+
+#[test]
+fn names_and_addresses_that_cannot_be_are_refused() {
+    let (a, b) = (sandbox(), sandbox());
+    for name in ["", "a%d", "a b", "a/b", "a:b", "sixteen-bytes-xx"] {
+        for (first, second) in [(name, "eth0"), ("eth0", name)] {
+            let error =
+                Sandbox::connect(&a, first, "10.1.0.1/24", &b, second, "10.1.0.2/24").unwrap_err();
+            assert!(
+                matches!(&error, Error::InvalidInterfaceName { name: n } if n == name),
+                "{error:?}"
+            );
+        }
+        let error = a.add_address(name, "10.1.0.1/24").unwrap_err();
+        assert!(
+            matches!(error, Error::InvalidInterfaceName { .. }),
+            "{error:?}"
+        );
+    }
+    for address in [
+        "",
+        "10.0.0.1",
+        "10.0.0.1/",
+        "10.0.0.1/33",
+        "10.0.0.1/-1",
+        "10.0.0/8",
+        "fd00::1/129",
+        "name/8",
+    ] {
+        for error in [
+            a.add_address("lo", address),
+            a.add_route(address, "127.0.0.1"),
+        ] {
+            let error = error.unwrap_err();
+            assert!(
+                matches!(&error, Error::InvalidAddress { text, .. } if text == address),
+                "{error:?}"
+            );
+            assert!(error.to_string().contains("10.0.0.1/24"), "{error}");
+        }
+    }
+    let error = a.add_route("10.0.0.0/8", "10.0.0.1/24").unwrap_err();
+    assert!(matches!(error, Error::InvalidAddress { .. }), "{error:?}");
+}
+
+#[test]
+fn the_kernels_own_words_reach_the_user() {
+    let a = sandbox();
+    let error = a.add_route("10.0.0.1/8", "127.0.0.1").unwrap_err();
+    let Error::Network {
+        message: Some(message),
+        ..
+    } = &error
+    else {
+        panic!("{error:?}");
+    };
+    assert_eq!(message, "Invalid prefix for given prefix length");
+    assert!(error.to_string().contains(message), "{error}");
+
+    let text = report(&a.add_address("eth7", "10.0.0.1/8").unwrap_err());
+    assert!(text.contains("look at the interface eth7"), "{text}");
+}
+
+#[test]
+fn a_dropped_sandbox_is_gone() {
+    let (a, b) = (sandbox(), sandbox());
+    Sandbox::connect(&a, "eth0", "10.0.0.1/24", &b, "eth0", "10.0.0.2/24").unwrap();
+    assert!(has_interface(&b, "eth0"));
+    drop(a);
+    eventually("the other end is gone", || !has_interface(&b, "eth0"));
+}
+
+#[test]
+fn what_holds_a_sandbox_keeps_it() {
+    let (a, b) = (sandbox(), sandbox());
+    Sandbox::connect(&a, "eth0", "10.0.0.1/24", &b, "eth0", "10.0.0.2/24").unwrap();
+    let listener = a.run(|| TcpListener::bind("10.0.0.1:80").unwrap()).unwrap();
+    drop(a);
+    thread::sleep(Duration::from_millis(100));
+    b.run(|| TcpStream::connect("10.0.0.1:80").unwrap())
+        .unwrap();
+    drop(listener);
+    eventually("the other end is gone", || !has_interface(&b, "eth0"));
+}
+
+#[test]
+fn from_pid_finds_a_processs_namespace() {
+    assert_eq!(
+        Netns::from_pid(std::process::id()).unwrap(),
+        Netns::current().unwrap()
+    );
+    let sandbox = sandbox();
+    let mut child = sandbox
+        .run(|| Command::new("sleep").arg("60").spawn().unwrap())
+        .unwrap();
+    let pid = child.id();
+    assert_eq!(&Netns::from_pid(pid).unwrap(), sandbox.netns());
+    let path = format!("/proc/{pid}/ns/net");
+    assert_eq!(&Netns::from_path(&path).unwrap(), sandbox.netns());
+    assert_eq!(&Netns::from_name_or_path(&path).unwrap(), sandbox.netns());
+
+    child.kill().unwrap();
+    eventually("a dead process that was not waited for is none", || {
+        matches!(Netns::from_pid(pid), Err(Error::NoSuchProcess { .. }))
+    });
+    child.wait().unwrap();
+    for nobody in [pid, 0, u32::MAX] {
+        let error = Netns::from_pid(nobody).unwrap_err();
+        assert!(
+            matches!(error, Error::NoSuchProcess { pid } if pid == nobody),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn other_files_are_refused() {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let pipe = std::env::temp_dir().join(format!("chainwright-netns-{}", std::process::id()));
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for path in [
+        Path::new("/proc/thread-self/ns/uts"),
+        Path::new("/proc/thread-self/ns/user"),
+        Path::new("/proc/self/status"),
+        Path::new("/dev/zero"),
+        &directory,
+        &pipe,
+    ] {
+        let error = Netns::from_path(path).unwrap_err();
+        assert!(
+            matches!(error, Error::NotANetworkNamespace { .. }),
+            "{error:?}"
+        );
+        assert_eq!(
+            error.to_string(),
+            format!("{}: not a network namespace", path.display())
+        );
+    }
+    fs::remove_file(&pipe).unwrap();
+
+    let error = Netns::from_name_or_path("./no-such-file").unwrap_err();
+    assert!(
+        matches!(&error, Error::Open { source, .. } if source.kind() == ErrorKind::NotFound),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn names_that_are_none() {
+    for name in ["", ".", "..", "a/b", "a\0b"] {
+        let error = Netns::from_name(name).unwrap_err();
+        assert!(
+            matches!(error, Error::InvalidName { .. }),
+            "{name:?}: {error:?}"
+        );
+    }
+    let error = Netns::from_name_or_path("no-such-namespace").unwrap_err();
+    assert!(
+        matches!(&error, Error::NoSuchName { name } if name == "no-such-namespace"),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains("/run/netns"), "{error}");
+}
+
+/// In a mount namespace of its own, so that nothing of this reaches the machine's /run.
+#[test]
+fn named_namespaces_are_found() {
+    const NONE: Option<&str> = None;
+    let sandbox = sandbox();
+    sandbox
+        .run(|| {
+            unshare(CloneFlags::CLONE_NEWNS).unwrap();
+            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+            mount(NONE, "/", NONE, private, NONE).unwrap();
+            mount(NONE, "/run", Some("tmpfs"), MsFlags::empty(), NONE).unwrap();
+            fs::create_dir("/run/netns").unwrap();
+            fs::write("/run/netns/blue", "").unwrap();
+
+            // What is left of a name when its mount is gone.
+            let stale = Netns::from_name("blue").unwrap_err();
+            assert_eq!(
+                stale.to_string(),
+                "/run/netns/blue: not a network namespace"
+            );
+
+            mount(
+                Some("/proc/thread-self/ns/net"),
+                "/run/netns/blue",
+                NONE,
+                MsFlags::MS_BIND,
+                NONE,
+            )
+            .unwrap();
+            assert_eq!(&Netns::from_name("blue").unwrap(), sandbox.netns());
+            assert_eq!(&Netns::from_name_or_path("blue").unwrap(), sandbox.netns());
+            assert_eq!(
+                &Netns::from_path("/run/netns/blue").unwrap(),
+                sandbox.netns()
+            );
+        })
+        .unwrap();
+}
+
+#[test]
+fn without_capabilities_and_with_threads_the_error_says_what_to_do() {
+    let elsewhere = sandbox();
+    sandbox()
+        .run(|| {
+            drop_capabilities();
+            let error = Sandbox::new().unwrap_err();
+            assert!(
+                matches!(error, Error::MultiThreaded { threads } if threads > 1),
+                "{error:?}"
+            );
+            let text = error.to_string();
+            assert!(text.contains("netns::become_namespace_root()"), "{text}");
+
+            let error = elsewhere.run(|| ()).unwrap_err();
+            assert!(
+                matches!(&error, Error::Enter { source, .. }
+                    if source.kind() == ErrorKind::PermissionDenied),
+                "{error:?}"
+            );
+            assert!(error.to_string().contains("CAP_SYS_ADMIN"), "{error}");
+
+            // Where one is already, one may stay.
+            let here = Netns::current().unwrap();
+            assert_eq!(here.run(Netns::current).unwrap().unwrap(), here);
+        })
+        .unwrap();
+}
+
+#[test]
+fn many_sandboxes_leave_no_descriptor_and_no_thread() {
+    alone("many_sandboxes_leave_no_descriptor_and_no_thread", || {
+        let entries = |directory| fs::read_dir(directory).unwrap().count();
+        let count = || (entries("/proc/self/fd"), entries("/proc/self/task"));
+        let before = count();
+        for _ in 0..50 {
+            let (a, b) = (sandbox(), sandbox());
+            Sandbox::connect(&a, "eth0", "10.0.0.1/24", &b, "eth0", "10.0.0.2/24").unwrap();
+            assert!(a.run(|| UdpSocket::bind("10.0.0.1:0").is_ok()).unwrap());
+            assert!(Netns::from_path("/dev/zero").is_err());
+        }
+        eventually("as many descriptors and threads as before", || {
+            count() == before
+        });
+    });
+}
+
+#[test]
+fn from_many_threads_at_once() {
+    const THREADS: usize = 8;
+    const PAIRS: usize = 5;
+    let barrier = Barrier::new(THREADS);
+    let work = || {
+        barrier.wait();
+        let pairs = [(); PAIRS].map(|()| {
+            let (a, b) = (sandbox(), sandbox());
+            Sandbox::connect(&a, "eth0", "10.0.0.1/24", &b, "eth0", "10.0.0.2/24").unwrap();
+            (a, b)
+        });
+        for (a, b) in &pairs {
+            let _listener = b.run(|| TcpListener::bind("10.0.0.2:80").unwrap()).unwrap();
+            a.run(|| TcpStream::connect("10.0.0.2:80").unwrap())
+                .unwrap();
+        }
+        pairs
+    };
+    let pairs: Vec<_> = thread::scope(|scope| {
+        let threads = [(); THREADS].map(|()| scope.spawn(work));
+        threads.map(|thread| thread.join().unwrap()).into()
+    });
+    let ids: HashSet<_> = pairs
+        .iter()
+        .flatten()
+        .flat_map(|(a, b)| [a.netns().id(), b.netns().id()])
+        .collect();
+    assert_eq!(ids.len(), THREADS * PAIRS * 2);
+}
+
+/// Whoever runs the tests, they run once more for a user without privileges.
+#[test]
+fn all_of_this_works_for_an_ordinary_user() {
+    let output = by_an_ordinary_user(&["--skip", "ordinary_user"], None)
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && !stdout.contains(" 0 passed"),
+        "{stdout}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn an_ordinary_user_who_may_not_is_told_why() {
+    let setting = "/proc/sys/user/max_user_namespaces";
+    let output = by_an_ordinary_user(&["two_sandboxes_differ", "--exact"], Some(setting))
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(
+        stderr.contains("unshare(CLONE_NEWUSER) failed")
+            && stderr.contains("user.max_user_namespaces = 0"),
+        "{stderr}"
+    );
+}
