@@ -10,7 +10,7 @@ use std::hint::black_box;
 use chainwright::measure::floor::{Floor, Request};
 use chainwright::measure::{KubeProxy, alternate};
 use chainwright::nft::{Chain, Connection, Family, Filter, List};
-use common::{BoxError, Result, in_sandbox, loaded, report};
+use common::{BoxError, Result, in_sandbox, loaded, read, report};
 
 fn main() -> Result {
     let counts: Vec<usize> = std::env::args()
@@ -30,21 +30,10 @@ fn main() -> Result {
 /// Reads every base attribute of each chain.
 fn list(nft: &mut Connection) -> Result<usize> {
     let mut count = 0;
-    let mut chains = nft.chains(Filter::family(Family::IP))?;
-    while let Some(chain) = chains.next()? {
-        black_box((
-            chain.family(),
-            chain.table(),
-            chain.name(),
-            chain.handle(),
-            chain.chain_type(),
-            chain.hook(),
-            chain.policy(),
-            chain.references(),
-            chain.flags(),
-        ));
+    nft.chains(Filter::family(Family::IP))?.for_each(|chain| {
+        read(&chain);
         count += 1;
-    }
+    })?;
     Ok(count)
 }
 

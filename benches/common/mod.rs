@@ -2,10 +2,11 @@
 #![allow(dead_code, reason = "each bench uses its own part of this module")]
 
 use std::error::Error;
+use std::hint::black_box;
 
 use chainwright::measure::{KubeProxy, Measured};
 use chainwright::netns::Sandbox;
-use chainwright::nft::{Connection, Transaction};
+use chainwright::nft::{ChainRef, Connection, Transaction};
 
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 pub(crate) type Result<T = ()> = std::result::Result<T, BoxError>;
@@ -23,6 +24,22 @@ pub(crate) fn loaded(chains: usize) -> Result<Connection> {
     KubeProxy { chains }.write(&mut tx)?;
     nft.commit(&mut tx)?;
     Ok(nft)
+}
+
+/// Reads every base attribute of a chain; the compiler can leave none out.
+#[inline]
+pub(crate) fn read(chain: &ChainRef<'_>) {
+    black_box(chain.family());
+    black_box(chain.table());
+    black_box(chain.name());
+    black_box(chain.handle());
+    if let Some(hook) = chain.hook() {
+        black_box((hook.number, hook.priority));
+    }
+    black_box(chain.policy());
+    black_box(chain.chain_type());
+    black_box(chain.flags());
+    black_box(chain.references());
 }
 
 /// Prints what was measured, and whether the last contender keeps its goal.

@@ -352,7 +352,9 @@ impl Found {
                     continue;
                 };
                 let which = wanted.rules.iter().position(|w| w.means_the_same(&rule));
-                found.rules.extend(which.zip(encoded.handle()));
+                found
+                    .rules
+                    .extend(which.map(|which| (which, encoded.handle())));
             }
         }
         Ok(found)

@@ -21,13 +21,24 @@ const _: () = {
     assert!(offset_of!(xt_entry_target, revision) == REVISION);
 };
 
-/// A match, or a target that is an extension.
+/// A match, or a target that is an extension. Two are equal if name, revision and data are.
 ///
 /// Sources: `struct xt_entry_match`, `struct xt_entry_target`.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct ExtensionRef<'t> {
     bytes: &'t [u8],
 }
+
+impl PartialEq for ExtensionRef<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        // Not by the bytes: the kernel writes a name up to its NUL, and what stood behind it in the
+        // memory that the table was read into stays there.
+        (self.name(), self.revision(), self.data())
+            == (other.name(), other.revision(), other.data())
+    }
+}
+
+impl Eq for ExtensionRef<'_> {}
 
 impl<'t> ExtensionRef<'t> {
     /// The extension at the start of these bytes, which end where it must end at the latest.

@@ -43,14 +43,23 @@ pub struct Attribute<'a> {
 #[derive(Debug, Clone)]
 pub struct Attributes<'a> {
     bytes: &'a [u8],
+    /// Where the next attribute starts; beyond the end where the last one lacks its padding.
     at: usize,
 }
 
 impl<'a> Attributes<'a> {
     /// The attributes that `bytes` consists of.
+    #[inline]
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
+    }
+
+    /// How many bytes were passed so far: where the next attribute starts.
+    #[inline]
+    #[must_use]
+    pub fn offset(&self) -> usize {
+        self.at.min(self.bytes.len())
     }
 
     /// The payload of the first attribute of this type, if there is one before any malformed
@@ -61,16 +70,47 @@ impl<'a> Attributes<'a> {
             .find(|attribute| attribute.kind == kind)
             .map(|attribute| attribute.payload)
     }
+
+    /// Whether all attributes were passed.
+    #[inline]
+    pub(crate) const fn at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    /// Type and payload of the next attribute; type 0, which no attribute has, at the end.
+    // A listing spends most of its instructions here: one load for the header, one comparison for
+    // both ends of the length (a length below the header's own wraps around), one addition.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Result<(u16, &'a [u8]), Malformed> {
+        if self.at_end() {
+            return Ok((0, &[]));
+        }
+        let Some((head, behind)) = self.bytes[self.at..].split_first_chunk::<HEADER>() else {
+            return Err(malformed(self.at));
+        };
+        let word = u32::from_ne_bytes(*head);
+        let (length, kind) = if cfg!(target_endian = "little") {
+            (word as u16, (word >> 16) as u16)
+        } else {
+            ((word >> 16) as u16, word as u16)
+        };
+        let length = usize::from(length);
+        let Some(payload) = behind.get(..length.wrapping_sub(HEADER)) else {
+            return Err(malformed(self.at));
+        };
+        self.at += align(length);
+        Ok((kind & NLA_TYPE_MASK, payload))
+    }
 }
 
-/// Reads the header of the attribute at the start of `rest`: its type and its `nla_len`, checked
-/// against the bytes that are there.
-#[inline]
-fn header(rest: &[u8]) -> Option<(u16, usize)> {
-    let [l0, l1, t0, t1] = *rest.first_chunk::<HEADER>()?;
-    let length = usize::from(u16::from_ne_bytes([l0, l1]));
-    let kind = u16::from_ne_bytes([t0, t1]) & NLA_TYPE_MASK;
-    (length >= HEADER && length <= rest.len()).then_some((kind, length))
+// By value, so that the cursor can stay in registers.
+#[cold]
+const fn malformed(offset: usize) -> Malformed {
+    Malformed {
+        what: "netlink attribute",
+        offset,
+        reason: "its length does not fit into the bytes that hold it",
+    }
 }
 
 impl<'a> Iterator for Attributes<'a> {
@@ -78,102 +118,19 @@ impl<'a> Iterator for Attributes<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
-        let Some((kind, length)) = header(rest) else {
-            let offset = self.at;
-            self.at = self.bytes.len();
-            return Some(Err(Malformed {
-                what: "netlink attribute",
-                offset,
-                reason: "its length does not fit into the bytes that hold it",
-            }));
-        };
-        // The padding of the last attribute may be missing.
-        let padded = align(length).min(rest.len());
-        self.at += padded;
-        Some(Ok(Attribute {
-            kind,
-            payload: &rest[HEADER..length],
-            raw: &rest[..padded],
-        }))
-    }
-}
-
-/// Where an attribute's payload lies; `offset` 0 says that the attribute is absent (a payload
-/// never starts at 0, its header does).
-#[derive(Debug, Clone, Copy, Default)]
-struct Span {
-    offset: u32,
-    length: u32,
-}
-
-/// The attributes of one message, found in one pass: a table from type to payload.
-///
-/// `N` is the highest type of interest plus one; attributes beyond it stay in the bytes and are
-/// passed over. Of a type that stands twice the last one counts, as in the kernel.
-#[derive(Debug, Clone)]
-pub struct AttributeTable<'a, const N: usize> {
-    bytes: &'a [u8],
-    spans: [Span; N],
-}
-
-impl<'a, const N: usize> AttributeTable<'a, N> {
-    /// Indexes `bytes`. `minimum` gives for each type the least length of its payload, as the
-    /// kernel's attribute policies do.
-    ///
-    /// # Errors
-    /// [`Malformed`] when an attribute does not fit into `bytes` or is shorter than its minimum.
-    #[inline]
-    pub fn parse(
-        what: &'static str,
-        bytes: &'a [u8],
-        minimum: &[u16; N],
-    ) -> Result<Self, Malformed> {
-        let mut spans = [Span::default(); N];
-        let mut at = 0;
-        while at < bytes.len() {
-            let Some((kind, length)) = header(&bytes[at..]) else {
-                return Err(Malformed {
-                    what,
-                    offset: at,
-                    reason: "an attribute's length does not fit into the message",
-                });
-            };
-            if let Some(span) = spans.get_mut(usize::from(kind)) {
-                if length - HEADER < usize::from(minimum[usize::from(kind)]) {
-                    return Err(Malformed {
-                        what,
-                        offset: at,
-                        reason: "an attribute is shorter than its type",
-                    });
-                }
-                // A message is shorter than 4 GiB: its length is a u32.
-                *span = Span {
-                    offset: (at + HEADER) as u32,
-                    length: (length - HEADER) as u32,
-                };
-            }
-            at += align(length);
-        }
-        Ok(Self { bytes, spans })
-    }
-
-    /// The payload of the attribute of this type.
-    #[inline]
-    #[must_use]
-    pub fn get(&self, kind: u16) -> Option<&'a [u8]> {
-        let span = self.spans.get(usize::from(kind))?;
-        if span.offset == 0 {
+        if self.at_end() {
             return None;
         }
-        let start = span.offset as usize;
-        self.bytes.get(start..start + span.length as usize)
-    }
-
-    /// All the attributes, known and unknown, as they came.
-    #[must_use]
-    pub const fn bytes(&self) -> &'a [u8] {
-        self.bytes
+        let start = self.at;
+        let item = self.advance().map(|(kind, payload)| Attribute {
+            kind,
+            payload,
+            raw: &self.bytes[start..self.offset()],
+        });
+        if item.is_err() {
+            self.at = self.bytes.len();
+        }
+        Some(item)
     }
 }
 
@@ -201,17 +158,6 @@ mod tests {
     }
 
     #[test]
-    fn table_finds_by_type() {
-        let table = AttributeTable::<7>::parse("chain", SAMPLE, &[0; 7]).unwrap();
-        assert_eq!(table.get(1), Some(&b"nat\0"[..]));
-        assert_eq!(table.get(6), Some(&[0, 0, 0, 2][..]));
-        assert_eq!(table.get(3), None);
-        assert_eq!(table.get(200), None);
-        let short = AttributeTable::<7>::parse("chain", SAMPLE, &[8; 7]).unwrap_err();
-        assert_eq!(short.offset, 0);
-    }
-
-    #[test]
     fn every_truncation_is_an_error_or_shorter() {
         for end in 0..SAMPLE.len() {
             let cut = &SAMPLE[..end];
@@ -219,7 +165,6 @@ mod tests {
             let good = items.by_ref().take_while(Result::is_ok).count();
             assert!(good <= 3);
             assert!(items.next().is_none(), "an error ends the iteration");
-            let _ = AttributeTable::<7>::parse("chain", cut, &[0; 7]);
         }
         // A length below the header's own would never advance.
         assert!(Attributes::new(&[0, 0, 1, 0]).next().unwrap().is_err());

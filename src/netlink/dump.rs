@@ -30,6 +30,9 @@ pub struct Dump {
     sequence: u32,
     interrupted: bool,
     ended: bool,
+    /// The signature of the last message that was an object with nothing special about it, which
+    /// nearly all of a dump are like; 0, which no message has, before the first.
+    usual: u64,
 }
 
 impl Dump {
@@ -41,6 +44,7 @@ impl Dump {
             sequence,
             interrupted: false,
             ended: false,
+            usual: 0,
         }
     }
 
@@ -56,6 +60,19 @@ impl Dump {
         self.interrupted
     }
 
+    /// Whether the message is one more object like the last one: then there is no need to
+    /// [`accept`](Self::accept) it.
+    #[inline]
+    #[must_use]
+    pub const fn is_usual(&self, message: &Message<'_>) -> bool {
+        message.signature == self.usual
+    }
+
+    /// Has the next message looked at whatever it is like.
+    pub fn forget_usual(&mut self) {
+        self.usual = 0;
+    }
+
     /// Takes the next message.
     ///
     /// # Errors
@@ -67,15 +84,22 @@ impl Dump {
         if message.sequence != self.sequence {
             return Ok(DumpItem::Unrelated);
         }
-        self.interrupted |= message.flags & NLM_F_DUMP_INTR != 0;
+        if message.flags & NLM_F_DUMP_INTR != 0 {
+            self.interrupted = true;
+        } else if message.kind >= NLMSG_MIN_TYPE {
+            self.usual = message.signature;
+        }
         if message.kind >= NLMSG_MIN_TYPE {
             return Ok(DumpItem::Object(message));
         }
-        self.control(&message)
+        self.control(message.raw)
     }
 
+    // Takes the bytes, so that the caller need not put the message into memory for it.
     #[cold]
-    fn control<'a>(&mut self, message: &Message<'a>) -> Result<DumpItem<'a>, Error> {
+    fn control<'a>(&mut self, message: &'a [u8]) -> Result<DumpItem<'a>, Error> {
+        let (message, _) = Message::split(message)?;
+        let message = &message;
         match message.kind {
             NLMSG_NOOP => Ok(DumpItem::Unrelated),
             NLMSG_DONE => {

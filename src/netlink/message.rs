@@ -17,7 +17,7 @@ use super::Malformed;
 use super::attribute::{Attributes, HEADER as ATTRIBUTE_HEADER, align};
 
 /// Length of `struct nlmsghdr`.
-const HEADER: usize = 16;
+pub(super) const HEADER: usize = 16;
 
 /// One message, borrowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct Message<'a> {
     pub payload: &'a [u8],
     /// Header and payload, without padding.
     pub raw: &'a [u8],
+    /// Type, flags and sequence number as they stand in the header, to be compared at once.
+    pub(super) signature: u64,
 }
 
 /// `struct nfgenmsg`, the four bytes that follow the header in every nfnetlink message.
@@ -48,6 +50,23 @@ pub struct NfGenMsg {
 impl NfGenMsg {
     /// Length of `struct nfgenmsg` in bytes.
     pub const LENGTH: usize = 4;
+
+    /// Splits a message's payload into its `nfgenmsg` and the bytes of its attributes.
+    ///
+    /// # Errors
+    /// [`Malformed`] when the payload is too short.
+    #[inline]
+    pub fn split(payload: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        let Some((&[family, _version, r0, r1], attributes)) = payload.split_first_chunk() else {
+            return Err(Malformed {
+                what: "nfnetlink message",
+                offset: HEADER,
+                reason: "there is no nfgenmsg behind its header",
+            });
+        };
+        let resource = u16::from_be_bytes([r0, r1]);
+        Ok((Self { family, resource }, attributes))
+    }
 }
 
 impl<'a> Message<'a> {
@@ -57,12 +76,31 @@ impl<'a> Message<'a> {
     /// [`Malformed`] when the length in the header does not fit.
     #[inline]
     pub fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
+        let message = Self::first(bytes)?;
+        // The padding of the last message may be missing.
+        let rest = bytes.get(message.padded_length()..).unwrap_or_default();
+        Ok((message, rest))
+    }
+
+    /// Length of the message with the padding that aligns the next one.
+    #[inline]
+    #[must_use]
+    pub const fn padded_length(&self) -> usize {
+        align(self.raw.len())
+    }
+
+    /// The message at the start of `bytes`.
+    ///
+    /// # Errors
+    /// [`Malformed`] when the length in the header does not fit.
+    #[inline]
+    pub fn first(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let malformed = Malformed {
             what: "netlink message",
             offset: 0,
             reason: "its length does not fit into the datagram",
         };
-        let Some(header) = bytes.first_chunk::<HEADER>() else {
+        let Some((header, behind)) = bytes.split_first_chunk::<HEADER>() else {
             return Err(malformed);
         };
         let word = |at: usize| {
@@ -70,20 +108,20 @@ impl<'a> Message<'a> {
         };
         let half = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
         let length = word(0) as usize;
-        if length < HEADER || length > bytes.len() {
+        // One comparison for both ends: a length below the header's own wraps around.
+        let Some(payload) = behind.get(..length.wrapping_sub(HEADER)) else {
             return Err(malformed);
-        }
-        let message = Self {
+        };
+        let [.., s0, s1, s2, s3, s4, s5, s6, s7, _, _, _, _] = *header;
+        Ok(Self {
+            signature: u64::from_ne_bytes([s0, s1, s2, s3, s4, s5, s6, s7]),
             kind: half(4),
             flags: half(6),
             sequence: word(8),
             port: word(12),
-            payload: &bytes[HEADER..length],
+            payload,
             raw: &bytes[..length],
-        };
-        // The padding of the last message may be missing.
-        let rest = bytes.get(align(length)..).unwrap_or_default();
-        Ok((message, rest))
+        })
     }
 
     /// Splits the payload of an nfnetlink message into its `nfgenmsg` and its attributes' bytes.
@@ -92,16 +130,7 @@ impl<'a> Message<'a> {
     /// [`Malformed`] when the payload is too short.
     #[inline]
     pub fn nfgenmsg(&self) -> Result<(NfGenMsg, &'a [u8]), Malformed> {
-        let Some((&[family, _version, r0, r1], attributes)) = self.payload.split_first_chunk()
-        else {
-            return Err(Malformed {
-                what: "nfnetlink message",
-                offset: HEADER,
-                reason: "there is no nfgenmsg behind its header",
-            });
-        };
-        let resource = u16::from_be_bytes([r0, r1]);
-        Ok((NfGenMsg { family, resource }, attributes))
+        NfGenMsg::split(self.payload)
     }
 
     /// The attributes of an nfnetlink message.
@@ -117,18 +146,24 @@ impl<'a> Message<'a> {
 /// fit ends the iteration with one [`Malformed`].
 #[derive(Debug, Clone)]
 pub struct Messages<'a> {
-    rest: &'a [u8],
-    total: usize,
+    datagram: &'a [u8],
+    /// Where the next message starts; beyond the end where the last one lacks its padding.
+    at: usize,
 }
 
 impl<'a> Messages<'a> {
     /// The messages that `datagram` consists of.
+    #[inline]
     #[must_use]
     pub const fn new(datagram: &'a [u8]) -> Self {
-        Self {
-            rest: datagram,
-            total: datagram.len(),
-        }
+        Self { datagram, at: 0 }
+    }
+
+    /// How many bytes were passed so far: where the next message starts.
+    #[inline]
+    #[must_use]
+    pub fn offset(&self) -> usize {
+        self.at.min(self.datagram.len())
     }
 }
 
@@ -137,20 +172,18 @@ impl<'a> Iterator for Messages<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
+        if self.at >= self.datagram.len() {
             return None;
         }
-        match Message::split(self.rest) {
-            Ok((message, rest)) => {
-                self.rest = rest;
-                Some(Ok(message))
-            }
-            Err(mut malformed) => {
-                malformed.offset = self.total - self.rest.len();
-                self.rest = &[];
-                Some(Err(malformed))
-            }
-        }
+        let message = Message::first(&self.datagram[self.at..]).map_err(|malformed| Malformed {
+            offset: self.at,
+            ..malformed
+        });
+        self.at = match &message {
+            Ok(message) => self.at + message.padded_length(),
+            Err(_) => self.datagram.len(),
+        };
+        Some(message)
     }
 }
 

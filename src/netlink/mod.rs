@@ -7,7 +7,7 @@
 //! |---|---|
 //! | one datagram from the kernel | [`Socket::receive`] |
 //! | its messages, borrowed | [`Messages`], [`Message`] |
-//! | a message's attributes, borrowed | [`Attributes`], [`AttributeTable`] |
+//! | a message's attributes, borrowed | [`Attributes`], [`Attribute`] |
 //! | an error or acknowledgement | [`Acknowledgement`] |
 //! | a listing in many datagrams | [`Dump`] |
 //! | the replies to a transaction | [`BatchReplies`] |
@@ -28,7 +28,7 @@ mod message;
 mod socket;
 
 pub use ack::Acknowledgement;
-pub use attribute::{Attribute, AttributeTable, Attributes};
+pub use attribute::{Attribute, Attributes};
 pub use batch::{BatchReplies, Rejection, Replies, Verdict};
 pub use dump::{Dump, DumpItem};
 pub use error::{Error, Malformed};

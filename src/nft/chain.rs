@@ -75,21 +75,21 @@ object! {
         /// Name of the chain.
         NFTA_CHAIN_NAME => name: required Name<'a>,
         /// Handle, given by the kernel.
-        NFTA_CHAIN_HANDLE => handle: optional u64,
+        NFTA_CHAIN_HANDLE => handle: required u64,
         /// Hook of a base chain.
         NFTA_CHAIN_HOOK => hook: optional Hook<'a>,
         /// Policy of a base chain.
         NFTA_CHAIN_POLICY => policy: optional Policy,
         /// Type of a base chain: `filter`, `nat` or `route`.
         NFTA_CHAIN_TYPE => chain_type: optional Name<'a>,
-        /// Number of rules in the chain and of references to it, given by the kernel.
-        NFTA_CHAIN_USE => references: optional u32,
         /// Packets and bytes that met the policy, where the base chain counts them.
         NFTA_CHAIN_COUNTERS => counters: optional Counters,
         /// Flags.
         NFTA_CHAIN_FLAGS => flags: optional ChainFlags,
+        /// Number of rules in the chain and of references to it, given by the kernel.
+        NFTA_CHAIN_USE => references: optional u32,
         /// Number by which rules of the same batch may refer to the chain.
-        NFTA_CHAIN_ID => id: optional u32,
+        NFTA_CHAIN_ID => id: written u32,
         /// Data that user space keeps with the chain, opaque to the kernel.
         NFTA_CHAIN_USERDATA => userdata: optional Bytes<'a>,
     }
@@ -136,8 +136,8 @@ impl ChainRef<'_> {
     /// Whether the chain is attached to a hook.
     #[inline]
     #[must_use]
-    pub fn is_base(&self) -> bool {
-        self.table.get(NFTA_CHAIN_HOOK).is_some()
+    pub const fn is_base(&self) -> bool {
+        self.hook.is_some()
     }
 }
 

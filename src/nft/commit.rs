@@ -150,12 +150,25 @@ impl Connection {
             return Ok(());
         }
         let conditional = transaction.expected_generation().is_some();
-        let not_sent = |source| CommitError {
-            outcome: Outcome::NothingApplied,
-            failures: Vec::new(),
-            incomplete: false,
-            source: Some(source),
-            conditional,
+        let not_sent = |source: netlink::Error| {
+            let failures = match &source {
+                // No permission: the kernel says so to the question before the transaction already.
+                netlink::Error::Refused { errno, text, .. } => vec![Failure {
+                    operation: None,
+                    errno: *errno,
+                    text: text.as_deref().map(BString::from),
+                    attribute: None,
+                    hint: hint(*errno, None),
+                }],
+                _ => Vec::new(),
+            };
+            CommitError {
+                outcome: Outcome::NothingApplied,
+                failures,
+                incomplete: false,
+                source: Some(source),
+                conditional,
+            }
         };
         let reports = transaction.len().saturating_mul(REPORT).min(REPORTS);
         self.socket.reserve_receive(reports);

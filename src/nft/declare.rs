@@ -18,17 +18,24 @@ use crate::netlink::MessageWriter;
 
 /// One attribute's value: how it is read from, and written to, a payload.
 pub trait Field<'a>: Sized {
-    /// The least length of the payload in bytes.
-    const MINIMUM: u16;
+    /// What a view keeps of the payload when it has checked it: the value of a plain number or
+    /// name, the bytes of anything that is nested.
+    type Kept: Copy;
     /// What a view gives for it: the value itself, or a borrow.
     type View;
     /// The value with nothing borrowed.
     type Static: 'static;
 
-    /// The view of a payload; `None` if it is not such a value.
-    fn view(payload: &'a [u8]) -> Option<Self::View>;
+    /// Checks a payload; `None` if it is not such a value.
+    fn keep(payload: &'a [u8]) -> Option<Self::Kept>;
+    /// The view of what was kept.
+    fn view(kept: Self::Kept) -> Self::View;
+    /// The value of what was kept.
+    fn value(kept: Self::Kept) -> Self;
     /// The value of a payload, borrowing from it; `None` if it is not such a value.
-    fn decode(payload: &'a [u8]) -> Option<Self>;
+    fn decode(payload: &'a [u8]) -> Option<Self> {
+        Self::keep(payload).map(Self::value)
+    }
     /// Writes the attribute.
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16);
     /// The value with nothing borrowed.
@@ -38,11 +45,16 @@ pub trait Field<'a>: Sized {
 /// The parts of [`Field`] that are alike for all values that borrow nothing.
 macro_rules! plain_field {
     () => {
+        type Kept = Self;
         type View = Self;
         type Static = Self;
         #[inline]
-        fn view(payload: &'a [u8]) -> Option<Self> {
-            <Self as $crate::nft::declare::Field<'a>>::decode(payload)
+        fn view(kept: Self) -> Self {
+            kept
+        }
+        #[inline]
+        fn value(kept: Self) -> Self {
+            kept
         }
         fn into_static(self) -> Self {
             self
@@ -52,12 +64,11 @@ macro_rules! plain_field {
 pub(super) use plain_field;
 
 macro_rules! number_field {
-    ($($number:ty, $length:literal, $write:ident;)*) => {$(
+    ($($number:ty, $write:ident;)*) => {$(
         impl<'a> Field<'a> for $number {
-            const MINIMUM: u16 = $length;
             plain_field!();
             #[inline]
-            fn decode(payload: &'a [u8]) -> Option<Self> {
+            fn keep(payload: &'a [u8]) -> Option<Self> {
                 payload.first_chunk().copied().map(<$number>::from_be_bytes)
             }
             #[inline]
@@ -69,25 +80,32 @@ macro_rules! number_field {
 }
 
 number_field! {
-    u8, 1, u8;
-    u16, 2, be16;
-    u32, 4, be32;
-    i32, 4, be32;
-    u64, 8, be64;
+    u8, u8;
+    u16, be16;
+    u32, be32;
+    i32, be32;
+    u64, be64;
 }
 
 impl<'a> Field<'a> for Name<'a> {
-    const MINIMUM: u16 = 0;
+    type Kept = &'a BStr;
     type View = &'a BStr;
     type Static = Name<'static>;
 
     #[inline]
-    fn view(payload: &'a [u8]) -> Option<&'a BStr> {
-        Some(BStr::new(payload.strip_suffix(&[0]).unwrap_or(payload)))
+    fn keep(payload: &'a [u8]) -> Option<&'a BStr> {
+        Some(BStr::new(match payload {
+            [name @ .., 0] => name,
+            name => name,
+        }))
     }
     #[inline]
-    fn decode(payload: &'a [u8]) -> Option<Self> {
-        Self::view(payload).map(Name::from)
+    fn view(kept: &'a BStr) -> &'a BStr {
+        kept
+    }
+    #[inline]
+    fn value(kept: &'a BStr) -> Self {
+        kept.into()
     }
     #[inline]
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
@@ -99,17 +117,21 @@ impl<'a> Field<'a> for Name<'a> {
 }
 
 impl<'a> Field<'a> for Bytes<'a> {
-    const MINIMUM: u16 = 0;
+    type Kept = &'a [u8];
     type View = &'a [u8];
     type Static = Bytes<'static>;
 
     #[inline]
-    fn view(payload: &'a [u8]) -> Option<&'a [u8]> {
+    fn keep(payload: &'a [u8]) -> Option<&'a [u8]> {
         Some(payload)
     }
     #[inline]
-    fn decode(payload: &'a [u8]) -> Option<Self> {
-        Some(Cow::Borrowed(payload))
+    fn view(kept: &'a [u8]) -> &'a [u8] {
+        kept
+    }
+    #[inline]
+    fn value(kept: &'a [u8]) -> Self {
+        Cow::Borrowed(kept)
     }
     #[inline]
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
@@ -120,18 +142,27 @@ impl<'a> Field<'a> for Bytes<'a> {
     }
 }
 
-/// How long a table from attribute type to payload must be to hold all of these types.
-pub(super) const fn table_size(kinds: &[u16]) -> usize {
-    let mut size = 0;
-    let mut index = 0;
-    while index < kinds.len() {
-        if kinds[index] as usize >= size {
-            size = kinds[index] as usize + 1;
+/// The parts of [`Field`] that are alike for all nested values: the bytes are kept, and read when
+/// they are asked for. The first argument reads them.
+macro_rules! nested_field {
+    ($life:lifetime, $read:expr) => {
+        type Kept = &$life [u8];
+        type View = Self;
+
+        fn keep(payload: &$life [u8]) -> Option<&$life [u8]> {
+            let read: fn(&$life [u8]) -> Option<Self> = $read;
+            read(payload).map(|_| payload)
         }
-        index += 1;
-    }
-    size
+        fn view(kept: &$life [u8]) -> Self {
+            <Self as $crate::nft::declare::Field<$life>>::value(kept)
+        }
+        fn value(kept: &$life [u8]) -> Self {
+            let read: fn(&$life [u8]) -> Option<Self> = $read;
+            read(kept).expect("invariant: `keep` keeps only what could be read")
+        }
+    };
 }
+pub(super) use nested_field;
 
 /// Declares a group of attributes: a struct with one `Option` a field, read from and written to
 /// bytes.
@@ -197,10 +228,9 @@ macro_rules! attributes {
     };
     (@nested $Name:ident { $($field:ident)* }) => {
         impl<'f> $crate::nft::declare::Field<'f> for $Name {
-            const MINIMUM: u16 = 0;
-            type View = Self;
             type Static = Self;
-            $crate::nft::declare::attributes!(@codec 'f);
+            $crate::nft::declare::nested_field!('f, |bytes| Self::from_attributes(bytes).ok());
+            $crate::nft::declare::attributes!(@encode);
             fn into_static(self) -> Self {
                 self
             }
@@ -218,22 +248,15 @@ macro_rules! attributes {
         }
 
         impl<'f> $crate::nft::declare::Field<'f> for $Name<'f> {
-            const MINIMUM: u16 = 0;
-            type View = Self;
             type Static = $Name<'static>;
-            $crate::nft::declare::attributes!(@codec 'f);
+            $crate::nft::declare::nested_field!('f, |bytes| Self::from_attributes(bytes).ok());
+            $crate::nft::declare::attributes!(@encode);
             fn into_static(self) -> $Name<'static> {
                 self.into_owned()
             }
         }
     };
-    (@codec $life:lifetime) => {
-        fn view(payload: &$life [u8]) -> Option<Self> {
-            Self::from_attributes(payload).ok()
-        }
-        fn decode(payload: &$life [u8]) -> Option<Self> {
-            Self::from_attributes(payload).ok()
-        }
+    (@encode) => {
         fn encode(&self, writer: &mut $crate::netlink::MessageWriter<'_>, kind: u16) {
             writer.nested(kind, |writer| self.write_attributes(writer));
         }
@@ -243,7 +266,8 @@ pub(super) use attributes;
 
 /// Declares an object: an owned builder (a family and one `Option` an attribute) and a borrowed
 /// view with an accessor an attribute. A `required` attribute is one that the kernel always sends;
-/// a message without it is malformed.
+/// a message without it is malformed; a `written` one is only ever sent to the kernel. The attributes are declared in the order in which the kernel
+/// sends them, so that a view is read in one straight pass; any other order is read as well.
 macro_rules! object {
     (
         $(#[$meta:meta])*
@@ -288,39 +312,94 @@ macro_rules! object {
 
         #[doc = concat!("A borrowed view of ", $what, ", as the kernel sent it: [`", stringify!($Name), "`] for reading.")]
         ///
-        /// The attributes are found in one pass; values are decoded when they are asked for.
+        /// The attributes are found and checked in one pass; nested ones are read when they are
+        /// asked for.
         #[derive(Clone)]
         pub struct $View<'a> {
             family: $crate::nft::Family,
-            table: $crate::netlink::AttributeTable<
-                'a,
-                { $crate::nft::declare::table_size(&[$($KIND),*]) },
-            >,
+            bytes: &'a [u8],
+            $($field: $crate::nft::declare::object!(@kept $presence $Type),)*
         }
 
         impl<'a> $View<'a> {
-            const MINIMUM: [u16; $crate::nft::declare::table_size(&[$($KIND),*])] = {
-                let mut minimum = [0; $crate::nft::declare::table_size(&[$($KIND),*])];
-                $(minimum[$KIND as usize] = <$Type as $crate::nft::declare::Field<'_>>::MINIMUM;)*
-                minimum
-            };
-
             #[doc = concat!("Reads a message of the kernel as ", $what, ".")]
             ///
             /// # Errors
             /// [`Malformed`](crate::netlink::Malformed) when an attribute does not fit, is not a
             /// value of its type, or is missing though the kernel always sends it.
-            #[inline]
             pub fn parse(
                 message: &$crate::netlink::Message<'a>,
             ) -> Result<Self, $crate::netlink::Malformed> {
-                let (header, bytes) = message.nfgenmsg()?;
-                let this = Self {
+                Self::of_payload(message.payload)
+            }
+
+            /// As [`parse`](Self::parse), of what follows the message's header.
+            #[inline]
+            pub(crate) fn of_payload(
+                payload: &'a [u8],
+            ) -> Result<Self, $crate::netlink::Malformed> {
+                if let Some(this) = Self::in_order(payload) {
+                    return Ok(this);
+                }
+                // Taken over field by field, so that the values of the common case above can stay
+                // in registers.
+                let Self { family, bytes, $($field,)* } = Self::in_any_order(payload)?;
+                Ok(Self { family, bytes, $($field,)* })
+            }
+
+            /// Reads the attributes in one straight pass, if they stand in the order in which they
+            /// are declared here, which is the kernel's; `None` if anything is not so.
+            #[inline]
+            fn in_order(payload: &'a [u8]) -> Option<Self> {
+                let (header, bytes) = $crate::netlink::NfGenMsg::split(payload).ok()?;
+                let mut attributes = $crate::netlink::Attributes::new(bytes);
+                let (mut kind, mut payload) = attributes.advance().ok()?;
+                $($crate::nft::declare::object!(
+                    @next $presence $KIND $field $Type, (attributes, kind, payload)
+                );)*
+                let _ = payload; // of the end
+                if kind != 0 || !attributes.at_end() {
+                    return None;
+                }
+                Some(Self {
                     family: $crate::nft::Family(header.family),
-                    table: $crate::netlink::AttributeTable::parse($what, bytes, &Self::MINIMUM)?,
-                };
-                $($crate::nft::declare::object!(@check $presence this $KIND $Type);)*
-                Ok(this)
+                    bytes,
+                    $($field,)*
+                })
+            }
+
+            /// Finds the attributes wherever they stand, as another kernel may send them, and says
+            /// what is malformed; of an attribute that stands twice the last one counts, as in the
+            /// kernel.
+            #[cold]
+            fn in_any_order(
+                payload: &'a [u8],
+            ) -> Result<Self, $crate::netlink::Malformed> {
+                let (header, bytes) = $crate::netlink::NfGenMsg::split(payload)?;
+                $(let mut $field = None;)*
+                let mut offset = 0;
+                for attribute in $crate::netlink::Attributes::new(bytes) {
+                    let attribute = attribute?;
+                    match attribute.kind {
+                        $($KIND => {
+                            $field = <$Type as $crate::nft::declare::Field<'a>>::keep(attribute.payload);
+                            if $field.is_none() {
+                                return Err($crate::netlink::Malformed {
+                                    what: stringify!($KIND),
+                                    offset,
+                                    reason: "the payload is not a value of its type",
+                                });
+                            }
+                        })*
+                        _ => {}
+                    }
+                    offset += attribute.raw.len();
+                }
+                Ok(Self {
+                    family: $crate::nft::Family(header.family),
+                    bytes,
+                    $($field: $crate::nft::declare::object!(@check $presence $KIND $field),)*
+                })
             }
 
             /// The address family that the object belongs to.
@@ -338,7 +417,7 @@ macro_rules! object {
             /// not know.
             #[must_use]
             pub const fn attributes(&self) -> $crate::netlink::Attributes<'a> {
-                $crate::netlink::Attributes::new(self.table.bytes())
+                $crate::netlink::Attributes::new(self.bytes)
             }
 
             /// The object as a builder that borrows from the same bytes.
@@ -346,68 +425,71 @@ macro_rules! object {
             pub fn to_builder(&self) -> $Name<'a> {
                 $Name {
                     family: self.family,
-                    $($field: self.table.get($KIND).and_then($crate::nft::declare::Field::decode),)*
+                    $($field: $crate::nft::declare::object!(@option $presence self $field)
+                        .map(<$Type as $crate::nft::declare::Field<'a>>::value),)*
                 }
             }
         }
 
-        impl<'a> std::fmt::Debug for $View<'a> {
+        impl std::fmt::Debug for $View<'_> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 let mut out = f.debug_struct(stringify!($View));
                 out.field("family", &self.family);
-                $(if let Some(value) = self.table.get($KIND).and_then(<$Type as $crate::nft::declare::Field<'_>>::view) {
-                    out.field(stringify!($field), &value);
+                $(if $crate::nft::declare::object!(@option $presence self $field).is_some() {
+                    out.field(stringify!($field), &self.$field());
                 })*
                 out.finish()
             }
         }
     };
-    (@check required $this:ident $KIND:ident $Type:ty) => {
-        if $this.table.get($KIND).is_none() {
-            return Err($crate::netlink::Malformed {
-                what: stringify!($KIND),
-                offset: 0,
-                reason: "the attribute is missing though the kernel always sends it",
-            });
+    (@next required $KIND:ident $field:ident $Type:ty,
+        ($attributes:ident, $kind:ident, $payload:ident)) => {
+        if $kind != $KIND {
+            return None;
+        }
+        let $field = <$Type as $crate::nft::declare::Field<'a>>::keep($payload)?;
+        ($kind, $payload) = $attributes.advance().ok()?;
+    };
+    (@next optional $KIND:ident $field:ident $Type:ty,
+        ($attributes:ident, $kind:ident, $payload:ident)) => {
+        let mut $field = None;
+        if $kind == $KIND {
+            $field = Some(<$Type as $crate::nft::declare::Field<'a>>::keep($payload)?);
+            ($kind, $payload) = $attributes.advance().ok()?;
         }
     };
-    (@check optional $this:ident $KIND:ident $Type:ty) => {
-        // The lengths of plain values are checked by now; nested ones are read once here, so that
-        // an accessor never has to hide that one is malformed.
-        if <$Type as $crate::nft::declare::Field<'_>>::MINIMUM == 0 {
-            if let Some(payload) = $this.table.get($KIND) {
-                if <$Type as $crate::nft::declare::Field<'_>>::view(payload).is_none() {
-                    return Err($crate::netlink::Malformed {
-                        what: stringify!($KIND),
-                        offset: 0,
-                        reason: "the payload is not a value of its type",
-                    });
-                }
-            }
-        }
+    (@next written $KIND:ident $field:ident $Type:ty,
+        ($attributes:ident, $kind:ident, $payload:ident)) => {
+        let $field = None; // if it is there all the same, the pass in any order finds it
     };
+    (@kept required $Type:ty) => { <$Type as $crate::nft::declare::Field<'a>>::Kept };
+    (@kept $otherwise:ident $Type:ty) => { Option<<$Type as $crate::nft::declare::Field<'a>>::Kept> };
+    (@option required $this:ident $field:ident) => { Some($this.$field) };
+    (@option $otherwise:ident $this:ident $field:ident) => { $this.$field };
+    (@check required $KIND:ident $field:ident) => {
+        $field.ok_or($crate::netlink::Malformed {
+            what: stringify!($KIND),
+            offset: 0,
+            reason: "the attribute is missing though the kernel always sends it",
+        })?
+    };
+    (@check $otherwise:ident $KIND:ident $field:ident) => { $field };
     (@accessor required $(#[$meta:meta])* $KIND:ident $field:ident $Type:ty) => {
         $(#[$meta])*
         #[doc = concat!("\n\n`", stringify!($KIND), "`")]
         #[inline]
         #[must_use]
         pub fn $field(&self) -> <$Type as $crate::nft::declare::Field<'a>>::View {
-            // `parse` saw the attribute, and that it is long enough.
-            self.table
-                .get($KIND)
-                .and_then(<$Type as $crate::nft::declare::Field<'a>>::view)
-                .unwrap_or_default()
+            <$Type as $crate::nft::declare::Field<'a>>::view(self.$field)
         }
     };
-    (@accessor optional $(#[$meta:meta])* $KIND:ident $field:ident $Type:ty) => {
+    (@accessor $otherwise:ident $(#[$meta:meta])* $KIND:ident $field:ident $Type:ty) => {
         $(#[$meta])*
         #[doc = concat!("\n\n`", stringify!($KIND), "`")]
         #[inline]
         #[must_use]
         pub fn $field(&self) -> Option<<$Type as $crate::nft::declare::Field<'a>>::View> {
-            self.table
-                .get($KIND)
-                .and_then(<$Type as $crate::nft::declare::Field<'a>>::view)
+            self.$field.map(<$Type as $crate::nft::declare::Field<'a>>::view)
         }
     };
 }
@@ -468,11 +550,10 @@ macro_rules! values {
         }
 
         impl<'a> $crate::nft::declare::Field<'a> for $Name {
-            const MINIMUM: u16 = <$number as $crate::nft::declare::Field<'a>>::MINIMUM;
             $crate::nft::declare::plain_field!();
             #[inline]
-            fn decode(payload: &'a [u8]) -> Option<Self> {
-                <$number as $crate::nft::declare::Field<'a>>::decode(payload).map(Self)
+            fn keep(payload: &'a [u8]) -> Option<Self> {
+                <$number as $crate::nft::declare::Field<'a>>::keep(payload).map(Self)
             }
             #[inline]
             fn encode(&self, writer: &mut $crate::netlink::MessageWriter<'_>, kind: u16) {
@@ -506,11 +587,10 @@ macro_rules! flags {
         }
 
         impl<'a> $crate::nft::declare::Field<'a> for $Name {
-            const MINIMUM: u16 = <$number as $crate::nft::declare::Field<'a>>::MINIMUM;
             $crate::nft::declare::plain_field!();
             #[inline]
-            fn decode(payload: &'a [u8]) -> Option<Self> {
-                <$number as $crate::nft::declare::Field<'a>>::decode(payload)
+            fn keep(payload: &'a [u8]) -> Option<Self> {
+                <$number as $crate::nft::declare::Field<'a>>::keep(payload)
                     .map(Self::from_bits_retain)
             }
             #[inline]

@@ -108,7 +108,7 @@ pub(super) fn describe(index: usize, message: &Message<'_>) -> Operation {
         .path
         .iter()
         .filter_map(|&attribute| attributes.clone().find(attribute))
-        .filter_map(Name::view)
+        .filter_map(Name::keep)
         .map(BString::from)
         .collect::<Vec<_>>();
     let handle = attributes.find(kind.handle).and_then(Field::decode);
@@ -239,7 +239,9 @@ pub(super) fn hint(errno: Errno, operation: Option<&Operation>) -> Option<&'stat
         }
         libc::ERESTART => "somebody else changed the ruleset in between: read it again and retry",
         libc::ELOOP => "a chain would lead back to itself",
-        libc::EMLINK => "jumps would nest deeper than the kernel allows (16)",
+        libc::EMLINK => {
+            "jumps would nest deeper than the kernel allows (16), or a chain would lead back to itself"
+        }
         libc::EINVAL => match verb {
             Some("destroy") => {
                 "an attribute is not as the kernel wants it, or the kernel is older than 6.3 and \

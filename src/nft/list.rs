@@ -1,11 +1,12 @@
 //! A listing that is kept, with the generation that it shows.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use super::connection::Connection;
 use super::generation::Generation;
 use super::listing::{Filter, Filtered};
-use crate::netlink::{Error, Message};
+use crate::netlink::Error;
 
 /// How often a listing is begun again when changes interrupt it.
 const ATTEMPTS: usize = 16;
@@ -20,7 +21,7 @@ pub struct List<T> {
     filter: Filter<'static>,
     generation: Option<Generation>,
     bytes: Vec<u8>,
-    starts: Vec<usize>,
+    spans: Vec<Range<usize>>,
     object: PhantomData<fn() -> T>,
 }
 
@@ -36,7 +37,7 @@ impl<T: Filtered> List<T> {
             },
             generation: None,
             bytes: Vec::new(),
-            starts: Vec::new(),
+            spans: Vec::new(),
             object: PhantomData,
         }
     }
@@ -50,13 +51,13 @@ impl<T: Filtered> List<T> {
     /// Number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.starts.len()
+        self.spans.len()
     }
 
     /// Whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.starts.is_empty()
+        self.spans.is_empty()
     }
 
     /// The objects, in the kernel's order.
@@ -64,9 +65,8 @@ impl<T: Filtered> List<T> {
     /// # Panics
     /// Never: every message was read once when it was taken in.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = T::View<'_>> {
-        self.starts.iter().map(|&start| {
-            Message::split(&self.bytes[start..])
-                .and_then(|(message, _)| T::view(&message))
+        self.spans.iter().map(|span| {
+            T::view(&self.bytes[span.clone()])
                 .expect("invariant: `refresh` keeps only messages that it could read")
         })
     }
@@ -89,7 +89,7 @@ impl<T: Filtered> List<T> {
             let taken = self.take(connection);
             if taken.is_err() {
                 self.bytes.clear();
-                self.starts.clear();
+                self.spans.clear();
             }
             match taken {
                 Err(Error::Interrupted) => generation = connection.generation()?,
@@ -107,25 +107,20 @@ impl<T: Filtered> List<T> {
             }
         }
         self.bytes.clear();
-        self.starts.clear();
+        self.spans.clear();
         Err(Error::Interrupted)
     }
 
     fn take(&mut self, connection: &mut Connection) -> Result<(), Error> {
         self.bytes.clear();
-        self.starts.clear();
+        self.spans.clear();
         let mut listing = connection.list::<T>(self.filter.clone())?;
-        let mut result = Ok(());
-        listing.for_each_message(|message| {
-            let readable = Message::split(message).and_then(|(message, _)| T::view(&message));
-            match readable {
-                Ok(_) => {
-                    self.starts.push(self.bytes.len());
-                    self.bytes.extend_from_slice(message);
-                }
-                Err(malformed) => result = Err(malformed.into()),
-            }
-        })?;
-        result
+        listing.for_each_payload(|payload| {
+            T::view(payload)?;
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(payload);
+            self.spans.push(start..self.bytes.len());
+            Ok(())
+        })
     }
 }

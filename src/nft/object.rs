@@ -1,7 +1,7 @@
 //! What all objects have in common: which messages make, get and remove them.
 
 use super::Family;
-use crate::netlink::{Malformed, Message, MessageWriter};
+use crate::netlink::{Malformed, MessageWriter};
 
 /// The message types of one kind of object, `NFT_MSG_*` without the subsystem.
 #[derive(Debug, Clone, Copy)]
@@ -41,11 +41,11 @@ pub trait Listed: Object {
     /// What listing it is called in errors.
     const REQUEST: &'static str;
 
-    /// Reads one message of a listing.
+    /// Reads one message of a listing, given what follows its header.
     ///
     /// # Errors
     /// [`Malformed`] when the message is not such an object.
-    fn view<'a>(message: &Message<'a>) -> Result<Self::View<'a>, Malformed>;
+    fn view(payload: &[u8]) -> Result<Self::View<'_>, Malformed>;
 }
 
 /// Makes an object [`Listed`].
@@ -56,10 +56,8 @@ macro_rules! listed {
             const REQUEST: &'static str = $request;
 
             #[inline]
-            fn view<'v>(
-                message: &$crate::netlink::Message<'v>,
-            ) -> Result<$View<'v>, $crate::netlink::Malformed> {
-                $View::parse(message)
+            fn view(payload: &[u8]) -> Result<$View<'_>, $crate::netlink::Malformed> {
+                $View::of_payload(payload)
             }
         }
     };

@@ -34,22 +34,22 @@ object! {
         /// Name of the chain that the rule is in.
         NFTA_RULE_CHAIN => chain: required Name<'a>,
         /// Handle, given by the kernel; names the rule to be replaced or deleted.
-        NFTA_RULE_HANDLE => handle: optional u64,
-        /// The expressions.
-        NFTA_RULE_EXPRESSIONS => expressions: optional Expressions<'a>,
-        /// Protocol for the checks of xtables extensions; written only.
-        NFTA_RULE_COMPAT => compat: optional Compat,
+        NFTA_RULE_HANDLE => handle: required u64,
         /// Handle of the rule that this one goes behind (`add`) or before (`insert`); in a
         /// listing, of the rule before it.
         NFTA_RULE_POSITION => position: optional u64,
+        /// The expressions.
+        NFTA_RULE_EXPRESSIONS => expressions: optional Expressions<'a>,
+        /// Protocol for the checks of xtables extensions; written only.
+        NFTA_RULE_COMPAT => compat: written Compat,
         /// Data that user space keeps with the rule, opaque to the kernel.
         NFTA_RULE_USERDATA => userdata: optional Bytes<'a>,
         /// Number by which operations of the same batch may refer to the rule.
-        NFTA_RULE_ID => id: optional u32,
+        NFTA_RULE_ID => id: written u32,
         /// The position as such a number.
-        NFTA_RULE_POSITION_ID => position_id: optional u32,
+        NFTA_RULE_POSITION_ID => position_id: written u32,
         /// The chain as the number that it was given in the same batch.
-        NFTA_RULE_CHAIN_ID => chain_id: optional u32,
+        NFTA_RULE_CHAIN_ID => chain_id: written u32,
     }
 }
 

@@ -30,7 +30,7 @@ object! {
         /// Name of the table.
         NFTA_TABLE_NAME => name: required Name<'a>,
         /// Handle, given by the kernel.
-        NFTA_TABLE_HANDLE => handle: optional u64,
+        NFTA_TABLE_HANDLE => handle: required u64,
         /// Flags.
         NFTA_TABLE_FLAGS => flags: optional TableFlags,
         /// Number of chains in the table, given by the kernel.

@@ -171,7 +171,8 @@ impl Transaction {
         })
     }
 
-    /// Puts a rule in the place of the one with its handle. The new rule gets a handle of its own.
+    /// Puts a rule in the place of the one with its handle. On Linux 6.18 the new rule has the same
+    /// handle then.
     ///
     /// # Errors
     /// As [`add`](Self::add).

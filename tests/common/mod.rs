@@ -1,10 +1,15 @@
 //! What the integration tests share. Each test file is a crate of its own and uses a part of it.
 #![allow(dead_code, reason = "each test crate uses its own part of this module")]
 
+pub(crate) mod expressions;
+pub(crate) mod save;
+pub(crate) mod tools;
+
 use std::error::Error;
 use std::sync::OnceLock;
 
 use chainwright::netns::{self, Sandbox};
+use chainwright::nft::Connection;
 
 /// Why this process could not get what sandboxes take.
 static NO_SANDBOXES: OnceLock<String> = OnceLock::new();
@@ -31,6 +36,15 @@ pub(crate) fn sandbox() -> Sandbox {
     Sandbox::new().unwrap_or_else(|error| panic!("no sandbox: {}", report(&error)))
 }
 
+/// A connection to the nf_tables of a sandbox.
+#[track_caller]
+pub(crate) fn connect(sandbox: &Sandbox) -> Connection {
+    sandbox
+        .run(Connection::open)
+        .expect("the sandbox can be entered")
+        .unwrap_or_else(|error| panic!("no connection: {}", report(&error)))
+}
+
 /// An error and what caused it, as one line.
 pub(crate) fn report(error: &dyn Error) -> String {
     let mut text = error.to_string();
@@ -40,4 +54,14 @@ pub(crate) fn report(error: &dyn Error) -> String {
         cause = error.source();
     }
     text
+}
+
+/// Does something when it is dropped, also when a test fails: stops the threads that a
+/// `thread::scope` would wait for.
+pub(crate) struct OnDrop<F: FnMut()>(pub(crate) F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        self.0();
+    }
 }

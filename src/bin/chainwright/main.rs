@@ -1,2 +1,106 @@
-//! chainwright
-fn main() {}
+//! The command `chainwright`: arguments in, text or JSON out.
+//!
+//! Its exit codes: 0 done, 1 absent or different, 2 could not be done.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod chains;
+mod demo;
+mod kubelet;
+mod output;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use chainwright::netns::{Netns, become_namespace_root};
+use clap::{Parser, Subcommand};
+
+use output::{Error, Exit};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  absent or different: nothing to list, something of kubelet's missing
+  2  could not be done, or only in part; standard error says why";
+
+/// Lists, checks and repairs a Linux node's packet-filter tables, natively: no other program is
+/// started
+///
+/// Speaks nf_tables over netlink and reads the legacy x_tables through getsockopt. Looking never
+/// creates a table or loads a module. Looking and changing take CAP_NET_ADMIN over the network
+/// namespace: root, or anybody inside a namespace of their own.
+#[derive(Parser)]
+#[command(name = "chainwright", version, after_help = EXIT_CODES)]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
+
+    /// Work in this network namespace: a name as of `ip netns`, or (with a / in it) the path of a
+    /// namespace's file, like /proc/PID/ns/net
+    #[arg(long, global = true, value_name = "NAME|PATH")]
+    netns: Option<OsString>,
+
+    /// Write JSON for programs instead of text for people
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Chains(chains::Args),
+    Kubelet(kubelet::Args),
+    Bench(bench::Args),
+    Demo(demo::Args),
+}
+
+fn main() -> ExitCode {
+    let command = Command::parse();
+    let exit = run(&command).unwrap_or_else(|error| {
+        // Whoever read the output had enough of it: that is no failure.
+        if error.is_broken_pipe() {
+            return Exit::Done;
+        }
+        error.report();
+        Exit::Failed
+    });
+    exit.into()
+}
+
+fn run(command: &Command) -> Result<Exit, Error> {
+    // Opened before this process may become another user: that one may not see the same files.
+    let netns = command
+        .netns
+        .as_ref()
+        .map(Netns::from_name_or_path)
+        .transpose()?;
+    if matches!(command.verb, Verb::Bench(_) | Verb::Demo(_)) {
+        // Their private namespaces. This must come before any other thread is started.
+        become_namespace_root()?;
+    }
+    match netns {
+        None => command.verb.run(command.json),
+        Some(netns) => netns.run(|| command.verb.run(command.json))?,
+    }
+}
+
+impl Verb {
+    fn run(&self, json: bool) -> Result<Exit, Error> {
+        match self {
+            Self::Chains(args) => chains::run(args, json),
+            Self::Kubelet(args) => kubelet::run(args, json),
+            Self::Bench(args) => bench::run(args, json),
+            Self::Demo(args) => demo::run(args, json),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        super::Command::command().debug_assert();
+    }
+}

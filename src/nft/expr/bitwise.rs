@@ -1,4 +1,15 @@
 //! `bitwise`: works on the bits of a register.
+//!
+//! ```text
+//! NFTA_BITWISE_SREG    be32
+//! NFTA_BITWISE_SREG2   be32
+//! NFTA_BITWISE_DREG    be32
+//! NFTA_BITWISE_OP      be32: always listed
+//! NFTA_BITWISE_LEN     be32
+//! NFTA_BITWISE_MASK    nested, a value: as long as NFTA_BITWISE_LEN says
+//! NFTA_BITWISE_XOR     nested, a value: the same
+//! NFTA_BITWISE_DATA    nested, a value: u32 in host byte order
+//! ```
 
 use chainwright_sys::nf_tables::{
     NFT_BITWISE_AND, NFT_BITWISE_LSHIFT, NFT_BITWISE_MASK_XOR, NFT_BITWISE_OR, NFT_BITWISE_RSHIFT,
@@ -34,20 +45,20 @@ expression! {
     pub struct Bitwise<'a> {
         /// Where the value comes from.
         NFTA_BITWISE_SREG => sreg: Register,
+        /// The second register of an operation on two (Linux 6.13).
+        NFTA_BITWISE_SREG2 => sreg2: Register,
         /// Where the result goes.
         NFTA_BITWISE_DREG => dreg: Register,
+        /// What to do.
+        NFTA_BITWISE_OP => op: BitwiseOp,
         /// Length of the value in bytes.
         NFTA_BITWISE_LEN => len: u32,
         /// Mask.
         NFTA_BITWISE_MASK => mask: Data<'a>,
         /// Value of the exclusive or.
         NFTA_BITWISE_XOR => xor: Data<'a>,
-        /// What to do.
-        NFTA_BITWISE_OP => op: BitwiseOp,
         /// Number of bits of a shift.
         NFTA_BITWISE_DATA => data: Data<'a>,
-        /// The second register of an operation on two (Linux 6.13).
-        NFTA_BITWISE_SREG2 => sreg2: Register,
     }
 }
 
@@ -57,14 +68,157 @@ impl<'a> Bitwise<'a> {
     pub const fn mask_xor(register: Register, mask: &'a [u8], xor: &'a [u8]) -> Self {
         Self {
             sreg: Some(register),
+            sreg2: None,
             dreg: Some(register),
+            op: Some(BitwiseOp::MASK_XOR),
             // A register holds at most 64 bytes.
             len: Some(mask.len() as u32),
             mask: Some(Data::value(mask)),
             xor: Some(Data::value(xor)),
-            op: Some(BitwiseOp::MASK_XOR),
             data: None,
-            sreg2: None,
         }
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::expr::Decoded;
+    use crate::nft::expr::tests::captured::{
+        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
+    };
+
+    #[test]
+    fn layout() {
+        let layout = [
+            (1, "NFTA_BITWISE_SREG", Wire::Be32),
+            (8, "NFTA_BITWISE_SREG2", Wire::Be32),
+            (2, "NFTA_BITWISE_DREG", Wire::Be32),
+            (6, "NFTA_BITWISE_OP", Wire::Be32),
+            (3, "NFTA_BITWISE_LEN", Wire::Be32),
+            (4, "NFTA_BITWISE_MASK", Wire::Data),
+            (5, "NFTA_BITWISE_XOR", Wire::Data),
+            (7, "NFTA_BITWISE_DATA", Wire::Data),
+        ];
+        assert_layout::<Bitwise<'_>>(Bitwise::ATTRIBUTES, &layout);
+    }
+
+    /// nft 1.0.6: `add rule ip t c ip saddr 10.0.0.0/12`. The operation is left out, and means a
+    /// mask.
+    #[test]
+    fn the_mask_of_a_prefix() {
+        assert_element(
+            Decoded::Bitwise,
+            Bitwise {
+                sreg: Some(Register::R1),
+                sreg2: None,
+                dreg: Some(Register::R1),
+                op: None,
+                len: Some(4),
+                mask: Some(Data::value(&[0xff, 0xf0, 0, 0])),
+                xor: Some(Data::value(&[0; 4])),
+                data: None,
+            },
+            "
+                44000180                    ; NFTA_LIST_ELEM
+                0c000100 62697477 69736500  ;   NFTA_EXPR_NAME: bitwise
+                34000280                    ;   NFTA_EXPR_DATA
+                08000100 00000001           ;     NFTA_BITWISE_SREG
+                08000200 00000001           ;     NFTA_BITWISE_DREG
+                08000300 00000004           ;     NFTA_BITWISE_LEN
+                0c000480                    ;     NFTA_BITWISE_MASK
+                08000100 fff00000           ;       NFTA_DATA_VALUE
+                0c000580                    ;     NFTA_BITWISE_XOR
+                08000100 00000000           ;       NFTA_DATA_VALUE
+            ",
+        );
+    }
+
+    /// nft 1.0.6: `add rule ip t c meta mark set mark and 0xffff`; iptables-nft 1.8.9:
+    /// `-m mark --mark 0x4000/0x4000`, without the operation.
+    #[test]
+    fn the_mask_of_a_mark() {
+        let mask = 0xffff_u32.to_ne_bytes();
+        assert_attributes(
+            Decoded::Bitwise,
+            Bitwise::mask_xor(Register::R1, &mask, &[0; 4]),
+            "
+                08000100 00000001 08000200 00000001 08000600 00000000 08000300 00000004
+                0c000480 08000100 ffff0000 0c000580 08000100 00000000
+            ",
+        );
+        let mask = 0x4000_u32.to_ne_bytes();
+        assert_attributes(
+            Decoded::Bitwise,
+            Bitwise {
+                op: None,
+                ..Bitwise::mask_xor(Register::R1, &mask, &[0; 4])
+            },
+            "
+                08000100 00000001 08000200 00000001 08000300 00000004 0c000480 08000100
+                00400000 0c000580 08000100 00000000
+            ",
+        );
+    }
+
+    /// nft 1.0.6: `ct mark set meta mark << 8` and `meta mark set ct mark >> 4`; and the first as
+    /// the kernel lists it. The number of bits is in host byte order.
+    #[test]
+    fn shifts() {
+        let shift = |op, bits| Bitwise {
+            sreg: Some(Register::R1),
+            dreg: Some(Register::R1),
+            op: Some(op),
+            len: Some(4),
+            data: Some(Data::value(bits)),
+            ..Bitwise::default()
+        };
+        let (four, eight) = (4u32.to_ne_bytes(), 8u32.to_ne_bytes());
+        assert_attributes(
+            Decoded::Bitwise,
+            shift(BitwiseOp::LSHIFT, &eight),
+            "
+                08000100 00000001 08000200 00000001 08000600 00000001 08000300 00000004
+                0c000780 08000100 08000000
+            ",
+        );
+        assert_attributes(
+            Decoded::Bitwise,
+            shift(BitwiseOp::RSHIFT, &four),
+            "
+                08000100 00000001 08000200 00000001 08000600 00000002 08000300 00000004
+                0c000780 08000100 04000000
+            ",
+        );
+        assert_listed(
+            Decoded::Bitwise,
+            shift(BitwiseOp::LSHIFT, &eight),
+            "
+                40000100 0c000100 62697477 69736500 30000200 08000100 00000001 08000200
+                00000001 08000300 00000004 08000600 00000001 0c000700 08000100 08000000
+            ",
+        );
+    }
+
+    /// Listed by Linux 6.18 after this crate wrote it: `meta mark` in the first register, `ct mark`
+    /// in the second, then this. (nft 1.0.6 cannot say it.)
+    #[test]
+    fn an_or_of_two_registers() {
+        assert_listed(
+            Decoded::Bitwise,
+            Bitwise {
+                sreg: Some(Register::R1),
+                sreg2: Some(Register::R2),
+                dreg: Some(Register::R1),
+                op: Some(BitwiseOp::OR),
+                len: Some(4),
+                ..Bitwise::default()
+            },
+            "
+                3c000100 0c000100 62697477 69736500 2c000200 08000100 00000001 08000200
+                00000001 08000300 00000004 08000600 00000004 08000800 00000002
+            ",
+        );
     }
 }

@@ -1,4 +1,10 @@
 //! `cmp`: compares a register with a value; the rule ends if the comparison does not hold.
+//!
+//! ```text
+//! NFTA_CMP_SREG   be32
+//! NFTA_CMP_OP     be32
+//! NFTA_CMP_DATA   nested, a value: as many bytes of the register are compared
+//! ```
 
 use chainwright_sys::nf_tables::{
     NFT_CMP_EQ, NFT_CMP_GT, NFT_CMP_GTE, NFT_CMP_LT, NFT_CMP_LTE, NFT_CMP_NEQ, NFTA_CMP_DATA,
@@ -60,5 +66,116 @@ impl<'a> Cmp<'a> {
     #[must_use]
     pub const fn neq(sreg: Register, bytes: &'a [u8]) -> Self {
         Self::new(sreg, CmpOp::NEQ, bytes)
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::expr::Decoded;
+    use crate::nft::expr::tests::captured::{
+        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
+    };
+
+    #[test]
+    fn layout() {
+        let layout = [
+            (1, "NFTA_CMP_SREG", Wire::Be32),
+            (2, "NFTA_CMP_OP", Wire::Be32),
+            (3, "NFTA_CMP_DATA", Wire::Data),
+        ];
+        assert_layout::<Cmp<'_>>(Cmp::ATTRIBUTES, &layout);
+    }
+
+    /// nft 1.0.6: `add rule ip t c tcp dport 443`.
+    #[test]
+    fn a_port_is_compared_in_network_order() {
+        assert_element(
+            Decoded::Cmp,
+            Cmp {
+                sreg: Some(Register::R1),
+                op: Some(CmpOp::EQ),
+                data: Some(Data::value(&[0x01, 0xbb])),
+            },
+            "
+                2c000180           ; NFTA_LIST_ELEM
+                08000100 636d7000  ;   NFTA_EXPR_NAME: cmp
+                20000280           ;   NFTA_EXPR_DATA
+                08000100 00000001  ;     NFTA_CMP_SREG
+                08000200 00000000  ;     NFTA_CMP_OP
+                0c000380           ;     NFTA_CMP_DATA
+                06000100 01bb0000  ;       NFTA_DATA_VALUE
+            ",
+        );
+    }
+
+    /// nft 1.0.6: `add rule ip t c tcp dport OP PORT`.
+    #[test]
+    fn every_comparison() {
+        let port = 1024u16.to_be_bytes();
+        assert_attributes(
+            Decoded::Cmp,
+            Cmp::neq(Register::R1, &80u16.to_be_bytes()),
+            "08000100 00000001 08000200 00000001 0c000380 06000100 00500000",
+        );
+        for (op, sent) in [
+            (
+                CmpOp::LT,
+                "08000100 00000001 08000200 00000002 0c000380 06000100 04000000",
+            ),
+            (
+                CmpOp::LTE,
+                "08000100 00000001 08000200 00000003 0c000380 06000100 04000000",
+            ),
+            (
+                CmpOp::GT,
+                "08000100 00000001 08000200 00000004 0c000380 06000100 04000000",
+            ),
+            (
+                CmpOp::GTE,
+                "08000100 00000001 08000200 00000005 0c000380 06000100 04000000",
+            ),
+        ] {
+            assert_attributes(Decoded::Cmp, Cmp::new(Register::R1, op, &port), sent);
+        }
+    }
+
+    /// An interface's name is compared whole (nft 1.0.6: `iifname "lo"`), up to its NUL
+    /// (iptables-nft 1.8.9: `-i eth0`) or, for all names that start so, without one (nft 1.0.6:
+    /// `oifname "veth*"`).
+    #[test]
+    fn names_of_interfaces() {
+        assert_attributes(
+            Decoded::Cmp,
+            Cmp::eq(Register::R1, b"lo\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+            "
+                08000100 00000001 08000200 00000000 18000380 14000100 6c6f0000 00000000
+                00000000 00000000
+            ",
+        );
+        assert_attributes(
+            Decoded::Cmp,
+            Cmp::eq(Register::R1, b"eth0\0"),
+            "08000100 00000001 08000200 00000000 10000380 09000100 65746830 00000000",
+        );
+        assert_attributes(
+            Decoded::Cmp,
+            Cmp::eq(Register::R1, b"veth"),
+            "08000100 00000001 08000200 00000000 0c000380 08000100 76657468",
+        );
+    }
+
+    /// Listed after nft 1.0.6: `add rule ip t c ct original saddr 10.1.2.3 …`.
+    #[test]
+    fn listed() {
+        assert_listed(
+            Decoded::Cmp,
+            Cmp::eq(Register::R1, &[10, 1, 2, 3]),
+            "
+                2c000100 08000100 636d7000 20000200 08000100 00000001 08000200 00000000
+                0c000300 08000100 0a010203
+            ",
+        );
     }
 }

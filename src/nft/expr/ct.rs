@@ -1,4 +1,11 @@
 //! `ct`: reads or sets what connection tracking knows of a packet.
+//!
+//! ```text
+//! NFTA_CT_KEY         be32
+//! NFTA_CT_DREG        be32
+//! NFTA_CT_DIRECTION   u8
+//! NFTA_CT_SREG        be32
+//! ```
 
 use chainwright_sys::nf_tables as sys;
 use chainwright_sys::nf_tables::{NFTA_CT_DIRECTION, NFTA_CT_DREG, NFTA_CT_KEY, NFTA_CT_SREG};
@@ -46,7 +53,7 @@ values! {
         AVGPKT = sys::NFT_CT_AVGPKT => "avgpkt",
         /// Zone, u16.
         ZONE = sys::NFT_CT_ZONE => "zone",
-        /// Mask of the events to be told of, u16.
+        /// Mask of the events to be told of (`1 << IPCT_*`), u32.
         EVENTMASK = sys::NFT_CT_EVENTMASK => "event",
         /// IPv4 source address in a direction.
         SRC_IP = sys::NFT_CT_SRC_IP => "src_ip",
@@ -76,10 +83,10 @@ expression! {
     /// Reads a key into a register (`dreg`), or sets it from one (`sreg`)
     /// (`enum nft_ct_attributes`).
     pub struct Ct {
-        /// Where what was read goes.
-        NFTA_CT_DREG => dreg: Register,
         /// What to read or set.
         NFTA_CT_KEY => key: CtKey,
+        /// Where what was read goes.
+        NFTA_CT_DREG => dreg: Register,
         /// Direction, for the keys that depend on it.
         NFTA_CT_DIRECTION => direction: CtDirection,
         /// Where what is set comes from.
@@ -92,8 +99,8 @@ impl Ct {
     #[must_use]
     pub const fn load(key: CtKey, dreg: Register) -> Self {
         Self {
-            dreg: Some(dreg),
             key: Some(key),
+            dreg: Some(dreg),
             direction: None,
             sreg: None,
         }
@@ -103,10 +110,102 @@ impl Ct {
     #[must_use]
     pub const fn set(key: CtKey, sreg: Register) -> Self {
         Self {
-            dreg: None,
             key: Some(key),
+            dreg: None,
             direction: None,
             sreg: Some(sreg),
         }
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::expr::Decoded;
+    use crate::nft::expr::tests::captured::{
+        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
+    };
+
+    #[test]
+    fn layout() {
+        let layout = [
+            (2, "NFTA_CT_KEY", Wire::Be32),
+            (1, "NFTA_CT_DREG", Wire::Be32),
+            (3, "NFTA_CT_DIRECTION", Wire::U8),
+            (4, "NFTA_CT_SREG", Wire::Be32),
+        ];
+        assert_layout::<Ct>(Ct::ATTRIBUTES, &layout);
+    }
+
+    /// nft 1.0.6: `add rule ip t c ct original saddr 10.1.2.3`.
+    #[test]
+    fn an_address_in_a_direction() {
+        assert_element(
+            Decoded::Ct,
+            Ct {
+                key: Some(CtKey::SRC),
+                dreg: Some(Register::R1),
+                direction: Some(CtDirection::ORIGINAL),
+                sreg: None,
+            },
+            "
+                28000180           ; NFTA_LIST_ELEM
+                07000100 63740000  ;   NFTA_EXPR_NAME: ct
+                1c000280           ;   NFTA_EXPR_DATA
+                08000200 00000008  ;     NFTA_CT_KEY
+                08000100 00000001  ;     NFTA_CT_DREG
+                05000300 00000000  ;     NFTA_CT_DIRECTION
+            ",
+        );
+        // nft 1.0.6: `add rule ip t c ct reply ip daddr 10.0.0.1`.
+        assert_attributes(
+            Decoded::Ct,
+            Ct {
+                direction: Some(CtDirection::REPLY),
+                ..Ct::load(CtKey::DST_IP, Register::R1)
+            },
+            "08000200 00000014 08000100 00000001 05000300 01000000",
+        );
+    }
+
+    /// nft 1.0.6: `ct state new`, `ct mark set 0x4000`, `ct zone set 5`,
+    /// `ct event set new,destroy`.
+    #[test]
+    fn reads_and_sets() {
+        assert_attributes(
+            Decoded::Ct,
+            Ct::load(CtKey::STATE, Register::R1),
+            "08000200 00000000 08000100 00000001",
+        );
+        for (key, sent) in [
+            (CtKey::MARK, "08000200 00000003 08000400 00000001"),
+            (CtKey::ZONE, "08000200 00000011 08000400 00000001"),
+            (CtKey::EVENTMASK, "08000200 00000012 08000400 00000001"),
+        ] {
+            assert_attributes(Decoded::Ct, Ct::set(key, Register::R1), sent);
+        }
+    }
+
+    /// Listed after nft 1.0.6: `add rule ip t c ct original saddr 10.1.2.3 …` and
+    /// `add rule ip t c ct mark set meta mark << 8`.
+    #[test]
+    fn listed() {
+        assert_listed(
+            Decoded::Ct,
+            Ct {
+                direction: Some(CtDirection::ORIGINAL),
+                ..Ct::load(CtKey::SRC, Register::R1)
+            },
+            "
+                28000100 07000100 63740000 1c000200 08000100 00000001 08000200 00000008
+                05000300 00000000
+            ",
+        );
+        assert_listed(
+            Decoded::Ct,
+            Ct::set(CtKey::MARK, Register::R1),
+            "20000100 07000100 63740000 14000200 08000400 00000001 08000200 00000003",
+        );
     }
 }

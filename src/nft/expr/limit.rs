@@ -1,4 +1,12 @@
 //! `limit`: goes on as long as a rate is kept.
+//!
+//! ```text
+//! NFTA_LIMIT_RATE    be64
+//! NFTA_LIMIT_UNIT    be64
+//! NFTA_LIMIT_BURST   be32
+//! NFTA_LIMIT_TYPE    be32
+//! NFTA_LIMIT_FLAGS   be32
+//! ```
 
 use chainwright_sys::nf_tables::{
     NFT_LIMIT_F_INV, NFT_LIMIT_PKT_BYTES, NFT_LIMIT_PKTS, NFTA_LIMIT_BURST, NFTA_LIMIT_FLAGS,
@@ -54,5 +62,88 @@ impl Limit {
             limit_type: Some(LimitType::PACKETS),
             flags: Some(LimitFlags::empty()),
         }
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::expr::Decoded;
+    use crate::nft::expr::tests::captured::{
+        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
+    };
+
+    #[test]
+    fn layout() {
+        let layout = [
+            (1, "NFTA_LIMIT_RATE", Wire::Be64),
+            (2, "NFTA_LIMIT_UNIT", Wire::Be64),
+            (3, "NFTA_LIMIT_BURST", Wire::Be32),
+            (4, "NFTA_LIMIT_TYPE", Wire::Be32),
+            (5, "NFTA_LIMIT_FLAGS", Wire::Be32),
+        ];
+        assert_layout::<Limit>(Limit::ATTRIBUTES, &layout);
+    }
+
+    /// nft 1.0.6: `add rule ip t c limit rate over 512 kbytes/minute burst 1024 bytes`.
+    #[test]
+    fn bytes_beyond_a_rate() {
+        assert_element(
+            Decoded::Limit,
+            Limit {
+                rate: Some(512 * 1024),
+                unit: Some(60),
+                burst: Some(1024),
+                limit_type: Some(LimitType::BYTES),
+                flags: Some(LimitFlags::INV),
+            },
+            "
+                44000180                    ; NFTA_LIST_ELEM
+                0a000100 6c696d69 74000000  ;   NFTA_EXPR_NAME: limit
+                34000280                    ;   NFTA_EXPR_DATA
+                0c000100 00000000 00080000  ;     NFTA_LIMIT_RATE
+                0c000200 00000000 0000003c  ;     NFTA_LIMIT_UNIT
+                08000300 00000400           ;     NFTA_LIMIT_BURST
+                08000400 00000001           ;     NFTA_LIMIT_TYPE
+                08000500 00000001           ;     NFTA_LIMIT_FLAGS
+            ",
+        );
+    }
+
+    /// nft 1.0.6: `limit rate 10/second burst 20 packets`; iptables-nft 1.8.9:
+    /// `-m limit --limit 5/min`, which bursts 5.
+    #[test]
+    fn packets() {
+        assert_attributes(
+            Decoded::Limit,
+            Limit::packets(10, 1, 20),
+            "
+                0c000100 00000000 0000000a 0c000200 00000000 00000001 08000300 00000014
+                08000400 00000000 08000500 00000000
+            ",
+        );
+        assert_attributes(
+            Decoded::Limit,
+            Limit::packets(5, 60, 5),
+            "
+                0c000100 00000000 00000005 0c000200 00000000 0000003c 08000300 00000005
+                08000400 00000000 08000500 00000000
+            ",
+        );
+    }
+
+    /// Listed after nft 1.0.6: `add rule ip t c limit rate 5/minute …`.
+    #[test]
+    fn listed() {
+        assert_listed(
+            Decoded::Limit,
+            Limit::packets(5, 60, 5),
+            "
+                44000100 0a000100 6c696d69 74000000 34000200 0c000100 00000000 00000005
+                0c000200 00000000 0000003c 08000300 00000005 08000400 00000000 08000500
+                00000000
+            ",
+        );
     }
 }

@@ -1,4 +1,15 @@
 //! `log`: writes the packet to the kernel's log or hands it to user space.
+//!
+//! ```text
+//! NFTA_LOG_PREFIX       string, at most 127 bytes
+//! NFTA_LOG_GROUP        be16
+//! NFTA_LOG_SNAPLEN      be32
+//! NFTA_LOG_QTHRESHOLD   be16
+//! NFTA_LOG_LEVEL        be32
+//! NFTA_LOG_FLAGS        be32
+//! ```
+//!
+//! Either group, snap length and threshold, or level and flags.
 
 use chainwright_sys::nf_tables as sys;
 use chainwright_sys::nf_tables::{
@@ -55,10 +66,10 @@ expression! {
     /// Writes a line to the kernel's log, or hands the packet to a group of listeners
     /// (`enum nft_log_attributes`).
     pub struct Log<'a> {
-        /// Netlink group; with it the packet goes to listeners instead of the kernel's log.
-        NFTA_LOG_GROUP => group: u16,
         /// Start of the line.
         NFTA_LOG_PREFIX => prefix: Name<'a>,
+        /// Netlink group; with it the packet goes to listeners instead of the kernel's log.
+        NFTA_LOG_GROUP => group: u16,
         /// How many bytes of the packet listeners get.
         NFTA_LOG_SNAPLEN => snaplen: u32,
         /// How many packets are gathered before listeners get them.
@@ -77,5 +88,111 @@ impl<'a> Log<'a> {
             prefix: Some(prefix.into()),
             ..Self::default()
         }
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::expr::Decoded;
+    use crate::nft::expr::tests::captured::{
+        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
+    };
+
+    #[test]
+    fn layout() {
+        let layout = [
+            (2, "NFTA_LOG_PREFIX", Wire::Text),
+            (1, "NFTA_LOG_GROUP", Wire::Be16),
+            (3, "NFTA_LOG_SNAPLEN", Wire::Be32),
+            (4, "NFTA_LOG_QTHRESHOLD", Wire::Be16),
+            (5, "NFTA_LOG_LEVEL", Wire::Be32),
+            (6, "NFTA_LOG_FLAGS", Wire::Be32),
+        ];
+        assert_layout::<Log<'_>>(Log::ATTRIBUTES, &layout);
+    }
+
+    /// nft 1.0.6: `add rule ip t c log prefix "x" group 5 snaplen 128 queue-threshold 10`.
+    #[test]
+    fn to_a_group() {
+        assert_element(
+            Decoded::Log,
+            Log {
+                prefix: Some("x".into()),
+                group: Some(5),
+                snaplen: Some(128),
+                queue_threshold: Some(10),
+                level: None,
+                flags: None,
+            },
+            "
+                30000180           ; NFTA_LIST_ELEM
+                08000100 6c6f6700  ;   NFTA_EXPR_NAME: log
+                24000280           ;   NFTA_EXPR_DATA
+                06000200 78000000  ;     NFTA_LOG_PREFIX
+                06000100 00050000  ;     NFTA_LOG_GROUP
+                08000300 00000080  ;     NFTA_LOG_SNAPLEN
+                06000400 000a0000  ;     NFTA_LOG_QTHRESHOLD
+            ",
+        );
+    }
+
+    /// nft 1.0.6: `log`, `log prefix "x"`, `log prefix "in: " level info flags all`,
+    /// `log level debug flags tcp sequence,options`.
+    #[test]
+    fn to_the_kernels_log() {
+        assert_attributes(Decoded::Log, Log::default(), "");
+        assert_attributes(Decoded::Log, Log::prefix("x"), "06000200 78000000");
+        let all = LogFlags::TCPSEQ
+            | LogFlags::TCPOPT
+            | LogFlags::IPOPT
+            | LogFlags::UID
+            | LogFlags::MACDECODE;
+        assert_attributes(
+            Decoded::Log,
+            Log {
+                level: Some(LogLevel::INFO),
+                flags: Some(all),
+                ..Log::prefix("in: ")
+            },
+            "09000200 696e3a20 00000000 08000500 00000006 08000600 0000002f",
+        );
+        assert_attributes(
+            Decoded::Log,
+            Log {
+                level: Some(LogLevel::DEBUG),
+                flags: Some(LogFlags::TCPSEQ | LogFlags::TCPOPT),
+                ..Log::default()
+            },
+            "08000500 00000007 08000600 00000003",
+        );
+    }
+
+    /// iptables-nft 1.8.9: `-j NFLOG --nflog-group 3 --nflog-prefix p`.
+    #[test]
+    fn nflog_is_native() {
+        assert_attributes(
+            Decoded::Log,
+            Log {
+                group: Some(3),
+                ..Log::prefix("p")
+            },
+            "06000200 70000000 06000100 00030000",
+        );
+    }
+
+    /// Listed after nft 1.0.6: `add rule ip t c … log prefix "in: "`: the kernel adds the level
+    /// that it took.
+    #[test]
+    fn listed() {
+        assert_listed(
+            Decoded::Log,
+            Log {
+                level: Some(LogLevel::WARNING),
+                ..Log::prefix("in: ")
+            },
+            "24000100 08000100 6c6f6700 18000200 09000200 696e3a20 00000000 08000500 00000004",
+        );
     }
 }

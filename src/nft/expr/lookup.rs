@@ -1,4 +1,12 @@
 //! `lookup`: looks a register up in a set or map.
+//!
+//! ```text
+//! NFTA_LOOKUP_SREG     be32
+//! NFTA_LOOKUP_DREG     be32
+//! NFTA_LOOKUP_SET      string
+//! NFTA_LOOKUP_SET_ID   be32: written only
+//! NFTA_LOOKUP_FLAGS    be32: always listed
+//! ```
 
 use chainwright_sys::nf_tables::{
     NFT_LOOKUP_F_INV, NFTA_LOOKUP_DREG, NFTA_LOOKUP_FLAGS, NFTA_LOOKUP_SET, NFTA_LOOKUP_SET_ID,
@@ -22,12 +30,12 @@ expression! {
     /// Looks a register up in a set; of a map, the value found goes into a register or becomes
     /// the verdict (`enum nft_lookup_attributes`).
     pub struct Lookup<'a> {
-        /// Name of the set.
-        NFTA_LOOKUP_SET => set: Name<'a>,
         /// The key.
         NFTA_LOOKUP_SREG => sreg: Register,
         /// Where a map's value goes.
         NFTA_LOOKUP_DREG => dreg: Register,
+        /// Name of the set.
+        NFTA_LOOKUP_SET => set: Name<'a>,
         /// The set as the number that it was given in the same batch.
         NFTA_LOOKUP_SET_ID => set_id: u32,
         /// Flags.
@@ -53,5 +61,110 @@ impl<'a> Lookup<'a> {
             dreg: Some(dreg),
             ..Self::default()
         }
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::expr::Decoded;
+    use crate::nft::expr::tests::captured::{
+        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
+    };
+
+    #[test]
+    fn layout() {
+        let layout = [
+            (2, "NFTA_LOOKUP_SREG", Wire::Be32),
+            (3, "NFTA_LOOKUP_DREG", Wire::Be32),
+            (1, "NFTA_LOOKUP_SET", Wire::Text),
+            (4, "NFTA_LOOKUP_SET_ID", Wire::Be32),
+            (5, "NFTA_LOOKUP_FLAGS", Wire::Be32),
+        ];
+        assert_layout::<Lookup<'_>>(Lookup::ATTRIBUTES, &layout);
+    }
+
+    /// nft 1.0.6: `add rule ip t c ip saddr != @s`. nft numbers the sets that it knows, those
+    /// included that are not of this batch.
+    #[test]
+    fn not_in_a_set() {
+        assert_element(
+            Decoded::Lookup,
+            Lookup {
+                sreg: Some(Register::R1),
+                dreg: None,
+                set: Some("s".into()),
+                set_id: Some(1),
+                flags: Some(LookupFlags::INV),
+            },
+            "
+                34000180                    ; NFTA_LIST_ELEM
+                0b000100 6c6f6f6b 75700000  ;   NFTA_EXPR_NAME: lookup
+                24000280                    ;   NFTA_EXPR_DATA
+                08000200 00000001           ;     NFTA_LOOKUP_SREG
+                06000100 73000000           ;     NFTA_LOOKUP_SET
+                08000400 00000001           ;     NFTA_LOOKUP_SET_ID
+                08000500 00000001           ;     NFTA_LOOKUP_FLAGS
+            ",
+        );
+    }
+
+    /// nft 1.0.6: `ip saddr @s`, `ip saddr vmap @m`, `meta mark set ip saddr map @w`.
+    #[test]
+    fn sets_and_maps() {
+        assert_attributes(
+            Decoded::Lookup,
+            Lookup {
+                set_id: Some(1),
+                ..Lookup::set(Register::R1, "s")
+            },
+            "08000200 00000001 06000100 73000000 08000400 00000001",
+        );
+        assert_attributes(
+            Decoded::Lookup,
+            Lookup {
+                set_id: Some(2),
+                ..Lookup::map(Register::R1, "m", Register::VERDICT)
+            },
+            "08000200 00000001 08000300 00000000 06000100 6d000000 08000400 00000002",
+        );
+        assert_attributes(
+            Decoded::Lookup,
+            Lookup {
+                set_id: Some(3),
+                ..Lookup::map(Register::R1, "w", Register::R1)
+            },
+            "08000200 00000001 08000300 00000001 06000100 77000000 08000400 00000003",
+        );
+    }
+
+    /// Listed after nft 1.0.6: `add rule ip t c ip saddr @s drop` and
+    /// `add rule ip t c meta mark set ip saddr map @w`: no number of a batch, and always flags.
+    #[test]
+    fn listed() {
+        let flags = Some(LookupFlags::empty());
+        assert_listed(
+            Decoded::Lookup,
+            Lookup {
+                flags,
+                ..Lookup::set(Register::R1, "s")
+            },
+            "
+                2c000100 0b000100 6c6f6f6b 75700000 1c000200 06000100 73000000 08000200
+                00000001 08000500 00000000
+            ",
+        );
+        assert_listed(
+            Decoded::Lookup,
+            Lookup {
+                flags,
+                ..Lookup::map(Register::R1, "w", Register::R1)
+            },
+            "
+                34000100 0b000100 6c6f6f6b 75700000 24000200 06000100 77000000 08000200
+                00000001 08000300 00000001 08000500 00000000
+            ",
+        );
     }
 }

@@ -1,4 +1,6 @@
 //! `masq`: changes a connection's source to the address of the interface that it leaves by.
+//!
+//! All attributes are be32, and each may be absent.
 
 use chainwright_sys::nf_tables::{
     NFTA_MASQ_FLAGS, NFTA_MASQ_REG_PROTO_MAX, NFTA_MASQ_REG_PROTO_MIN,
@@ -16,5 +18,86 @@ expression! {
         NFTA_MASQ_REG_PROTO_MIN => proto_min: Register,
         /// Last port.
         NFTA_MASQ_REG_PROTO_MAX => proto_max: Register,
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::expr::Decoded;
+    use crate::nft::expr::tests::captured::{
+        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
+    };
+
+    #[test]
+    fn layout() {
+        let layout = [
+            (1, "NFTA_MASQ_FLAGS", Wire::Be32),
+            (2, "NFTA_MASQ_REG_PROTO_MIN", Wire::Be32),
+            (3, "NFTA_MASQ_REG_PROTO_MAX", Wire::Be32),
+        ];
+        assert_layout::<Masq>(Masq::ATTRIBUTES, &layout);
+    }
+
+    /// nft 1.0.6: `add rule ip t p meta l4proto tcp masquerade to :1024-65535 fully-random`.
+    #[test]
+    fn with_ports() {
+        assert_element(
+            Decoded::Masq,
+            Masq {
+                flags: Some(NatRangeFlags::PROTO_SPECIFIED | NatRangeFlags::PROTO_RANDOM_FULLY),
+                proto_min: Some(Register::R1),
+                proto_max: Some(Register::R2),
+            },
+            "
+                2c000180                    ; NFTA_LIST_ELEM
+                09000100 6d617371 00000000  ;   NFTA_EXPR_NAME: masq
+                1c000280                    ;   NFTA_EXPR_DATA
+                08000100 00000012           ;     NFTA_MASQ_FLAGS
+                08000200 00000001           ;     NFTA_MASQ_REG_PROTO_MIN
+                08000300 00000002           ;     NFTA_MASQ_REG_PROTO_MAX
+            ",
+        );
+    }
+
+    /// nft 1.0.6: `masquerade` and `masquerade random,persistent`.
+    #[test]
+    fn without_ports() {
+        assert_attributes(Decoded::Masq, Masq::default(), "");
+        assert_attributes(
+            Decoded::Masq,
+            Masq {
+                flags: Some(NatRangeFlags::PROTO_RANDOM | NatRangeFlags::PERSISTENT),
+                ..Masq::default()
+            },
+            "08000100 0000000c",
+        );
+    }
+
+    /// Listed after nft 1.0.6: `add rule ip t p masquerade random` and
+    /// `add rule ip t p meta l4proto tcp masquerade to :1024-65535`.
+    #[test]
+    fn listed() {
+        assert_listed(
+            Decoded::Masq,
+            Masq {
+                flags: Some(NatRangeFlags::PROTO_RANDOM),
+                ..Masq::default()
+            },
+            "1c000100 09000100 6d617371 00000000 0c000200 08000100 00000004",
+        );
+        assert_listed(
+            Decoded::Masq,
+            Masq {
+                flags: Some(NatRangeFlags::PROTO_SPECIFIED),
+                proto_min: Some(Register::R1),
+                proto_max: Some(Register::R2),
+            },
+            "
+                2c000100 09000100 6d617371 00000000 1c000200 08000100 00000002 08000200
+                00000001 08000300 00000002
+            ",
+        );
     }
 }

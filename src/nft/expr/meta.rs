@@ -1,4 +1,6 @@
 //! `meta`: reads or sets what the kernel knows of a packet beside its bytes.
+//!
+//! All attributes are be32. One of the registers is there, never both.
 
 use chainwright_sys::nf_tables as sys;
 use chainwright_sys::nf_tables::{NFTA_META_DREG, NFTA_META_KEY, NFTA_META_SREG};
@@ -76,7 +78,7 @@ values! {
         TIME_DAY = sys::NFT_META_TIME_DAY => "day",
         /// Second of the day, u32.
         TIME_HOUR = sys::NFT_META_TIME_HOUR => "hour",
-        /// Index of the incoming interface, or of the device that it belongs to, u32.
+        /// Index of the member of a VRF that the packet came in on, 0 if there is none, u32.
         SDIF = sys::NFT_META_SDIF => "sdif",
         /// Name of the same, 16 bytes.
         SDIFNAME = sys::NFT_META_SDIFNAME => "sdifname",
@@ -116,5 +118,91 @@ impl Meta {
             dreg: None,
             sreg: Some(sreg),
         }
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::expr::Decoded;
+    use crate::nft::expr::tests::captured::{
+        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
+    };
+
+    #[test]
+    fn layout() {
+        let layout = [
+            (2, "NFTA_META_KEY", Wire::Be32),
+            (1, "NFTA_META_DREG", Wire::Be32),
+            (3, "NFTA_META_SREG", Wire::Be32),
+        ];
+        assert_layout::<Meta>(Meta::ATTRIBUTES, &layout);
+    }
+
+    /// nft 1.0.6: `add rule ip t c tcp dport 443`, which reads the layer-4 protocol first.
+    #[test]
+    fn the_protocol() {
+        assert_element(
+            Decoded::Meta,
+            Meta {
+                key: Some(MetaKey::L4PROTO),
+                dreg: Some(Register::R1),
+                sreg: None,
+            },
+            "
+                24000180                    ; NFTA_LIST_ELEM
+                09000100 6d657461 00000000  ;   NFTA_EXPR_NAME: meta
+                14000280                    ;   NFTA_EXPR_DATA
+                08000200 00000010           ;     NFTA_META_KEY
+                08000100 00000001           ;     NFTA_META_DREG
+            ",
+        );
+    }
+
+    /// nft 1.0.6: `iifname "lo"`, `oifname "veth*"`, `ether saddr 02:00:00:00:00:01` (which reads
+    /// the type of the incoming interface first).
+    #[test]
+    fn reads() {
+        for (key, sent) in [
+            (MetaKey::IIFNAME, "08000200 00000006 08000100 00000001"),
+            (MetaKey::OIFNAME, "08000200 00000007 08000100 00000001"),
+            (MetaKey::IIFTYPE, "08000200 00000008 08000100 00000001"),
+        ] {
+            assert_attributes(Decoded::Meta, Meta::load(key, Register::R1), sent);
+        }
+    }
+
+    /// nft 1.0.6: `meta mark set mark and 0xffff`, `meta nftrace set 1`.
+    #[test]
+    fn sets() {
+        for (key, sent) in [
+            (MetaKey::MARK, "08000200 00000003 08000300 00000001"),
+            (MetaKey::NFTRACE, "08000200 0000000c 08000300 00000001"),
+        ] {
+            assert_attributes(Decoded::Meta, Meta::set(key, Register::R1), sent);
+        }
+    }
+
+    /// Listed after nft 1.0.6: `add rule ip t c tcp dport 443 …` and
+    /// `add rule ip t c meta mark set ip saddr map @w`.
+    #[test]
+    fn listed() {
+        assert_listed(
+            Decoded::Meta,
+            Meta::load(MetaKey::L4PROTO, Register::R1),
+            "24000100 09000100 6d657461 00000000 14000200 08000200 00000010 08000100 00000001",
+        );
+        assert_listed(
+            Decoded::Meta,
+            Meta::set(MetaKey::MARK, Register::R1),
+            "24000100 09000100 6d657461 00000000 14000200 08000200 00000003 08000300 00000001",
+        );
+    }
+
+    #[test]
+    fn keys_have_names() {
+        assert_eq!(MetaKey::from_name("iifname"), Some(MetaKey::IIFNAME));
+        assert_eq!(MetaKey(9999).to_string(), "9999");
     }
 }

@@ -6,8 +6,18 @@
 //! which can be written back as they are. The typed forms are structs with one `Option` for each
 //! attribute: they read from bytes and write to bytes.
 //!
-//! On the wire a rule's `NFTA_RULE_EXPRESSIONS` is a list of `NFTA_LIST_ELEM`, each with
-//! `NFTA_EXPR_NAME` and a nested `NFTA_EXPR_DATA`. Source: `linux/netfilter/nf_tables.h`.
+//! On the wire a rule's `NFTA_RULE_EXPRESSIONS` is a list of elements:
+//!
+//! ```text
+//! NFTA_LIST_ELEM       nested
+//!   NFTA_EXPR_NAME     string
+//!   NFTA_EXPR_DATA     nested: the expression's attributes; absent where it knows none
+//! ```
+//!
+//! Numbers in attributes are big-endian and strings end in a NUL. An expression's attributes are
+//! declared, and so written, in the order in which libnftnl writes them, and nested ones have
+//! `NLA_F_NESTED`: the bytes are those that `nft` sends. The kernel lists in an order of its own
+//! and without that flag. Source: `linux/netfilter/nf_tables.h`.
 
 use std::borrow::Cow;
 
@@ -16,7 +26,7 @@ use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_LIST_ELEM}
 
 use super::declare::Field;
 use super::name::{Bytes, Name};
-use crate::netlink::{Attributes, Malformed, MessageWriter, TooLong};
+use crate::netlink::{Attribute, Attributes, Malformed, MessageWriter, TooLong};
 
 mod bitwise;
 mod cmp;
@@ -191,8 +201,17 @@ impl<'a> Expressions<'a> {
         self.append(expression)
     }
 
+    /// The list, to be appended to: the padding of the last element may be missing in bytes that
+    /// were read.
+    #[inline]
+    fn aligned(&mut self) -> &mut Vec<u8> {
+        let bytes = self.bytes.to_mut();
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
     fn append<E: Expression>(&mut self, expression: &E) -> &mut Self {
-        let mut writer = MessageWriter::bare(self.bytes.to_mut());
+        let mut writer = MessageWriter::bare(self.aligned());
         writer.nested(NFTA_LIST_ELEM, |writer| {
             writer
                 .string(NFTA_EXPR_NAME, E::NAME.as_bytes())
@@ -206,9 +225,8 @@ impl<'a> Expressions<'a> {
 
     /// Appends an expression as it came from the kernel, byte for byte.
     pub fn push_raw(&mut self, expression: &ExpressionRef<'_>) -> &mut Self {
-        let bytes = self.bytes.to_mut();
-        bytes.extend_from_slice(expression.raw);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        self.aligned().extend_from_slice(expression.raw);
+        self.aligned();
         self
     }
 
@@ -249,56 +267,38 @@ impl<'a> Iterator for ExpressionIter<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let element = match self.0.next()? {
-                Ok(element) if element.kind == NFTA_LIST_ELEM => element,
+            let expression = match self.0.next()? {
+                Ok(element) if element.kind == NFTA_LIST_ELEM => ExpressionRef::of(element),
                 Ok(_) => continue,
-                Err(malformed) => return Some(Err(malformed)),
+                Err(malformed) => Err(malformed),
             };
-            let mut name = None;
-            let mut attributes: &[u8] = &[];
-            for attribute in Attributes::new(element.payload) {
-                match attribute {
-                    Ok(attribute) if attribute.kind == NFTA_EXPR_NAME => {
-                        name = Name::view(attribute.payload);
-                    }
-                    Ok(attribute) if attribute.kind == NFTA_EXPR_DATA => {
-                        attributes = attribute.payload;
-                    }
-                    Ok(_) => {}
-                    Err(malformed) => return Some(Err(malformed)),
-                }
+            if expression.is_err() {
+                self.0 = Attributes::new(&[]);
             }
-            return Some(match name {
-                Some(name) => Ok(ExpressionRef {
-                    name,
-                    attributes,
-                    raw: element.raw,
-                }),
-                None => Err(Malformed {
-                    what: "expression",
-                    offset: 0,
-                    reason: "it has no name",
-                }),
-            });
+            return Some(expression);
         }
     }
 }
 
 impl<'a> Field<'a> for Expressions<'a> {
-    const MINIMUM: u16 = 0;
+    type Kept = &'a [u8];
     type View = ExpressionIter<'a>;
     type Static = Expressions<'static>;
 
     #[inline]
-    fn view(payload: &'a [u8]) -> Option<ExpressionIter<'a>> {
-        Some(ExpressionIter(Attributes::new(payload)))
+    fn keep(payload: &'a [u8]) -> Option<&'a [u8]> {
+        Some(payload) // an iterator finds out what is malformed in there
     }
     #[inline]
-    fn decode(payload: &'a [u8]) -> Option<Self> {
-        Some(Self {
-            bytes: Cow::Borrowed(payload),
+    fn view(kept: &'a [u8]) -> ExpressionIter<'a> {
+        ExpressionIter(Attributes::new(kept))
+    }
+    #[inline]
+    fn value(kept: &'a [u8]) -> Self {
+        Self {
+            bytes: Cow::Borrowed(kept),
             error: None,
-        })
+        }
     }
     #[inline]
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
@@ -317,7 +317,34 @@ impl<'a> Field<'a> for Expressions<'a> {
     }
 }
 
-impl ExpressionRef<'_> {
+impl<'a> ExpressionRef<'a> {
+    /// The expression in an element of a list.
+    #[inline]
+    fn of(element: Attribute<'a>) -> Result<Self, Malformed> {
+        let mut name = None;
+        let mut attributes: &[u8] = &[];
+        for attribute in Attributes::new(element.payload) {
+            let attribute = attribute?;
+            match attribute.kind {
+                NFTA_EXPR_NAME => name = Name::keep(attribute.payload),
+                NFTA_EXPR_DATA => attributes = attribute.payload,
+                _ => {}
+            }
+        }
+        let Some(name) = name else {
+            return Err(Malformed {
+                what: "expression",
+                offset: 0,
+                reason: "it has no name",
+            });
+        };
+        Ok(Self {
+            name,
+            attributes,
+            raw: element.raw,
+        })
+    }
+
     /// Whether the expression is of this type.
     #[must_use]
     pub fn is<E: Expression>(&self) -> bool {

@@ -1,4 +1,7 @@
 //! `nat`: changes a connection's source or destination.
+//!
+//! All attributes are be32. The kernel takes the first address or port for the last one where that
+//! is absent, and lists both.
 
 use chainwright_sys::nf_nat as range;
 use chainwright_sys::nf_tables::{
@@ -22,9 +25,9 @@ values! {
 flags! {
     /// Flags of a range (`NF_NAT_RANGE_*`, `linux/netfilter/nf_nat.h`).
     pub struct NatRangeFlags: u32 {
-        /// Addresses are given; set by the kernel.
+        /// Addresses are given: set by the kernel where there is a register for them.
         const MAP_IPS = range::NF_NAT_RANGE_MAP_IPS,
-        /// Ports are given; set by the kernel.
+        /// Ports are given: likewise.
         const PROTO_SPECIFIED = range::NF_NAT_RANGE_PROTO_SPECIFIED,
         /// Ports are chosen by a hash.
         const PROTO_RANDOM = range::NF_NAT_RANGE_PROTO_RANDOM,
@@ -58,5 +61,146 @@ expression! {
         NFTA_NAT_REG_PROTO_MAX => proto_max: Register,
         /// Flags.
         NFTA_NAT_FLAGS => flags: NatRangeFlags,
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::expr::Decoded;
+    use crate::nft::expr::tests::captured::{
+        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
+    };
+
+    #[test]
+    fn layout() {
+        let layout = [
+            (1, "NFTA_NAT_TYPE", Wire::Be32),
+            (2, "NFTA_NAT_FAMILY", Wire::Be32),
+            (3, "NFTA_NAT_REG_ADDR_MIN", Wire::Be32),
+            (4, "NFTA_NAT_REG_ADDR_MAX", Wire::Be32),
+            (5, "NFTA_NAT_REG_PROTO_MIN", Wire::Be32),
+            (6, "NFTA_NAT_REG_PROTO_MAX", Wire::Be32),
+            (7, "NFTA_NAT_FLAGS", Wire::Be32),
+        ];
+        assert_layout::<Nat>(Nat::ATTRIBUTES, &layout);
+    }
+
+    /// nft 1.0.6:
+    /// `add rule ip t n tcp dport 80 dnat to 10.0.0.1-10.0.0.9:8080-8090 persistent`.
+    #[test]
+    fn ranges() {
+        assert_element(
+            Decoded::Nat,
+            Nat {
+                nat_type: Some(NatType::DNAT),
+                family: Some(2),
+                addr_min: Some(Register::R1),
+                addr_max: Some(Register::R2),
+                proto_min: Some(Register::R3),
+                proto_max: Some(Register::R4),
+                flags: Some(NatRangeFlags::PROTO_SPECIFIED | NatRangeFlags::PERSISTENT),
+            },
+            "
+                48000180           ; NFTA_LIST_ELEM
+                08000100 6e617400  ;   NFTA_EXPR_NAME: nat
+                3c000280           ;   NFTA_EXPR_DATA
+                08000100 00000001  ;     NFTA_NAT_TYPE
+                08000200 00000002  ;     NFTA_NAT_FAMILY
+                08000300 00000001  ;     NFTA_NAT_REG_ADDR_MIN
+                08000400 00000002  ;     NFTA_NAT_REG_ADDR_MAX
+                08000500 00000003  ;     NFTA_NAT_REG_PROTO_MIN
+                08000600 00000004  ;     NFTA_NAT_REG_PROTO_MAX
+                08000700 0000000a  ;     NFTA_NAT_FLAGS
+            ",
+        );
+    }
+
+    /// nft 1.0.6: `dnat to 10.0.0.1`, `tcp dport 80 dnat to 10.0.0.1:8080`,
+    /// `tcp dport 80 dnat ip6 to [2001:db8::1]:80` (in `inet`),
+    /// `snat to 192.0.2.1 fully-random`,
+    /// `dnat ip prefix to ip daddr map { 10.0.0.0/24 : 10.2.0.0/24 }`.
+    #[test]
+    fn others() {
+        let dnat = Nat {
+            nat_type: Some(NatType::DNAT),
+            family: Some(2),
+            addr_min: Some(Register::R1),
+            ..Nat::default()
+        };
+        let port = Nat {
+            proto_min: Some(Register::R2),
+            flags: Some(NatRangeFlags::PROTO_SPECIFIED),
+            ..dnat.clone()
+        };
+        for (nat, sent) in [
+            (
+                dnat.clone(),
+                "08000100 00000001 08000200 00000002 08000300 00000001",
+            ),
+            (
+                port.clone(),
+                "
+                    08000100 00000001 08000200 00000002 08000300 00000001 08000500 00000002
+                    08000700 00000002
+                ",
+            ),
+            (
+                Nat {
+                    family: Some(10),
+                    ..port
+                },
+                "
+                    08000100 00000001 08000200 0000000a 08000300 00000001 08000500 00000002
+                    08000700 00000002
+                ",
+            ),
+            (
+                Nat {
+                    nat_type: Some(NatType::SNAT),
+                    flags: Some(NatRangeFlags::PROTO_RANDOM_FULLY),
+                    ..dnat.clone()
+                },
+                "08000100 00000000 08000200 00000002 08000300 00000001 08000700 00000010",
+            ),
+            (
+                Nat {
+                    // The second word of the first register.
+                    addr_max: Some(Register::word(1)),
+                    flags: Some(NatRangeFlags::NETMAP),
+                    ..dnat
+                },
+                "
+                    08000100 00000001 08000200 00000002 08000300 00000001 08000400 00000009
+                    08000700 00000040
+                ",
+            ),
+        ] {
+            assert_attributes(Decoded::Nat, nat, sent);
+        }
+    }
+
+    /// Listed after nft 1.0.6: `add rule ip t n tcp dport 80 dnat to 10.0.0.1:8080`: the ends of
+    /// the ranges and the flags that follow from them are added.
+    #[test]
+    fn listed() {
+        assert_listed(
+            Decoded::Nat,
+            Nat {
+                nat_type: Some(NatType::DNAT),
+                family: Some(2),
+                addr_min: Some(Register::R1),
+                addr_max: Some(Register::R1),
+                proto_min: Some(Register::R2),
+                proto_max: Some(Register::R2),
+                flags: Some(NatRangeFlags::MAP_IPS | NatRangeFlags::PROTO_SPECIFIED),
+            },
+            "
+                48000100 08000100 6e617400 3c000200 08000100 00000001 08000200 00000002
+                08000300 00000001 08000400 00000001 08000500 00000002 08000600 00000002
+                08000700 00000003
+            ",
+        );
     }
 }

@@ -1,4 +1,7 @@
 //! `payload`: reads or writes bytes of the packet.
+//!
+//! All attributes are be32. A read has `NFTA_PAYLOAD_DREG` and no checksum, a write
+//! `NFTA_PAYLOAD_SREG`. In the register the bytes stand in the packet's order.
 
 use chainwright_sys::nf_tables as sys;
 use chainwright_sys::nf_tables::{
@@ -50,10 +53,10 @@ expression! {
     /// Reads bytes of the packet into a register (`dreg`), or writes them from one (`sreg`)
     /// (`enum nft_payload_attributes`).
     pub struct Payload {
-        /// Where what was read goes.
-        NFTA_PAYLOAD_DREG => dreg: Register,
         /// Where what is written comes from.
         NFTA_PAYLOAD_SREG => sreg: Register,
+        /// Where what was read goes.
+        NFTA_PAYLOAD_DREG => dreg: Register,
         /// Where the offset counts from.
         NFTA_PAYLOAD_BASE => base: PayloadBase,
         /// Offset in bytes.
@@ -80,5 +83,161 @@ impl Payload {
             len: Some(len),
             ..Self::default()
         }
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::expr::Decoded;
+    use crate::nft::expr::tests::captured::{
+        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
+    };
+
+    #[test]
+    fn layout() {
+        let layout = [
+            (5, "NFTA_PAYLOAD_SREG", Wire::Be32),
+            (1, "NFTA_PAYLOAD_DREG", Wire::Be32),
+            (2, "NFTA_PAYLOAD_BASE", Wire::Be32),
+            (3, "NFTA_PAYLOAD_OFFSET", Wire::Be32),
+            (4, "NFTA_PAYLOAD_LEN", Wire::Be32),
+            (6, "NFTA_PAYLOAD_CSUM_TYPE", Wire::Be32),
+            (7, "NFTA_PAYLOAD_CSUM_OFFSET", Wire::Be32),
+            (8, "NFTA_PAYLOAD_CSUM_FLAGS", Wire::Be32),
+        ];
+        assert_layout::<Payload>(Payload::ATTRIBUTES, &layout);
+    }
+
+    /// What nft 1.0.6 writes for `ip saddr set 10.0.0.1`.
+    fn source_address() -> Payload {
+        Payload {
+            sreg: Some(Register::R1),
+            dreg: None,
+            base: Some(PayloadBase::NETWORK),
+            offset: Some(12),
+            len: Some(4),
+            checksum_type: Some(ChecksumType::INET),
+            checksum_offset: Some(10),
+            checksum_flags: Some(ChecksumFlags::L4_PSEUDOHDR),
+        }
+    }
+
+    /// nft 1.0.6: `add rule ip t c ip saddr set 10.0.0.1`; and as the kernel lists it.
+    #[test]
+    fn a_write_with_its_checksums() {
+        assert_element(
+            Decoded::Payload,
+            source_address(),
+            "
+                4c000180                    ; NFTA_LIST_ELEM
+                0c000100 7061796c 6f616400  ;   NFTA_EXPR_NAME: payload
+                3c000280                    ;   NFTA_EXPR_DATA
+                08000500 00000001           ;     NFTA_PAYLOAD_SREG
+                08000200 00000001           ;     NFTA_PAYLOAD_BASE
+                08000300 0000000c           ;     NFTA_PAYLOAD_OFFSET
+                08000400 00000004           ;     NFTA_PAYLOAD_LEN
+                08000600 00000001           ;     NFTA_PAYLOAD_CSUM_TYPE
+                08000700 0000000a           ;     NFTA_PAYLOAD_CSUM_OFFSET
+                08000800 00000001           ;     NFTA_PAYLOAD_CSUM_FLAGS
+            ",
+        );
+        assert_listed(
+            Decoded::Payload,
+            source_address(),
+            "
+                4c000100 0c000100 7061796c 6f616400 3c000200 08000500 00000001 08000200
+                00000001 08000300 0000000c 08000400 00000004 08000600 00000001 08000700
+                0000000a 08000800 00000001
+            ",
+        );
+    }
+
+    /// nft 1.0.6: `tcp dport set 81`, `sctp dport set 81`.
+    #[test]
+    fn other_writes() {
+        let port = Payload {
+            base: Some(PayloadBase::TRANSPORT),
+            offset: Some(2),
+            len: Some(2),
+            checksum_offset: Some(16),
+            checksum_flags: None,
+            ..source_address()
+        };
+        assert_attributes(
+            Decoded::Payload,
+            port.clone(),
+            "
+                08000500 00000001 08000200 00000002 08000300 00000002 08000400 00000002
+                08000600 00000001 08000700 00000010
+            ",
+        );
+        assert_attributes(
+            Decoded::Payload,
+            Payload {
+                checksum_type: Some(ChecksumType::SCTP),
+                checksum_offset: Some(8),
+                ..port
+            },
+            "
+                08000500 00000001 08000200 00000002 08000300 00000002 08000400 00000002
+                08000600 00000002 08000700 00000008
+            ",
+        );
+    }
+
+    /// nft 1.0.6: `tcp dport 443`, `ip saddr 10.0.0.0/12`, `ether saddr 02:00:00:00:00:01`,
+    /// `@ih,0,32 0x11223344`; iptables-nft 1.8.9: `-p tcp --syn`.
+    #[test]
+    fn reads() {
+        for (base, offset, len, sent) in [
+            (
+                PayloadBase::TRANSPORT,
+                2,
+                2,
+                "08000100 00000001 08000200 00000002 08000300 00000002 08000400 00000002",
+            ),
+            (
+                PayloadBase::NETWORK,
+                12,
+                4,
+                "08000100 00000001 08000200 00000001 08000300 0000000c 08000400 00000004",
+            ),
+            (
+                PayloadBase::LINK,
+                6,
+                6,
+                "08000100 00000001 08000200 00000000 08000300 00000006 08000400 00000006",
+            ),
+            (
+                PayloadBase::INNER,
+                0,
+                4,
+                "08000100 00000001 08000200 00000003 08000300 00000000 08000400 00000004",
+            ),
+            (
+                PayloadBase::TRANSPORT,
+                13,
+                1,
+                "08000100 00000001 08000200 00000002 08000300 0000000d 08000400 00000001",
+            ),
+        ] {
+            let load = Payload::load(base, offset, len, Register::R1);
+            assert_attributes(Decoded::Payload, load, sent);
+        }
+    }
+
+    /// Listed after nft 1.0.6: `add rule ip t c tcp dport 443 …`.
+    #[test]
+    fn listed() {
+        assert_listed(
+            Decoded::Payload,
+            Payload::load(PayloadBase::TRANSPORT, 2, 2, Register::R1),
+            "
+                34000100 0c000100 7061796c 6f616400 24000200 08000100 00000001 08000200
+                00000002 08000300 00000002 08000400 00000002
+            ",
+        );
     }
 }

@@ -1,4 +1,6 @@
 //! `redir`: changes a connection's destination to this machine.
+//!
+//! All attributes are be32, and each may be absent.
 
 use chainwright_sys::nf_tables::{
     NFTA_REDIR_FLAGS, NFTA_REDIR_REG_PROTO_MAX, NFTA_REDIR_REG_PROTO_MIN,
@@ -16,5 +18,79 @@ expression! {
         NFTA_REDIR_REG_PROTO_MAX => proto_max: Register,
         /// Flags.
         NFTA_REDIR_FLAGS => flags: NatRangeFlags,
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::expr::Decoded;
+    use crate::nft::expr::tests::captured::{
+        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
+    };
+
+    #[test]
+    fn layout() {
+        let layout = [
+            (1, "NFTA_REDIR_REG_PROTO_MIN", Wire::Be32),
+            (2, "NFTA_REDIR_REG_PROTO_MAX", Wire::Be32),
+            (3, "NFTA_REDIR_FLAGS", Wire::Be32),
+        ];
+        assert_layout::<Redir>(Redir::ATTRIBUTES, &layout);
+    }
+
+    /// nft 1.0.6: `add rule ip t n tcp dport 80 redirect to :8080-8090 random`.
+    #[test]
+    fn to_a_range_of_ports() {
+        assert_element(
+            Decoded::Redir,
+            Redir {
+                proto_min: Some(Register::R1),
+                proto_max: Some(Register::R2),
+                flags: Some(NatRangeFlags::PROTO_SPECIFIED | NatRangeFlags::PROTO_RANDOM),
+            },
+            "
+                2c000180                    ; NFTA_LIST_ELEM
+                0a000100 72656469 72000000  ;   NFTA_EXPR_NAME: redir
+                1c000280                    ;   NFTA_EXPR_DATA
+                08000100 00000001           ;     NFTA_REDIR_REG_PROTO_MIN
+                08000200 00000002           ;     NFTA_REDIR_REG_PROTO_MAX
+                08000300 00000006           ;     NFTA_REDIR_FLAGS
+            ",
+        );
+    }
+
+    /// nft 1.0.6: `redirect`, `tcp dport 80 redirect to :8080`.
+    #[test]
+    fn others() {
+        assert_attributes(Decoded::Redir, Redir::default(), "");
+        assert_attributes(
+            Decoded::Redir,
+            Redir {
+                proto_min: Some(Register::R1),
+                proto_max: None,
+                flags: Some(NatRangeFlags::PROTO_SPECIFIED),
+            },
+            "08000100 00000001 08000300 00000002",
+        );
+    }
+
+    /// Listed after nft 1.0.6: `add rule ip t n tcp dport 80 redirect to :8080`: the last port is
+    /// added.
+    #[test]
+    fn listed() {
+        assert_listed(
+            Decoded::Redir,
+            Redir {
+                proto_min: Some(Register::R1),
+                proto_max: Some(Register::R1),
+                flags: Some(NatRangeFlags::PROTO_SPECIFIED),
+            },
+            "
+                2c000100 0a000100 72656469 72000000 1c000200 08000100 00000001 08000200
+                00000001 08000300 00000002
+            ",
+        );
     }
 }

@@ -31,3 +31,26 @@ impl Register {
         Self(NFT_REG32_00 + number)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_words_make_a_register() {
+        // Register 1 begins with word 0 (number 8), register 2 with word 4, …: other names for the
+        // same memory, so they are different numbers.
+        assert_eq!(Register::R1, Register(1));
+        assert_eq!(Register::R4, Register(4));
+        assert_eq!(Register::word(0), Register(8));
+        assert_eq!(Register::word(15), Register(23));
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(Register::VERDICT.to_string(), "verdict");
+        assert_eq!(Register::R2.to_string(), "2");
+        assert_eq!(Register::word(1).to_string(), "9");
+        assert_eq!(Register::from_name("verdict"), Some(Register(0)));
+    }
+}

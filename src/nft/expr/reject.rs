@@ -1,4 +1,9 @@
 //! `reject`: drops the packet and tells its sender.
+//!
+//! ```text
+//! NFTA_REJECT_TYPE        be32
+//! NFTA_REJECT_ICMP_CODE   u8: without meaning, and not listed, for a TCP reset
+//! ```
 
 use chainwright_sys::nf_tables as sys;
 use chainwright_sys::nf_tables::{NFTA_REJECT_ICMP_CODE, NFTA_REJECT_TYPE};
@@ -69,5 +74,93 @@ impl Reject {
             reject_type: Some(RejectType::TCP_RST),
             icmp_code: None,
         }
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::expr::Decoded;
+    use crate::nft::expr::tests::captured::{
+        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
+    };
+
+    #[test]
+    fn layout() {
+        let layout = [
+            (1, "NFTA_REJECT_TYPE", Wire::Be32),
+            (2, "NFTA_REJECT_ICMP_CODE", Wire::U8),
+        ];
+        assert_layout::<Reject>(Reject::ATTRIBUTES, &layout);
+    }
+
+    /// nft 1.0.6: `add rule ip t c reject with icmp type admin-prohibited`.
+    #[test]
+    fn by_icmp() {
+        assert_element(
+            Decoded::Reject,
+            Reject {
+                reject_type: Some(RejectType::ICMP_UNREACH),
+                icmp_code: Some(13),
+            },
+            "
+                24000180                    ; NFTA_LIST_ELEM
+                0b000100 72656a65 63740000  ;   NFTA_EXPR_NAME: reject
+                14000280                    ;   NFTA_EXPR_DATA
+                08000100 00000000           ;     NFTA_REJECT_TYPE
+                05000200 0d000000           ;     NFTA_REJECT_ICMP_CODE
+            ",
+        );
+        // nft 1.0.6: `add rule ip t c reject`.
+        assert_attributes(
+            Decoded::Reject,
+            Reject::icmp(3),
+            "08000100 00000000 05000200 03000000",
+        );
+    }
+
+    /// nft 1.0.6: `add rule inet t c reject` and `… reject with icmpx type no-route`.
+    #[test]
+    fn by_whichever_icmp() {
+        assert_attributes(
+            Decoded::Reject,
+            Reject::icmpx(RejectIcmpxCode::PORT_UNREACH),
+            "08000100 00000002 05000200 01000000",
+        );
+        assert_attributes(
+            Decoded::Reject,
+            Reject::icmpx(RejectIcmpxCode::NO_ROUTE),
+            "08000100 00000002 05000200 00000000",
+        );
+    }
+
+    /// nft 1.0.6: `reject with tcp reset` sends a code as well; the kernel takes no notice of it,
+    /// and lists none.
+    #[test]
+    fn by_tcp_reset() {
+        assert_attributes(
+            Decoded::Reject,
+            Reject {
+                icmp_code: Some(0),
+                ..Reject::tcp_reset()
+            },
+            "08000100 00000001 05000200 00000000",
+        );
+        assert_listed(
+            Decoded::Reject,
+            Reject::tcp_reset(),
+            "1c000100 0b000100 72656a65 63740000 0c000200 08000100 00000001",
+        );
+    }
+
+    /// Listed after nft 1.0.6: `add rule ip t c reject`.
+    #[test]
+    fn listed() {
+        assert_listed(
+            Decoded::Reject,
+            Reject::icmp(3),
+            "24000100 0b000100 72656a65 63740000 14000200 08000100 00000000 05000200 03000000",
+        );
     }
 }

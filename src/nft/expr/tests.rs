@@ -1,1 +1,601 @@
-//! Every expression: what is written is read back.
+//! Every expression: what tools send and kernels list is read as what it means, and written again.
+//!
+//! The bytes in the expressions' own files were captured on Linux 6.18 (x86-64), in a network
+//! namespace made for it (`unshare -n`):
+//!
+//! - what a tool sends: the `NFTA_RULE_EXPRESSIONS` of the `NFT_MSG_NEWRULE` that
+//!   `strace -e trace=sendmsg -e write=all nft add rule …` shows. The tools are nft 1.0.6 and
+//!   iptables-nft 1.8.9, both with libnftnl 1.2.4;
+//! - what the kernel lists after that: [`ExpressionRef::raw`] in a listing of this crate.
+
+use chainwright_sys::nf_tables::NFTA_RULE_EXPRESSIONS;
+use chainwright_sys::nf_tables_compat::NFTA_MATCH_INFO;
+use proptest::prelude::*;
+
+use super::*;
+use crate::nft::{Family, Rule, Transaction};
+
+/// Bytes that [`MessageWriter`] wrote, with no message around them.
+fn written(content: impl FnOnce(&mut MessageWriter<'_>)) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = MessageWriter::bare(&mut bytes);
+    content(&mut writer);
+    writer.finish_bare().unwrap();
+    bytes
+}
+
+/// An element of a list of expressions.
+fn element(name: &str, attributes: &[u8]) -> Vec<u8> {
+    written(|writer| {
+        writer.nested(NFTA_LIST_ELEM, |writer| {
+            writer
+                .string(NFTA_EXPR_NAME, name.as_bytes())
+                .nested(NFTA_EXPR_DATA, |writer| {
+                    writer.encoded(attributes);
+                });
+        });
+    })
+}
+
+/// The expressions in an encoded list.
+fn elements(list: &[u8]) -> ExpressionIter<'_> {
+    ExpressionIter(Attributes::new(list))
+}
+
+/// An expression as it stands alone, with these attributes.
+fn expression<'a>(name: &'a str, attributes: &'a [u8]) -> ExpressionRef<'a> {
+    ExpressionRef {
+        name: name.into(),
+        attributes,
+        raw: &[],
+    }
+}
+
+/// Appends an expression in its typed form.
+fn push<'l, 'a>(
+    list: &'l mut Expressions<'a>,
+    expression: &Decoded<'_>,
+) -> &'l mut Expressions<'a> {
+    match expression {
+        Decoded::Bitwise(expression) => list.push(expression),
+        Decoded::Cmp(expression) => list.push(expression),
+        Decoded::Counter(expression) => list.push(expression),
+        Decoded::Ct(expression) => list.push(expression),
+        Decoded::Immediate(expression) => list.push(expression),
+        Decoded::Limit(expression) => list.push(expression),
+        Decoded::Log(expression) => list.push(expression),
+        Decoded::Lookup(expression) => list.push(expression),
+        Decoded::Masq(expression) => list.push(expression),
+        Decoded::Match(expression) => list.push(expression),
+        Decoded::Meta(expression) => list.push(expression),
+        Decoded::Nat(expression) => list.push(expression),
+        Decoded::Payload(expression) => list.push(expression),
+        Decoded::Redir(expression) => list.push(expression),
+        Decoded::Reject(expression) => list.push(expression),
+        Decoded::Target(expression) => list.push(expression),
+        Decoded::Opaque(expression) => list.push_raw(expression),
+    }
+}
+
+/// What the tests in the expressions' files compare with what was captured.
+#[cfg(target_endian = "little")]
+pub(super) mod captured {
+    use super::*;
+
+    /// The bytes of a dump: pairs of hexadecimal digits, blanks at will, comments from `;` to the
+    /// end of a line.
+    pub(in crate::nft::expr) fn hex(dump: &str) -> Vec<u8> {
+        let digits: String = dump
+            .lines()
+            .map(|line| line.split(';').next().unwrap_or_default())
+            .flat_map(str::chars)
+            .filter(|c| !c.is_whitespace())
+            .collect();
+        assert!(
+            digits.is_ascii() && digits.len().is_multiple_of(2),
+            "{dump}"
+        );
+        (0..digits.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap())
+            .collect()
+    }
+
+    /// Bytes to be compared with one another, readable when they differ.
+    fn dump(bytes: &[u8]) -> String {
+        bytes
+            .chunks(4)
+            .map(|word| word.iter().map(|b| format!("{b:02x}")).collect::<String>())
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    /// The only expression of a list.
+    fn only(list: &[u8]) -> ExpressionRef<'_> {
+        let mut all = elements(list);
+        let expression = all.next().unwrap().unwrap();
+        assert!(all.next().is_none());
+        assert_eq!(dump(expression.raw), dump(list));
+        expression
+    }
+
+    /// Bytes that are cut anywhere are read as far as they are whole, or refused.
+    fn assert_truncations(list: &[u8]) {
+        let whole = only(list);
+        for end in 0..whole.attributes.len() {
+            let cut = expression(
+                std::str::from_utf8(whole.name).unwrap(),
+                &whole.attributes[..end],
+            );
+            let complete = Attributes::new(cut.attributes).all(|item| item.is_ok());
+            assert_eq!(cut.decode().is_ok(), complete, "cut at {end}: {cut:?}");
+        }
+        for end in 0..list.len() {
+            let mut cut = elements(&list[..end]);
+            match cut.next() {
+                None => assert_eq!(end, 0),
+                // The rest is padding.
+                Some(Ok(expression)) => assert_eq!(expression.attributes, whole.attributes),
+                Some(Err(_)) => assert!(cut.next().is_none()),
+            }
+        }
+    }
+
+    /// Attributes that this version of the crate does not know do not change what is read.
+    fn assert_unknown_is_passed_over(expression: &ExpressionRef<'_>) {
+        let mut more = written(|writer| {
+            writer.bytes(60, &[1, 2, 3]);
+        });
+        more.extend_from_slice(expression.attributes);
+        more.extend(written(|writer| {
+            writer.nested(61, |writer| {
+                writer.be32(1, 0);
+            });
+        }));
+        let more = ExpressionRef {
+            attributes: &more,
+            ..*expression
+        };
+        assert_eq!(more.decode(), expression.decode());
+    }
+
+    /// `sent`, the whole list element that a tool sent, is read as `expected`; and `expected` is
+    /// written as `sent`.
+    pub(in crate::nft::expr) fn assert_element<'a, E: Expression>(
+        typed: fn(E) -> Decoded<'a>,
+        expected: E,
+        sent: &str,
+    ) {
+        let sent = hex(sent);
+        let mut list = Expressions::new();
+        list.push(&expected);
+        assert_eq!(dump(list.as_bytes()), dump(&sent));
+
+        let expression = only(&sent);
+        assert!(expression.is::<E>());
+        assert_eq!(expression.name, E::NAME);
+        assert_eq!(expression.decode(), Ok(typed(expected)));
+        assert_truncations(&sent);
+        assert_unknown_is_passed_over(&expression);
+    }
+
+    /// [`assert_element`] of an expression whose `NFTA_EXPR_DATA` holds `sent`.
+    pub(in crate::nft::expr) fn assert_attributes<'a, E: Expression>(
+        typed: fn(E) -> Decoded<'a>,
+        expected: E,
+        sent: &str,
+    ) {
+        let sent = element(E::NAME, &hex(sent));
+        assert_element(typed, expected, &dump(&sent));
+    }
+
+    /// `listed`, the whole list element that the kernel listed, is read as `expected`, and so is
+    /// what is written for `expected`. The kernel has an order of its own, and no `NLA_F_NESTED`.
+    pub(in crate::nft::expr) fn assert_listed<'a, E: Expression>(
+        typed: fn(E) -> Decoded<'a>,
+        expected: E,
+        listed: &str,
+    ) {
+        let listed = hex(listed);
+        let mut list = Expressions::new();
+        list.push(&expected);
+        assert_eq!(list.as_bytes().len(), listed.len());
+        let expected = typed(expected);
+
+        let expression = only(&listed);
+        assert_eq!(expression.decode().as_ref(), Ok(&expected));
+        assert_eq!(only(list.as_bytes()).decode(), Ok(expected));
+        assert_truncations(&listed);
+        assert_unknown_is_passed_over(&expression);
+    }
+
+    /// What an attribute's payload is.
+    #[derive(Clone, Copy)]
+    pub(in crate::nft::expr) enum Wire {
+        /// One byte.
+        U8,
+        /// Big-endian, two bytes.
+        Be16,
+        /// Big-endian, four bytes.
+        Be32,
+        /// Big-endian, eight bytes.
+        Be64,
+        /// A string that ends in a NUL.
+        Text,
+        /// Any bytes.
+        Bytes,
+        /// Nested: a value or a verdict.
+        Data,
+    }
+
+    /// The attributes are those of `layout` (number, name, payload), in this order, in which they
+    /// are written; what is shorter than its type, or nested in another way, is refused by name.
+    pub(in crate::nft::expr) fn assert_layout<E: Expression>(
+        declared: &[(u16, &str)],
+        layout: &[(u16, &'static str, Wire)],
+    ) {
+        let named: Vec<_> = layout.iter().map(|&(kind, name, _)| (kind, name)).collect();
+        assert_eq!(declared, named);
+        for &(kind, name, wire) in layout {
+            let wrap = |payload: &[u8]| written(|writer| _ = writer.bytes(kind, payload));
+            // The attribute behind an unknown one, read and written again.
+            let copy = |payload: &[u8]| {
+                let mut attributes = written(|writer| _ = writer.be32(60, 0));
+                attributes.extend(wrap(payload));
+                let mut list = Expressions::new();
+                push(&mut list, &expression(E::NAME, &attributes).decode()?);
+                Ok::<_, Malformed>(only(list.as_bytes()).attributes.to_vec())
+            };
+            let refused = |payload: &[u8]| {
+                let malformed = copy(payload).unwrap_err();
+                assert_eq!((malformed.what, malformed.offset), (name, 8));
+            };
+            let number = |length: usize| {
+                let payload = &[0xf1, 2, 3, 4, 5, 6, 7, 8][..length];
+                assert_eq!(copy(payload), Ok(wrap(payload)));
+                (0..length).for_each(|short| refused(&payload[..short]));
+            };
+            match wire {
+                Wire::U8 => number(1),
+                Wire::Be16 => number(2),
+                Wire::Be32 => number(4),
+                Wire::Be64 => number(8),
+                Wire::Text => {
+                    assert_eq!(copy(b""), Ok(wrap(b"\0")));
+                    assert_eq!(copy(b"abc\0"), Ok(wrap(b"abc\0")));
+                    assert_eq!(copy(b"abc"), Ok(wrap(b"abc\0")));
+                }
+                Wire::Bytes => {
+                    assert_eq!(copy(b""), Ok(wrap(b"")));
+                    assert_eq!(copy(b"abc"), Ok(wrap(b"abc")));
+                }
+                Wire::Data => {
+                    for good in ["05000100 07000000", "0c000280 08000100 00000001"] {
+                        let mut nested = wrap(&hex(good));
+                        nested[3] |= 0x80; // NLA_F_NESTED
+                        assert_eq!(copy(&hex(good)), Ok(nested));
+                    }
+                    for bad in [
+                        // Not nested: nothing, a bare number, a length that does not fit.
+                        "",
+                        "00000001",
+                        "ffff0100 00000000",
+                        // Neither a value nor a verdict.
+                        "08000300 00000000",
+                        // A verdict without a code.
+                        "04000280",
+                    ] {
+                        refused(&hex(bad));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `numgen inc mod 3 0 fib daddr type local notrack` of nft 1.0.6, as it was sent and as Linux 6.18
+/// lists it: `numgen`, `cmp`, `fib`, `cmp`, `notrack`.
+#[cfg(target_endian = "little")]
+const OPAQUE: [&str; 2] = [
+    "
+        34000180 0b000100 6e756d67 656e0000 24000280 08000100 00000001 08000200
+        00000003 08000300 00000000 08000400 00000000 2c000180 08000100 636d7000
+        20000280 08000100 00000001 08000200 00000000 0c000380 08000100 00000000
+        28000180 08000100 66696200 1c000280 08000300 00000002 08000200 00000003
+        08000100 00000001 2c000180 08000100 636d7000 20000280 08000100 00000001
+        08000200 00000000 0c000380 08000100 02000000 10000180 0c000100 6e6f7472
+        61636b00
+    ",
+    "
+        34000100 0b000100 6e756d67 656e0000 24000200 08000100 00000001 08000200
+        00000003 08000300 00000000 08000400 00000000 2c000100 08000100 636d7000
+        20000200 08000100 00000001 08000200 00000000 0c000300 08000100 00000000
+        28000100 08000100 66696200 1c000200 08000100 00000001 08000200 00000003
+        08000300 00000002 2c000100 08000100 636d7000 20000200 08000100 00000001
+        08000200 00000000 0c000300 08000100 02000000 10000100 0c000100 6e6f7472
+        61636b00
+    ",
+];
+
+#[test]
+#[cfg(target_endian = "little")]
+fn what_has_no_typed_form_is_kept_byte_for_byte() {
+    for bytes in OPAQUE.map(captured::hex) {
+        let list = Expressions::decode(&bytes).unwrap();
+        let mut copy = Expressions::new();
+        let mut kinds = Vec::new();
+        for expression in list.iter() {
+            let expression = expression.unwrap();
+            kinds.push(match expression.decode().unwrap() {
+                Decoded::Cmp(cmp) => {
+                    let data = cmp.data.unwrap();
+                    format!("cmp {}", data.as_value().unwrap()[0])
+                }
+                Decoded::Opaque(opaque) => {
+                    assert_eq!(opaque, expression);
+                    assert!(opaque.attribute_names().is_empty());
+                    format!("{} with {}", opaque.name, opaque.attributes.len())
+                }
+                other => panic!("{other:?}"),
+            });
+            copy.push_raw(&expression);
+        }
+        let expected = [
+            "numgen with 32",
+            "cmp 0",
+            "fib with 24",
+            "cmp 2",
+            "notrack with 0",
+        ];
+        assert_eq!(kinds, expected);
+        assert_eq!(copy.as_bytes(), bytes);
+        assert!(format!("{copy:?}").contains("numgen"));
+
+        // In a rule, all of it is one attribute's payload.
+        let rule = Rule {
+            expressions: Some(copy),
+            ..Rule::new(Family::IP, "t", "c")
+        };
+        let mut tx = Transaction::new();
+        tx.add(&rule).unwrap();
+        assert!(tx.operations().ends_with(&bytes));
+    }
+}
+
+#[test]
+fn a_list_is_in_the_order_in_which_it_was_filled() {
+    let mut list = Expressions::new();
+    assert_eq!(list, Expressions::default());
+    assert!(list.iter().next().is_none());
+    list.push(&Counter::new(1, 2))
+        .push(&Meta::load(MetaKey::MARK, Register::R1))
+        .push(&Immediate::accept());
+    let names: Vec<_> = list.iter().map(|e| e.unwrap().name.to_string()).collect();
+    assert_eq!(names, ["counter", "meta", "immediate"]);
+    let first = list.iter().next().unwrap().unwrap();
+    assert!(first.is::<Counter>() && !first.is::<Meta>());
+    assert_eq!(first.decode(), Ok(Decoded::Counter(Counter::new(1, 2))));
+    assert_eq!(first.attribute_names(), Counter::ATTRIBUTES);
+
+    // The elements' bytes one after the other are the list.
+    let raw: Vec<_> = list.iter().map(|e| e.unwrap().raw).collect();
+    assert_eq!(raw.concat(), list.as_bytes());
+    assert_eq!(list.clone().into_static(), list);
+
+    list.clear();
+    assert_eq!(list.as_bytes(), b"");
+    assert_eq!(format!("{list:?}"), "[]");
+}
+
+#[test]
+fn what_is_appended_behind_missing_padding_is_aligned() {
+    // The name ends the element, and the padding behind it is neither there nor counted.
+    let mut bytes = written(|writer| {
+        writer.nested(NFTA_LIST_ELEM, |writer| {
+            writer.string(NFTA_EXPR_NAME, b"abcd");
+        });
+    });
+    bytes.truncate(bytes.len() - 3);
+    bytes[..2].copy_from_slice(&13u16.to_ne_bytes());
+    let list = Expressions::decode(&bytes).unwrap();
+    let first = list.iter().next().unwrap().unwrap();
+    let mut raw = list.clone();
+    raw.push_raw(&first).push_raw(&first);
+    let mut typed = list.clone();
+    typed.push(&Counter::default());
+    for (list, names) in [(raw, &["abcd"; 3][..]), (typed, &["abcd", "counter"][..])] {
+        let found: Vec<_> = list.iter().map(|e| e.unwrap().name.to_string()).collect();
+        assert_eq!(found, names);
+        assert_eq!(list.as_bytes().len() % 4, 0);
+    }
+}
+
+#[test]
+fn an_element_without_a_name_ends_the_list() {
+    let unnamed = written(|writer| {
+        writer.nested(NFTA_LIST_ELEM, |writer| {
+            writer.nested(NFTA_EXPR_DATA, |writer| _ = writer.be32(1, 1));
+        });
+    });
+    let empty = written(|writer| {
+        writer.nested(NFTA_LIST_ELEM, |_| {});
+    });
+    // A length that fits the element but not what is in it.
+    let broken = written(|writer| {
+        writer.nested(NFTA_LIST_ELEM, |writer| {
+            writer.encoded(&[0xff; 4]);
+        });
+    });
+    let good = element("counter", &[]);
+    for bad in [unnamed, empty, broken] {
+        let bytes = [&good[..], &bad, &good].concat();
+        let items: Vec<_> = elements(&bytes).collect();
+        assert_eq!(items.len(), 2);
+        assert!(items[0].is_ok() && items[1].is_err());
+        assert!(format!("{:?}", Expressions::decode(&bytes)).contains("Malformed"));
+    }
+}
+
+#[test]
+fn what_a_list_may_hold_one_day_is_passed_over() {
+    let bytes = written(|writer| {
+        writer
+            .be32(NFTA_LIST_ELEM + 1, 7)
+            .nested(NFTA_LIST_ELEM, |writer| {
+                writer
+                    .be32(NFTA_EXPR_DATA + 1, 7)
+                    .string(NFTA_EXPR_NAME, b"masq")
+                    .bytes(NFTA_EXPR_DATA + 2, &[1]);
+            })
+            .bytes(99, b"x");
+    });
+    let items: Vec<_> = elements(&bytes).collect();
+    assert_eq!(items.len(), 1);
+    let masq = items[0].unwrap();
+    assert_eq!(masq.decode(), Ok(Decoded::Masq(Masq::default())));
+    // But nothing of the element is lost.
+    assert_eq!(masq.raw, &bytes[8..bytes.len() - 8]);
+}
+
+#[test]
+fn of_an_attribute_that_stands_twice_the_last_one_counts() {
+    let attributes = written(|writer| {
+        writer.be64(1, 1).be64(2, 2).be64(1, 3);
+    });
+    let decoded = expression("counter", &attributes).decode();
+    assert_eq!(decoded, Ok(Decoded::Counter(Counter::new(2, 3))));
+}
+
+#[test]
+fn an_over_long_expression_leaves_the_transaction_as_it_was() {
+    let mut tx = Transaction::new();
+    let rule = |expressions| Rule {
+        expressions: Some(expressions),
+        ..Rule::new(Family::IP, "t", "c")
+    };
+    let mut list = Expressions::new();
+    list.push(&Counter::default());
+    let counter = list.as_bytes().to_vec();
+    tx.add(&rule(list.clone())).unwrap();
+    let before = tx.operations().to_vec();
+
+    // 65,531 bytes fit one attribute, but not into those around it: name, revision and a header
+    // are before them in `NFTA_EXPR_DATA`, that and the expression's name in the element.
+    let data = 8 + 8 + 4;
+    for (length, attribute, too_long) in [
+        (70_000, NFTA_MATCH_INFO, 70_000),
+        (65_531, NFTA_EXPR_DATA, data + 65_532),
+        (65_508, NFTA_LIST_ELEM, 12 + 4 + data + 65_508),
+    ] {
+        let info = vec![0; length];
+        list.push(&Match::new("abc", 0, &info[..]));
+        // The list does without it, and what comes behind it is still taken.
+        assert_eq!(list.as_bytes(), counter);
+        list.push(&Counter::default());
+        assert_eq!(list.as_bytes(), counter.repeat(2));
+
+        for list in [list.clone(), list.clone().into_static()] {
+            let error = tx.add(&rule(list)).map(|_| ()).unwrap_err();
+            assert_eq!((error.attribute, error.length), (attribute, too_long));
+            assert_eq!((tx.len(), tx.operations()), (1, &before[..]));
+        }
+        list.clear();
+        list.push(&Counter::default());
+        tx.clone().add(&rule(list.clone())).unwrap();
+    }
+
+    // Each of them fits, all of them do not.
+    let info = vec![0; 40_000];
+    list.push(&Match::new("abc", 0, &info[..]))
+        .push(&Match::new("abc", 0, &info[..]));
+    assert_eq!(list.iter().count(), 3);
+    let error = tx.add(&rule(list)).map(|_| ()).unwrap_err();
+    assert_eq!(error.attribute, NFTA_RULE_EXPRESSIONS);
+    assert_eq!((tx.len(), tx.operations()), (1, &before[..]));
+}
+
+/// The expressions that have a typed form, and one that has none.
+const NAMES: [&str; 17] = [
+    "bitwise",
+    "cmp",
+    "counter",
+    "ct",
+    "immediate",
+    "limit",
+    "log",
+    "lookup",
+    "masq",
+    "match",
+    "meta",
+    "nat",
+    "payload",
+    "redir",
+    "reject",
+    "target",
+    "numgen",
+];
+
+#[test]
+fn the_registry_knows_every_name() {
+    for name in NAMES {
+        let decoded = expression(name, &[]).decode().unwrap();
+        let opaque = matches!(decoded, Decoded::Opaque(_));
+        assert_eq!(opaque, name == "numgen");
+        if !opaque {
+            let mut list = Expressions::new();
+            push(&mut list, &decoded);
+            assert_eq!(list.as_bytes(), element(name, &[]), "{name}");
+        }
+    }
+}
+
+/// Any short payload.
+fn payload() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 0..12)
+}
+
+/// A payload that is an attribute with this payload.
+fn nested(payload: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
+    (0..4u16, payload)
+        .prop_map(|(kind, payload)| written(|writer| _ = writer.bytes(kind, &payload)))
+}
+
+proptest! {
+    /// Any bytes are read or refused; what was read is written as what is read as the same.
+    #[test]
+    fn any_attributes_are_read_or_refused(
+        attributes in prop::collection::vec(
+            (0..10u16, prop_oneof![payload(), nested(payload()), nested(nested(payload()))]),
+            0..6,
+        ),
+        noise in prop::collection::vec(any::<u8>(), 0..6),
+    ) {
+        let mut bytes = written(|writer| {
+            for (kind, payload) in &attributes {
+                writer.bytes(*kind, payload);
+            }
+        });
+        bytes.extend(noise);
+        for name in NAMES {
+            let element = element(name, &bytes);
+            for end in [element.len(), element.len() / 2] {
+                let list = Expressions::decode(&element[..end]).unwrap();
+                let _ = format!("{list:?}");
+                let Some(Ok(expression)) = list.iter().next() else {
+                    continue;
+                };
+                let Ok(decoded) = expression.decode() else {
+                    continue;
+                };
+                let mut copy = Expressions::new();
+                push(&mut copy, &decoded);
+                let again = copy.iter().next().unwrap().unwrap();
+                if let Decoded::Opaque(opaque) = decoded {
+                    prop_assert_eq!(again, opaque);
+                } else {
+                    prop_assert_eq!(again.decode(), Ok(decoded));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! `chainwright demo`: kubelet's chains beside a rival that restarts its firewall again and again.
+
+mod keeper;
+mod observer;
+mod rival;
+mod ruleset;
+
+use std::io::{self, IsTerminal};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chainwright::kube::kubelet::{CANARY, FIREWALL, HINT, Item, Kubelet};
+use chainwright::legacy;
+use chainwright::netns::Sandbox;
+use chainwright::nft::Connection;
+use comfy_table::{CellAlignment, Table, TableComponent, presets};
+use serde::Serialize;
+
+use crate::chains::{self, Backend, Line};
+use crate::output::{Error, Exit, Output, causes, note};
+use observer::Seen;
+
+/// Watch kubelet's chains while a rival restarts its firewall, in a private network namespace
+///
+/// Takes about 15 seconds and no privileges, changes nothing outside its namespace, and starts no
+/// other program. An observer asks in a tight loop whether all of kubelet's chains are there:
+/// first while rival and kubelet work as they do today, by one command after another; then with
+/// chainwright repairing what the rival flushes; then with each restart done in one transaction.
+/// The exit code is 1 if a chain was ever missing in the last part.
+#[derive(clap::Args)]
+pub(crate) struct Args {}
+
+/// How often the rival restarts by commands.
+const RESTARTS: u32 = 3;
+/// How often by one transaction each.
+const TRANSACTIONS: u32 = 100;
+/// From the end of a restart by commands to the start of the next.
+const BETWEEN: Duration = Duration::from_millis(1200);
+/// From one transaction to the next.
+const BETWEEN_TRANSACTIONS: Duration = Duration::from_millis(3);
+/// What a command costs beside its work, starting a program above all: a restart has 50 of them
+/// and takes half a second.
+const COMMAND: Duration = Duration::from_millis(10);
+/// How often kubelet polls here; in earnest it is once a minute.
+const POLL: Duration = Duration::from_secs(1);
+/// How often chainwright asks for the generation.
+const GUARD: Duration = Duration::from_micros(200);
+
+/// Tells threads to end.
+struct Stop(AtomicBool);
+
+impl Stop {
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps, and tells whether to go on.
+    fn pause(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        while !self.is_set() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            thread::sleep(left.min(Duration::from_millis(20)));
+        }
+        false
+    }
+}
+
+/// One part of the demo, and what was seen in it.
+#[derive(Serialize)]
+struct Phase {
+    name: &'static str,
+    #[serde(skip)]
+    title: &'static str,
+    /// Restarts of the rival.
+    restarts: u32,
+    /// How long the part took, in milliseconds.
+    duration_ms: f64,
+    #[serde(flatten)]
+    seen: Seen,
+    /// How often kubelet or chainwright found something missing and made it again.
+    repairs: u32,
+    /// Commands of the rival that the kernel refused.
+    refused: u32,
+}
+
+/// All that the demo has to say.
+#[derive(Serialize)]
+struct Report<'a> {
+    namespace: &'a str,
+    ruleset: ruleset::Size,
+    kubelet_chains: usize,
+    kubelet_poll_ms: f64,
+    phases: &'a [Phase],
+    chains: Vec<serde_json::Value>,
+    /// Why there is no legacy table to be listed, if there is none.
+    legacy_unavailable: Option<String>,
+}
+
+pub(crate) fn run(_: &Args, json: bool) -> Result<Exit, Error> {
+    let sandbox = Sandbox::new()?;
+    let namespace = sandbox.netns().id().to_string();
+    sandbox.run(|| inside(&namespace, json))?
+}
+
+/// The demo, inside its namespace.
+fn inside(namespace: &str, json: bool) -> Result<Exit, Error> {
+    let mut nft = Connection::open()?;
+    // On an empty ruleset everything is missing: all that a kubelet makes.
+    let kubelets = Kubelet::new().check(&mut nft)?;
+    let size = ruleset::load(&mut nft)?;
+    let watched: Vec<Item> = kubelets
+        .iter()
+        .filter(|item| item.rule.is_none())
+        .cloned()
+        .collect();
+
+    let mut out = Output::new();
+    if !json {
+        introduce(&mut out, namespace, size, watched.len())?;
+    }
+    let phases = phases(&kubelets, &watched)?;
+    let legacy_unavailable = make_legacy_table().err().map(|error| causes(&error));
+    if json {
+        out.json(&Report {
+            namespace,
+            ruleset: size,
+            kubelet_chains: watched.len(),
+            kubelet_poll_ms: milliseconds(POLL),
+            phases: &phases,
+            chains: listing(legacy_unavailable.is_none(), |line| {
+                serde_json::to_value(line).map_err(|error| Error::Other(error.to_string()))
+            })?,
+            legacy_unavailable,
+        })?;
+    } else {
+        writeln!(out, "{}\n\n{}\n", table(&phases), conclusion(&phases))?;
+        writeln!(out, "Kubelet's chains now, on both backends:")?;
+        for line in listing(legacy_unavailable.is_none(), |line| Ok(line.to_string()))? {
+            writeln!(out, "  {line}")?;
+        }
+        if let Some(why) = legacy_unavailable {
+            writeln!(out, "  (no legacy table to list: {why})")?;
+        }
+    }
+    out.flush()?;
+    let never_missing = phases.last().is_some_and(|phase| phase.seen.misses == 0);
+    Ok(if never_missing {
+        Exit::Done
+    } else {
+        Exit::Absent
+    })
+}
+
+/// All parts, one after the other.
+fn phases(kubelets: &[Item], watched: &[Item]) -> Result<Vec<Phase>, Error> {
+    let kubelet = Kubelet::new();
+    let mut nft = Connection::open()?;
+    let mut by_commands = || {
+        let refused = rival::restart_by_commands()?;
+        thread::sleep(BETWEEN);
+        Ok(refused)
+    };
+    let mut by_transaction = || {
+        rival::restart_by_transaction(&mut nft, kubelets)?;
+        thread::sleep(BETWEEN_TRANSACTIONS);
+        Ok(0)
+    };
+    let guard = |stop: &Stop| keeper::guard(stop, &kubelet);
+    Ok(vec![
+        Part {
+            name: "commands",
+            title: "as today: commands, kubelet polls",
+            restarts: RESTARTS,
+            restart: &mut by_commands,
+            keep: &keeper::poll,
+        }
+        .play(watched)?,
+        Part {
+            name: "repaired",
+            title: "commands, chainwright repairs",
+            restarts: RESTARTS,
+            restart: &mut by_commands,
+            keep: &guard,
+        }
+        .play(watched)?,
+        Part {
+            name: "transactions",
+            title: "one transaction a restart",
+            restarts: TRANSACTIONS,
+            restart: &mut by_transaction,
+            keep: &guard,
+        }
+        .play(watched)?,
+    ])
+}
+
+/// One part of the demo: the rival restarts, somebody keeps kubelet's chains.
+struct Part<'a> {
+    name: &'static str,
+    title: &'static str,
+    restarts: u32,
+    /// Restarts, and tells how many commands the kernel refused.
+    restart: &'a mut dyn FnMut() -> Result<u32, Error>,
+    /// Keeps the chains until it is told to stop, and tells how often it had something to do.
+    keep: &'a (dyn Fn(&Stop) -> Result<u32, Error> + Sync),
+}
+
+impl Part<'_> {
+    /// Plays it before an observer's eyes.
+    fn play(self, watched: &[Item]) -> Result<Phase, Error> {
+        if io::stderr().is_terminal() {
+            note(&format!("{} restarts: {} …", self.restarts, self.title));
+        }
+        Kubelet::new().ensure(&mut Connection::open()?)?;
+        let stop = Stop(AtomicBool::new(false));
+        let start = Instant::now();
+        thread::scope(|scope| {
+            let observer = scope.spawn(|| observer::watch(&stop, watched));
+            let keeper = scope.spawn(|| (self.keep)(&stop));
+            let refused =
+                (0..self.restarts).try_fold(0, |sum, _| Ok::<_, Error>(sum + (self.restart)()?));
+            // Before anything else: the threads would go on for ever.
+            stop.0.store(true, Ordering::Relaxed);
+            let duration = start.elapsed();
+            let repairs = keeper.join().unwrap_or_else(|panic| resume_unwind(panic));
+            let seen = observer.join().unwrap_or_else(|panic| resume_unwind(panic));
+            Ok(Phase {
+                name: self.name,
+                title: self.title,
+                restarts: self.restarts,
+                duration_ms: milliseconds(duration),
+                refused: refused?,
+                seen: seen?,
+                repairs: repairs?,
+            })
+        })
+    }
+}
+
+/// Makes a legacy table, so that there is one to be listed.
+fn make_legacy_table() -> Result<(), legacy::Error> {
+    legacy::Connection::open(legacy::Family::Ipv4)?
+        .instantiate("filter")
+        .map(drop)
+}
+
+/// Kubelet's chains and those of the legacy tables.
+fn listing<T>(
+    legacy: bool,
+    mut show: impl FnMut(&Line<'_>) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    let mut shown = Vec::new();
+    let mut each = |line: &Line<'_>| {
+        shown.push(show(line)?);
+        Ok(())
+    };
+    let kubelets = format!("{{{HINT},{CANARY},{FIREWALL}}}");
+    chains::list(&chains::Args::matching(Backend::Nft, &kubelets)?, &mut each)?;
+    if legacy {
+        chains::list(&chains::Args::matching(Backend::Legacy, "*")?, &mut each)?;
+    }
+    Ok(shown)
+}
+
+fn introduce(
+    out: &mut Output,
+    namespace: &str,
+    size: ruleset::Size,
+    watched: usize,
+) -> Result<(), Error> {
+    writeln!(
+        out,
+        "In a private network namespace, {namespace}: {} chains and {} rules like a kube-proxy's,\n\
+         and the {watched} chains of a kubelet. A rival restarts its firewall again and again, by the\n\
+         50 commands of `systemctl restart iptables`. An observer asks in a tight loop whether all of\n\
+         kubelet's chains are there. (About 15 seconds.)\n",
+        grouped(size.chains as u64),
+        grouped(size.rules as u64),
+    )?;
+    out.flush()
+}
+
+fn table(phases: &[Phase]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_style(TableComponent::HeaderLines, '─')
+        .set_style(TableComponent::MiddleHeaderIntersections, '─')
+        .set_header([
+            "how",
+            "restarts",
+            "looks",
+            "misses",
+            "missing for",
+            "longest gap",
+            "repairs",
+        ]);
+    for phase in phases {
+        let seen = &phase.seen;
+        table.add_row([
+            phase.title.to_owned(),
+            grouped(phase.restarts.into()),
+            grouped(seen.looks),
+            grouped(seen.misses),
+            time(seen.missing_ms),
+            time(seen.longest_gap_ms),
+            grouped(phase.repairs.into()),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// What the numbers say.
+fn conclusion(phases: &[Phase]) -> String {
+    let [commands, repaired, transactions] = phases else {
+        return String::new();
+    };
+    let last = match transactions.seen.misses {
+        0 => format!(
+            "In transactions: never gone, in {} restarts.",
+            transactions.restarts
+        ),
+        misses => format!("In transactions: MISSED {misses} TIMES, WHICH SHOULD NOT BE."),
+    };
+    format!(
+        "As today: gone until kubelet polls, up to {} here, where it polls every {} s; in earnest \
+         every 60 s.\n\
+         Repaired by chainwright, which asks for the generation every {}: gone for {} at most.\n\
+         {last}",
+        time(commands.seen.longest_gap_ms),
+        POLL.as_secs(),
+        time(milliseconds(GUARD)),
+        time(repaired.seen.longest_gap_ms),
+    )
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+/// A time for people.
+fn time(milliseconds: f64) -> String {
+    match milliseconds {
+        0.0 => "0".to_owned(),
+        short if short < 10.0 => format!("{short:.2} ms"),
+        middle if middle < 1000.0 => format!("{middle:.0} ms"),
+        long => format!("{:.2} s", long / 1000.0),
+    }
+}
+
+/// A number with its digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.char_indices() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_times_for_people() {
+        let numbers = [0, 12, 123, 1234, 123_456, 1_234_567].map(grouped);
+        assert_eq!(numbers, ["0", "12", "123", "1,234", "123,456", "1,234,567"]);
+        let times = [0.0, 0.123, 12.3, 123.4, 1234.0].map(time);
+        assert_eq!(times, ["0", "0.12 ms", "12 ms", "123 ms", "1.23 s"]);
+    }
+}

@@ -1,0 +1,108 @@
+//! What stands in the rival's saved files, and how a kubelet's things are written beside it.
+
+use chainwright::iptables::nft::{chain, encode};
+use chainwright::iptables::{Family, Interface, Rule, Target, builtin};
+use chainwright::kube::kubelet::Item;
+use chainwright::measure::KubeProxy;
+use chainwright::netlink::TooLong;
+use chainwright::nft::{Connection, Filter, Table, Transaction};
+use chainwright::xt::{Conntrack, ConntrackState, Match};
+use serde::Serialize;
+
+use crate::output::Error;
+
+/// The tables in the saved files, in their order.
+pub(super) const TABLES: [(Family, &str); 6] = [
+    (Family::Ipv4, "mangle"),
+    (Family::Ipv4, "nat"),
+    (Family::Ipv4, "filter"),
+    (Family::Ipv6, "mangle"),
+    (Family::Ipv6, "nat"),
+    (Family::Ipv6, "filter"),
+];
+
+/// Table nat of IPv4. Its size keeps a transaction that restores everything below what a user
+/// without privileges may send in one piece (twice `net.core.wmem_max`, 416 KiB as a rule).
+const KUBE_PROXY: KubeProxy = KubeProxy { chains: 200 };
+
+/// Size of the ruleset beside kubelet's chains.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Size {
+    pub(super) chains: usize,
+    pub(super) rules: usize,
+}
+
+/// Loads the ruleset that the demo starts from: all that is in the saved files.
+pub(super) fn load(nft: &mut Connection) -> Result<Size, Error> {
+    let mut tx = Transaction::new();
+    for (family, table) in TABLES {
+        write(&mut tx, family, table)?;
+    }
+    nft.commit(&mut tx)?;
+    let mut size = Size {
+        chains: 0,
+        rules: 0,
+    };
+    nft.chains(Filter::all())?.for_each(|_| size.chains += 1)?;
+    nft.rules(Filter::all())?.for_each(|_| size.rules += 1)?;
+    Ok(size)
+}
+
+/// Writes one table as it stands in its saved file, into an empty table or one without rules.
+pub(super) fn write(tx: &mut Transaction, family: Family, table: &str) -> Result<(), TooLong> {
+    tx.add(&Table::new(family.into(), table))?;
+    for name in builtins(table) {
+        tx.add(&chain(family, table, name))?;
+    }
+    match (family, table) {
+        (Family::Ipv4, "nat") => {
+            KUBE_PROXY.write(tx)?;
+            for name in ["PREROUTING", "OUTPUT"] {
+                tx.add(&encode(family, table, name, &Rule::jump("KUBE-SERVICES")))?;
+            }
+        }
+        (_, "filter") => {
+            let established = Rule::new(Target::Accept).with(Match::Conntrack(Conntrack {
+                states: ConntrackState::RELATED | ConntrackState::ESTABLISHED,
+                invert: false,
+            }));
+            let loopback = Rule {
+                in_interface: Some(Interface {
+                    name: "lo".into(),
+                    prefix: false,
+                    invert: false,
+                }),
+                ..Rule::new(Target::Accept)
+            };
+            for rule in [established, loopback] {
+                tx.add(&encode(family, table, "INPUT", &rule))?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Names of a table's built-in chains.
+fn builtins(table: &str) -> impl Iterator<Item = &'static str> {
+    ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"]
+        .into_iter()
+        .filter(move |name| builtin(table, name).is_some())
+}
+
+/// Writes what one command of a kubelet does: `-N` for a chain, `-I` for a rule in a built-in
+/// chain, `-A` for one in a chain of its own.
+pub(super) fn write_item(tx: &mut Transaction, item: &Item) -> Result<(), TooLong> {
+    let (family, table, name) = (item.family, item.table, item.chain);
+    tx.add(&Table::new(family.into(), table))?
+        .add(&chain(family, table, name))?;
+    if let Some(rule) = &item.rule {
+        let rule = encode(family, table, name, rule);
+        if builtin(table, name).is_some() {
+            tx.insert(&rule)?;
+        } else {
+            tx.add(&rule)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! `chainwright kubelet`: the chains that a kubelet makes when it starts.
+
+use chainwright::iptables::Family;
+use chainwright::kube::kubelet::{Item, Kubelet};
+use chainwright::nft::{self, Connection};
+use clap::{ArgAction, Subcommand};
+use serde::Serialize;
+
+use crate::output::{Error, Exit, Output};
+
+/// Make, check or remove the chains that a kubelet makes when it starts
+///
+/// KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY and KUBE-FIREWALL with their rules, in nf_tables, as
+/// iptables-nft writes them. Existing ones are recognised whichever version of iptables wrote
+/// them. What others have there is left alone.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+
+    /// IPv4 only
+    #[arg(short = '4', long, global = true, action = ArgAction::SetTrue)]
+    ipv4: bool,
+
+    /// IPv6 only
+    #[arg(short = '6', long, global = true, action = ArgAction::SetTrue)]
+    ipv6: bool,
+
+    /// What a kubelet made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and
+    /// KUBE-POSTROUTING as well
+    #[arg(long = "up-to-1.26", global = true)]
+    up_to_1_26: bool,
+}
+
+#[derive(Subcommand, Clone, Copy)]
+enum Action {
+    /// Make what is missing, in one transaction; if nothing is, commit nothing
+    Ensure,
+    /// Say what is missing; exit code 1 if something is
+    Check,
+    /// Remove them, in one transaction; a chain that others use is left
+    Remove,
+}
+
+/// An [`Item`] for programs.
+#[derive(Serialize)]
+struct Record {
+    family: &'static str,
+    table: &'static str,
+    chain: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+}
+
+impl From<&Item> for Record {
+    fn from(item: &Item) -> Self {
+        Self {
+            family: nft::Family::from(item.family).name().unwrap_or_default(),
+            table: item.table,
+            chain: item.chain,
+            rule: item.rule.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+fn records(items: &[Item]) -> Vec<Record> {
+    items.iter().map(Record::from).collect()
+}
+
+#[derive(Serialize)]
+struct Made {
+    made: Vec<Record>,
+}
+
+#[derive(Serialize)]
+struct Missing {
+    missing: Vec<Record>,
+}
+
+#[derive(Serialize)]
+struct Removed {
+    removed: Vec<Record>,
+    left: Vec<Record>,
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    let kubelet = Kubelet::new().up_to_1_26(args.up_to_1_26);
+    let kubelet = match (args.ipv4, args.ipv6) {
+        (true, false) => kubelet.only(Family::Ipv4),
+        (false, true) => kubelet.only(Family::Ipv6),
+        _ => kubelet,
+    };
+    let mut nft = Connection::open()?;
+    let mut out = Output::new();
+    let exit = match args.action {
+        Action::Ensure => {
+            let made = kubelet.ensure(&mut nft)?;
+            if json {
+                let made = records(&made);
+                out.json(&Made { made })?;
+            } else if made.is_empty() {
+                writeln!(out, "nothing to do: everything is there")?;
+            } else {
+                list(&mut out, "made", &made)?;
+            }
+            Exit::Done
+        }
+        Action::Check => {
+            let missing = kubelet.check(&mut nft)?;
+            if json {
+                let missing = records(&missing);
+                out.json(&Missing { missing })?;
+            } else if missing.is_empty() {
+                writeln!(out, "everything is there")?;
+            } else {
+                list(&mut out, "missing", &missing)?;
+            }
+            if missing.is_empty() {
+                Exit::Done
+            } else {
+                Exit::Absent
+            }
+        }
+        Action::Remove => {
+            let outcome = kubelet.remove(&mut nft)?;
+            if json {
+                out.json(&Removed {
+                    removed: records(&outcome.removed),
+                    left: records(&outcome.left),
+                })?;
+            } else if outcome.removed.is_empty() && outcome.left.is_empty() {
+                writeln!(out, "nothing to do: nothing of it is there")?;
+            } else {
+                list(&mut out, "removed", &outcome.removed)?;
+                for item in &outcome.left {
+                    writeln!(
+                        out,
+                        "left     {item} (it holds rules that are not a kubelet's, or such rules \
+                         jump to it)"
+                    )?;
+                }
+            }
+            Exit::Done
+        }
+    };
+    out.flush()?;
+    Ok(exit)
+}
+
+fn list(out: &mut Output, what: &str, items: &[Item]) -> Result<(), Error> {
+    for item in items {
+        writeln!(out, "{what:8} {item}")?;
+    }
+    Ok(())
+}

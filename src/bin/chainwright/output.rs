@@ -1,0 +1,220 @@
+//! Where verbs write to, how they end, and how errors are put to people.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io::{self, BufWriter, StdoutLock, Write};
+use std::process::ExitCode;
+
+use chainwright::{kube, netlink, netns};
+use serde::Serialize;
+
+/// How a verb ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done: exit code 0.
+    Done,
+    /// What was asked for is absent, or different: exit code 1.
+    Absent,
+    /// It could not be done, or only in part, and standard error says why: exit code 2.
+    Failed,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Absent => 1,
+            Exit::Failed => 2,
+        })
+    }
+}
+
+/// Why a verb could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// Of the library.
+    #[error(transparent)]
+    Work(chainwright::Error),
+    /// Standard output does not take any more.
+    #[error("cannot write to standard output")]
+    Output(#[source] io::Error),
+    /// Anything else, in words.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl<E: Into<chainwright::Error>> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self::Work(error.into())
+    }
+}
+
+impl Error {
+    /// Whether the reader of standard output has gone, as `head` does.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// The netlink error behind it, if there is one.
+    pub(crate) fn netlink(&self) -> Option<&netlink::Error> {
+        match self {
+            Self::Work(chainwright::Error::Netlink(error)) => Some(error),
+            Self::Work(chainwright::Error::Kubelet(kube::kubelet::Error::Read(error))) => {
+                Some(error)
+            }
+            Self::Work(chainwright::Error::Commit(error)) => error.source.as_ref(),
+            Self::Work(chainwright::Error::Kubelet(kube::kubelet::Error::Commit(error))) => {
+                error.source.as_ref()
+            }
+            _ => None,
+        }
+    }
+
+    /// The number of the error behind it, if there is one.
+    fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Work(chainwright::Error::Netns(
+                netns::Error::Open { source, .. } | netns::Error::Enter { source, .. },
+            )) => source.raw_os_error(),
+            _ => self.netlink()?.errno().map(chainwright::Errno::number),
+        }
+    }
+
+    /// Whether the caller may not do it.
+    pub(crate) fn is_permission(&self) -> bool {
+        matches!(self.errno(), Some(libc::EPERM | libc::EACCES))
+    }
+
+    /// Whether the kernel has no nf_tables at all.
+    pub(crate) fn is_nft_not_built(&self) -> bool {
+        match self.netlink() {
+            Some(netlink::Error::Open { source, .. }) => matches!(
+                source.raw_os_error(),
+                Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT)
+            ),
+            // nfnetlink's answer for a subsystem that nobody registered.
+            Some(netlink::Error::Refused { errno, .. }) => errno.number() == libc::EINVAL,
+            _ => false,
+        }
+    }
+
+    /// What to do about it.
+    fn hint(&self) -> Option<&'static str> {
+        if self.netlink().is_none() {
+            return (self.is_permission()).then_some(
+                "another user's network namespace takes root (CAP_SYS_ADMIN and CAP_NET_ADMIN)",
+            );
+        }
+        if self.is_permission() {
+            Some(
+                "nf_tables takes CAP_NET_ADMIN over this network namespace: run this as root, or \
+                 in a namespace of your own (unshare --user --map-root-user --net)",
+            )
+        } else if self.is_nft_not_built() {
+            Some(
+                "this kernel seems to have no nf_tables: not built in, or the module nf_tables is \
+                 not loaded",
+            )
+        } else {
+            None
+        }
+    }
+
+    /// Says on standard error what went wrong, why, and what to do about it.
+    pub(crate) fn report(&self) {
+        note(&causes(self));
+        if let Some(hint) = self.hint() {
+            note(hint);
+        }
+    }
+}
+
+/// An error and its causes, in one text. Causes whose text is part of their effect's are left out.
+pub(crate) fn causes(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Says something on standard error, for people.
+pub(crate) fn note(text: &str) {
+    // Where standard error is closed there is nobody left to be told.
+    let _ = writeln!(io::stderr(), "chainwright: {text}");
+}
+
+/// Standard output, buffered. `write!` and `writeln!` work on it.
+pub(crate) struct Output {
+    inner: BufWriter<StdoutLock<'static>>,
+}
+
+impl Output {
+    pub(crate) fn new() -> Self {
+        Self {
+            inner: BufWriter::with_capacity(64 * 1024, io::stdout().lock()),
+        }
+    }
+
+    /// What `write!` calls.
+    pub(crate) fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> Result<(), Error> {
+        self.inner.write_fmt(text).map_err(Error::Output)
+    }
+
+    /// Writes a value as one line of JSON.
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Error> {
+        serde_json::to_writer(&mut self.inner, value)
+            .map_err(|error| Error::Output(error.into()))?;
+        writeln!(self)
+    }
+
+    /// Writes out what is buffered. To be called at the end: dropping does not report errors.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        self.inner.flush().map_err(Error::Output)
+    }
+}
+
+/// A name for a line of text: control characters, which could forge lines or drive a terminal, are
+/// shown as escapes.
+pub(crate) struct Printable<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.contains(char::is_control) {
+            f.pad(&self.0.escape_debug().to_string())
+        } else {
+            f.pad(self.0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_on_their_line() {
+        let pad = format!("[{:6}]", Printable("nat"));
+        assert_eq!(pad, "[nat   ]");
+        let forged = Printable("a\nb\x1b[2J").to_string();
+        assert_eq!(forged, r"a\nb\u{1b}[2J");
+        assert_eq!(Printable("größe/äöü").to_string(), "größe/äöü");
+    }
+
+    #[test]
+    fn a_cause_is_not_told_twice() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot dig: {0}")]
+        struct Outer(#[source] io::Error);
+        let error = Outer(io::Error::other("no spade"));
+        assert_eq!(causes(&error), "cannot dig: no spade");
+        let error = Error::Output(io::Error::other("full"));
+        assert_eq!(causes(&error), "cannot write to standard output: full");
+    }
+}

@@ -1,0 +1,132 @@
+//! What `iptables-save -c` prints, taken apart.
+
+use super::tools::words;
+
+/// What kube-proxy 1.20 left for some 300 Services, as `iptables-save` prints it.
+pub(crate) const KUBE_PROXY: &str = include_str!("../data/kube-proxy-1.20-300-services.save");
+
+/// Packets and bytes.
+pub(crate) type Counters = (u64, u64);
+
+/// What a rule does with a packet, in a form that both backends and the tools can be compared in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// Nothing.
+    None,
+    /// `ACCEPT`, `DROP` or `RETURN`.
+    Verdict(String),
+    /// A chain of the same table.
+    Jump(String),
+    /// A chain of the same table, for good.
+    Goto(String),
+    /// An extension.
+    Extension(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SavedTable {
+    pub(crate) name: String,
+    /// In the order in which they are printed.
+    pub(crate) chains: Vec<SavedChain>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SavedChain {
+    pub(crate) name: String,
+    /// `None` for a chain that somebody made.
+    pub(crate) policy: Option<String>,
+    pub(crate) counters: Counters,
+    pub(crate) rules: Vec<SavedRule>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SavedRule {
+    pub(crate) line: String,
+    pub(crate) counters: Counters,
+    pub(crate) target: Target,
+    /// The names behind `-m`, in order.
+    pub(crate) matches: Vec<String>,
+}
+
+/// Reads the output of `iptables-save -c`.
+#[track_caller]
+pub(crate) fn parse(save: &str) -> Vec<SavedTable> {
+    let mut tables: Vec<SavedTable> = Vec::new();
+    for line in save.lines() {
+        if let Some(name) = line.strip_prefix('*') {
+            let (name, chains) = (name.to_owned(), Vec::new());
+            tables.push(SavedTable { name, chains });
+        } else if let Some(declaration) = line.strip_prefix(':') {
+            let [name, policy, counters] = &words(declaration)[..] else {
+                panic!("not a chain: {line}");
+            };
+            let table = tables.last_mut().expect("a chain is in a table");
+            table.chains.push(SavedChain {
+                name: name.clone(),
+                policy: (policy != "-").then(|| policy.clone()),
+                counters: parse_counters(counters),
+                rules: Vec::new(),
+            });
+        } else if line.starts_with('[') {
+            let table = tables.last_mut().expect("a rule is in a table");
+            let words = words(line);
+            let [counters, append, chain, options @ ..] = &words[..] else {
+                panic!("not a rule: {line}");
+            };
+            assert_eq!(append, "-A", "{line}");
+            let rule = SavedRule {
+                line: line.to_owned(),
+                counters: parse_counters(counters),
+                target: target(options, &table.chains),
+                matches: values(options, "-m").map(String::from).collect(),
+            };
+            let chain = table.chains.iter_mut().find(|c| c.name == *chain);
+            chain.expect("a rule is in a chain").rules.push(rule);
+        } else {
+            assert!(line == "COMMIT" || line.starts_with('#'), "{line}");
+        }
+    }
+    tables
+}
+
+fn values<'w>(options: &'w [String], option: &'w str) -> impl Iterator<Item = &'w str> {
+    let pairs = options.windows(2).filter(move |pair| pair[0] == option);
+    pairs.map(|pair| pair[1].as_str())
+}
+
+fn target(options: &[String], chains: &[SavedChain]) -> Target {
+    let name = |option| values(options, option).next().map(str::to_owned);
+    match (name("-j"), name("-g")) {
+        (None, None) => Target::None,
+        (None, Some(chain)) => Target::Goto(chain),
+        (Some(name), _) if chains.iter().any(|chain| chain.name == name) => Target::Jump(name),
+        (Some(name), _) if ["ACCEPT", "DROP", "RETURN"].contains(&&*name) => Target::Verdict(name),
+        (Some(name), _) => Target::Extension(name),
+    }
+}
+
+#[track_caller]
+fn parse_counters(text: &str) -> Counters {
+    let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
+    let numbers = inner.and_then(|inner| inner.split_once(':'));
+    numbers
+        .and_then(|(packets, bytes)| Some((packets.parse().ok()?, bytes.parse().ok()?)))
+        .unwrap_or_else(|| panic!("not counters: {text}"))
+}
+
+/// Gives every rule and every policy of a saved ruleset counters of its own, none of them 0, so that
+/// a counter that goes to another rule is noticed.
+pub(crate) fn with_counters(save: &str) -> String {
+    let mut counted = String::new();
+    for (number, line) in save.lines().enumerate() {
+        let (packets, bytes) = (number + 1, (number + 1) * 100 + 7);
+        if line.starts_with("-A ") {
+            counted += &format!("[{packets}:{bytes}] {line}\n");
+        } else if let Some(policy) = line.strip_suffix(" ACCEPT [0:0]") {
+            counted += &format!("{policy} ACCEPT [{packets}:{bytes}]\n");
+        } else {
+            counted += &format!("{line}\n");
+        }
+    }
+    counted
+}

@@ -1,0 +1,343 @@
+//! What listing, looking up and appending allocate: nothing for any one object, whatever there is.
+
+mod common;
+
+use std::fmt::Write;
+use std::hint::black_box;
+
+use allocation_counter::measure;
+use chainwright::netns::Sandbox;
+use chainwright::nft::expr::{
+    Bitwise, Cmp, Counter, Ct, CtKey, Immediate, Match, Meta, MetaKey, Payload, PayloadBase,
+    Register,
+};
+use chainwright::nft::{
+    Chain, ChainRef, Connection, Family, Filter, List, Policy, Rule, RuleRef, Table, Transaction,
+};
+use chainwright::{legacy, nft};
+use common::tools::Tools;
+use common::{connect, report, sandbox};
+
+const IP: Family = Family::IP;
+
+/// How often `work` allocates.
+fn allocations(work: impl FnOnce()) -> u64 {
+    measure(work).count_total
+}
+
+/// A sandbox with a table of this many chains, each with a rule, and a base chain.
+fn chains(count: usize) -> (Sandbox, Connection) {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let base = Chain::new(IP, "nat", "PREROUTING")
+        .with_hook("nat", 0, -100)
+        .with_policy(Policy::ACCEPT);
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(IP, "nat")).unwrap().add(&base).unwrap();
+    for index in 0..count {
+        let name = format!("KUBE-SVC-{index:016}");
+        tx.add(&Chain::new(IP, "nat", &name)).unwrap();
+        tx.add(&sample(&mut Rule::new(IP, "nat", &name))).unwrap();
+        // In pieces that fit into an ordinary user's send buffer.
+        if tx.byte_length() > 150_000 {
+            nft.commit(&mut tx).unwrap();
+            tx.clear();
+        }
+    }
+    nft.commit(&mut tx).unwrap();
+    (sandbox, nft)
+}
+
+/// Fills a rule with expressions of many kinds.
+fn sample<'r>(rule: &mut Rule<'r>) -> Rule<'r> {
+    fill(rule);
+    rule.clone()
+}
+
+fn fill(rule: &mut Rule<'_>) {
+    let comment = [7; 256];
+    rule.clear()
+        .push(&Payload::load(PayloadBase::NETWORK, 16, 4, Register::R1))
+        .push(&Bitwise::mask_xor(Register::R1, &[255, 255, 0, 0], &[0; 4]))
+        .push(&Cmp::eq(Register::R1, &[10, 96, 0, 0]))
+        .push(&Meta::load(MetaKey::MARK, Register::R1))
+        .push(&Cmp::neq(Register::R1, &0x4000_u32.to_ne_bytes()))
+        .push(&Ct::load(CtKey::STATE, Register::R1))
+        .push(&Match::new("comment", 0, &comment[..]))
+        .push(&Counter::new(0, 0))
+        .push(&Immediate::return_());
+}
+
+/// Reads every attribute of a chain that a listing carries.
+fn read_chain(chain: &ChainRef<'_>) {
+    black_box((
+        chain.family(),
+        chain.table(),
+        chain.name(),
+        chain.handle(),
+        chain.hook(),
+        chain.policy(),
+        chain.chain_type(),
+        chain.references(),
+        chain.counters(),
+        chain.flags(),
+        chain.is_base(),
+        chain.userdata(),
+    ));
+}
+
+/// Reads every attribute and every expression of a rule.
+fn read_rule(rule: &RuleRef<'_>) {
+    black_box((rule.table(), rule.chain(), rule.handle(), rule.position()));
+    black_box(rule.userdata());
+    for expression in rule.expressions().into_iter().flatten() {
+        black_box(expression.unwrap().decode().unwrap());
+    }
+}
+
+#[test]
+fn listing_allocates_the_same_for_any_number_of_chains_and_rules() {
+    let counted = [2_000, 10_000].map(|count| {
+        let (_sandbox, mut nft) = chains(count);
+        let (mut listed_chains, mut listed_rules, mut filtered) = (0, 0, 0);
+        let by_chains = allocations(|| {
+            let mut listing = nft.chains(Filter::all()).unwrap();
+            while let Some(chain) = listing.next().unwrap() {
+                read_chain(&chain);
+                listed_chains += 1;
+            }
+        });
+        let by_filter = allocations(|| {
+            let listing = nft.chains(Filter::table(IP, "nat")).unwrap();
+            listing
+                .for_each(|chain| {
+                    read_chain(&chain);
+                    filtered += 1;
+                })
+                .unwrap();
+        });
+        let by_rules = allocations(|| {
+            let listing = nft.rules(Filter::all()).unwrap();
+            listing
+                .for_each(|rule| {
+                    read_rule(&rule);
+                    listed_rules += 1;
+                })
+                .unwrap();
+        });
+        assert_eq!((listed_chains, filtered), (count + 1, count + 1));
+        assert_eq!(listed_rules, count);
+        [by_chains, by_filter, by_rules]
+    });
+    assert_eq!(counted[0], counted[1]);
+    assert_eq!(counted[0], [0; 3]);
+}
+
+/// The measure itself: it does see what is allocated for each chain.
+#[test]
+fn an_allocation_for_each_chain_would_be_counted() {
+    let (_sandbox, mut nft) = chains(500);
+    let counted = allocations(|| {
+        let listing = nft.chains(Filter::all()).unwrap();
+        listing
+            .for_each(|chain| {
+                black_box(chain.name().to_string());
+            })
+            .unwrap();
+    });
+    assert!(counted >= 501, "{counted}");
+}
+
+#[test]
+fn looking_up_allocates_nothing() {
+    let (_sandbox, mut nft) = chains(1);
+    let handle = {
+        let mut rules = nft.rules(Filter::all()).unwrap();
+        rules.next().unwrap().unwrap().handle()
+    };
+    let name = "KUBE-SVC-0000000000000000";
+    let counted = allocations(|| {
+        for _ in 0..100 {
+            nft.generation().unwrap();
+            assert!(nft.table(IP, "nat").unwrap().is_some());
+            read_chain(&nft.chain(IP, "nat", name).unwrap().unwrap());
+            assert!(!nft.chain_exists(IP, "nat", "nix").unwrap());
+            read_rule(&nft.rule(IP, "nat", name, handle).unwrap().unwrap());
+        }
+    });
+    assert_eq!(counted, 0);
+}
+
+#[test]
+fn appending_allocates_nothing() {
+    let mut tx = Transaction::with_capacity(20_000_000);
+    let mut rule = Rule::new(IP, "nat", "KUBE-SERVICES");
+    // Once, so that the rule has its memory.
+    fill(&mut rule);
+    let mut name = String::with_capacity(40);
+    let counted = allocations(|| {
+        tx.add(&Table::new(IP, "nat")).unwrap();
+        let base = Chain::new(IP, "nat", "PREROUTING").with_hook("nat", 0, -100);
+        tx.add(&base.with_policy(Policy::ACCEPT)).unwrap();
+        for index in 0..10_000 {
+            name.clear();
+            write!(name, "KUBE-SVC-{index:016}").unwrap();
+            tx.create(&Chain::new(IP, "nat", &name)).unwrap();
+            fill(&mut rule);
+            tx.add(&rule).unwrap();
+            tx.insert(&rule).unwrap();
+            rule.handle = Some(index);
+            tx.replace(&rule).unwrap();
+            tx.delete(&rule).unwrap();
+            rule.handle = None;
+            tx.flush_chain(IP, "nat", &name).unwrap();
+            tx.destroy(&Chain::new(IP, "nat", &name)).unwrap();
+        }
+    });
+    assert_eq!(tx.len(), 70_002);
+    assert_eq!(counted, 0, "of {} bytes", tx.byte_length());
+    // Cleared, it is filled again without a new allocation, whatever its first capacity.
+    let mut tx = Transaction::new();
+    let fill = |tx: &mut Transaction| {
+        for _ in 0..1000 {
+            tx.add(&rule).unwrap();
+        }
+    };
+    fill(&mut tx);
+    let counted = allocations(|| {
+        tx.clear();
+        fill(&mut tx);
+    });
+    assert_eq!(counted, 0);
+}
+
+#[test]
+fn committing_allocates_the_same_for_any_number_of_operations() {
+    let counted = [100, 2_000].map(|count| {
+        let sandbox = sandbox();
+        let mut nft = connect(&sandbox);
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(IP, "t")).unwrap();
+        for index in 0..count {
+            tx.add(&Chain::new(IP, "t", format!("c{index}"))).unwrap();
+        }
+        // Once, so that the socket's buffers have their sizes.
+        nft.commit(&mut tx).unwrap();
+        allocations(|| nft.commit(&mut tx).unwrap())
+    });
+    assert_eq!(counted[0], counted[1]);
+    assert!(counted[0] <= 4, "{counted:?}");
+}
+
+#[test]
+fn refreshing_an_unchanged_list_allocates_nothing() {
+    for count in [10, 3_000] {
+        let (sandbox, mut nft) = chains(count);
+        let mut list = List::<Chain<'_>>::new(Filter::table(IP, "nat"));
+        let (mut first, mut changed) = (false, false);
+        let taking = allocations(|| first = list.refresh(&mut nft).unwrap());
+        assert!(first && taking > 0);
+        let counted = allocations(|| {
+            for _ in 0..100 {
+                changed |= list.refresh(&mut nft).unwrap();
+            }
+        });
+        assert_eq!((counted, changed), (0, false));
+        assert_eq!(list.len(), count + 1);
+        let reading = allocations(|| list.iter().for_each(|chain| read_chain(&chain)));
+        assert_eq!(reading, 0);
+
+        // What somebody else changes is seen, and listed into the memory that is there.
+        let mut tx = Transaction::new();
+        tx.delete(&Table::new(IP, "nat")).unwrap();
+        tx.add(&Table::new(IP, "nat")).unwrap();
+        tx.add(&Chain::new(IP, "nat", "only")).unwrap();
+        connect(&sandbox).commit(&mut tx).unwrap();
+        let counted = allocations(|| changed = list.refresh(&mut nft).unwrap());
+        assert!(changed);
+        assert_eq!(list.len(), 1);
+        assert_eq!(list.iter().next().unwrap().name(), "only");
+        assert!(counted <= 4, "{counted}");
+    }
+}
+
+#[test]
+fn a_refresh_follows_every_change() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let mut tables = List::<Table<'_>>::new(Filter::all());
+    let mut rules = List::<Rule<'_>>::new(Filter::chain(IP, "t", "c"));
+    assert!(tables.generation().is_none());
+    assert!(tables.refresh(&mut nft).unwrap());
+    assert!(tables.is_empty() && !tables.refresh(&mut nft).unwrap());
+    for step in 1..=3 {
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(IP, "t")).unwrap();
+        tx.add(&Chain::new(IP, "t", "c")).unwrap();
+        tx.add(&Rule::new(IP, "t", "c").with(&Immediate::accept()))
+            .unwrap();
+        nft.commit(&mut tx).unwrap();
+        assert!(tables.refresh(&mut nft).unwrap());
+        assert!(rules.refresh(&mut nft).unwrap());
+        assert_eq!((tables.len(), rules.len()), (1, step));
+        assert_eq!(tables.generation(), Some(nft.generation().unwrap()));
+        assert_eq!(rules.generation(), tables.generation());
+        assert!(!rules.refresh(&mut nft).unwrap());
+    }
+}
+
+#[test]
+fn reading_a_legacy_table_allocates_the_same_for_any_number_of_chains() {
+    let counted = [20, 2_000].map(|count| {
+        let sandbox = sandbox();
+        let mut save = String::from("*filter\n");
+        for index in 0..count {
+            writeln!(save, ":KUBE-SVC-{index:016} - [0:0]").unwrap();
+        }
+        for index in 0..count {
+            let chain = format!("-A KUBE-SVC-{index:016}");
+            writeln!(save, "{chain} -m comment --comment x -j ACCEPT").unwrap();
+        }
+        save += "COMMIT\n";
+        Tools::new(&sandbox).run_with("iptables-legacy-restore", &save);
+        let connection = sandbox
+            .run(|| legacy::Connection::open(legacy::Family::Ipv4))
+            .unwrap()
+            .unwrap_or_else(|error| panic!("{}", report(&error)));
+        let mut table = legacy::Table::empty(legacy::Family::Ipv4);
+        // Once, so that the table has its memory.
+        let _ = connection.read_into("filter", &mut table).unwrap();
+        let (mut chains, mut rules) = (0, 0);
+        let counted = allocations(|| {
+            let table = connection.read_into("filter", &mut table).unwrap();
+            for chain in table.in_use().unwrap().chains() {
+                black_box((chain.name(), chain.builtin(), chain.rule_count()));
+                chains += 1;
+                for rule in chain.rules() {
+                    black_box((rule.header(), rule.counters(), rule.target().unwrap()));
+                    rule.matches().for_each(|found| {
+                        black_box(found.unwrap().data());
+                    });
+                    rules += 1;
+                }
+            }
+        });
+        assert_eq!((chains, rules), (count + 3, count));
+        counted
+    });
+    assert_eq!(counted[0], counted[1]);
+    assert!(counted[0] <= 4, "{counted:?}");
+}
+
+/// Names of objects come without a copy.
+#[test]
+fn names_borrow() {
+    let (table, chain) = (String::from("nat"), String::from("KUBE-SERVICES"));
+    let counted = allocations(|| {
+        black_box(Chain::new(IP, &table, &chain));
+        black_box(Rule::new(IP, &table, chain.as_bytes()));
+        black_box(Filter::chain(IP, &table, &*chain));
+        black_box(nft::Name::from(&chain));
+    });
+    assert_eq!(counted, 0);
+}
