@@ -50,7 +50,7 @@ fn whole(chains: usize) -> Result {
         ],
     )?;
     report(&title, &measured, 1.05);
-    assert!(nft.chain_exists(Family::IP, "nat", &ruleset.service_chain(chains / 4))?);
+    assert!(nft.chain_exists(Family::IP, "nat", ruleset.service_chain(chains / 4))?);
     Ok(())
 }
 

@@ -143,6 +143,8 @@ fn an_empty_namespace_has_no_chains() {
     let ran = run(&sandbox, "chains").expect(1);
     assert_eq!(ran.out, "");
     assert!(ran.err.contains("there are no chains"), "{}", ran.err);
+    let ran = run(&sandbox, "chains --backend nft").expect(1);
+    assert!(ran.err.contains("nf_tables has no chains"), "{}", ran.err);
     let ran = run(&sandbox, "chains --json --backend nft").expect(1);
     assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", ""));
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -628,4 +629,59 @@ fn a_rival_that_commits_all_the_time_does_not_keep_it_from_its_end() {
             assert!(rounds < 10_000, "the rival committed in {contended} rounds");
         }
     });
+}
+
+/// Reading and committing are one step, whoever comes in between: two that start at the same moment
+/// make everything once.
+#[test]
+fn two_at_once_make_everything_once() {
+    const ROUNDS: usize = 100;
+    let mut node = Node::new(true);
+    let all = node.kubelet.check(&mut node.nft).unwrap();
+    let mut other = connect(&node.sandbox);
+    // As many chains and rules as there are items, and no more.
+    let count = |nft: &mut Connection| {
+        let (mut chains, mut rules) = (0, 0);
+        let listing = nft.chains(Filter::all()).unwrap();
+        listing
+            .for_each(|chain| chains += usize::from(!chain.is_base()))
+            .unwrap();
+        let listing = nft.rules(Filter::all()).unwrap();
+        listing.for_each(|_| rules += 1).unwrap();
+        (chains, rules)
+    };
+    let rules = all.iter().filter(|item| item.rule.is_some()).count();
+    let wanted = (all.len() - rules, rules);
+    let start = Barrier::new(2);
+    let kubelet = &node.kubelet;
+    for round in 0..ROUNDS {
+        let work = |nft: &mut Connection| {
+            start.wait();
+            let made = kubelet.ensure(nft);
+            made.unwrap_or_else(|error| panic!("round {round}: {}", report(&error)))
+        };
+        let (ours, theirs) = thread::scope(|scope| {
+            let (work, other) = (&work, &mut other);
+            let theirs = scope.spawn(move || work(other));
+            (work(&mut node.nft), theirs.join().unwrap())
+        });
+        assert_eq!(ours.len() + theirs.len(), all.len(), "round {round}");
+        assert_eq!(count(&mut node.nft), wanted, "round {round}");
+
+        let (ours, theirs) = thread::scope(|scope| {
+            let remove = |nft: &mut Connection| {
+                start.wait();
+                kubelet.remove(nft).unwrap()
+            };
+            let other = &mut other;
+            let theirs = scope.spawn(move || remove(other));
+            (remove(&mut node.nft), theirs.join().unwrap())
+        });
+        let removed = ours.removed.len() + theirs.removed.len();
+        assert_eq!(
+            (removed, count(&mut node.nft)),
+            (all.len(), (0, 0)),
+            "round {round}"
+        );
+    }
 }

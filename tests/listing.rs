@@ -170,7 +170,7 @@ fn looking_up_allocates_nothing() {
 
 #[test]
 fn appending_allocates_nothing() {
-    let mut tx = Transaction::with_capacity(20_000_000);
+    let mut tx = Transaction::with_capacity(30_000_000);
     let mut rule = Rule::new(IP, "nat", "KUBE-SERVICES");
     // Once, so that the rule has its memory.
     fill(&mut rule);

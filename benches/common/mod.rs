@@ -5,24 +5,22 @@ use std::error::Error;
 use std::hint::black_box;
 
 use chainwright::measure::{KubeProxy, Measured};
-use chainwright::netns::Sandbox;
-use chainwright::nft::{ChainRef, Connection, Transaction};
+use chainwright::netns::{Sandbox, become_namespace_root};
+use chainwright::nft::{ChainRef, Connection};
 
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 pub(crate) type Result<T = ()> = std::result::Result<T, BoxError>;
 
 /// Runs a bench in a private network namespace, with or without root's rights.
 pub(crate) fn in_sandbox(work: impl FnOnce() -> Result + Send) -> Result {
+    become_namespace_root()?; // before any thread
     Sandbox::new()?.run(work)?
 }
 
 /// A connection to this namespace, in which a kube-proxy's ruleset of so many chains was loaded.
 pub(crate) fn loaded(chains: usize) -> Result<Connection> {
     let mut nft = Connection::open()?;
-    let mut tx = Transaction::new();
-    tx.flush_ruleset(chainwright::nft::Family::UNSPEC)?;
-    KubeProxy { chains }.write(&mut tx)?;
-    nft.commit(&mut tx)?;
+    KubeProxy { chains }.load(&mut nft)?;
     Ok(nft)
 }
 

@@ -50,7 +50,7 @@ pub enum Error {
     #[error("cannot read kubelet's chains")]
     Read(#[from] netlink::Error),
     /// The transaction failed; it says what is known of the ruleset.
-    #[error("cannot change kubelet's chains: {0}")]
+    #[error("cannot change kubelet's chains")]
     Commit(#[source] Box<CommitError>),
     /// The ruleset changed again and again between reading and committing. Nothing was applied.
     #[error(

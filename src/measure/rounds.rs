@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
 use nix::time::{ClockId, clock_gettime};
 
 /// What one contender needed: medians over the rounds.
@@ -9,7 +11,7 @@ use nix::time::{ClockId, clock_gettime};
 pub struct Measured {
     /// The contender's name.
     pub name: String,
-    /// CPU time of the thread, in user space and in the kernel.
+    /// CPU time of the thread, in user space and in the kernel, with that of programs that it ran.
     pub cpu: Duration,
     /// Time on the clock.
     pub wall: Duration,
@@ -53,9 +55,9 @@ pub fn alternate_prepared<E>(
                 contenders.len() - 1 - turn
             };
             prepare()?;
-            let (clock, started) = (thread_cpu(), Instant::now());
+            let (clock, started) = (cpu_time(), Instant::now());
             contenders[index].1()?;
-            let (used, passed) = (thread_cpu().saturating_sub(clock), started.elapsed());
+            let (used, passed) = (cpu_time().saturating_sub(clock), started.elapsed());
             if round > 0 {
                 cpu[index].push(used);
                 wall[index].push(passed);
@@ -79,11 +81,18 @@ pub fn alternate_prepared<E>(
         .collect())
 }
 
-/// CPU time that the calling thread has used, in user space and in the kernel.
-fn thread_cpu() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
+/// CPU time that the calling thread has used, in user space and in the kernel, and that of the
+/// programs that it started and waited for.
+fn cpu_time() -> Duration {
+    let thread = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
         .map(Duration::from)
-        .unwrap_or_default()
+        .unwrap_or_default();
+    let children = getrusage(UsageWho::RUSAGE_CHILDREN)
+        .map(|usage| [usage.user_time(), usage.system_time()])
+        .unwrap_or([TimeVal::zero(); 2]);
+    children.iter().fold(thread, |sum, time| {
+        sum + Duration::from_micros(time.num_microseconds().unsigned_abs())
+    })
 }
 
 fn median<T: Copy>(

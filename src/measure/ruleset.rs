@@ -1,17 +1,19 @@
 //! Rulesets like a kube-proxy's, of any size.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use chainwright_sys::nf_nat::{NF_NAT_RANGE_MAP_IPS, NF_NAT_RANGE_PROTO_SPECIFIED, nf_nat_range2};
 use zerocopy::{FromZeros, IntoBytes};
 
+use crate::Error;
 use crate::iptables::Family as IptablesFamily;
 use crate::iptables::nft::chain;
-use crate::netlink::TooLong;
+use crate::netlink::{self, TooLong};
 use crate::nft::expr::{
     Cmp, Counter, Immediate, Match, Meta, MetaKey, Payload, PayloadBase, Register, Target,
 };
-use crate::nft::{Chain, Compat, Family, Rule, Table, Transaction};
+use crate::nft::{Chain, CommitError, Compat, Connection, Family, Rule, Table, Transaction};
 
 /// The ruleset of a kube-proxy in iptables mode: half of the chains `KUBE-SVC-*`, half
 /// `KUBE-SEP-*`, in table `ip nat`, reached from one `KUBE-SERVICES`, with two and a half rules a
@@ -67,6 +69,59 @@ impl KubeProxy {
     /// # Errors
     /// [`TooLong`] never, in fact: all that is written is short.
     pub fn write(self, tx: &mut Transaction) -> Result<(), TooLong> {
+        self.write_chains(tx, 0..self.pairs())?;
+        self.write_rules(tx, 0..self.pairs())
+    }
+
+    /// Makes the ruleset: in one transaction, or in several where an ordinary user's send buffer
+    /// does not hold it.
+    ///
+    /// # Errors
+    /// Those of [`Connection::commit`].
+    pub fn load(self, nft: &mut Connection) -> Result<(), Error> {
+        let mut tx = Transaction::new();
+        self.write(&mut tx)?;
+        match nft.commit(&mut tx) {
+            Err(CommitError {
+                source: Some(netlink::Error::TooLarge { .. }),
+                ..
+            }) => {}
+            committed => return Ok(committed?),
+        }
+        for (size, write) in [
+            (1000, Self::write_chains as fn(_, &mut _, _) -> _),
+            (50, Self::write_rules),
+        ] {
+            for start in (0..self.pairs().max(1)).step_by(size) {
+                tx.clear();
+                write(self, &mut tx, start..(start + size).min(self.pairs()))?;
+                nft.commit(&mut tx)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The table, what all services share, and the chains of these pairs.
+    fn write_chains(self, tx: &mut Transaction, pairs: Range<usize>) -> Result<(), TooLong> {
+        tx.add(&Table::new(Family::IP, TABLE))?;
+        for builtin in ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"] {
+            tx.add(&chain(IptablesFamily::Ipv4, TABLE, builtin))?;
+        }
+        for name in [SERVICES, MARK_MASQ] {
+            tx.add(&Chain::new(Family::IP, TABLE, name))?;
+        }
+        let (mut service, mut endpoint) = (String::new(), String::new());
+        for number in pairs {
+            name_chain(&mut service, "SVC", number);
+            name_chain(&mut endpoint, "SEP", number);
+            tx.add(&Chain::new(Family::IP, TABLE, &service))?
+                .add(&Chain::new(Family::IP, TABLE, &endpoint))?;
+        }
+        Ok(())
+    }
+
+    /// The rules of these pairs.
+    fn write_rules(self, tx: &mut Transaction, pairs: Range<usize>) -> Result<(), TooLong> {
         let mut pen = Pen {
             service: String::with_capacity(32),
             endpoint: String::with_capacity(32),
@@ -77,20 +132,7 @@ impl KubeProxy {
             protocol: Some(0),
             flags: Some(0),
         });
-        tx.add(&Table::new(Family::IP, TABLE))?;
-        for builtin in ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"] {
-            tx.add(&chain(IptablesFamily::Ipv4, TABLE, builtin))?;
-        }
-        for name in [SERVICES, MARK_MASQ] {
-            tx.add(&Chain::new(Family::IP, TABLE, name))?;
-        }
-        for number in 0..self.pairs() {
-            name_chain(&mut pen.service, "SVC", number);
-            name_chain(&mut pen.endpoint, "SEP", number);
-            tx.add(&Chain::new(Family::IP, TABLE, &pen.service))?
-                .add(&Chain::new(Family::IP, TABLE, &pen.endpoint))?;
-        }
-        for number in 0..self.pairs() {
+        for number in pairs {
             self.write_pair(tx, &mut pen, number)?;
         }
         Ok(())

@@ -165,13 +165,13 @@ pub(super) fn attribute_at(message: &Message<'_>, offset: u32) -> Option<String>
     let list = Expressions::decode(element.raw)?;
     let expression = list.iter().next()?.ok()?;
     path.push_str(&format!(", expression {number} ({})", expression.name));
-    if let Some((data, data_at)) = covering(element.payload, element_at + 4, wanted) {
-        if data.kind == NFTA_EXPR_DATA && data_at != wanted {
-            if let Some((inner, _)) = covering(data.payload, data_at + 4, wanted) {
-                path.push_str(", ");
-                path.push_str(&name_of(expression.attribute_names(), inner.kind));
-            }
-        }
+    if let Some((data, data_at)) = covering(element.payload, element_at + 4, wanted)
+        && data.kind == NFTA_EXPR_DATA
+        && data_at != wanted
+        && let Some((inner, _)) = covering(data.payload, data_at + 4, wanted)
+    {
+        path.push_str(", ");
+        path.push_str(&name_of(expression.attribute_names(), inner.kind));
     }
     Some(path)
 }

@@ -29,6 +29,11 @@ const FLAGS: Range<usize> = 6..8;
 /// A list of operations that the kernel carries out as one change: packets and readers see the
 /// ruleset before it or after it, and a failure of any operation leaves everything as it was.
 ///
+/// To replace what is in a table, flush and refill it ([`flush_table`](Self::flush_table)): chains
+/// that exist before and after then never cease to exist. A transaction that deletes a table and
+/// makes it anew is applied as one as well, but a reader whose look-up began just before it may find
+/// neither the old table nor the new one.
+///
 /// Operations are written into one buffer as they are added, in the order in which they are to be
 /// carried out; nothing is allocated for them but the buffer's growth. The same transaction can be
 /// committed again.

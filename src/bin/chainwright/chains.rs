@@ -302,10 +302,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     if !json {
-        note(if args.is_narrowed() {
-            "no such chain"
-        } else {
-            "there are no chains in this network namespace"
+        note(match args.backend {
+            _ if args.is_narrowed() => "no such chain",
+            Backend::Nft => "nf_tables has no chains in this network namespace",
+            Backend::Legacy => "no legacy table is in use in this network namespace",
+            Backend::All => "there are no chains in this network namespace",
         });
     }
     Ok(Exit::Absent)

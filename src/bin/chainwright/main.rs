@@ -24,11 +24,10 @@ Exit codes:
   1  absent or different: nothing to list, something of kubelet's missing
   2  could not be done, or only in part; standard error says why";
 
-/// Lists, checks and repairs a Linux node's packet-filter tables, natively: no other program is
-/// started
+/// Lists, checks and repairs a Linux node's packet-filter tables, natively
 ///
-/// Speaks nf_tables over netlink and reads the legacy x_tables through getsockopt. Looking never
-/// creates a table or loads a module. Looking and changing take CAP_NET_ADMIN over the network
+/// Speaks nf_tables over netlink and reads the legacy x_tables through getsockopt. No other program
+/// is started, except by `bench`, which compares. Looking never creates a table. Looking and changing take CAP_NET_ADMIN over the network
 /// namespace: root, or anybody inside a namespace of their own.
 #[derive(Parser)]
 #[command(name = "chainwright", version, after_help = EXIT_CODES)]

@@ -108,7 +108,7 @@ impl Error {
         if self.is_permission() {
             Some(
                 "nf_tables takes CAP_NET_ADMIN over this network namespace: run this as root, or \
-                 in a namespace of your own (unshare --user --map-root-user --net)",
+                 in a namespace of your own (unshare --user --map-root-user unshare --net)",
             )
         } else if self.is_nft_not_built() {
             Some(
