@@ -192,6 +192,7 @@ fn read_everything(message: &Message<'_>) {
                     Ok(expression) => {
                         let _ = format!("{expression:?} {:?}", expression.decode());
                         again.push_raw(&expression);
+                        assert_eq!(again.as_bytes().len() % 4, 0);
                     }
                     Err(_) => whole = false,
                 }

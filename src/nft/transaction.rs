@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use chainwright_sys::netlink::{
-    NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
+    NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_ECHO, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
 };
 use chainwright_sys::nf_tables::{
     NFT_MSG_DELRULE, NFT_MSG_DELTABLE, NFTA_RULE_CHAIN, NFTA_RULE_TABLE,
@@ -17,7 +17,7 @@ use super::generation::Generation;
 use super::name::Name;
 use super::object::Object;
 use super::{Family, Rule};
-use crate::netlink::{MessageWriter, NfGenMsg, TooLong};
+use crate::netlink::{Malformed, Message, MessageWriter, Messages, NfGenMsg, TooLong};
 
 /// Length of `BATCH_BEGIN` with a generation: header, nfgenmsg, one attribute of four bytes.
 const BEGIN: usize = 28;
@@ -253,6 +253,47 @@ impl Transaction {
         self.operation(NFT_MSG_DELTABLE, 0, family, |_| {})
     }
 
+    /// Appends operations that are encoded already: nf_tables messages one behind the other, as they
+    /// stand between `BATCH_BEGIN` and `BATCH_END`, in this machine's byte order. They get sequence
+    /// numbers of this transaction.
+    ///
+    /// # Errors
+    /// [`Malformed`] when the bytes are not whole nf_tables messages; the transaction is then as it
+    /// was before.
+    pub fn append(&mut self, messages: &[u8]) -> Result<&mut Self, Malformed> {
+        let before = (self.buffer.len(), self.operations, self.last);
+        for message in Messages::new(messages) {
+            if let Err(malformed) = message.and_then(|message| self.append_one(&message)) {
+                self.buffer.truncate(before.0);
+                (self.operations, self.last) = (before.1, before.2);
+                return Err(malformed);
+            }
+        }
+        Ok(self)
+    }
+
+    fn append_one(&mut self, message: &Message<'_>) -> Result<(), Malformed> {
+        let (header, attributes) = message.nfgenmsg()?;
+        if u32::from(message.kind >> 8) != u32::from(NFNL_SUBSYS_NFTABLES) {
+            return Err(Malformed {
+                what: "operation",
+                offset: 0,
+                reason: "it is no nf_tables message",
+            });
+        }
+        let flags = message.flags & !(NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO);
+        let family = Family(header.family);
+        self.operation(message.kind as u8, flags, family, |writer| {
+            writer.encoded(attributes);
+        })
+        .map(drop)
+        .map_err(|_| Malformed {
+            what: "operation",
+            offset: 0,
+            reason: "it is too long",
+        })
+    }
+
     /// The numbers of the operations, as they stand in their messages.
     pub(super) fn sequences(&self) -> std::ops::RangeInclusive<u32> {
         1..=self.operations
@@ -326,4 +367,78 @@ fn batch_message(
     }
     let finished = writer.finish();
     debug_assert!(finished.is_ok());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nft::{Chain, Table};
+
+    #[test]
+    fn encoded_operations_are_renumbered() {
+        let mut one = Transaction::new();
+        one.add(&Table::new(Family::IP, "t")).unwrap();
+        one.add(&Chain::new(Family::IP, "t", "a")).unwrap();
+        let mut two = Transaction::new();
+        two.delete(&Chain::new(Family::IP, "t", "b")).unwrap();
+        two.append(one.operations()).unwrap();
+        let sequences: Vec<_> = Messages::new(two.operations())
+            .map(|message| message.unwrap().sequence)
+            .collect();
+        assert_eq!(sequences, [1, 2, 3]);
+        assert_eq!(two.len(), 3);
+
+        // Anything else is refused whole.
+        let before = two.operations().to_vec();
+        let mut foreign = one.operations().to_vec();
+        foreign[5] = 1;
+        for bad in [&foreign[..], &one.operations()[..30], &[0; 4]] {
+            assert!(two.append(bad).is_err());
+            assert_eq!((two.operations(), two.len()), (&before[..], 3));
+        }
+    }
+
+    #[test]
+    fn a_datagram_is_framed_and_acknowledged_at_both_ends() {
+        let mut tx = Transaction::new();
+        for name in ["a", "b", "c"] {
+            tx.add(&Chain::new(Family::IP, "t", name)).unwrap();
+        }
+        for expected in [None, Some(Generation(7))] {
+            if let Some(generation) = expected {
+                tx.expect_generation(generation);
+            }
+            // Twice: the transaction is left as it was.
+            for _ in 0..2 {
+                tx.datagram(|datagram| {
+                    let all: Vec<_> = Messages::new(datagram).map(Result::unwrap).collect();
+                    let kinds: Vec<_> = all.iter().map(|message| message.kind).collect();
+                    assert_eq!(
+                        kinds,
+                        [
+                            NFNL_MSG_BATCH_BEGIN,
+                            0xa03,
+                            0xa03,
+                            0xa03,
+                            NFNL_MSG_BATCH_END
+                        ]
+                    );
+                    let acks: Vec<_> = all.iter().map(|m| m.flags & NLM_F_ACK != 0).collect();
+                    assert_eq!(acks, [false, true, false, true, true]);
+                    let sequences: Vec<_> = all.iter().map(|message| message.sequence).collect();
+                    assert_eq!(sequences, [0, 1, 2, 3, 4]);
+                    let generation = all[0].attributes().unwrap().find(NFNL_BATCH_GENID);
+                    assert_eq!(generation, expected.map(|_| &[0, 0, 0, 7][..]));
+                    assert_eq!(all[0].nfgenmsg().unwrap().0.resource, 10);
+                });
+            }
+        }
+        tx.add(&Chain::new(Family::IP, "t", "d")).unwrap();
+        tx.datagram(|datagram| {
+            let acks: Vec<_> = Messages::new(datagram)
+                .map(|message| message.unwrap().flags & NLM_F_ACK != 0)
+                .collect();
+            assert_eq!(acks, [false, true, false, false, true, true]);
+        });
+    }
 }

@@ -275,7 +275,7 @@ fn introduce(
 ) -> Result<(), Error> {
     writeln!(
         out,
-        "In a private network namespace, {namespace}: {} chains and {} rules like a kube-proxy's,\n\
+        "In a private network namespace, {namespace}: {} chains and {} rules, most of a real kube-proxy,\n\
          and the {watched} chains of a kubelet. A rival restarts its firewall again and again, by the\n\
          50 commands of `systemctl restart iptables`. An observer asks in a tight loop whether all of\n\
          kubelet's chains are there. (About 15 seconds.)\n",

@@ -3,7 +3,6 @@
 use chainwright::iptables::nft::{chain, encode};
 use chainwright::iptables::{Family, Interface, Rule, Target, builtin};
 use chainwright::kube::kubelet::Item;
-use chainwright::measure::KubeProxy;
 use chainwright::netlink::TooLong;
 use chainwright::nft::{Connection, Filter, Table, Transaction};
 use chainwright::xt::{Conntrack, ConntrackState, Match};
@@ -21,9 +20,15 @@ pub(super) const TABLES: [(Family, &str); 6] = [
     (Family::Ipv6, "filter"),
 ];
 
-/// Table nat of IPv4. Its size keeps a transaction that restores everything below what a user
-/// without privileges may send in one piece (twice `net.core.wmem_max`, 416 KiB as a rule).
-const KUBE_PROXY: KubeProxy = KubeProxy { chains: 200 };
+/// What a real kube-proxy wrote: the operations of `iptables-nft-restore` 1.8.9 for each table of
+/// `tests/data/kube-proxy-1.20-4-services.save`, as they went into the kernel (on x86-64), less the
+/// messages around a batch and the demand that a chain be new (`NLM_F_EXCL`). Their size keeps a transaction that restores everything below what a
+/// user without privileges may send in one piece (twice `net.core.wmem_max`, 416 KiB as a rule).
+const KUBE_PROXY: [(&str, &[u8]); 3] = [
+    ("mangle", include_bytes!("kube-proxy/mangle.batch")),
+    ("filter", include_bytes!("kube-proxy/filter.batch")),
+    ("nat", include_bytes!("kube-proxy/nat.batch")),
+];
 
 /// Size of the ruleset beside kubelet's chains.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -49,19 +54,18 @@ pub(super) fn load(nft: &mut Connection) -> Result<Size, Error> {
 }
 
 /// Writes one table as it stands in its saved file, into an empty table or one without rules.
-pub(super) fn write(tx: &mut Transaction, family: Family, table: &str) -> Result<(), TooLong> {
+pub(super) fn write(tx: &mut Transaction, family: Family, table: &str) -> Result<(), Error> {
     tx.add(&Table::new(family.into(), table))?;
     for name in builtins(table) {
         tx.add(&chain(family, table, name))?;
     }
-    match (family, table) {
-        (Family::Ipv4, "nat") => {
-            KUBE_PROXY.write(tx)?;
-            for name in ["PREROUTING", "OUTPUT"] {
-                tx.add(&encode(family, table, name, &Rule::jump("KUBE-SERVICES")))?;
+    match family {
+        Family::Ipv4 => {
+            if let Some((_, operations)) = KUBE_PROXY.iter().find(|(name, _)| *name == table) {
+                tx.append(operations)?;
             }
         }
-        (_, "filter") => {
+        Family::Ipv6 if table == "filter" => {
             let established = Rule::new(Target::Accept).with(Match::Conntrack(Conntrack {
                 states: ConntrackState::RELATED | ConntrackState::ESTABLISHED,
                 invert: false,
@@ -78,7 +82,7 @@ pub(super) fn write(tx: &mut Transaction, family: Family, table: &str) -> Result
                 tx.add(&encode(family, table, "INPUT", &rule))?;
             }
         }
-        _ => {}
+        Family::Ipv6 => {}
     }
     Ok(())
 }
