@@ -71,6 +71,9 @@ pub enum Error {
     /// An attribute was too long to be put into a message.
     #[error(transparent)]
     TooLong(#[from] crate::netlink::TooLong),
+    /// A rule in iptables' terms could not be put into nf_tables'.
+    #[error(transparent)]
+    FamilyMismatch(#[from] crate::iptables::nft::FamilyMismatch),
     /// Of the legacy tables.
     #[error(transparent)]
     Legacy(#[from] crate::legacy::Error),

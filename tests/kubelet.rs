@@ -549,14 +549,19 @@ fn a_chain_that_others_use_is_left() {
     let [removed, left] = node.remove();
     assert_eq!((removed, left), (vec![], firewall()));
 
-    // A jump to it.
+    // A jump to it: it stays as it is, with the rule in it and kubelet's own jumps to it.
+    let firewall_of = |saved: String| {
+        let lines = saved.lines().filter(|line| line.contains("KUBE-FIREWALL"));
+        lines.map(ToOwned::to_owned).collect::<Vec<_>>()
+    };
     let mut node = Node::ensured(false);
     let tools = node.tools();
     tools.run("iptables-nft -A FORWARD -s 10.1.2.3 -j KUBE-FIREWALL");
-    let kept = foreign(&tools);
-    assert_eq!(node.remove()[1], firewall());
-    let saved = saves(&node.tools());
-    assert_eq!(saved.matches("KUBE").count(), 2, "{saved}");
+    let (kept, before) = (foreign(&tools), firewall_of(saves(&tools)));
+    assert_eq!(before.len(), 5, "{before:?}"); // the chain, its rule, three jumps
+    let [removed, left] = node.remove();
+    assert_eq!((left, removed.len()), (firewall(), 8));
+    assert_eq!(firewall_of(saves(&node.tools())), before);
     assert_eq!(foreign(&node.tools()), kept);
 
     // A verdict map that leads to it.
@@ -570,9 +575,77 @@ fn a_chain_that_others_use_is_left() {
     let map = node.tools().run("nft list map ip filter ways");
     assert!(map.contains("10.1.2.3 : jump KUBE-FIREWALL"), "{map}");
 
-    // When it is free, it goes.
+    // When it is free, it goes, with its rule and the two jumps.
     node.tools().run("nft delete map ip filter ways");
-    assert_eq!(node.remove(), [firewall(), vec![]]);
+    let [removed, left] = node.remove();
+    assert_eq!((removed.len(), left), (4, vec![]));
+}
+
+/// A kube-proxy marks and masquerades through chains of the same names and rules: they stay.
+#[test]
+fn what_a_kube_proxy_shares_is_left_to_it() {
+    let mut node = Node::new(true);
+    let tools = node.tools();
+    tools.load_iptables_nft(include_str!("data/kube-proxy-1.20-4-services.save"));
+    let nat = |tools: &Tools<'_>| tools.save("iptables-nft-save -t nat");
+    let masquerading = |saved: &str| {
+        let of = |line: &&str| line.contains("KUBE-MARK-MASQ") || line.contains("POSTROUTING");
+        saved
+            .lines()
+            .filter(of)
+            .map(ToOwned::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let before = masquerading(&nat(&tools));
+    assert!(before.len() > 8, "{before:#?}");
+    node.ensure();
+    let [removed, left] = node.remove();
+    for chain in ["KUBE-MARK-MASQ", "KUBE-POSTROUTING"] {
+        assert!(
+            left.contains(&format!("ip nat: chain {chain}")),
+            "{left:#?}"
+        );
+        assert!(
+            removed
+                .iter()
+                .all(|item| !item.starts_with(&format!("ip nat: -A {chain}")))
+        );
+    }
+    let after = masquerading(&nat(&node.tools()));
+    for line in before {
+        assert!(after.contains(&line), "{line} in {after:#?}");
+    }
+}
+
+/// Chains of the right names through which no packet goes are not taken for the real ones.
+#[test]
+fn chains_that_see_no_packets_are_an_error() {
+    for (setup, what) in [
+        (
+            "add table ip filter; add chain ip filter INPUT",
+            "ip filter INPUT",
+        ),
+        (
+            "add table ip filter; add chain ip filter OUTPUT \
+             { type filter hook output priority 7; }",
+            "ip filter OUTPUT",
+        ),
+        (
+            "add table ip filter { flags dormant; }",
+            "ip filter: the table is dormant",
+        ),
+    ] {
+        let mut node = Node::new(false);
+        node.tools().run_with("nft -f -", setup);
+        let before = node.generation();
+        for error in [
+            node.kubelet.check(&mut node.nft).unwrap_err(),
+            node.kubelet.ensure(&mut node.nft).unwrap_err(),
+        ] {
+            assert!(error.to_string().starts_with(what), "{error}");
+        }
+        assert_eq!(node.generation(), before);
+    }
 }
 
 #[test]

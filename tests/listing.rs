@@ -341,3 +341,24 @@ fn names_borrow() {
     });
     assert_eq!(counted, 0);
 }
+
+/// Generations of different namespaces look alike: a list knows where it was taken.
+#[test]
+fn a_list_is_not_taken_for_that_of_another_namespace() {
+    let (here, there) = (sandbox(), sandbox());
+    let (mut nft, mut other) = (connect(&here), connect(&there));
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(IP, "t")).unwrap();
+    tx.add(&Chain::new(IP, "t", "c")).unwrap();
+    nft.commit(&mut tx).unwrap();
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(IP, "t")).unwrap();
+    other.commit(&mut tx).unwrap();
+    assert_eq!(nft.generation().unwrap(), other.generation().unwrap());
+
+    let mut list = List::<Chain<'_>>::new(Filter::all());
+    assert!(list.refresh(&mut nft).unwrap());
+    assert_eq!(list.len(), 1);
+    assert!(list.refresh(&mut other).unwrap());
+    assert!(list.is_empty());
+}

@@ -18,12 +18,12 @@ use std::net::IpAddr;
 use bstr::{BString, ByteSlice};
 use chainwright_sys::nf_tables::NFT_RULE_COMPAT_F_INV;
 
-use super::{Address, Family, Interface, Protocol, Rule, Target, builtin};
+use super::{Address, Builtin, Family, Interface, Protocol, Rule, Target, builtin};
 use crate::nft::expr::{
     self, Bitwise, BitwiseOp, Cmp, CmpOp, Counter, Data, Decoded, Immediate, Meta, MetaKey,
     Payload, PayloadBase, Register, Verdict,
 };
-use crate::nft::{self, Chain, Compat, Policy, RuleRef};
+use crate::nft::{self, Chain, ChainRef, Compat, Policy, RuleRef};
 use crate::xt::{self, Comment, MarkMatch};
 
 impl From<Family> for nft::Family {
@@ -75,9 +75,40 @@ pub fn chain<'a>(family: Family, table: &'a str, name: &'a str) -> Chain<'a> {
     }
 }
 
+impl Builtin {
+    /// Whether this chain is hooked in where the built-in chain is; only then does iptables-nft
+    /// take it for that.
+    #[must_use]
+    pub fn is(&self, chain: &ChainRef<'_>) -> bool {
+        let hook = chain.hook().unwrap_or_default();
+        hook.number == Some(self.hook)
+            && hook.priority == Some(self.priority)
+            && chain
+                .chain_type()
+                .is_some_and(|kind| kind == self.chain_type)
+    }
+}
+
+/// A rule compares addresses of another family than its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the rule compares {address}, which is no address of the family {family}")]
+pub struct FamilyMismatch {
+    /// The rule's family.
+    pub family: nft::Family,
+    /// The address.
+    pub address: IpAddr,
+}
+
 /// A rule as iptables 1.8.7 encodes it.
-#[must_use]
-pub fn encode<'a>(family: Family, table: &'a str, chain: &'a str, rule: &Rule) -> nft::Rule<'a> {
+///
+/// # Errors
+/// [`FamilyMismatch`] when an address is not of the family.
+pub fn encode<'a>(
+    family: Family,
+    table: &'a str,
+    chain: &'a str,
+    rule: &Rule,
+) -> Result<nft::Rule<'a>, FamilyMismatch> {
     let mut encoded = nft::Rule::new(family.into(), table, chain);
     let header = header(family);
     for (key, interface) in [
@@ -104,6 +135,12 @@ pub fn encode<'a>(family: Family, table: &'a str, chain: &'a str, rule: &Rule) -
         (header.destination, &rule.destination),
     ] {
         if let Some(address) = address {
+            if address.address.is_ipv4() != (family == Family::Ipv4) {
+                return Err(FamilyMismatch {
+                    family: family.into(),
+                    address: address.address,
+                });
+            }
             encode_address(&mut encoded, offset, address);
         }
     }
@@ -139,7 +176,7 @@ pub fn encode<'a>(family: Family, table: &'a str, chain: &'a str, rule: &Rule) -
             _ => 0,
         }),
     });
-    encoded
+    Ok(encoded)
 }
 
 /// Compares register 1 with these bytes.
@@ -164,8 +201,8 @@ fn encode_address(encoded: &mut nft::Rule<'_>, offset: u32, address: &Address) {
     let prefix = address.prefix();
     // A prefix of whole bytes is a shorter load; anything else is a whole one and a mask.
     let (length, masked) = match prefix {
-        Some(0) => return,
-        Some(prefix) if prefix % 8 == 0 => ((prefix / 8) as usize, false),
+        Some(0) if !address.invert => return, // every address
+        Some(prefix) if prefix > 0 && prefix % 8 == 0 => ((prefix / 8) as usize, false),
         _ => (bytes.len(), true),
     };
     encoded.push(&Payload::load(
@@ -200,7 +237,12 @@ enum Part {
 /// Reads a rule that iptables-nft wrote, of whichever version. `None` if anything in it is beyond
 /// what a [`Rule`] says: such a rule is not to be taken for another.
 #[must_use]
-pub fn decode(family: Family, encoded: &RuleRef<'_>) -> Option<Rule> {
+pub fn decode(encoded: &RuleRef<'_>) -> Option<Rule> {
+    let family = match encoded.family() {
+        nft::Family::IP => Family::Ipv4,
+        nft::Family::IP6 => Family::Ipv6,
+        _ => return None,
+    };
     let mut rule = Rule::default();
     let mut registers: Vec<(Register, Loaded)> = Vec::new();
     let mut ended = false;
@@ -215,7 +257,7 @@ pub fn decode(family: Family, encoded: &RuleRef<'_>) -> Option<Rule> {
                 offset: Some(offset),
                 len: Some(length),
                 ..
-            }) => load(&mut registers, dreg, Part::Network { offset, length }),
+            }) => load(&mut registers, dreg, Part::Network { offset, length })?,
             Decoded::Meta(Meta {
                 key: Some(key),
                 dreg: Some(dreg),
@@ -228,7 +270,7 @@ pub fn decode(family: Family, encoded: &RuleRef<'_>) -> Option<Rule> {
                     MetaKey::MARK => Part::Mark,
                     _ => return None,
                 };
-                load(&mut registers, dreg, part);
+                load(&mut registers, dreg, part)?;
             }
             Decoded::Bitwise(bitwise) => mask(&mut registers, &bitwise)?,
             Decoded::Cmp(Cmp {
@@ -291,9 +333,17 @@ pub fn decode(family: Family, encoded: &RuleRef<'_>) -> Option<Rule> {
     Some(rule)
 }
 
-fn load(registers: &mut Vec<(Register, Loaded)>, register: Register, what: Part) {
+/// Takes in a load. iptables uses the registers of 16 bytes only; those of 4 are the same memory,
+/// so a rule that uses both is not followed.
+fn load(registers: &mut Vec<(Register, Loaded)>, register: Register, what: Part) -> Option<()> {
+    let known = [Register::R1, Register::R2, Register::R3, Register::R4];
+    let fits = !matches!(what, Part::Network { length, .. } if length > 16);
+    if !known.contains(&register) || !fits {
+        return None;
+    }
     registers.retain(|(other, _)| *other != register);
     registers.push((register, Loaded { what, mask: None }));
+    Some(())
 }
 
 /// Takes in `dreg = sreg & mask`.
@@ -314,8 +364,9 @@ fn mask(registers: &mut Vec<(Register, Loaded)>, bitwise: &Bitwise<'_>) -> Optio
         what: loaded.what,
         mask: Some(bitwise.mask.as_ref()?.as_value()?.to_vec()),
     };
-    registers.retain(|(other, _)| *other != dreg);
-    registers.push((dreg, masked));
+    let what = masked.what;
+    load(registers, dreg, what)?;
+    registers.last_mut()?.1 = masked;
     Some(())
 }
 
@@ -348,6 +399,10 @@ fn compared(
             }
             let full = vec![0xff; length];
             let mask = loaded.mask.as_deref().unwrap_or(&full);
+            if mask.len() != length || value.iter().zip(mask).any(|(byte, mask)| byte & !mask != 0)
+            {
+                return None; // compares bits that the mask has cleared: never equal
+            }
             *slot = Some(Address::masked(
                 address(family, value)?,
                 address(family, mask)?,
@@ -363,7 +418,14 @@ fn compared(
                 &mut rule.out_interface
             };
             unset(slot.is_none() && loaded.mask.is_none())?;
-            let name = value.split(|byte| *byte == 0).next().unwrap_or_default();
+            let end = value
+                .iter()
+                .position(|byte| *byte == 0)
+                .unwrap_or(value.len());
+            let (name, padding) = value.split_at(end);
+            if value.len() > 16 || padding.iter().any(|byte| *byte != 0) {
+                return None;
+            }
             *slot = Some(Interface {
                 name: name.into(),
                 prefix: name.len() == value.len() && value.len() < 16,

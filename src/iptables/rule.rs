@@ -191,7 +191,9 @@ impl Rule {
 }
 
 impl fmt::Display for Rule {
-    /// The options of the rule, as `iptables-save` prints them behind `-A CHAIN`.
+    /// The options of the rule in iptables' language, for messages to people. It is not yet the
+    /// text of `iptables-save` to the letter: protocols beyond the most common show as numbers, and
+    /// extensions without a typed value as their name in brackets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts: Vec<String> = Vec::new();
         let not = |invert: bool| if invert { "! " } else { "" };

@@ -16,11 +16,11 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::iptables::nft::{chain, decode, encode};
+use crate::iptables::nft::{FamilyMismatch, chain, decode, encode};
 use crate::iptables::{Address, Family, Rule, Target, builtin};
-use crate::nft::{CommitError, Connection, Filter, Table, Transaction};
+use crate::nft::{CommitError, Connection, Filter, Table, TableFlags, Transaction};
 use crate::xt::{
     Comment, Conntrack, ConntrackState, MarkMatch, MarkTarget, Masquerade, Match,
     Target as Extension,
@@ -34,13 +34,21 @@ pub const CANARY: &str = "KUBE-KUBELET-CANARY";
 /// Name of the chain in filter that drops what must not come from outside.
 pub const FIREWALL: &str = "KUBE-FIREWALL";
 
+/// Chain that marks what is to be masqueraded; a kube-proxy makes and uses it as well.
+const MARK_MASQ: &str = "KUBE-MARK-MASQ";
+/// Chain that masquerades what is marked.
+const POSTROUTING: &str = "KUBE-POSTROUTING";
+
 /// Mark of packets to be masqueraded (kubelet's `iptablesMasqueradeBit` 14).
 const MASQUERADE_MARK: u32 = 1 << 14;
 /// Mark of packets to be dropped (kubelet's `iptablesDropBit` 15).
 const DROP_MARK: u32 = 1 << 15;
 
-/// How often reading and committing are begun again when somebody else changes the ruleset.
-const ATTEMPTS: u32 = 200;
+/// For how long reading and committing are begun again when somebody else changes the ruleset.
+///
+/// A rival that commits without a pause leaves room for it when it loses its processor: seen, one
+/// attempt in 200 goes through, and the unluckiest took half a second.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +60,25 @@ pub enum Error {
     /// The transaction failed; it says what is known of the ruleset.
     #[error("cannot change kubelet's chains")]
     Commit(#[source] Box<CommitError>),
+    /// An attribute was too long to be put into a message.
+    #[error("cannot write kubelet's rules")]
+    TooLong(#[from] netlink::TooLong),
+    /// A rule could not be put into nf_tables' terms.
+    #[error("cannot encode kubelet's rules")]
+    Encode(#[from] FamilyMismatch),
+    /// A table or chain is there, but no packet goes through it as iptables means it to: rules in
+    /// it would have no effect. Nothing was applied.
+    #[error("{family} {table}{}: {reason}; iptables' rules have no effect there", chain.map(|c| format!(" {c}")).unwrap_or_default())]
+    Ineffective {
+        /// Address family.
+        family: nft::Family,
+        /// Table.
+        table: &'static str,
+        /// Chain; `None` if it is the table.
+        chain: Option<&'static str>,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// The ruleset changed again and again between reading and committing. Nothing was applied.
     #[error(
         "the ruleset changed {attempts} times while kubelet's chains were looked at; nothing was applied"
@@ -110,7 +137,8 @@ impl fmt::Display for Item {
 pub struct Removed {
     /// What was removed.
     pub removed: Vec<Item>,
-    /// Chains that were left because somebody else has rules in them or jumps to them.
+    /// Chains that were left because somebody else jumps to them (then with the kubelet's rules)
+    /// or has rules in them.
     pub left: Vec<Item>,
 }
 
@@ -155,7 +183,8 @@ impl Kubelet {
     /// What is missing; nothing, if all is as a kubelet leaves it.
     ///
     /// # Errors
-    /// [`Error::Read`], or [`Error::Contended`] when the ruleset kept changing.
+    /// [`Error::Read`], [`Error::Ineffective`] when a built-in chain is there but not hooked in, or
+    /// [`Error::Contended`] when the ruleset kept changing.
     pub fn check(&self, nft: &mut Connection) -> Result<Vec<Item>, Error> {
         attempt(nft, |nft, _| Ok(Done::Read(self.plan(nft)?.missing)))
     }
@@ -164,7 +193,7 @@ impl Kubelet {
     /// committed. Rules of others are left alone.
     ///
     /// # Errors
-    /// [`Error::Read`], [`Error::Commit`], or [`Error::Contended`] when the ruleset kept changing.
+    /// As [`check`](Self::check), and [`Error::Commit`].
     #[tracing::instrument(level = "debug", skip_all)]
     pub fn ensure(&self, nft: &mut Connection) -> Result<Vec<Item>, Error> {
         attempt(nft, |nft, generation| {
@@ -178,11 +207,15 @@ impl Kubelet {
         })
     }
 
-    /// Removes the rules and chains of a kubelet, in one transaction. A chain that somebody else
-    /// has rules in, or jumps to, is left, and so are the tables and their built-in chains.
+    /// Removes the rules and chains of a kubelet, in one transaction; the tables and their built-in
+    /// chains stay.
+    ///
+    /// A chain that somebody else jumps to stays as it is, with its rules and the jumps to it
+    /// (`KUBE-MARK-MASQ` and `KUBE-POSTROUTING`, which a kube-proxy shares, only together). Of a
+    /// chain that somebody else has rules in, the kubelet's own rules go, and the chain stays.
     ///
     /// # Errors
-    /// [`Error::Read`], [`Error::Commit`], or [`Error::Contended`] when the ruleset kept changing.
+    /// As [`ensure`](Self::ensure).
     #[tracing::instrument(level = "debug", skip_all)]
     pub fn remove(&self, nft: &mut Connection) -> Result<Removed, Error> {
         attempt(nft, |nft, generation| {
@@ -220,29 +253,58 @@ impl Kubelet {
             .iter()
             .map(|wanted| Found::look(nft, wanted))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut tx = Transaction::new();
-        let mut removed = Removed::default();
-        for (wanted, found) in wanted.iter().zip(&found) {
-            for &(index, handle) in &found.rules {
-                wanted.delete(&mut tx, handle)?;
-                removed
-                    .removed
-                    .push(wanted.item(Some(&wanted.rules[index])));
-            }
-        }
-        // A chain's references are its rules and the jumps to it: if all of them go, it can go.
-        for (target, in_target) in wanted.iter().zip(&found).rev() {
-            if !in_target.exists || builtin(target.table, target.chain).is_some() {
-                continue;
-            }
-            let jumps = wanted
+        let jumps_to = |target: &Wanted| {
+            let same_table =
+                |from: &Wanted| (from.family, from.table) == (target.family, target.table);
+            let chains = wanted
                 .iter()
                 .zip(&found)
-                .filter(|(from, _)| (from.family, from.table) == (target.family, target.table))
+                .filter(|(from, _)| same_table(from));
+            chains
                 .flat_map(|(from, found)| found.rules.iter().map(|(index, _)| &from.rules[*index]))
                 .filter(|rule| rule.target == Target::Jump(target.chain.into()))
-                .count();
-            if in_target.references as usize > in_target.rules.len() + jumps {
+                .count()
+        };
+        // A chain's references are its rules and what leads to it: jumps, elements of maps.
+        let mut used: Vec<bool> = wanted
+            .iter()
+            .zip(&found)
+            .map(|(chain, found)| found.references as usize > found.total + jumps_to(chain))
+            .collect();
+        // What one marks the other masquerades: of use to others only together.
+        for family in &self.families {
+            let pair = |chain: &Wanted| {
+                chain.family == *family && [MARK_MASQ, POSTROUTING].contains(&chain.chain)
+            };
+            let together = wanted.iter().zip(&used).any(|(w, used)| pair(w) && *used);
+            for (chain, used) in wanted.iter().zip(&mut used) {
+                *used |= together && pair(chain);
+            }
+        }
+        let kept = |from: &Wanted, rule: &Rule| {
+            wanted.iter().zip(&used).any(|(target, used)| {
+                *used
+                    && (from.family, from.table) == (target.family, target.table)
+                    && rule.target == Target::Jump(target.chain.into())
+            })
+        };
+
+        let mut tx = Transaction::new();
+        let mut removed = Removed::default();
+        for ((chain, found), used) in wanted.iter().zip(&found).zip(&used) {
+            for &(index, handle) in &found.rules {
+                let rule = &chain.rules[index];
+                if !used && !kept(chain, rule) {
+                    chain.delete(&mut tx, handle)?;
+                    removed.removed.push(chain.item(Some(rule)));
+                }
+            }
+        }
+        for ((target, found), used) in wanted.iter().zip(&found).zip(&used).rev() {
+            if !found.exists || builtin(target.table, target.chain).is_some() {
+                continue;
+            }
+            if *used || found.total > found.rules.len() {
                 removed.left.push(target.item(None));
             } else {
                 tx.delete(&chain(target.family, target.table, target.chain))?;
@@ -282,15 +344,13 @@ impl From<CommitError> for Attempt {
 
 impl From<netlink::TooLong> for Attempt {
     fn from(error: netlink::TooLong) -> Self {
-        // Names and rules here are short constants; this is for completeness.
-        Self::Failed(Error::Read(
-            netlink::Malformed {
-                what: "rule",
-                offset: error.length,
-                reason: "it is too long for its attribute",
-            }
-            .into(),
-        ))
+        Self::Failed(error.into())
+    }
+}
+
+impl From<FamilyMismatch> for Attempt {
+    fn from(error: FamilyMismatch) -> Self {
+        Self::Failed(error.into())
     }
 }
 
@@ -307,11 +367,10 @@ fn attempt<T>(
     nft: &mut Connection,
     mut work: impl FnMut(&mut Connection, nft::Generation) -> Result<Done<T>, Attempt>,
 ) -> Result<T, Error> {
-    for attempt in 0..ATTEMPTS {
-        // A rival that commits without a pause is given longer and longer to end what it does.
-        std::thread::sleep(Duration::from_micros(
-            u64::from(attempt.saturating_sub(5)) * 20,
-        ));
+    let start = Instant::now();
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
         let generation = nft.generation()?;
         match work(nft, generation) {
             Ok(Done::Committed(done)) => return Ok(done),
@@ -319,8 +378,10 @@ fn attempt<T>(
             Ok(Done::Read(_)) | Err(Attempt::Again) => {}
             Err(Attempt::Failed(error)) => return Err(error),
         }
+        if start.elapsed() > PATIENCE {
+            return Err(Error::Contended { attempts });
+        }
     }
-    Err(Error::Contended { attempts: ATTEMPTS })
 }
 
 /// One of the wanted chains as it is in the kernel.
@@ -329,33 +390,53 @@ struct Found {
     exists: bool,
     /// Number of rules in the chain and of references to it.
     references: u32,
+    /// Number of rules in the chain, those of others included.
+    total: usize,
     /// The wanted rules that are there, in the order in which they stand: which one, and its
     /// handle. Rules of others are not among them; of a wanted rule that stands twice, both are.
     rules: Vec<(usize, u64)>,
 }
 
 impl Found {
-    fn look(nft: &mut Connection, wanted: &Wanted) -> Result<Self, netlink::Error> {
+    fn look(nft: &mut Connection, wanted: &Wanted) -> Result<Self, Attempt> {
         let family = nft::Family::from(wanted.family);
+        let ineffective = |chain, reason| {
+            Attempt::Failed(Error::Ineffective {
+                family,
+                table: wanted.table,
+                chain,
+                reason,
+            })
+        };
+        let table = nft.table(family, wanted.table)?;
+        let flags = table.and_then(|table| table.flags()).unwrap_or_default();
+        if flags.contains(TableFlags::DORMANT) {
+            return Err(ineffective(None, "the table is dormant"));
+        }
         let Some(chain) = nft.chain(family, wanted.table, wanted.chain)? else {
             return Ok(Self::default());
         };
+        if let Some(builtin) = builtin(wanted.table, wanted.chain)
+            && !builtin.is(&chain)
+        {
+            let reason = "the chain is not hooked in as the built-in chain of its name";
+            return Err(ineffective(Some(wanted.chain), reason));
+        }
         let mut found = Self {
             exists: true,
             references: chain.references().unwrap_or(0),
-            rules: Vec::new(),
+            ..Self::default()
         };
-        if !wanted.rules.is_empty() {
-            let mut rules = nft.rules(Filter::chain(family, wanted.table, wanted.chain))?;
-            while let Some(encoded) = rules.next()? {
-                let Some(rule) = decode(wanted.family, &encoded) else {
-                    continue;
-                };
-                let which = wanted.rules.iter().position(|w| w.means_the_same(&rule));
-                found
-                    .rules
-                    .extend(which.map(|which| (which, encoded.handle())));
-            }
+        let mut rules = nft.rules(Filter::chain(family, wanted.table, wanted.chain))?;
+        while let Some(encoded) = rules.next()? {
+            found.total += 1;
+            let Some(rule) = decode(&encoded) else {
+                continue;
+            };
+            let which = wanted.rules.iter().position(|w| w.means_the_same(&rule));
+            found
+                .rules
+                .extend(which.map(|which| (which, encoded.handle())));
         }
         Ok(found)
     }
@@ -387,7 +468,7 @@ struct Plan {
 
 impl Plan {
     /// Adds what makes one chain complete.
-    fn complete(&mut self, wanted: &Wanted, found: &Found) -> Result<(), netlink::TooLong> {
+    fn complete(&mut self, wanted: &Wanted, found: &Found) -> Result<(), Attempt> {
         let tx = &mut self.transaction;
         if !found.exists {
             tx.add(&Table::new(wanted.family.into(), wanted.table))?
@@ -400,7 +481,7 @@ impl Plan {
             Place::Head => {
                 for (index, rule) in wanted.rules.iter().enumerate() {
                     if !found.rules.iter().any(|(which, _)| *which == index) {
-                        tx.insert(&encode(wanted.family, wanted.table, wanted.chain, rule))?;
+                        tx.insert(&encode(wanted.family, wanted.table, wanted.chain, rule)?)?;
                         self.missing.push(wanted.item(Some(rule)));
                     }
                 }
@@ -416,7 +497,7 @@ impl Plan {
                     wanted.delete(tx, handle)?;
                 }
                 for rule in &wanted.rules[in_place..] {
-                    tx.add(&encode(wanted.family, wanted.table, wanted.chain, rule))?;
+                    tx.add(&encode(wanted.family, wanted.table, wanted.chain, rule)?)?;
                     self.missing.push(wanted.item(Some(rule)));
                 }
             }
@@ -469,13 +550,13 @@ fn wanted(family: Family, up_to_1_26: bool) -> Vec<Wanted> {
             ),
             of(
                 "nat",
-                "KUBE-MARK-MASQ",
+                MARK_MASQ,
                 Place::End,
                 vec![set(MarkTarget::or(MASQUERADE_MARK))],
             ),
             of(
                 "nat",
-                "KUBE-POSTROUTING",
+                POSTROUTING,
                 Place::End,
                 vec![
                     Rule::new(Target::Return).with(marked(MASQUERADE_MARK, true)),
@@ -488,7 +569,7 @@ fn wanted(family: Family, up_to_1_26: bool) -> Vec<Wanted> {
                 "nat",
                 "POSTROUTING",
                 Place::Head,
-                vec![Rule::jump("KUBE-POSTROUTING").with(comment("kubernetes postrouting rules"))],
+                vec![Rule::jump(POSTROUTING).with(comment("kubernetes postrouting rules"))],
             ),
         ]);
     }

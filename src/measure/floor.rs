@@ -5,10 +5,9 @@ use chainwright_sys::netlink::{NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERRO
 use chainwright_sys::nf_tables::{
     NFT_MSG_GETCHAIN, NFT_MSG_GETGEN, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE,
 };
-use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
 use crate::netlink::{Error, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket};
-use crate::nft::Family;
+use crate::nft::{Family, message_type};
 
 /// An open socket with nothing around it.
 #[derive(Debug)]
@@ -29,7 +28,7 @@ impl Request {
         content: impl FnOnce(&mut MessageWriter<'_>),
     ) -> Self {
         let mut bytes = Vec::new();
-        let kind = ((NFNL_SUBSYS_NFTABLES as u16) << 8) | u16::from(message);
+        let kind = message_type(message);
         let header = NfGenMsg {
             family: family.0,
             resource: 0,

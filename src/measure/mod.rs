@@ -3,8 +3,8 @@
 //! A time by itself says little: machines are shared, and the same work takes twice as long an hour
 //! later. So everything is measured against a floor in the same run: the same request to the kernel
 //! with the replies received and thrown away ([`floor`]), or the same bytes prepared beforehand.
-//! Rounds of the two alternate ([`alternate`]), and what counts is the ratio of the medians of the
-//! thread's CPU time, which includes the kernel's work.
+//! Rounds of the two alternate ([`alternate`]), and what counts is the median of the rounds' ratios of
+//! the thread's CPU time, which includes the kernel's work.
 //!
 //! The benches of the repository and `chainwright bench` are built on this.
 

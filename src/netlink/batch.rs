@@ -41,6 +41,18 @@ pub struct Rejection {
     pub attribute_offset: Option<u32>,
 }
 
+impl Rejection {
+    /// What the kernel says to a batch that is conditional on a generation that has passed.
+    pub(crate) fn of_generation() -> Self {
+        Self {
+            operation: None,
+            errno: Errno::new(libc::ERESTART),
+            text: None,
+            attribute_offset: None,
+        }
+    }
+}
+
 /// What the replies prove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -154,9 +166,14 @@ impl BatchReplies {
                 }
             }
         }
-        let verdict = if !self.rejections.is_empty() {
+        let verdict = if self.end_acknowledged {
+            // The kernel acknowledges the end only after the commit. An error beside it would be
+            // an answer to something else.
+            self.rejections.clear();
+            Verdict::Applied
+        } else if !self.rejections.is_empty() {
             Verdict::Rejected
-        } else if self.end_acknowledged || (self.last_acknowledged && !self.lost) {
+        } else if self.last_acknowledged && !self.lost {
             Verdict::Applied
         } else {
             Verdict::Unknown
@@ -243,6 +260,12 @@ mod tests {
     fn answers_to_other_requests_do_not_count() {
         let outcome = replay(&[(77, 1), (1, 0), (5, 0)], false);
         assert_eq!(outcome.verdict, Verdict::Applied);
+        // The end's acknowledgement proves the commit, whatever else lies about.
+        let outcome = replay(&[(3, libc::ENOENT), (1, 0), (5, 0), (6, 0)], false);
+        assert_eq!(
+            (outcome.verdict, failed(&outcome)),
+            (Verdict::Applied, vec![])
+        );
     }
 
     #[test]

@@ -8,6 +8,9 @@ use super::Error;
 use super::ack::Acknowledgement;
 use super::message::Message;
 
+/// The signature of a message of type 65535 with all flags: of a subsystem that does not exist.
+const UNLIKE_ANY: u64 = u64::MAX;
+
 /// What a message means to the dump that it came in on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DumpItem<'a> {
@@ -31,7 +34,7 @@ pub struct Dump {
     interrupted: bool,
     ended: bool,
     /// The signature of the last message that was an object with nothing special about it, which
-    /// nearly all of a dump are like; 0, which no message has, before the first.
+    /// nearly all of a dump are like; [`UNLIKE_ANY`] before the first.
     usual: u64,
 }
 
@@ -44,7 +47,7 @@ impl Dump {
             sequence,
             interrupted: false,
             ended: false,
-            usual: 0,
+            usual: UNLIKE_ANY,
         }
     }
 
@@ -70,7 +73,7 @@ impl Dump {
 
     /// Has the next message looked at whatever it is like.
     pub fn forget_usual(&mut self) {
-        self.usual = 0;
+        self.usual = UNLIKE_ANY;
     }
 
     /// Takes the next message.

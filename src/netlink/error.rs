@@ -58,6 +58,9 @@ pub enum Error {
         /// Size of the send buffer that could be had, in bytes.
         limit: usize,
     },
+    /// An attribute was too long to be put into a request; nothing was sent.
+    #[error(transparent)]
+    TooLong(#[from] super::TooLong),
     /// Receiving failed.
     #[error("cannot receive from netlink")]
     Receive {
@@ -106,7 +109,9 @@ impl Error {
             Self::Refused { errno, .. } => Some(*errno),
             Self::Lost => Some(Errno::new(libc::ENOBUFS)),
             Self::TooLarge { .. } => Some(Errno::new(libc::EMSGSIZE)),
-            Self::Truncated { .. } | Self::Malformed(_) | Self::Interrupted => None,
+            Self::Truncated { .. } | Self::Malformed(_) | Self::Interrupted | Self::TooLong(_) => {
+                None
+            }
         }
     }
 }

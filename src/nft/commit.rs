@@ -17,7 +17,7 @@ pub enum Outcome {
     /// Nothing was applied: the ruleset is as if the transaction had never been sent.
     NothingApplied,
     /// It cannot be known: replies were lost, and the generation moved in the meantime, by this
-    /// transaction or by somebody else's. Either everything was applied or nothing; read the
+    /// transaction or by somebody else's, or could not be read. Either everything was applied or nothing; read the
     /// ruleset to find out.
     Unknown,
 }
@@ -100,7 +100,8 @@ impl fmt::Display for CommitError {
             Outcome::NothingApplied => f.write_str("the transaction was not applied")?,
             Outcome::Unknown => f.write_str(
                 "it cannot be known whether the transaction was applied, as a whole or not at all: \
-                 the kernel's reply was lost and the ruleset changed meanwhile; read it to find out",
+                 the kernel's reply was lost, and the generation moved or could not be read; read the \
+                 ruleset to find out",
             )?,
         }
         match self.failures.len() {
@@ -150,6 +151,16 @@ impl Connection {
             return Ok(());
         }
         let conditional = transaction.expected_generation().is_some();
+        if transaction.expected_generation() == Some(Generation(0)) {
+            // No ruleset has this generation, and the kernel takes 0 for no condition.
+            return Err(CommitError {
+                outcome: Outcome::NothingApplied,
+                failures: explain(transaction, vec![Rejection::of_generation()]),
+                incomplete: false,
+                source: None,
+                conditional,
+            });
+        }
         let not_sent = |source: netlink::Error| {
             let failures = match &source {
                 // No permission: the kernel says so to the question before the transaction already.
@@ -177,6 +188,7 @@ impl Connection {
             Some(generation) => generation,
             None => self.generation().map_err(not_sent)?,
         };
+        self.discard_replies();
         let socket = &mut self.socket;
         transaction
             .datagram(|datagram| {
@@ -221,11 +233,21 @@ impl Connection {
         })
     }
 
+    /// Throws away what is still queued of earlier requests that failed half-way: its sequence
+    /// numbers mean nothing to a batch.
+    fn discard_replies(&mut self) {
+        // The first error of the socket is not about what follows either.
+        while !matches!(
+            self.socket.try_receive(&mut self.buffer),
+            Ok(None) | Err(netlink::Error::Receive { .. })
+        ) {}
+    }
+
     /// Finds out by the generation whether a transaction whose replies were lost can have been
     /// applied.
     fn outcome_by_generation(&mut self, before: Generation) -> Outcome {
         match self.generation() {
-            // Every commit moves the generation.
+            // Every commit that changes something moves the generation.
             Ok(now) if now == before => Outcome::NothingApplied,
             _ => Outcome::Unknown,
         }

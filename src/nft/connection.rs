@@ -1,5 +1,7 @@
 //! A connection to the nf_tables of one network namespace.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use chainwright_sys::netlink::NLM_F_DUMP;
 use chainwright_sys::netlink::NLM_F_REQUEST;
 use chainwright_sys::nf_tables::{
@@ -17,7 +19,7 @@ use crate::netlink::{
 };
 
 /// The message type of an nf_tables message.
-pub(super) const fn message_type(message: u8) -> u16 {
+pub(crate) const fn message_type(message: u8) -> u16 {
     ((NFNL_SUBSYS_NFTABLES as u16) << 8) | message as u16
 }
 
@@ -29,6 +31,9 @@ pub(super) const fn message_type(message: u8) -> u16 {
 /// for each thread that needs it.
 #[derive(Debug)]
 pub struct Connection {
+    /// What tells this connection from all others of this process: generations of different
+    /// namespaces look alike.
+    pub(super) id: u64,
     pub(super) socket: Socket,
     /// Where replies are received.
     pub(super) buffer: Vec<u8>,
@@ -43,7 +48,9 @@ impl Connection {
     /// # Errors
     /// [`Error::Open`], [`Error::Option`].
     pub fn open() -> Result<Self, Error> {
+        static OPENED: AtomicU64 = AtomicU64::new(0);
         Ok(Self {
+            id: OPENED.fetch_add(1, Ordering::Relaxed),
             socket: Socket::netfilter()?,
             buffer: vec![0; RECEIVE_BUFFER],
             request: Vec::with_capacity(512),
@@ -78,11 +85,7 @@ impl Connection {
             },
         );
         content(&mut writer);
-        writer.finish().map_err(|_| Error::Refused {
-            request: "take a name of more than 65,530 bytes",
-            errno: crate::error::Errno::new(libc::ENAMETOOLONG),
-            text: None,
-        })?;
+        writer.finish()?;
         self.socket.send(&self.request)?;
         Ok(self.sequence)
     }
@@ -216,7 +219,8 @@ impl Connection {
     /// Looks a rule up by its handle, without a listing; `None` if there is none.
     ///
     /// # Errors
-    /// Those of a request.
+    /// Those of a request. The kernel answers a look-up in one page: a rule of more than about
+    /// 3,700 bytes comes only in a listing, and here as [`Error::Refused`] with `EPERM`.
     pub fn rule<'n>(
         &mut self,
         family: Family,

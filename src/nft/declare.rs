@@ -266,7 +266,9 @@ pub(super) use attributes;
 
 /// Declares an object: an owned builder (a family and one `Option` an attribute) and a borrowed
 /// view with an accessor an attribute. A `required` attribute is one that the kernel always sends;
-/// a message without it is malformed; a `written` one is only ever sent to the kernel. The attributes are declared in the order in which the kernel
+/// a message without it is malformed; a `written` one is only ever sent to the
+/// kernel; a `listed` one means something else in a listing than in a request, and a builder does not
+/// take it over. The attributes are declared in the order in which the kernel
 /// sends them, so that a view is read in one straight pass; any other order is read as well.
 macro_rules! object {
     (
@@ -420,12 +422,13 @@ macro_rules! object {
                 $crate::netlink::Attributes::new(self.bytes)
             }
 
-            /// The object as a builder that borrows from the same bytes.
+            /// The object as a builder that borrows from the same bytes; with its handle, so that
+            /// it can be replaced or deleted: leave that out to add a copy.
             #[must_use]
             pub fn to_builder(&self) -> $Name<'a> {
                 $Name {
                     family: self.family,
-                    $($field: $crate::nft::declare::object!(@option $presence self $field)
+                    $($field: $crate::nft::declare::object!(@copied $presence self $field)
                         .map(<$Type as $crate::nft::declare::Field<'a>>::value),)*
                 }
             }
@@ -458,12 +461,19 @@ macro_rules! object {
             ($kind, $payload) = $attributes.advance().ok()?;
         }
     };
+    (@next listed $($rest:tt)*) => {
+        $crate::nft::declare::object!(@next optional $($rest)*);
+    };
     (@next written $KIND:ident $field:ident $Type:ty,
         ($attributes:ident, $kind:ident, $payload:ident)) => {
         let $field = None; // if it is there all the same, the pass in any order finds it
     };
     (@kept required $Type:ty) => { <$Type as $crate::nft::declare::Field<'a>>::Kept };
     (@kept $otherwise:ident $Type:ty) => { Option<<$Type as $crate::nft::declare::Field<'a>>::Kept> };
+    (@copied listed $this:ident $field:ident) => { None };
+    (@copied $presence:ident $this:ident $field:ident) => {
+        $crate::nft::declare::object!(@option $presence $this $field)
+    };
     (@option required $this:ident $field:ident) => { Some($this.$field) };
     (@option $otherwise:ident $this:ident $field:ident) => { $this.$field };
     (@check required $KIND:ident $field:ident) => {

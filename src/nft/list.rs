@@ -15,11 +15,13 @@ const ATTEMPTS: usize = 16;
 ///
 /// [`refresh`](Self::refresh) asks the kernel for the generation first, one small request and
 /// reply, and lists again only when it moved: knowing that 100,000 chains are unchanged costs
-/// microseconds.
+/// microseconds. Refreshed from another connection, which may be of another namespace, it is listed
+/// anew.
 #[derive(Debug, Clone)]
 pub struct List<T> {
     filter: Filter<'static>,
-    generation: Option<Generation>,
+    /// Of which connection, and which generation of it.
+    taken: Option<(u64, Generation)>,
     bytes: Vec<u8>,
     spans: Vec<Range<usize>>,
     object: PhantomData<fn() -> T>,
@@ -35,7 +37,7 @@ impl<T: Filtered> List<T> {
                 table: filter.table.map(super::Name::into_owned),
                 chain: filter.chain.map(super::Name::into_owned),
             },
-            generation: None,
+            taken: None,
             bytes: Vec::new(),
             spans: Vec::new(),
             object: PhantomData,
@@ -44,8 +46,8 @@ impl<T: Filtered> List<T> {
 
     /// The generation that the list shows; `None` before the first successful refresh.
     #[must_use]
-    pub const fn generation(&self) -> Option<Generation> {
-        self.generation
+    pub fn generation(&self) -> Option<Generation> {
+        self.taken.map(|(_, generation)| generation)
     }
 
     /// Number of objects.
@@ -80,34 +82,38 @@ impl<T: Filtered> List<T> {
     /// [`Error::Interrupted`] when every attempt was interrupted, and the errors of a listing. The
     /// list is then empty, without a generation.
     pub fn refresh(&mut self, connection: &mut Connection) -> Result<bool, Error> {
+        let kept = self.taken.take();
+        let refreshed = self.refresh_from(kept, connection);
+        if refreshed.is_err() {
+            self.bytes.clear();
+            self.spans.clear();
+        }
+        refreshed
+    }
+
+    fn refresh_from(
+        &mut self,
+        kept: Option<(u64, Generation)>,
+        connection: &mut Connection,
+    ) -> Result<bool, Error> {
         let mut generation = connection.generation()?;
-        if self.generation == Some(generation) {
+        if kept == Some((connection.id, generation)) {
+            self.taken = kept;
             return Ok(false);
         }
         for _ in 0..ATTEMPTS {
-            self.generation = None;
             let taken = self.take(connection);
-            if taken.is_err() {
-                self.bytes.clear();
-                self.spans.clear();
-            }
+            // A commit between the question and the first datagram leaves no mark on the dump.
+            let after = connection.generation()?;
             match taken {
-                Err(Error::Interrupted) => generation = connection.generation()?,
-                Err(error) => return Err(error),
-                Ok(()) => {
-                    // A commit between the question and the first datagram leaves no mark on the
-                    // dump itself.
-                    let after = connection.generation()?;
-                    if after == generation {
-                        self.generation = Some(generation);
-                        return Ok(true);
-                    }
-                    generation = after;
+                Ok(()) if after == generation => {
+                    self.taken = Some((connection.id, generation));
+                    return Ok(true);
                 }
+                Ok(()) | Err(Error::Interrupted) => generation = after,
+                Err(error) => return Err(error),
             }
         }
-        self.bytes.clear();
-        self.spans.clear();
         Err(Error::Interrupted)
     }
 

@@ -136,7 +136,9 @@ impl Filter<'_> {
 /// them.
 ///
 /// The listing is whole and of one generation if [`next`](Self::next) came to `Ok(None)`; if a
-/// change ran across it, it ends in [`Error::Interrupted`] instead, after the last object. A
+/// change ran across it, it ends in [`Error::Interrupted`] instead, after the last object. After an
+/// error it stays an error. The kernel itself cuts a listing short, without a word, at an object of
+/// more than 32 KiB, such as a rule with some hundred comments; no tool sees what is behind it. A
 /// `Listing` that is dropped before its end receives the rest and throws it away, because the
 /// kernel runs one dump at a time on a socket.
 #[derive(Debug)]
@@ -144,6 +146,8 @@ pub struct Listing<'c, T> {
     connection: &'c mut Connection,
     filter: Filter<'c>,
     dump: Dump,
+    /// Whether it ended in an error: it then stays one.
+    failed: bool,
     /// Where the next message starts in the receive buffer; at or beyond `end` when all are read.
     at: usize,
     end: usize,
@@ -156,6 +160,7 @@ impl<'c, T: Filtered> Listing<'c, T> {
             connection,
             filter,
             dump: Dump::new(T::REQUEST, sequence),
+            failed: false,
             at: 0,
             end: 0,
             object: PhantomData,
@@ -171,7 +176,13 @@ impl<'c, T: Filtered> Listing<'c, T> {
     #[allow(clippy::should_implement_trait)] // a lending iterator cannot be an `Iterator`
     #[inline]
     pub fn next(&mut self) -> Result<Option<T::View<'_>>, Error> {
-        match self.advance()? {
+        if self.failed {
+            return Err(Error::Interrupted);
+        }
+        self.failed = true;
+        let found = self.advance()?;
+        self.failed = false;
+        match found {
             None => Ok(None),
             Some((start, end)) => Ok(Some(T::view(&self.connection.buffer[start..end])?)),
         }
@@ -271,7 +282,9 @@ impl<T> Listing<'_, T> {
             if self.at >= self.end {
                 match self.connection.receive() {
                     Ok(length) => (self.at, self.end) = (0, length),
-                    Err(Error::Lost | Error::Truncated { .. }) => continue,
+                    Err(Error::Truncated { .. }) => continue,
+                    // What is left is thrown away before the next transaction, and passed over by
+                    // its sequence number in the next request.
                     Err(_) => return,
                 }
             }

@@ -51,12 +51,14 @@ mod transaction;
 pub use chain::{Chain, ChainFlags, ChainRef, Counters, Hook, Policy, hook_name};
 pub use commit::{CommitError, Failure, Outcome};
 pub use connection::Connection;
+#[cfg(feature = "measure")]
+pub(crate) use connection::message_type;
 pub use declare::Field;
 pub use explain::Operation;
 pub use family::Family;
 pub use generation::{Generation, GenerationInfo, GenerationRef};
 pub use list::List;
-pub use listing::{Filter, Listing};
+pub use listing::{Filter, Filtered, Listing};
 pub use name::{Bytes, Name};
 pub use object::{Listed, Messages, Object};
 pub use rule::{Compat, Rule, RuleRef};

@@ -36,8 +36,8 @@ object! {
         /// Handle, given by the kernel; names the rule to be replaced or deleted.
         NFTA_RULE_HANDLE => handle: required u64,
         /// Handle of the rule that this one goes behind (`add`) or before (`insert`); in a
-        /// listing, of the rule before it.
-        NFTA_RULE_POSITION => position: optional u64,
+        /// listing, of the rule before it, and so not taken over into a builder.
+        NFTA_RULE_POSITION => position: listed u64,
         /// The expressions.
         NFTA_RULE_EXPRESSIONS => expressions: optional Expressions<'a>,
         /// Protocol for the checks of xtables extensions; written only.
@@ -106,7 +106,8 @@ impl Object for Rule<'_> {
         let identity = Rule {
             table: self.table.as_ref().map(Name::from),
             chain: self.chain.as_ref().map(Name::from),
-            handle: self.handle,
+            // Without either it would stand for all rules of the chain: handle 0 stands for none.
+            handle: self.handle.or(self.id.is_none().then_some(0)),
             id: self.id,
             ..Rule::default()
         };

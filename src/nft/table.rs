@@ -73,7 +73,11 @@ impl Object for Table<'_> {
 
     fn write_identity(&self, writer: &mut MessageWriter<'_>) {
         let identity = Table {
-            name: self.name.as_ref().map(Name::from),
+            // Without either it would stand for all tables: an empty name stands for none.
+            name: match (&self.name, self.handle) {
+                (None, None) => Some(Name::default()),
+                (name, _) => name.as_ref().map(Name::from),
+            },
             handle: self.handle,
             ..Table::default()
         };

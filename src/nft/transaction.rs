@@ -190,7 +190,8 @@ impl Transaction {
     }
 
     /// Deletes an object, which must be there: a table with all that is in it, an empty chain, a
-    /// rule by its handle. A rule without a handle stands for all rules of its chain.
+    /// rule by its handle. One that lacks what names it fails with `ENOENT`, and never stands for
+    /// more than one object: for that there are the `flush_…` operations.
     ///
     /// # Errors
     /// As [`add`](Self::add).

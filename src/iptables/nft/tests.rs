@@ -13,7 +13,9 @@ fn listed(family: Family, mut encoded: nft::Rule<'_>) -> Option<Rule> {
     tx.datagram(|datagram| {
         let (_begin, rest) = Message::split(datagram).unwrap();
         let (message, _) = Message::split(rest).unwrap();
-        decode(family, &RuleRef::parse(&message).unwrap())
+        let view = RuleRef::parse(&message).unwrap();
+        assert_eq!(view.family(), family.into());
+        decode(&view)
     })
 }
 
@@ -74,7 +76,7 @@ fn samples() -> Vec<Rule> {
 #[test]
 fn what_is_written_is_read_back() {
     for rule in samples() {
-        let encoded = encode(Family::Ipv4, "filter", "A", &rule);
+        let encoded = encode(Family::Ipv4, "filter", "A", &rule).unwrap();
         assert_eq!(
             listed(Family::Ipv4, encoded).as_ref(),
             Some(&rule),
@@ -86,7 +88,7 @@ fn what_is_written_is_read_back() {
         destination: Some(Address::network("fd00::1".parse().unwrap(), 127).not()),
         ..Rule::new(Target::Accept)
     };
-    let encoded = encode(Family::Ipv6, "filter", "A", &rule);
+    let encoded = encode(Family::Ipv6, "filter", "A", &rule).unwrap();
     assert_eq!(listed(Family::Ipv6, encoded), Some(rule));
 }
 
@@ -108,7 +110,8 @@ fn a_mark_is_read_in_both_forms() {
             mask: 0x8000,
             invert: false,
         })),
-    );
+    )
+    .unwrap();
     let (native, extension) = (
         listed(Family::Ipv4, native).unwrap(),
         listed(Family::Ipv4, extension).unwrap(),
@@ -206,8 +209,40 @@ fn a_rule_with_more_in_it_is_never_taken_for_a_wider_one() {
             .with(&Cmp::eq(Register::R1, &[127]))
             .with(&Cmp::neq(Register::R1, &[126]))
             .with(&accept),
+        // Bits that the mask has cleared: never equal.
+        bare()
+            .with(&Payload::load(PayloadBase::NETWORK, 16, 4, Register::R1))
+            .with(&Bitwise::mask_xor(Register::R1, &[255, 0, 0, 0], &[0; 4]))
+            .with(&Cmp::eq(Register::R1, &[127, 0, 0, 1]))
+            .with(&accept),
+        // Bytes behind the end of an interface's name: never equal.
+        bare()
+            .with(&Meta::load(MetaKey::IIFNAME, Register::R1))
+            .with(&Cmp::eq(Register::R1, b"lo\0xyz\0\0"))
+            .with(&accept),
+        // A register of 4 bytes over one of 16.
+        bare()
+            .with(&Meta::load(MetaKey::IIFNAME, Register::R1))
+            .with(&Meta::load(MetaKey::MARK, Register::word(1)))
+            .with(&Cmp::eq(Register::R1, b"lo\0\0\0\0\0\0"))
+            .with(&accept),
     ];
     for (index, rule) in beyond.into_iter().enumerate() {
         assert_eq!(listed(Family::Ipv4, rule), None, "{index}");
     }
+}
+
+#[test]
+fn what_can_never_match_is_not_written_as_what_always_does() {
+    let never = Rule {
+        source: Some(Address::network([0; 4].into(), 0).not()),
+        ..Rule::new(Target::Drop)
+    };
+    let encoded = encode(Family::Ipv4, "filter", "A", &never).unwrap();
+    assert_eq!(listed(Family::Ipv4, encoded), Some(never));
+    let other = Rule {
+        source: Some(Address::network([10; 4].into(), 32)),
+        ..Rule::new(Target::Drop)
+    };
+    assert!(encode(Family::Ipv6, "filter", "A", &other).is_err());
 }

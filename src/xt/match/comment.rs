@@ -50,7 +50,7 @@ impl Extension for Comment {
 
 impl fmt::Display for Comment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
         let text = self.0.to_str_lossy();
         if !text.is_empty() && text.chars().all(plain) {
             return write!(f, "-m comment --comment {text}");

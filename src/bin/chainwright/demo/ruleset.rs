@@ -3,7 +3,6 @@
 use chainwright::iptables::nft::{chain, encode};
 use chainwright::iptables::{Family, Interface, Rule, Target, builtin};
 use chainwright::kube::kubelet::Item;
-use chainwright::netlink::TooLong;
 use chainwright::nft::{Connection, Filter, Table, Transaction};
 use chainwright::xt::{Conntrack, ConntrackState, Match};
 use serde::Serialize;
@@ -79,7 +78,7 @@ pub(super) fn write(tx: &mut Transaction, family: Family, table: &str) -> Result
                 ..Rule::new(Target::Accept)
             };
             for rule in [established, loopback] {
-                tx.add(&encode(family, table, "INPUT", &rule))?;
+                tx.add(&encode(family, table, "INPUT", &rule)?)?;
             }
         }
         Family::Ipv6 => {}
@@ -96,12 +95,12 @@ fn builtins(table: &str) -> impl Iterator<Item = &'static str> {
 
 /// Writes what one command of a kubelet does: `-N` for a chain, `-I` for a rule in a built-in
 /// chain, `-A` for one in a chain of its own.
-pub(super) fn write_item(tx: &mut Transaction, item: &Item) -> Result<(), TooLong> {
+pub(super) fn write_item(tx: &mut Transaction, item: &Item) -> Result<(), Error> {
     let (family, table, name) = (item.family, item.table, item.chain);
     tx.add(&Table::new(family.into(), table))?
         .add(&chain(family, table, name))?;
     if let Some(rule) = &item.rule {
-        let rule = encode(family, table, name, rule);
+        let rule = encode(family, table, name, rule)?;
         if builtin(table, name).is_some() {
             tx.insert(&rule)?;
         } else {
