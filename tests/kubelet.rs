@@ -688,7 +688,7 @@ fn a_rival_that_commits_all_the_time_does_not_keep_it_from_its_end() {
         let _stop = OnDrop(|| stop.store(true, Ordering::Relaxed));
         // Rounds, and those of them in which the rival committed.
         let (mut rounds, mut contended) = (0, 0);
-        while rounds < 200 || contended < 100 {
+        while rounds < 100 || contended < 50 {
             let before = node.generation();
             let made = node.kubelet.ensure(&mut node.nft);
             let made = made.unwrap_or_else(|error| panic!("round {rounds}: {}", report(&error)));

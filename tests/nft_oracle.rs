@@ -638,11 +638,10 @@ fn look_ups_find_what_listings_show_and_nothing_else() {
         let (table, chain) = (rule.table.as_ref().unwrap(), rule.chain.as_ref().unwrap());
         let handle = rule.handle.unwrap();
         let found = nft.rule(rule.family, table, chain, handle);
-        let mut found = found.unwrap().unwrap().to_builder();
+        let found = found.unwrap().unwrap();
         // Only a listing tells which rule stands before.
-        assert_eq!(found.position, None);
-        found.position.clone_from(&rule.position);
-        assert_eq!(&found, rule);
+        assert_eq!(found.position(), None);
+        assert_eq!(&found.to_builder(), rule);
     }
     let services = Filter::chain(Family::IP, "nat", "KUBE-SERVICES");
     let handle = collect!(nft, rules, services)[0].handle.unwrap();

@@ -23,6 +23,9 @@ pub(crate) const fn message_type(message: u8) -> u16 {
     ((NFNL_SUBSYS_NFTABLES as u16) << 8) | message as u16
 }
 
+/// How often an object is looked for while the ruleset changes.
+const LOOKS: usize = 8;
+
 /// An open connection to the nf_tables of one network namespace.
 ///
 /// It belongs to the namespace that the calling thread was in when it was opened, whatever the
@@ -90,12 +93,14 @@ impl Connection {
         Ok(self.sequence)
     }
 
-    /// Asks for one object: the message that the kernel answered with, `None` if it says `ENOENT`.
+    /// Asks for one object: the message that the kernel answered with, `None` if there is none.
     ///
-    /// The kernel answers without a lock. A commit that replaces an object by another of its name
-    /// can fall between its look at the generation and its look into the list, so that it finds
-    /// neither; seen on Linux 6.18 in some of a million looks. It takes one more commit to deceive
-    /// the next look as well: so `ENOENT` counts when it came twice.
+    /// The kernel answers without a lock, and `ENOENT` alone proves nothing: when a commit that
+    /// replaces an object by another of its name falls between the kernel's look at the generation
+    /// and its look into the list, it finds neither. (Seen on Linux 6.18, while a table was replaced
+    /// without a pause, in one of a thousand looks.) So an object is absent if it was not found
+    /// between two looks at the same generation; when that never holds still, if it was not found
+    /// many times in a row.
     fn look_up(
         &mut self,
         request: &'static str,
@@ -103,10 +108,16 @@ impl Connection {
         family: Family,
         content: impl Fn(&mut MessageWriter<'_>),
     ) -> Result<Option<Message<'_>>, Error> {
-        for _ in 0..2 {
+        let mut before = None;
+        for _ in 0..LOOKS {
             if let Some((start, end)) = self.look_once(request, message, family, &content)? {
                 return Ok(Some(Message::split(&self.buffer[start..end])?.0));
             }
+            let after = Some(self.generation()?);
+            if after == before {
+                break;
+            }
+            before = after;
         }
         Ok(None)
     }
@@ -150,9 +161,11 @@ impl Connection {
     /// Those of a request: [`Error::Send`], [`Error::Receive`], [`Error::Refused`], …
     pub fn generation(&mut self) -> Result<Generation, Error> {
         let request = "tell the generation";
-        let reply = self.look_up(request, NFT_MSG_GETGEN, Family::UNSPEC, |_| {})?;
-        match reply {
-            Some(message) => Ok(Generation(GenerationRef::parse(&message)?.id())),
+        match self.look_once(request, NFT_MSG_GETGEN, Family::UNSPEC, |_| {})? {
+            Some((start, end)) => {
+                let (message, _) = Message::split(&self.buffer[start..end])?;
+                Ok(Generation(GenerationRef::parse(&message)?.id()))
+            }
             None => Err(Error::Refused {
                 request,
                 errno: crate::error::Errno::new(libc::ENOENT),
