@@ -1457,3 +1457,51 @@ fn a_transaction_is_the_same_each_time_it_is_sent() {
     commit(&mut nft, &mut tx);
     assert_eq!(rules(&mut nft, "t", "c").len(), 2);
 }
+
+/// What lacks a name stands for nothing, not for everything.
+#[test]
+fn a_deletion_without_a_name_deletes_nothing() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(IP, "t")).unwrap();
+    tx.add(&Chain::new(IP, "t", "c")).unwrap();
+    tx.add(&Rule::new(IP, "t", "c").with(&Counter::new(0, 0)))
+        .unwrap();
+    nft.commit(&mut tx).unwrap();
+    let before = nft.generation().unwrap();
+
+    let table = Table {
+        family: IP,
+        ..Table::default()
+    };
+    let chain = Chain {
+        family: IP,
+        table: Some("t".into()),
+        ..Chain::default()
+    };
+    let rule = Rule::new(IP, "t", "c");
+    let mut deletions = [Transaction::new(), Transaction::new(), Transaction::new()];
+    deletions[0].delete(&table).unwrap();
+    deletions[1].delete(&chain).unwrap();
+    deletions[2].delete(&rule).unwrap();
+    for tx in &mut deletions {
+        let error = nft.commit(tx).unwrap_err();
+        assert_eq!(error.outcome, Outcome::NothingApplied);
+        assert_eq!(error.failures.len(), 1, "{error}");
+    }
+    assert_eq!(nft.generation().unwrap(), before);
+}
+
+/// The kernel takes generation 0 for no condition at all.
+#[test]
+fn a_commit_for_generation_zero_fails() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(IP, "t")).unwrap();
+    tx.expect_generation(Generation(0));
+    let error = nft.commit(&mut tx).unwrap_err();
+    assert!(error.generation_moved(), "{error}");
+    assert!(nft.table(IP, "t").unwrap().is_none());
+}
