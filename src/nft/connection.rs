@@ -196,6 +196,10 @@ impl Connection {
     /// Looks a chain up by its name, without a listing, in time that does not depend on how many
     /// there are; `None` if there is no such chain or table.
     ///
+    /// One request and reply for a chain that is there. That one is absent is asked about again while
+    /// the generation holds still (four requests), because a look-up can fall into the middle of a
+    /// commit that replaces it.
+    ///
     /// # Errors
     /// Those of a request.
     pub fn chain<'n>(

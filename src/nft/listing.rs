@@ -137,8 +137,15 @@ impl Filter<'_> {
 ///
 /// The listing is whole and of one generation if [`next`](Self::next) came to `Ok(None)`; if a
 /// change ran across it, it ends in [`Error::Interrupted`] instead, after the last object. After an
-/// error it stays an error. The kernel itself cuts a listing short, without a word, at an object of
-/// more than 32 KiB, such as a rule with some hundred comments; no tool sees what is behind it. A
+/// error it stays an error.
+///
+/// Two flaws of the kernel (seen on Linux 6.18) no reader can tell from a whole listing. It cuts a
+/// listing short, without a word, at an object of more than 32 KiB, such as a rule with some hundred
+/// comments. And it resumes a dump by an index that counts what uncommitted transactions have
+/// prepared: while transactions of others *fail*, a dump of many datagrams can hold an object twice
+/// or lack some, though no generation passed.
+///
+/// A
 /// `Listing` that is dropped before its end receives the rest and throws it away, because the
 /// kernel runs one dump at a time on a socket.
 #[derive(Debug)]
