@@ -72,7 +72,7 @@ impl<'a> Attributes<'a> {
     }
 
     /// Whether all attributes were passed.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn at_end(&self) -> bool {
         self.at >= self.bytes.len()
     }
@@ -80,7 +80,7 @@ impl<'a> Attributes<'a> {
     /// Type and payload of the next attribute; type 0, which no attribute has, at the end.
     // A listing spends most of its instructions here: one load for the header, one comparison for
     // both ends of the length (a length below the header's own wraps around), one addition.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn advance(&mut self) -> Result<(u16, &'a [u8]), Malformed> {
         if self.at_end() {
             return Ok((0, &[]));

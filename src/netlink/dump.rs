@@ -65,7 +65,7 @@ impl Dump {
 
     /// Whether the message is one more object like the last one: then there is no need to
     /// [`accept`](Self::accept) it.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn is_usual(&self, message: &Message<'_>) -> bool {
         message.signature == self.usual

@@ -55,7 +55,7 @@ impl NfGenMsg {
     ///
     /// # Errors
     /// [`Malformed`] when the payload is too short.
-    #[inline]
+    #[inline(always)]
     pub fn split(payload: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let Some((&[family, _version, r0, r1], attributes)) = payload.split_first_chunk() else {
             return Err(Malformed {
@@ -74,7 +74,7 @@ impl<'a> Message<'a> {
     ///
     /// # Errors
     /// [`Malformed`] when the length in the header does not fit.
-    #[inline]
+    #[inline(always)]
     pub fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
         let message = Self::first(bytes)?;
         // The padding of the last message may be missing.
@@ -83,7 +83,7 @@ impl<'a> Message<'a> {
     }
 
     /// Length of the message with the padding that aligns the next one.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn padded_length(&self) -> usize {
         align(self.raw.len())
@@ -93,7 +93,7 @@ impl<'a> Message<'a> {
     ///
     /// # Errors
     /// [`Malformed`] when the length in the header does not fit.
-    #[inline]
+    #[inline(always)]
     pub fn first(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let malformed = Malformed {
             what: "netlink message",
@@ -170,7 +170,7 @@ impl<'a> Messages<'a> {
 impl<'a> Iterator for Messages<'a> {
     type Item = Result<Message<'a>, Malformed>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         if self.at >= self.datagram.len() {
             return None;

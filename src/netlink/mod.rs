@@ -14,6 +14,10 @@
 //!
 //! and of one request: [`MessageWriter`] into a buffer, then [`Socket::send`].
 //!
+//! What a listing does for every object is always inlined here and in [`nft`](crate::nft): left to
+//! itself, the compiler turns it into calls, and passes every view through memory, as soon as a
+//! program lists in two places.
+//!
 //! Header fields of netlink are in host byte order; numbers inside nfnetlink attributes are
 //! big-endian. Sources: `linux/netlink.h`, `linux/netfilter/nfnetlink.h`,
 //! [netlink(7)](https://man7.org/linux/man-pages/man7/netlink.7.html).

@@ -48,7 +48,7 @@ macro_rules! plain_field {
         type Kept = Self;
         type View = Self;
         type Static = Self;
-        #[inline]
+        #[inline(always)]
         fn view(kept: Self) -> Self {
             kept
         }
@@ -67,7 +67,7 @@ macro_rules! number_field {
     ($($number:ty, $write:ident;)*) => {$(
         impl<'a> Field<'a> for $number {
             plain_field!();
-            #[inline]
+            #[inline(always)]
             fn keep(payload: &'a [u8]) -> Option<Self> {
                 payload.first_chunk().copied().map(<$number>::from_be_bytes)
             }
@@ -92,14 +92,14 @@ impl<'a> Field<'a> for Name<'a> {
     type View = &'a BStr;
     type Static = Name<'static>;
 
-    #[inline]
+    #[inline(always)]
     fn keep(payload: &'a [u8]) -> Option<&'a BStr> {
         Some(BStr::new(match payload {
             [name @ .., 0] => name,
             name => name,
         }))
     }
-    #[inline]
+    #[inline(always)]
     fn view(kept: &'a BStr) -> &'a BStr {
         kept
     }
@@ -121,11 +121,11 @@ impl<'a> Field<'a> for Bytes<'a> {
     type View = &'a [u8];
     type Static = Bytes<'static>;
 
-    #[inline]
+    #[inline(always)]
     fn keep(payload: &'a [u8]) -> Option<&'a [u8]> {
         Some(payload)
     }
-    #[inline]
+    #[inline(always)]
     fn view(kept: &'a [u8]) -> &'a [u8] {
         kept
     }
@@ -336,7 +336,7 @@ macro_rules! object {
             }
 
             /// As [`parse`](Self::parse), of what follows the message's header.
-            #[inline]
+            #[inline(always)]
             pub(crate) fn of_payload(
                 payload: &'a [u8],
             ) -> Result<Self, $crate::netlink::Malformed> {
@@ -351,7 +351,7 @@ macro_rules! object {
 
             /// Reads the attributes in one straight pass, if they stand in the order in which they
             /// are declared here, which is the kernel's; `None` if anything is not so.
-            #[inline]
+            #[inline(always)]
             fn in_order(payload: &'a [u8]) -> Option<Self> {
                 let (header, bytes) = $crate::netlink::NfGenMsg::split(payload).ok()?;
                 let mut attributes = $crate::netlink::Attributes::new(bytes);
@@ -561,7 +561,7 @@ macro_rules! values {
 
         impl<'a> $crate::nft::declare::Field<'a> for $Name {
             $crate::nft::declare::plain_field!();
-            #[inline]
+            #[inline(always)]
             fn keep(payload: &'a [u8]) -> Option<Self> {
                 <$number as $crate::nft::declare::Field<'a>>::keep(payload).map(Self)
             }
@@ -598,7 +598,7 @@ macro_rules! flags {
 
         impl<'a> $crate::nft::declare::Field<'a> for $Name {
             $crate::nft::declare::plain_field!();
-            #[inline]
+            #[inline(always)]
             fn keep(payload: &'a [u8]) -> Option<Self> {
                 <$number as $crate::nft::declare::Field<'a>>::keep(payload)
                     .map(Self::from_bits_retain)

@@ -200,7 +200,7 @@ impl<'c, T: Filtered> Listing<'c, T> {
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    #[inline]
+    #[inline(always)]
     pub fn for_each(mut self, mut each: impl FnMut(T::View<'_>)) -> Result<(), Error> {
         self.for_each_payload(|payload| {
             each(T::view(payload)?);
@@ -209,7 +209,7 @@ impl<'c, T: Filtered> Listing<'c, T> {
     }
 
     /// Gives the payload of every object's message to `each`, to the end or to an error.
-    #[inline]
+    #[inline(always)]
     pub(super) fn for_each_payload(
         &mut self,
         mut each: impl FnMut(&[u8]) -> Result<(), Error>,

@@ -55,7 +55,7 @@ macro_rules! listed {
             type View<'v> = $View<'v>;
             const REQUEST: &'static str = $request;
 
-            #[inline]
+            #[inline(always)]
             fn view(payload: &[u8]) -> Result<$View<'_>, $crate::netlink::Malformed> {
                 $View::of_payload(payload)
             }
