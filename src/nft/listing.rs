@@ -186,13 +186,13 @@ impl<'c, T: Filtered> Listing<'c, T> {
         if self.failed {
             return Err(Error::Interrupted);
         }
-        self.failed = true;
-        let found = self.advance()?;
+        self.failed = true; // until all below has gone well
+        let object = match self.advance()? {
+            None => None,
+            Some((start, end)) => Some(T::view(&self.connection.buffer[start..end])?),
+        };
         self.failed = false;
-        match found {
-            None => Ok(None),
-            Some((start, end)) => Ok(Some(T::view(&self.connection.buffer[start..end])?)),
-        }
+        Ok(object)
     }
 
     /// Gives every object to `each`, to the end: the fastest way through a listing, because the
@@ -285,14 +285,24 @@ fn asked_for<T: Filtered>(
 impl<T> Listing<'_, T> {
     /// Receives what is left of the dump, so that the socket is free for the next request.
     fn drain(&mut self) {
+        let mut lost = false;
         while !self.dump.ended() {
             if self.at >= self.end {
-                match self.connection.receive() {
-                    Ok(length) => (self.at, self.end) = (0, length),
+                let received = if lost {
+                    // The end may be among what was lost: waiting for it could take for ever.
+                    let Connection { socket, buffer, .. } = &mut *self.connection;
+                    socket.try_receive(buffer)
+                } else {
+                    self.connection.receive().map(Some)
+                };
+                match received {
+                    Ok(Some(length)) => (self.at, self.end) = (0, length),
+                    Err(Error::Lost) => {
+                        lost = true;
+                        continue;
+                    }
                     Err(Error::Truncated { .. }) => continue,
-                    // What is left is thrown away before the next transaction, and passed over by
-                    // its sequence number in the next request.
-                    Err(_) => return,
+                    Ok(None) | Err(_) => return,
                 }
             }
             match Message::first(&self.connection.buffer[self.at..self.end]) {
