@@ -9,12 +9,10 @@
 //!
 //! A field's type implements [`Field`]: how its payload is read and written.
 
-use std::borrow::Cow;
-
 use bstr::BStr;
 
 use super::name::{Bytes, Name};
-use crate::netlink::MessageWriter;
+use crate::netlink::{Malformed, MessageWriter};
 
 /// One attribute's value: how it is read from, and written to, a payload.
 pub trait Field<'a>: Sized {
@@ -40,6 +38,12 @@ pub trait Field<'a>: Sized {
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16);
     /// The value with nothing borrowed.
     fn into_static(self) -> Self::Static;
+}
+
+/// A value that its payload alone does not tell: what it is depends on the view that it stands in.
+pub(super) trait Typed<'a, View>: Field<'a> {
+    /// The value of what this view kept.
+    fn of(view: &View, kept: Self::Kept) -> Self;
 }
 
 /// The parts of [`Field`] that are alike for all values that borrow nothing.
@@ -131,14 +135,14 @@ impl<'a> Field<'a> for Bytes<'a> {
     }
     #[inline]
     fn value(kept: &'a [u8]) -> Self {
-        Cow::Borrowed(kept)
+        Bytes::borrowed(kept)
     }
     #[inline]
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
         writer.bytes(kind, self);
     }
     fn into_static(self) -> Bytes<'static> {
-        Cow::Owned(self.into_owned())
+        self.into_owned()
     }
 }
 
@@ -153,6 +157,10 @@ macro_rules! nested_field {
             let read: fn(&$life [u8]) -> Option<Self> = $read;
             read(payload).map(|_| payload)
         }
+        fn decode(payload: &$life [u8]) -> Option<Self> {
+            let read: fn(&$life [u8]) -> Option<Self> = $read;
+            read(payload) // once
+        }
         fn view(kept: &$life [u8]) -> Self {
             <Self as $crate::nft::declare::Field<$life>>::value(kept)
         }
@@ -163,6 +171,17 @@ macro_rules! nested_field {
     };
 }
 pub(super) use nested_field;
+
+/// The payload of an attribute, somewhere in `bytes`, is not a value of its type.
+#[cold]
+pub(super) fn no_value(what: &'static str, bytes: &[u8], payload: &[u8]) -> Malformed {
+    let at = payload.as_ptr() as usize - bytes.as_ptr() as usize;
+    Malformed {
+        what,
+        offset: at.saturating_sub(4), // where its header is
+        reason: "the payload is not a value of its type",
+    }
+}
 
 /// Declares a group of attributes: a struct with one `Option` a field, read from and written to
 /// bytes.
@@ -175,12 +194,18 @@ macro_rules! attributes {
     ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq, Default)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
         pub struct $Name $(<$life>)? {
             $(
                 $(#[$field_meta])*
                 #[doc = concat!("\n\n`", stringify!($KIND), "`")]
+                #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
                 pub $field: Option<$Type>,
             )*
+            /// Attributes that this version of the crate does not know; written behind all others.
+            #[cfg_attr(feature = "serde", serde(skip_serializing_if = "crate::nft::UnknownAttributes::is_empty"))]
+            pub unknown: $crate::nft::UnknownAttributes,
         }
 
         impl $(<$life>)? $Name $(<$life>)? {
@@ -188,32 +213,46 @@ macro_rules! attributes {
             pub const ATTRIBUTES: &'static [(u16, &'static str)] =
                 &[$(($KIND, stringify!($KIND)),)*];
 
-            /// Reads the attributes that `bytes` consists of; unknown ones are passed over.
+            /// Reads the attributes that `bytes` consists of; unknown ones are kept.
             ///
             /// # Errors
             /// [`Malformed`](crate::netlink::Malformed) when an attribute does not fit or is not a
             /// value of its type.
+            #[inline(always)]
             pub fn from_attributes(
                 bytes: & $($life)? [u8],
             ) -> Result<Self, $crate::netlink::Malformed> {
-                let mut this = Self::default();
-                let mut offset = 0;
-                for attribute in $crate::netlink::Attributes::new(bytes) {
-                    let attribute = attribute?;
-                    match attribute.kind {
-                        $($KIND => {
-                            let value = $crate::nft::declare::Field::decode(attribute.payload);
-                            this.$field = Some(value.ok_or($crate::netlink::Malformed {
-                                what: stringify!($KIND),
-                                offset,
-                                reason: "the payload is not a value of its type",
-                            })?);
-                        })*
-                        _ => {}
+                let mut attributes = $crate::netlink::Attributes::new(bytes);
+                // First where everything is, then every value straight into its place.
+                $(let mut $field = None;)*
+                let mut others = false;
+                while !attributes.at_end() {
+                    let (kind, payload) = attributes.advance()?;
+                    let _ = payload; // of an expression that knows no attributes
+                    match kind {
+                        $($KIND => $field = Some(payload),)*
+                        _ => others = true,
                     }
-                    offset += attribute.raw.len();
                 }
-                Ok(this)
+                Ok(Self {
+                    $($field: match $field {
+                        None => None,
+                        Some(payload) => match $crate::nft::declare::Field::decode(payload) {
+                            None => {
+                                let kind = stringify!($KIND);
+                                return Err($crate::nft::declare::no_value(kind, bytes, payload));
+                            }
+                            value => value,
+                        },
+                    },)*
+                    unknown: match others {
+                        false => $crate::nft::UnknownAttributes::NONE,
+                        true => $crate::nft::UnknownAttributes::of(
+                            $crate::netlink::Attributes::new(bytes),
+                            Self::ATTRIBUTES,
+                        ),
+                    },
+                })
             }
 
             /// Writes the attributes that are set, in the order in which they are declared.
@@ -221,11 +260,37 @@ macro_rules! attributes {
                 $(if let Some(value) = &self.$field {
                     $crate::nft::declare::Field::encode(value, writer, $KIND);
                 })*
+                self.unknown.write(writer);
             }
         }
 
         $crate::nft::declare::attributes!(@nested $Name $($life)? { $($field)* });
+
+        #[cfg(test)]
+        impl $(<$life>)? $crate::nft::properties::Arbitrary for $Name $(<$life>)? {
+            type Value = $crate::nft::declare::attributes!(@static $Name $($life)?);
+            fn arbitrary(depth: u32) -> proptest::strategy::BoxedStrategy<Self::Value> {
+                let _ = depth; // of one without fields
+                $crate::nft::declare::any_fields!(
+                    $Name
+                    $(, $field = $crate::nft::properties::now_and_then::<$Type>(depth))*
+                    , unknown = $crate::nft::properties::unknown(Self::ATTRIBUTES)
+                )
+            }
+        }
+
+        #[cfg(test)]
+        #[test]
+        #[allow(non_snake_case, reason = "each declaration has a test of its own name")]
+        fn $Name() {
+            $crate::nft::properties::attributes($Name::ATTRIBUTES, |bytes| {
+                let value = $Name::from_attributes(bytes).ok();
+                value.map($crate::nft::declare::Field::into_static)
+            });
+        }
     };
+    (@static $Name:ident) => { $Name };
+    (@static $Name:ident $life:lifetime) => { $Name<'static> };
     (@nested $Name:ident { $($field:ident)* }) => {
         impl<'f> $crate::nft::declare::Field<'f> for $Name {
             type Static = Self;
@@ -243,6 +308,7 @@ macro_rules! attributes {
             pub fn into_owned(self) -> $Name<'static> {
                 $Name {
                     $($field: self.$field.map($crate::nft::declare::Field::into_static),)*
+                    unknown: self.unknown,
                 }
             }
         }
@@ -264,11 +330,29 @@ macro_rules! attributes {
 }
 pub(super) use attributes;
 
+/// Any values of a struct, given a strategy for each of its fields.
+#[cfg(test)]
+macro_rules! any_fields {
+    ($Name:ident $(, $field:ident = $strategy:expr)* $(,)?) => {{
+        use proptest::strategy::Strategy;
+        let this = proptest::strategy::Just($Name::default()).boxed();
+        $(let this = (this, $strategy)
+            .prop_map(|(mut this, value)| {
+                this.$field = value;
+                this
+            })
+            .boxed();)*
+        this
+    }};
+}
+#[cfg(test)]
+pub(super) use any_fields;
+
 /// Declares an object: an owned builder (a family and one `Option` an attribute) and a borrowed
 /// view with an accessor an attribute. A `required` attribute is one that the kernel always sends;
 /// a message without it is malformed; a `written` one is only ever sent to the
 /// kernel; a `listed` one means something else in a listing than in a request, and a builder does not
-/// take it over. The attributes are declared in the order in which the kernel
+/// take it over; what a `typed` one means depends on the others ([`Typed`]). The attributes are declared in the order in which the kernel
 /// sends them, so that a view is read in one straight pass; any other order is read as well.
 macro_rules! object {
     (
@@ -279,14 +363,20 @@ macro_rules! object {
     ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq, Default)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
         pub struct $Name<'a> {
             /// The address family that the object belongs to.
             pub family: $crate::nft::Family,
             $(
                 $(#[$field_meta])*
                 #[doc = concat!("\n\n`", stringify!($KIND), "`")]
+                #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
                 pub $field: Option<$Type>,
             )*
+            /// Attributes that this version of the crate does not know; written behind all others.
+            #[cfg_attr(feature = "serde", serde(skip_serializing_if = "crate::nft::UnknownAttributes::is_empty"))]
+            pub unknown: $crate::nft::UnknownAttributes,
         }
 
         impl<'a> $Name<'a> {
@@ -300,6 +390,7 @@ macro_rules! object {
                 $Name {
                     family: self.family,
                     $($field: self.$field.map($crate::nft::declare::Field::into_static),)*
+                    unknown: self.unknown,
                 }
             }
 
@@ -309,6 +400,7 @@ macro_rules! object {
                 $(if let Some(value) = &self.$field {
                     $crate::nft::declare::Field::encode(value, writer, $KIND);
                 })*
+                self.unknown.write(writer);
             }
         }
 
@@ -329,6 +421,7 @@ macro_rules! object {
             /// # Errors
             /// [`Malformed`](crate::netlink::Malformed) when an attribute does not fit, is not a
             /// value of its type, or is missing though the kernel always sends it.
+            #[inline(always)]
             pub fn parse(
                 message: &$crate::netlink::Message<'a>,
             ) -> Result<Self, $crate::netlink::Malformed> {
@@ -353,6 +446,10 @@ macro_rules! object {
             /// are declared here, which is the kernel's; `None` if anything is not so.
             #[inline(always)]
             fn in_order(payload: &'a [u8]) -> Option<Self> {
+                // One comparison for the header and the first attribute's.
+                if payload.len() < $crate::netlink::NfGenMsg::LENGTH + 4 {
+                    return None;
+                }
                 let (header, bytes) = $crate::netlink::NfGenMsg::split(payload).ok()?;
                 let mut attributes = $crate::netlink::Attributes::new(bytes);
                 let (mut kind, mut payload) = attributes.advance().ok()?;
@@ -428,8 +525,11 @@ macro_rules! object {
             pub fn to_builder(&self) -> $Name<'a> {
                 $Name {
                     family: self.family,
-                    $($field: $crate::nft::declare::object!(@copied $presence self $field)
-                        .map(<$Type as $crate::nft::declare::Field<'a>>::value),)*
+                    $($field: $crate::nft::declare::object!(@builder $presence self $field $Type),)*
+                    unknown: $crate::nft::UnknownAttributes::of(
+                        self.attributes(),
+                        $Name::ATTRIBUTES,
+                    ),
                 }
             }
         }
@@ -444,7 +544,72 @@ macro_rules! object {
                 out.finish()
             }
         }
+
+        #[cfg(test)]
+        impl<'a> $crate::nft::properties::Arbitrary for $Name<'a> {
+            type Value = $Name<'static>;
+            fn arbitrary(depth: u32) -> proptest::strategy::BoxedStrategy<$Name<'static>> {
+                let this = $crate::nft::declare::any_fields!(
+                    $Name,
+                    family = <$crate::nft::Family as $crate::nft::properties::Arbitrary>::arbitrary(depth)
+                    $(, $field = $crate::nft::declare::object!(@any $presence $Type, depth))*
+                    , unknown = $crate::nft::properties::unknown(Self::ATTRIBUTES)
+                );
+                $($crate::nft::declare::object!(@fit $presence this);)*
+                this
+            }
+        }
+
+        #[cfg(test)]
+        impl $crate::nft::properties::Declared for $Name<'static> {
+            const KNOWN: &'static [(u16, &'static str)] = Self::ATTRIBUTES;
+            fn family(&self) -> $crate::nft::Family {
+                self.family
+            }
+            fn write(&self, writer: &mut $crate::netlink::MessageWriter<'_>) {
+                self.write_attributes(writer);
+            }
+            #[allow(unused_mut, reason = "of an object that lists nothing else than it is told")]
+            fn without_listed(mut self) -> Self {
+                $($crate::nft::declare::object!(@clear $presence self $field);)*
+                self
+            }
+            fn has_unknown(&self) -> bool {
+                !self.unknown.is_empty()
+            }
+            fn read(payload: &[u8]) -> Result<Self, $crate::netlink::Malformed> {
+                let view = $View::of_payload(payload)?;
+                let _ = format!("{view:?} {view:#?}");
+                let this = view.to_builder().into_owned();
+                // The fast way and the slow way read the same.
+                assert_eq!($View::in_any_order(payload)?.to_builder(), this);
+                Ok(this)
+            }
+        }
+
+        #[cfg(test)]
+        #[test]
+        #[allow(non_snake_case, reason = "each declaration has a test of its own name")]
+        fn $Name() {
+            $crate::nft::properties::object::<$Name<'static>>();
+        }
     };
+    (@any required $Type:ty, $depth:ident) => {
+        $crate::nft::properties::always::<$Type>($depth)
+    };
+    (@any $presence:ident $Type:ty, $depth:ident) => {
+        $crate::nft::properties::now_and_then::<$Type>($depth)
+    };
+    (@fit typed $this:ident) => {
+        let $this = proptest::strategy::Strategy::prop_map($this, |mut this| {
+            $crate::nft::properties::Fit::fit(&mut this);
+            this
+        });
+        let $this = proptest::strategy::Strategy::boxed($this);
+    };
+    (@fit $presence:ident $this:ident) => {};
+    (@clear listed $this:ident $field:ident) => { $this.$field = None };
+    (@clear $presence:ident $this:ident $field:ident) => {};
     (@next required $KIND:ident $field:ident $Type:ty,
         ($attributes:ident, $kind:ident, $payload:ident)) => {
         if $kind != $KIND {
@@ -461,6 +626,9 @@ macro_rules! object {
             ($kind, $payload) = $attributes.advance().ok()?;
         }
     };
+    (@next typed $($rest:tt)*) => {
+        $crate::nft::declare::object!(@next optional $($rest)*);
+    };
     (@next listed $($rest:tt)*) => {
         $crate::nft::declare::object!(@next optional $($rest)*);
     };
@@ -470,6 +638,11 @@ macro_rules! object {
     };
     (@kept required $Type:ty) => { <$Type as $crate::nft::declare::Field<'a>>::Kept };
     (@kept $otherwise:ident $Type:ty) => { Option<<$Type as $crate::nft::declare::Field<'a>>::Kept> };
+    (@builder typed $this:ident $field:ident $Type:ty) => { $this.$field() };
+    (@builder $presence:ident $this:ident $field:ident $Type:ty) => {
+        $crate::nft::declare::object!(@copied $presence $this $field)
+            .map(<$Type as $crate::nft::declare::Field<'a>>::value)
+    };
     (@copied listed $this:ident $field:ident) => { None };
     (@copied $presence:ident $this:ident $field:ident) => {
         $crate::nft::declare::object!(@option $presence $this $field)
@@ -491,6 +664,15 @@ macro_rules! object {
         #[must_use]
         pub fn $field(&self) -> <$Type as $crate::nft::declare::Field<'a>>::View {
             <$Type as $crate::nft::declare::Field<'a>>::view(self.$field)
+        }
+    };
+    (@accessor typed $(#[$meta:meta])* $KIND:ident $field:ident $Type:ty) => {
+        $(#[$meta])*
+        #[doc = concat!("\n\n`", stringify!($KIND), "`")]
+        #[must_use]
+        pub fn $field(&self) -> Option<$Type> {
+            let typed = |kept| $crate::nft::declare::Typed::of(self, kept);
+            self.$field.map(typed)
         }
     };
     (@accessor $otherwise:ident $(#[$meta:meta])* $KIND:ident $field:ident $Type:ty) => {
@@ -559,6 +741,8 @@ macro_rules! values {
             }
         }
 
+        $crate::nft::declare::named_in_serde!($Name: $number);
+
         impl<'a> $crate::nft::declare::Field<'a> for $Name {
             $crate::nft::declare::plain_field!();
             #[inline(always)]
@@ -570,9 +754,58 @@ macro_rules! values {
                 self.0.encode(writer, kind);
             }
         }
+
+        #[cfg(test)]
+        impl $crate::nft::properties::Arbitrary for $Name {
+            type Value = Self;
+            fn arbitrary(_: u32) -> proptest::strategy::BoxedStrategy<Self> {
+                use proptest::strategy::Strategy;
+                let named = proptest::sample::select(vec![$($value),*]);
+                proptest::prop_oneof![named, proptest::prelude::any::<$number>()]
+                    .prop_map(Self)
+                    .boxed()
+            }
+        }
     };
 }
 pub(super) use values;
+
+/// A number that has names is written as its name, or as the number if it has none; both are read.
+macro_rules! named_in_serde {
+    ($Name:ident: $number:ty) => {
+        #[cfg(feature = "serde")]
+        impl serde::Serialize for $Name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self.name() {
+                    Some(name) => serializer.serialize_str(name),
+                    None => self.0.serialize(serializer),
+                }
+            }
+        }
+
+        #[cfg(feature = "serde")]
+        impl<'de> serde::Deserialize<'de> for $Name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                #[derive(serde::Deserialize)]
+                #[serde(untagged)]
+                enum Named {
+                    Number($number),
+                    Name(String),
+                }
+                match Named::deserialize(deserializer)? {
+                    Named::Number(number) => Ok(Self(number)),
+                    Named::Name(name) => Self::from_name(&name).ok_or_else(|| {
+                        serde::de::Error::custom(format_args!(
+                            concat!("`{}` is no ", stringify!($Name)),
+                            name
+                        ))
+                    }),
+                }
+            }
+        }
+    };
+}
+pub(super) use named_in_serde;
 
 /// Declares a set of flags. Unknown bits pass through unchanged.
 macro_rules! flags {
@@ -585,6 +818,7 @@ macro_rules! flags {
         bitflags::bitflags! {
             $(#[$($meta)*])*
             #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+            #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
             pub struct $Name: $number {
                 $(
                     $(#[$($value_meta)*])*
@@ -606,6 +840,19 @@ macro_rules! flags {
             #[inline]
             fn encode(&self, writer: &mut $crate::netlink::MessageWriter<'_>, kind: u16) {
                 self.bits().encode(writer, kind);
+            }
+        }
+
+        #[cfg(test)]
+        impl $crate::nft::properties::Arbitrary for $Name {
+            type Value = Self;
+            fn arbitrary(_: u32) -> proptest::strategy::BoxedStrategy<Self> {
+                use proptest::strategy::Strategy;
+                let known: $number = 0 $(| $value)*;
+                (proptest::prelude::any::<$number>(), proptest::prelude::any::<bool>())
+                    .prop_map(move |(bits, any)| if any { bits } else { bits & known })
+                    .prop_map(Self::from_bits_retain)
+                    .boxed()
             }
         }
     };

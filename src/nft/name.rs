@@ -7,8 +7,86 @@ use std::ops::Deref;
 
 use bstr::{BStr, BString, ByteSlice};
 
-/// Bytes that are borrowed or owned.
-pub type Bytes<'a> = Cow<'a, [u8]>;
+/// Bytes that are borrowed or owned: register contents, user data, whatever is opaque here.
+///
+/// With the feature `serde` they are written as a string of hexadecimal digits.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes<'a>(Cow<'a, [u8]>);
+
+impl<'a> Bytes<'a> {
+    /// These bytes, borrowed.
+    #[must_use]
+    pub const fn borrowed(bytes: &'a [u8]) -> Self {
+        Self(Cow::Borrowed(bytes))
+    }
+
+    /// The same with nothing borrowed.
+    #[must_use]
+    pub fn into_owned(self) -> Bytes<'static> {
+        Bytes(Cow::Owned(self.0.into_owned()))
+    }
+
+    /// The bytes, to be changed; what was borrowed is copied first.
+    pub fn to_mut(&mut self) -> &mut Vec<u8> {
+        self.0.to_mut()
+    }
+}
+
+impl Deref for Bytes<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl<'a> From<&'a [u8]> for Bytes<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self::borrowed(bytes)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for Bytes<'a> {
+    fn from(bytes: &'a [u8; N]) -> Self {
+        Self::borrowed(bytes)
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for Bytes<'a> {
+    fn from(bytes: &'a Vec<u8>) -> Self {
+        Self::borrowed(bytes)
+    }
+}
+
+impl From<Vec<u8>> for Bytes<'static> {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Cow::Owned(bytes))
+    }
+}
+
+impl<'a> From<Cow<'a, [u8]>> for Bytes<'a> {
+    fn from(bytes: Cow<'a, [u8]>) -> Self {
+        Self(bytes)
+    }
+}
+
+impl<T: AsRef<[u8]> + ?Sized> PartialEq<&T> for Bytes<'_> {
+    fn eq(&self, other: &&T) -> bool {
+        *self.0 == *other.as_ref()
+    }
+}
+
+/// As hexadecimal digits.
+impl fmt::Display for Bytes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Bytes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
 
 /// The name of a table, chain, set, … : bytes without a NUL, nearly always UTF-8, at most 255 of
 /// them (`NFT_NAME_MAXLEN` less the NUL).
@@ -105,5 +183,59 @@ impl fmt::Display for Name<'_> {
 impl fmt::Debug for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+#[cfg(feature = "serde")]
+mod serial {
+    use bstr::ByteVec;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{BString, ByteSlice, Bytes, Name};
+
+    /// A string; bytes that are not UTF-8, and backslashes, are escaped (`\xFF`, `\\`).
+    impl Serialize for Name<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            match self.to_str() {
+                Ok(name) if !name.contains('\\') => serializer.serialize_str(name),
+                _ => serializer.collect_str(&self.escape_bytes()),
+            }
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Name<'_> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let text = String::deserialize(deserializer)?;
+            Ok(match text.contains('\\') {
+                true => BString::from(Vec::unescape_bytes(&text)).into(),
+                false => text.into(),
+            })
+        }
+    }
+
+    impl Serialize for Bytes<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_str(self)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Bytes<'_> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let text = String::deserialize(deserializer)?;
+            let digit = |at: usize| {
+                text.as_bytes()
+                    .get(at)
+                    .and_then(|c| (*c as char).to_digit(16))
+            };
+            let bytes: Option<Vec<u8>> = (0..text.len())
+                .step_by(2)
+                .map(|at| Some((digit(at)? << 4 | digit(at + 1)?) as u8))
+                .collect();
+            let bytes = bytes.ok_or_else(|| {
+                D::Error::custom(format_args!("`{text}` is not pairs of hexadecimal digits"))
+            })?;
+            Ok(bytes.into())
+        }
     }
 }

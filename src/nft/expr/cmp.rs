@@ -11,7 +11,9 @@ use chainwright_sys::nf_tables::{
     NFTA_CMP_OP, NFTA_CMP_SREG,
 };
 
+use super::data::Spaced;
 use super::{Data, Register, expression};
+use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
@@ -35,7 +37,7 @@ values! {
 expression! {
     "cmp"
     /// Compares a register with a value (`enum nft_cmp_attributes`).
-    pub struct Cmp<'a> {
+    pub struct Cmp<'a> viewed as CmpRef {
         /// The register.
         NFTA_CMP_SREG => sreg: Register,
         /// How to compare.
@@ -53,6 +55,7 @@ impl<'a> Cmp<'a> {
             sreg: Some(sreg),
             op: Some(op),
             data: Some(Data::value(bytes)),
+            unknown: UnknownAttributes::NONE,
         }
     }
 
@@ -66,6 +69,15 @@ impl<'a> Cmp<'a> {
     #[must_use]
     pub const fn neq(sreg: Register, bytes: &'a [u8]) -> Self {
         Self::new(sreg, CmpOp::NEQ, bytes)
+    }
+}
+
+/// As `nft --debug=netlink` prints it.
+impl std::fmt::Display for Cmp<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let op = self.op.unwrap_or_default().name().unwrap_or("unknown");
+        let sreg = self.sreg.unwrap_or_default().0;
+        write!(f, "[ cmp {op} reg {sreg} {}]", Spaced(&self.data))
     }
 }
 
@@ -97,6 +109,7 @@ mod tests {
                 sreg: Some(Register::R1),
                 op: Some(CmpOp::EQ),
                 data: Some(Data::value(&[0x01, 0xbb])),
+                ..Default::default()
             },
             "
                 2c000180           ; NFTA_LIST_ELEM
@@ -177,5 +190,43 @@ mod tests {
                 0c000300 08000100 0a010203
             ",
         );
+    }
+
+    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) of ports, of
+    /// interfaces' names, of a hardware address; without attributes, and with an operation that it
+    /// does not know, as its libnftnl printed attributes made by hand.
+    #[test]
+    fn bytecode() {
+        let lo = b"lo\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+        let port = 1024u16.to_be_bytes();
+        for (op, bytes, line) in [
+            (CmpOp::EQ, &[10, 0, 0, 0][..], "[ cmp eq reg 1 0x0000000a ]"),
+            (CmpOp::EQ, &[6], "[ cmp eq reg 1 0x00000006 ]"),
+            (CmpOp::NEQ, &[0, 80], "[ cmp neq reg 1 0x00005000 ]"),
+            (CmpOp::LT, &port, "[ cmp lt reg 1 0x00000004 ]"),
+            (CmpOp::LTE, &port, "[ cmp lte reg 1 0x00000004 ]"),
+            (CmpOp::GT, &port, "[ cmp gt reg 1 0x00000004 ]"),
+            (CmpOp::GTE, &port, "[ cmp gte reg 1 0x00000004 ]"),
+            (
+                CmpOp::EQ,
+                lo,
+                "[ cmp eq reg 1 0x00006f6c 0x00000000 0x00000000 0x00000000 ]",
+            ),
+            (
+                CmpOp::EQ,
+                b"eth0\0",
+                "[ cmp eq reg 1 0x30687465 0x00000000 ]",
+            ),
+            (CmpOp::EQ, b"veth", "[ cmp eq reg 1 0x68746576 ]"),
+            (
+                CmpOp::EQ,
+                &[0, 0x11, 0x22, 0x33, 0x44, 0x55],
+                "[ cmp eq reg 1 0x33221100 0x00005544 ]",
+            ),
+            (CmpOp(6), &[1, 2, 3], "[ cmp unknown reg 1 0x00030201 ]"),
+        ] {
+            assert_eq!(Cmp::new(Register::R1, op, bytes).to_string(), line);
+        }
+        assert_eq!(Cmp::default().to_string(), "[ cmp eq reg 0 ]");
     }
 }

@@ -5,12 +5,13 @@
 use chainwright_sys::nf_tables::{NFTA_COUNTER_BYTES, NFTA_COUNTER_PACKETS};
 
 use super::expression;
+use crate::nft::UnknownAttributes;
 
 expression! {
     "counter"
     /// Counts packets and bytes (`enum nft_counter_attributes`); what is written is where it
     /// starts.
-    pub struct Counter {
+    pub struct Counter viewed as CounterRef {
         /// Number of bytes.
         NFTA_COUNTER_BYTES => bytes: u64,
         /// Number of packets.
@@ -25,7 +26,17 @@ impl Counter {
         Self {
             bytes: Some(bytes),
             packets: Some(packets),
+            unknown: UnknownAttributes::NONE,
         }
+    }
+}
+
+/// As `nft --debug=netlink` prints it.
+impl std::fmt::Display for Counter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let packets = self.packets.unwrap_or_default();
+        let bytes = self.bytes.unwrap_or_default();
+        write!(f, "[ counter pkts {packets} bytes {bytes} ]")
     }
 }
 
@@ -55,6 +66,7 @@ mod tests {
             Counter {
                 bytes: Some(9_876_543_210),
                 packets: Some(1_234_567_890_123),
+                ..Default::default()
             },
             "
                 2c000180                    ; NFTA_LIST_ELEM
@@ -88,5 +100,22 @@ mod tests {
             0c000200 00000000 00000007
         ",
         );
+    }
+
+    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after
+    /// `add rule ip t c counter packets 3 bytes 300` and `add rule ip t c counter`.
+    #[test]
+    fn bytecode() {
+        for (counter, line) in [
+            (Counter::new(3, 300), "[ counter pkts 3 bytes 300 ]"),
+            (Counter::new(0, 0), "[ counter pkts 0 bytes 0 ]"),
+            (Counter::default(), "[ counter pkts 0 bytes 0 ]"),
+            (
+                Counter::new(5, u64::MAX),
+                "[ counter pkts 5 bytes 18446744073709551615 ]",
+            ),
+        ] {
+            assert_eq!(counter.to_string(), line);
+        }
     }
 }

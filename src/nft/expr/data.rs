@@ -11,20 +11,27 @@
 //!   NFTA_VERDICT_CHAIN    string: for NFT_JUMP and NFT_GOTO, and no other
 //! ```
 
-use std::borrow::Cow;
+use std::fmt;
 
-use chainwright_sys::netfilter::{NF_ACCEPT, NF_DROP};
+use bstr::BStr;
+use chainwright_sys::netfilter::{NF_ACCEPT, NF_DROP, NF_QUEUE};
+use chainwright_sys::netlink::NLA_F_NESTED;
 use chainwright_sys::nf_tables::{
     NFT_BREAK, NFT_CONTINUE, NFT_GOTO, NFT_JUMP, NFT_RETURN, NFTA_DATA_VALUE, NFTA_DATA_VERDICT,
-    NFTA_VERDICT_CHAIN, NFTA_VERDICT_CODE,
+    NFTA_VERDICT_CHAIN, NFTA_VERDICT_CHAIN_ID, NFTA_VERDICT_CODE,
 };
 
 use crate::netlink::{Attributes, MessageWriter};
-use crate::nft::declare::{Field, attributes, nested_field};
+use crate::nft::declare::Field;
 use crate::nft::name::{Bytes, Name};
 
 /// A verdict: what becomes of the packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(rename_all = "snake_case", deny_unknown_fields)
+)]
 pub enum Verdict<'a> {
     /// The packet passes this base chain.
     Accept,
@@ -40,21 +47,16 @@ pub enum Verdict<'a> {
     Jump(Name<'a>),
     /// On in this chain, and not back.
     Goto(Name<'a>),
+    /// As `Jump`, to the chain with this `NFTA_CHAIN_ID` of the same batch; only written, as a
+    /// chain that nobody named yet has nothing else.
+    JumpId(u32),
+    /// As `Goto`, to the chain with this `NFTA_CHAIN_ID` of the same batch.
+    GotoId(u32),
     /// Any other code: kept as it is.
     Other {
         /// `NFTA_VERDICT_CODE`.
         code: i32,
     },
-}
-
-attributes! {
-    /// A verdict on the wire.
-    pub struct VerdictAttributes<'a> {
-        /// Code: `NF_*` or `NFT_*`.
-        NFTA_VERDICT_CODE => code: i32,
-        /// Target of a jump or goto.
-        NFTA_VERDICT_CHAIN => chain: Name<'a>,
-    }
 }
 
 impl Verdict<'_> {
@@ -65,8 +67,8 @@ impl Verdict<'_> {
             Self::Continue => NFT_CONTINUE,
             Self::Break => NFT_BREAK,
             Self::Return => NFT_RETURN,
-            Self::Jump(_) => NFT_JUMP,
-            Self::Goto(_) => NFT_GOTO,
+            Self::Jump(_) | Self::JumpId(_) => NFT_JUMP,
+            Self::Goto(_) | Self::GotoId(_) => NFT_GOTO,
             Self::Other { code } => *code,
         }
     }
@@ -82,26 +84,51 @@ impl Verdict<'_> {
             Self::Return => Verdict::Return,
             Self::Jump(chain) => Verdict::Jump(chain.into_owned()),
             Self::Goto(chain) => Verdict::Goto(chain.into_owned()),
+            Self::JumpId(id) => Verdict::JumpId(id),
+            Self::GotoId(id) => Verdict::GotoId(id),
             Self::Other { code } => Verdict::Other { code },
+        }
+    }
+}
+
+/// As `nft --debug=netlink` prints it; chains and codes that have no name there are numbers.
+impl fmt::Display for Verdict<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Accept => f.write_str("accept"),
+            Self::Drop => f.write_str("drop"),
+            Self::Continue => f.write_str("continue"),
+            Self::Break => f.write_str("break"),
+            Self::Return => f.write_str("return"),
+            Self::Jump(chain) => write!(f, "jump -> {chain}"),
+            Self::Goto(chain) => write!(f, "goto -> {chain}"),
+            Self::JumpId(id) => write!(f, "jump -> chain id {id}"),
+            Self::GotoId(id) => write!(f, "goto -> chain id {id}"),
+            Self::Other { code } if *code == NF_QUEUE => f.write_str("queue"),
+            Self::Other { code } => write!(f, "verdict {code}"),
         }
     }
 }
 
 /// The content of a register: a value or a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Data<'a> {
     /// At most 64 bytes (`NFT_DATA_VALUE_MAXLEN`), in the order in which the kernel compares
     /// them: network order for packet contents, host order for `meta` and `ct` values.
     Value(Bytes<'a>),
     /// A verdict.
     Verdict(Verdict<'a>),
+    /// Neither, as far as this version of the crate knows: the attributes as they came.
+    Opaque(Bytes<'a>),
 }
 
 impl<'a> Data<'a> {
     /// A value, borrowed.
     #[must_use]
     pub const fn value(bytes: &'a [u8]) -> Self {
-        Self::Value(Cow::Borrowed(bytes))
+        Self::Value(Bytes::borrowed(bytes))
     }
 
     /// The bytes, if this is a value.
@@ -109,41 +136,160 @@ impl<'a> Data<'a> {
     pub fn as_value(&self) -> Option<&[u8]> {
         match self {
             Self::Value(bytes) => Some(bytes),
-            Self::Verdict(_) => None,
+            Self::Verdict(_) | Self::Opaque(_) => None,
         }
     }
 }
 
-/// Reads the one attribute that a value or verdict is nested in.
-fn read(payload: &[u8]) -> Option<Data<'_>> {
-    let attribute = Attributes::new(payload).next()?.ok()?;
-    match attribute.kind {
-        NFTA_DATA_VALUE => Some(Data::value(attribute.payload)),
-        NFTA_DATA_VERDICT => {
-            let VerdictAttributes { code, chain } = Field::decode(attribute.payload)?;
-            Some(Data::Verdict(match (code?, chain) {
-                (NFT_CONTINUE, None) => Verdict::Continue,
-                (NFT_BREAK, None) => Verdict::Break,
-                (NFT_RETURN, None) => Verdict::Return,
-                (NFT_JUMP, Some(chain)) => Verdict::Jump(chain),
-                (NFT_GOTO, Some(chain)) => Verdict::Goto(chain),
-                // To a chain that has no name yet: only written, within its batch.
-                (NFT_JUMP | NFT_GOTO, None) => return None,
-                (code, None) if code == NF_ACCEPT => Verdict::Accept,
-                (code, None) if code == NF_DROP => Verdict::Drop,
-                (code, None) => Verdict::Other { code },
-                (_, Some(_)) => return None,
-            }))
+/// As `nft --debug=netlink` prints it: a value as 32-bit words in host byte order, one blank
+/// between them; what lacks of the last word is 0.
+impl fmt::Display for Data<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(bytes) => {
+                let mut between = "";
+                for chunk in bytes.chunks(4) {
+                    let mut word = [0; 4];
+                    word[..chunk.len()].copy_from_slice(chunk);
+                    write!(f, "{between}{:#010x}", u32::from_ne_bytes(word))?;
+                    between = " ";
+                }
+                Ok(())
+            }
+            Self::Verdict(verdict) => verdict.fmt(f),
+            Self::Opaque(attributes) => write!(f, "attributes 0x{attributes}"),
         }
-        _ => None,
     }
+}
+
+/// A value or verdict with a blank behind it; if there is none, nothing.
+pub(super) struct Spaced<'d, 'a>(pub(super) &'d Option<Data<'a>>);
+
+impl fmt::Display for Spaced<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(data) => write!(f, "{data} "),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What is kept of a [`Data`] that was read.
+#[derive(Debug, Clone, Copy)]
+pub enum KeptData<'a> {
+    /// A value.
+    Value(&'a [u8]),
+    /// A verdict other than a jump.
+    Verdict(i32),
+    /// A jump or goto to the chain with this name.
+    Chain(i32, &'a BStr),
+    /// A jump or goto to the chain with this number.
+    ChainId(i32, u32),
+    /// Neither, as far as this version of the crate knows.
+    Opaque(&'a [u8]),
+}
+
+impl<'a> KeptData<'a> {
+    /// The bytes, if this is a value.
+    #[inline(always)]
+    pub(crate) const fn value(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Value(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+/// Reads what a value or verdict is nested in; `None` if it does not consist of attributes, at least
+/// one.
+#[inline(always)]
+fn read(payload: &[u8]) -> Option<KeptData<'_>> {
+    let mut attributes = Attributes::new(payload);
+    let (kind, content) = attributes.advance().ok()?;
+    if kind == NFTA_DATA_VALUE && attributes.at_end() {
+        return Some(KeptData::Value(content));
+    }
+    read_other(payload)
+}
+
+/// What is no value.
+#[inline(never)]
+fn read_other(payload: &[u8]) -> Option<KeptData<'_>> {
+    let mut attributes = Attributes::new(payload);
+    let (kind, content) = attributes.advance().ok()?;
+    if kind == NFTA_DATA_VERDICT
+        && attributes.at_end()
+        && let Some(verdict) = read_verdict(content)?
+    {
+        return Some(verdict);
+    }
+    let mut attributes = Attributes::new(payload);
+    let well_formed = !payload.is_empty() && attributes.all(|attribute| attribute.is_ok());
+    well_formed.then_some(KeptData::Opaque(payload))
+}
+
+/// Reads a verdict: `None` for what is malformed, `Some(None)` for what has another shape than those
+/// known here.
+fn read_verdict(payload: &[u8]) -> Option<Option<KeptData<'_>>> {
+    let mut attributes = Attributes::new(payload);
+    let (mut code, mut chain, mut id) = (None, None, None);
+    while !attributes.at_end() {
+        match attributes.advance().ok()? {
+            (NFTA_VERDICT_CODE, payload) => code = Some(i32::decode(payload)?),
+            (NFTA_VERDICT_CHAIN, payload) => chain = Some(Name::keep(payload)?),
+            (NFTA_VERDICT_CHAIN_ID, payload) => id = Some(u32::decode(payload)?),
+            _ => return attributes.all(|rest| rest.is_ok()).then_some(None),
+        }
+    }
+    Some(match (code, chain, id) {
+        (Some(code @ (NFT_JUMP | NFT_GOTO)), Some(chain), None) => {
+            Some(KeptData::Chain(code, chain))
+        }
+        (Some(code @ (NFT_JUMP | NFT_GOTO)), None, Some(id)) => Some(KeptData::ChainId(code, id)),
+        (None | Some(NFT_JUMP | NFT_GOTO), ..) | (_, Some(_), _) | (.., Some(_)) => None,
+        (Some(code), ..) => Some(KeptData::Verdict(code)),
+    })
 }
 
 impl<'a> Field<'a> for Data<'a> {
+    type Kept = KeptData<'a>;
+    type View = Self;
     type Static = Data<'static>;
-    nested_field!('a, read);
+
+    #[inline(always)]
+    fn keep(payload: &'a [u8]) -> Option<KeptData<'a>> {
+        read(payload)
+    }
+    #[inline]
+    fn view(kept: KeptData<'a>) -> Self {
+        <Self as Field<'a>>::value(kept)
+    }
+    #[inline]
+    fn value(kept: KeptData<'a>) -> Self {
+        match kept {
+            KeptData::Value(bytes) => Self::value(bytes),
+            KeptData::Opaque(attributes) => Self::Opaque(Bytes::borrowed(attributes)),
+            KeptData::Chain(NFT_JUMP, chain) => Self::Verdict(Verdict::Jump(chain.into())),
+            KeptData::Chain(_, chain) => Self::Verdict(Verdict::Goto(chain.into())),
+            KeptData::ChainId(NFT_JUMP, id) => Self::Verdict(Verdict::JumpId(id)),
+            KeptData::ChainId(_, id) => Self::Verdict(Verdict::GotoId(id)),
+            KeptData::Verdict(code) => Self::Verdict(match code {
+                NFT_CONTINUE => Verdict::Continue,
+                NFT_BREAK => Verdict::Break,
+                NFT_RETURN => Verdict::Return,
+                code if code == NF_ACCEPT => Verdict::Accept,
+                code if code == NF_DROP => Verdict::Drop,
+                code => Verdict::Other { code },
+            }),
+        }
+    }
 
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
+        if let Self::Opaque(attributes) = self {
+            // As they came: the padding of the last one may be missing.
+            writer.bytes(kind | NLA_F_NESTED, attributes);
+            return;
+        }
         writer.nested(kind, |writer| match self {
             Self::Value(bytes) => {
                 writer.bytes(NFTA_DATA_VALUE, bytes);
@@ -151,18 +297,26 @@ impl<'a> Field<'a> for Data<'a> {
             Self::Verdict(verdict) => {
                 writer.nested(NFTA_DATA_VERDICT, |writer| {
                     writer.be32(NFTA_VERDICT_CODE, verdict.code().cast_unsigned());
-                    if let Verdict::Jump(chain) | Verdict::Goto(chain) = verdict {
-                        writer.string(NFTA_VERDICT_CHAIN, chain);
+                    match verdict {
+                        Verdict::Jump(chain) | Verdict::Goto(chain) => {
+                            writer.string(NFTA_VERDICT_CHAIN, chain);
+                        }
+                        Verdict::JumpId(id) | Verdict::GotoId(id) => {
+                            writer.be32(NFTA_VERDICT_CHAIN_ID, *id);
+                        }
+                        _ => {}
                     }
                 });
             }
+            Self::Opaque(_) => {}
         });
     }
 
     fn into_static(self) -> Data<'static> {
         match self {
-            Self::Value(bytes) => Data::Value(Cow::Owned(bytes.into_owned())),
+            Self::Value(bytes) => Data::Value(bytes.into_owned()),
             Self::Verdict(verdict) => Data::Verdict(verdict.into_owned()),
+            Self::Opaque(attributes) => Data::Opaque(attributes.into_owned()),
         }
     }
 }
@@ -240,33 +394,89 @@ mod tests {
         assert_eq!(Data::Verdict(Verdict::Accept).as_value(), None);
     }
 
-    /// A chain without a name is not known by its verdict: nft 1.0.6 `jump { drop; }` says
-    /// `NFTA_VERDICT_CHAIN_ID`, which holds within its batch only (the kernel lists a name).
+    /// nft 1.0.6 `jump { drop; }` says `NFTA_VERDICT_CHAIN_ID`, which holds within its batch only
+    /// (the kernel lists a name).
     #[test]
-    fn a_jump_says_where_to() {
-        let sent = hex("18000280 14000280 08000100 fffffffd 08000300 00000001");
-        assert_eq!(Data::decode(&sent[4..]), None);
-        let no_chain = hex("0c000280 08000100 fffffffc");
-        assert_eq!(Data::decode(&no_chain), None);
-        let accept_with_chain = hex("14000280 08000100 00000001 06000200 64000000");
-        assert_eq!(Data::decode(&accept_with_chain), None);
+    fn a_chain_without_a_name_has_a_number() {
+        let sent = "18000280 14000280 08000100 fffffffd 08000300 00000001";
+        assert_data(Data::Verdict(Verdict::JumpId(1)), sent);
+        let sent = "18000280 14000280 08000100 fffffffc 08000300 00000002";
+        assert_data(Data::Verdict(Verdict::GotoId(2)), sent);
+    }
+
+    /// What is well-formed and means nothing here is kept as it is.
+    #[test]
+    fn of_another_shape() {
+        for bytes in [
+            // Another attribute, and one more than there may be.
+            "08000300 00000001",
+            "05000100 07000000 05000100 07000000",
+            // A verdict without attributes or without a code.
+            "04000280",
+            "0c000280 06000200 64000000",
+            // A goto to no chain, an accept with one, an attribute of a newer kernel.
+            "0c000280 08000100 fffffffc",
+            "14000280 08000100 00000001 06000200 64000000",
+            "14000280 08000100 00000001 06000900 64000000",
+        ] {
+            let bytes = hex(bytes);
+            let data = Data::decode(&bytes).unwrap();
+            assert_eq!(data, Data::Opaque((&bytes).into()));
+            assert_eq!(data.as_value(), None);
+            assert_eq!(written(&data)[4..], bytes);
+        }
     }
 
     #[test]
-    fn neither_value_nor_verdict() {
+    fn malformed() {
         for refused in [
             "",
             // Three bytes, and a length beyond the bytes: no attribute.
             "040001",
             "06000100 00",
-            // Another attribute.
-            "08000300 00000001",
-            // A verdict without attributes, without a code, with a short code.
-            "04000280",
-            "0a000280 06000200 6400",
+            // A verdict with a short code.
             "0a000280 06000100 0000",
         ] {
             assert_eq!(Data::decode(&hex(refused)), None, "{refused}");
         }
+    }
+
+    /// As they stand in lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4);
+    /// `break` and `queue` as its libnftnl printed attributes made by hand. It refuses what comes
+    /// behind those.
+    #[test]
+    fn bytecode() {
+        for (bytes, words) in [
+            (&[6][..], "0x00000006"),
+            (&[0, 80], "0x00005000"),
+            (&[1, 2, 3], "0x00030201"),
+            (&[10, 0, 0, 1], "0x0100000a"),
+            (&[1, 2, 3, 4, 5], "0x04030201 0x00000005"),
+            (
+                b"veth1\0\0\0\0\0\0\0\0\0\0\0",
+                "0x68746576 0x00000031 0x00000000 0x00000000",
+            ),
+            (&[], ""),
+        ] {
+            assert_eq!(Data::value(bytes).to_string(), words);
+        }
+        for (verdict, text) in [
+            (Verdict::Accept, "accept"),
+            (Verdict::Drop, "drop"),
+            (Verdict::Continue, "continue"),
+            (Verdict::Break, "break"),
+            (Verdict::Return, "return"),
+            (Verdict::Jump("d".into()), "jump -> d"),
+            (Verdict::Goto("d".into()), "goto -> d"),
+            (Verdict::Other { code: 3 }, "queue"),
+            (Verdict::Other { code: -6 }, "verdict -6"),
+            (Verdict::JumpId(7), "jump -> chain id 7"),
+            (Verdict::GotoId(7), "goto -> chain id 7"),
+        ] {
+            assert_eq!(verdict.to_string(), text);
+            assert_eq!(Data::Verdict(verdict).to_string(), text);
+        }
+        let opaque = Data::Opaque((&[8, 0, 3, 0, 0, 0, 0, 1]).into());
+        assert_eq!(opaque.to_string(), "attributes 0x0800030000000001");
     }
 }

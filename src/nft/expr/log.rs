@@ -65,7 +65,7 @@ expression! {
     "log"
     /// Writes a line to the kernel's log, or hands the packet to a group of listeners
     /// (`enum nft_log_attributes`).
-    pub struct Log<'a> {
+    pub struct Log<'a> viewed as LogRef {
         /// Start of the line.
         NFTA_LOG_PREFIX => prefix: Name<'a>,
         /// Netlink group; with it the packet goes to listeners instead of the kernel's log.
@@ -88,6 +88,37 @@ impl<'a> Log<'a> {
             prefix: Some(prefix.into()),
             ..Self::default()
         }
+    }
+}
+
+/// As `nft --debug=netlink` prints it.
+impl std::fmt::Display for Log<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[ log ")?;
+        if let Some(prefix) = &self.prefix {
+            write!(f, "prefix {prefix} ")?;
+        }
+        if let Some(group) = self.group {
+            let snaplen = self.snaplen.unwrap_or_default();
+            let threshold = self.queue_threshold.unwrap_or_default();
+            write!(f, "group {group} snaplen {snaplen} qthreshold {threshold} ")?;
+        } else {
+            if let Some(level) = self.level {
+                write!(f, "level {} ", level.0)?;
+            }
+            for (flag, name) in [
+                (LogFlags::TCPSEQ, "tcpseq "),
+                (LogFlags::TCPOPT, "tcpopt "),
+                (LogFlags::IPOPT, "ipopt "),
+                (LogFlags::UID, "uid "),
+                (LogFlags::MACDECODE, "macdecode "),
+            ] {
+                if self.flags.unwrap_or_default().contains(flag) {
+                    f.write_str(name)?;
+                }
+            }
+        }
+        f.write_str("]")
     }
 }
 
@@ -125,6 +156,7 @@ mod tests {
                 queue_threshold: Some(10),
                 level: None,
                 flags: None,
+                ..Default::default()
             },
             "
                 30000180           ; NFTA_LIST_ELEM
@@ -194,5 +226,74 @@ mod tests {
             },
             "24000100 08000100 6c6f6700 18000200 09000200 696e3a20 00000000 08000500 00000004",
         );
+    }
+
+    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after `log`,
+    /// `log prefix "in: "` (the blank at its end is its own),
+    /// `log prefix "x" group 5 snaplen 128 queue-threshold 10`, `log group 3`,
+    /// `log level debug flags tcp sequence,options`, `log level info flags all`; the rest as its
+    /// libnftnl printed attributes made by hand.
+    #[test]
+    fn bytecode() {
+        let level = |level, prefix| Log {
+            level: Some(level),
+            prefix,
+            ..Log::default()
+        };
+        let group = Log {
+            group: Some(3),
+            ..Log::default()
+        };
+        let all = LogFlags::from_bits_retain(0x2f);
+        for (log, line) in [
+            (level(LogLevel::WARNING, None), "[ log level 4 ]"),
+            (
+                level(LogLevel::WARNING, Some("in: ".into())),
+                "[ log prefix in:  level 4 ]",
+            ),
+            (
+                Log {
+                    group: Some(5),
+                    snaplen: Some(128),
+                    queue_threshold: Some(10),
+                    ..Log::prefix("x")
+                },
+                "[ log prefix x group 5 snaplen 128 qthreshold 10 ]",
+            ),
+            (group.clone(), "[ log group 3 snaplen 0 qthreshold 0 ]"),
+            (
+                Log {
+                    flags: Some(LogFlags::TCPSEQ | LogFlags::TCPOPT),
+                    ..level(LogLevel::DEBUG, None)
+                },
+                "[ log level 7 tcpseq tcpopt ]",
+            ),
+            (
+                Log {
+                    flags: Some(all),
+                    ..level(LogLevel::INFO, None)
+                },
+                "[ log level 6 tcpseq tcpopt ipopt uid macdecode ]",
+            ),
+            // A group has neither level nor flags.
+            (
+                Log {
+                    level: Some(LogLevel::INFO),
+                    flags: Some(all),
+                    ..group
+                },
+                "[ log group 3 snaplen 0 qthreshold 0 ]",
+            ),
+            (
+                Log {
+                    flags: Some(LogFlags::from_bits_retain(0x50)),
+                    ..Log::prefix("x")
+                },
+                "[ log prefix x ]",
+            ),
+            (Log::default(), "[ log ]"),
+        ] {
+            assert_eq!(log.to_string(), line);
+        }
     }
 }

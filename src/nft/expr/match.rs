@@ -11,12 +11,13 @@
 use chainwright_sys::nf_tables_compat::{NFTA_MATCH_INFO, NFTA_MATCH_NAME, NFTA_MATCH_REV};
 
 use super::expression;
+use crate::nft::UnknownAttributes;
 use crate::nft::name::{Bytes, Name};
 
 expression! {
     "match"
     /// An xtables match: goes on if the extension says so (`enum nft_match_attributes`).
-    pub struct Match<'a> {
+    pub struct Match<'a> viewed as MatchRef {
         /// The extension's name.
         NFTA_MATCH_NAME => name: Name<'a>,
         /// The extension's revision.
@@ -33,7 +34,19 @@ impl<'a> Match<'a> {
             name: Some(name.into()),
             revision: Some(revision),
             info: Some(info.into()),
+            unknown: UnknownAttributes::NONE,
         }
+    }
+}
+
+/// As `nft --debug=netlink` prints it.
+impl std::fmt::Display for Match<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[ match name ")?;
+        if let Some(name) = &self.name {
+            name.fmt(f)?;
+        }
+        write!(f, " rev {} ]", self.revision.unwrap_or_default())
     }
 }
 
@@ -66,6 +79,7 @@ mod tests {
                 revision: Some(1),
                 // `struct xt_addrtype_info_v1`: source, dest (RTN_LOCAL is 2), flags.
                 info: Some([0, 0, 1 << 2, 0, 0, 0, 0, 0][..].into()),
+                ..Default::default()
             },
             "
                 38000180                             ; NFTA_LIST_ELEM
@@ -137,5 +151,25 @@ mod tests {
                 00000000 08000200 00000001 0c000300 00000400 00000000
             ",
         );
+    }
+
+    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after
+    /// iptables-nft 1.8.9 wrote `-m addrtype --dst-type LOCAL` and `-m conntrack …`. The info is
+    /// not in it.
+    #[test]
+    fn bytecode() {
+        for (expression, line) in [
+            (
+                Match::new("addrtype", 1, &[0; 8]),
+                "[ match name addrtype rev 1 ]",
+            ),
+            (
+                Match::new("conntrack", 3, &[0; 168]),
+                "[ match name conntrack rev 3 ]",
+            ),
+            (Match::default(), "[ match name  rev 0 ]"),
+        ] {
+            assert_eq!(expression.to_string(), line);
+        }
     }
 }

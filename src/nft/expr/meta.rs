@@ -6,6 +6,7 @@ use chainwright_sys::nf_tables as sys;
 use chainwright_sys::nf_tables::{NFTA_META_DREG, NFTA_META_KEY, NFTA_META_SREG};
 
 use super::{Register, expression};
+use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
@@ -82,6 +83,11 @@ values! {
         SDIF = sys::NFT_META_SDIF => "sdif",
         /// Name of the same, 16 bytes.
         SDIFNAME = sys::NFT_META_SDIFNAME => "sdifname",
+        /// Whether the bridge hands the packet to the layers above instead of forwarding it
+        /// (Linux 6.4), u8; written only.
+        BRI_BROUTE = sys::NFT_META_BRI_BROUTE => "broute",
+        /// Hardware address of the bridge that the packet came in on (Linux 6.18), 6 bytes.
+        BRI_IIFHWADDR = sys::NFT_META_BRI_IIFHWADDR => "ibrhwaddr",
     }
 }
 
@@ -89,7 +95,7 @@ expression! {
     "meta"
     /// Reads a key into a register (`dreg`), or sets it from one (`sreg`)
     /// (`enum nft_meta_attributes`).
-    pub struct Meta {
+    pub struct Meta viewed as MetaRef {
         /// What to read or set.
         NFTA_META_KEY => key: MetaKey,
         /// Where what was read goes.
@@ -107,6 +113,7 @@ impl Meta {
             key: Some(key),
             dreg: Some(dreg),
             sreg: None,
+            unknown: UnknownAttributes::NONE,
         }
     }
 
@@ -117,6 +124,23 @@ impl Meta {
             key: Some(key),
             dreg: None,
             sreg: Some(sreg),
+            unknown: UnknownAttributes::NONE,
+        }
+    }
+}
+
+/// As `nft --debug=netlink` prints it.
+impl std::fmt::Display for Meta {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let key = match self.key.unwrap_or_default() {
+            // libnftnl 1.2.4 does not know these.
+            MetaKey::BRI_BROUTE | MetaKey::BRI_IIFHWADDR => "unknown",
+            key => key.name().unwrap_or("unknown"),
+        };
+        match (self.sreg, self.dreg) {
+            (Some(sreg), _) => write!(f, "[ meta set {key} with reg {} ]", sreg.0),
+            (None, Some(dreg)) => write!(f, "[ meta load {key} => reg {} ]", dreg.0),
+            (None, None) => f.write_str("[ meta ]"),
         }
     }
 }
@@ -149,6 +173,7 @@ mod tests {
                 key: Some(MetaKey::L4PROTO),
                 dreg: Some(Register::R1),
                 sreg: None,
+                ..Default::default()
             },
             "
                 24000180                    ; NFTA_LIST_ELEM
@@ -204,5 +229,49 @@ mod tests {
     fn keys_have_names() {
         assert_eq!(MetaKey::from_name("iifname"), Some(MetaKey::IIFNAME));
         assert_eq!(MetaKey(9999).to_string(), "9999");
+    }
+
+    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4), and of its
+    /// libnftnl where nft 1.0.6 says no such thing (keys that it does not know, nothing at all).
+    #[test]
+    fn bytecode() {
+        for (meta, line) in [
+            (
+                Meta::load(MetaKey::L4PROTO, Register::R1),
+                "[ meta load l4proto => reg 1 ]",
+            ),
+            (
+                Meta::load(MetaKey::TIME_NS, Register::R3),
+                "[ meta load time => reg 3 ]",
+            ),
+            (
+                Meta::set(MetaKey::MARK, Register::R1),
+                "[ meta set mark with reg 1 ]",
+            ),
+            (
+                Meta::load(MetaKey::BRI_BROUTE, Register::R1),
+                "[ meta load unknown => reg 1 ]",
+            ),
+            (
+                Meta::load(MetaKey::BRI_IIFHWADDR, Register::R1),
+                "[ meta load unknown => reg 1 ]",
+            ),
+            (
+                Meta::set(MetaKey(41), Register::word(1)),
+                "[ meta set unknown with reg 9 ]",
+            ),
+            (Meta::default(), "[ meta ]"),
+        ] {
+            assert_eq!(meta.to_string(), line);
+        }
+        // All keys' names, in order of number.
+        let names: Vec<_> = (0..35).map(|key| MetaKey(key).name().unwrap()).collect();
+        assert_eq!(
+            names.join(" "),
+            "len protocol priority mark iif oif iifname oifname iiftype oiftype skuid skgid \
+             nftrace rtclassid secmark nfproto l4proto bri_iifname bri_oifname pkttype cpu \
+             iifgroup oifgroup cgroup prandom secpath iifkind oifkind bri_iifpvid bri_iifvproto \
+             time day hour sdif sdifname"
+        );
     }
 }

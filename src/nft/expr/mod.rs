@@ -1,10 +1,17 @@
 //! Expressions: the instructions that a rule consists of, one a file, named as the kernel names
 //! them.
 //!
-//! Every expression is kept byte-exact as an [`ExpressionRef`]; [`ExpressionRef::decode`] gives the
-//! typed form of those that stand in the registry below, and [`Decoded::Opaque`] for all others,
-//! which can be written back as they are. The typed forms are structs with one `Option` for each
-//! attribute: they read from bytes and write to bytes.
+//! Every expression is kept byte-exact as an [`ExpressionRef`], in three forms:
+//!
+//! | form | for | with attributes that this version does not know |
+//! |---|---|---|
+//! | [`ExpressionRef::raw`] | copying | byte for byte |
+//! | [`ExpressionRef::view`]: [`ExpressionView`] | reading many | passed over |
+//! | [`ExpressionRef::decode`]: [`Decoded`] | changing and writing: structs with one `Option` an attribute | kept, written behind all others |
+//!
+//! Expressions that do not stand in the registry below come out as `Opaque`, and are written back as
+//! they are. As text ([`Decoded`]'s `Display`) an expression is the line that `nft --debug=netlink`
+//! prints for it.
 //!
 //! On the wire a rule's `NFTA_RULE_EXPRESSIONS` is a list of elements:
 //!
@@ -19,21 +26,32 @@
 //! `NLA_F_NESTED`: the bytes are those that `nft` sends. The kernel lists in an order of its own
 //! and without that flag. Source: `linux/netfilter/nf_tables.h`.
 
-use std::borrow::Cow;
-
 use bstr::{BStr, ByteSlice};
+use chainwright_sys::netlink::NLA_F_NESTED;
 use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_LIST_ELEM};
 
+use super::UnknownAttributes;
 use super::declare::Field;
 use super::name::{Bytes, Name};
-use crate::netlink::{Attribute, Attributes, Malformed, MessageWriter, TooLong};
+use crate::netlink::{Attributes, Malformed, MessageWriter, TooLong};
 
 mod bitwise;
+mod byteorder;
 mod cmp;
+mod connlimit;
 mod counter;
 mod ct;
 mod data;
+mod dup;
+mod dynset;
+mod exthdr;
+mod fib;
+mod flow_offload;
+mod fwd;
+mod hash;
 mod immediate;
+mod inner;
+mod last;
 mod limit;
 mod log;
 mod lookup;
@@ -42,37 +60,112 @@ mod masq;
 mod match_;
 mod meta;
 mod nat;
+mod nested;
+mod notrack;
+mod numgen;
+mod objref;
+mod opaque;
+mod osf;
 mod payload;
+mod queue;
+mod quota;
+mod range;
 mod redir;
 mod register;
 mod reject;
+mod request;
+mod rt;
+mod socket;
+mod synproxy;
 mod target;
+mod tproxy;
+mod tunnel;
+mod xfrm;
 
-pub use bitwise::{Bitwise, BitwiseOp};
-pub use cmp::{Cmp, CmpOp};
-pub use counter::Counter;
-pub use ct::{Ct, CtDirection, CtKey};
-pub use data::{Data, Verdict, VerdictAttributes};
-pub use immediate::Immediate;
-pub use limit::{Limit, LimitFlags, LimitType};
-pub use log::{Log, LogFlags, LogLevel};
-pub use lookup::{Lookup, LookupFlags};
-pub use masq::Masq;
-pub use match_::Match;
-pub use meta::{Meta, MetaKey};
-pub use nat::{Nat, NatRangeFlags, NatType};
-pub use payload::{ChecksumFlags, ChecksumType, Payload, PayloadBase};
-pub use redir::Redir;
+pub use bitwise::{Bitwise, BitwiseOp, BitwiseRef};
+pub use byteorder::{Byteorder, ByteorderOp, ByteorderRef};
+pub use cmp::{Cmp, CmpOp, CmpRef};
+pub use connlimit::{Connlimit, ConnlimitFlags, ConnlimitRef};
+pub use counter::{Counter, CounterRef};
+pub use ct::{Ct, CtDirection, CtKey, CtRef};
+pub use data::{Data, KeptData, Verdict};
+pub use dup::{Dup, DupRef};
+pub use dynset::{Dynset, DynsetFlags, DynsetOp, DynsetRef};
+pub use exthdr::{Exthdr, ExthdrFlags, ExthdrOp, ExthdrRef};
+pub use fib::{Fib, FibFlags, FibRef, FibResult};
+pub use flow_offload::{FlowOffload, FlowOffloadRef};
+pub use fwd::{Fwd, FwdRef};
+pub use hash::{Hash, HashRef, HashType};
+pub use immediate::{Immediate, ImmediateRef};
+pub use inner::{Inner, InnerFlags, InnerRef, InnerType};
+pub use last::{Last, LastRef};
+pub use limit::{Limit, LimitFlags, LimitRef, LimitType};
+pub use log::{Log, LogFlags, LogLevel, LogRef};
+pub use lookup::{Lookup, LookupFlags, LookupRef};
+pub use masq::{Masq, MasqRef};
+pub use match_::{Match, MatchRef};
+pub use meta::{Meta, MetaKey, MetaRef};
+pub use nat::{Nat, NatRangeFlags, NatRef, NatType};
+#[cfg(feature = "backup")]
+pub(crate) use nested::DEEPEST;
+pub use nested::NestedExpression;
+pub use notrack::{Notrack, NotrackRef};
+pub use numgen::{Numgen, NumgenRef, NumgenType};
+pub use objref::{ObjectType, Objref, ObjrefRef};
+pub use opaque::Opaque;
+pub use osf::{Osf, OsfFlags, OsfRef, OsfTtl};
+pub use payload::{ChecksumFlags, ChecksumType, Payload, PayloadBase, PayloadRef};
+pub use queue::{Queue, QueueFlags, QueueRef};
+pub use quota::{Quota, QuotaFlags, QuotaRef};
+pub use range::{Range, RangeOp, RangeRef};
+pub use redir::{Redir, RedirRef};
 pub use register::Register;
-pub use reject::{Reject, RejectIcmpxCode, RejectType};
-pub use target::Target;
+pub use reject::{Reject, RejectIcmpxCode, RejectRef, RejectType};
+pub use rt::{Rt, RtKey, RtRef};
+pub use socket::{Socket, SocketKey, SocketRef};
+pub use synproxy::{Synproxy, SynproxyFlags, SynproxyRef};
+pub use target::{Target, TargetRef};
+pub use tproxy::{Tproxy, TproxyRef};
+pub use tunnel::{Tunnel, TunnelKey, TunnelMode, TunnelRef};
+pub use xfrm::{Xfrm, XfrmDirection, XfrmKey, XfrmRef};
 
 /// A typed expression: its name, and its attributes as bytes.
 pub trait Expression {
     /// The expression's name in the kernel.
     const NAME: &'static str;
+    /// What tells the name from those of all other known expressions at once.
+    #[doc(hidden)]
+    const KEY: u32 = key(Self::NAME.as_bytes());
     /// Writes the expression's attributes.
     fn write(&self, writer: &mut MessageWriter<'_>);
+    /// Whether there is an `NFTA_EXPR_DATA`: not where an expression knows no attributes.
+    fn has_data(&self) -> bool {
+        true
+    }
+}
+
+/// Writes the expression's attributes, in the attribute that holds them, if there is one.
+#[inline]
+fn write_data<E: Expression>(expression: &E, writer: &mut MessageWriter<'_>) {
+    if expression.has_data() {
+        writer.nested(NFTA_EXPR_DATA, |writer| expression.write(writer));
+    }
+}
+
+/// An expression that has a borrowed view.
+trait Viewed<'a> {
+    type View;
+    fn view(attributes: &'a [u8]) -> Result<Self::View, Malformed>;
+}
+
+/// A name's first and last byte, and its length: different for all names in the registry, as the
+/// compiler checks.
+#[inline(always)]
+const fn key(name: &[u8]) -> u32 {
+    match name {
+        [first, .., last] => (*first as u32) << 16 | (*last as u32) << 8 | name.len() as u32 & 0xff,
+        _ => 0,
+    }
 }
 
 /// Declares an expression: [`attributes!`](super::declare::attributes), and its name.
@@ -80,20 +173,143 @@ macro_rules! expression {
     (
         $name:literal
         $(#[$meta:meta])*
-        pub struct $Name:ident $(<$life:lifetime>)? { $($fields:tt)* }
+        pub struct $Name:ident $(<$life:lifetime>)? viewed as $View:ident {
+            $( $(#[$field_meta:meta])* $KIND:ident => $field:ident : $Type:ty, )*
+        }
     ) => {
         $crate::nft::declare::attributes! {
             $(#[$meta])*
-            pub struct $Name $(<$life>)? { $($fields)* }
+            pub struct $Name $(<$life>)? {
+                $( $(#[$field_meta])* $KIND => $field: $Type, )*
+            }
         }
+
         impl $(<$life>)? $crate::nft::expr::Expression for $Name $(<$life>)? {
             const NAME: &'static str = $name;
             #[inline]
             fn write(&self, writer: &mut $crate::netlink::MessageWriter<'_>) {
                 self.write_attributes(writer);
             }
+            #[inline]
+            fn has_data(&self) -> bool {
+                !Self::ATTRIBUTES.is_empty() || !self.unknown.is_empty()
+            }
+        }
+
+        impl<'a> $crate::nft::expr::Viewed<'a> for expression!(@type $Name $($life)?) {
+            type View = $View<'a>;
+            #[inline(always)]
+            fn view(attributes: &'a [u8]) -> Result<$View<'a>, $crate::netlink::Malformed> {
+                $View::parse(attributes)
+            }
+        }
+
+        #[doc = concat!("A borrowed view of a `", $name, "` expression: [`struct@", stringify!($Name), "`] for reading many.")]
+        #[derive(Clone, Copy)]
+        pub struct $View<'a> {
+            all: &'a [u8],
+            $($field: Option<<$Type as $crate::nft::declare::Field<'a>>::Kept>,)*
+        }
+
+        impl<'a> $View<'a> {
+            /// Reads the attributes that `bytes` consists of; unknown ones are passed over.
+            ///
+            /// # Errors
+            /// [`Malformed`](crate::netlink::Malformed) when an attribute does not fit or is not a
+            /// value of its type.
+            #[inline(always)]
+            pub fn parse(bytes: &'a [u8]) -> Result<Self, $crate::netlink::Malformed> {
+                match Self::in_order(bytes) {
+                    Some(view) => Ok(view),
+                    None => Self::in_any_order(bytes),
+                }
+            }
+
+            /// Reads the attributes in one straight pass, if they stand in the order in which they
+            /// are declared, which often is the kernel's.
+            #[inline(always)]
+            fn in_order(bytes: &'a [u8]) -> Option<Self> {
+                let mut attributes = $crate::netlink::Attributes::new(bytes);
+                #[allow(unused_mut, reason = "of an expression that knows no attributes")]
+                let (mut kind, mut payload) = attributes.advance().ok()?;
+                $(
+                    let mut $field = None;
+                    if kind == $KIND {
+                        $field = Some(
+                            <$Type as $crate::nft::declare::Field<'a>>::keep(payload)?,
+                        );
+                        (kind, payload) = attributes.advance().ok()?;
+                    }
+                )*
+                let _ = (&mut attributes, payload); // of an expression that knows no attributes
+                if kind != 0 || !attributes.at_end() {
+                    return None;
+                }
+                Some(Self { all: bytes, $($field,)* })
+            }
+
+            #[inline(never)]
+            fn in_any_order(bytes: &'a [u8]) -> Result<Self, $crate::netlink::Malformed> {
+                let mut attributes = $crate::netlink::Attributes::new(bytes);
+                $(let mut $field = None;)*
+                while !attributes.at_end() {
+                    let (kind, payload) = attributes.advance()?;
+                    let _ = payload; // of an expression that knows no attributes
+                    match kind {
+                        $($KIND => {
+                            $field = <$Type as $crate::nft::declare::Field<'a>>::keep(payload);
+                            if $field.is_none() {
+                                let kind = stringify!($KIND);
+                                return Err($crate::nft::declare::no_value(kind, bytes, payload));
+                            }
+                        })*
+                        _ => {}
+                    }
+                }
+                Ok(Self { all: bytes, $($field,)* })
+            }
+
+            $(
+                $(#[$field_meta])*
+                #[doc = concat!("\n\n`", stringify!($KIND), "`")]
+                #[inline]
+                #[must_use]
+                pub fn $field(&self) -> Option<<$Type as $crate::nft::declare::Field<'a>>::View> {
+                    self.$field.map(<$Type as $crate::nft::declare::Field<'a>>::view)
+                }
+            )*
+
+            /// All attributes as they came, unknown ones included.
+            #[must_use]
+            pub const fn attributes(&self) -> $crate::netlink::Attributes<'a> {
+                $crate::netlink::Attributes::new(self.all)
+            }
+
+            /// The expression as a struct that can be changed and written.
+            #[must_use]
+            pub fn to_builder(&self) -> expression!(@type $Name $($life)?) {
+                $Name {
+                    $($field: self.$field.map(<$Type as $crate::nft::declare::Field<'a>>::value),)*
+                    unknown: $crate::nft::UnknownAttributes::of(
+                        self.attributes(),
+                        $Name::ATTRIBUTES,
+                    ),
+                }
+            }
+        }
+
+        impl std::fmt::Debug for $View<'_> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let mut out = f.debug_struct(stringify!($View));
+                $(if let Some(value) = self.$field() {
+                    out.field(stringify!($field), &value);
+                })*
+                out.finish()
+            }
         }
     };
+    (@type $Name:ident) => { $Name };
+    (@type $Name:ident $life:lifetime) => { $Name<'a> };
 }
 use expression;
 
@@ -102,37 +318,158 @@ macro_rules! registry {
     ($( $Variant:ident($($Type:tt)+), )*) => {
         /// An expression in its typed form.
         #[derive(Debug, Clone, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
         #[non_exhaustive]
         pub enum Decoded<'a> {
             $(
-                #[doc = concat!("A `", stringify!($Variant), "` expression.")]
+                #[doc = concat!("A [`", stringify!($Variant), "`](struct@", stringify!($Variant), ") expression.")]
                 $Variant($($Type)+),
+            )*
+            /// An expression that this version of the crate has no typed form for.
+            Opaque(Opaque<'a>),
+        }
+
+        /// An expression in its typed form, borrowed: for reading many of them.
+        #[derive(Debug, Clone, Copy)]
+        #[non_exhaustive]
+        #[allow(private_interfaces, reason = "the projections are public types")]
+        pub enum ExpressionView<'a> {
+            $(
+                #[doc = concat!("A [`", stringify!($Variant), "`](struct@", stringify!($Variant), ") expression.")]
+                $Variant(<$($Type)+ as Viewed<'a>>::View),
             )*
             /// An expression that this version of the crate has no typed form for.
             Opaque(ExpressionRef<'a>),
         }
 
         impl<'a> ExpressionRef<'a> {
-            /// The expression in its typed form; [`Decoded::Opaque`] if it has none here.
+            /// The expression in its typed form, borrowed: a fraction of the work of
+            /// [`decode`](Self::decode), where there are many and none of them is to be changed.
             ///
             /// # Errors
             /// [`Malformed`] when an attribute of a known expression is not what it must be.
-            pub fn decode(&self) -> Result<Decoded<'a>, Malformed> {
-                $(
-                    if self.name == <$($Type)+ as Expression>::NAME {
-                        return <$($Type)+>::from_attributes(self.attributes).map(Decoded::$Variant);
-                    }
-                )*
-                Ok(Decoded::Opaque(*self))
+            #[inline(always)]
+            pub fn view(&self) -> Result<ExpressionView<'a>, Malformed> {
+                match key(self.name) {
+                    $(<$($Type)+ as Expression>::KEY
+                        if self.name.as_bytes() == <$($Type)+ as Expression>::NAME.as_bytes() =>
+                    {
+                        match <$($Type)+ as Viewed<'a>>::view(self.attributes) {
+                            Ok(view) => Ok(ExpressionView::$Variant(view)),
+                            Err(malformed) => Err(malformed),
+                        }
+                    })*
+                    _ => Ok(ExpressionView::Opaque(*self)),
+                }
+            }
+        }
+
+        impl<'a> Decoded<'a> {
+            /// Reads an expression's attributes.
+            fn read(name: &'a BStr, attributes: &'a [u8]) -> Result<Self, Malformed> {
+                match key(name) {
+                    $(<$($Type)+ as Expression>::KEY
+                        if name.as_bytes() == <$($Type)+ as Expression>::NAME.as_bytes() =>
+                    {
+                        // Not by `map`: straight into its place.
+                        match <$($Type)+>::from_attributes(attributes) {
+                            Ok(expression) => Ok(Decoded::$Variant(expression)),
+                            Err(malformed) => Err(malformed),
+                        }
+                    })*
+                    _ => Ok(Decoded::Opaque(Opaque {
+                        name: name.into(),
+                        attributes: attributes.into(),
+                    })),
+                }
             }
 
+            /// The expression's name in the kernel.
+            #[must_use]
+            pub fn name(&self) -> &BStr {
+                match self {
+                    $(Self::$Variant(_) => BStr::new(<$($Type)+ as Expression>::NAME),)*
+                    Self::Opaque(opaque) => &opaque.name,
+                }
+            }
+
+            /// The attributes that this version of the crate does not know, of an expression that
+            /// it knows.
+            #[must_use]
+            pub fn unknown(&self) -> &UnknownAttributes {
+                match self {
+                    $(Self::$Variant(expression) => &expression.unknown,)*
+                    Self::Opaque(_) => &UnknownAttributes::NONE,
+                }
+            }
+
+            /// The expression with nothing borrowed.
+            #[must_use]
+            pub fn into_owned(self) -> Decoded<'static> {
+                match self {
+                    $(Self::$Variant(expression) => {
+                        Decoded::$Variant(crate::nft::declare::Field::into_static(expression))
+                    })*
+                    Self::Opaque(opaque) => Decoded::Opaque(opaque.into_owned()),
+                }
+            }
+
+            /// Writes the expression's attributes, in the attribute that holds them.
+            fn write_data(&self, writer: &mut MessageWriter<'_>) {
+                match self {
+                    $(Self::$Variant(expression) => write_data(expression, writer),)*
+                    // As they came: the padding of the last one may be missing.
+                    Self::Opaque(opaque) => {
+                        writer.bytes(NFTA_EXPR_DATA | NLA_F_NESTED, &opaque.attributes);
+                    }
+                }
+            }
+        }
+
+        #[cfg(test)]
+        impl<'a> Decoded<'a> {
+            /// Any expression of each kind, with the kind's name; last any that has no typed form.
+            pub(in crate::nft) fn strategies(
+                depth: u32,
+            ) -> Vec<(&'static str, proptest::strategy::BoxedStrategy<Decoded<'static>>)> {
+                use crate::nft::properties::Arbitrary;
+                use proptest::strategy::Strategy;
+                vec![
+                    $((
+                        <$($Type)+ as Expression>::NAME,
+                        <$($Type)+>::arbitrary(depth).prop_map(Decoded::$Variant).boxed(),
+                    ),)*
+                    ("", Opaque::arbitrary(depth).prop_map(Decoded::Opaque).boxed()),
+                ]
+            }
+        }
+
+        $(
+            impl<'a> From<$($Type)+> for Decoded<'a> {
+                fn from(expression: $($Type)+) -> Self {
+                    Self::$Variant(expression)
+                }
+            }
+        )*
+
+        /// The expression as a line of bytecode, as `nft --debug=netlink` prints it (libnftnl
+        /// 1.2.4), without the two blanks before it.
+        impl std::fmt::Display for Decoded<'_> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self {
+                    $(Self::$Variant(expression) => expression.fmt(f),)*
+                    Self::Opaque(opaque) => opaque.fmt(f),
+                }
+            }
+        }
+
+        impl<'a> ExpressionRef<'a> {
             /// The names of the attributes of this kind of expression, where they are known.
             pub(crate) fn attribute_names(&self) -> &'static [(u16, &'static str)] {
-                $(
-                    if self.name == <$($Type)+ as Expression>::NAME {
-                        return <$($Type)+>::ATTRIBUTES;
-                    }
-                )*
+                $(if self.name == <$($Type)+ as Expression>::NAME {
+                    return <$($Type)+>::ATTRIBUTES;
+                })*
                 &[]
             }
         }
@@ -141,10 +478,21 @@ macro_rules! registry {
 
 registry! {
     Bitwise(Bitwise<'a>),
+    Byteorder(Byteorder),
     Cmp(Cmp<'a>),
+    Connlimit(Connlimit),
     Counter(Counter),
     Ct(Ct),
+    Dup(Dup),
+    Dynset(Dynset<'a>),
+    Exthdr(Exthdr),
+    Fib(Fib),
+    FlowOffload(FlowOffload<'a>),
+    Fwd(Fwd),
+    Hash(Hash<'a>),
     Immediate(Immediate<'a>),
+    Inner(Inner<'a>),
+    Last(Last),
     Limit(Limit),
     Log(Log<'a>),
     Lookup(Lookup<'a>),
@@ -152,10 +500,23 @@ registry! {
     Match(Match<'a>),
     Meta(Meta),
     Nat(Nat),
+    Notrack(Notrack),
+    Numgen(Numgen<'a>),
+    Objref(Objref<'a>),
+    Osf(Osf),
     Payload(Payload),
+    Queue(Queue),
+    Quota(Quota),
+    Range(Range<'a>),
     Redir(Redir),
     Reject(Reject),
+    Rt(Rt),
+    Socket(Socket),
+    Synproxy(Synproxy),
     Target(Target<'a>),
+    Tproxy(Tproxy),
+    Tunnel(Tunnel),
+    Xfrm(Xfrm),
 }
 
 /// One expression of a rule, borrowed: its name and its bytes.
@@ -190,15 +551,15 @@ impl<'a> Expressions<'a> {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            bytes: Cow::Borrowed(&[]),
+            bytes: Bytes::borrowed(&[]),
             error: None,
         }
     }
 
     /// Appends an expression. One that is too long for its attribute is noticed when the rule is
     /// put into a transaction.
-    pub fn push(&mut self, expression: &impl Expression) -> &mut Self {
-        self.append(expression)
+    pub fn push<E: Expression>(&mut self, expression: &E) -> &mut Self {
+        self.append(E::NAME.into(), |writer| write_data(expression, writer))
     }
 
     /// The list, to be appended to: the padding of the last element may be missing in bytes that
@@ -210,17 +571,21 @@ impl<'a> Expressions<'a> {
         bytes
     }
 
-    fn append<E: Expression>(&mut self, expression: &E) -> &mut Self {
+    fn append(&mut self, name: &BStr, data: impl FnOnce(&mut MessageWriter<'_>)) -> &mut Self {
         let mut writer = MessageWriter::bare(self.aligned());
         writer.nested(NFTA_LIST_ELEM, |writer| {
-            writer
-                .string(NFTA_EXPR_NAME, E::NAME.as_bytes())
-                .nested(NFTA_EXPR_DATA, |writer| expression.write(writer));
+            writer.string(NFTA_EXPR_NAME, name);
+            data(writer);
         });
         if let Err(error) = writer.finish_bare() {
             self.error.get_or_insert(error);
         }
         self
+    }
+
+    /// Appends an expression of any kind in its typed form.
+    pub fn push_decoded(&mut self, expression: &Decoded<'_>) -> &mut Self {
+        self.append(expression.name(), |writer| expression.write_data(writer))
     }
 
     /// Appends an expression as it came from the kernel, byte for byte.
@@ -264,11 +629,18 @@ pub struct ExpressionIter<'a>(Attributes<'a>);
 impl<'a> Iterator for ExpressionIter<'a> {
     type Item = Result<ExpressionRef<'a>, Malformed>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let expression = match self.0.next()? {
-                Ok(element) if element.kind == NFTA_LIST_ELEM => ExpressionRef::of(element),
+            if self.0.at_end() {
+                return None;
+            }
+            let rest = self.0.clone();
+            let expression = match self.0.advance() {
+                Ok((NFTA_LIST_ELEM, element)) => {
+                    let raw = rest.up_to(&self.0);
+                    ExpressionRef::read(element, raw)
+                }
                 Ok(_) => continue,
                 Err(malformed) => Err(malformed),
             };
@@ -296,7 +668,7 @@ impl<'a> Field<'a> for Expressions<'a> {
     #[inline]
     fn value(kept: &'a [u8]) -> Self {
         Self {
-            bytes: Cow::Borrowed(kept),
+            bytes: Bytes::borrowed(kept),
             error: None,
         }
     }
@@ -305,25 +677,41 @@ impl<'a> Field<'a> for Expressions<'a> {
         if let Some(error) = self.error {
             writer.fail(error);
         }
-        writer.nested(kind, |writer| {
-            writer.encoded(&self.bytes);
-        });
+        writer.bytes(kind | NLA_F_NESTED, &self.bytes);
     }
     fn into_static(self) -> Expressions<'static> {
         Expressions {
-            bytes: Cow::Owned(self.bytes.into_owned()),
+            bytes: self.bytes.into_owned(),
             error: self.error,
         }
     }
 }
 
 impl<'a> ExpressionRef<'a> {
-    /// The expression in an element of a list.
-    #[inline]
-    fn of(element: Attribute<'a>) -> Result<Self, Malformed> {
+    /// The expression whose name and attributes these bytes are.
+    #[inline(always)]
+    fn read(bytes: &'a [u8], raw: &'a [u8]) -> Result<Self, Malformed> {
+        // As the kernel and everybody else writes it.
+        let mut parts = Attributes::new(bytes);
+        if let Ok((NFTA_EXPR_NAME, name)) = parts.advance()
+            && let Ok((NFTA_EXPR_DATA | 0, attributes)) = parts.advance()
+            && parts.at_end()
+            && let Some(name) = Name::keep(name)
+        {
+            return Ok(Self {
+                name,
+                attributes,
+                raw,
+            });
+        }
+        Self::read_in_any_order(bytes, raw)
+    }
+
+    #[cold]
+    fn read_in_any_order(bytes: &'a [u8], raw: &'a [u8]) -> Result<Self, Malformed> {
         let mut name = None;
         let mut attributes: &[u8] = &[];
-        for attribute in Attributes::new(element.payload) {
+        for attribute in Attributes::new(bytes) {
             let attribute = attribute?;
             match attribute.kind {
                 NFTA_EXPR_NAME => name = Name::keep(attribute.payload),
@@ -341,8 +729,24 @@ impl<'a> ExpressionRef<'a> {
         Ok(Self {
             name,
             attributes,
-            raw: element.raw,
+            raw,
         })
+    }
+
+    /// The expression in its typed form; [`Decoded::Opaque`] if it has none here.
+    ///
+    /// # Errors
+    /// [`Malformed`] when an attribute of a known expression is not what it must be, or expressions
+    /// stand in one another deeper than the kernel allows.
+    pub fn decode(&self) -> Result<Decoded<'a>, Malformed> {
+        if self.is_too_deep() {
+            return Err(Malformed {
+                what: "expression",
+                offset: 0,
+                reason: "too many expressions stand in one another",
+            });
+        }
+        Decoded::read(self.name, self.attributes)
     }
 
     /// Whether the expression is of this type.

@@ -9,6 +9,7 @@ use chainwright_sys::nf_tables as sys;
 use chainwright_sys::nf_tables::{NFTA_REJECT_ICMP_CODE, NFTA_REJECT_TYPE};
 
 use super::expression;
+use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
@@ -40,7 +41,7 @@ values! {
 expression! {
     "reject"
     /// Drops the packet and tells its sender (`enum nft_reject_attributes`).
-    pub struct Reject {
+    pub struct Reject viewed as RejectRef {
         /// How.
         NFTA_REJECT_TYPE => reject_type: RejectType,
         /// Code of ICMP, of ICMPv6, or a [`RejectIcmpxCode`].
@@ -55,6 +56,7 @@ impl Reject {
         Self {
             reject_type: Some(RejectType::ICMP_UNREACH),
             icmp_code: Some(code),
+            unknown: UnknownAttributes::NONE,
         }
     }
 
@@ -64,6 +66,7 @@ impl Reject {
         Self {
             reject_type: Some(RejectType::ICMPX_UNREACH),
             icmp_code: Some(code.0),
+            unknown: UnknownAttributes::NONE,
         }
     }
 
@@ -73,7 +76,17 @@ impl Reject {
         Self {
             reject_type: Some(RejectType::TCP_RST),
             icmp_code: None,
+            unknown: UnknownAttributes::NONE,
         }
+    }
+}
+
+/// As `nft --debug=netlink` prints it.
+impl std::fmt::Display for Reject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let reject_type = self.reject_type.unwrap_or_default().0;
+        let code = self.icmp_code.unwrap_or_default();
+        write!(f, "[ reject type {reject_type} code {code} ]")
     }
 }
 
@@ -103,6 +116,7 @@ mod tests {
             Reject {
                 reject_type: Some(RejectType::ICMP_UNREACH),
                 icmp_code: Some(13),
+                ..Default::default()
             },
             "
                 24000180                    ; NFTA_LIST_ELEM
@@ -162,5 +176,28 @@ mod tests {
             Reject::icmp(3),
             "24000100 0b000100 72656a65 63740000 14000200 08000100 00000000 05000200 03000000",
         );
+    }
+
+    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after `reject`,
+    /// `reject with icmp type admin-prohibited`, `reject with tcp reset`, and, in a table of family
+    /// inet, `reject` and `reject with icmpx type no-route`.
+    #[test]
+    fn bytecode() {
+        for (reject, line) in [
+            (Reject::icmp(3), "[ reject type 0 code 3 ]"),
+            (Reject::icmp(13), "[ reject type 0 code 13 ]"),
+            (Reject::tcp_reset(), "[ reject type 1 code 0 ]"),
+            (
+                Reject::icmpx(RejectIcmpxCode::PORT_UNREACH),
+                "[ reject type 2 code 1 ]",
+            ),
+            (
+                Reject::icmpx(RejectIcmpxCode::NO_ROUTE),
+                "[ reject type 2 code 0 ]",
+            ),
+            (Reject::default(), "[ reject type 0 code 0 ]"),
+        ] {
+            assert_eq!(reject.to_string(), line);
+        }
     }
 }

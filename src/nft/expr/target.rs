@@ -11,13 +11,14 @@
 use chainwright_sys::nf_tables_compat::{NFTA_TARGET_INFO, NFTA_TARGET_NAME, NFTA_TARGET_REV};
 
 use super::expression;
+use crate::nft::UnknownAttributes;
 use crate::nft::name::{Bytes, Name};
 
 expression! {
     "target"
     /// An xtables target: the extension works on the packet and gives the verdict
     /// (`enum nft_target_attributes`).
-    pub struct Target<'a> {
+    pub struct Target<'a> viewed as TargetRef {
         /// The extension's name.
         NFTA_TARGET_NAME => name: Name<'a>,
         /// The extension's revision.
@@ -34,7 +35,19 @@ impl<'a> Target<'a> {
             name: Some(name.into()),
             revision: Some(revision),
             info: Some(info.into()),
+            unknown: UnknownAttributes::NONE,
         }
+    }
+}
+
+/// As `nft --debug=netlink` prints it.
+impl std::fmt::Display for Target<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[ target name ")?;
+        if let Some(name) = &self.name {
+            name.fmt(f)?;
+        }
+        write!(f, " rev {} ]", self.revision.unwrap_or_default())
     }
 }
 
@@ -77,7 +90,7 @@ mod tests {
             Target {
                 name: Some("DNAT".into()),
                 revision: Some(2),
-                info: Some(TO_DESTINATION[..].into()),
+                info: Some(TO_DESTINATION[..].into()), ..Default::default()
             },
             "
                 5c000180                                                                 ; NFTA_LIST_ELEM
@@ -147,5 +160,25 @@ mod tests {
                 0a000001 00000000 00000000 00000000 1f901f90 00000000 00000000
             ",
         );
+    }
+
+    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after
+    /// iptables-nft 1.8.9 wrote `-j DNAT --to-destination …` and `-j REJECT`. The info is not in
+    /// it.
+    #[test]
+    fn bytecode() {
+        for (target, line) in [
+            (
+                Target::new("DNAT", 2, &TO_DESTINATION[..]),
+                "[ target name DNAT rev 2 ]",
+            ),
+            (
+                Target::new("REJECT", 0, &[0; 8]),
+                "[ target name REJECT rev 0 ]",
+            ),
+            (Target::default(), "[ target name  rev 0 ]"),
+        ] {
+            assert_eq!(target.to_string(), line);
+        }
     }
 }

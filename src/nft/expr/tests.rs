@@ -10,9 +10,12 @@
 
 use chainwright_sys::nf_tables::NFTA_RULE_EXPRESSIONS;
 use chainwright_sys::nf_tables_compat::NFTA_MATCH_INFO;
-use proptest::prelude::*;
+use proptest::prelude::{Strategy, prop, prop_oneof};
 
 use super::*;
+use crate::nft::properties::{
+    Arbitrary, DEPTH, assert_serial, assert_serial_if_at_all, damage, damaged, run, soup,
+};
 use crate::nft::{Family, Rule, Transaction};
 
 /// Bytes that [`MessageWriter`] wrote, with no message around them.
@@ -48,32 +51,6 @@ fn expression<'a>(name: &'a str, attributes: &'a [u8]) -> ExpressionRef<'a> {
         name: name.into(),
         attributes,
         raw: &[],
-    }
-}
-
-/// Appends an expression in its typed form.
-fn push<'l, 'a>(
-    list: &'l mut Expressions<'a>,
-    expression: &Decoded<'_>,
-) -> &'l mut Expressions<'a> {
-    match expression {
-        Decoded::Bitwise(expression) => list.push(expression),
-        Decoded::Cmp(expression) => list.push(expression),
-        Decoded::Counter(expression) => list.push(expression),
-        Decoded::Ct(expression) => list.push(expression),
-        Decoded::Immediate(expression) => list.push(expression),
-        Decoded::Limit(expression) => list.push(expression),
-        Decoded::Log(expression) => list.push(expression),
-        Decoded::Lookup(expression) => list.push(expression),
-        Decoded::Masq(expression) => list.push(expression),
-        Decoded::Match(expression) => list.push(expression),
-        Decoded::Meta(expression) => list.push(expression),
-        Decoded::Nat(expression) => list.push(expression),
-        Decoded::Payload(expression) => list.push(expression),
-        Decoded::Redir(expression) => list.push(expression),
-        Decoded::Reject(expression) => list.push(expression),
-        Decoded::Target(expression) => list.push(expression),
-        Decoded::Opaque(expression) => list.push_raw(expression),
     }
 }
 
@@ -141,22 +118,30 @@ pub(super) mod captured {
         }
     }
 
-    /// Attributes that this version of the crate does not know do not change what is read.
-    fn assert_unknown_is_passed_over(expression: &ExpressionRef<'_>) {
-        let mut more = written(|writer| {
-            writer.bytes(60, &[1, 2, 3]);
-        });
-        more.extend_from_slice(expression.attributes);
-        more.extend(written(|writer| {
+    /// Attributes that this version of the crate does not know do not change what is read, and
+    /// are written again behind all others.
+    fn assert_unknown_is_kept(expression: &ExpressionRef<'_>) {
+        let before = written(|writer| _ = writer.bytes(60, &[1, 2, 3]));
+        let behind = written(|writer| {
             writer.nested(61, |writer| {
                 writer.be32(1, 0);
             });
-        }));
+        });
+        let more = [&before[..], expression.attributes, &behind].concat();
         let more = ExpressionRef {
             attributes: &more,
             ..*expression
         };
-        assert_eq!(more.decode(), expression.decode());
+        let decoded = more.decode().unwrap();
+        assert!(expression.decode().unwrap().unknown().is_empty());
+        assert_eq!(decoded.unknown().iter().count(), 2);
+        let (mut plain, mut kept) = (Expressions::new(), Expressions::new());
+        plain.push_decoded(&expression.decode().unwrap());
+        kept.push_decoded(&decoded);
+        assert_eq!(
+            dump(only(kept.as_bytes()).attributes),
+            dump(&[only(plain.as_bytes()).attributes, &before, &behind].concat()),
+        );
     }
 
     /// `sent`, the whole list element that a tool sent, is read as `expected`; and `expected` is
@@ -176,7 +161,7 @@ pub(super) mod captured {
         assert_eq!(expression.name, E::NAME);
         assert_eq!(expression.decode(), Ok(typed(expected)));
         assert_truncations(&sent);
-        assert_unknown_is_passed_over(&expression);
+        assert_unknown_is_kept(&expression);
     }
 
     /// [`assert_element`] of an expression whose `NFTA_EXPR_DATA` holds `sent`.
@@ -206,7 +191,7 @@ pub(super) mod captured {
         assert_eq!(expression.decode().as_ref(), Ok(&expected));
         assert_eq!(only(list.as_bytes()).decode(), Ok(expected));
         assert_truncations(&listed);
-        assert_unknown_is_passed_over(&expression);
+        assert_unknown_is_kept(&expression);
     }
 
     /// What an attribute's payload is.
@@ -226,6 +211,10 @@ pub(super) mod captured {
         Bytes,
         /// Nested: a value or a verdict.
         Data,
+        /// Nested: an expression.
+        Expression,
+        /// Nested: a list of expressions.
+        Expressions,
     }
 
     /// The attributes are those of `layout` (number, name, payload), in this order, in which they
@@ -238,13 +227,15 @@ pub(super) mod captured {
         assert_eq!(declared, named);
         for &(kind, name, wire) in layout {
             let wrap = |payload: &[u8]| written(|writer| _ = writer.bytes(kind, payload));
-            // The attribute behind an unknown one, read and written again.
+            // The attribute behind an unknown one, read and written again, the unknown one behind it.
             let copy = |payload: &[u8]| {
-                let mut attributes = written(|writer| _ = writer.be32(60, 0));
-                attributes.extend(wrap(payload));
+                let unknown = written(|writer| _ = writer.be32(60, 0));
+                let attributes = [&unknown[..], &wrap(payload)].concat();
                 let mut list = Expressions::new();
-                push(&mut list, &expression(E::NAME, &attributes).decode()?);
-                Ok::<_, Malformed>(only(list.as_bytes()).attributes.to_vec())
+                list.push_decoded(&expression(E::NAME, &attributes).decode()?);
+                let copied = only(list.as_bytes()).attributes;
+                let known = copied.strip_suffix(&unknown[..]).expect("it is kept");
+                Ok::<_, Malformed>(known.to_vec())
             };
             let refused = |payload: &[u8]| {
                 let malformed = copy(payload).unwrap_err();
@@ -270,7 +261,13 @@ pub(super) mod captured {
                     assert_eq!(copy(b"abc"), Ok(wrap(b"abc")));
                 }
                 Wire::Data => {
-                    for good in ["05000100 07000000", "0c000280 08000100 00000001"] {
+                    for good in [
+                        "05000100 07000000",
+                        "0c000280 08000100 00000001",
+                        // Neither a value nor a verdict; a verdict without a code.
+                        "08000300 00000000",
+                        "04000280",
+                    ] {
                         let mut nested = wrap(&hex(good));
                         nested[3] |= 0x80; // NLA_F_NESTED
                         assert_eq!(copy(&hex(good)), Ok(nested));
@@ -280,12 +277,31 @@ pub(super) mod captured {
                         "",
                         "00000001",
                         "ffff0100 00000000",
-                        // Neither a value nor a verdict.
-                        "08000300 00000000",
-                        // A verdict without a code.
-                        "04000280",
                     ] {
                         refused(&hex(bad));
+                    }
+                }
+                Wire::Expression => {
+                    for good in [
+                        // A name; a name and data; data before a name, and without `NLA_F_NESTED`.
+                        "06000100 61000000",
+                        "06000100 61000000 04000280",
+                        "08000200 00000000 06000100 61000000",
+                    ] {
+                        let mut nested = wrap(&hex(good));
+                        nested[3] |= 0x80; // NLA_F_NESTED
+                        assert_eq!(copy(&hex(good)), Ok(nested));
+                    }
+                    // Nothing, no name, a length that does not fit.
+                    for bad in ["", "04000280", "ffff0100 61000000"] {
+                        refused(&hex(bad));
+                    }
+                }
+                Wire::Expressions => {
+                    for good in ["", "0c000180 06000100 61000000", "00000001", "ffff0100"] {
+                        let mut nested = wrap(&hex(good));
+                        nested[3] |= 0x80; // NLA_F_NESTED
+                        assert_eq!(copy(&hex(good)), Ok(nested));
                     }
                 }
             }
@@ -293,73 +309,49 @@ pub(super) mod captured {
     }
 }
 
-/// `numgen inc mod 3 0 fib daddr type local notrack` of nft 1.0.6, as it was sent and as Linux 6.18
-/// lists it: `numgen`, `cmp`, `fib`, `cmp`, `notrack`.
-#[cfg(target_endian = "little")]
-const OPAQUE: [&str; 2] = [
-    "
-        34000180 0b000100 6e756d67 656e0000 24000280 08000100 00000001 08000200
-        00000003 08000300 00000000 08000400 00000000 2c000180 08000100 636d7000
-        20000280 08000100 00000001 08000200 00000000 0c000380 08000100 00000000
-        28000180 08000100 66696200 1c000280 08000300 00000002 08000200 00000003
-        08000100 00000001 2c000180 08000100 636d7000 20000280 08000100 00000001
-        08000200 00000000 0c000380 08000100 02000000 10000180 0c000100 6e6f7472
-        61636b00
-    ",
-    "
-        34000100 0b000100 6e756d67 656e0000 24000200 08000100 00000001 08000200
-        00000003 08000300 00000000 08000400 00000000 2c000100 08000100 636d7000
-        20000200 08000100 00000001 08000200 00000000 0c000300 08000100 00000000
-        28000100 08000100 66696200 1c000200 08000100 00000001 08000200 00000003
-        08000300 00000002 2c000100 08000100 636d7000 20000200 08000100 00000001
-        08000200 00000000 0c000300 08000100 02000000 10000100 0c000100 6e6f7472
-        61636b00
-    ",
-];
-
 #[test]
-#[cfg(target_endian = "little")]
 fn what_has_no_typed_form_is_kept_byte_for_byte() {
-    for bytes in OPAQUE.map(captured::hex) {
-        let list = Expressions::decode(&bytes).unwrap();
-        let mut copy = Expressions::new();
-        let mut kinds = Vec::new();
-        for expression in list.iter() {
-            let expression = expression.unwrap();
-            kinds.push(match expression.decode().unwrap() {
-                Decoded::Cmp(cmp) => {
-                    let data = cmp.data.unwrap();
-                    format!("cmp {}", data.as_value().unwrap()[0])
-                }
-                Decoded::Opaque(opaque) => {
-                    assert_eq!(opaque, expression);
-                    assert!(opaque.attribute_names().is_empty());
-                    format!("{} with {}", opaque.name, opaque.attributes.len())
-                }
-                other => panic!("{other:?}"),
-            });
-            copy.push_raw(&expression);
-        }
-        let expected = [
-            "numgen with 32",
-            "cmp 0",
-            "fib with 24",
-            "cmp 2",
-            "notrack with 0",
-        ];
-        assert_eq!(kinds, expected);
-        assert_eq!(copy.as_bytes(), bytes);
-        assert!(format!("{copy:?}").contains("numgen"));
-
-        // In a rule, all of it is one attribute's payload.
-        let rule = Rule {
-            expressions: Some(copy),
-            ..Rule::new(Family::IP, "t", "c")
-        };
-        let mut tx = Transaction::new();
-        tx.add(&rule).unwrap();
-        assert!(tx.operations().ends_with(&bytes));
+    // An expression of a newer kernel, between two that are known.
+    let attributes = written(|writer| {
+        writer.be32(1, 3).nested(2, |writer| {
+            writer.bytes(1, b"abc");
+        });
+    });
+    let unknown = element("of tomorrow", &attributes);
+    let known = element("counter", &[]);
+    let bytes = [&known[..], &unknown, &known].concat();
+    let list = Expressions::decode(&bytes).unwrap();
+    let (mut raw, mut decoded) = (Expressions::new(), Expressions::new());
+    for expression in list.iter() {
+        let expression = expression.unwrap();
+        raw.push_raw(&expression);
+        decoded.push_decoded(&expression.decode().unwrap());
     }
+    assert_eq!(raw.as_bytes(), bytes);
+    assert_eq!(decoded.as_bytes(), bytes);
+    let opaque = list.iter().nth(1).unwrap().unwrap();
+    assert!(opaque.attribute_names().is_empty());
+    assert_eq!(
+        opaque.decode(),
+        Ok(Decoded::Opaque(Opaque {
+            name: "of tomorrow".into(),
+            attributes: (&attributes).into(),
+        }))
+    );
+    assert!(format!("{raw:?}").contains("of tomorrow"));
+    assert_eq!(
+        opaque.decode().unwrap().to_string(),
+        format!("[ of tomorrow 0x{} ]", Bytes::from(attributes)),
+    );
+
+    // In a rule, all of it is one attribute's payload.
+    let rule = Rule {
+        expressions: Some(raw),
+        ..Rule::new(Family::IP, "t", "c")
+    };
+    let mut tx = Transaction::new();
+    tx.add(&rule).unwrap();
+    assert!(tx.operations().ends_with(&bytes));
 }
 
 #[test]
@@ -514,13 +506,24 @@ fn an_over_long_expression_leaves_the_transaction_as_it_was() {
     assert_eq!((tx.len(), tx.operations()), (1, &before[..]));
 }
 
-/// The expressions that have a typed form, and one that has none.
-const NAMES: [&str; 17] = [
+/// The expressions of Linux 6.18, and one that has no typed form.
+const NAMES: [&str; 41] = [
     "bitwise",
+    "byteorder",
     "cmp",
+    "connlimit",
     "counter",
     "ct",
+    "dup",
+    "dynset",
+    "exthdr",
+    "fib",
+    "flow_offload",
+    "fwd",
+    "hash",
     "immediate",
+    "inner",
+    "last",
     "limit",
     "log",
     "lookup",
@@ -528,11 +531,24 @@ const NAMES: [&str; 17] = [
     "match",
     "meta",
     "nat",
+    "notrack",
+    "numgen",
+    "objref",
+    "osf",
     "payload",
+    "queue",
+    "quota",
+    "range",
     "redir",
     "reject",
+    "rt",
+    "socket",
+    "synproxy",
     "target",
-    "numgen",
+    "tproxy",
+    "tunnel",
+    "xfrm",
+    "of tomorrow",
 ];
 
 #[test]
@@ -540,62 +556,139 @@ fn the_registry_knows_every_name() {
     for name in NAMES {
         let decoded = expression(name, &[]).decode().unwrap();
         let opaque = matches!(decoded, Decoded::Opaque(_));
-        assert_eq!(opaque, name == "numgen");
-        if !opaque {
+        assert_eq!(opaque, name == "of tomorrow", "{name}");
+        assert_eq!(decoded.name(), name);
+        let mut list = Expressions::new();
+        list.push_decoded(&decoded);
+        let mut expected = element(name, &[]);
+        if name == "notrack" {
+            // It knows no attributes and so has no `NFTA_EXPR_DATA`.
+            expected = written(|writer| {
+                writer.nested(NFTA_LIST_ELEM, |writer| {
+                    writer.string(NFTA_EXPR_NAME, b"notrack");
+                });
+            });
+        }
+        assert_eq!(list.as_bytes(), expected, "{name}");
+    }
+}
+
+/// Every expression, with any of its attributes: typed, as bytes and typed again it is the same, in
+/// a list and in an attribute.
+#[test]
+fn every_expression_is_read_as_it_was_written() {
+    let strategies = Decoded::strategies(DEPTH);
+    let names: Vec<_> = strategies.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names[..names.len() - 1], NAMES[..NAMES.len() - 1]);
+    for (name, strategy) in strategies {
+        run(24, strategy, |typed| {
+            if !name.is_empty() {
+                assert_eq!(typed.name(), name);
+            }
             let mut list = Expressions::new();
-            push(&mut list, &decoded);
-            assert_eq!(list.as_bytes(), element(name, &[]), "{name}");
-        }
-    }
-}
+            list.push_decoded(&typed);
+            let Ok(raw) = list.iter().next().expect("one expression") else {
+                panic!("{typed:?}")
+            };
+            assert_eq!(raw.raw, list.as_bytes());
+            assert_eq!(raw.decode().as_ref(), Ok(&typed));
+            assert_eq!(raw.decode().unwrap().into_owned(), typed);
+            let mut again = Expressions::new();
+            again.push_decoded(&raw.decode().unwrap()).push_raw(&raw);
+            assert_eq!(again.as_bytes(), list.as_bytes().repeat(2));
+            // The line of bytecode.
+            let line = typed.to_string();
+            assert!(line.starts_with("[ ") && line.ends_with(" ]"), "{line}");
+            assert_serial(&typed);
 
-/// Any short payload.
-fn payload() -> impl Strategy<Value = Vec<u8>> {
-    prop::collection::vec(any::<u8>(), 0..12)
-}
-
-/// A payload that is an attribute with this payload.
-fn nested(payload: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
-    (0..4u16, payload)
-        .prop_map(|(kind, payload)| written(|writer| _ = writer.bytes(kind, &payload)))
-}
-
-proptest! {
-    /// Any bytes are read or refused; what was read is written as what is read as the same.
-    #[test]
-    fn any_attributes_are_read_or_refused(
-        attributes in prop::collection::vec(
-            (0..10u16, prop_oneof![payload(), nested(payload()), nested(nested(payload()))]),
-            0..6,
-        ),
-        noise in prop::collection::vec(any::<u8>(), 0..6),
-    ) {
-        let mut bytes = written(|writer| {
-            for (kind, payload) in &attributes {
-                writer.bytes(*kind, payload);
-            }
+            let nested = NestedExpression::of_decoded(&typed);
+            assert_eq!(nested.decode().as_ref(), Ok(&typed));
+            let attribute = written(|writer| nested.encode(writer, 1));
+            assert_eq!(
+                <NestedExpression<'_> as Field<'_>>::decode(&attribute[4..]).as_ref(),
+                Some(&nested)
+            );
         });
-        bytes.extend(noise);
-        for name in NAMES {
-            let element = element(name, &bytes);
-            for end in [element.len(), element.len() / 2] {
-                let list = Expressions::decode(&element[..end]).unwrap();
-                let _ = format!("{list:?}");
-                let Some(Ok(expression)) = list.iter().next() else {
-                    continue;
-                };
-                let Ok(decoded) = expression.decode() else {
-                    continue;
-                };
-                let mut copy = Expressions::new();
-                push(&mut copy, &decoded);
-                let again = copy.iter().next().unwrap().unwrap();
-                if let Decoded::Opaque(opaque) = decoded {
-                    prop_assert_eq!(again, opaque);
-                } else {
-                    prop_assert_eq!(again.decode(), Ok(decoded));
-                }
-            }
-        }
     }
+}
+
+/// Expressions stay what they are beside one another.
+#[test]
+fn lists_are_read_as_they_were_written() {
+    let expressions = prop::collection::vec(Decoded::arbitrary(1), 0..6);
+    run(64, expressions, |typed| {
+        let mut list = Expressions::new();
+        for expression in &typed {
+            list.push_decoded(expression);
+        }
+        let read: Result<Vec<_>, _> = list.iter().map(|e| e.and_then(|e| e.decode())).collect();
+        assert_eq!(read, Ok(typed));
+        let mut copy = Expressions::new();
+        for expression in list.iter().flatten() {
+            copy.push_raw(&expression);
+        }
+        assert_eq!(copy, list);
+        assert_serial(&list);
+    });
+}
+
+/// Of each expression any attributes are read or refused; what is read is shown, and written as what
+/// is read as the same; and the kernel's form of it is the same the second time.
+#[test]
+fn any_attributes_are_read_or_refused() {
+    for name in NAMES {
+        let known = expression(name, &[]).attribute_names();
+        let kinds: Vec<u16> = known.iter().map(|(kind, _)| *kind).collect();
+        run(48, (soup(&kinds), damage()), |(bytes, damages)| {
+            // Half of them are as the attributes' own strategies make them.
+            let bytes = damaged(bytes, &damages[..damages.len() / 2]);
+            let bare = expression(name, &bytes);
+            let nested = written(|writer| {
+                writer.string(NFTA_EXPR_NAME, name.as_bytes());
+                writer.bytes(NFTA_EXPR_DATA, &bytes);
+            });
+            let nested = <NestedExpression<'_> as Field<'_>>::decode(&nested).unwrap();
+            assert_eq!(nested.decode(), bare.decode());
+            let _ = format!("{bare:?} {nested:?}");
+            let Ok(decoded) = bare.decode() else { return };
+            let _ = format!("{decoded} {decoded:?} {decoded:#?}");
+            let mut list = Expressions::new();
+            list.push_decoded(&decoded);
+            let again = list.iter().next().unwrap().unwrap();
+            assert_eq!(again.decode().as_ref(), Ok(&decoded));
+            if let Some(request) = again.to_request() {
+                let mut list = Expressions::new();
+                list.push_decoded(&request);
+                let again = list.iter().next().unwrap().unwrap();
+                assert_eq!(again.to_request(), None, "{request:?}");
+            }
+            assert_serial_if_at_all(&decoded);
+        });
+    }
+}
+
+/// Any bytes are a list, whose expressions come to an end; those that can be read are shown.
+#[test]
+fn any_list_ends() {
+    let expression = (prop::sample::select(&NAMES[..]), soup(&[1, 2, 3, 4]));
+    let elements = prop::collection::vec(expression, 0..4).prop_map(|expressions| {
+        let elements = expressions.iter().map(|(name, bytes)| element(name, bytes));
+        elements.collect::<Vec<_>>().concat()
+    });
+    let bytes = prop_oneof![4 => elements, 1 => soup(&[NFTA_LIST_ELEM])];
+    run(128, (bytes, damage()), |(bytes, damages)| {
+        let bytes = damaged(bytes, &damages);
+        let list = Expressions::decode(&bytes).unwrap();
+        let _ = format!("{list:?}");
+        let mut all = list.iter();
+        let read = all.by_ref().take_while(Result::is_ok).count();
+        assert!(read * 4 <= bytes.len());
+        assert!(all.next().is_none());
+        // It is written as it came.
+        let attribute = written(|writer| list.encode(writer, 4));
+        assert_eq!(attribute[4..4 + bytes.len()], bytes);
+        let attribute = Attributes::new(&attribute).next().unwrap().unwrap();
+        assert_eq!(Expressions::decode(attribute.payload), Some(list.clone()));
+        assert_serial_if_at_all(&list);
+    });
 }

@@ -1,0 +1,166 @@
+//! `fwd`: sends the packet out of another device, and it is gone from this one (family `netdev`).
+//!
+//! ```text
+//! NFTA_FWD_SREG_DEV    be32
+//! NFTA_FWD_SREG_ADDR   be32
+//! NFTA_FWD_NFPROTO     be32: NFPROTO_IPV4 or NFPROTO_IPV6
+//! ```
+//!
+//! The kernel wants the device; address and family come together or not at all.
+
+use chainwright_sys::nf_tables::{NFTA_FWD_NFPROTO, NFTA_FWD_SREG_ADDR, NFTA_FWD_SREG_DEV};
+
+use super::{Register, expression};
+use crate::nft::{Family, UnknownAttributes};
+
+expression! {
+    "fwd"
+    /// Sends the packet out of another device, as it is or to a neighbour there
+    /// (`enum nft_fwd_attributes`).
+    pub struct Fwd viewed as FwdRef {
+        /// Register with the index of the device, u32 in host byte order.
+        NFTA_FWD_SREG_DEV => sreg_dev: Register,
+        /// Register with the neighbour's address, 4 or 16 bytes in network order; without it the
+        /// packet keeps its link layer header.
+        NFTA_FWD_SREG_ADDR => sreg_addr: Register,
+        /// Family of that address, `NFPROTO_IPV4` or `NFPROTO_IPV6`.
+        NFTA_FWD_NFPROTO => nfproto: u32,
+    }
+}
+
+impl Fwd {
+    /// Sends the packet as it is out of the device in this register.
+    #[must_use]
+    pub const fn to_device(sreg_dev: Register) -> Self {
+        Self {
+            sreg_dev: Some(sreg_dev),
+            sreg_addr: None,
+            nfproto: None,
+            unknown: UnknownAttributes::NONE,
+        }
+    }
+
+    /// Sends the packet out of the device in the first register to the neighbour whose address is in
+    /// the second one; the family, [`Family::IP`] or [`Family::IP6`], is the address's.
+    #[must_use]
+    pub const fn to_neighbour(sreg_dev: Register, sreg_addr: Register, family: Family) -> Self {
+        Self {
+            sreg_dev: Some(sreg_dev),
+            sreg_addr: Some(sreg_addr),
+            nfproto: Some(family.0 as u32),
+            unknown: UnknownAttributes::NONE,
+        }
+    }
+}
+
+/// As `nft --debug=netlink` prints it.
+impl std::fmt::Display for Fwd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[ fwd ")?;
+        if let Some(Register(register)) = self.sreg_dev {
+            write!(f, "sreg_dev {register} ")?;
+        }
+        if let Some(Register(register)) = self.sreg_addr {
+            write!(f, "sreg_addr {register} ")?;
+        }
+        if let Some(nfproto) = self.nfproto {
+            write!(f, "nfproto {nfproto} ")?;
+        }
+        f.write_str("]")
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::expr::Decoded;
+    use crate::nft::expr::tests::captured::{
+        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
+    };
+
+    #[test]
+    fn layout() {
+        let layout = [
+            (1, "NFTA_FWD_SREG_DEV", Wire::Be32),
+            (2, "NFTA_FWD_SREG_ADDR", Wire::Be32),
+            (3, "NFTA_FWD_NFPROTO", Wire::Be32),
+        ];
+        assert_layout::<Fwd>(Fwd::ATTRIBUTES, &layout);
+    }
+
+    /// nft 1.0.6: `add rule netdev t c fwd ip to 10.0.0.1 device "lo"`.
+    #[test]
+    fn to_a_neighbour() {
+        assert_element(
+            Decoded::Fwd,
+            Fwd {
+                sreg_dev: Some(Register::R1),
+                sreg_addr: Some(Register::R2),
+                nfproto: Some(2),
+                ..Default::default()
+            },
+            "
+                28000180           ; NFTA_LIST_ELEM
+                08000100 66776400  ;   NFTA_EXPR_NAME: fwd
+                1c000280           ;   NFTA_EXPR_DATA
+                08000100 00000001  ;     NFTA_FWD_SREG_DEV
+                08000200 00000002  ;     NFTA_FWD_SREG_ADDR
+                08000300 00000002  ;     NFTA_FWD_NFPROTO
+            ",
+        );
+        assert_attributes(
+            Decoded::Fwd,
+            Fwd::to_neighbour(Register::R1, Register::R2, Family::IP),
+            "08000100 00000001 08000200 00000002 08000300 00000002",
+        );
+    }
+
+    /// nft 1.0.6: `add rule netdev t c fwd to "lo"`.
+    #[test]
+    fn to_a_device() {
+        assert_attributes(
+            Decoded::Fwd,
+            Fwd::to_device(Register::R1),
+            "08000100 00000001",
+        );
+    }
+
+    /// Listed after nft 1.0.6: `add rule netdev t c fwd to "lo"` and
+    /// `… fwd ip6 to fe80::1 device "lo"`.
+    #[test]
+    fn listed() {
+        assert_listed(
+            Decoded::Fwd,
+            Fwd::to_device(Register::R1),
+            "18000100 08000100 66776400 0c000200 08000100 00000001",
+        );
+        assert_listed(
+            Decoded::Fwd,
+            Fwd::to_neighbour(Register::R1, Register::R2, Family::IP6),
+            "
+                28000100 08000100 66776400 1c000200 08000100 00000001 08000200 00000002
+                08000300 0000000a
+            ",
+        );
+    }
+
+    /// The rules above as nft 1.0.6 prints them; then what libnftnl 1.2.4 prints of no attributes.
+    #[test]
+    fn bytecode() {
+        for (expression, line) in [
+            (Fwd::to_device(Register::R1), "[ fwd sreg_dev 1 ]"),
+            (
+                Fwd::to_neighbour(Register::R1, Register::R2, Family::IP),
+                "[ fwd sreg_dev 1 sreg_addr 2 nfproto 2 ]",
+            ),
+            (
+                Fwd::to_neighbour(Register::R1, Register::R2, Family::IP6),
+                "[ fwd sreg_dev 1 sreg_addr 2 nfproto 10 ]",
+            ),
+            (Fwd::default(), "[ fwd ]"),
+        ] {
+            assert_eq!(expression.to_string(), line);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! An expression inside an attribute of another one, or of a set or element.
+//!
+//! ```text
+//! the attribute          nested
+//!   NFTA_EXPR_NAME       string
+//!   NFTA_EXPR_DATA       nested: the expression's attributes
+//! ```
+
+use bstr::BStr;
+use chainwright_sys::netlink::NLA_F_NESTED;
+use chainwright_sys::nf_tables::NFTA_EXPR_NAME;
+
+use super::{Decoded, Dynset, Expression, ExpressionRef, Inner, write_data};
+use crate::netlink::{Malformed, MessageWriter, TooLong};
+use crate::nft::declare::{Field, nested_field};
+use crate::nft::name::Bytes;
+
+/// How deep expressions may stand in one another: the kernel allows two.
+pub(crate) const DEEPEST: usize = 8;
+
+impl ExpressionRef<'_> {
+    /// Whether more expressions stand in one another, from this one on, than any ruleset has: what
+    /// reads them calls itself.
+    pub(crate) fn is_too_deep(&self) -> bool {
+        self.is_deeper_than(DEEPEST)
+    }
+
+    fn is_deeper_than(&self, depth: usize) -> bool {
+        if !(self.is::<Dynset<'_>>() || self.is::<Inner<'_>>()) {
+            return false;
+        }
+        let Some(depth) = depth.checked_sub(1) else {
+            return true;
+        };
+        let (one, list) = match Decoded::read(self.name, self.attributes) {
+            Ok(Decoded::Dynset(dynset)) => (dynset.expr, dynset.expressions),
+            Ok(Decoded::Inner(inner)) => (inner.expr, None),
+            _ => return false,
+        };
+        let deeper = |expression: ExpressionRef<'_>| expression.is_deeper_than(depth);
+        one.is_some_and(|one| one.get().is_ok_and(deeper))
+            || list.is_some_and(|list| list.iter().map_while(Result::ok).any(deeper))
+    }
+}
+
+/// One expression in an attribute, encoded.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NestedExpression<'a> {
+    bytes: Bytes<'a>,
+    error: Option<TooLong>,
+}
+
+impl<'a> NestedExpression<'a> {
+    /// This expression.
+    #[must_use]
+    pub fn new<E: Expression>(expression: &E) -> NestedExpression<'static> {
+        Self::encoded(E::NAME.into(), |writer| write_data(expression, writer))
+    }
+
+    /// An expression of any kind in its typed form.
+    #[must_use]
+    pub fn of_decoded(expression: &Decoded<'_>) -> NestedExpression<'static> {
+        Self::encoded(expression.name(), |writer| expression.write_data(writer))
+    }
+
+    fn encoded(
+        name: &BStr,
+        data: impl FnOnce(&mut MessageWriter<'_>),
+    ) -> NestedExpression<'static> {
+        let mut bytes = Vec::new();
+        let mut writer = MessageWriter::bare(&mut bytes);
+        writer.string(NFTA_EXPR_NAME, name);
+        data(&mut writer);
+        let error = writer.finish_bare().err();
+        NestedExpression {
+            bytes: bytes.into(),
+            error,
+        }
+    }
+
+    /// The expression.
+    ///
+    /// # Errors
+    /// [`Malformed`] when it has no name.
+    pub fn get(&self) -> Result<ExpressionRef<'_>, Malformed> {
+        ExpressionRef::read(&self.bytes, &[])
+    }
+
+    /// The expression in its typed form.
+    ///
+    /// # Errors
+    /// [`Malformed`] when it has no name or an attribute is not what it must be.
+    pub fn decode(&self) -> Result<Decoded<'_>, Malformed> {
+        self.get()?.decode()
+    }
+}
+
+impl std::fmt::Debug for NestedExpression<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.decode().fmt(f)
+    }
+}
+
+impl<'a> Field<'a> for NestedExpression<'a> {
+    type Static = NestedExpression<'static>;
+    nested_field!('a, |bytes| {
+        ExpressionRef::read(bytes, &[]).ok().map(|_| NestedExpression {
+            bytes: bytes.into(),
+            error: None,
+        })
+    });
+
+    fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
+        if let Some(error) = self.error {
+            writer.fail(error);
+        }
+        writer.bytes(kind | NLA_F_NESTED, &self.bytes);
+    }
+
+    fn into_static(self) -> NestedExpression<'static> {
+        NestedExpression {
+            bytes: self.bytes.into_owned(),
+            error: self.error,
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+mod serial {
+    use serde::ser::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Decoded, NestedExpression};
+    use crate::netlink::Attributes;
+    use crate::nft::expr::Expressions;
+
+    impl Serialize for NestedExpression<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            self.decode()
+                .map_err(S::Error::custom)?
+                .serialize(serializer)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for NestedExpression<'_> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            Ok(NestedExpression::of_decoded(&Decoded::deserialize(
+                deserializer,
+            )?))
+        }
+    }
+
+    impl Serialize for Expressions<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let decoded: Result<Vec<_>, _> =
+                self.iter().map(|e| e.and_then(|e| e.decode())).collect();
+            let decoded = decoded.map_err(S::Error::custom)?;
+            // A list may hold something else one day, which an iterator passes over.
+            if decoded.len() != Attributes::new(self.as_bytes()).count() {
+                return Err(S::Error::custom("not all in the list is an expression"));
+            }
+            serializer.collect_seq(decoded)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Expressions<'_> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let mut expressions = Expressions::new();
+            for expression in Vec::<Decoded<'_>>::deserialize(deserializer)? {
+                expressions.push_decoded(&expression);
+            }
+            Ok(expressions)
+        }
+    }
+}

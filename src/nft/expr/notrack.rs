@@ -1,0 +1,88 @@
+//! `notrack`: exempts the packet from connection tracking.
+//!
+//! It knows no attributes, and neither tools nor the kernel give it an `NFTA_EXPR_DATA`.
+
+use super::expression;
+use crate::nft::UnknownAttributes;
+
+expression! {
+    "notrack"
+    /// Exempts the packet from connection tracking. It must come before tracking does, in a chain
+    /// of the hook `prerouting` or `output` with a priority below -200.
+    pub struct Notrack viewed as NotrackRef {}
+}
+
+impl Notrack {
+    /// Exempts the packet from connection tracking.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            unknown: UnknownAttributes::NONE,
+        }
+    }
+}
+
+/// As `nft --debug=netlink` prints it.
+impl std::fmt::Display for Notrack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[ notrack ]")
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::declare::Field;
+    use crate::nft::expr::tests::captured::{assert_element, assert_layout, assert_listed, hex};
+    use crate::nft::expr::{Decoded, Expressions, NestedExpression};
+
+    #[test]
+    fn layout() {
+        assert_layout::<Notrack>(Notrack::ATTRIBUTES, &[]);
+    }
+
+    /// nft 1.0.6: `add rule ip t c notrack`.
+    #[test]
+    fn it_has_no_data() {
+        assert_element(
+            Decoded::Notrack,
+            Notrack::new(),
+            "
+                10000180                    ; NFTA_LIST_ELEM
+                0c000100 6e6f7472 61636b00  ;   NFTA_EXPR_NAME: notrack
+            ",
+        );
+        let nested = NestedExpression::new(&Notrack::new());
+        assert_eq!(nested, NestedExpression::of_decoded(&Notrack::new().into()));
+        assert_eq!(nested.decode(), Ok(Decoded::Notrack(Notrack::new())));
+    }
+
+    /// Attributes of a newer kernel are kept, and then there is data. No kernel sends any yet.
+    #[test]
+    fn what_it_may_know_one_day() {
+        let sent = hex("
+            1c000180 0c000100 6e6f7472 61636b00 0c000280 08000100 00000001
+        ");
+        let list = Expressions::decode(&sent).unwrap();
+        let notrack = list.iter().next().unwrap().unwrap().decode().unwrap();
+        assert!(!notrack.unknown().is_empty());
+        assert_eq!(Expressions::new().push_decoded(&notrack).as_bytes(), sent);
+    }
+
+    /// Listed after nft 1.0.6: `add rule ip t c notrack`.
+    #[test]
+    fn listed() {
+        assert_listed(
+            Decoded::Notrack,
+            Notrack::new(),
+            "10000100 0c000100 6e6f7472 61636b00",
+        );
+    }
+
+    /// The rule above as nft 1.0.6 prints it.
+    #[test]
+    fn bytecode() {
+        assert_eq!(Notrack::new().to_string(), "[ notrack ]");
+    }
+}

@@ -1,0 +1,205 @@
+//! `numgen`: puts a number into a register, counted on or drawn, to spread packets.
+//!
+//! ```text
+//! NFTA_NG_DREG       be32
+//! NFTA_NG_MODULUS    be32, not 0
+//! NFTA_NG_TYPE       be32
+//! NFTA_NG_OFFSET     be32
+//! NFTA_NG_SET_NAME   string: deprecated
+//! NFTA_NG_SET_ID     be32: deprecated
+//! ```
+
+use chainwright_sys::nf_tables::{
+    NFT_NG_INCREMENTAL, NFT_NG_RANDOM, NFTA_NG_DREG, NFTA_NG_MODULUS, NFTA_NG_OFFSET,
+    NFTA_NG_SET_ID, NFTA_NG_SET_NAME, NFTA_NG_TYPE,
+};
+
+use super::{Register, expression};
+use crate::nft::UnknownAttributes;
+use crate::nft::declare::values;
+use crate::nft::name::Name;
+
+values! {
+    /// Where the number comes from (`enum nft_ng_types`).
+    pub struct NumgenType: u32 {
+        /// One more for each packet, and from the start again.
+        INCREMENTAL = NFT_NG_INCREMENTAL => "inc",
+        /// Drawn at random for each packet.
+        RANDOM = NFT_NG_RANDOM => "random",
+    }
+}
+
+expression! {
+    "numgen"
+    /// Puts a number from `offset` to `offset + modulus - 1` into a register, as u32 in host byte
+    /// order (`enum nft_ng_attributes`).
+    pub struct Numgen<'a> viewed as NumgenRef {
+        /// Where the number goes.
+        NFTA_NG_DREG => dreg: Register,
+        /// How many numbers there are; the kernel refuses 0.
+        NFTA_NG_MODULUS => modulus: u32,
+        /// Where the number comes from.
+        NFTA_NG_TYPE => numgen_type: NumgenType,
+        /// The smallest number; the kernel lists it always, as 0 where it was not given.
+        NFTA_NG_OFFSET => offset: u32,
+        /// Name of a map to look the number up in: deprecated, kernels pass it over.
+        NFTA_NG_SET_NAME => set_name: Name<'a>,
+        /// The map's number in the same batch: likewise.
+        NFTA_NG_SET_ID => set_id: u32,
+    }
+}
+
+impl Numgen<'_> {
+    const fn new(numgen_type: NumgenType, modulus: u32, dreg: Register) -> Self {
+        Self {
+            dreg: Some(dreg),
+            modulus: Some(modulus),
+            numgen_type: Some(numgen_type),
+            offset: Some(0),
+            set_name: None,
+            set_id: None,
+            unknown: UnknownAttributes::NONE,
+        }
+    }
+
+    /// Numbers from 0 to `modulus - 1`, one after the other.
+    #[must_use]
+    pub const fn incremental(modulus: u32, dreg: Register) -> Self {
+        Self::new(NumgenType::INCREMENTAL, modulus, dreg)
+    }
+
+    /// Random numbers from 0 to `modulus - 1`.
+    #[must_use]
+    pub const fn random(modulus: u32, dreg: Register) -> Self {
+        Self::new(NumgenType::RANDOM, modulus, dreg)
+    }
+
+    /// The same with `offset` added to each number.
+    #[must_use]
+    pub const fn with_offset(mut self, offset: u32) -> Self {
+        self.offset = Some(offset);
+        self
+    }
+}
+
+/// As `nft --debug=netlink` prints it: without all but the name if the type is not known.
+impl std::fmt::Display for Numgen<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some(numgen_type) = self.numgen_type.unwrap_or_default().name() else {
+            return f.write_str("[ numgen ]");
+        };
+        let dreg = self.dreg.unwrap_or_default().0;
+        let modulus = self.modulus.unwrap_or_default();
+        write!(f, "[ numgen reg {dreg} = {numgen_type} mod {modulus} ")?;
+        if let Some(offset) = self.offset.filter(|&offset| offset != 0) {
+            write!(f, "offset {offset} ")?;
+        }
+        f.write_str("]")
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::expr::Decoded;
+    use crate::nft::expr::tests::captured::{
+        Wire, assert_attributes, assert_element, assert_layout, assert_listed,
+    };
+
+    #[test]
+    fn layout() {
+        let layout = [
+            (1, "NFTA_NG_DREG", Wire::Be32),
+            (2, "NFTA_NG_MODULUS", Wire::Be32),
+            (3, "NFTA_NG_TYPE", Wire::Be32),
+            (4, "NFTA_NG_OFFSET", Wire::Be32),
+            (5, "NFTA_NG_SET_NAME", Wire::Text),
+            (6, "NFTA_NG_SET_ID", Wire::Be32),
+        ];
+        assert_layout::<Numgen<'_>>(Numgen::ATTRIBUTES, &layout);
+    }
+
+    /// nft 1.0.6: `add rule ip t c numgen random mod 10 offset 100 vmap { 100 : drop }`.
+    #[test]
+    fn random_numbers() {
+        assert_element(
+            Decoded::Numgen,
+            Numgen {
+                dreg: Some(Register::R1),
+                modulus: Some(10),
+                numgen_type: Some(NumgenType::RANDOM),
+                offset: Some(100),
+                ..Default::default()
+            },
+            "
+                34000180                    ; NFTA_LIST_ELEM
+                0b000100 6e756d67 656e0000  ;   NFTA_EXPR_NAME: numgen
+                24000280                    ;   NFTA_EXPR_DATA
+                08000100 00000001           ;     NFTA_NG_DREG
+                08000200 0000000a           ;     NFTA_NG_MODULUS
+                08000300 00000001           ;     NFTA_NG_TYPE
+                08000400 00000064           ;     NFTA_NG_OFFSET
+            ",
+        );
+    }
+
+    /// nft 1.0.6: `numgen inc mod 3 0`, `meta mark set numgen inc mod 4 offset 7`,
+    /// `meta mark set numgen random mod 4`.
+    #[test]
+    fn with_and_without_an_offset() {
+        for (numgen, sent) in [
+            (
+                Numgen::incremental(3, Register::R1),
+                "08000100 00000001 08000200 00000003 08000300 00000000 08000400 00000000",
+            ),
+            (
+                Numgen::incremental(4, Register::R1).with_offset(7),
+                "08000100 00000001 08000200 00000004 08000300 00000000 08000400 00000007",
+            ),
+            (
+                Numgen::random(4, Register::R1),
+                "08000100 00000001 08000200 00000004 08000300 00000001 08000400 00000000",
+            ),
+        ] {
+            assert_attributes(Decoded::Numgen, numgen, sent);
+        }
+    }
+
+    /// Listed after nft 1.0.6: `add rule ip t c meta mark set numgen inc mod 4 offset 7`.
+    #[test]
+    fn listed() {
+        assert_listed(
+            Decoded::Numgen,
+            Numgen::incremental(4, Register::R1).with_offset(7),
+            "
+                34000100 0b000100 6e756d67 656e0000 24000200 08000100 00000001 08000200
+                00000004 08000300 00000000 08000400 00000007
+            ",
+        );
+    }
+
+    /// nft 1.0.6, of the rules above; the last two are what libnftnl 1.2.4 prints of a type that
+    /// does not exist, and of nothing.
+    #[test]
+    fn bytecode() {
+        for (numgen, line) in [
+            (
+                Numgen::incremental(3, Register::R1),
+                "[ numgen reg 1 = inc mod 3 ]",
+            ),
+            (
+                Numgen::incremental(4, Register::R1).with_offset(7),
+                "[ numgen reg 1 = inc mod 4 offset 7 ]",
+            ),
+            (
+                Numgen::random(10, Register::R1).with_offset(100),
+                "[ numgen reg 1 = random mod 10 offset 100 ]",
+            ),
+            (Numgen::new(NumgenType(2), 10, Register::R1), "[ numgen ]"),
+            (Numgen::default(), "[ numgen reg 0 = inc mod 0 ]"),
+        ] {
+            assert_eq!(numgen.to_string(), line);
+        }
+    }
+}

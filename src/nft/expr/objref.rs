@@ -1,0 +1,287 @@
+//! `objref`: lets the packet pass by a stateful object: one that is named, or the one that a map
+//! has for a key.
+//!
+//! ```text
+//! NFTA_OBJREF_IMM_TYPE   be32
+//! NFTA_OBJREF_IMM_NAME   string
+//! NFTA_OBJREF_SET_SREG   be32
+//! NFTA_OBJREF_SET_NAME   string
+//! NFTA_OBJREF_SET_ID     be32: written, never listed
+//! ```
+//!
+//! Either the first two, or the others. libnftnl sends these two strings without the NUL, the
+//! kernel lists them with it; so does this crate write them.
+
+use chainwright_sys::nf_tables as sys;
+use chainwright_sys::nf_tables::{
+    NFTA_OBJREF_IMM_NAME, NFTA_OBJREF_IMM_TYPE, NFTA_OBJREF_SET_ID, NFTA_OBJREF_SET_NAME,
+    NFTA_OBJREF_SET_SREG,
+};
+
+use super::{Register, expression};
+use crate::nft::declare::values;
+use crate::nft::name::Name;
+
+values! {
+    /// What kind of a stateful object (`NFT_OBJECT_*`).
+    pub struct ObjectType: u32 {
+        /// Counts packets and bytes.
+        COUNTER = sys::NFT_OBJECT_COUNTER => "counter",
+        /// Counts bytes up to a number.
+        QUOTA = sys::NFT_OBJECT_QUOTA => "quota",
+        /// Gives a connection a helper.
+        CT_HELPER = sys::NFT_OBJECT_CT_HELPER => "ct helper",
+        /// Keeps a rate.
+        LIMIT = sys::NFT_OBJECT_LIMIT => "limit",
+        /// Counts connections.
+        CONNLIMIT = sys::NFT_OBJECT_CONNLIMIT => "connlimit",
+        /// Gives the packet a tunnel's metadata.
+        TUNNEL = sys::NFT_OBJECT_TUNNEL => "tunnel",
+        /// Gives a connection timeouts.
+        CT_TIMEOUT = sys::NFT_OBJECT_CT_TIMEOUT => "ct timeout",
+        /// Gives the packet a security mark.
+        SECMARK = sys::NFT_OBJECT_SECMARK => "secmark",
+        /// Expects a connection.
+        CT_EXPECT = sys::NFT_OBJECT_CT_EXPECT => "ct expectation",
+        /// Answers TCP handshakes.
+        SYNPROXY = sys::NFT_OBJECT_SYNPROXY => "synproxy",
+    }
+}
+
+expression! {
+    "objref"
+    /// Lets the packet pass by a stateful object of the table (`enum nft_objref_attributes`).
+    pub struct Objref<'a> viewed as ObjrefRef {
+        /// What kind of object is named.
+        NFTA_OBJREF_IMM_TYPE => imm_type: ObjectType,
+        /// The object's name.
+        NFTA_OBJREF_IMM_NAME => imm_name: Name<'a>,
+        /// Where the key is that the map is asked for; no object for it, and the rule goes no
+        /// further.
+        NFTA_OBJREF_SET_SREG => set_sreg: Register,
+        /// The map's name.
+        NFTA_OBJREF_SET_NAME => set_name: Name<'a>,
+        /// The map's number in the same batch, where it has no name yet.
+        NFTA_OBJREF_SET_ID => set_id: u32,
+    }
+}
+
+impl<'a> Objref<'a> {
+    /// The object with this name.
+    pub fn named(object_type: ObjectType, name: impl Into<Name<'a>>) -> Self {
+        Self {
+            imm_type: Some(object_type),
+            imm_name: Some(name.into()),
+            ..Self::default()
+        }
+    }
+
+    /// The object that a map has for what is in a register.
+    pub fn mapped(sreg: Register, map: impl Into<Name<'a>>) -> Self {
+        Self {
+            set_sreg: Some(sreg),
+            set_name: Some(map.into()),
+            ..Self::default()
+        }
+    }
+}
+
+/// As `nft --debug=netlink` prints it.
+impl std::fmt::Display for Objref<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = match self.set_sreg {
+            Some(sreg) => {
+                write!(f, "[ objref sreg {} set ", sreg.0)?;
+                &self.set_name
+            }
+            None => {
+                let object_type = self.imm_type.unwrap_or_default().0;
+                write!(f, "[ objref type {object_type} name ")?;
+                &self.imm_name
+            }
+        };
+        match name {
+            Some(name) => write!(f, "{name} ]"),
+            None => f.write_str("(null) ]"),
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::expr::Decoded;
+    use crate::nft::expr::tests::captured::{
+        Wire, assert_attributes, assert_element, assert_layout, assert_listed, hex,
+    };
+
+    #[test]
+    fn layout() {
+        let layout = [
+            (1, "NFTA_OBJREF_IMM_TYPE", Wire::Be32),
+            (2, "NFTA_OBJREF_IMM_NAME", Wire::Text),
+            (3, "NFTA_OBJREF_SET_SREG", Wire::Be32),
+            (4, "NFTA_OBJREF_SET_NAME", Wire::Text),
+            (5, "NFTA_OBJREF_SET_ID", Wire::Be32),
+        ];
+        assert_layout::<Objref<'_>>(Objref::ATTRIBUTES, &layout);
+    }
+
+    /// nft 1.0.6: `add rule ip t c ct timeout set ti`, but for the NUL behind the name.
+    #[test]
+    fn a_named_object() {
+        assert_element(
+            Decoded::Objref,
+            Objref {
+                imm_type: Some(ObjectType::CT_TIMEOUT),
+                imm_name: Some("ti".into()),
+                ..Default::default()
+            },
+            "
+                24000180                    ; NFTA_LIST_ELEM
+                0b000100 6f626a72 65660000  ;   NFTA_EXPR_NAME: objref
+                14000280                    ;   NFTA_EXPR_DATA
+                08000100 00000007           ;     NFTA_OBJREF_IMM_TYPE
+                07000200 74690000           ;     NFTA_OBJREF_IMM_NAME
+            ",
+        );
+    }
+
+    /// nft 1.0.6: `counter name k`, `quota name q`, `limit name l`, `ct helper set h`,
+    /// `ct timeout set ti`, `ct expectation set ex`, `meta secmark set s`, `synproxy name sp`,
+    /// `counter name ip saddr map @m`, and `counter name ip saddr map { 1.2.3.4 : k }`, whose map
+    /// has no name yet: without a NUL as nft sends it, and with the NUL.
+    #[test]
+    fn named_and_mapped() {
+        let named = Objref::named;
+        for (objref, sent, written) in [
+            (
+                named(ObjectType::COUNTER, "k"),
+                "08000100 00000001 05000200 6b000000",
+                "08000100 00000001 06000200 6b000000",
+            ),
+            (
+                named(ObjectType::QUOTA, "q"),
+                "08000100 00000002 05000200 71000000",
+                "08000100 00000002 06000200 71000000",
+            ),
+            (
+                named(ObjectType::LIMIT, "l"),
+                "08000100 00000004 05000200 6c000000",
+                "08000100 00000004 06000200 6c000000",
+            ),
+            (
+                named(ObjectType::CT_HELPER, "h"),
+                "08000100 00000003 05000200 68000000",
+                "08000100 00000003 06000200 68000000",
+            ),
+            (
+                named(ObjectType::CT_TIMEOUT, "ti"),
+                "08000100 00000007 06000200 74690000",
+                "08000100 00000007 07000200 74690000",
+            ),
+            (
+                named(ObjectType::CT_EXPECT, "ex"),
+                "08000100 00000009 06000200 65780000",
+                "08000100 00000009 07000200 65780000",
+            ),
+            (
+                named(ObjectType::SECMARK, "s"),
+                "08000100 00000008 05000200 73000000",
+                "08000100 00000008 06000200 73000000",
+            ),
+            (
+                named(ObjectType::SYNPROXY, "sp"),
+                "08000100 0000000a 06000200 73700000",
+                "08000100 0000000a 07000200 73700000",
+            ),
+            (
+                Objref {
+                    set_id: Some(1),
+                    ..Objref::mapped(Register::R1, "m")
+                },
+                "08000300 00000001 05000400 6d000000 08000500 00000001",
+                "08000300 00000001 06000400 6d000000 08000500 00000001",
+            ),
+            (
+                Objref {
+                    set_id: Some(2),
+                    ..Objref::mapped(Register::R1, "__objmap%d")
+                },
+                "08000300 00000001 0e000400 5f5f6f62 6a6d6170 25640000 08000500 00000002",
+                "08000300 00000001 0f000400 5f5f6f62 6a6d6170 25640000 08000500 00000002",
+            ),
+        ] {
+            assert_eq!(
+                Objref::from_attributes(&hex(sent)).as_ref(),
+                Ok(&objref),
+                "{sent}"
+            );
+            assert_attributes(Decoded::Objref, objref, written);
+        }
+    }
+
+    /// Listed after nft 1.0.6: `add rule ip t c synproxy name sp` and
+    /// `add rule ip t c counter name ip saddr map @m`.
+    #[test]
+    fn listed() {
+        assert_listed(
+            Decoded::Objref,
+            Objref::named(ObjectType::SYNPROXY, "sp"),
+            "
+                24000100 0b000100 6f626a72 65660000 14000200 07000200 73700000 08000100
+                0000000a
+            ",
+        );
+        assert_listed(
+            Decoded::Objref,
+            Objref::mapped(Register::R1, "m"),
+            "
+                24000100 0b000100 6f626a72 65660000 14000200 08000300 00000001 06000400
+                6d000000
+            ",
+        );
+    }
+
+    /// nft 1.0.6, of the rules above; the last two are what libnftnl 1.2.4 prints when names are
+    /// missing.
+    #[test]
+    fn bytecode() {
+        for (objref, line) in [
+            (
+                Objref::named(ObjectType::COUNTER, "k"),
+                "[ objref type 1 name k ]",
+            ),
+            (
+                Objref::named(ObjectType::SYNPROXY, "sp"),
+                "[ objref type 10 name sp ]",
+            ),
+            (
+                Objref::mapped(Register::R1, "__objmap0"),
+                "[ objref sreg 1 set __objmap0 ]",
+            ),
+            (Objref::default(), "[ objref type 0 name (null) ]"),
+            (
+                Objref {
+                    set_name: None,
+                    ..Objref::mapped(Register::R1, "m")
+                },
+                "[ objref sreg 1 set (null) ]",
+            ),
+        ] {
+            assert_eq!(objref.to_string(), line);
+        }
+    }
+
+    /// As `nft list` says them.
+    #[test]
+    fn types_have_names() {
+        assert_eq!(ObjectType::CT_EXPECT.to_string(), "ct expectation");
+        assert_eq!(
+            ObjectType::from_name("ct helper"),
+            Some(ObjectType::CT_HELPER)
+        );
+        assert_eq!(ObjectType(11).to_string(), "11");
+    }
+}
