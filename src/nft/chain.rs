@@ -16,8 +16,10 @@ use chainwright_sys::nf_tables::{
 
 use super::Family;
 use super::declare::{attributes, flags, object, values};
+use super::device::Devices;
 use super::name::{Bytes, Name};
 use super::object::{Messages, Object, listed};
+use super::userdata::commented;
 use crate::netlink::MessageWriter;
 
 values! {
@@ -52,8 +54,8 @@ attributes! {
         NFTA_HOOK_PRIORITY => priority: i32,
         /// The one device that a netdev chain is bound to.
         NFTA_HOOK_DEV => device: Name<'a>,
-        /// The devices that a netdev chain is bound to: a list of `NFTA_DEVICE_NAME`, encoded.
-        NFTA_HOOK_DEVS => devices: Bytes<'a>,
+        /// The devices that a netdev chain is bound to.
+        NFTA_HOOK_DEVS => devices: Devices<'a>,
     }
 }
 
@@ -95,6 +97,8 @@ object! {
     }
 }
 
+commented!(Chain as ChainRef, CHAIN_COMMENT);
+
 impl<'a> Chain<'a> {
     /// A chain without a hook, to be jumped to.
     pub fn new(family: Family, table: impl Into<Name<'a>>, name: impl Into<Name<'a>>) -> Self {
@@ -120,6 +124,25 @@ impl<'a> Chain<'a> {
             number: Some(number),
             priority: Some(priority),
             ..Hook::default()
+        });
+        self
+    }
+
+    /// Binds a base chain, which must have its hook already, to these devices: of the netdev family,
+    /// or at the ingress hook.
+    #[must_use]
+    pub fn with_devices(mut self, devices: Devices<'a>) -> Self {
+        self.hook.get_or_insert_default().devices = Some(devices);
+        self
+    }
+
+    /// Has a base chain count what meets its policy, beginning with these numbers.
+    #[must_use]
+    pub fn with_counters(mut self, packets: u64, bytes: u64) -> Self {
+        self.counters = Some(Counters {
+            packets: Some(packets),
+            bytes: Some(bytes),
+            ..Counters::default()
         });
         self
     }

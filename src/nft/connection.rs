@@ -2,18 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use chainwright_sys::netlink::NLM_F_DUMP;
 use chainwright_sys::netlink::NLM_F_REQUEST;
-use chainwright_sys::nf_tables::{
-    NFT_MSG_GETCHAIN, NFT_MSG_GETGEN, NFT_MSG_GETRULE, NFT_MSG_GETTABLE, NFTA_CHAIN_NAME,
-    NFTA_CHAIN_TABLE, NFTA_RULE_CHAIN, NFTA_RULE_HANDLE, NFTA_RULE_TABLE, NFTA_TABLE_NAME,
-};
+use chainwright_sys::nf_tables::NFT_MSG_GETGEN;
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
+use super::Family;
 use super::generation::{Generation, GenerationRef};
-use super::listing::{Filter, Filtered, Listing};
-use super::name::Name;
-use super::{Chain, ChainRef, Family, Rule, RuleRef, Table, TableRef};
+use super::object::Listed;
 use crate::netlink::{
     Acknowledgement, Error, Message, MessageWriter, Messages, NfGenMsg, RECEIVE_BUFFER, Socket,
 };
@@ -68,7 +63,25 @@ impl Connection {
     }
 
     /// Sends a request.
-    fn ask(
+    pub(super) fn ask(
+        &mut self,
+        message: u8,
+        flags: u16,
+        family: Family,
+        content: impl FnOnce(&mut MessageWriter<'_>),
+    ) -> Result<u32, Error> {
+        let sequence = self.build(message, flags, family, content)?;
+        self.socket.send(&self.request)?;
+        Ok(sequence)
+    }
+
+    /// The request that was built last.
+    pub(super) fn request(&self) -> &[u8] {
+        &self.request
+    }
+
+    /// Builds a request; its sequence number.
+    pub(super) fn build(
         &mut self,
         message: u8,
         flags: u16,
@@ -89,11 +102,10 @@ impl Connection {
         );
         content(&mut writer);
         writer.finish()?;
-        self.socket.send(&self.request)?;
         Ok(self.sequence)
     }
 
-    /// Asks for one object: the message that the kernel answered with, `None` if there is none.
+    /// Asks for one object: its view, `None` if there is none.
     ///
     /// The kernel answers without a lock, and `ENOENT` alone proves nothing: when a commit that
     /// replaces an object by another of its name falls between the kernel's look at the generation
@@ -101,7 +113,21 @@ impl Connection {
     /// without a pause, in one of a thousand looks.) So an object is absent if it was not found
     /// between two looks at the same generation; when that never holds still, if it was not found
     /// many times in a row.
-    fn look_up(
+    pub(super) fn look_up<T: Listed>(
+        &mut self,
+        request: &'static str,
+        message: u8,
+        family: Family,
+        content: impl Fn(&mut MessageWriter<'_>),
+    ) -> Result<Option<T::View<'_>>, Error> {
+        match self.reply(request, message, family, content)? {
+            Some(message) => Ok(Some(T::view(message.payload)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Asks for one object: the message that the kernel answered with.
+    pub(super) fn reply(
         &mut self,
         request: &'static str,
         message: u8,
@@ -172,140 +198,5 @@ impl Connection {
                 text: None,
             }),
         }
-    }
-
-    /// Looks a table up by its name, without a listing; `None` if there is none.
-    ///
-    /// # Errors
-    /// Those of a request.
-    pub fn table<'n>(
-        &mut self,
-        family: Family,
-        name: impl Into<Name<'n>>,
-    ) -> Result<Option<TableRef<'_>>, Error> {
-        let name = name.into();
-        let reply = self.look_up("look a table up", NFT_MSG_GETTABLE, family, |writer| {
-            writer.string(NFTA_TABLE_NAME, &name);
-        })?;
-        reply
-            .map(|message| TableRef::parse(&message))
-            .transpose()
-            .map_err(Error::from)
-    }
-
-    /// Looks a chain up by its name, without a listing, in time that does not depend on how many
-    /// there are; `None` if there is no such chain or table.
-    ///
-    /// One request and reply for a chain that is there. That one is absent is asked about again while
-    /// the generation holds still (four requests), because a look-up can fall into the middle of a
-    /// commit that replaces it.
-    ///
-    /// # Errors
-    /// Those of a request.
-    pub fn chain<'n>(
-        &mut self,
-        family: Family,
-        table: impl Into<Name<'n>>,
-        name: impl Into<Name<'n>>,
-    ) -> Result<Option<ChainRef<'_>>, Error> {
-        let (table, name) = (table.into(), name.into());
-        let reply = self.look_up("look a chain up", NFT_MSG_GETCHAIN, family, |writer| {
-            writer
-                .string(NFTA_CHAIN_TABLE, &table)
-                .string(NFTA_CHAIN_NAME, &name);
-        })?;
-        reply
-            .map(|message| ChainRef::parse(&message))
-            .transpose()
-            .map_err(Error::from)
-    }
-
-    /// Whether there is a chain of this name: as [`chain`](Self::chain).
-    ///
-    /// # Errors
-    /// Those of a request.
-    pub fn chain_exists<'n>(
-        &mut self,
-        family: Family,
-        table: impl Into<Name<'n>>,
-        name: impl Into<Name<'n>>,
-    ) -> Result<bool, Error> {
-        Ok(self.chain(family, table, name)?.is_some())
-    }
-
-    /// Looks a rule up by its handle, without a listing; `None` if there is none.
-    ///
-    /// # Errors
-    /// Those of a request. The kernel answers a look-up in one page: a rule of more than about
-    /// 3,700 bytes comes only in a listing, and here as [`Error::Refused`] with `EPERM`.
-    pub fn rule<'n>(
-        &mut self,
-        family: Family,
-        table: impl Into<Name<'n>>,
-        chain: impl Into<Name<'n>>,
-        handle: u64,
-    ) -> Result<Option<RuleRef<'_>>, Error> {
-        let (table, chain) = (table.into(), chain.into());
-        let reply = self.look_up("look a rule up", NFT_MSG_GETRULE, family, |writer| {
-            writer
-                .string(NFTA_RULE_TABLE, &table)
-                .string(NFTA_RULE_CHAIN, &chain)
-                .be64(NFTA_RULE_HANDLE, handle);
-        })?;
-        reply
-            .map(|message| RuleRef::parse(&message))
-            .transpose()
-            .map_err(Error::from)
-    }
-
-    /// Lists tables.
-    ///
-    /// # Errors
-    /// [`Error::Send`]; those of the listing come from [`Listing::next`].
-    pub fn tables<'c>(
-        &'c mut self,
-        filter: Filter<'c>,
-    ) -> Result<Listing<'c, Table<'static>>, Error> {
-        self.list(filter)
-    }
-
-    /// Lists chains. The kernel filters by family only, the rest is left out here.
-    ///
-    /// # Errors
-    /// [`Error::Send`]; those of the listing come from [`Listing::next`].
-    pub fn chains<'c>(
-        &'c mut self,
-        filter: Filter<'c>,
-    ) -> Result<Listing<'c, Chain<'static>>, Error> {
-        self.list(filter)
-    }
-
-    /// Lists rules. The kernel filters by family, table and chain. The rules of a chain that does
-    /// not exist are none.
-    ///
-    /// A listing of very many rules costs the kernel time that grows with the square of their
-    /// number; asking chain by chain does not.
-    ///
-    /// # Errors
-    /// [`Error::Send`]; those of the listing come from [`Listing::next`].
-    pub fn rules<'c>(
-        &'c mut self,
-        filter: Filter<'c>,
-    ) -> Result<Listing<'c, Rule<'static>>, Error> {
-        self.list(filter)
-    }
-
-    /// Lists objects of one kind.
-    ///
-    /// # Errors
-    /// [`Error::Send`]; those of the listing come from [`Listing::next`].
-    pub fn list<'c, T: Filtered>(
-        &'c mut self,
-        filter: Filter<'c>,
-    ) -> Result<Listing<'c, T>, Error> {
-        let sequence = self.ask(T::MESSAGES.get, NLM_F_DUMP, filter.family, |writer| {
-            filter.write::<T>(writer);
-        })?;
-        Ok(Listing::new(self, filter, sequence))
     }
 }

@@ -5,18 +5,22 @@ use std::fmt;
 use bstr::BString;
 use chainwright_sys::netlink::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use chainwright_sys::nf_tables::{
-    NFTA_CHAIN_HANDLE, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, NFTA_EXPR_DATA, NFTA_LIST_ELEM,
-    NFTA_RULE_CHAIN, NFTA_RULE_EXPRESSIONS, NFTA_RULE_HANDLE, NFTA_RULE_TABLE, NFTA_TABLE_HANDLE,
+    NFTA_CHAIN_HANDLE, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, NFTA_EXPR_DATA, NFTA_FLOWTABLE_HANDLE,
+    NFTA_FLOWTABLE_NAME, NFTA_FLOWTABLE_TABLE, NFTA_LIST_ELEM, NFTA_OBJ_DATA, NFTA_OBJ_HANDLE,
+    NFTA_OBJ_NAME, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE, NFTA_RULE_CHAIN, NFTA_RULE_EXPRESSIONS,
+    NFTA_RULE_HANDLE, NFTA_RULE_TABLE, NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET,
+    NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_HANDLE, NFTA_SET_NAME, NFTA_SET_TABLE, NFTA_TABLE_HANDLE,
     NFTA_TABLE_NAME,
 };
 
 use super::declare::Field;
-use super::expr::Expressions;
-use super::name::Name;
+use super::element::{Element, ElementRef, Elements};
+use super::expr::{Expressions, ObjectType};
+use super::name::{Bytes, Name};
 use super::object::{Messages, Object};
-use super::{Chain, Family, Rule, Table};
+use super::{Chain, Family, Flowtable, ObjectData, Rule, Set, StatefulObject, Table};
 use crate::error::Errno;
-use crate::netlink::{Attributes, Message};
+use crate::netlink::{Attribute, Attributes, Message};
 
 /// One operation of a transaction, in words: `add rule ip nat KUBE-SERVICES #17`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,11 +29,12 @@ pub struct Operation {
     pub index: usize,
     /// What was to be done: `add`, `create`, `insert`, `replace`, `delete`, `destroy` or `flush`.
     pub verb: &'static str,
-    /// What it was to be done to: `table`, `chain`, `rule`, …
+    /// What it was to be done to: `table`, `chain`, `rule`, `set`, `element`, `flowtable`; a stateful
+    /// object by its type: `counter`, `quota`, … , or `object`.
     pub kind: &'static str,
     /// The object's family.
     pub family: Family,
-    /// Names that say which object: table, chain.
+    /// Names that say which object: its table and itself; of a rule its chain, of elements their set.
     pub path: Vec<BString>,
     /// The object's handle, if the operation names one.
     pub handle: Option<u64>,
@@ -53,7 +58,8 @@ impl fmt::Display for Operation {
 struct Kind {
     messages: Messages,
     path: &'static [u16],
-    handle: u16,
+    /// `None` for what has none.
+    handle: Option<u16>,
     attributes: &'static [(u16, &'static str)],
 }
 
@@ -62,22 +68,49 @@ const KINDS: &[Kind] = &[
     Kind {
         messages: Table::MESSAGES,
         path: &[NFTA_TABLE_NAME],
-        handle: NFTA_TABLE_HANDLE,
+        handle: Some(NFTA_TABLE_HANDLE),
         attributes: Table::ATTRIBUTES,
     },
     Kind {
         messages: Chain::MESSAGES,
         path: &[NFTA_CHAIN_TABLE, NFTA_CHAIN_NAME],
-        handle: NFTA_CHAIN_HANDLE,
+        handle: Some(NFTA_CHAIN_HANDLE),
         attributes: Chain::ATTRIBUTES,
     },
     Kind {
         messages: Rule::MESSAGES,
         path: &[NFTA_RULE_TABLE, NFTA_RULE_CHAIN],
-        handle: NFTA_RULE_HANDLE,
+        handle: Some(NFTA_RULE_HANDLE),
         attributes: Rule::ATTRIBUTES,
     },
+    Kind {
+        messages: Set::MESSAGES,
+        path: &[NFTA_SET_TABLE, NFTA_SET_NAME],
+        handle: Some(NFTA_SET_HANDLE),
+        attributes: Set::ATTRIBUTES,
+    },
+    Kind {
+        messages: Elements::MESSAGES,
+        path: &[NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_ELEM_LIST_SET],
+        handle: None,
+        attributes: Elements::ATTRIBUTES,
+    },
+    Kind {
+        messages: StatefulObject::MESSAGES,
+        path: &[NFTA_OBJ_TABLE, NFTA_OBJ_NAME],
+        handle: Some(NFTA_OBJ_HANDLE),
+        attributes: StatefulObject::ATTRIBUTES,
+    },
+    Kind {
+        messages: Flowtable::MESSAGES,
+        path: &[NFTA_FLOWTABLE_TABLE, NFTA_FLOWTABLE_NAME],
+        handle: Some(NFTA_FLOWTABLE_HANDLE),
+        attributes: Flowtable::ATTRIBUTES,
+    },
 ];
+
+/// What a stateful object of a type without a name is called.
+const OBJECT: &str = StatefulObject::MESSAGES.kind;
 
 impl Kind {
     fn of(message: &Message<'_>) -> Option<&'static Self> {
@@ -111,13 +144,21 @@ pub(super) fn describe(index: usize, message: &Message<'_>) -> Operation {
         .filter_map(Name::keep)
         .map(BString::from)
         .collect::<Vec<_>>();
-    let handle = attributes.find(kind.handle).and_then(Field::decode);
+    let handle = kind
+        .handle
+        .and_then(|handle| attributes.clone().find(handle))
+        .and_then(Field::decode);
+    let is_elements = kind.messages.kind == Elements::MESSAGES.kind;
+    let unlisted = attributes
+        .clone()
+        .find(NFTA_SET_ELEM_LIST_ELEMENTS)
+        .is_none();
     let message_kind = message.kind as u8;
     let has = |flag: u16| message.flags & flag != 0;
     let verb = if message_kind == kind.messages.destroy {
         "destroy"
     } else if message_kind == kind.messages.delete {
-        let everything = path.is_empty() && handle.is_none();
+        let everything = (path.is_empty() && handle.is_none()) || (is_elements && unlisted);
         if everything || (kind.messages.ordered && handle.is_none()) {
             "flush"
         } else {
@@ -132,10 +173,17 @@ pub(super) fn describe(index: usize, message: &Message<'_>) -> Operation {
     } else {
         "add"
     };
+    let object_type = || {
+        let number = attributes.find(NFTA_OBJ_TYPE).and_then(ObjectType::decode);
+        number.and_then(ObjectType::name)
+    };
     Operation {
         index,
         verb,
-        kind: kind.messages.kind,
+        kind: match kind.messages.kind {
+            OBJECT => object_type().unwrap_or(OBJECT),
+            kind => kind,
+        },
         family: header,
         path,
         handle,
@@ -151,20 +199,62 @@ pub(super) fn attribute_at(message: &Message<'_>, offset: u32) -> Option<String>
     let kind = Kind::of(message)?;
     let (attribute, at) = covering(bytes, base, wanted)?;
     let mut path = name_of(kind.attributes, attribute.kind);
-    if at == wanted || attribute.kind != NFTA_RULE_EXPRESSIONS || !kind.messages.ordered {
+    if at == wanted {
         return Some(path);
     }
-    // Into the list of expressions.
+    let inside = match (kind.messages.kind, attribute.kind) {
+        ("rule", NFTA_RULE_EXPRESSIONS) => in_expressions(&attribute, at, wanted),
+        ("element", NFTA_SET_ELEM_LIST_ELEMENTS) => in_elements(&attribute, at, wanted),
+        (OBJECT, NFTA_OBJ_DATA) => in_object(bytes, &attribute, at, wanted),
+        _ => None,
+    };
+    path.push_str(&inside.unwrap_or_default());
+    Some(path)
+}
+
+/// Names an attribute of what a stateful object holds.
+fn in_object(message: &[u8], data: &Attribute<'_>, at: usize, wanted: usize) -> Option<String> {
+    let object_type = Attributes::new(message)
+        .find(NFTA_OBJ_TYPE)
+        .and_then(ObjectType::decode)?;
+    let (inner, _) = covering(data.payload, at + 4, wanted)?;
+    let name = name_of(ObjectData::attribute_names(object_type), inner.kind);
+    Some(format!(", {name}"))
+}
+
+/// Names an element, by its number in the message and its key, and its attribute.
+fn in_elements(list: &Attribute<'_>, at: usize, wanted: usize) -> Option<String> {
+    let (element, element_at) = covering(list.payload, at + 4, wanted)?;
+    let number = Attributes::new(list.payload)
+        .map_while(Result::ok)
+        .position(|other| other.raw.as_ptr() == element.raw.as_ptr())?;
+    let mut path = format!(", element {number}");
+    if let Ok(view) = ElementRef::parse(element.payload)
+        && let Some(key) = view.key_bytes()
+    {
+        path.push_str(&format!(" ({})", Bytes::borrowed(key)));
+    }
+    if element_at != wanted
+        && let Some((inner, _)) = covering(element.payload, element_at + 4, wanted)
+    {
+        path.push_str(", ");
+        path.push_str(&name_of(Element::ATTRIBUTES, inner.kind));
+    }
+    Some(path)
+}
+
+/// Names an expression, by its number in the rule, and its attribute.
+fn in_expressions(attribute: &Attribute<'_>, at: usize, wanted: usize) -> Option<String> {
     let (element, element_at) = covering(attribute.payload, at + 4, wanted)?;
     if element.kind != NFTA_LIST_ELEM {
-        return Some(path);
+        return None;
     }
     let number = Attributes::new(attribute.payload)
         .map_while(Result::ok)
         .position(|other| other.raw.as_ptr() == element.raw.as_ptr())?;
     let list = Expressions::decode(element.raw)?;
     let expression = list.iter().next()?.ok()?;
-    path.push_str(&format!(", expression {number} ({})", expression.name));
+    let mut path = format!(", expression {number} ({})", expression.name);
     if let Some((data, data_at)) = covering(element.payload, element_at + 4, wanted)
         && data.kind == NFTA_EXPR_DATA
         && data_at != wanted
@@ -178,11 +268,7 @@ pub(super) fn attribute_at(message: &Message<'_>, offset: u32) -> Option<String>
 
 /// The attribute of `bytes`, which start at `base`, that the byte at `wanted` belongs to, and
 /// where it starts.
-fn covering<'a>(
-    bytes: &'a [u8],
-    base: usize,
-    wanted: usize,
-) -> Option<(crate::netlink::Attribute<'a>, usize)> {
+fn covering<'a>(bytes: &'a [u8], base: usize, wanted: usize) -> Option<(Attribute<'a>, usize)> {
     let mut at = base;
     for attribute in Attributes::new(bytes).map_while(Result::ok) {
         let end = at + attribute.raw.len();
@@ -205,8 +291,18 @@ fn name_of(names: &[(u16, &'static str)], kind: u16) -> String {
 pub(super) fn hint(errno: Errno, operation: Option<&Operation>) -> Option<&'static str> {
     let kind = operation.map(|operation| operation.kind);
     let verb = operation.map(|operation| operation.verb);
+    // A stateful object is called by its type.
+    let is_object = |kind: &str| kind == OBJECT || ObjectType::from_name(kind).is_some();
     Some(match errno.number() {
         libc::ENOENT => match (verb, kind) {
+            (_, Some("flowtable")) if verb != Some("delete") => {
+                "its table or a device does not exist, or the kernel is built without flowtables \
+                 (CONFIG_NF_FLOW_TABLE)"
+            }
+            (Some("delete"), Some("element")) => {
+                "its set does not exist, or an element is not in it (any more); `destroy` deletes \
+                 only those that are there (Linux 6.3)"
+            }
             (Some("delete" | "replace" | "flush"), _) => {
                 "it does not exist (any more); `destroy` deletes only what is there (Linux 6.3)"
             }
@@ -218,9 +314,22 @@ pub(super) fn hint(errno: Errno, operation: Option<&Operation>) -> Option<&'stat
             (_, Some("chain")) => {
                 "its table does not exist, or the kernel lacks this chain type or device"
             }
+            (_, Some("set")) => "its table does not exist, or the kernel lacks an expression of it",
+            (_, Some("element")) => {
+                "its set, a chain that it jumps to, or the object that it names does not exist; what \
+                 an element refers to must stand before it in the transaction"
+            }
+            (_, Some(kind)) if is_object(kind) => {
+                "its table does not exist, the kernel is built without this type of object, or has \
+                 no helper of this name"
+            }
             _ => "something that it refers to does not exist",
         },
         libc::EEXIST => match verb {
+            _ if kind == Some("element") => {
+                "an element with this key is there already, with other data if it was added, or \
+                 overlaps a range that is there; the attribute names it"
+            }
             Some("create") => "it exists already; `add` takes what is there",
             _ => "something of this name exists already, and is of another kind",
         },
@@ -233,6 +342,13 @@ pub(super) fn hint(errno: Errno, operation: Option<&Operation>) -> Option<&'stat
              process owns is closed to all others"
         }
         libc::EMSGSIZE => "the message is larger than the socket's send buffer",
+        libc::EOPNOTSUPP if kind == Some("set") => {
+            "the kernel has no implementation of sets with these flags, lengths and fields"
+        }
+        libc::EOPNOTSUPP if kind.is_some_and(is_object) => {
+            "the kernel does not do this here: built without this type of object, or not for this \
+             family or protocol"
+        }
         libc::EOPNOTSUPP => {
             "the kernel does not do this here: a chain type, hook, priority, flag or expression that \
              does not go together with the family or with the chains that lead to it"
@@ -243,6 +359,20 @@ pub(super) fn hint(errno: Errno, operation: Option<&Operation>) -> Option<&'stat
             "jumps would nest deeper than the kernel allows (16), or a chain would lead back to itself"
         }
         libc::EINVAL => match verb {
+            None => {
+                "an anonymous set or chain is used by no rule of the transaction, or a rule is not \
+                 allowed where the hooks lead to it"
+            }
+            Some("add" | "create") if kind == Some("set") => {
+                "an attribute is missing or not as the kernel wants it: the length of the key, fields \
+                 that do not add up to it, flags that do not go together; or it is an anonymous set \
+                 that no rule of the transaction uses"
+            }
+            Some("add" | "create") if kind == Some("element") => {
+                "an attribute is missing or not as the kernel wants it: a key or data of another \
+                 length than the set's, data in a set or none in a map, a timeout where the set has \
+                 none, expressions that are not the set's"
+            }
             Some("destroy") => {
                 "an attribute is not as the kernel wants it, or the kernel is older than 6.3 and \
                  knows no `destroy`"
@@ -254,6 +384,10 @@ pub(super) fn hint(errno: Errno, operation: Option<&Operation>) -> Option<&'stat
             "a name or number is out of range; names hold at most 255 bytes, those of xtables \
              chains 28"
         }
+        libc::ENFILE if kind == Some("element") => {
+            "the set is full: it holds as many elements as it was made for (its size)"
+        }
+        libc::ENOSPC => "there is no room left: a set that is full, or a hook with too many chains",
         libc::ENFILE | libc::EOVERFLOW => "a number of objects or references reached its limit",
         _ => return None,
     })
@@ -305,6 +439,100 @@ mod tests {
                 "flush table all #9",
             ]
         );
+    }
+
+    #[test]
+    fn sets_elements_and_objects_are_named() {
+        use crate::nft::expr::Counter;
+        use crate::nft::stateful::CtHelper;
+        use crate::nft::{DataType, Devices};
+        let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4);
+        let element = Element::new(&[10, 0, 0, 1]);
+        let counter = StatefulObject::new(Family::IP, "t", "n", Counter::new(0, 0));
+        let helper = StatefulObject::new(Family::IP, "t", "h", CtHelper::new("ftp", 6));
+        let mut tx = Transaction::new();
+        tx.add(&set).unwrap();
+        tx.destroy(&set).unwrap();
+        tx.add_elements(&set.set_id(), [&element]).unwrap();
+        tx.create_elements(&set.set_id(), [&element]).unwrap();
+        tx.delete_elements(&set.set_id(), [&element]).unwrap();
+        tx.destroy_elements(&set.set_id(), [&element]).unwrap();
+        tx.flush_set(&set.set_id()).unwrap();
+        tx.add(&counter).unwrap();
+        tx.delete(&helper).unwrap();
+        tx.delete(&StatefulObject::named(Family::IP, "t", ObjectType(99), "x"))
+            .unwrap();
+        tx.create(&Flowtable::new(
+            Family::IP,
+            "t",
+            "f",
+            0,
+            Devices::new(["lo"]),
+        ))
+        .unwrap();
+        assert_eq!(
+            described(&tx),
+            [
+                "add set ip t s #0",
+                "destroy set ip t s #1",
+                "add element ip t s #2",
+                "create element ip t s #3",
+                "delete element ip t s #4",
+                "destroy element ip t s #5",
+                "flush element ip t s #6",
+                "add counter ip t n #7",
+                "delete ct helper ip t h #8",
+                "delete object ip t x #9",
+                "create flowtable ip t f #10",
+            ]
+        );
+    }
+
+    /// The names of all attributes of the first message of a transaction.
+    fn named(tx: &Transaction) -> Vec<String> {
+        let (message, _) = Message::split(tx.operations()).unwrap();
+        (20..message.raw.len() as u32)
+            .step_by(4)
+            .filter_map(|at| attribute_at(&message, at))
+            .collect()
+    }
+
+    #[test]
+    fn an_attribute_is_named_down_into_an_element() {
+        let keys: Vec<_> = (0..20u8).map(|n| [10, 0, 0, n]).collect();
+        let elements = keys.iter().map(|key| Element::new(key).with_data(&[1; 4]));
+        let mut tx = Transaction::new();
+        let set = crate::nft::SetId::new(Family::IP, "t", "m");
+        tx.add_elements(&set, elements.chain([Element::catch_all()]))
+            .unwrap();
+        let named = named(&tx);
+        for wanted in [
+            "NFTA_SET_ELEM_LIST_SET",
+            "NFTA_SET_ELEM_LIST_ELEMENTS",
+            "NFTA_SET_ELEM_LIST_ELEMENTS, element 0 (0a000000)",
+            "NFTA_SET_ELEM_LIST_ELEMENTS, element 17 (0a000011), NFTA_SET_ELEM_KEY",
+            "NFTA_SET_ELEM_LIST_ELEMENTS, element 19 (0a000013), NFTA_SET_ELEM_DATA",
+            "NFTA_SET_ELEM_LIST_ELEMENTS, element 20, NFTA_SET_ELEM_FLAGS",
+        ] {
+            assert!(named.iter().any(|n| n == wanted), "{wanted} in {named:#?}");
+        }
+    }
+
+    #[test]
+    fn an_attribute_is_named_down_into_an_object() {
+        use crate::nft::expr::Counter;
+        let mut tx = Transaction::new();
+        tx.add(&StatefulObject::new(
+            Family::IP,
+            "t",
+            "n",
+            Counter::new(1, 2),
+        ))
+        .unwrap();
+        let named = named(&tx);
+        for wanted in ["NFTA_OBJ_TYPE", "NFTA_OBJ_DATA, NFTA_COUNTER_PACKETS"] {
+            assert!(named.iter().any(|n| n == wanted), "{wanted} in {named:#?}");
+        }
     }
 
     #[test]

@@ -32,11 +32,7 @@ impl<T: Filtered> List<T> {
     #[must_use]
     pub fn new(filter: Filter<'_>) -> Self {
         Self {
-            filter: Filter {
-                family: filter.family,
-                table: filter.table.map(super::Name::into_owned),
-                chain: filter.chain.map(super::Name::into_owned),
-            },
+            filter: filter.into_owned(),
             taken: None,
             bytes: Vec::new(),
             spans: Vec::new(),

@@ -10,6 +10,7 @@ use super::Family;
 use super::declare::{flags, object};
 use super::name::{Bytes, Name};
 use super::object::{Messages, Object, listed};
+use super::userdata::commented;
 use crate::netlink::MessageWriter;
 
 flags! {
@@ -17,9 +18,70 @@ flags! {
     pub struct TableFlags: u32 {
         /// The table's chains see no packets.
         const DORMANT = NFT_TABLE_F_DORMANT,
-        /// The table belongs to the socket that made it and goes with it.
+        /// The table belongs to the socket that made it, and goes when that is closed.
+        ///
+        /// Nobody else can change or delete it or anything in it (`EPERM`), and `nft flush ruleset`
+        /// passes it over: this is the way to be immune against others' flushes. Only the kernel sets
+        /// it on behalf of the [`Connection`](crate::nft::Connection) that adds the table; keep that
+        /// open.
+        ///
+        /// ```
+        /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+        /// # let sandbox = chainwright::netns::Sandbox::new()?;
+        /// # sandbox.run(|| -> Result<(), chainwright::Error> {
+        /// use chainwright::nft::{Connection, Family, Table, TableFlags, Transaction};
+        ///
+        /// let mut nft = Connection::open()?;
+        /// let mut tx = Transaction::new();
+        /// tx.add(&Table {
+        ///     flags: Some(TableFlags::OWNER | TableFlags::PERSIST),
+        ///     ..Table::new(Family::IP, "immune")
+        /// })?;
+        /// nft.commit(&mut tx)?;
+        ///
+        /// // Somebody else tries to delete it.
+        /// let mut other = Connection::open()?;
+        /// let mut delete = Transaction::new();
+        /// delete.delete(&Table::new(Family::IP, "immune"))?;
+        /// assert!(other.commit(&mut delete).is_err());
+        /// // Its owner can.
+        /// nft.commit(&mut delete)?;
+        /// # Ok(()) })??;
+        /// # Ok(())
+        /// # }
+        /// ```
         const OWNER = NFT_TABLE_F_OWNER,
-        /// An owned table stays when its owner goes (Linux 6.9).
+        /// An owned table stays when its owner goes (Linux 6.9); set together with
+        /// [`OWNER`](Self::OWNER) when the table is made.
+        ///
+        /// The kernel then takes `OWNER` away: anybody can change or flush the table, until somebody
+        /// adopts it with all that is in it, by adding it again with both flags. So a service that is
+        /// restarted loses nothing, but its table is not immune while it is down.
+        ///
+        /// ```
+        /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+        /// # let sandbox = chainwright::netns::Sandbox::new()?;
+        /// # sandbox.run(|| -> Result<(), chainwright::Error> {
+        /// use chainwright::nft::{Connection, Family, Table, TableFlags, Transaction};
+        ///
+        /// let mut add = Transaction::new();
+        /// add.add(&Table {
+        ///     flags: Some(TableFlags::OWNER | TableFlags::PERSIST),
+        ///     ..Table::new(Family::IP, "immune")
+        /// })?;
+        /// let mut first = Connection::open()?;
+        /// first.commit(&mut add)?;
+        /// drop(first);
+        ///
+        /// let mut second = Connection::open()?;
+        /// # while second.table(Family::IP, "immune")?.unwrap().owner().is_some() {}
+        /// second.commit(&mut add)?; // the table is there still; now it is this connection's
+        /// let table = second.table(Family::IP, "immune")?;
+        /// assert!(table.is_some_and(|table| table.owner().is_some()));
+        /// # Ok(()) })??;
+        /// # Ok(())
+        /// # }
+        /// ```
         const PERSIST = NFT_TABLE_F_PERSIST,
     }
 }
@@ -41,6 +103,8 @@ object! {
         NFTA_TABLE_OWNER => owner: optional u32,
     }
 }
+
+commented!(Table as TableRef, TABLE_COMMENT);
 
 impl<'a> Table<'a> {
     /// A table of this name.

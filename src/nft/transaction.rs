@@ -1,12 +1,14 @@
 //! Transactions: one message buffer, sent in one piece, applied whole or not at all.
 
+use std::borrow::Borrow;
 use std::ops::Range;
 
 use chainwright_sys::netlink::{
     NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_ECHO, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
 };
 use chainwright_sys::nf_tables::{
-    NFT_MSG_DELRULE, NFT_MSG_DELTABLE, NFTA_RULE_CHAIN, NFTA_RULE_TABLE,
+    NFT_MSG_DELRULE, NFT_MSG_DELTABLE, NFTA_LIST_ELEM, NFTA_RULE_CHAIN, NFTA_RULE_TABLE,
+    NFTA_SET_ELEM_LIST_ELEMENTS,
 };
 use chainwright_sys::nfnetlink::{
     NFNL_BATCH_GENID, NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END, NFNL_SUBSYS_NFTABLES,
@@ -16,13 +18,15 @@ use super::connection::message_type;
 use super::generation::Generation;
 use super::name::Name;
 use super::object::Object;
-use super::{Family, Rule};
+use super::{Element, Elements, Family, Rule, SetId};
 use crate::netlink::{Malformed, Message, MessageWriter, Messages, NfGenMsg, TooLong};
 
 /// Length of `BATCH_BEGIN` with a generation: header, nfgenmsg, one attribute of four bytes.
 const BEGIN: usize = 28;
 /// Length of the attribute with the generation.
 const GENERATION: usize = 8;
+/// Length of an attribute's header.
+const ATTRIBUTE: usize = 4;
 /// Where the flags stand in a message's header.
 const FLAGS: Range<usize> = 6..8;
 
@@ -113,7 +117,7 @@ impl Transaction {
     }
 
     #[inline]
-    fn operation(
+    pub(super) fn operation(
         &mut self,
         message: u8,
         flags: u16,
@@ -254,6 +258,190 @@ impl Transaction {
         self.operation(NFT_MSG_DELTABLE, 0, family, |_| {})
     }
 
+    /// Adds elements to a set, as many messages of them as it takes: each message is one operation.
+    /// An element that is already there stays; a map's with other data is an error. No elements are
+    /// no operation.
+    ///
+    /// Ranges of [`Element::interval`] may come in any order. Nothing is allocated for an element.
+    ///
+    /// ```
+    /// use chainwright::nft::{DataType, Element, Family, Set, Table, Transaction};
+    ///
+    /// # fn main() -> Result<(), chainwright::Error> {
+    /// let set = Set::new(Family::IP, "example", "blocked", DataType::IPV4_ADDR, 4);
+    /// let addresses = [[192, 0, 2, 1], [192, 0, 2, 2]];
+    /// let mut tx = Transaction::new();
+    /// tx.add(&Table::new(Family::IP, "example"))?;
+    /// tx.add(&set)?;
+    /// tx.add_elements(&set.set_id(), addresses.iter().map(Element::new))?;
+    /// assert_eq!(tx.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`TooLong`] when one element alone does not fit into a message, or a name does not; the
+    /// transaction is then as it was before.
+    #[inline]
+    pub fn add_elements<'e, E: Borrow<Element<'e>>>(
+        &mut self,
+        set: &SetId<'_>,
+        elements: impl IntoIterator<Item = E>,
+    ) -> Result<&mut Self, TooLong> {
+        let kind = (Elements::MESSAGES.new, NLM_F_CREATE);
+        self.elements(kind, set, elements, Element::write_attributes)
+    }
+
+    /// Adds elements that must not be there yet: as [`add_elements`](Self::add_elements).
+    ///
+    /// # Errors
+    /// As [`add_elements`](Self::add_elements).
+    #[inline]
+    pub fn create_elements<'e, E: Borrow<Element<'e>>>(
+        &mut self,
+        set: &SetId<'_>,
+        elements: impl IntoIterator<Item = E>,
+    ) -> Result<&mut Self, TooLong> {
+        let kind = (Elements::MESSAGES.new, NLM_F_CREATE | NLM_F_EXCL);
+        self.elements(kind, set, elements, Element::write_attributes)
+    }
+
+    /// Deletes elements, which must be there, by their keys: as many messages as it takes. A range is
+    /// deleted by the elements that it was added by. No elements are no operation.
+    ///
+    /// # Errors
+    /// As [`add_elements`](Self::add_elements).
+    #[inline]
+    pub fn delete_elements<'e, E: Borrow<Element<'e>>>(
+        &mut self,
+        set: &SetId<'_>,
+        elements: impl IntoIterator<Item = E>,
+    ) -> Result<&mut Self, TooLong> {
+        let kind = (Elements::MESSAGES.delete, 0);
+        self.elements(kind, set, elements, Element::write_identity)
+    }
+
+    /// Deletes those of these elements that are there (Linux 6.3; before, the commit fails with
+    /// `EINVAL`): as [`delete_elements`](Self::delete_elements).
+    ///
+    /// # Errors
+    /// As [`add_elements`](Self::add_elements).
+    #[inline]
+    pub fn destroy_elements<'e, E: Borrow<Element<'e>>>(
+        &mut self,
+        set: &SetId<'_>,
+        elements: impl IntoIterator<Item = E>,
+    ) -> Result<&mut Self, TooLong> {
+        let kind = (Elements::MESSAGES.destroy, 0);
+        self.elements(kind, set, elements, Element::write_identity)
+    }
+
+    /// Deletes all elements of a set.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn flush_set(&mut self, set: &SetId<'_>) -> Result<&mut Self, TooLong> {
+        self.operation(Elements::MESSAGES.delete, 0, set.family, |writer| {
+            set.write(writer);
+        })
+    }
+
+    /// Writes elements into messages of this type and these flags.
+    #[inline]
+    fn elements<'e, E: Borrow<Element<'e>>>(
+        &mut self,
+        kind: (u8, u16),
+        set: &SetId<'_>,
+        elements: impl IntoIterator<Item = E>,
+        write: impl Fn(&Element<'e>, &mut MessageWriter<'_>),
+    ) -> Result<&mut Self, TooLong> {
+        let before = (self.buffer.len(), self.operations, self.last);
+        let mut open = None;
+        for element in elements {
+            let written = self.element(kind, set, &mut open, |writer| {
+                writer.nested(NFTA_LIST_ELEM, |writer| write(element.borrow(), writer));
+            });
+            if let Err(error) = written {
+                self.buffer.truncate(before.0);
+                (self.operations, self.last) = (before.1, before.2);
+                return Err(error);
+            }
+        }
+        if let Some(list) = open {
+            self.close_elements(list, self.buffer.len());
+        }
+        Ok(self)
+    }
+
+    /// Writes one element into the message whose list starts at `open`, or begins another one.
+    #[inline]
+    fn element(
+        &mut self,
+        kind: (u8, u16),
+        set: &SetId<'_>,
+        open: &mut Option<usize>,
+        content: impl FnOnce(&mut MessageWriter<'_>),
+    ) -> Result<(), TooLong> {
+        let list = match *open {
+            Some(list) => list,
+            None => *open.insert(self.open_elements(kind, set)?),
+        };
+        let start = self.buffer.len();
+        let mut writer = MessageWriter::bare(&mut self.buffer);
+        content(&mut writer);
+        writer.finish_bare()?;
+        if self.buffer.len() - list > usize::from(u16::MAX) {
+            self.carry_over(kind, set, open, start)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the element that starts at `start` over into a message of its own.
+    #[cold]
+    fn carry_over(
+        &mut self,
+        kind: (u8, u16),
+        set: &SetId<'_>,
+        open: &mut Option<usize>,
+        start: usize,
+    ) -> Result<(), TooLong> {
+        let end = self.buffer.len();
+        let length = end - start;
+        if ATTRIBUTE + length > usize::from(u16::MAX) {
+            return Err(TooLong {
+                attribute: NFTA_SET_ELEM_LIST_ELEMENTS,
+                length,
+            });
+        }
+        if let Some(list) = *open {
+            self.close_elements(list, start);
+        }
+        // The new message is begun behind the element, and changes places with it.
+        let list = self.open_elements(kind, set)?;
+        self.buffer[start..].rotate_left(length);
+        self.last = start;
+        *open = Some(list - length);
+        Ok(())
+    }
+
+    /// Begins a message of elements; where the attribute with its list starts.
+    fn open_elements(&mut self, kind: (u8, u16), set: &SetId<'_>) -> Result<usize, TooLong> {
+        self.operation(kind.0, kind.1, set.family, |writer| {
+            set.write(writer);
+            writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |_| {});
+        })?;
+        Ok(self.buffer.len() - ATTRIBUTE)
+    }
+
+    /// Ends a message of elements, the last one so far: writes its length and that of its list.
+    fn close_elements(&mut self, list: usize, end: usize) {
+        let length = (end - list) as u16; // looked at before an element stays in the list
+        self.buffer[list..list + 2].copy_from_slice(&length.to_ne_bytes());
+        let message = self.last;
+        let length = (end - message) as u32;
+        self.buffer[message..message + 4].copy_from_slice(&length.to_ne_bytes());
+    }
+
     /// Appends operations that are encoded already: nf_tables messages one behind the other, as they
     /// stand between `BATCH_BEGIN` and `BATCH_END`, in this machine's byte order. They get sequence
     /// numbers of this transaction.
@@ -373,7 +561,7 @@ fn batch_message(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nft::{Chain, Table};
+    use crate::nft::{Chain, ElementsRef, Table};
 
     #[test]
     fn encoded_operations_are_renumbered() {
@@ -397,6 +585,120 @@ mod tests {
             assert!(two.append(bad).is_err());
             assert_eq!((two.operations(), two.len()), (&before[..], 3));
         }
+    }
+
+    /// The elements of every message, by their keys.
+    fn chunks(tx: &Transaction) -> Vec<Vec<u32>> {
+        Messages::new(tx.operations())
+            .map(|message| {
+                let message = message.unwrap();
+                let view = ElementsRef::parse(&message).unwrap();
+                assert_eq!((view.table(), view.set()), ("t".into(), "s".into()));
+                let keys = view.elements().unwrap().map(|element| {
+                    let element = element.unwrap();
+                    u32::from_be_bytes(element.key_bytes().unwrap().try_into().unwrap())
+                });
+                keys.collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn elements_are_cut_where_an_attribute_is_full() {
+        let set = SetId::new(Family::IP, "t", "s");
+        // An element takes 16 bytes: 4,095 of them and the list's header fit into 65,535 bytes.
+        for (count, expected) in [
+            (0, &[][..]),
+            (1, &[1]),
+            (4_095, &[4_095]),
+            (4_096, &[4_095, 1]),
+            (8_191, &[4_095, 4_095, 1]),
+        ] {
+            let keys: Vec<_> = (0..count).map(u32::to_be_bytes).collect();
+            let mut tx = Transaction::new();
+            tx.add(&Table::new(Family::IP, "t")).unwrap();
+            let before = tx.byte_length();
+            tx.add_elements(&set, keys.iter().map(Element::new))
+                .unwrap();
+            assert_eq!(tx.len(), 1 + expected.len());
+            let mut added = Transaction::new();
+            added.append(&tx.operations()[before..]).unwrap();
+            let chunks = chunks(&added);
+            let lengths: Vec<_> = chunks.iter().map(Vec::len).collect();
+            assert_eq!(lengths, expected);
+            assert!(chunks.into_iter().flatten().eq(0..count));
+            // The last operation is the last message: it is the one that is acknowledged.
+            let sequences: Vec<_> = Messages::new(tx.operations())
+                .map(|message| message.unwrap().sequence)
+                .collect();
+            assert!(sequences.into_iter().eq(1..=tx.len() as u32));
+            tx.datagram(|datagram| {
+                let acknowledged = Messages::new(datagram)
+                    .map(|message| message.unwrap().flags & NLM_F_ACK != 0)
+                    .collect::<Vec<_>>();
+                let last = acknowledged.len() - 1;
+                for (at, acknowledged) in acknowledged.into_iter().enumerate().skip(1) {
+                    assert_eq!(acknowledged, [1, last - 1, last].contains(&at), "{at}");
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn an_element_that_fits_nowhere_leaves_the_transaction_as_it_was() {
+        let set = SetId::new(Family::IP, "t", "s");
+        let long = vec![1; 65_512];
+        let keys = [&[1; 4][..], &long];
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(Family::IP, "t")).unwrap();
+        let before = tx.operations().to_vec();
+        // The longest that fits: 12 bytes of headers around it.
+        tx.add_elements(&set, keys.iter().copied().map(Element::new))
+            .unwrap();
+        assert_eq!(tx.len(), 3);
+        for length in [65_520, 65_524, 65_525, 70_000, 140_000] {
+            let mut tx = Transaction::new();
+            tx.append(&before).unwrap();
+            let longer = vec![1; length];
+            let keys = [&[1; 4][..], &[2; 4], &longer];
+            for attempt in 0..2 {
+                let elements = keys[attempt..].iter().copied().map(Element::new);
+                assert!(tx.add_elements(&set, elements).is_err(), "{length}");
+                assert_eq!((tx.operations(), tx.len()), (&before[..], 1));
+            }
+            // So does a name.
+            let name = "x".repeat(length + 100);
+            let set = SetId::new(Family::IP, "t", &name);
+            assert!(tx.add_elements(&set, [Element::new(&[1; 4])]).is_err());
+            assert_eq!((tx.operations(), tx.len()), (&before[..], 1));
+            tx.add(&Chain::new(Family::IP, "t", "c")).unwrap();
+            assert_eq!(tx.len(), 2);
+        }
+    }
+
+    #[test]
+    fn deletions_hold_keys_only() {
+        let set = SetId {
+            id: Some(7),
+            ..SetId::new(Family::IP, "t", "s")
+        };
+        let element = Element::new(&[0, 0, 0, 9])
+            .with_data(&[5; 4])
+            .with_timeout(5)
+            .with_comment("x")
+            .unwrap();
+        let (mut one, mut two) = (Transaction::new(), Transaction::new());
+        one.delete_elements(&set, [&element]).unwrap();
+        two.delete_elements(&set, [Element::new(&[0, 0, 0, 9])])
+            .unwrap();
+        assert_eq!(one.operations(), two.operations());
+        assert_eq!(chunks(&one), [[9]]);
+        one.clear();
+        one.flush_set(&set).unwrap();
+        let (message, _) = Message::split(one.operations()).unwrap();
+        let view = ElementsRef::parse(&message).unwrap();
+        assert!(view.elements().is_none());
+        assert_eq!(view.set_id(), Some(7));
     }
 
     #[test]

@@ -1,0 +1,1016 @@
+//! Elements of sets and maps.
+//!
+//! The kernel takes and lists them many in one message, which holds nothing of its own but the names
+//! of table and set:
+//!
+//! ```text
+//! NFTA_SET_ELEM_LIST_TABLE      string
+//! NFTA_SET_ELEM_LIST_SET        string
+//! NFTA_SET_ELEM_LIST_SET_ID     be32: of a set of the same batch; written only
+//! NFTA_SET_ELEM_LIST_ELEMENTS   nested
+//!   NFTA_LIST_ELEM              nested: one element
+//!     NFTA_SET_ELEM_KEY         nested: NFTA_DATA_VALUE
+//!     …
+//! ```
+//!
+//! An attribute holds at most 64 KiB, so many elements take many messages:
+//! [`Transaction::add_elements`](super::Transaction::add_elements) and
+//! [`Connection::elements`](super::Connection::elements) see to that. One message is an [`Elements`],
+//! read as an [`ElementsRef`]. Source: `linux/netfilter/nf_tables.h`.
+
+use std::fmt;
+
+use bstr::BStr;
+use chainwright_sys::netlink::NLA_F_NESTED;
+use chainwright_sys::nf_tables::{
+    NFT_MSG_DELSETELEM, NFT_MSG_DESTROYSETELEM, NFT_MSG_GETSETELEM, NFT_MSG_NEWSETELEM,
+    NFT_SET_ELEM_CATCHALL, NFT_SET_ELEM_INTERVAL_END, NFTA_LIST_ELEM, NFTA_SET_ELEM_DATA,
+    NFTA_SET_ELEM_EXPIRATION, NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS, NFTA_SET_ELEM_FLAGS,
+    NFTA_SET_ELEM_KEY, NFTA_SET_ELEM_KEY_END, NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET,
+    NFTA_SET_ELEM_LIST_SET_ID, NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_ELEM_OBJREF,
+    NFTA_SET_ELEM_TIMEOUT, NFTA_SET_ELEM_USERDATA,
+};
+
+use super::declare::{Field, attributes, flags, object};
+use super::expr::{Data, Expression, Expressions, NestedExpression, Verdict};
+use super::name::{Bytes, Name};
+use super::object::{Messages, Object, listed};
+use super::userdata::{self, UserData, commented};
+use super::{Family, UnknownAttributes};
+use crate::netlink::{Attributes, Malformed, MessageWriter, TooLong};
+
+flags! {
+    /// Flags of an element (`enum nft_set_elem_flags`).
+    pub struct ElementFlags: u32 {
+        /// The key is the first that is *not* in the range that the element below begins.
+        const INTERVAL_END = NFT_SET_ELEM_INTERVAL_END,
+        /// Stands for all keys that are not in the set; it has no key itself.
+        const CATCHALL = NFT_SET_ELEM_CATCHALL,
+    }
+}
+
+attributes! {
+    /// An element, to be written: `enum nft_set_elem_attributes`.
+    pub struct Element<'a> {
+        /// Flags; the kernel leaves them out if there are none.
+        NFTA_SET_ELEM_FLAGS => flags: ElementFlags,
+        /// After how long it goes, in milliseconds, if that is not the set's own timeout.
+        NFTA_SET_ELEM_TIMEOUT => timeout: u64,
+        /// How much of that is left, in milliseconds.
+        NFTA_SET_ELEM_EXPIRATION => expiration: u64,
+        /// The key; the first one of a range.
+        NFTA_SET_ELEM_KEY => key: Data<'a>,
+        /// The last key of a range of several values at once.
+        NFTA_SET_ELEM_KEY_END => key_end: Data<'a>,
+        /// What a map has for the key: a value or a verdict.
+        NFTA_SET_ELEM_DATA => data: Data<'a>,
+        /// Data that user space keeps with the element, opaque to the kernel: see
+        /// [`userdata`](crate::nft::userdata).
+        NFTA_SET_ELEM_USERDATA => userdata: Bytes<'a>,
+        /// Name of the stateful object that a map has for the key.
+        NFTA_SET_ELEM_OBJREF => object: Name<'a>,
+        /// The one expression that goes with the element, with its state.
+        NFTA_SET_ELEM_EXPR => expression: NestedExpression<'a>,
+        /// The expressions, if there are more of them.
+        NFTA_SET_ELEM_EXPRESSIONS => expressions: Expressions<'a>,
+    }
+}
+
+impl<'a> Element<'a> {
+    /// An element with this key, in the byte order that the set's keys have.
+    #[inline]
+    #[must_use]
+    pub fn new(key: impl Into<Bytes<'a>>) -> Self {
+        Self {
+            key: Some(Data::Value(key.into())),
+            ..Self::default()
+        }
+    }
+
+    /// The element that stands for all keys that are not in the set.
+    #[must_use]
+    pub fn catch_all() -> Self {
+        Self {
+            flags: Some(ElementFlags::CATCHALL),
+            ..Self::default()
+        }
+    }
+
+    /// The end of a range: the first key that is not in it.
+    #[must_use]
+    pub fn end(key: impl Into<Bytes<'a>>) -> Self {
+        Self {
+            flags: Some(ElementFlags::INTERVAL_END),
+            ..Self::new(key)
+        }
+    }
+
+    /// The range from `start` to before `end`, for a set of ranges: two elements, added and deleted
+    /// together. What a map has for it goes into the first.
+    ///
+    /// A range that reaches to the last value there is has no end: that is
+    /// [`open_interval`](Self::open_interval).
+    #[must_use]
+    pub fn interval(start: impl Into<Bytes<'a>>, end: impl Into<Bytes<'a>>) -> [Self; 2] {
+        [Self::new(start), Self::end(end)]
+    }
+
+    /// The range from `start` to the last value there is, for a set of ranges.
+    #[must_use]
+    pub fn open_interval(start: impl Into<Bytes<'a>>) -> Self {
+        let mut this = Self::new(start);
+        let open = userdata::ELEMENT_OPEN_INTERVAL.to_ne_bytes();
+        userdata::put(&mut this.userdata, userdata::ELEMENT_FLAGS, &open);
+        this
+    }
+
+    /// The range from `from` to `to`, both in it, of several values at once: of each field what lies
+    /// between.
+    #[must_use]
+    pub fn range(from: impl Into<Bytes<'a>>, to: impl Into<Bytes<'a>>) -> Self {
+        Self {
+            key_end: Some(Data::Value(to.into())),
+            ..Self::new(from)
+        }
+    }
+
+    /// Maps to this value.
+    #[inline]
+    #[must_use]
+    pub fn with_data(mut self, value: impl Into<Bytes<'a>>) -> Self {
+        self.data = Some(Data::Value(value.into()));
+        self
+    }
+
+    /// Maps to this verdict.
+    #[must_use]
+    pub fn with_verdict(mut self, verdict: Verdict<'a>) -> Self {
+        self.data = Some(Data::Verdict(verdict));
+        self
+    }
+
+    /// Maps to the stateful object of this name.
+    #[must_use]
+    pub fn with_object(mut self, name: impl Into<Name<'a>>) -> Self {
+        self.object = Some(name.into());
+        self
+    }
+
+    /// Lets it time out after this many milliseconds.
+    #[must_use]
+    pub fn with_timeout(mut self, milliseconds: u64) -> Self {
+        self.timeout = Some(milliseconds);
+        self
+    }
+
+    /// Goes with one more expression and its state. The set must have the same expressions, or none.
+    #[must_use]
+    pub fn with_expression(mut self, expression: &impl Expression) -> Self {
+        match (&mut self.expressions, self.expression.take()) {
+            (None, None) => self.expression = Some(NestedExpression::new(expression)),
+            (several, first) => {
+                let several = several.get_or_insert_default();
+                if let Some(first) = first.as_ref().and_then(|first| first.decode().ok()) {
+                    several.push_decoded(&first);
+                }
+                several.push(expression);
+            }
+        }
+        self
+    }
+
+    /// Writes the attributes that say which element is meant.
+    pub(super) fn write_identity(&self, writer: &mut MessageWriter<'_>) {
+        if let Some(flags) = &self.flags {
+            flags.encode(writer, NFTA_SET_ELEM_FLAGS);
+        }
+        if let Some(key) = &self.key {
+            key.encode(writer, NFTA_SET_ELEM_KEY);
+        }
+        if let Some(key_end) = &self.key_end {
+            key_end.encode(writer, NFTA_SET_ELEM_KEY_END);
+        }
+    }
+}
+
+/// A key of several fields: each filled up with zeros to four bytes, one behind the other.
+#[must_use]
+pub fn concatenation<'f>(fields: impl IntoIterator<Item = &'f [u8]>) -> Vec<u8> {
+    let mut key = Vec::new();
+    for field in fields {
+        key.extend_from_slice(field);
+        key.resize(key.len().next_multiple_of(4), 0);
+    }
+    key
+}
+
+/// Which set: its family, table and name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+pub struct SetId<'a> {
+    /// The family of its table.
+    pub family: Family,
+    /// Name of its table.
+    pub table: Name<'a>,
+    /// Name of the set.
+    pub set: Name<'a>,
+    /// Number that the set was given in the same batch, which names an anonymous set.
+    pub id: Option<u32>,
+}
+
+impl<'a> SetId<'a> {
+    /// The set of this name.
+    pub fn new(family: Family, table: impl Into<Name<'a>>, set: impl Into<Name<'a>>) -> Self {
+        Self {
+            family,
+            table: table.into(),
+            set: set.into(),
+            id: None,
+        }
+    }
+
+    /// Writes the names.
+    #[inline]
+    pub(super) fn write(&self, writer: &mut MessageWriter<'_>) {
+        writer
+            .string(NFTA_SET_ELEM_LIST_TABLE, &self.table)
+            .string(NFTA_SET_ELEM_LIST_SET, &self.set);
+        if let Some(id) = self.id {
+            writer.be32(NFTA_SET_ELEM_LIST_SET_ID, id);
+        }
+    }
+}
+
+macro_rules! element_view {
+    ($( $(#[$meta:meta])* $KIND:ident => $field:ident : $Type:ty, $keep:expr; )*) => {
+        /// A borrowed view of an element, as the kernel sent it: [`Element`] for reading.
+        ///
+        /// The attributes are found and checked in one pass; nested ones are read when they are
+        /// asked for.
+        #[derive(Clone, Copy)]
+        pub struct ElementRef<'a> {
+            bytes: &'a [u8],
+            $($field: Option<<$Type as Field<'a>>::Kept>,)*
+        }
+
+        impl<'a> ElementRef<'a> {
+            /// Reads the attributes that an element in a list consists of.
+            ///
+            /// # Errors
+            /// [`Malformed`] when an attribute does not fit or is not a value of its type.
+            #[inline(always)]
+            pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+                if let Some(this) = Self::in_order(bytes) {
+                    return Ok(this);
+                }
+                // Taken over field by field, so that the values of the common case above can stay
+                // in registers.
+                let Self { bytes, $($field,)* } = Self::in_any_order(bytes)?;
+                Ok(Self { bytes, $($field,)* })
+            }
+
+            /// In one straight pass, if they stand in the kernel's order.
+            #[inline(always)]
+            fn in_order(bytes: &'a [u8]) -> Option<Self> {
+                let mut attributes = Attributes::new(bytes);
+                let (mut kind, mut payload) = attributes.advance().ok()?;
+                $(
+                    let mut $field = None;
+                    if kind == $KIND {
+                        $field = Some($keep(payload)?);
+                        (kind, payload) = attributes.advance().ok()?;
+                    }
+                )*
+                let _ = payload; // of the end
+                if kind != 0 || !attributes.at_end() {
+                    return None;
+                }
+                Some(Self { bytes, $($field,)* })
+            }
+
+            /// Wherever they stand; of an attribute that stands twice the last one counts.
+            #[cold]
+            fn in_any_order(bytes: &'a [u8]) -> Result<Self, Malformed> {
+                $(let mut $field = None;)*
+                let mut offset = 0;
+                for attribute in Attributes::new(bytes) {
+                    let attribute = attribute?;
+                    match attribute.kind {
+                        $($KIND => {
+                            $field = $keep(attribute.payload);
+                            if $field.is_none() {
+                                return Err(Malformed {
+                                    what: stringify!($KIND),
+                                    offset,
+                                    reason: "the payload is not a value of its type",
+                                });
+                            }
+                        })*
+                        _ => {}
+                    }
+                    offset += attribute.raw.len();
+                }
+                Ok(Self { bytes, $($field,)* })
+            }
+
+            $(
+                $(#[$meta])*
+                #[doc = concat!("\n\n`", stringify!($KIND), "`")]
+                #[inline]
+                #[must_use]
+                pub fn $field(&self) -> Option<<$Type as Field<'a>>::View> {
+                    self.$field.map(<$Type as Field<'a>>::view)
+                }
+            )*
+
+            /// All attributes as they came, those included that this version of the crate does
+            /// not know.
+            #[must_use]
+            pub const fn attributes(&self) -> Attributes<'a> {
+                Attributes::new(self.bytes)
+            }
+
+            /// The element as a builder that borrows from the same bytes.
+            #[must_use]
+            pub fn to_builder(&self) -> Element<'a> {
+                Element {
+                    $($field: self.$field.map(<$Type as Field<'a>>::value),)*
+                    unknown: UnknownAttributes::of(self.attributes(), Element::ATTRIBUTES),
+                }
+            }
+        }
+
+        impl fmt::Debug for ElementRef<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut out = f.debug_struct("ElementRef");
+                $(if let Some(value) = self.$field() {
+                    out.field(stringify!($field), &value);
+                })*
+                out.finish()
+            }
+        }
+    };
+}
+
+// In the order in which the kernel sends them.
+element_view! {
+    /// The key; the first one of a range.
+    NFTA_SET_ELEM_KEY => key: Data<'a>, Data::keep;
+    /// The last key of a range of several values at once.
+    NFTA_SET_ELEM_KEY_END => key_end: Data<'a>, Data::keep;
+    /// What a map has for the key: a value or a verdict.
+    NFTA_SET_ELEM_DATA => data: Data<'a>, Data::keep;
+    /// The one expression that goes with the element, with its state.
+    NFTA_SET_ELEM_EXPR => expression: NestedExpression<'a>, NestedExpression::keep;
+    /// The expressions, if there are more of them.
+    NFTA_SET_ELEM_EXPRESSIONS => expressions: Expressions<'a>, Expressions::keep;
+    /// Name of the stateful object that a map has for the key.
+    NFTA_SET_ELEM_OBJREF => object: Name<'a>, Name::keep;
+    /// Flags; the kernel leaves them out if there are none.
+    NFTA_SET_ELEM_FLAGS => flags: ElementFlags, ElementFlags::keep;
+    /// After how long it goes, in milliseconds, if that is not the set's own timeout.
+    NFTA_SET_ELEM_TIMEOUT => timeout: u64, <u64 as Field<'_>>::keep;
+    /// How much of that is left, in milliseconds.
+    NFTA_SET_ELEM_EXPIRATION => expiration: u64, <u64 as Field<'_>>::keep;
+    /// Data that user space keeps with the element, opaque to the kernel: see
+    /// [`userdata`](crate::nft::userdata).
+    NFTA_SET_ELEM_USERDATA => userdata: Bytes<'a>, Bytes::keep;
+}
+
+commented!(Element as ElementRef, ELEMENT_COMMENT);
+
+impl<'a> ElementRef<'a> {
+    /// The key's bytes; `None` for the catch-all element.
+    #[inline]
+    #[must_use]
+    pub fn key_bytes(&self) -> Option<&'a [u8]> {
+        self.key?.value()
+    }
+
+    /// The bytes of a range's last key.
+    #[inline]
+    #[must_use]
+    pub fn key_end_bytes(&self) -> Option<&'a [u8]> {
+        self.key_end?.value()
+    }
+
+    /// The bytes of the value that a map has for the key; `None` if that is a verdict.
+    #[inline]
+    #[must_use]
+    pub fn data_bytes(&self) -> Option<&'a [u8]> {
+        self.data?.value()
+    }
+
+    /// Whether it stands for all keys that are not in the set.
+    #[must_use]
+    pub fn is_catch_all(&self) -> bool {
+        self.has(ElementFlags::CATCHALL)
+    }
+
+    /// Whether its key is the first that is not in the range below.
+    #[must_use]
+    pub fn is_interval_end(&self) -> bool {
+        self.has(ElementFlags::INTERVAL_END)
+    }
+
+    fn has(&self, flag: ElementFlags) -> bool {
+        self.flags.is_some_and(|flags| flags.contains(flag))
+    }
+
+    /// Whether the range that it begins reaches to the last value there is, as `nft` notes it.
+    #[must_use]
+    pub fn is_open_interval(&self) -> bool {
+        let flags = self
+            .userdata
+            .and_then(|data| UserData::new(data).number(userdata::ELEMENT_FLAGS));
+        flags.is_some_and(|flags| flags & userdata::ELEMENT_OPEN_INTERVAL != 0)
+    }
+}
+
+/// The elements of one message, encoded: borrowed from a message, or being built.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ElementList<'a> {
+    bytes: Bytes<'a>,
+    error: Option<TooLong>,
+}
+
+impl ElementList<'_> {
+    /// Appends an element. What is too long for a message is noticed when the list is put into a
+    /// transaction; [`Transaction::add_elements`](super::Transaction::add_elements) takes any number
+    /// of elements.
+    pub fn push(&mut self, element: &Element<'_>) -> &mut Self {
+        let bytes = self.bytes.to_mut();
+        bytes.resize(bytes.len().next_multiple_of(4), 0); // the last one may lack its padding
+        let mut writer = MessageWriter::bare(bytes);
+        element.encode(&mut writer, NFTA_LIST_ELEM);
+        if let Err(error) = writer.finish_bare() {
+            self.error.get_or_insert(error);
+        }
+        self
+    }
+
+    /// The elements, in order.
+    #[must_use]
+    pub fn iter(&self) -> ElementIter<'_> {
+        ElementIter(Attributes::new(&self.bytes))
+    }
+}
+
+impl<'a> Extend<Element<'a>> for ElementList<'_> {
+    fn extend<I: IntoIterator<Item = Element<'a>>>(&mut self, elements: I) {
+        for element in elements {
+            self.push(&element);
+        }
+    }
+}
+
+impl<'a> FromIterator<Element<'a>> for ElementList<'static> {
+    fn from_iter<I: IntoIterator<Item = Element<'a>>>(elements: I) -> Self {
+        let mut list = Self::default();
+        list.extend(elements);
+        list
+    }
+}
+
+impl<'l> IntoIterator for &'l ElementList<'_> {
+    type Item = Result<ElementRef<'l>, Malformed>;
+    type IntoIter = ElementIter<'l>;
+    fn into_iter(self) -> ElementIter<'l> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for ElementList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// The elements of one message, in order; one [`Malformed`] ends them.
+#[derive(Debug, Clone)]
+pub struct ElementIter<'a>(Attributes<'a>);
+
+impl<'a> Iterator for ElementIter<'a> {
+    type Item = Result<ElementRef<'a>, Malformed>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.at_end() {
+            return None;
+        }
+        // `nft` numbers the elements where the kernel writes NFTA_LIST_ELEM: the type says nothing.
+        let element = self
+            .0
+            .advance()
+            .and_then(|(_, element)| ElementRef::parse(element));
+        if element.is_err() {
+            self.0 = Attributes::new(&[]);
+        }
+        Some(element)
+    }
+}
+
+impl<'a> Field<'a> for ElementList<'a> {
+    type Kept = &'a [u8];
+    type View = ElementIter<'a>;
+    type Static = ElementList<'static>;
+
+    #[inline(always)]
+    fn keep(payload: &'a [u8]) -> Option<&'a [u8]> {
+        Some(payload) // an iterator finds out what is malformed in there
+    }
+    #[inline(always)]
+    fn view(kept: &'a [u8]) -> ElementIter<'a> {
+        ElementIter(Attributes::new(kept))
+    }
+    fn value(kept: &'a [u8]) -> Self {
+        Self {
+            bytes: Bytes::borrowed(kept),
+            error: None,
+        }
+    }
+    fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
+        if let Some(error) = self.error {
+            writer.fail(error);
+        }
+        writer.bytes(kind | NLA_F_NESTED, &self.bytes);
+    }
+    fn into_static(self) -> ElementList<'static> {
+        ElementList {
+            bytes: self.bytes.into_owned(),
+            error: self.error,
+        }
+    }
+}
+
+object! {
+    /// Elements of one set, as many as fit into one message: `enum nft_set_elem_list_attributes`.
+    pub struct Elements viewed as ElementsRef, "elements" {
+        /// Name of the table that the set is in.
+        NFTA_SET_ELEM_LIST_TABLE => table: required Name<'a>,
+        /// Name of the set.
+        NFTA_SET_ELEM_LIST_SET => set: required Name<'a>,
+        /// The elements.
+        NFTA_SET_ELEM_LIST_ELEMENTS => elements: optional ElementList<'a>,
+        /// The set as the number that it was given in the same batch.
+        NFTA_SET_ELEM_LIST_SET_ID => set_id: written u32,
+    }
+}
+
+impl Object for Elements<'_> {
+    const MESSAGES: Messages = Messages {
+        kind: "element",
+        new: NFT_MSG_NEWSETELEM,
+        get: NFT_MSG_GETSETELEM,
+        delete: NFT_MSG_DELSETELEM,
+        destroy: NFT_MSG_DESTROYSETELEM,
+        ordered: false,
+    };
+
+    fn family(&self) -> Family {
+        self.family
+    }
+
+    fn write(&self, writer: &mut MessageWriter<'_>) {
+        self.write_attributes(writer);
+    }
+
+    fn write_identity(&self, writer: &mut MessageWriter<'_>) {
+        let identity = Elements {
+            table: self.table.as_ref().map(Name::from),
+            set: self.set.as_ref().map(Name::from),
+            set_id: self.set_id,
+            ..Elements::default()
+        };
+        identity.write_attributes(writer);
+        // Without a list it would stand for all elements of the set: an empty one stands for none.
+        writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |writer| {
+            for element in self.elements.iter().flatten().map_while(Result::ok) {
+                let element = element.to_builder();
+                writer.nested(NFTA_LIST_ELEM, |writer| element.write_identity(writer));
+            }
+        });
+    }
+}
+
+listed!(Elements as ElementsRef, "list elements");
+
+/// Where the elements in a listing's message stand, in bytes from the start of its payload.
+#[inline(always)]
+pub(super) fn span_of_list(payload: &[u8]) -> Result<std::ops::Range<usize>, Malformed> {
+    let list = ElementsRef::of_payload(payload)?.elements;
+    Ok(match list {
+        Some(list) => {
+            let start = list.as_ptr() as usize - payload.as_ptr() as usize;
+            start..start + list.len()
+        }
+        None => 0..0,
+    })
+}
+
+/// As `nft --debug=netlink list ruleset` prints it (nft 1.0.6, libnftnl 1.2.4), without the tab
+/// before it.
+impl fmt::Display for ElementRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = |f: &mut fmt::Formatter<'_>, bytes: &[u8]| {
+            bytes.chunks(4).try_for_each(|chunk| {
+                let mut word = [0; 4];
+                word[..chunk.len()].copy_from_slice(chunk);
+                write!(f, "{:08x} ", u32::from_ne_bytes(word))
+            })
+        };
+        f.write_str("element ")?;
+        words(f, self.key_bytes().unwrap_or_default())?;
+        if let Some(key_end) = self.key_end_bytes() {
+            f.write_str(" - ")?;
+            words(f, key_end)?;
+        }
+        f.write_str(" : ")?;
+        match self.data() {
+            None => {}
+            Some(Data::Value(value)) => words(f, &value)?,
+            Some(Data::Verdict(verdict)) => write_verdict(f, &verdict)?,
+            Some(Data::Opaque(bytes)) => write!(f, "{bytes} ")?,
+        }
+        let flags = self.flags.unwrap_or_default().bits();
+        write!(f, "{flags} [end]")?;
+        if let Some(userdata) = self.userdata {
+            f.write_str("  userdata = { ")?;
+            for byte in userdata {
+                match byte {
+                    b' '..=b'~' => write!(f, "{}", char::from(*byte))?,
+                    other => write!(f, "\\x{other:02x}")?,
+                }
+            }
+            f.write_str(" }")?;
+        }
+        Ok(())
+    }
+}
+
+fn write_verdict(f: &mut fmt::Formatter<'_>, verdict: &Verdict<'_>) -> fmt::Result {
+    let chain =
+        |f: &mut fmt::Formatter<'_>, verb: &str, chain: &BStr| write!(f, "{verb} -> {chain} ");
+    match verdict {
+        Verdict::Accept => f.write_str("accept "),
+        Verdict::Drop => f.write_str("drop "),
+        Verdict::Continue => f.write_str("continue "),
+        Verdict::Break => f.write_str("break "),
+        Verdict::Return => f.write_str("return "),
+        Verdict::Jump(name) => chain(f, "jump", name),
+        Verdict::Goto(name) => chain(f, "goto", name),
+        Verdict::JumpId(id) => write!(f, "jump -> #{id} "),
+        Verdict::GotoId(id) => write!(f, "goto -> #{id} "),
+        Verdict::Other { code } => write!(f, "{code} "),
+    }
+}
+
+#[cfg(feature = "serde")]
+mod serial {
+    use serde::ser::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Element, ElementList};
+
+    /// A list of elements in their typed form.
+    impl Serialize for ElementList<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let elements: Result<Vec<_>, _> =
+                self.iter().map(|e| e.map(|e| e.to_builder())).collect();
+            serializer.collect_seq(elements.map_err(S::Error::custom)?)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for ElementList<'_> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            Ok(Vec::<Element<'_>>::deserialize(deserializer)?
+                .into_iter()
+                .collect())
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::captured::hex;
+    use crate::nft::expr::{Counter, Decoded, Limit};
+
+    fn written(element: &Element<'_>, kind: u16) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut writer = MessageWriter::bare(&mut bytes);
+        element.encode(&mut writer, kind);
+        writer.finish_bare().unwrap();
+        bytes
+    }
+
+    /// `sent` is an element of the list that nft sends: it is read as `element`, and written again.
+    #[track_caller]
+    fn assert_sent(element: &Element<'_>, sent: &str) {
+        let sent = hex(sent);
+        let kind = u16::from_ne_bytes([sent[2], sent[3]]) & 0x7fff; // nft numbers them
+        assert_eq!(written(element, kind), sent, "{element:?}");
+        assert_eq!(Element::decode(&sent[4..]).as_ref(), Some(element));
+        // A view reads them in any order.
+        let view = ElementRef::parse(&sent[4..]).unwrap();
+        assert_eq!(&view.to_builder(), element);
+    }
+
+    /// `listed` is an element of the list that the kernel sends: it is read as `element` in one pass,
+    /// and printed as `line`.
+    #[track_caller]
+    fn assert_listed(element: &Element<'_>, listed: &str, line: &str) {
+        let listed = hex(listed);
+        assert!(ElementRef::in_order(&listed[4..]).is_some(), "in one pass");
+        let view = ElementRef::parse(&listed[4..]).unwrap();
+        assert_eq!(&view.to_builder(), element);
+        assert_eq!(&view.to_builder().into_owned(), element);
+        assert_eq!(view.to_string(), line);
+        let list: ElementList<'_> = [element.clone()].into_iter().collect();
+        let again = list.iter().next().unwrap().unwrap();
+        assert_eq!(&again.to_builder(), element);
+        for end in 0..listed.len() - 4 {
+            let cut = &listed[4..4 + end];
+            let whole = Attributes::new(cut).all(|attribute| attribute.is_ok());
+            match ElementRef::parse(cut) {
+                Ok(view) => assert!(whole, "{view:?}"),
+                Err(_) => assert!(!whole || Element::decode(cut).is_none()),
+            }
+        }
+        #[cfg(feature = "serde")]
+        {
+            let json = serde_json::to_string(element).unwrap();
+            assert_eq!(
+                &serde_json::from_str::<Element<'_>>(&json).unwrap(),
+                element
+            );
+            let json = serde_json::to_string(&list).unwrap();
+            assert_eq!(
+                serde_json::from_str::<ElementList<'_>>(&json).unwrap(),
+                list
+            );
+        }
+    }
+
+    /// nft 1.0.6: `add element ip t plain { 10.0.0.1 comment "one", 10.0.0.2 }`.
+    #[test]
+    fn plain() {
+        let one = Element::new(&[10, 0, 0, 1]).with_comment("one").unwrap();
+        assert_sent(
+            &one,
+            "
+                1c000180
+                0c000180 08000100 0a000001   ; NFTA_SET_ELEM_KEY
+                0a000600 00046f6e 65000000   ; NFTA_SET_ELEM_USERDATA
+            ",
+        );
+        assert_sent(
+            &Element::new(&[10, 0, 0, 2]),
+            "10000280 0c000180 08000100 0a000002",
+        );
+        assert_listed(
+            &one,
+            "1c000100 0c000100 08000100 0a000001 0a000600 00046f6e 65000000",
+            r"element 0100000a  : 0 [end]  userdata = { \x00\x04one\x00 }",
+        );
+        let listed = hex("1c000100 0c000100 08000100 0a000001 0a000600 00046f6e 65000000");
+        let view = ElementRef::parse(&listed[4..]).unwrap();
+        assert_eq!(view.comment(), Some("one".into()));
+        assert_eq!(view.key_bytes(), Some(&[10, 0, 0, 1][..]));
+        assert_eq!((view.data(), view.is_interval_end()), (None, false));
+    }
+
+    /// nft 1.0.6: `add element ip t m { 10.0.0.1 : 5 }`, `… v { 10.0.0.1 : jump c, * : drop }`,
+    /// `… o { 10.0.0.1 timeout 30s comment "x" : "c" }`.
+    #[test]
+    fn maps() {
+        let value = Element::new(&[10, 0, 0, 1]).with_data(&[5, 0, 0, 0]);
+        let sent = "1c000180 0c000180 08000100 0a000001 0c000280 08000100 05000000";
+        assert_sent(&value, sent);
+        assert_listed(
+            &value,
+            "1c000100 0c000100 08000100 0a000001 0c000200 08000100 05000000",
+            "element 0100000a  : 00000005 0 [end]",
+        );
+        let jump = Element::new(&[10, 0, 0, 1]).with_verdict(Verdict::Jump("c".into()));
+        assert_sent(
+            &jump,
+            "
+                28000180 0c000180 08000100 0a000001
+                18000280 14000280 08000100 fffffffd 06000200 63000000
+            ",
+        );
+        assert_listed(
+            &jump,
+            "
+                28000100 0c000100 08000100 0a000001
+                18000200 14000200 08000100 fffffffd 06000200 63000000
+            ",
+            "element 0100000a  : jump -> c 0 [end]",
+        );
+        let rest = Element::catch_all().with_verdict(Verdict::Drop);
+        assert_sent(
+            &rest,
+            "1c000280 08000300 00000002 10000280 0c000280 08000100 00000000",
+        );
+        assert_listed(
+            &rest,
+            "1c000100 10000200 0c000200 08000100 00000000 08000300 00000002",
+            "element  : drop 2 [end]",
+        );
+        let object = Element::new(&[10, 0, 0, 1])
+            .with_object("c")
+            .with_timeout(30_000)
+            .with_comment("x")
+            .unwrap();
+        assert_sent(
+            &object,
+            "
+                2c000180 0c000400 00000000 00007530 0c000180 08000100 0a000001 08000600
+                00027800 06000900 63000000
+            ",
+        );
+        assert_listed(
+            &Element {
+                expiration: Some(0x748c),
+                ..object
+            },
+            "
+                38000100 0c000100 08000100 0a000001 06000900 63000000 0c000400 00000000
+                00007530 0c000500 00000000 0000748c 08000600 00027800
+            ",
+            r"element 0100000a  : 0 [end]  userdata = { \x00\x02x\x00 }",
+        );
+    }
+
+    /// nft 1.0.6: `add element ip t im { 10.0.0.0/24 : 80 }`, `… iv { 255.255.255.0/24 }`, `… cc {
+    /// 10.0.0.0/24 . 80-90 }`.
+    #[test]
+    fn ranges() {
+        let [start, end] = Element::interval(&[10, 0, 0, 0], &[10, 0, 1, 0]);
+        assert_sent(
+            &start.clone().with_data(&[0, 80]),
+            "1c000180 0c000180 08000100 0a000000 0c000280 06000100 00500000",
+        );
+        assert_sent(
+            &end,
+            "18000280 08000300 00000001 0c000180 08000100 0a000100",
+        );
+        assert_listed(
+            &end,
+            "18000100 0c000100 08000100 0a000100 08000300 00000001",
+            "element 0001000a  : 1 [end]",
+        );
+        let open = Element::open_interval(&[255, 255, 255, 0]);
+        let sent = "1c000680 0c000180 08000100 ffffff00 0a000600 01040100 00000000";
+        assert_sent(&open, sent);
+        let sent = hex(sent);
+        let view = ElementRef::parse(&sent[4..]).unwrap();
+        assert!(view.is_open_interval());
+        assert_eq!(
+            view.to_string(),
+            r"element 00ffffff  : 0 [end]  userdata = { \x01\x04\x01\x00\x00\x00 }"
+        );
+
+        let from = concatenation([&[10, 0, 0, 0][..], &[0, 80]]);
+        let to = concatenation([&[10, 0, 0, 255][..], &[0, 90]]);
+        let range = Element::range(&from, &to);
+        assert_sent(
+            &range,
+            "
+                24000180 10000180 0c000100 0a000000 00500000 10000a80 0c000100 0a0000ff
+                005a0000
+            ",
+        );
+        assert_listed(
+            &range,
+            "
+                24000100 10000100 0c000100 0a000000 00500000 10000a00 0c000100 0a0000ff
+                005a0000
+            ",
+            "element 0000000a 00005000  - ff00000a 00005a00  : 0 [end]",
+        );
+    }
+
+    /// nft 1.0.6: `add element ip t dyn { 10.0.0.1 counter packets 5 bytes 10 }`, and `… two` with
+    /// `limit rate 5/second` behind it.
+    #[test]
+    fn expressions() {
+        let one = Element::new(&[10, 0, 0, 1]).with_expression(&Counter::new(5, 10));
+        assert_sent(
+            &one,
+            "
+                3c000180 0c000180 08000100 0a000001
+                2c000780 0c000100 636f756e 74657200
+                1c000280 0c000100 00000000 0000000a 0c000200 00000000 00000005
+            ",
+        );
+        let two = one.clone().with_expression(&Limit::packets(5, 1, 5));
+        assert_sent(
+            &two,
+            "
+                84000180 0c000180 08000100 0a000001
+                74000b80
+                2c000180 0c000100 636f756e 74657200
+                1c000280 0c000100 00000000 0000000a 0c000200 00000000 00000005
+                44000180 0a000100 6c696d69 74000000 34000280 0c000100 00000000 00000005
+                0c000200 00000000 00000001 08000300 00000005 08000400 00000000 08000500 00000000
+            ",
+        );
+        let listed = hex("
+                84000100 0c000100 08000100 0a000001 74000b00 2c000100 0c000100 636f756e
+                74657200 1c000200 0c000100 00000000 0000000a 0c000200 00000000 00000005
+                44000100 0a000100 6c696d69 74000000 34000200 0c000100 00000000 00000005
+                0c000200 00000000 00000001 08000300 00000005 08000400 00000000 08000500
+                00000000
+            ");
+        let view = ElementRef::parse(&listed[4..]).unwrap();
+        let decoded: Vec<_> = view
+            .expressions()
+            .unwrap()
+            .map(|expression| expression.unwrap().decode().unwrap())
+            .collect();
+        let limit = Limit::packets(5, 1, 5);
+        assert_eq!(
+            decoded,
+            [Decoded::Counter(Counter::new(5, 10)), Decoded::Limit(limit)]
+        );
+        assert_eq!(view.expression(), None);
+    }
+
+    /// Listed after nft 1.0.6: `add element ip t v { 10.0.0.1 : jump c, * : drop }`: the catch-all
+    /// element comes in a message of its own, and other sets end in one without elements.
+    #[test]
+    fn messages() {
+        let message = hex("
+                02000002 06000100 74000000 06000200 76000000 2c000300 28000100 0c000100
+                08000100 0a000001 18000200 14000200 08000100 fffffffd 06000200 63000000
+            ");
+        let view = ElementsRef::of_payload(&message).unwrap();
+        assert_eq!((view.table(), view.set()), ("t".into(), "v".into()));
+        let elements: Vec<_> = view.elements().unwrap().map(Result::unwrap).collect();
+        assert_eq!(elements.len(), 1);
+        let span = span_of_list(&message).unwrap();
+        assert_eq!(&message[span.clone()][..4], [0x28, 0, 1, 0]);
+        assert_eq!(span.end, message.len());
+        let built = view.to_builder();
+        assert_eq!(built.elements.as_ref().unwrap().iter().count(), 1);
+
+        let mut identity = Vec::new();
+        let mut writer = MessageWriter::bare(&mut identity);
+        built.write_identity(&mut writer);
+        writer.finish_bare().unwrap();
+        assert_eq!(
+            identity,
+            hex("
+                06000100 74000000 06000200 76000000 14000380 10000180 0c000180 08000100 0a000001
+            ")
+        );
+
+        let empty = hex("02000002 06000100 74000000 06000200 6d000000 04000300");
+        let view = ElementsRef::of_payload(&empty).unwrap();
+        assert_eq!(view.elements().unwrap().count(), 0);
+        assert_eq!(span_of_list(&empty).unwrap().len(), 0);
+
+        // Without a list a deletion would stand for all elements.
+        let none = Elements {
+            table: Some("t".into()),
+            set: Some("v".into()),
+            ..Elements::default()
+        };
+        let mut identity = Vec::new();
+        let mut writer = MessageWriter::bare(&mut identity);
+        none.write_identity(&mut writer);
+        writer.finish_bare().unwrap();
+        assert_eq!(
+            identity,
+            hex("06000100 74000000 06000200 76000000 04000380")
+        );
+    }
+
+    #[test]
+    fn what_is_malformed_ends_a_list() {
+        for bad in [
+            "0c000100 08000100 0a00",          // the key is cut
+            "08000100 0c000100 0a000001",      // its value is longer than it
+            "06000300 0001",                   // flags of two bytes
+            "0b000400 00000000 000075",        // a timeout of seven
+            "0c000100 08000100 0a000001 0100", // less than a header behind it
+        ] {
+            let bad = hex(bad);
+            assert!(ElementRef::parse(&bad).is_err(), "{bad:02x?}");
+            let mut list = hex("10000100 0c000100 08000100 0a000001");
+            let length = (bad.len() as u16 + 4).to_ne_bytes();
+            list.extend_from_slice(&[length[0], length[1], 1, 0]);
+            list.extend_from_slice(&bad);
+            let mut elements = ElementIter(Attributes::new(&list));
+            assert!(elements.next().unwrap().is_ok());
+            assert!(elements.next().unwrap().is_err());
+            assert!(elements.next().is_none());
+        }
+        // An element with nothing in it is one.
+        assert!(ElementRef::parse(&[]).unwrap().key().is_none());
+    }
+}

@@ -1,0 +1,203 @@
+//! Flowtables: connections that packets are forwarded by, past all rules, once they stand in one.
+//!
+//! The `flow_offload` expression of a rule puts a connection into a flowtable. A kernel without them
+//! (`CONFIG_NF_FLOW_TABLE`) refuses to make one with `ENOENT`.
+
+use std::fmt;
+
+use chainwright_sys::netfilter::NF_NETDEV_INGRESS;
+use chainwright_sys::nf_tables::{
+    NFT_FLOWTABLE_COUNTER, NFT_FLOWTABLE_HW_OFFLOAD, NFT_MSG_DELFLOWTABLE,
+    NFT_MSG_DESTROYFLOWTABLE, NFT_MSG_GETFLOWTABLE, NFT_MSG_NEWFLOWTABLE, NFTA_FLOWTABLE_FLAGS,
+    NFTA_FLOWTABLE_HANDLE, NFTA_FLOWTABLE_HOOK, NFTA_FLOWTABLE_HOOK_DEVS, NFTA_FLOWTABLE_HOOK_NUM,
+    NFTA_FLOWTABLE_HOOK_PRIORITY, NFTA_FLOWTABLE_NAME, NFTA_FLOWTABLE_TABLE, NFTA_FLOWTABLE_USE,
+};
+
+use super::Family;
+use super::declare::{attributes, flags, object};
+use super::device::Devices;
+use super::listing::Filtered;
+use super::name::Name;
+use super::object::{Messages, Object, listed};
+use crate::netlink::MessageWriter;
+
+flags! {
+    /// Flags of a flowtable (`enum nft_flowtable_flags`).
+    pub struct FlowtableFlags: u32 {
+        /// To be carried out by the network card.
+        const HW_OFFLOAD = NFT_FLOWTABLE_HW_OFFLOAD,
+        /// Counts packets and bytes in the connections' entries.
+        const COUNTER = NFT_FLOWTABLE_COUNTER,
+    }
+}
+
+attributes! {
+    /// Where a flowtable is attached: `enum nft_flowtable_hook_attributes`.
+    pub struct FlowtableHook<'a> {
+        /// Number of the hook: `NF_NETDEV_INGRESS`.
+        NFTA_FLOWTABLE_HOOK_NUM => number: u32,
+        /// Order among what is attached there, lowest first.
+        NFTA_FLOWTABLE_HOOK_PRIORITY => priority: i32,
+        /// The devices whose packets it forwards.
+        NFTA_FLOWTABLE_HOOK_DEVS => devices: Devices<'a>,
+    }
+}
+
+object! {
+    /// A flowtable, to be written: `enum nft_flowtable_attributes`.
+    pub struct Flowtable viewed as FlowtableRef, "a flowtable" {
+        /// Name of the table that the flowtable is in.
+        NFTA_FLOWTABLE_TABLE => table: required Name<'a>,
+        /// Name of the flowtable.
+        NFTA_FLOWTABLE_NAME => name: required Name<'a>,
+        /// Handle, given by the kernel.
+        NFTA_FLOWTABLE_HANDLE => handle: required u64,
+        /// Number of rules that refer to it, given by the kernel.
+        NFTA_FLOWTABLE_USE => references: optional u32,
+        /// Flags.
+        NFTA_FLOWTABLE_FLAGS => flags: optional FlowtableFlags,
+        /// Where it is attached.
+        NFTA_FLOWTABLE_HOOK => hook: optional FlowtableHook<'a>,
+    }
+}
+
+impl<'a> Flowtable<'a> {
+    /// A flowtable of these devices, attached with this priority.
+    pub fn new(
+        family: Family,
+        table: impl Into<Name<'a>>,
+        name: impl Into<Name<'a>>,
+        priority: i32,
+        devices: Devices<'a>,
+    ) -> Self {
+        Self {
+            family,
+            table: Some(table.into()),
+            name: Some(name.into()),
+            hook: Some(FlowtableHook {
+                number: Some(NF_NETDEV_INGRESS),
+                priority: Some(priority),
+                devices: Some(devices),
+                ..FlowtableHook::default()
+            }),
+            ..Self::default()
+        }
+    }
+}
+
+impl Object for Flowtable<'_> {
+    const MESSAGES: Messages = Messages {
+        kind: "flowtable",
+        new: NFT_MSG_NEWFLOWTABLE,
+        get: NFT_MSG_GETFLOWTABLE,
+        delete: NFT_MSG_DELFLOWTABLE,
+        destroy: NFT_MSG_DESTROYFLOWTABLE,
+        ordered: false,
+    };
+
+    fn family(&self) -> Family {
+        self.family
+    }
+
+    fn write(&self, writer: &mut MessageWriter<'_>) {
+        self.write_attributes(writer);
+    }
+
+    fn write_identity(&self, writer: &mut MessageWriter<'_>) {
+        // Without the hook: a hook in a deletion means its devices, not the flowtable.
+        let identity = Flowtable {
+            table: self.table.as_ref().map(Name::from),
+            name: self.name.as_ref().map(Name::from),
+            handle: self.handle,
+            ..Flowtable::default()
+        };
+        identity.write_attributes(writer);
+    }
+}
+
+listed!(Flowtable as FlowtableRef, "list flowtables");
+
+impl Filtered for Flowtable<'_> {
+    const TABLE: u16 = NFTA_FLOWTABLE_TABLE;
+    const CHAIN: Option<u16> = None;
+    const BY_KERNEL: bool = true;
+}
+
+/// As `nft --debug=netlink` prints it when it adds one (libnftnl 1.2.4), but for the hook's name,
+/// which stands there as that of an IP chain's first hook.
+impl fmt::Display for FlowtableRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hook = self.hook().unwrap_or_default();
+        write!(
+            f,
+            "flow table {} {} use {} size 0 flags {:x} hook ",
+            self.table(),
+            self.name(),
+            self.references.unwrap_or_default(),
+            self.flags.unwrap_or_default().bits(),
+        )?;
+        match hook.number {
+            Some(NF_NETDEV_INGRESS) => f.write_str("ingress")?,
+            Some(number) => write!(f, "{number}")?,
+            None => f.write_str("none")?,
+        }
+        write!(f, " prio {}  dev {{ ", hook.priority.unwrap_or_default())?;
+        for device in hook.devices.iter().flatten() {
+            write!(f, " {device} ")?;
+        }
+        f.write_str(" }")
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+    use crate::nft::captured::hex;
+
+    /// nft 1.0.6: `add flowtable ip t f { hook ingress priority 0; devices = { lo }; }`.
+    #[test]
+    fn sent() {
+        let flowtable = Flowtable {
+            flags: Some(FlowtableFlags::empty()),
+            ..Flowtable::new(Family::IP, "t", "f", 0, Devices::new(["lo"]))
+        };
+        let mut bytes = Vec::new();
+        let mut writer = MessageWriter::bare(&mut bytes);
+        flowtable.write(&mut writer);
+        writer.finish_bare().unwrap();
+        // nft writes the flags behind the hook; the kernel lists them before it.
+        let sent = hex("
+                06000100 74000000 06000200 66000000 08000700 00000000 20000380 08000100
+                00000000 08000200 00000000 0c000380 07000100 6c6f0000
+            ");
+        assert_eq!(bytes, sent);
+    }
+
+    /// No kernel at hand lists one: from the header, in the order of Linux 6.18.
+    #[test]
+    fn listed() {
+        let listed = hex("
+                02000005 06000100 74000000 06000200 66000000 0c000500 00000000 00000002
+                08000400 00000001 08000700 00000002 28000300 08000100 00000000 08000200
+                fffffff6 14000300 07000100 6c6f0000 07000100 76300000
+            ");
+        let view = FlowtableRef::of_payload(&listed).unwrap();
+        let mut flowtable = Flowtable::new(Family::IP, "t", "f", -10, Devices::new(["lo", "v0"]));
+        flowtable.handle = Some(2);
+        flowtable.references = Some(1);
+        flowtable.flags = Some(FlowtableFlags::COUNTER);
+        assert_eq!(view.to_builder(), flowtable);
+        assert_eq!(
+            view.to_string(),
+            "flow table t f use 1 size 0 flags 2 hook ingress prio -10  dev {  lo  v0  }"
+        );
+        assert_eq!(view.to_builder().into_owned(), flowtable);
+        for end in 0..listed.len() {
+            // The last attribute may lack its padding.
+            let whole = end + 4 > listed.len();
+            let hook = FlowtableRef::of_payload(&listed[..end]).is_ok_and(|f| f.hook.is_some());
+            assert!(whole || !hook, "{end}");
+        }
+    }
+}

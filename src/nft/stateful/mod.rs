@@ -1,0 +1,299 @@
+//! Stateful objects: counters, quotas, limits and the like, with a name, that rules and map elements
+//! refer to; the kernel's own word for them is *object*. What each type holds stands in a file of
+//! its own.
+//!
+//! On the wire what an object holds is nested in `NFTA_OBJ_DATA`; which attributes stand in there
+//! depends on `NFTA_OBJ_TYPE`. Where the expression of the same name has the same attributes
+//! ([`Counter`], [`Quota`], [`Limit`], [`Connlimit`], [`Synproxy`]), it serves for both. Source:
+//! `linux/netfilter/nf_tables.h`.
+
+mod connlimit;
+mod counter;
+mod ct_expect;
+mod ct_helper;
+mod ct_timeout;
+mod limit;
+mod quota;
+mod secmark;
+mod synproxy;
+#[cfg(all(test, target_endian = "little"))]
+mod tests;
+mod tunnel;
+
+use std::fmt;
+
+use chainwright_sys::netlink::NLA_F_NESTED;
+use chainwright_sys::nf_tables::{
+    NFT_MSG_DELOBJ, NFT_MSG_DESTROYOBJ, NFT_MSG_GETOBJ, NFT_MSG_NEWOBJ, NFTA_OBJ_DATA,
+    NFTA_OBJ_HANDLE, NFTA_OBJ_NAME, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE, NFTA_OBJ_USE, NFTA_OBJ_USERDATA,
+};
+
+pub use ct_expect::{CtExpect, HostMilliseconds};
+pub use ct_helper::CtHelper;
+pub use ct_timeout::{CtTimeout, Timeouts};
+pub use secmark::Secmark;
+pub use tunnel::{
+    TunnelErspan, TunnelFlags, TunnelGeneve, TunnelIp, TunnelIp6, TunnelObject, TunnelOption,
+    TunnelOptions, TunnelVxlan,
+};
+
+use super::Family;
+use super::declare::{Field, Typed, nested_field, object};
+use super::expr::{Connlimit, Counter, Limit, ObjectType, Quota, Synproxy};
+use super::listing::Filtered;
+use super::name::{Bytes, Name};
+use super::object::{Messages, Object, listed};
+use super::userdata::commented;
+use crate::netlink::{Attributes, MessageWriter};
+
+/// The registry: one line a type.
+macro_rules! registry {
+    ($( $TYPE:ident => $Variant:ident($($Type:tt)+), )*) => {
+        /// What a stateful object holds.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+        #[non_exhaustive]
+        pub enum ObjectData<'a> {
+            $(
+                #[doc = concat!("Of [`ObjectType::", stringify!($TYPE), "`].")]
+                $Variant($($Type)+),
+            )*
+            /// Of a type that this version of the crate does not know, or of a form that it does not
+            /// know: the attributes as they came.
+            Opaque(Bytes<'a>),
+        }
+
+        impl<'a> ObjectData<'a> {
+            /// Reads the attributes of an object of this type.
+            #[must_use]
+            pub fn read(object_type: ObjectType, attributes: &'a [u8]) -> Self {
+                let known = match object_type {
+                    $(ObjectType::$TYPE => {
+                        <$($Type)+>::from_attributes(attributes).ok().map(ObjectData::$Variant)
+                    })*
+                    _ => None,
+                };
+                known.unwrap_or(ObjectData::Opaque(Bytes::borrowed(attributes)))
+            }
+
+            /// Which type of object holds this; `None` if that is not known from it.
+            #[must_use]
+            pub const fn object_type(&self) -> Option<ObjectType> {
+                match self {
+                    $(Self::$Variant(_) => Some(ObjectType::$TYPE),)*
+                    Self::Opaque(_) => None,
+                }
+            }
+
+            /// The names of the attributes that an object of this type holds, where they are known.
+            pub(super) fn attribute_names(
+                object_type: ObjectType,
+            ) -> &'static [(u16, &'static str)] {
+                match object_type {
+                    $(ObjectType::$TYPE => <$($Type)+>::ATTRIBUTES,)*
+                    _ => &[],
+                }
+            }
+
+        }
+
+        impl<'a> Field<'a> for ObjectData<'a> {
+            type Static = ObjectData<'static>;
+            // Which it is the object's type tells: see `Typed`.
+            nested_field!('a, |bytes| {
+                let malformed = Attributes::new(bytes).any(|attribute| attribute.is_err());
+                (!malformed).then_some(ObjectData::Opaque(Bytes::borrowed(bytes)))
+            });
+
+            fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
+                match self {
+                    $(Self::$Variant(data) => data.encode(writer, kind),)*
+                    // As they came: the padding of the last one may be missing.
+                    Self::Opaque(attributes) => {
+                        writer.bytes(kind | NLA_F_NESTED, attributes);
+                    }
+                }
+            }
+
+            fn into_static(self) -> ObjectData<'static> {
+                match self {
+                    $(Self::$Variant(data) => ObjectData::$Variant(data.into_static()),)*
+                    Self::Opaque(attributes) => ObjectData::Opaque(attributes.into_owned()),
+                }
+            }
+        }
+
+        #[cfg(test)]
+        impl<'a> ObjectData<'a> {
+            /// What any object of each type holds; last any that has no typed form.
+            pub(in crate::nft) fn strategies(
+                depth: u32,
+            ) -> Vec<proptest::strategy::BoxedStrategy<ObjectData<'static>>> {
+                use crate::nft::properties::{Arbitrary, soup};
+                use proptest::strategy::Strategy;
+                let opaque = soup(&[]).prop_filter_map("attributes", |bytes| {
+                    ObjectData::decode(&bytes).map(Field::into_static)
+                });
+                vec![
+                    $(<$($Type)+>::arbitrary(depth).prop_map(ObjectData::$Variant).boxed(),)*
+                    opaque.boxed(),
+                ]
+            }
+        }
+
+        $(
+            impl<'a> From<$($Type)+> for ObjectData<'a> {
+                fn from(data: $($Type)+) -> Self {
+                    Self::$Variant(data)
+                }
+            }
+        )*
+
+        /// What the object holds, as `nft --debug=netlink` prints it (libnftnl 1.2.4), in the
+        /// brackets and without them.
+        #[allow(unreachable_patterns, reason = "two are printed in another way than expressions")]
+        impl fmt::Display for ObjectData<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    Self::Limit(limit) => limit::write_line(limit, f),
+                    Self::Quota(quota) => quota::write_line(quota, f),
+                    $(Self::$Variant(data) => data.fmt(f),)*
+                    Self::Opaque(attributes) => write!(f, "[ unknown {attributes} ]"),
+                }
+            }
+        }
+
+    };
+}
+
+registry! {
+    COUNTER => Counter(Counter),
+    QUOTA => Quota(Quota),
+    CT_HELPER => CtHelper(CtHelper<'a>),
+    LIMIT => Limit(Limit),
+    CONNLIMIT => Connlimit(Connlimit),
+    TUNNEL => Tunnel(TunnelObject<'a>),
+    CT_TIMEOUT => CtTimeout(CtTimeout<'a>),
+    SECMARK => Secmark(Secmark<'a>),
+    CT_EXPECT => CtExpect(CtExpect),
+    SYNPROXY => Synproxy(Synproxy),
+}
+
+object! {
+    /// A stateful object, to be written: `enum nft_object_attributes`. Its name is one of its type:
+    /// a counter and a quota may share one.
+    pub struct StatefulObject viewed as StatefulObjectRef, "a stateful object" {
+        /// Name of the table that the object is in.
+        NFTA_OBJ_TABLE => table: required Name<'a>,
+        /// Name of the object.
+        NFTA_OBJ_NAME => name: required Name<'a>,
+        /// Type of the object.
+        NFTA_OBJ_TYPE => object_type: required ObjectType,
+        /// Handle, given by the kernel.
+        NFTA_OBJ_HANDLE => handle: required u64,
+        /// Number of rules and elements that refer to it, given by the kernel.
+        NFTA_OBJ_USE => references: optional u32,
+        /// What the object holds.
+        NFTA_OBJ_DATA => data: typed ObjectData<'a>,
+        /// Data that user space keeps with the object, opaque to the kernel: see
+        /// [`userdata`](crate::nft::userdata).
+        NFTA_OBJ_USERDATA => userdata: optional Bytes<'a>,
+    }
+}
+
+commented!(StatefulObject as StatefulObjectRef, OBJECT_COMMENT);
+
+impl<'a> Typed<'a, StatefulObjectRef<'a>> for ObjectData<'a> {
+    fn of(view: &StatefulObjectRef<'a>, kept: &'a [u8]) -> Self {
+        Self::read(view.object_type, kept)
+    }
+}
+
+impl<'a> StatefulObject<'a> {
+    /// An object that holds this. One that holds [`ObjectData::Opaque`] is to be told its type.
+    pub fn new(
+        family: Family,
+        table: impl Into<Name<'a>>,
+        name: impl Into<Name<'a>>,
+        data: impl Into<ObjectData<'a>>,
+    ) -> Self {
+        let data = data.into();
+        Self {
+            family,
+            table: Some(table.into()),
+            name: Some(name.into()),
+            object_type: data.object_type(),
+            data: Some(data),
+            ..Self::default()
+        }
+    }
+
+    /// The object of this type and name, to be deleted.
+    pub fn named(
+        family: Family,
+        table: impl Into<Name<'a>>,
+        object_type: ObjectType,
+        name: impl Into<Name<'a>>,
+    ) -> Self {
+        Self {
+            family,
+            table: Some(table.into()),
+            name: Some(name.into()),
+            object_type: Some(object_type),
+            ..Self::default()
+        }
+    }
+}
+
+impl Object for StatefulObject<'_> {
+    const MESSAGES: Messages = Messages {
+        kind: "object",
+        new: NFT_MSG_NEWOBJ,
+        get: NFT_MSG_GETOBJ,
+        delete: NFT_MSG_DELOBJ,
+        destroy: NFT_MSG_DESTROYOBJ,
+        ordered: false,
+    };
+
+    fn family(&self) -> Family {
+        self.family
+    }
+
+    fn write(&self, writer: &mut MessageWriter<'_>) {
+        self.write_attributes(writer);
+    }
+
+    fn write_identity(&self, writer: &mut MessageWriter<'_>) {
+        let identity = StatefulObject {
+            table: self.table.as_ref().map(Name::from),
+            name: self.name.as_ref().map(Name::from),
+            object_type: self.object_type,
+            handle: self.handle,
+            ..StatefulObject::default()
+        };
+        identity.write_attributes(writer);
+    }
+}
+
+listed!(StatefulObject as StatefulObjectRef, "list objects");
+
+impl Filtered for StatefulObject<'_> {
+    const TABLE: u16 = NFTA_OBJ_TABLE;
+    const CHAIN: Option<u16> = None;
+    const BY_KERNEL: bool = true;
+}
+
+/// As `nft --debug=netlink` prints it when it adds one (libnftnl 1.2.4): `table t name c use 0
+/// [ counter pkts 0 bytes 0 ]`.
+impl fmt::Display for StatefulObjectRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let references = self.references.unwrap_or_default();
+        let (table, name) = (self.table(), self.name());
+        write!(f, "table {table} name {name} use {references}")?;
+        match self.data() {
+            Some(data) => write!(f, " {data}"),
+            None => write!(f, " [ {} ]", self.object_type),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! User data: what user space keeps with an object, as `nft` and iptables-nft write it, comments
+//! above all.
+//!
+//! The kernel keeps at most 256 bytes (`NFT_USERDATA_MAXLEN`) and does not look into them. The tools
+//! write a list of entries, without padding between them:
+//!
+//! ```text
+//!  0        1        2
+//! +--------+--------+----------------+
+//! | type   | length | value          |
+//! +--------+--------+----------------+
+//! ```
+//!
+//! What a type means depends on the kind of object: [`TABLE_COMMENT`] and the others here. They are
+//! numbers of libnftnl, not of the kernel. Seen in what nft 1.0.6 sends.
+
+use bstr::BStr;
+use chainwright_sys::nf_tables::NFT_USERDATA_MAXLEN;
+
+use super::name::Bytes;
+
+/// A table's comment.
+pub const TABLE_COMMENT: u8 = 0;
+/// A chain's comment.
+pub const CHAIN_COMMENT: u8 = 0;
+/// A rule's comment.
+pub const RULE_COMMENT: u8 = 0;
+/// A comment of a stateful object.
+pub const OBJECT_COMMENT: u8 = 0;
+/// An element's comment.
+pub const ELEMENT_COMMENT: u8 = 0;
+/// Flags of an element: a u32 in host byte order, [`ELEMENT_OPEN_INTERVAL`].
+pub const ELEMENT_FLAGS: u8 = 1;
+/// The interval that begins with this element has no end: it reaches to the last value there is.
+pub const ELEMENT_OPEN_INTERVAL: u32 = 1;
+/// Byte order of a set's keys: a u32 in host byte order, [`HOST_ENDIAN`] or [`BIG_ENDIAN`].
+pub const SET_KEY_BYTE_ORDER: u8 = 0;
+/// Byte order of a map's data.
+pub const SET_DATA_BYTE_ORDER: u8 = 1;
+/// Whether `nft` joins overlapping intervals (`auto-merge`): a u32 in host byte order.
+pub const SET_MERGE_ELEMENTS: u8 = 2;
+/// The expression that a set's keys were declared by (`typeof`), as entries within this one.
+pub const SET_KEY_TYPEOF: u8 = 3;
+/// The expression that a map's data was declared by.
+pub const SET_DATA_TYPEOF: u8 = 4;
+/// Whether a map's data are intervals: a u32 in host byte order.
+pub const SET_DATA_INTERVAL: u8 = 6;
+/// A set's comment.
+pub const SET_COMMENT: u8 = 7;
+
+/// Numbers in host byte order: see [`SET_KEY_BYTE_ORDER`].
+pub const HOST_ENDIAN: u32 = 1;
+/// Numbers in network byte order: see [`SET_KEY_BYTE_ORDER`].
+pub const BIG_ENDIAN: u32 = 2;
+
+/// How long a comment may be, in bytes without the NUL at its end (`NFTNL_UDATA_COMMENT_MAXLEN`).
+pub const COMMENT_MAXLEN: usize = 128;
+
+/// The entries of user data, in order: type and value.
+///
+/// Total: what does not have the form ends the iteration.
+#[derive(Debug, Clone)]
+pub struct UserData<'a>(&'a [u8]);
+
+impl<'a> UserData<'a> {
+    /// The entries that these bytes consist of.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The value of the first entry of this type.
+    #[must_use]
+    pub fn get(mut self, kind: u8) -> Option<&'a [u8]> {
+        self.find(|(this, _)| *this == kind).map(|(_, value)| value)
+    }
+
+    /// The number in the first entry of this type, which stands there in host byte order.
+    #[must_use]
+    pub fn number(self, kind: u8) -> Option<u32> {
+        self.get(kind)?.try_into().ok().map(u32::from_ne_bytes)
+    }
+
+    /// The comment in the first entry of this type, without the NUL at its end.
+    #[must_use]
+    pub fn comment(self, kind: u8) -> Option<&'a BStr> {
+        let value = self.get(kind)?;
+        Some(BStr::new(value.strip_suffix(&[0]).unwrap_or(value)))
+    }
+}
+
+impl<'a> Iterator for UserData<'a> {
+    type Item = (u8, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (&[kind, length], rest) = self.0.split_first_chunk()?;
+        let (value, rest) = rest.split_at_checked(usize::from(length))?;
+        self.0 = rest;
+        Some((kind, value))
+    }
+}
+
+/// Why a comment cannot be kept with an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommentError {
+    /// It is longer than `nft` takes.
+    #[error("a comment of {length} bytes is too long: it may have 128")]
+    TooLong {
+        /// The comment's length in bytes.
+        length: usize,
+    },
+    /// It holds a NUL, which would end it.
+    #[error("a comment cannot hold a NUL")]
+    Nul,
+    /// The kernel keeps 256 bytes with an object, and other things take up too many of them.
+    #[error("with this comment the user data would be {length} bytes long: the kernel keeps 256")]
+    Full {
+        /// Length in bytes of all user data together.
+        length: usize,
+    },
+}
+
+/// Puts an entry into user data, in the place of one of its type if there is one.
+pub(super) fn put(userdata: &mut Option<Bytes<'_>>, kind: u8, value: &[u8]) {
+    let old = userdata.take().unwrap_or_default();
+    let mut new = Vec::with_capacity(old.len() + 2 + value.len());
+    let mut put = false;
+    let push = |new: &mut Vec<u8>, kind, value: &[u8]| {
+        new.extend_from_slice(&[kind, value.len() as u8]); // at most 255, by both callers
+        new.extend_from_slice(value);
+    };
+    for (this, old) in UserData::new(&old) {
+        if this != kind {
+            push(&mut new, this, old);
+        } else if !put {
+            push(&mut new, kind, value);
+            put = true;
+        }
+    }
+    if !put {
+        push(&mut new, kind, value);
+    }
+    *userdata = Some(new.into());
+}
+
+/// Puts a comment into user data, in the place of an earlier one.
+pub(super) fn put_comment(
+    userdata: &mut Option<Bytes<'_>>,
+    kind: u8,
+    comment: &str,
+) -> Result<(), CommentError> {
+    let length = comment.len();
+    if length > COMMENT_MAXLEN {
+        return Err(CommentError::TooLong { length });
+    }
+    if comment.contains('\0') {
+        return Err(CommentError::Nul);
+    }
+    let mut value = Vec::with_capacity(length + 1);
+    value.extend_from_slice(comment.as_bytes());
+    value.push(0);
+    let mut new = userdata.clone();
+    put(&mut new, kind, &value);
+    let length = new.as_deref().map_or(0, <[u8]>::len);
+    if length > NFT_USERDATA_MAXLEN {
+        return Err(CommentError::Full { length });
+    }
+    *userdata = new;
+    Ok(())
+}
+
+/// The comment of an object: `comment` of its view, `with_comment` of its builder.
+macro_rules! commented {
+    ($Object:ident as $View:ident, $KIND:ident) => {
+        impl<'a> $View<'a> {
+            /// The comment that user space keeps with it, as `nft` writes and shows it.
+            #[must_use]
+            pub fn comment(&self) -> Option<&'a bstr::BStr> {
+                $crate::nft::userdata::UserData::new(self.userdata()?)
+                    .comment($crate::nft::userdata::$KIND)
+            }
+        }
+        impl $Object<'_> {
+            /// Gives it a comment, as `nft` writes and shows it; all else that stands in the user
+            /// data stays.
+            ///
+            /// # Errors
+            /// [`CommentError`](crate::nft::userdata::CommentError) when the comment is longer than
+            /// 128 bytes, holds a NUL, or there is no room for it beside other user data.
+            pub fn with_comment(
+                mut self,
+                comment: &str,
+            ) -> Result<Self, $crate::nft::userdata::CommentError> {
+                $crate::nft::userdata::put_comment(
+                    &mut self.userdata,
+                    $crate::nft::userdata::$KIND,
+                    comment,
+                )?;
+                Ok(self)
+            }
+        }
+    };
+}
+pub(super) use commented;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nft::{Family, Table};
+
+    /// nft 1.0.6: `add set ip t plain { type ipv4_addr; comment "a set"; }`.
+    #[cfg(target_endian = "little")]
+    const SET: &[u8] = &[
+        0, 4, 2, 0, 0, 0, // key byte order
+        7, 6, b'a', b' ', b's', b'e', b't', 0, // comment
+    ];
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn entries_of_a_set() {
+        assert_eq!(
+            UserData::new(SET).number(SET_KEY_BYTE_ORDER),
+            Some(BIG_ENDIAN)
+        );
+        assert_eq!(
+            UserData::new(SET).comment(SET_COMMENT),
+            Some("a set".into())
+        );
+        assert_eq!(UserData::new(SET).get(SET_MERGE_ELEMENTS), None);
+        // A number of another length is none.
+        assert_eq!(UserData::new(SET).number(SET_COMMENT), None);
+        assert_eq!(UserData::new(SET).count(), 2);
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn what_is_cut_is_left_out() {
+        for end in 0..SET.len() {
+            let entries = UserData::new(&SET[..end]).count();
+            assert_eq!(entries, usize::from(end >= 6), "{end}");
+        }
+        // Empty entries, a length beyond the end, a comment without a NUL.
+        let mut entries = UserData::new(&[9, 0, 9, 0, 3, 200, 1]);
+        assert_eq!(entries.by_ref().count(), 2);
+        assert_eq!(UserData::new(&[0, 1, b'x']).comment(0), Some("x".into()));
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn a_comment_takes_the_place_of_the_old_one_and_of_nothing_else() {
+        let mut userdata = Some(Bytes::borrowed(SET));
+        put_comment(&mut userdata, SET_COMMENT, "b").unwrap();
+        assert_eq!(
+            userdata.as_deref(),
+            Some(&[0, 4, 2, 0, 0, 0, 7, 2, b'b', 0][..])
+        );
+        put(&mut userdata, SET_MERGE_ELEMENTS, &[1, 0, 0, 0]);
+        assert_eq!(userdata.as_deref().unwrap()[10..], [2, 4, 1, 0, 0, 0]);
+    }
+
+    /// nft 1.0.6 takes 128 bytes and refuses 129: "comment too long, 128 characters maximum allowed".
+    #[test]
+    fn long_comments_are_refused() {
+        let table = Table::new(Family::IP, "t");
+        let longest = "x".repeat(COMMENT_MAXLEN);
+        let table = table.with_comment(&longest).unwrap();
+        let userdata = table.userdata.clone();
+        assert_eq!(
+            UserData::new(userdata.as_deref().unwrap()).comment(TABLE_COMMENT),
+            Some(longest.as_str().into())
+        );
+        assert_eq!(
+            table.with_comment(&format!("{longest}x")),
+            Err(CommentError::TooLong { length: 129 })
+        );
+        assert_eq!(
+            Table::new(Family::IP, "t").with_comment("a\0b"),
+            Err(CommentError::Nul)
+        );
+        let mut full = Some(Bytes::from([&[9, 130][..], &[0; 130]].concat()));
+        let before = full.clone();
+        assert_eq!(
+            put_comment(&mut full, RULE_COMMENT, &longest),
+            Err(CommentError::Full { length: 263 })
+        );
+        assert_eq!(full, before);
+    }
+}
