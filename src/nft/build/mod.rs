@@ -1,0 +1,755 @@
+//! Rules in nft's words: a layer above the expressions that knows what goes with what.
+//!
+//! [`Build`] makes a [`Rule`] of matches and statements, and of each the expressions that `nft`
+//! 1.0.6 makes of the same words: the same registers, the same order, and before a match what
+//! it rests upon (`meta l4proto tcp` before `tcp dport`, `meta nfproto ipv4` before `ip saddr` in
+//! an `inet` table), once in a rule and where the family needs it. What cannot be right in a table of
+//! the rule's family is a [`BuildError`].
+//!
+//! A method's name is what nft's user writes, with `_` for blanks: `tcp dport 22` is
+//! `.tcp_dport(22)`.
+//!
+//! ```
+//! use chainwright::nft::build::{Build, CtState, Rate};
+//! use chainwright::nft::{Chain, Connection, Family, Table, Transaction};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
+//! let mut tx = Transaction::new();
+//! tx.add(&Table::new(Family::INET, "filter"))?;
+//! tx.add(&Chain::new(Family::INET, "filter", "input"))?;
+//!
+//! // iifname "eth0" tcp dport 22 ct state new limit rate 10/minute burst 5 packets counter accept
+//! let rule = Build::new(Family::INET, "filter", "input")
+//!     .iifname("eth0")
+//!     .tcp_dport(22)
+//!     .ct_state(CtState::NEW)
+//!     .limit(Rate::per_minute(10))
+//!     .counter()
+//!     .accept()?;
+//! tx.add(&rule)?;
+//! Connection::open()?.commit(&mut tx)?;
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.map_err(|e| e as Box<dyn std::error::Error>)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | to | see |
+//! |---|---|
+//! | say what a field must be: a value, a range, a prefix, in a set, not so | [`Match`] |
+//! | match headers, interfaces, marks, states of connections, routes | the methods of [`Build`] |
+//! | match any other field | [`Build::matches`], [`Selector`] |
+//! | look several fields up at once, in sets and maps | [`Build::lookup`], [`Build::vmap`], [`Key`] |
+//! | use a set that belongs to one rule: `{ 22, 80 }` | [`Anonymous`] |
+//! | translate addresses and ports | [`Build::dnat`], [`NatTo`], [`Build::masquerade`] |
+//! | add to a set from a rule | [`Build::update_element`], [`SetElement`] |
+//! | put any other expression into the rule | [`Build::expression`] |
+//!
+//! Where it departs from nft 1.0.6:
+//! - nft joins `tcp sport 1 tcp dport 2` into one comparison of four bytes; so does this where they
+//!   follow one another. nft does it across what stands between as well, a counter, say, which then
+//!   counts less; and it joins `!=` and `!=`, which lets more packets pass than both. Neither is
+//!   done here.
+//! - [`not`] of several flags is nft's `!`, not its `!=`: see there.
+//! - After an `ether` match nft asks for `ether type` instead of `meta nfproto`, and joins it with
+//!   fields beside it; here it is the same as without.
+
+mod anonymous;
+mod error;
+mod headers;
+mod key;
+mod nat;
+mod select;
+mod sets;
+mod statements;
+mod value;
+
+use std::mem;
+
+pub use anonymous::Anonymous;
+pub use error::BuildError;
+pub use key::{Generator, Jhash, Key, jhash, numgen_inc, numgen_random, symhash};
+pub use nat::{NatTo, Ports};
+use select::{ARPHRD_ETHER, IIFTYPE, Needs, Source};
+pub use select::{Selector, Version, ct, ether, icmp, icmpv6, ip, ip6, meta, sctp, tcp, th, udp};
+pub use sets::{SetElement, SetName, element};
+pub use statements::{Bits, Number, Rate, RejectWith, and, and_xor, copy, map, or, xor};
+pub use value::{
+    AddressType, ByteOrder, Compared, CtState, CtStatus, EtherType, Exactly, IcmpCode, IcmpType,
+    Icmpv6Code, Icmpv6Type, InSet, Interface, MacAddress, Masked, Match, Not, PacketType, Protocol,
+    TcpFlags, Value, at_least, at_most, exactly, greater_than, in_set, less_than, masked, not,
+};
+use value::{Encoded, Test};
+
+use super::expr::{
+    Bitwise, Byteorder, Cmp, CmpOp, Ct, Expression, Expressions, Fib, Immediate, Lookup,
+    LookupFlags, Meta, MetaKey, Payload, PayloadBase, Range, Register, Verdict,
+};
+use super::name::Name;
+use super::userdata::{RULE_COMMENT, put_comment};
+use super::{Family, Rule};
+
+/// What is known of the packets that pass the matches so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Transport {
+    Any,
+    One(u8),
+    /// One of several: of a set that does not change.
+    Several,
+}
+
+/// A comparison of packet bytes that the next one may be joined with.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    base: PayloadBase,
+    offset: u32,
+    bytes: [u8; 4],
+    length: usize,
+}
+
+/// A rule that is being made: see the [module](self).
+///
+/// The expressions are encoded one behind the other as the methods are called; nothing is allocated
+/// for one but the rule's buffer's growth. [`Build::again`] uses that buffer for another rule.
+///
+/// An error is kept until the end: what follows it changes nothing any more, and the method that
+/// ends the rule, [`accept`](Self::accept), say, or [`finish`](Self::finish), gives the first one.
+#[derive(Debug, Clone)]
+#[must_use = "a method that ends the rule, `finish` or a verdict, gives it"]
+pub struct Build<'a> {
+    rule: Rule<'a>,
+    network: Option<Version>,
+    transport: Transport,
+    ethernet: bool,
+    pending: Option<Pending>,
+    error: Option<BuildError>,
+}
+
+impl<'a> Build<'a> {
+    /// A rule for this chain, without anything so far.
+    pub fn new(family: Family, table: impl Into<Name<'a>>, chain: impl Into<Name<'a>>) -> Self {
+        Self::with_rule(Rule::new(family, table, chain))
+    }
+
+    /// Another rule for the same chain as this one, in its memory. Nothing else of it stays.
+    ///
+    /// ```
+    /// use chainwright::nft::build::Build;
+    /// use chainwright::nft::{Family, Rule};
+    ///
+    /// let mut rule = Rule::new(Family::IP, "nat", "prerouting");
+    /// for port in [80, 443] {
+    ///     rule = Build::again(rule).tcp_dport(port).accept()?;
+    /// }
+    /// # Ok::<(), chainwright::nft::build::BuildError>(())
+    /// ```
+    pub fn again(rule: Rule<'a>) -> Self {
+        let mut expressions = rule.expressions;
+        if let Some(expressions) = &mut expressions {
+            expressions.clear();
+        }
+        Self::with_rule(Rule {
+            family: rule.family,
+            table: rule.table,
+            chain: rule.chain,
+            expressions,
+            ..Rule::default()
+        })
+    }
+
+    fn with_rule(rule: Rule<'a>) -> Self {
+        Self {
+            network: match rule.family {
+                Family::IP => Some(Version::V4),
+                Family::IP6 => Some(Version::V6),
+                _ => None,
+            },
+            rule,
+            transport: Transport::Any,
+            ethernet: false,
+            pending: None,
+            error: None,
+        }
+    }
+
+    /// Ends a rule that gives no verdict, or has given one by a map.
+    ///
+    /// # Errors
+    /// The first of the rule's.
+    pub fn finish(mut self) -> Result<Rule<'a>, BuildError> {
+        self.flush();
+        self.rule.expressions.get_or_insert_default();
+        match self.error {
+            None => Ok(self.rule),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Appends an expression of any kind, as it is.
+    pub fn expression(mut self, expression: &impl Expression) -> Self {
+        self.push(expression);
+        self
+    }
+
+    /// Gives the rule a comment.
+    pub fn comment(mut self, comment: &str) -> Self {
+        if let Err(error) = put_comment(&mut self.rule.userdata, RULE_COMMENT, comment) {
+            self.fail(error.into());
+        }
+        self
+    }
+
+    /// Goes on if a field, or a number made of the packet, is what it must be.
+    ///
+    /// ```
+    /// use chainwright::nft::build::{Build, greater_than, meta, numgen_random, less_than, udp};
+    /// use chainwright::nft::Family;
+    ///
+    /// // meta length > 1400 udp length 1000-2000 numgen random mod 10 < 3 drop
+    /// let rule = Build::new(Family::INET, "filter", "input")
+    ///     .matches(meta::LENGTH, greater_than(1400u32))
+    ///     .matches(udp::LENGTH, 1000u16..=2000)
+    ///     .matches(numgen_random(10), less_than(3u32))
+    ///     .drop()?;
+    /// # Ok::<(), chainwright::nft::build::BuildError>(())
+    /// ```
+    pub fn matches<'m, T: Value>(
+        self,
+        what: impl Into<Key<'m>>,
+        is: impl Into<Match<'m, T>>,
+    ) -> Self {
+        self.test(&what.into(), is.into())
+    }
+
+    #[inline]
+    fn test<T: Value>(mut self, key: &Key<'_>, is: Match<'_, T>) -> Self {
+        match is.encode(key.order()) {
+            Ok(is) => self.compare(key, is),
+            Err(error) => self.fail(error),
+        }
+        self
+    }
+
+    #[cold]
+    fn fail(&mut self, error: BuildError) {
+        self.error.get_or_insert(error);
+    }
+
+    fn expressions(&mut self) -> &mut Expressions<'a> {
+        self.rule.expressions.get_or_insert_default()
+    }
+
+    fn push(&mut self, expression: &impl Expression) {
+        if self.error.is_none() {
+            self.flush();
+            self.expressions().push(expression);
+        }
+    }
+
+    /// Writes a comparison that waited for one to be joined with.
+    fn flush(&mut self) {
+        if let Some(Pending {
+            base,
+            offset,
+            bytes,
+            length,
+        }) = self.pending.take()
+        {
+            let load = Payload::load(base, offset, length as u32, Register::R1);
+            let expressions = self.expressions();
+            expressions.push(&load);
+            expressions.push(&Cmp::eq(Register::R1, &bytes[..length]));
+        }
+    }
+
+    /// Puts expressions before all others.
+    fn prepend(&mut self, put: impl FnOnce(&mut Self)) {
+        self.flush();
+        let behind = mem::take(self.expressions());
+        put(self);
+        self.flush();
+        let expressions = self.expressions();
+        for expression in behind.iter().map_while(Result::ok) {
+            expressions.push_raw(&expression);
+        }
+    }
+
+    /// Sees to it that packets have this field; whether they can.
+    fn require(&mut self, selector: &Selector) -> bool {
+        let (what, family) = (selector.name, self.rule.family);
+        let sees_ip = matches!(
+            family,
+            Family::IP | Family::IP6 | Family::INET | Family::BRIDGE | Family::NETDEV
+        );
+        let tracks = sees_ip && family != Family::NETDEV;
+        match selector.needs {
+            Needs::Nothing => true,
+            Needs::Inet if family == Family::INET => true,
+            Needs::Ip if sees_ip => true,
+            Needs::Tracked if tracks => true,
+            Needs::Routed if sees_ip && family != Family::BRIDGE => true,
+            Needs::Network(version) => self.require_network(version, what),
+            Needs::Unasked(version) => match (self.network, family) {
+                (Some(known), _) if known != version => self.conflict(what),
+                _ if tracks => true,
+                _ => self.no_family(what),
+            },
+            Needs::Transport(protocol) if sees_ip => self.require_transport(protocol, what),
+            Needs::Icmp(version, protocol) if sees_ip => {
+                if self.transport == Transport::One(protocol) && self.network.is_none() {
+                    return true;
+                }
+                let known = if family == Family::BRIDGE && self.network.is_none() {
+                    // As nft does: by the frame and not by what the kernel says of it.
+                    self.limit_ether_type(version);
+                    true
+                } else {
+                    self.require_network(version, what)
+                };
+                known && self.require_transport(protocol, what)
+            }
+            Needs::Ethernet => match family {
+                Family::ARP => self.no_family(what),
+                Family::BRIDGE => true,
+                _ => {
+                    if !self.ethernet {
+                        self.ethernet = true;
+                        self.load(&IIFTYPE, None, Register::R1);
+                        self.push(&Cmp::eq(Register::R1, &ARPHRD_ETHER.to_ne_bytes()));
+                    }
+                    true
+                }
+            },
+            _ => self.no_family(what),
+        }
+    }
+
+    fn no_family(&mut self, what: &'static str) -> bool {
+        let family = self.rule.family;
+        self.fail(BuildError::Family { what, family });
+        false
+    }
+
+    /// Another version of IP is known.
+    fn conflict(&mut self, what: &'static str) -> bool {
+        if matches!(self.rule.family, Family::IP | Family::IP6) {
+            return self.no_family(what);
+        }
+        let protocol = match self.network {
+            Some(Version::V6) => "ip6",
+            _ => "ip",
+        };
+        self.fail(BuildError::Conflict { what, protocol });
+        false
+    }
+
+    fn require_network(&mut self, version: Version, what: &'static str) -> bool {
+        match (self.network, self.rule.family) {
+            (Some(known), _) if known == version => true,
+            (Some(_), _) => self.conflict(what),
+            (None, Family::INET) => {
+                let number = match version {
+                    Version::V4 => Family::IP,
+                    Version::V6 => Family::IP6,
+                };
+                self.push(&Meta::load(MetaKey::NFPROTO, Register::R1));
+                self.push(&Cmp::eq(Register::R1, &[number.0]));
+                self.network = Some(version);
+                true
+            }
+            (None, Family::BRIDGE | Family::NETDEV) => {
+                self.push(&Meta::load(MetaKey::PROTOCOL, Register::R1));
+                self.push(&Cmp::eq(Register::R1, &ether_type(version).0.to_be_bytes()));
+                self.network = Some(version);
+                true
+            }
+            (None, _) => self.no_family(what),
+        }
+    }
+
+    fn limit_ether_type(&mut self, version: Version) {
+        let bytes = ether_type(version).0.to_be_bytes();
+        self.push(&Payload::load(PayloadBase::LINK, 12, 2, Register::R1));
+        self.push(&Cmp::eq(Register::R1, &bytes));
+        self.network = Some(version);
+    }
+
+    fn require_transport(&mut self, protocol: u8, what: &'static str) -> bool {
+        match self.transport {
+            Transport::One(known) if known == protocol => true,
+            Transport::One(known) => {
+                let protocol = Protocol(known).name().unwrap_or("another one");
+                self.fail(BuildError::Conflict { what, protocol });
+                false
+            }
+            Transport::Any | Transport::Several => {
+                self.push(&Meta::load(MetaKey::L4PROTO, Register::R1));
+                self.push(&Cmp::eq(Register::R1, &[protocol]));
+                self.transport = Transport::One(protocol);
+                true
+            }
+        }
+    }
+
+    /// Puts a field, or its first bytes, into a register.
+    fn load(&mut self, selector: &Selector, length: Option<u32>, register: Register) {
+        match selector.source {
+            Source::Payload(base, offset) => {
+                let length = length.unwrap_or(selector.length.into());
+                self.push(&Payload::load(base, offset, length, register));
+            }
+            Source::Meta(key) => self.push(&Meta::load(key, register)),
+            Source::Ct(key, direction) => self.push(&Ct {
+                direction,
+                ..Ct::load(key, register)
+            }),
+            Source::Fib(flags, result) => self.push(&Fib::new(flags, result, register)),
+        }
+    }
+
+    /// Goes on if what the key says is what it must be.
+    fn compare(&mut self, key: &Key<'_>, is: Match<'_, Encoded>) {
+        const R1: Register = Register::R1;
+        if self.error.is_some() || !self.require_key(key) {
+            return;
+        }
+        let Match { test, not } = is;
+        if let Test::Set(set) = &test {
+            let flags = not.then_some(LookupFlags::INV);
+            return self.look_up(key, set, None, flags);
+        }
+        let (what, length, order) = (key.name(), key.length(), key.order());
+        let selector = match key.only() {
+            Ok(selector) => selector,
+            Err(error) => return self.fail(error),
+        };
+        let first = match &test {
+            Test::Value(value)
+            | Test::Exactly(value)
+            | Test::AnyOf(value)
+            | Test::Masked(value, _)
+            | Test::Prefix(value, _)
+            | Test::Range(value, _)
+            | Test::Compare(_, value) => *value,
+            Test::Set(_) => return,
+        };
+        let second = match &test {
+            Test::Masked(_, value) | Test::Range(_, value) => *value,
+            _ => first,
+        };
+        // The start of a name can be equal and nothing else.
+        let partial = first.partial && matches!(test, Test::Value(_) | Test::Exactly(_));
+        for value in [first, second] {
+            let given = value.as_bytes().len() as u32; // at most 16
+            if given != length && !(partial && given < length) {
+                return self.fail(BuildError::ValueLength {
+                    what,
+                    length: given,
+                    expected: length,
+                });
+            }
+        }
+        let equal = if not { CmpOp::NEQ } else { CmpOp::EQ };
+        let network = |this: &mut Self| {
+            // Numbers are ordered by their bytes, from the first on.
+            if order == ByteOrder::Host && length > 1 {
+                this.push(&Byteorder::hton(R1, R1, length, length));
+            }
+        };
+        let zeros = &[0; 16][..first.as_bytes().len()];
+        match test {
+            Test::Value(value) | Test::Exactly(value) => {
+                if not || !self.join(selector, value.as_bytes()) {
+                    self.load_key(key, 0);
+                    self.push(&Cmp::new(R1, equal, value.as_bytes()));
+                }
+                if let (false, Some(selector)) = (not, selector) {
+                    self.learn(selector, value.as_bytes());
+                }
+            }
+            Test::AnyOf(flags) => {
+                if flags.as_bytes().iter().all(|&byte| byte == 0) {
+                    return self.fail(BuildError::NoFlags { what });
+                }
+                self.load_key(key, 0);
+                self.push(&mask_xor(flags.as_bytes(), zeros));
+                let op = if not { CmpOp::EQ } else { CmpOp::NEQ };
+                self.push(&Cmp::new(R1, op, zeros));
+            }
+            Test::Masked(value, mask) => {
+                let (value, mask) = (value.as_bytes(), mask.as_bytes());
+                if value
+                    .iter()
+                    .zip(mask)
+                    .any(|(value, mask)| value & !mask != 0)
+                {
+                    return self.fail(BuildError::Mask { what });
+                }
+                self.load_key(key, 0);
+                self.push(&Bitwise::mask_xor(R1, mask, zeros));
+                self.push(&Cmp::new(R1, equal, value));
+            }
+            Test::Prefix(value, bits) => {
+                let max = (length * 8) as u8; // an address: 32 or 128
+                if bits > max {
+                    return self.fail(BuildError::Prefix {
+                        what,
+                        length: bits,
+                        max,
+                    });
+                }
+                let mut value = value;
+                let mask = value.mask(bits);
+                if bits % 8 == 0 && bits != 0 {
+                    let bytes = usize::from(bits / 8);
+                    match selector {
+                        Some(selector) => self.load(selector, Some(bytes as u32), R1),
+                        None => self.load_key(key, 0),
+                    }
+                    self.push(&Cmp::new(R1, equal, &value.as_bytes()[..bytes]));
+                } else {
+                    self.load_key(key, 0);
+                    self.push(&mask_xor(mask.as_bytes(), zeros));
+                    self.push(&Cmp::new(R1, equal, value.as_bytes()));
+                }
+            }
+            Test::Range(from, to) => {
+                let (from, to) = (from.as_bytes(), to.as_bytes());
+                if from > to {
+                    return self.fail(BuildError::Range { what });
+                }
+                self.load_key(key, 0);
+                network(self);
+                if not {
+                    self.push(&Range::outside(R1, from, to));
+                } else {
+                    self.push(&Cmp::new(R1, CmpOp::GTE, from));
+                    self.push(&Cmp::new(R1, CmpOp::LTE, to));
+                }
+            }
+            Test::Compare(op, value) => {
+                self.load_key(key, 0);
+                network(self);
+                self.push(&Cmp::new(R1, op, value.as_bytes()));
+            }
+            Test::Set(_) => {}
+        }
+    }
+
+    /// Keeps a comparison of packet bytes back, to be joined with the next one as nft does, or
+    /// joins it with the last; whether it is one of these.
+    fn join(&mut self, selector: Option<&Selector>, value: &[u8]) -> bool {
+        let Some(Selector {
+            source: Source::Payload(base, offset),
+            ..
+        }) = selector
+        else {
+            return false;
+        };
+        // More than four bytes the kernel does not compare at once, so neither does nft.
+        if value.len() > 4 {
+            return false;
+        }
+        let (base, mut offset, mut bytes, mut length) = (*base, *offset, [0; 4], value.len());
+        bytes[..length].copy_from_slice(value);
+        if let Some(last) = self.pending
+            && last.base == base
+            && last.length + length <= 4
+        {
+            if last.offset + last.length as u32 == offset {
+                bytes = last.bytes;
+                bytes[last.length..][..length].copy_from_slice(value);
+                (offset, length) = (last.offset, last.length + length);
+                self.pending = None;
+            } else if offset + length as u32 == last.offset {
+                bytes[length..][..last.length].copy_from_slice(&last.bytes[..last.length]);
+                length += last.length;
+                self.pending = None;
+            }
+        }
+        self.flush();
+        self.pending = Some(Pending {
+            base,
+            offset,
+            bytes,
+            length,
+        });
+        true
+    }
+
+    /// What a field's value says of the packets that are left.
+    fn learn(&mut self, selector: &Selector, value: &[u8]) {
+        let family = self.rule.family;
+        match (selector.source, value) {
+            (Source::Meta(MetaKey::L4PROTO), &[protocol])
+            | (Source::Payload(PayloadBase::NETWORK, 9), &[protocol])
+                if selector.needs != Needs::Nothing && selector.needs != needs(Version::V6) =>
+            {
+                self.learn_transport(selector.name, protocol);
+            }
+            (Source::Payload(PayloadBase::NETWORK, 6), &[protocol])
+                if selector.needs == needs(Version::V6) =>
+            {
+                self.learn_transport(selector.name, protocol);
+            }
+            (Source::Meta(MetaKey::NFPROTO), &[number]) => match Family(number) {
+                Family::IP => self.learn_network(selector.name, Version::V4),
+                Family::IP6 => self.learn_network(selector.name, Version::V6),
+                _ => {}
+            },
+            (Source::Meta(MetaKey::PROTOCOL), &[high, low])
+                if matches!(family, Family::BRIDGE | Family::NETDEV) =>
+            {
+                match EtherType(u16::from_be_bytes([high, low])) {
+                    EtherType::IP => self.learn_network(selector.name, Version::V4),
+                    EtherType::IP6 => self.learn_network(selector.name, Version::V6),
+                    _ => {}
+                }
+            }
+            (Source::Payload(PayloadBase::LINK, 12), &[high, low]) => {
+                match EtherType(u16::from_be_bytes([high, low])) {
+                    EtherType::IP => self.learn_network(selector.name, Version::V4),
+                    EtherType::IP6 => self.learn_network(selector.name, Version::V6),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn learn_transport(&mut self, what: &'static str, protocol: u8) {
+        match self.transport {
+            Transport::One(known) if known != protocol => {
+                let protocol = Protocol(known).name().unwrap_or("another one");
+                self.fail(BuildError::Conflict { what, protocol });
+            }
+            _ => self.transport = Transport::One(protocol),
+        }
+    }
+
+    fn learn_network(&mut self, what: &'static str, version: Version) {
+        match self.network {
+            Some(known) if known != version => {
+                self.conflict(what);
+            }
+            _ => self.network = Some(version),
+        }
+    }
+
+    /// Looks a key up in a set or map, whose value goes into `dreg`.
+    fn look_up(
+        &mut self,
+        key: &Key<'_>,
+        set: &SetName<'_>,
+        dreg: Option<Register>,
+        flags: Option<LookupFlags>,
+    ) {
+        if let Some(expected) = set.key_length
+            && expected != key.length()
+        {
+            let length = key.length();
+            return self.fail(BuildError::SetKey { length, expected });
+        }
+        self.load_key(key, 0);
+        if let (Ok(Some(selector)), None, None) = (key.only(), flags, dreg)
+            && matches!(
+                selector.source,
+                Source::Meta(MetaKey::L4PROTO) | Source::Payload(PayloadBase::NETWORK, 6 | 9)
+            )
+            && self.transport == Transport::Any
+            && set.id.is_some()
+        {
+            // What is in another set may change.
+            self.transport = Transport::Several;
+        }
+        self.push(&Lookup {
+            sreg: Some(Register::R1),
+            dreg,
+            set: Some((&set.name).into()),
+            set_id: set.id,
+            flags,
+            ..Lookup::default()
+        });
+    }
+
+    /// Gives a verdict, and ends the rule.
+    ///
+    /// # Errors
+    /// The first of the rule's.
+    pub fn verdict(mut self, verdict: Verdict<'_>) -> Result<Rule<'a>, BuildError> {
+        self.push(&Immediate::verdict(verdict));
+        self.finish()
+    }
+
+    /// Accepts the packet.
+    ///
+    /// # Errors
+    /// The first of the rule's.
+    pub fn accept(self) -> Result<Rule<'a>, BuildError> {
+        self.verdict(Verdict::Accept)
+    }
+
+    /// Drops the packet.
+    ///
+    /// # Errors
+    /// The first of the rule's.
+    pub fn drop(self) -> Result<Rule<'a>, BuildError> {
+        self.verdict(Verdict::Drop)
+    }
+
+    /// Goes on with the next rule.
+    ///
+    /// # Errors
+    /// The first of the rule's.
+    pub fn continue_(self) -> Result<Rule<'a>, BuildError> {
+        self.verdict(Verdict::Continue)
+    }
+
+    /// Goes back to the chain that jumped here; in a base chain, to its policy.
+    ///
+    /// # Errors
+    /// The first of the rule's.
+    pub fn return_(self) -> Result<Rule<'a>, BuildError> {
+        self.verdict(Verdict::Return)
+    }
+
+    /// Goes on in this chain, and comes back at its end.
+    ///
+    /// # Errors
+    /// The first of the rule's.
+    pub fn jump<'n>(self, chain: impl Into<Name<'n>>) -> Result<Rule<'a>, BuildError> {
+        self.verdict(Verdict::Jump(chain.into()))
+    }
+
+    /// Goes on in this chain, and does not come back.
+    ///
+    /// # Errors
+    /// The first of the rule's.
+    pub fn goto<'n>(self, chain: impl Into<Name<'n>>) -> Result<Rule<'a>, BuildError> {
+        self.verdict(Verdict::Goto(chain.into()))
+    }
+}
+
+/// And and exclusive or of the first register, as nft writes it for flags and prefixes: without an
+/// operation, which is this one then.
+fn mask_xor<'b>(mask: &'b [u8], xor: &'b [u8]) -> Bitwise<'b> {
+    Bitwise {
+        op: None,
+        ..Bitwise::mask_xor(Register::R1, mask, xor)
+    }
+}
+
+/// What the header of this version needs.
+const fn needs(version: Version) -> Needs {
+    Needs::Network(version)
+}
+
+const fn ether_type(version: Version) -> EtherType {
+    match version {
+        Version::V4 => EtherType::IP,
+        Version::V6 => EtherType::IP6,
+    }
+}
+
+#[cfg(test)]
+mod tests;

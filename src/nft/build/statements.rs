@@ -1,0 +1,490 @@
+//! What a rule does besides matching: counters, limits, log lines, marks, rejections.
+
+use super::sets::SetName;
+use super::value::ByteOrder;
+use super::{
+    Build, BuildError, Generator, IcmpCode, Icmpv6Code, Jhash, Key, Protocol, Selector, Transport,
+    Version, ct, meta,
+};
+use crate::nft::expr::{
+    Bitwise, Connlimit, Counter, Ct, CtKey, Immediate, Limit, LimitFlags, LimitType, Log, Meta,
+    MetaKey, Notrack, ObjectType, Objref, Quota, Register, Reject, RejectIcmpxCode,
+};
+use crate::nft::name::Name;
+use crate::nft::{Family, Rule};
+
+/// A rate: `10/minute burst 5 packets`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    rate: u64,
+    unit: u64,
+    /// Where it is not nft's: 5 packets, no bytes.
+    burst: Option<u32>,
+    bytes: bool,
+    over: bool,
+}
+
+impl Rate {
+    const fn new(rate: u64, unit: u64) -> Self {
+        Self {
+            rate,
+            unit,
+            burst: None,
+            bytes: false,
+            over: false,
+        }
+    }
+
+    /// So many packets a second.
+    #[must_use]
+    pub const fn per_second(rate: u64) -> Self {
+        Self::new(rate, 1)
+    }
+
+    /// So many packets a minute.
+    #[must_use]
+    pub const fn per_minute(rate: u64) -> Self {
+        Self::new(rate, 60)
+    }
+
+    /// So many packets an hour.
+    #[must_use]
+    pub const fn per_hour(rate: u64) -> Self {
+        Self::new(rate, 3_600)
+    }
+
+    /// So many packets a day.
+    #[must_use]
+    pub const fn per_day(rate: u64) -> Self {
+        Self::new(rate, 86_400)
+    }
+
+    /// So many packets a week.
+    #[must_use]
+    pub const fn per_week(rate: u64) -> Self {
+        Self::new(rate, 604_800)
+    }
+
+    /// Bytes are counted instead of packets.
+    #[must_use]
+    pub const fn bytes(mut self) -> Self {
+        self.bytes = true;
+        self
+    }
+
+    /// So many packets, or bytes, may come at once beyond the rate; 5 packets, or no bytes, if this
+    /// is not given.
+    #[must_use]
+    pub const fn burst(mut self, burst: u32) -> Self {
+        self.burst = Some(burst);
+        self
+    }
+
+    /// The rule goes on when the rate is exceeded: `over`.
+    #[must_use]
+    pub const fn over(mut self) -> Self {
+        self.over = true;
+        self
+    }
+}
+
+impl From<Rate> for Limit {
+    fn from(rate: Rate) -> Self {
+        let burst = rate.burst.unwrap_or(if rate.bytes { 0 } else { 5 });
+        Self {
+            limit_type: Some(if rate.bytes {
+                LimitType::BYTES
+            } else {
+                LimitType::PACKETS
+            }),
+            flags: Some(if rate.over {
+                LimitFlags::INV
+            } else {
+                LimitFlags::empty()
+            }),
+            ..Self::packets(rate.rate, rate.unit, burst)
+        }
+    }
+}
+
+/// What becomes of some bits: see [`or`], [`and`], [`xor`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bits {
+    mask: u32,
+    xor: u32,
+}
+
+/// These bits are set and the others stay: `meta mark set meta mark | bits`.
+#[must_use]
+pub const fn or(bits: u32) -> Bits {
+    Bits {
+        mask: !bits,
+        xor: bits,
+    }
+}
+
+/// These bits stay and the others are cleared: `meta mark set meta mark & bits`.
+#[must_use]
+pub const fn and(bits: u32) -> Bits {
+    Bits { mask: bits, xor: 0 }
+}
+
+/// These bits change and the others stay: `meta mark set meta mark ^ bits`.
+#[must_use]
+pub const fn xor(bits: u32) -> Bits {
+    Bits {
+        mask: u32::MAX,
+        xor: bits,
+    }
+}
+
+/// First [`and`], then [`xor`]: `meta mark set meta mark & mask ^ bits`. With bits that the mask
+/// clears it sets them.
+#[must_use]
+pub const fn and_xor(mask: u32, bits: u32) -> Bits {
+    Bits { mask, xor: bits }
+}
+
+/// What a mark is set to. It is made of a number (`7`), of what becomes of the mark's own bits
+/// ([`or`], [`and`], [`xor`]), of another field ([`copy`]), of a number that the kernel makes
+/// ([`jhash`](super::jhash), say), or of what a map has for a key ([`map`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Number<'a>(Kind<'a>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind<'a> {
+    Constant(u32),
+    Own(Bits),
+    Key(Key<'a>, Option<Bits>),
+    Map(Key<'a>, SetName<'a>, Option<Bits>),
+}
+
+impl From<u32> for Number<'_> {
+    fn from(number: u32) -> Self {
+        Self(Kind::Constant(number))
+    }
+}
+
+impl From<Bits> for Number<'_> {
+    fn from(bits: Bits) -> Self {
+        Self(Kind::Own(bits))
+    }
+}
+
+impl From<Generator> for Number<'_> {
+    fn from(number: Generator) -> Self {
+        Self(Kind::Key(number.into(), None))
+    }
+}
+
+impl<'a> From<Jhash<'a>> for Number<'a> {
+    fn from(number: Jhash<'a>) -> Self {
+        Self(Kind::Key(number.into(), None))
+    }
+}
+
+/// What a field holds, a mark, say: `meta mark set ct mark`.
+#[must_use]
+pub fn copy<'a>(field: Selector) -> Number<'a> {
+    Number(Kind::Key(field.into(), None))
+}
+
+/// What a map has for a key: `meta mark set ip saddr map @marks`.
+pub fn map<'a>(key: impl Into<Key<'a>>, map: impl Into<SetName<'a>>) -> Number<'a> {
+    Number(Kind::Map(key.into(), map.into(), None))
+}
+
+impl Bits {
+    /// First this and then the other: `(x & mask ^ xor) & other.mask ^ other.xor`.
+    const fn then(self, other: Self) -> Self {
+        Self {
+            mask: self.mask & other.mask,
+            xor: self.xor & other.mask ^ other.xor,
+        }
+    }
+}
+
+impl Number<'_> {
+    /// With some bits changed: `copy(ct::MARK).with(and(0xff))`; after those of an earlier call.
+    #[must_use]
+    pub fn with(mut self, bits: Bits) -> Self {
+        match &mut self.0 {
+            Kind::Key(_, with) | Kind::Map(_, _, with) => {
+                *with = Some(with.map_or(bits, |first| first.then(bits)));
+            }
+            Kind::Own(own) => *own = own.then(bits),
+            Kind::Constant(number) => *number = *number & bits.mask ^ bits.xor,
+        }
+        self
+    }
+}
+
+/// How the sender is told that its packet was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RejectWith {
+    /// By ICMP: of IPv4 packets only.
+    Icmp(IcmpCode),
+    /// By ICMPv6: of IPv6 packets only.
+    Icmpv6(Icmpv6Code),
+    /// By ICMP or ICMPv6, whichever the packet calls for: in tables of both.
+    Icmpx(RejectIcmpxCode),
+    /// By a TCP reset: of TCP packets only.
+    TcpReset,
+}
+
+impl<'a> Build<'a> {
+    /// Counts packets and bytes.
+    pub fn counter(self) -> Self {
+        self.expression(&Counter::default())
+    }
+
+    /// Counts packets and bytes from here on: `counter packets 5 bytes 420`.
+    pub fn counter_from(self, packets: u64, bytes: u64) -> Self {
+        self.expression(&Counter::new(packets, bytes))
+    }
+
+    /// Lets the packet pass by an object of the table: `counter name "web"`, `quota name …`, `limit
+    /// name …`.
+    pub fn object<'n>(self, object_type: ObjectType, name: impl Into<Name<'n>>) -> Self {
+        self.expression(&Objref::named(object_type, name))
+    }
+
+    /// Goes on as long as a rate is kept, or when it is exceeded.
+    pub fn limit(mut self, limit: impl Into<Limit>) -> Self {
+        let limit = limit.into();
+        if limit.rate == Some(0) || limit.unit == Some(0) {
+            self.fail(BuildError::Rate);
+        }
+        self.push(&limit);
+        self
+    }
+
+    /// Goes on until a number of bytes has passed, or after that: [`Quota::until`],
+    /// [`Quota::over`].
+    pub fn quota(self, quota: &Quota) -> Self {
+        self.expression(quota)
+    }
+
+    /// Goes on when there are more connections than this: `ct count over`.
+    pub fn ct_count_over(self, connections: u32) -> Self {
+        self.expression(&Connlimit::over(connections))
+    }
+
+    /// Exempts the packet from connection tracking.
+    pub fn notrack(self) -> Self {
+        self.expression(&Notrack::new())
+    }
+
+    /// Writes a line to the kernel's log that starts with this prefix.
+    pub fn log_prefix(self, prefix: &str) -> Self {
+        self.log(&Log::prefix(prefix))
+    }
+
+    /// Writes a line to the kernel's log, or hands the packet to a group of listeners.
+    ///
+    /// ```
+    /// use chainwright::nft::build::Build;
+    /// use chainwright::nft::expr::{Log, LogLevel};
+    /// use chainwright::nft::Family;
+    ///
+    /// // log prefix "web: " level debug
+    /// let line = Log { level: Some(LogLevel::DEBUG), ..Log::prefix("web: ") };
+    /// // log group 5 snaplen 128
+    /// let group = Log { group: Some(5), snaplen: Some(128), ..Log::default() };
+    /// let rule = Build::new(Family::IP, "filter", "input").log(&line).log(&group).finish()?;
+    /// # Ok::<(), chainwright::nft::build::BuildError>(())
+    /// ```
+    pub fn log(mut self, log: &Log<'_>) -> Self {
+        let line = log.level.is_some() || log.flags.is_some();
+        let group = log.group.is_some() || log.snaplen.is_some() || log.queue_threshold.is_some();
+        if line && group {
+            self.fail(BuildError::LogGroup);
+        }
+        if let Some(prefix) = &log.prefix
+            && (prefix.len() > 127 || prefix.contains(&0))
+        {
+            self.fail(BuildError::LogPrefix);
+        }
+        self.push(log);
+        self
+    }
+
+    /// Sets the packet's mark.
+    ///
+    /// ```
+    /// use chainwright::nft::build::{Build, and, copy, ct, masked, not, or, xor};
+    /// use chainwright::nft::Family;
+    ///
+    /// let rule = || Build::new(Family::IP, "mangle", "output");
+    /// // meta mark set 0x1
+    /// rule().meta_mark_set(1).finish()?;
+    /// // meta mark set meta mark | 0x4000
+    /// rule().meta_mark_set(or(0x4000)).finish()?;
+    /// // meta mark & 0x4000 != 0 meta mark set meta mark ^ 0x4000
+    /// rule().meta_mark(not(masked(0, 0x4000))).meta_mark_set(xor(0x4000)).finish()?;
+    /// // meta mark set ct mark & 0xff
+    /// rule().meta_mark_set(copy(ct::MARK).with(and(0xff))).finish()?;
+    /// # Ok::<(), chainwright::nft::build::BuildError>(())
+    /// ```
+    pub fn meta_mark_set<'m>(mut self, number: impl Into<Number<'m>>) -> Self {
+        if self.number(&meta::MARK, number.into()) {
+            self.push(&Meta::set(MetaKey::MARK, Register::R1));
+        }
+        self
+    }
+
+    /// Sets the packet's priority, a class of traffic control: `0x1_0005` is `1:5`.
+    pub fn meta_priority_set<'m>(mut self, number: impl Into<Number<'m>>) -> Self {
+        if self.number(&meta::PRIORITY, number.into()) {
+            self.push(&Meta::set(MetaKey::PRIORITY, Register::R1));
+        }
+        self
+    }
+
+    /// Sets the connection's mark, as [`meta_mark_set`](Self::meta_mark_set) sets the packet's.
+    pub fn ct_mark_set<'m>(mut self, number: impl Into<Number<'m>>) -> Self {
+        if self.number(&ct::MARK, number.into()) {
+            self.push(&Ct::set(CtKey::MARK, Register::R1));
+        }
+        self
+    }
+
+    /// Lets the packet's way through the rules be traced: `meta nftrace set 1`.
+    pub fn meta_nftrace_set(mut self, traced: bool) -> Self {
+        self.push(&Immediate::value(Register::R1, &[traced.into()]));
+        self.push(&Meta::set(MetaKey::NFTRACE, Register::R1));
+        self
+    }
+
+    /// Puts a number of four bytes into the first register.
+    fn number(&mut self, own: &Selector, number: Number<'_>) -> bool {
+        let (key, bits) = match number.0 {
+            Kind::Constant(number) => {
+                self.push(&Immediate::value(Register::R1, &number.to_ne_bytes()));
+                return true;
+            }
+            Kind::Own(bits) => ((*own).into(), Some(bits)),
+            Kind::Key(key, bits) => (key, bits),
+            Kind::Map(key, map, bits) => {
+                self.map_into(&key, &map, Register::R1);
+                self.change(bits);
+                return true;
+            }
+        };
+        if !self.require_key(&key) {
+            return false;
+        }
+        let length = key.length();
+        if length != 4 || key.order() != ByteOrder::Host {
+            self.fail(BuildError::ValueLength {
+                what: own.name(),
+                length,
+                expected: 4,
+            });
+            return false;
+        }
+        self.load_key(&key, 0);
+        self.change(bits);
+        true
+    }
+
+    /// Changes some bits of the first register.
+    fn change(&mut self, bits: Option<Bits>) {
+        if let Some(Bits { mask, xor }) = bits {
+            let (mask, xor) = (mask.to_ne_bytes(), xor.to_ne_bytes());
+            self.push(&Bitwise::mask_xor(Register::R1, &mask, &xor));
+        }
+    }
+
+    /// Drops the packet and tells its sender that the port cannot be reached: by ICMP in an `ip`
+    /// table or behind a match of IPv4, by ICMPv6 likewise, by whichever it calls for elsewhere.
+    ///
+    /// # Errors
+    /// The first of the rule's.
+    pub fn reject(mut self) -> Result<Rule<'a>, BuildError> {
+        let reject = match (self.rule.family, self.network) {
+            (_, Some(Version::V4)) => Reject::icmp(IcmpCode::PORT_UNREACHABLE.0),
+            (_, Some(Version::V6)) => Reject::icmp(Icmpv6Code::PORT_UNREACHABLE.0),
+            (Family::INET | Family::BRIDGE | Family::NETDEV, None) => {
+                Reject::icmpx(RejectIcmpxCode::PORT_UNREACH)
+            }
+            (_, None) => {
+                self.no_family("reject");
+                return self.finish();
+            }
+        };
+        self.push(&reject);
+        self.finish()
+    }
+
+    /// Drops the packet and tells its sender.
+    ///
+    /// As nft does, this limits the whole rule to packets that can be answered so, from before its
+    /// first match on.
+    ///
+    /// ```
+    /// use chainwright::nft::build::{Build, Icmpv6Code, RejectWith};
+    /// use chainwright::nft::Family;
+    ///
+    /// // tcp dport 22 reject with tcp reset
+    /// Build::new(Family::INET, "filter", "input").tcp_dport(22).reject_with(RejectWith::TcpReset)?;
+    /// // An IPv4 packet has no answer by ICMPv6.
+    /// let mistaken = Build::new(Family::IP, "filter", "input")
+    ///     .reject_with(RejectWith::Icmpv6(Icmpv6Code::NO_ROUTE));
+    /// assert!(mistaken.is_err());
+    /// # Ok::<(), chainwright::nft::build::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first of the rule's.
+    pub fn reject_with(mut self, with: RejectWith) -> Result<Rule<'a>, BuildError> {
+        let reject = match with {
+            RejectWith::Icmp(code) => {
+                self.reject_network(Version::V4, "reject with icmp");
+                Reject::icmp(code.0)
+            }
+            RejectWith::Icmpv6(code) => {
+                self.reject_network(Version::V6, "reject with icmpv6");
+                Reject::icmp(code.0)
+            }
+            RejectWith::Icmpx(code) => {
+                if !matches!(
+                    self.rule.family,
+                    Family::INET | Family::BRIDGE | Family::NETDEV
+                ) {
+                    self.no_family("reject with icmpx");
+                }
+                Reject::icmpx(code)
+            }
+            RejectWith::TcpReset => {
+                const WHAT: &str = "reject with tcp reset";
+                if self.rule.family == Family::ARP {
+                    self.no_family(WHAT);
+                } else if let Transport::One(_) = self.transport {
+                    self.require_transport(Protocol::TCP.0, WHAT);
+                } else {
+                    self.prepend(|this| {
+                        this.require_transport(Protocol::TCP.0, WHAT);
+                    });
+                }
+                Reject {
+                    icmp_code: Some(0), // without meaning, but nft writes it
+                    ..Reject::tcp_reset()
+                }
+            }
+        };
+        self.push(&reject);
+        self.finish()
+    }
+
+    fn reject_network(&mut self, version: Version, what: &'static str) {
+        match self.network {
+            Some(_) => {
+                self.require_network(version, what);
+            }
+            None => self.prepend(|this| {
+                this.require_network(version, what);
+            }),
+        }
+    }
+}

@@ -1,0 +1,650 @@
+//! What a field is compared with.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
+
+use super::BuildError;
+use super::sets::SetName;
+use crate::nft::declare::{flags, values};
+use crate::nft::expr::{CmpOp, CtDirection};
+use crate::nft::{DataType, Family, Set};
+
+/// Byte order of a field in a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// That of the machine: metadata and what connection tracking knows.
+    Host,
+    /// Network byte order: what stands in packets.
+    Network,
+}
+
+/// A value as it stands in a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Encoded {
+    bytes: [u8; 16],
+    length: u8,
+    /// Only the first bytes of what is compared.
+    pub(super) partial: bool,
+}
+
+impl Encoded {
+    pub(super) fn new<const N: usize>(value: [u8; N]) -> Self {
+        let mut bytes = [0; 16];
+        bytes[..N].copy_from_slice(&value);
+        Self {
+            bytes,
+            length: N as u8, // at most 16, or the line above panics: N is 1, 2, 4, 6 or 16
+            partial: false,
+        }
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+mod sealed {
+    use super::{BuildError, ByteOrder, Encoded};
+
+    pub trait Encode {
+        /// The value as it stands in a register.
+        fn in_register(self, order: ByteOrder) -> Result<Encoded, BuildError>;
+    }
+}
+pub(super) use sealed::Encode;
+
+/// A value that a field can be compared with: an address, a port, a number, a set of flags.
+pub trait Value: Copy + Encode {
+    /// What a set of such values consists of.
+    const TYPE: DataType;
+    /// Whether it is a set of flags: then a field is compared for any one of them.
+    const FLAGS: bool = false;
+}
+
+/// What a field must be for the rule to go on. It is rarely written out:
+///
+/// | written | in nft's words |
+/// |---|---|
+/// | `22` | `22` |
+/// | `22..=80` | `22-80` |
+/// | `(Ipv4Addr::new(10, 0, 0, 0), 8)` | `10.0.0.0/8` |
+/// | `"eth0"`, `"eth*"` | `"eth0"`, `"eth*"` |
+/// | [`not`]`(22)` | `!= 22` |
+/// | [`less_than`]`(22)`, [`at_least`]`(22)`, … | `< 22`, `>= 22`, … |
+/// | [`in_set`]`("ports")`, `not(in_set("ports"))` | `@ports`, `!= @ports` |
+/// | [`&Anonymous`](super::Anonymous) | `{ 22, 80 }` |
+/// | `CtState::NEW \| CtState::RELATED` | `new,related`: any one of them |
+/// | `not(CtState::NEW)` | `! new`: none of them |
+/// | [`exactly`]`(TcpFlags::SYN)` | `== syn`: this one and no other |
+/// | [`masked`]`(0x4000, 0xff00)` | `& 0xff00 == 0x4000` |
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Match<'a, T> {
+    pub(super) test: Test<'a, T>,
+    pub(super) not: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Test<'a, T> {
+    Value(T),
+    Exactly(T),
+    AnyOf(T),
+    Masked(T, T),
+    Prefix(T, u8),
+    Range(T, T),
+    Compare(CmpOp, T),
+    Set(SetName<'a>),
+}
+
+impl<'a, T> Match<'a, T> {
+    const fn of(test: Test<'a, T>) -> Self {
+        Self { test, not: false }
+    }
+}
+
+impl<'a, T: Value> Match<'a, T> {
+    /// The same in bytes, for a field of this byte order. Numbers that are ordered must be in
+    /// network order.
+    pub(super) fn encode(self, order: ByteOrder) -> Result<Match<'a, Encoded>, BuildError> {
+        let here = |value: T| value.in_register(order);
+        let ordered = |value: T| value.in_register(ByteOrder::Network);
+        let test = match self.test {
+            Test::Value(value) if T::FLAGS => Test::AnyOf(here(value)?),
+            Test::Value(value) | Test::Exactly(value) => Test::Value(here(value)?),
+            Test::AnyOf(value) => Test::AnyOf(here(value)?),
+            Test::Masked(value, mask) => Test::Masked(here(value)?, here(mask)?),
+            Test::Prefix(value, length) => Test::Prefix(here(value)?, length),
+            Test::Range(from, to) => Test::Range(ordered(from)?, ordered(to)?),
+            Test::Compare(op, value) => Test::Compare(op, ordered(value)?),
+            Test::Set(set) => Test::Set(set),
+        };
+        let not = self.not;
+        Ok(Match { test, not })
+    }
+}
+
+/// The opposite of a match: see [`not`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Not<M>(M);
+
+/// What is not so: `!=`. Of a set of flags, that none of them is set (nft's `!`; its `!=` asks
+/// for any other combination, which several states of a connection always are:
+/// [`not`]`(`[`exactly`]`(…))`).
+pub const fn not<M>(what: M) -> Not<M> {
+    Not(what)
+}
+
+impl<'a, T, M: Into<Match<'a, T>>> From<Not<M>> for Match<'a, T> {
+    fn from(Not(what): Not<M>) -> Self {
+        let Match { test, not } = what.into();
+        match test {
+            Test::Compare(op, value) => Self::of(Test::Compare(
+                match op {
+                    CmpOp::LT => CmpOp::GTE,
+                    CmpOp::LTE => CmpOp::GT,
+                    CmpOp::GT => CmpOp::LTE,
+                    _ => CmpOp::LT,
+                },
+                value,
+            )),
+            test => Self { test, not: !not },
+        }
+    }
+}
+
+/// A value and what is looked at of it: see [`masked`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Masked<T>(T, T);
+
+/// Of the bits in `mask` those in `value` are set and the others are not: `& mask == value`.
+pub const fn masked<T>(value: T, mask: T) -> Masked<T> {
+    Masked(value, mask)
+}
+
+impl<T> From<Masked<T>> for Match<'_, T> {
+    fn from(Masked(value, mask): Masked<T>) -> Self {
+        Self::of(Test::Masked(value, mask))
+    }
+}
+
+/// A set of flags: see [`exactly`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exactly<T>(T);
+
+/// These flags are set and no others: `==`.
+pub const fn exactly<T>(flags: T) -> Exactly<T> {
+    Exactly(flags)
+}
+
+impl<T> From<Exactly<T>> for Match<'_, T> {
+    fn from(Exactly(flags): Exactly<T>) -> Self {
+        Self::of(Test::Exactly(flags))
+    }
+}
+
+/// A value and on which side of it: see [`less_than`] and the like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compared<T>(CmpOp, T);
+
+/// `<`
+pub const fn less_than<T>(value: T) -> Compared<T> {
+    Compared(CmpOp::LT, value)
+}
+
+/// `<=`
+pub const fn at_most<T>(value: T) -> Compared<T> {
+    Compared(CmpOp::LTE, value)
+}
+
+/// `>`
+pub const fn greater_than<T>(value: T) -> Compared<T> {
+    Compared(CmpOp::GT, value)
+}
+
+/// `>=`
+pub const fn at_least<T>(value: T) -> Compared<T> {
+    Compared(CmpOp::GTE, value)
+}
+
+impl<T> From<Compared<T>> for Match<'_, T> {
+    fn from(Compared(op, value): Compared<T>) -> Self {
+        Self::of(Test::Compare(op, value))
+    }
+}
+
+impl<T> From<RangeInclusive<T>> for Match<'_, T> {
+    fn from(range: RangeInclusive<T>) -> Self {
+        let (from, to) = range.into_inner();
+        Self::of(Test::Range(from, to))
+    }
+}
+
+/// A set by its name: see [`in_set`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InSet<'a>(SetName<'a>);
+
+/// In this set, by its name, or as it was put into the same transaction: `@set`.
+pub fn in_set<'a>(set: impl Into<SetName<'a>>) -> InSet<'a> {
+    InSet(set.into())
+}
+
+impl<'a, T> From<InSet<'a>> for Match<'a, T> {
+    fn from(InSet(set): InSet<'a>) -> Self {
+        Self::of(Test::Set(set))
+    }
+}
+
+impl<'a, T> From<&'a Set<'_>> for Match<'a, T> {
+    fn from(set: &'a Set<'_>) -> Self {
+        Self::of(Test::Set(set.into()))
+    }
+}
+
+impl<'a, T> From<&'a super::Anonymous<'_>> for Match<'a, T> {
+    fn from(set: &'a super::Anonymous<'_>) -> Self {
+        Self::of(Test::Set(set.into()))
+    }
+}
+
+/// Values of one type: how they are encoded, and what sets of them consist of.
+macro_rules! value {
+    ($($Type:ty: $DATA:ident $(, $flags:literal)?, |$value:ident, $order:ident| $encode:expr;)*) => {$(
+        impl Encode for $Type {
+            #[inline]
+            fn in_register(self, $order: ByteOrder) -> Result<Encoded, BuildError> {
+                let $value = self;
+                Ok($encode)
+            }
+        }
+
+        impl Value for $Type {
+            const TYPE: DataType = DataType::$DATA;
+            $(const FLAGS: bool = $flags;)?
+        }
+
+        impl From<$Type> for Match<'_, $Type> {
+            fn from(value: $Type) -> Self {
+                Self::of(Test::Value(value))
+            }
+        }
+    )*};
+}
+
+const fn u16_in(order: ByteOrder, number: u16) -> [u8; 2] {
+    match order {
+        ByteOrder::Host => number.to_ne_bytes(),
+        ByteOrder::Network => number.to_be_bytes(),
+    }
+}
+
+const fn u32_in(order: ByteOrder, number: u32) -> [u8; 4] {
+    match order {
+        ByteOrder::Host => number.to_ne_bytes(),
+        ByteOrder::Network => number.to_be_bytes(),
+    }
+}
+
+const fn u64_in(order: ByteOrder, number: u64) -> [u8; 8] {
+    match order {
+        ByteOrder::Host => number.to_ne_bytes(),
+        ByteOrder::Network => number.to_be_bytes(),
+    }
+}
+
+value! {
+    u8: INTEGER, |value, _order| Encoded::new([value]);
+    u16: INET_SERVICE, |value, order| Encoded::new(u16_in(order, value));
+    u32: MARK, |value, order| Encoded::new(u32_in(order, value));
+    u64: INTEGER, |value, order| Encoded::new(u64_in(order, value));
+    bool: BOOLEAN, |value, _order| Encoded::new([value.into()]);
+    Ipv4Addr: IPV4_ADDR, |value, _order| Encoded::new(value.octets());
+    Ipv6Addr: IPV6_ADDR, |value, _order| Encoded::new(value.octets());
+    MacAddress: ETHER_ADDR, |value, _order| Encoded::new(value.0);
+    Protocol: INET_PROTO, |value, _order| Encoded::new([value.0]);
+    EtherType: ETHER_TYPE, |value, _order| Encoded::new(value.0.to_be_bytes());
+    IcmpType: ICMP_TYPE, |value, _order| Encoded::new([value.0]);
+    Icmpv6Type: ICMPV6_TYPE, |value, _order| Encoded::new([value.0]);
+    PacketType: PKT_TYPE, |value, _order| Encoded::new([value.0]);
+    AddressType: FIB_ADDRTYPE, |value, order| Encoded::new(u32_in(order, value.0));
+    Family: NF_PROTO, |value, _order| Encoded::new([value.0]);
+    CtDirection: CT_DIR, |value, _order| Encoded::new([value.0]);
+    TcpFlags: TCP_FLAG, true, |value, _order| Encoded::new([value.bits()]);
+    CtState: CT_STATE, true, |value, order| Encoded::new(u32_in(order, value.bits()));
+    CtStatus: CT_STATUS, true, |value, order| Encoded::new(u32_in(order, value.bits()));
+}
+
+impl From<(Ipv4Addr, u8)> for Match<'_, Ipv4Addr> {
+    fn from((address, length): (Ipv4Addr, u8)) -> Self {
+        Self::of(Test::Prefix(address, length))
+    }
+}
+
+impl From<(Ipv6Addr, u8)> for Match<'_, Ipv6Addr> {
+    fn from((address, length): (Ipv6Addr, u8)) -> Self {
+        Self::of(Test::Prefix(address, length))
+    }
+}
+
+/// An interface's name, or the start of several ones': `eth*`. A `\\` before the `*` at the end
+/// makes it a part of the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interface<'n>(pub &'n str);
+
+impl Encode for Interface<'_> {
+    fn in_register(self, _: ByteOrder) -> Result<Encoded, BuildError> {
+        let (name, star, partial) = match self.0.as_bytes() {
+            [name @ .., b'\\', b'*'] => (name, &b"*"[..], false),
+            [name @ .., b'*'] => (name, &b""[..], true),
+            name => (name, &b""[..], false),
+        };
+        let length = name.len() + star.len();
+        if length == 0 || length > 15 || name.contains(&0) {
+            return Err(BuildError::InterfaceName);
+        }
+        let mut encoded = Encoded::new([0; 16]);
+        encoded.bytes[..name.len()].copy_from_slice(name);
+        encoded.bytes[name.len()..length].copy_from_slice(star);
+        if partial {
+            encoded.length = length as u8; // at most 15
+            encoded.partial = true;
+        }
+        Ok(encoded)
+    }
+}
+
+impl Value for Interface<'_> {
+    const TYPE: DataType = DataType::IFNAME;
+}
+
+impl<'n> From<&'n str> for Match<'n, Interface<'n>> {
+    fn from(name: &'n str) -> Self {
+        Self::of(Test::Value(Interface(name)))
+    }
+}
+
+impl<'n> From<&'n String> for Match<'n, Interface<'n>> {
+    fn from(name: &'n String) -> Self {
+        Self::of(Test::Value(Interface(name)))
+    }
+}
+
+impl<'n> From<Interface<'n>> for Match<'n, Interface<'n>> {
+    fn from(name: Interface<'n>) -> Self {
+        Self::of(Test::Value(name))
+    }
+}
+
+/// An Ethernet address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MacAddress(pub [u8; 6]);
+
+values! {
+    /// A protocol above IP (`IPPROTO_*`, `linux/in.h`).
+    pub struct Protocol: u8 {
+        /// ICMP.
+        ICMP = libc::IPPROTO_ICMP as u8 => "icmp",
+        /// IGMP.
+        IGMP = libc::IPPROTO_IGMP as u8 => "igmp",
+        /// IPv4 in IP.
+        IPIP = libc::IPPROTO_IPIP as u8 => "ipencap",
+        /// TCP.
+        TCP = libc::IPPROTO_TCP as u8 => "tcp",
+        /// UDP.
+        UDP = libc::IPPROTO_UDP as u8 => "udp",
+        /// DCCP.
+        DCCP = libc::IPPROTO_DCCP as u8 => "dccp",
+        /// IPv6 in IP.
+        IPV6 = libc::IPPROTO_IPV6 as u8 => "ipv6",
+        /// GRE.
+        GRE = libc::IPPROTO_GRE as u8 => "gre",
+        /// ESP of IPsec.
+        ESP = libc::IPPROTO_ESP as u8 => "esp",
+        /// AH of IPsec.
+        AH = libc::IPPROTO_AH as u8 => "ah",
+        /// ICMPv6.
+        ICMPV6 = libc::IPPROTO_ICMPV6 as u8 => "ipv6-icmp",
+        /// SCTP.
+        SCTP = libc::IPPROTO_SCTP as u8 => "sctp",
+        /// UDP-Lite.
+        UDPLITE = libc::IPPROTO_UDPLITE as u8 => "udplite",
+    }
+}
+
+values! {
+    /// What an Ethernet frame carries (`ETH_P_*`, `linux/if_ether.h`).
+    pub struct EtherType: u16 {
+        /// IPv4.
+        IP = libc::ETH_P_IP as u16 => "ip",
+        /// ARP.
+        ARP = libc::ETH_P_ARP as u16 => "arp",
+        /// A VLAN's tag.
+        VLAN = libc::ETH_P_8021Q as u16 => "vlan",
+        /// IPv6.
+        IP6 = libc::ETH_P_IPV6 as u16 => "ip6",
+    }
+}
+
+values! {
+    /// A type of ICMP (`ICMP_*`, `linux/icmp.h`).
+    pub struct IcmpType: u8 {
+        /// Answer to an echo request.
+        ECHO_REPLY = 0 => "echo-reply",
+        /// The destination cannot be reached.
+        DESTINATION_UNREACHABLE = 3 => "destination-unreachable",
+        /// Send less.
+        SOURCE_QUENCH = 4 => "source-quench",
+        /// There is a better route.
+        REDIRECT = 5 => "redirect",
+        /// A ping.
+        ECHO_REQUEST = 8 => "echo-request",
+        /// A router is here.
+        ROUTER_ADVERTISEMENT = 9 => "router-advertisement",
+        /// Which routers are there?
+        ROUTER_SOLICITATION = 10 => "router-solicitation",
+        /// The packet was on its way for too long.
+        TIME_EXCEEDED = 11 => "time-exceeded",
+        /// A header is wrong.
+        PARAMETER_PROBLEM = 12 => "parameter-problem",
+        /// What time is it?
+        TIMESTAMP_REQUEST = 13 => "timestamp-request",
+        /// It is that late.
+        TIMESTAMP_REPLY = 14 => "timestamp-reply",
+    }
+}
+
+values! {
+    /// A type of ICMPv6 (`ICMPV6_*`, `linux/icmpv6.h`).
+    pub struct Icmpv6Type: u8 {
+        /// The destination cannot be reached.
+        DESTINATION_UNREACHABLE = 1 => "destination-unreachable",
+        /// The packet does not fit the path.
+        PACKET_TOO_BIG = 2 => "packet-too-big",
+        /// The packet was on its way for too long.
+        TIME_EXCEEDED = 3 => "time-exceeded",
+        /// A header is wrong.
+        PARAMETER_PROBLEM = 4 => "parameter-problem",
+        /// A ping.
+        ECHO_REQUEST = 128 => "echo-request",
+        /// Answer to an echo request.
+        ECHO_REPLY = 129 => "echo-reply",
+        /// Which groups are listened to?
+        MLD_LISTENER_QUERY = 130 => "mld-listener-query",
+        /// This group is listened to.
+        MLD_LISTENER_REPORT = 131 => "mld-listener-report",
+        /// This group is listened to no more.
+        MLD_LISTENER_DONE = 132 => "mld-listener-done",
+        /// Which routers are there?
+        ND_ROUTER_SOLICIT = 133 => "nd-router-solicit",
+        /// A router is here.
+        ND_ROUTER_ADVERT = 134 => "nd-router-advert",
+        /// Who has this address?
+        ND_NEIGHBOR_SOLICIT = 135 => "nd-neighbor-solicit",
+        /// I have this address.
+        ND_NEIGHBOR_ADVERT = 136 => "nd-neighbor-advert",
+        /// There is a better route.
+        ND_REDIRECT = 137 => "nd-redirect",
+        /// This group is listened to (version 2).
+        MLD2_LISTENER_REPORT = 143 => "mld2-listener-report",
+    }
+}
+
+values! {
+    /// Code of an ICMP message that the destination cannot be reached (`ICMP_*`,
+    /// `linux/icmp.h`).
+    pub struct IcmpCode: u8 {
+        /// No route to the network.
+        NET_UNREACHABLE = 0 => "net-unreachable",
+        /// The host does not answer.
+        HOST_UNREACHABLE = 1 => "host-unreachable",
+        /// The protocol is not spoken there.
+        PROT_UNREACHABLE = 2 => "prot-unreachable",
+        /// Nobody listens on the port.
+        PORT_UNREACHABLE = 3 => "port-unreachable",
+        /// The packet does not fit the path and must not be cut.
+        FRAG_NEEDED = 4 => "frag-needed",
+        /// The network is prohibited.
+        NET_PROHIBITED = 9 => "net-prohibited",
+        /// The host is prohibited.
+        HOST_PROHIBITED = 10 => "host-prohibited",
+        /// Prohibited by the administrator.
+        ADMIN_PROHIBITED = 13 => "admin-prohibited",
+    }
+}
+
+values! {
+    /// Code of an ICMPv6 message that the destination cannot be reached (`ICMPV6_*`,
+    /// `linux/icmpv6.h`).
+    pub struct Icmpv6Code: u8 {
+        /// No route.
+        NO_ROUTE = 0 => "no-route",
+        /// Prohibited by the administrator.
+        ADMIN_PROHIBITED = 1 => "admin-prohibited",
+        /// The host does not answer.
+        ADDR_UNREACHABLE = 3 => "addr-unreachable",
+        /// Nobody listens on the port.
+        PORT_UNREACHABLE = 4 => "port-unreachable",
+        /// The source address is refused.
+        POLICY_FAIL = 5 => "policy-fail",
+        /// The route is refused.
+        REJECT_ROUTE = 6 => "reject-route",
+    }
+}
+
+values! {
+    /// Whom a packet was sent to, as its device tells (`PACKET_*`, `linux/if_packet.h`).
+    pub struct PacketType: u8 {
+        /// This machine.
+        HOST = libc::PACKET_HOST => "host",
+        /// All.
+        BROADCAST = libc::PACKET_BROADCAST => "broadcast",
+        /// A group.
+        MULTICAST = libc::PACKET_MULTICAST => "multicast",
+        /// Another machine.
+        OTHER = libc::PACKET_OTHERHOST => "other",
+    }
+}
+
+values! {
+    /// What an address is to this machine, by its routes (`RTN_*`, `linux/rtnetlink.h`).
+    pub struct AddressType: u32 {
+        /// There is a way to it.
+        UNICAST = libc::RTN_UNICAST as u32 => "unicast",
+        /// It is one of this machine.
+        LOCAL = libc::RTN_LOCAL as u32 => "local",
+        /// It is that of all in a network.
+        BROADCAST = libc::RTN_BROADCAST as u32 => "broadcast",
+        /// It is that of any of several machines.
+        ANYCAST = libc::RTN_ANYCAST as u32 => "anycast",
+        /// It is a group's.
+        MULTICAST = libc::RTN_MULTICAST as u32 => "multicast",
+        /// What is sent to it is dropped.
+        BLACKHOLE = libc::RTN_BLACKHOLE as u32 => "blackhole",
+        /// There is no way to it.
+        UNREACHABLE = libc::RTN_UNREACHABLE as u32 => "unreachable",
+        /// The way to it is prohibited.
+        PROHIBIT = libc::RTN_PROHIBIT as u32 => "prohibit",
+    }
+}
+
+flags! {
+    /// Flags of a TCP header.
+    pub struct TcpFlags: u8 {
+        /// The last segment.
+        const FIN = 0x01,
+        /// The first segment.
+        const SYN = 0x02,
+        /// The connection is broken off.
+        const RST = 0x04,
+        /// Data to be handed on at once.
+        const PSH = 0x08,
+        /// The acknowledgement number counts.
+        const ACK = 0x10,
+        /// The urgent pointer counts.
+        const URG = 0x20,
+        /// Congestion was noticed.
+        const ECN = 0x40,
+        /// The window was made smaller.
+        const CWR = 0x80,
+    }
+}
+
+flags! {
+    /// State of a connection as a bit (`NF_CT_STATE_*`, `linux/netfilter/nf_conntrack_common.h`).
+    pub struct CtState: u32 {
+        /// The packet belongs to no connection and begins none.
+        const INVALID = 0x01,
+        /// Packets were seen in both directions.
+        const ESTABLISHED = 0x02,
+        /// A connection that another one began, or an error about one.
+        const RELATED = 0x04,
+        /// The first packet.
+        const NEW = 0x08,
+        /// The packet is exempt from tracking.
+        const UNTRACKED = 0x40,
+    }
+}
+
+flags! {
+    /// What became of a connection (`enum ip_conntrack_status`,
+    /// `linux/netfilter/nf_conntrack_common.h`).
+    pub struct CtStatus: u32 {
+        /// It was expected by a helper.
+        const EXPECTED = 0x001,
+        /// There was a reply.
+        const SEEN_REPLY = 0x002,
+        /// It is not the first to go if there is no room.
+        const ASSURED = 0x004,
+        /// Its first packet has left.
+        const CONFIRMED = 0x008,
+        /// Its source is translated.
+        const SNAT = 0x010,
+        /// Its destination is translated.
+        const DNAT = 0x020,
+        /// It is being taken away.
+        const DYING = 0x200,
+    }
+}
+
+impl Encoded {
+    /// The mask of a prefix of so many bits, at most all; what is behind it is taken away.
+    pub(super) fn mask(&mut self, bits: u8) -> Self {
+        let mut mask = Self { ..*self };
+        let mut left = bits;
+        for index in 0..usize::from(self.length) {
+            let here = left.min(8);
+            mask.bytes[index] = (0xff00_u16 >> here) as u8;
+            self.bytes[index] &= mask.bytes[index];
+            left -= here;
+        }
+        mask
+    }
+}
+
+impl Encoded {
+    /// The same with all bits set that the mask does not have: the last address of a prefix.
+    pub(super) fn with_ones(mut self, mask: &Self) -> Self {
+        for index in 0..usize::from(self.length) {
+            self.bytes[index] |= !mask.bytes[index];
+        }
+        self
+    }
+}
