@@ -71,6 +71,19 @@ pub enum Error {
     /// An attribute was too long to be put into a message.
     #[error(transparent)]
     TooLong(#[from] crate::netlink::TooLong),
+    /// A comment could not be given to an object.
+    #[error(transparent)]
+    Comment(#[from] crate::nft::userdata::CommentError),
+    /// A snapshot could not be read as one whole.
+    #[error(transparent)]
+    Snapshot(#[from] crate::nft::SnapshotError),
+    /// A snapshot could not be written into a file, or read from one.
+    #[cfg(feature = "backup")]
+    #[error(transparent)]
+    File(#[from] crate::nft::FileError),
+    /// A rule could not be built.
+    #[error(transparent)]
+    Build(#[from] crate::nft::build::BuildError),
     /// A rule in iptables' terms could not be put into nf_tables'.
     #[error(transparent)]
     FamilyMismatch(#[from] crate::iptables::nft::FamilyMismatch),

@@ -71,6 +71,12 @@ impl<'a> Attributes<'a> {
             .map(|attribute| attribute.payload)
     }
 
+    /// The bytes from here to where `other`, a later state of the same cursor, is.
+    #[inline(always)]
+    pub(crate) fn up_to(&self, other: &Self) -> &'a [u8] {
+        self.bytes.get(self.at..other.offset()).unwrap_or_default()
+    }
+
     /// Whether all attributes were passed.
     #[inline(always)]
     pub(crate) const fn at_end(&self) -> bool {

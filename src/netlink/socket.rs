@@ -48,6 +48,41 @@ impl Socket {
         Ok(socket)
     }
 
+    /// Opens another socket in this one's network namespace. `None` if that cannot be done, in
+    /// particular when the calling thread is in another namespace by now.
+    #[must_use]
+    pub fn sibling(&self) -> Option<Self> {
+        let sibling = Self::netfilter().ok()?;
+        (sibling.namespace_cookie()? == self.namespace_cookie()?).then_some(sibling)
+    }
+
+    /// The socket's port: the number that the kernel knows it by in its namespace (`nlmsg_pid`).
+    ///
+    /// # Errors
+    /// [`Error::Receive`] when the kernel does not tell.
+    pub fn port(&self) -> Result<u32, Error> {
+        self.inner.pid().map_err(|source| Error::Receive { source })
+    }
+
+    /// The number that tells the socket's network namespace from all others (`SO_NETNS_COOKIE`,
+    /// Linux 5.14).
+    fn namespace_cookie(&self) -> Option<u64> {
+        let mut cookie = 0u64;
+        let mut length = size_of::<u64>() as libc::socklen_t;
+        // SAFETY: the descriptor is open for as long as `self`, and the pointers are those of a live
+        // u64 and of its length, which the kernel writes no more than.
+        let result = unsafe {
+            libc::getsockopt(
+                self.inner.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_NETNS_COOKIE,
+                (&raw mut cookie).cast(),
+                &raw mut length,
+            )
+        };
+        (result == 0 && length as usize == size_of::<u64>()).then_some(cookie)
+    }
+
     /// Has errors come back without the request's payload (`NETLINK_CAP_ACK`).
     fn cap_acknowledgements(&self) -> Result<(), Error> {
         let on: libc::c_int = 1;

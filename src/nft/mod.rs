@@ -2,11 +2,15 @@
 //!
 //! | to | start from |
 //! |---|---|
-//! | list tables, chains, rules, or look one up | [`Connection`], [`Filter`] |
+//! | list tables, chains, rules, sets, elements, objects, or look one up | [`Connection`], [`Filter`] |
 //! | keep a listing and re-read it only when something changed | [`List`] |
+//! | keep a whole ruleset, write it back, put it into a file, compare two | [`Snapshot`] |
 //! | change the ruleset, whole or not at all | [`Transaction`], [`Connection::commit`] |
-//! | read an object as the kernel sent it | [`TableRef`], [`ChainRef`], [`RuleRef`] |
-//! | build one | [`Table`], [`Chain`], [`Rule`], [`expr`] |
+//! | read an object as the kernel sent it | [`TableRef`], [`ChainRef`], [`RuleRef`], [`SetRef`], [`ElementRef`], [`StatefulObjectRef`] |
+//! | build one | [`Table`], [`Chain`], [`Rule`], [`Set`], [`Element`], [`StatefulObject`], [`Flowtable`] |
+//! | build a rule in nft's words | [`build::Build`] |
+//! | build a rule expression by expression | [`expr`] |
+//! | keep a table from being flushed by others | [`TableFlags::OWNER`] |
 //!
 //! ```no_run
 //! use chainwright::nft::{Chain, Connection, Family, Filter, Rule, Table, Transaction};
@@ -32,21 +36,38 @@
 //! # }
 //! ```
 
+pub mod build;
+#[cfg(all(test, target_endian = "little"))]
+mod captured;
 mod chain;
 mod commit;
+mod compat;
 mod connection;
 mod declare;
+mod device;
+mod element;
 mod explain;
 pub mod expr;
 mod family;
+mod flowtable;
 mod generation;
 mod list;
 mod listing;
 mod name;
 mod object;
+#[cfg(test)]
+mod properties;
+mod requests;
 mod rule;
+mod set;
+mod snapshot;
+pub mod stateful;
 mod table;
+#[cfg(test)]
+mod tests;
 mod transaction;
+mod unknown;
+pub mod userdata;
 
 pub use chain::{Chain, ChainFlags, ChainRef, Counters, Hook, Policy, hook_name};
 pub use commit::{CommitError, Failure, Outcome};
@@ -54,13 +75,29 @@ pub use connection::Connection;
 #[cfg(feature = "measure")]
 pub(crate) use connection::message_type;
 pub use declare::Field;
+pub use device::{Device, DeviceIter, Devices};
+pub use element::{
+    Element, ElementFlags, ElementIter, ElementList, ElementRef, Elements, ElementsRef, SetId,
+    concatenation,
+};
 pub use explain::Operation;
 pub use family::Family;
+pub use flowtable::{Flowtable, FlowtableFlags, FlowtableHook, FlowtableRef};
 pub use generation::{Generation, GenerationInfo, GenerationRef};
 pub use list::List;
-pub use listing::{Filter, Filtered, Listing};
+pub use listing::{ElementListing, Filter, Filtered, Listing};
 pub use name::{Bytes, Name};
 pub use object::{Listed, Messages, Object};
 pub use rule::{Compat, Rule, RuleRef};
+pub use set::{DataType, Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
+#[cfg(feature = "diff")]
+pub use snapshot::{Change, Diff, DiffOptions, Fate};
+#[cfg(feature = "backup")]
+pub use snapshot::{FileError, Provenance};
+pub use snapshot::{
+    Missing, Restored, Snapshot, SnapshotChain, SnapshotError, SnapshotSet, SnapshotTable,
+};
+pub use stateful::{ObjectData, StatefulObject, StatefulObjectRef};
 pub use table::{Table, TableFlags, TableRef};
 pub use transaction::Transaction;
+pub use unknown::UnknownAttributes;

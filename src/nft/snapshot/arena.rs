@@ -1,0 +1,237 @@
+//! The memory of a snapshot: the kernel's messages, as they came, in segments that never move.
+//!
+//! The first segments are small, so that a small ruleset takes little; later ones are large and ask
+//! for huge pages, as making room page by page would take as long as half the decoding.
+
+use memmap2::{Advice, MmapMut};
+
+use crate::netlink::{Malformed, Message};
+
+/// Distance between the positions of segments, and the largest segment, in bytes. A message never
+/// spans two.
+const STRIDE: usize = 4 << 20;
+/// Length of the first segments.
+const LENGTHS: [usize; 2] = [64 << 10, 256 << 10];
+/// Positions count these.
+const UNIT: usize = 4;
+/// How many segments positions can tell apart: 16 GiB.
+const SEGMENTS: usize = u32::MAX as usize / (STRIDE / UNIT) + 1;
+
+/// Where a message starts, in units of four bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Position(u32);
+
+/// Messages, one behind the other, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Arena {
+    segments: Vec<Segment>,
+    /// How much of all segments but the last one is in use.
+    before: usize,
+    /// How much of the last segment is in use.
+    used: usize,
+}
+
+#[derive(Debug)]
+enum Segment {
+    Heap(Vec<u8>),
+    Mapped(MmapMut),
+}
+
+impl Segment {
+    fn new(length: usize) -> Self {
+        if length < STRIDE {
+            return Self::Heap(vec![0; length]);
+        }
+        match MmapMut::map_anon(length) {
+            Ok(map) => {
+                // Without huge pages it is only slower.
+                let _ = map.advise(Advice::HugePage);
+                Self::Mapped(map)
+            }
+            Err(_) => Self::Heap(vec![0; length]),
+        }
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Heap(bytes) => bytes,
+            Self::Mapped(bytes) => bytes,
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Heap(bytes) => bytes,
+            Self::Mapped(bytes) => bytes,
+        }
+    }
+}
+
+impl Clone for Segment {
+    fn clone(&self) -> Self {
+        let mut copy = Self::new(self.bytes().len());
+        copy.bytes_mut().copy_from_slice(self.bytes());
+        copy
+    }
+}
+
+impl Clone for Arena {
+    fn clone(&self) -> Self {
+        Self {
+            segments: self.segments.clone(),
+            ..*self
+        }
+    }
+}
+
+const FULL: Malformed = Malformed {
+    what: "snapshot",
+    offset: 0,
+    reason: "it would be larger than 16 GiB, or a message larger than 4 MiB",
+};
+
+impl Arena {
+    /// Room for a datagram of up to `length` bytes, to be filled and then [taken](Self::take).
+    pub(super) fn room(&mut self, length: usize) -> Result<&mut [u8], Malformed> {
+        let left = self
+            .segments
+            .last()
+            .map_or(0, |last| last.bytes().len() - self.used);
+        if length > left {
+            if length > STRIDE || self.segments.len() >= SEGMENTS {
+                return Err(FULL);
+            }
+            let usual = LENGTHS.get(self.segments.len()).copied().unwrap_or(STRIDE);
+            self.before += self.used;
+            self.used = 0;
+            self.segments
+                .push(Segment::new(if usual < length { STRIDE } else { usual }));
+        }
+        let last = self.segments.last_mut().ok_or(FULL)?;
+        Ok(&mut last.bytes_mut()[self.used..self.used + length])
+    }
+
+    /// Takes the first `length` bytes of the room that was given last; where they start.
+    pub(super) fn take(&mut self, length: usize) -> Position {
+        let start = self.last_segment() * STRIDE + self.used;
+        self.used += length.next_multiple_of(UNIT);
+        Position((start / UNIT) as u32)
+    }
+
+    /// Gives back the end of the room that was taken last, from this position on.
+    pub(super) fn give_back(&mut self, Position(start): Position) {
+        let at = start as usize * UNIT;
+        if at / STRIDE == self.last_segment() {
+            self.used = self.used.min(at % STRIDE);
+        }
+    }
+
+    fn last_segment(&self) -> usize {
+        self.segments.len().saturating_sub(1)
+    }
+
+    /// How many bytes are in use.
+    pub(super) fn len(&self) -> usize {
+        self.before + self.used
+    }
+
+    /// How many bytes of memory are held.
+    pub(super) fn memory(&self) -> usize {
+        // What was never touched of the last segment is not there, but for the rest of a huge page.
+        let last = self.segments.last().map_or(0, |last| last.bytes().len());
+        let held: usize = self
+            .segments
+            .iter()
+            .map(|segment| segment.bytes().len())
+            .sum();
+        held - last + self.used.next_multiple_of(2 << 20).min(last)
+    }
+
+    /// The bytes from a position to the end of its segment.
+    #[inline]
+    pub(super) fn bytes(&self, Position(at): Position) -> &[u8] {
+        let at = at as usize * UNIT;
+        self.segments
+            .get(at / STRIDE)
+            .and_then(|segment| segment.bytes().get(at % STRIDE..))
+            .unwrap_or_default()
+    }
+
+    /// The message at a position.
+    #[inline]
+    pub(super) fn message(&self, at: Position) -> Result<Message<'_>, Malformed> {
+        Message::first(self.bytes(at))
+    }
+}
+
+impl Position {
+    /// The position so many bytes further on.
+    #[inline]
+    pub(super) const fn plus(self, bytes: usize) -> Self {
+        Self(self.0 + (bytes / UNIT) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::MessageWriter;
+
+    fn message(sequence: u32, length: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut writer = MessageWriter::new(&mut bytes, 0xa03, 0, sequence);
+        writer.encoded(&vec![sequence as u8; length]);
+        writer.finish().unwrap();
+        bytes
+    }
+
+    fn put(arena: &mut Arena, message: &[u8]) -> Position {
+        arena.room(message.len()).unwrap().copy_from_slice(message);
+        arena.take(message.len())
+    }
+
+    #[test]
+    fn messages_stay_where_they_are() {
+        let mut arena = Arena::default();
+        let messages: Vec<_> = (0..400)
+            .map(|n| message(n, (n as usize * 331) % 60_000 / 4 * 4))
+            .collect();
+        let positions: Vec<_> = messages.iter().map(|m| put(&mut arena, m)).collect();
+        assert!(arena.segments.len() > 4);
+        for arena in [arena.clone(), arena] {
+            for (message, &at) in messages.iter().zip(&positions) {
+                assert_eq!(arena.message(at).unwrap().raw, message);
+            }
+            let length: usize = messages.iter().map(Vec::len).sum();
+            assert_eq!(arena.len(), length);
+            assert!((length..length + (6 << 20)).contains(&arena.memory()));
+        }
+    }
+
+    #[test]
+    fn a_message_that_fits_no_segment_is_refused() {
+        let mut arena = Arena::default();
+        assert!(arena.room(STRIDE + 4).is_err());
+        put(&mut arena, &message(1, 8));
+        put(&mut arena, &message(2, STRIDE - 16));
+        let last = put(&mut arena, &message(3, 8));
+        assert_eq!(arena.message(last).unwrap().sequence, 3);
+        assert_eq!(arena.segments.len(), 3);
+    }
+
+    #[test]
+    fn a_datagram_is_received_in_place() {
+        let mut arena = Arena::default();
+        let (one, two) = (message(1, 8), message(2, 4));
+        let datagram = [&one[..], &two].concat();
+        arena.room(32 * 1024).unwrap()[..datagram.len()].copy_from_slice(&datagram);
+        let at = arena.take(datagram.len());
+        assert_eq!(arena.message(at).unwrap().raw, one);
+        assert_eq!(arena.message(at.plus(one.len())).unwrap().raw, two);
+        assert!(arena.message(at.plus(64 << 20)).is_err());
+        assert_eq!(arena.len(), datagram.len());
+        arena.give_back(at);
+        assert_eq!(arena.len(), 0);
+    }
+}

@@ -1,0 +1,596 @@
+//! What differs between two snapshots, object by object.
+//!
+//! Objects are compared as the kernel sent them, without what it gives by itself (handles, numbers of
+//! references, a rule's position, a table's owner, the rest of a timeout) and, unless asked for,
+//! without what counts up (counters, quotas, `last`). Rules have no names: those of a chain are
+//! compared as a sequence.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use bstr::{BStr, BString};
+use chainwright_sys::nf_tables::{
+    NFTA_CHAIN_COUNTERS, NFTA_CHAIN_HANDLE, NFTA_CHAIN_USE, NFTA_FLOWTABLE_HANDLE,
+    NFTA_FLOWTABLE_USE, NFTA_OBJ_DATA, NFTA_OBJ_HANDLE, NFTA_OBJ_USE, NFTA_RULE_EXPRESSIONS,
+    NFTA_RULE_HANDLE, NFTA_RULE_POSITION, NFTA_SET_COUNT, NFTA_SET_ELEM_EXPIRATION,
+    NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS,
+    NFTA_SET_HANDLE, NFTA_TABLE_HANDLE, NFTA_TABLE_OWNER, NFTA_TABLE_USE,
+};
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+
+use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
+use crate::netlink::{Attributes, MessageWriter};
+use crate::nft::declare::Field;
+use crate::nft::expr::{Counter, Decoded, Expressions, Last, NestedExpression, Quota};
+use crate::nft::{
+    ChainRef, ElementRef, FlowtableRef, ObjectData, RuleRef, SetRef, StatefulObjectRef, TableRef,
+    hook_name,
+};
+
+/// How long the shortest list of changes of one chain's rules is looked for; then a longer one does.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How to compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct DiffOptions {
+    /// Whether counters, quotas and the like that stand at another number count as a change.
+    pub counters: bool,
+}
+
+/// What became of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+pub enum Fate {
+    /// It is in the second snapshot only.
+    Added,
+    /// It is in the first snapshot only.
+    Removed,
+    /// It is in both, and not the same.
+    Changed,
+}
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Change {
+    /// What became of the object.
+    pub fate: Fate,
+    /// What kind of object it is: `table`, `chain`, `rule`, `set`, `element`, `object`, `flowtable`.
+    pub kind: &'static str,
+    /// Family and names of the object, or of the chain or set that it is in.
+    pub path: String,
+    /// The object as it was, in one line.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub old: Option<String>,
+    /// The object as it is, in one line.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub new: Option<String>,
+}
+
+/// All differences between two snapshots.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
+pub struct Diff {
+    /// The differences: by table, in it by kind of object.
+    pub changes: Vec<Change>,
+}
+
+impl Diff {
+    /// Whether the two are the same.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+}
+
+/// One line a change, and a second one where an object changed: `-` as it was, `+` as it is.
+impl fmt::Display for Diff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Change {
+            kind,
+            path,
+            old,
+            new,
+            ..
+        } in &self.changes
+        {
+            for (sign, text) in [('-', old), ('+', new)] {
+                match text {
+                    Some(text) if text.is_empty() => writeln!(f, "{sign} {kind} {path}")?,
+                    Some(text) => writeln!(f, "{sign} {kind} {path}: {text}")?,
+                    None => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Snapshot {
+    /// What differs between this snapshot, as the old one, and another, as the new one.
+    #[must_use]
+    pub fn diff(&self, new: &Self, options: DiffOptions) -> Diff {
+        let mut diff = Differ {
+            options,
+            changes: Vec::new(),
+        };
+        diff.snapshots(self, new);
+        Diff {
+            changes: diff.changes,
+        }
+    }
+}
+
+/// An object in comparison: what it is called, what it is compared by, and itself, to be shown.
+struct Item<'s> {
+    name: BString,
+    key: Vec<u8>,
+    shown: Shown<'s>,
+}
+
+enum Shown<'s> {
+    Table(TableRef<'s>),
+    Chain(ChainRef<'s>),
+    Set(SetRef<'s>),
+    Element(ElementRef<'s>),
+    Object(StatefulObjectRef<'s>),
+    Flowtable(FlowtableRef<'s>),
+    Rule(RuleRef<'s>),
+}
+
+/// Attributes that the kernel gives by itself.
+mod given {
+    use super::*;
+    pub(super) const TABLE: &[u16] = &[NFTA_TABLE_HANDLE, NFTA_TABLE_USE, NFTA_TABLE_OWNER];
+    pub(super) const CHAIN: &[u16] = &[NFTA_CHAIN_HANDLE, NFTA_CHAIN_USE];
+    pub(super) const SET: &[u16] = &[NFTA_SET_HANDLE, NFTA_SET_COUNT];
+    pub(super) const ELEMENT: &[u16] = &[NFTA_SET_ELEM_EXPIRATION];
+    pub(super) const OBJECT: &[u16] = &[NFTA_OBJ_HANDLE, NFTA_OBJ_USE];
+    pub(super) const FLOWTABLE: &[u16] = &[NFTA_FLOWTABLE_HANDLE, NFTA_FLOWTABLE_USE];
+    pub(super) const RULE: &[u16] = &[NFTA_RULE_HANDLE, NFTA_RULE_POSITION];
+}
+
+impl DiffOptions {
+    /// What an object is compared by.
+    fn key(
+        self,
+        attributes: Attributes<'_>,
+        given: &[u16],
+        lists: &[u16],
+        ones: &[u16],
+    ) -> Vec<u8> {
+        let mut key = Vec::new();
+        let mut writer = MessageWriter::bare(&mut key);
+        for attribute in attributes.map_while(Result::ok) {
+            let kind = attribute.kind;
+            if given.contains(&kind) {
+                continue;
+            }
+            if !self.counters && lists.contains(&kind) {
+                let list = Expressions::decode(attribute.payload).unwrap_or_default();
+                without_state(&list).encode(&mut writer, kind);
+            } else if !self.counters
+                && ones.contains(&kind)
+                && let Some(one) = <NestedExpression<'_> as Field<'_>>::decode(attribute.payload)
+                && let Ok(decoded) = one.decode()
+            {
+                NestedExpression::of_decoded(&reset(decoded)).encode(&mut writer, kind);
+            } else {
+                writer.bytes(kind, attribute.payload);
+            }
+        }
+        // What is too long for an attribute cannot have come in one.
+        let _ = writer.finish_bare();
+        key
+    }
+
+    fn rule(self, rule: &RuleRef<'_>) -> Vec<u8> {
+        self.key(
+            rule.attributes(),
+            given::RULE,
+            &[NFTA_RULE_EXPRESSIONS],
+            &[],
+        )
+    }
+
+    fn tables<'s>(self, snapshot: &'s Snapshot) -> Vec<Item<'s>> {
+        let item = |table: SnapshotTable<'s>| {
+            let table = table.table();
+            Item {
+                name: format!("{} {}", table.family(), table.name()).into(),
+                key: self.key(table.attributes(), given::TABLE, &[], &[]),
+                shown: Shown::Table(table),
+            }
+        };
+        snapshot.tables().map(item).collect()
+    }
+
+    fn chains<'s>(self, table: &SnapshotTable<'s>) -> Vec<Item<'s>> {
+        let mut given = given::CHAIN.to_vec();
+        if !self.counters {
+            given.push(NFTA_CHAIN_COUNTERS);
+        }
+        let item = |chain: SnapshotChain<'s>| {
+            let chain = chain.chain();
+            Item {
+                name: chain.name().to_owned(),
+                key: self.key(chain.attributes(), &given, &[], &[]),
+                shown: Shown::Chain(chain),
+            }
+        };
+        table.chains().map(item).collect()
+    }
+
+    fn sets<'s>(self, table: &SnapshotTable<'s>) -> Vec<Item<'s>> {
+        let (lists, ones) = ([NFTA_SET_EXPRESSIONS], [NFTA_SET_EXPR]);
+        let item = |set: SnapshotSet<'s>| {
+            let set = set.set();
+            Item {
+                name: set.name().to_owned(),
+                key: self.key(set.attributes(), given::SET, &lists, &ones),
+                shown: Shown::Set(set),
+            }
+        };
+        table.sets().map(item).collect()
+    }
+
+    fn elements<'s>(self, set: &SnapshotSet<'s>) -> Vec<Item<'s>> {
+        let (lists, ones) = ([NFTA_SET_ELEM_EXPRESSIONS], [NFTA_SET_ELEM_EXPR]);
+        let item = |element: ElementRef<'s>| {
+            // Keys are no names, but as good: with the kind of end that they are.
+            let mut name = BString::from(element.key_bytes().unwrap_or_default());
+            name.push(element.is_interval_end().into());
+            name.push(element.is_catch_all().into());
+            name.extend_from_slice(element.key_end_bytes().unwrap_or_default());
+            Item {
+                name,
+                key: self.key(element.attributes(), given::ELEMENT, &lists, &ones),
+                shown: Shown::Element(element),
+            }
+        };
+        set.elements().map(item).collect()
+    }
+
+    fn objects<'s>(self, table: &SnapshotTable<'s>) -> Vec<Item<'s>> {
+        let item = |object: StatefulObjectRef<'s>| {
+            let mut given = given::OBJECT.to_vec();
+            let data = object
+                .data()
+                .filter(|_| !self.counters)
+                .and_then(reset_object);
+            if data.is_some() {
+                given.push(NFTA_OBJ_DATA);
+            }
+            let mut key = self.key(object.attributes(), &given, &[], &[]);
+            key.extend(data.unwrap_or_default());
+            Item {
+                name: format!("{} {}", object.object_type(), object.name()).into(),
+                key,
+                shown: Shown::Object(object),
+            }
+        };
+        table.objects().map(item).collect()
+    }
+
+    fn flowtables<'s>(self, table: &SnapshotTable<'s>) -> Vec<Item<'s>> {
+        let item = |flowtable: FlowtableRef<'s>| Item {
+            name: flowtable.name().to_owned(),
+            key: self.key(flowtable.attributes(), given::FLOWTABLE, &[], &[]),
+            shown: Shown::Flowtable(flowtable),
+        };
+        table.flowtables().map(item).collect()
+    }
+}
+
+/// The expressions with all counters at zero.
+fn without_state(list: &Expressions<'_>) -> Expressions<'static> {
+    let mut out = Expressions::new();
+    for expression in list.iter().map_while(Result::ok) {
+        let name: &[u8] = expression.name;
+        let stateful = matches!(name, b"counter" | b"quota" | b"last" | b"dynset");
+        match stateful.then(|| expression.decode()) {
+            Some(Ok(decoded)) => out.push_decoded(&reset(decoded)),
+            _ => out.push_raw(&expression),
+        };
+    }
+    out
+}
+
+/// The expression with its counters at zero.
+fn reset(expression: Decoded<'_>) -> Decoded<'_> {
+    match expression {
+        Decoded::Counter(_) => Counter::default().into(),
+        Decoded::Quota(quota) => Quota {
+            consumed: None,
+            ..quota.into_request()
+        }
+        .into(),
+        Decoded::Last(_) => Last::default().into(),
+        other => other,
+    }
+}
+
+/// The data of an object that counts, with its counters at zero, encoded.
+fn reset_object(data: ObjectData<'_>) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut writer = MessageWriter::bare(&mut bytes);
+    match data {
+        ObjectData::Counter(_) => {}
+        ObjectData::Quota(quota) => Quota {
+            consumed: None,
+            ..quota.into_request()
+        }
+        .write_attributes(&mut writer),
+        _ => return None,
+    }
+    writer.finish_bare().ok()?;
+    Some(bytes)
+}
+
+struct Differ {
+    options: DiffOptions,
+    changes: Vec<Change>,
+}
+
+impl Differ {
+    fn snapshots<'t>(&mut self, old: &'t Snapshot, new: &'t Snapshot) {
+        let options = self.options;
+        let (before, after) = (options.tables(old), options.tables(new));
+        let numbers = |items: &[Item<'_>]| -> HashMap<BString, usize> {
+            let names = items.iter().map(|item| item.name.clone());
+            names.zip(0..).collect()
+        };
+        let (in_old, in_new) = (numbers(&before), numbers(&after));
+        for (name, old_table, new_table) in pairs(before, after) {
+            let table = |snapshot: &'t Snapshot, numbers: &HashMap<BString, usize>| {
+                let number = *numbers.get(&name)?;
+                Some(SnapshotTable { snapshot, number })
+            };
+            let (old, new) = (table(old, &in_old), table(new, &in_new));
+            self.item("table", name.to_string(), old_table, new_table);
+            self.contents(&name.to_string(), old.as_ref(), new.as_ref());
+        }
+    }
+
+    /// Compares what is in a table; a table that is not there has nothing in it.
+    fn contents<'t>(
+        &mut self,
+        path: &str,
+        old: Option<&SnapshotTable<'t>>,
+        new: Option<&SnapshotTable<'t>>,
+    ) {
+        let options = self.options;
+        self.items(
+            "object",
+            path,
+            all(old, |t| options.objects(t)),
+            all(new, |t| options.objects(t)),
+        );
+        self.items(
+            "flowtable",
+            path,
+            all(old, |table| options.flowtables(table)),
+            all(new, |table| options.flowtables(table)),
+        );
+        let (before, after) = (all(old, |t| options.sets(t)), all(new, |t| options.sets(t)));
+        for (name, old_set, new_set) in pairs(before, after) {
+            let path = format!("{path} {name}");
+            self.item("set", path.clone(), old_set, new_set);
+            let old = old.and_then(|table| table.set(&name));
+            let new = new.and_then(|table| table.set(&name));
+            let elements = |set: &SnapshotSet<'t>| options.elements(set);
+            let (old, new) = (all(old.as_ref(), elements), all(new.as_ref(), elements));
+            for (_, old, new) in pairs(old, new) {
+                self.item("element", path.clone(), old, new);
+            }
+        }
+        let (before, after) = (
+            all(old, |t| options.chains(t)),
+            all(new, |t| options.chains(t)),
+        );
+        for (name, old_chain, new_chain) in pairs(before, after) {
+            let path = format!("{path} {name}");
+            self.item("chain", path.clone(), old_chain, new_chain);
+            self.rules(
+                &path,
+                &all(old.and_then(|table| table.chain(&name)).as_ref(), |c| {
+                    c.rules().collect()
+                }),
+                &all(new.and_then(|table| table.chain(&name)).as_ref(), |c| {
+                    c.rules().collect()
+                }),
+            );
+        }
+    }
+
+    /// Compares objects by their names.
+    fn items<'t>(
+        &mut self,
+        kind: &'static str,
+        path: &str,
+        old: Vec<Item<'t>>,
+        new: Vec<Item<'t>>,
+    ) {
+        for (name, old, new) in pairs(old, new) {
+            self.item(kind, format!("{path} {name}"), old, new);
+        }
+    }
+
+    fn item(
+        &mut self,
+        kind: &'static str,
+        path: String,
+        old: Option<Item<'_>>,
+        new: Option<Item<'_>>,
+    ) {
+        let fate = match (&old, &new) {
+            (Some(old), Some(new)) if old.key == new.key => return,
+            (Some(_), Some(_)) => Fate::Changed,
+            (Some(_), None) => Fate::Removed,
+            (None, Some(_)) => Fate::Added,
+            (None, None) => return,
+        };
+        let text = |item: Option<Item<'_>>| item.map(|item| item.shown.to_string());
+        let (old, new) = (text(old), text(new));
+        self.changes.push(Change {
+            fate,
+            kind,
+            path,
+            old,
+            new,
+        });
+    }
+
+    /// Compares the rules of a chain.
+    fn rules(&mut self, path: &str, old: &[RuleRef<'_>], new: &[RuleRef<'_>]) {
+        let options = self.options;
+        let keys = |rules: &[RuleRef<'_>]| -> Vec<_> {
+            rules.iter().map(|rule| options.rule(rule)).collect()
+        };
+        let deadline = Instant::now() + PATIENCE;
+        let (before, after) = (keys(old), keys(new));
+        let operations =
+            capture_diff_slices_deadline(Algorithm::Myers, &before, &after, Some(deadline));
+        let text = |rule: &RuleRef<'_>| Some(Shown::Rule(rule.clone()).to_string());
+        for operation in operations {
+            if matches!(operation, DiffOp::Equal { .. }) {
+                continue;
+            }
+            let (removed, added) = (&old[operation.old_range()], &new[operation.new_range()]);
+            for number in 0..removed.len().max(added.len()) {
+                let (old, new) = (removed.get(number), added.get(number));
+                self.changes.push(Change {
+                    fate: match (old, new) {
+                        (Some(_), Some(_)) => Fate::Changed,
+                        (Some(_), None) => Fate::Removed,
+                        _ => Fate::Added,
+                    },
+                    kind: "rule",
+                    path: path.to_owned(),
+                    old: old.and_then(text),
+                    new: new.and_then(text),
+                });
+            }
+        }
+    }
+}
+
+/// What is in something that may not be there.
+fn all<T, I>(container: Option<&T>, items: impl FnOnce(&T) -> Vec<I>) -> Vec<I> {
+    container.map(items).unwrap_or_default()
+}
+
+/// The objects of each name: those of the old list in its order, then what only the new one has.
+fn pairs<'s>(
+    old: Vec<Item<'s>>,
+    new: Vec<Item<'s>>,
+) -> Vec<(BString, Option<Item<'s>>, Option<Item<'s>>)> {
+    let mut numbers: HashMap<BString, usize> = HashMap::with_capacity(new.len());
+    let mut new: Vec<Option<Item<'s>>> = new.into_iter().map(Some).collect();
+    for (number, item) in new.iter().enumerate() {
+        if let Some(item) = item {
+            numbers.entry(item.name.clone()).or_insert(number);
+        }
+    }
+    let mut pairs: Vec<_> = old
+        .into_iter()
+        .map(|item| {
+            let number = numbers.get(&item.name);
+            let other = number.and_then(|&number| new[number].take());
+            (item.name.clone(), Some(item), other)
+        })
+        .collect();
+    pairs.extend(
+        new.into_iter()
+            .flatten()
+            .map(|item| (item.name.clone(), None, Some(item))),
+    );
+    pairs
+}
+
+/// An object in one line, without what its path says.
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Table(table) => {
+                if let Some(flags) = table.flags().filter(|flags| !flags.is_empty()) {
+                    write!(f, "flags {}", flags_in_words(&flags))?;
+                }
+                comment(f, table.comment())
+            }
+            Self::Chain(chain) => {
+                if let (Some(chain_type), Some(hook)) = (chain.chain_type(), chain.hook()) {
+                    let number = hook.number.unwrap_or_default();
+                    write!(f, "type {chain_type} hook ")?;
+                    match hook_name(chain.family(), number) {
+                        Some(name) => f.write_str(name)?,
+                        None => write!(f, "{number}")?,
+                    }
+                    for device in hook.device.iter() {
+                        write!(f, " device {device}")?;
+                    }
+                    for device in hook.devices.iter().flatten() {
+                        write!(f, " device {device}")?;
+                    }
+                    write!(f, " priority {}", hook.priority.unwrap_or_default())?;
+                }
+                if let Some(policy) = chain.policy() {
+                    write!(f, " policy {policy}")?;
+                }
+                comment(f, chain.comment())
+            }
+            Self::Set(set) => {
+                write!(
+                    f,
+                    "key type {} of {} bytes",
+                    set.key_type().unwrap_or_default(),
+                    set.key_length().unwrap_or_default()
+                )?;
+                if set.is_map() {
+                    f.write_str(", a map")?;
+                }
+                if let Some(flags) = set.flags().filter(|flags| !flags.is_empty()) {
+                    write!(f, ", flags {}", flags_in_words(&flags))?;
+                }
+                comment(f, set.comment())
+            }
+            Self::Element(element) => {
+                let text = element.to_string();
+                f.write_str(text.strip_prefix("element ").unwrap_or(&text))
+            }
+            Self::Object(object) => match object.data() {
+                Some(data) => write!(f, "{data:?}"),
+                None => Ok(()),
+            },
+            Self::Flowtable(flowtable) => write!(f, "{flowtable:?}"),
+            Self::Rule(rule) => {
+                let mut blank = "";
+                for expression in rule.expressions().into_iter().flatten() {
+                    match expression.and_then(|expression| expression.decode()) {
+                        Ok(decoded) => write!(f, "{blank}{decoded}")?,
+                        Err(malformed) => write!(f, "{blank}[ {malformed} ]")?,
+                    }
+                    blank = " ";
+                }
+                comment(f, rule.comment())
+            }
+        }
+    }
+}
+
+fn comment(f: &mut fmt::Formatter<'_>, comment: Option<&BStr>) -> fmt::Result {
+    match comment {
+        Some(comment) => write!(f, " comment \"{comment}\""),
+        None => Ok(()),
+    }
+}
+
+/// Flags as nft writes them: `dormant`, `interval,timeout`.
+fn flags_in_words<F: bitflags::Flags>(flags: &F) -> String {
+    let names = flags.iter_names().map(|(name, _)| name.to_lowercase());
+    names.collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,568 @@
+//! Snapshots in files.
+//!
+//! # The format, version 1
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 8 | `CHAINWR` and a newline |
+//! | 4 | version, 1 |
+//! | 4 | `0x01020304` |
+//! | 4 | the generation that the snapshot shows; 0 if it shows none, or more than one |
+//! | 4 | the scope's family, `NFPROTO_*`; 0 for all |
+//! | 8 | when it was written, in seconds since 1970 |
+//! | 16 | the boot in which it was taken (`/proc/sys/kernel/random/boot_id`), 0 if unknown |
+//! | 8 | number of messages |
+//! | 8 | their length in bytes, with padding |
+//! | 2 + n | length and name of the scope's table; length 0 if it covers all tables |
+//! | 2 + n | length and text of the kernel's release |
+//! | 0 – 3 | padding to a multiple of four |
+//! | … | the messages, as the kernel sent them, each padded to a multiple of four |
+//! | 32 | SHA-256 of all bytes before it |
+//!
+//! Numbers are in the byte order of the machine that wrote the file, as those in netlink headers and
+//! register values are: the third field says which, and a machine of the other order refuses the file.
+//! Messages are `struct nlmsghdr`, `struct nfgenmsg` and attributes (`linux/netlink.h`,
+//! `linux/netfilter/nfnetlink.h`, `linux/netfilter/nf_tables.h`), types `NFT_MSG_NEW*`; an object comes
+//! before what is in it: a table, then its chains, stateful objects, flowtables, sets with their
+//! elements, and rules by chain.
+//!
+//! A file is read in two passes: the checksum first, so that nothing of a damaged file is taken for a
+//! ruleset. As anybody can make a checksum, the second pass believes nothing either: memory is taken
+//! for what is there, not for what a number says, and every object is checked as if the kernel sent it.
+
+use std::fs::{File, Permissions};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use bstr::{BStr, ByteSlice};
+use chainwright_sys::nf_tables::{NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM};
+use sha2::{Digest, Sha256};
+
+use super::Snapshot;
+use super::arena::Position;
+use super::index::Inserted;
+use crate::netlink::{Malformed, Message};
+use crate::nft::expr::{DEEPEST, Dynset, Expression as _, ExpressionIter, Inner, NestedExpression};
+use crate::nft::generation::Generation;
+use crate::nft::listing::Filter;
+use crate::nft::{ElementsRef, Family, Name, RuleRef, SetRef};
+
+const MAGIC: [u8; 8] = *b"CHAINWR\n";
+const VERSION: u32 = 1;
+const ORDER: u32 = 0x0102_0304;
+const FIXED: usize = 64;
+const CHECKSUM: usize = 32;
+/// The largest message that a snapshot holds; the kernel's are 32 KiB at most.
+const LONGEST: u32 = 1 << 20;
+
+/// Why a file could not be written, or is no snapshot.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// Reading or writing failed. A file that was there before is as it was; only if `action` is
+    /// `write the directory of`, the new one is in its place, and may be gone again after a power
+    /// failure.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The file does not begin as one of this crate's.
+    #[error("{} is no chainwright backup", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was written by a newer version of this crate.
+    #[error("{} has format version {version}; this program reads version {VERSION}", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// The file was written on a machine of the other byte order.
+    #[error("{} was written on a machine of another byte order", path.display())]
+    ByteOrder {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is shorter than it says.
+    #[error("{} is truncated: {length} bytes of at least {expected}", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// Its length in bytes.
+        length: u64,
+        /// How long it should be.
+        expected: u64,
+    },
+    /// The checksum does not fit the content, or something follows it.
+    #[error("{} was altered or damaged: its checksum does not fit its content", path.display())]
+    Altered {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The header contradicts the rest, though the checksum fits.
+    #[error("{} contradicts itself: {reason}", path.display())]
+    Inconsistent {
+        /// The file.
+        path: PathBuf,
+        /// How.
+        reason: &'static str,
+    },
+    /// The content is no ruleset, though the checksum fits.
+    #[error("{} holds no ruleset: {source} (message {message})", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// Which message it is, counted from 0.
+        message: u64,
+        /// What is wrong with it.
+        source: Malformed,
+    },
+}
+
+/// What a file says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provenance {
+    /// When it was written.
+    pub written: SystemTime,
+    /// The kernel's release, `uname -r`.
+    pub kernel: String,
+    /// The boot in which it was taken; 0 if unknown.
+    pub boot: [u8; 16],
+}
+
+/// Passes bytes on and sums them up.
+struct Summing<W> {
+    inner: W,
+    sum: Sha256,
+}
+
+impl<W: Write> Write for Summing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.sum.update(&bytes[..written]);
+        Ok(written)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl Snapshot {
+    /// Writes the snapshot into a file: under another name first, then in the place of what was there,
+    /// so that at any moment, and after a crash at any moment, the file holds the old content or the
+    /// new one. Only its owner can read it. A symbolic link is replaced, not followed.
+    ///
+    /// A process that is killed while it saves may leave a file beside it that is called
+    /// `.chainwright-` and six letters or digits.
+    ///
+    /// # Errors
+    /// [`FileError::Io`]; what was there before is then as it was, but for the case that is said
+    /// there.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        let path = path.as_ref();
+        let fail = |action| {
+            move |source| FileError::Io {
+                action,
+                path: path.to_owned(),
+                source,
+            }
+        };
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        // So that what cannot be made durable is not begun.
+        let parent = File::open(directory).map_err(fail("open the directory of"))?;
+        let mut file = tempfile::Builder::new()
+            .prefix(".chainwright-")
+            .permissions(Permissions::from_mode(0o600))
+            .tempfile_in(directory)
+            .map_err(fail("make a file beside"))?;
+        self.write(BufWriter::with_capacity(1 << 20, file.as_file_mut()))
+            .map_err(fail("write"))?;
+        file.as_file().sync_all().map_err(fail("write"))?;
+        file.persist(path)
+            .map_err(|error| fail("replace")(error.error))?;
+        // The new name must be on disk too.
+        match parent.sync_all() {
+            // A file system that knows no such thing.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            synced => synced.map_err(fail("write the directory of")),
+        }
+    }
+
+    /// Writes the snapshot in the file format.
+    ///
+    /// # Errors
+    /// Those of the writer; [`InvalidInput`](io::ErrorKind::InvalidInput) for a snapshot of a table
+    /// with an empty name, which no kernel has.
+    pub fn write(&self, writer: impl Write) -> io::Result<()> {
+        let table = self.scope.table.as_deref().map_or(&[][..], |name| name);
+        if self.scope.table.is_some() && table.is_empty() {
+            // In a file that would stand for all tables.
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the snapshot is of a table with an empty name",
+            ));
+        }
+        let mut out = Summing {
+            inner: writer,
+            sum: Sha256::new(),
+        };
+        let (mut count, mut length) = (0u64, 0u64);
+        self.each(|at| {
+            count += 1;
+            length += self.message(at).padded_length() as u64;
+            Ok(())
+        })?;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let provenance = self
+            .provenance
+            .clone()
+            .unwrap_or_else(|| Provenance::here(now.unwrap_or_default()));
+        let since = provenance.written.duration_since(SystemTime::UNIX_EPOCH);
+        let mut header = Vec::with_capacity(FIXED + 64);
+        header.extend_from_slice(&MAGIC);
+        for number in [
+            VERSION,
+            ORDER,
+            self.generation.map_or(0, |generation| generation.0),
+            u32::from(self.scope.family.0),
+        ] {
+            header.extend_from_slice(&number.to_ne_bytes());
+        }
+        header.extend_from_slice(&since.unwrap_or_default().as_secs().to_ne_bytes());
+        header.extend_from_slice(&provenance.boot);
+        header.extend_from_slice(&count.to_ne_bytes());
+        header.extend_from_slice(&length.to_ne_bytes());
+        for text in [table, provenance.kernel.as_bytes()] {
+            let length = text.len().min(usize::from(u16::MAX));
+            header.extend_from_slice(&(length as u16).to_ne_bytes());
+            header.extend_from_slice(&text[..length]);
+        }
+        header.resize(header.len().next_multiple_of(4), 0);
+        out.write_all(&header)?;
+        self.each(|at| {
+            let message = self.message(at);
+            out.write_all(message.raw)?;
+            out.write_all(&[0; 3][..message.padded_length() - message.raw.len()])
+        })?;
+        let Summing { mut inner, sum } = out;
+        inner.write_all(&sum.finalize())?;
+        inner.flush()
+    }
+
+    /// Visits every message, each after those that it belongs to.
+    fn each(&self, mut visit: impl FnMut(Position) -> io::Result<()>) -> io::Result<()> {
+        for table in &self.index.tables {
+            visit(table.at)?;
+            table.chains.iter().try_for_each(|chain| visit(chain.at))?;
+            table.objects.iter().try_for_each(|&at| visit(at))?;
+            table.flowtables.iter().try_for_each(|&at| visit(at))?;
+            for set in &table.sets {
+                visit(set.at)?;
+                set.elements.iter().try_for_each(|&at| visit(at))?;
+            }
+            for chain in &table.chains {
+                chain.rules.iter().try_for_each(|&at| visit(at))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a snapshot from a file.
+    ///
+    /// # Errors
+    /// [`FileError`] names what is wrong with the file.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        let path = path.as_ref();
+        let fail = |source| FileError::Io {
+            action: "read",
+            path: path.to_owned(),
+            source,
+        };
+        let mut file = File::open(path).map_err(fail)?;
+        let content = verify(&mut file, path)?;
+        file.rewind().map_err(fail)?;
+        Reading {
+            file: BufReader::with_capacity(1 << 20, file),
+            left: content,
+            path,
+        }
+        .snapshot()
+    }
+
+    /// What the file that the snapshot was loaded from says about itself; `None` for one that was read
+    /// from the kernel.
+    #[must_use]
+    pub const fn provenance(&self) -> Option<&Provenance> {
+        self.provenance.as_ref()
+    }
+}
+
+impl Provenance {
+    fn here(now: Duration) -> Self {
+        Self {
+            written: SystemTime::UNIX_EPOCH + now,
+            kernel: nix::sys::utsname::uname()
+                .map(|name| name.release().to_string_lossy().into_owned())
+                .unwrap_or_default(),
+            boot: boot(),
+        }
+    }
+}
+
+/// The boot that this machine is in; 0 if it does not say.
+pub(super) fn boot() -> [u8; 16] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    u128::from_str_radix(&digits, 16).unwrap_or(0).to_be_bytes()
+}
+
+/// Checks what a file is, and that it is whole; how long it is without the checksum.
+fn verify(file: &mut File, path: &Path) -> Result<u64, FileError> {
+    let fail = |source| FileError::Io {
+        action: "read",
+        path: path.to_owned(),
+        source,
+    };
+    let path = || path.to_owned();
+    let mut head = Vec::with_capacity(FIXED);
+    Read::by_ref(file)
+        .take(FIXED as u64)
+        .read_to_end(&mut head)
+        .map_err(fail)?;
+    if head.is_empty() || !head.starts_with(&MAGIC[..head.len().min(8)]) {
+        return Err(FileError::Foreign { path: path() });
+    }
+    let length = file.metadata().map_err(fail)?.len();
+    let truncated = |expected| FileError::Truncated {
+        path: path(),
+        length,
+        expected,
+    };
+    let Some(head) = head.first_chunk::<FIXED>() else {
+        return Err(truncated((FIXED + CHECKSUM) as u64));
+    };
+    let order = number(head, 12);
+    if order != ORDER {
+        return Err(match order == ORDER.swap_bytes() {
+            true => FileError::ByteOrder { path: path() },
+            false => FileError::Altered { path: path() },
+        });
+    }
+    let version = number(head, 8);
+    if version != VERSION {
+        return Err(FileError::Version {
+            path: path(),
+            version,
+        });
+    }
+    let expected = u64::from_ne_bytes(at(head, 56)).saturating_add((FIXED + 4 + CHECKSUM) as u64);
+    if length < expected {
+        return Err(truncated(expected));
+    }
+    let mut sum = Sha256::new();
+    sum.update(head);
+    let mut left = length - (FIXED + CHECKSUM) as u64;
+    let mut buffer = vec![0; 1 << 16];
+    while left > 0 {
+        let part = buffer
+            .len()
+            .min(usize::try_from(left).unwrap_or(usize::MAX));
+        file.read_exact(&mut buffer[..part]).map_err(fail)?;
+        sum.update(&buffer[..part]);
+        left -= part as u64;
+    }
+    let mut checksum = [0; CHECKSUM];
+    file.read_exact(&mut checksum).map_err(fail)?;
+    if sum.finalize()[..] != checksum {
+        return Err(FileError::Altered { path: path() });
+    }
+    Ok(length - CHECKSUM as u64)
+}
+
+fn at<const N: usize>(head: &[u8; FIXED], at: usize) -> [u8; N] {
+    std::array::from_fn(|index| head[at + index])
+}
+
+fn number(head: &[u8; FIXED], offset: usize) -> u32 {
+    u32::from_ne_bytes(at(head, offset))
+}
+
+/// The second pass.
+struct Reading<'p> {
+    file: BufReader<File>,
+    /// How many bytes there are before the checksum.
+    left: u64,
+    path: &'p Path,
+}
+
+impl Reading<'_> {
+    fn inconsistent(&self, reason: &'static str) -> FileError {
+        FileError::Inconsistent {
+            path: self.path.to_owned(),
+            reason,
+        }
+    }
+
+    /// Reads so many bytes, which must be there.
+    fn exact(&mut self, bytes: &mut [u8]) -> Result<(), FileError> {
+        let length = bytes.len() as u64;
+        let Some(left) = self.left.checked_sub(length) else {
+            return Err(self.inconsistent("its header is longer than it is"));
+        };
+        self.left = left;
+        self.file.read_exact(bytes).map_err(|source| FileError::Io {
+            action: "read",
+            path: self.path.to_owned(),
+            source,
+        })
+    }
+
+    fn text(&mut self, length: &mut usize) -> Result<Vec<u8>, FileError> {
+        let mut bytes = [0; 2];
+        self.exact(&mut bytes)?;
+        let mut text = vec![0; u16::from_ne_bytes(bytes).into()];
+        self.exact(&mut text)?;
+        *length += 2 + text.len();
+        Ok(text)
+    }
+
+    fn snapshot(mut self) -> Result<Snapshot, FileError> {
+        let mut head = [0; FIXED];
+        self.exact(&mut head)?;
+        let mut length = FIXED;
+        let table = self.text(&mut length)?;
+        let kernel = self.text(&mut length)?;
+        let padding = length.next_multiple_of(4) - length;
+        self.exact(&mut [0; 3][..padding])?;
+        let Ok(family) = u8::try_from(number(&head, 20)) else {
+            return Err(self.inconsistent("there is no family of the number in its header"));
+        };
+        let generation = number(&head, 16);
+        let mut snapshot = Snapshot {
+            generation: (generation != 0).then_some(Generation(generation)),
+            scope: Filter {
+                family: Family(family),
+                table: (!table.is_empty()).then(|| Name::from(&table[..]).into_owned()),
+                ..Filter::default()
+            },
+            provenance: Some(Provenance {
+                written: SystemTime::UNIX_EPOCH
+                    .checked_add(Duration::from_secs(u64::from_ne_bytes(at(&head, 24))))
+                    .unwrap_or(SystemTime::UNIX_EPOCH),
+                kernel: String::from_utf8_lossy(&kernel).into_owned(),
+                boot: at(&head, 32),
+            }),
+            ..Snapshot::default()
+        };
+        if self.left != u64::from_ne_bytes(at(&head, 56)) {
+            return Err(self.inconsistent("its messages take more or fewer bytes than it says"));
+        }
+        let count = u64::from_ne_bytes(at(&head, 48));
+        for number in 0..count {
+            if self.left == 0 {
+                return Err(self.inconsistent("it holds fewer messages than it says"));
+            }
+            self.message(&mut snapshot, number)?;
+        }
+        if self.left != 0 {
+            return Err(self.inconsistent("it holds more messages than it says"));
+        }
+        // Writing it back would otherwise leave tables alone that it is to replace.
+        let scope = &snapshot.scope;
+        let outside = snapshot.tables().any(|table| {
+            let table = table.table();
+            (scope.family != Family::UNSPEC && scope.family != table.family())
+                || scope
+                    .table
+                    .as_deref()
+                    .is_some_and(|name| name != table.name())
+        });
+        if outside {
+            return Err(self.inconsistent("it holds a table that it says it does not cover"));
+        }
+        snapshot.close();
+        Ok(snapshot)
+    }
+
+    /// Reads a message, the one of this number, into its place.
+    fn message(&mut self, snapshot: &mut Snapshot, number: u64) -> Result<(), FileError> {
+        let path = self.path;
+        let source = |source| FileError::Content {
+            path: path.to_owned(),
+            message: number,
+            source,
+        };
+        let fail = |reason| {
+            source(Malformed {
+                what: "message",
+                offset: 0,
+                reason,
+            })
+        };
+        let mut length = [0; 4];
+        if self.left < length.len() as u64 {
+            return Err(fail("it is longer than what is left of the file"));
+        }
+        self.exact(&mut length)?;
+        let whole = u32::from_ne_bytes(length);
+        if !(20..=LONGEST).contains(&whole) {
+            return Err(fail("its length cannot be"));
+        }
+        let padded = (whole as usize).next_multiple_of(4);
+        if self.left < (padded - length.len()) as u64 {
+            return Err(fail("it is longer than what is left of the file"));
+        }
+        let room = snapshot.arena.room(padded).map_err(source)?;
+        room[..4].copy_from_slice(&length);
+        self.exact(&mut room[4..])?;
+        let at = snapshot.arena.take(padded);
+        if is_nested_too_deep(&snapshot.arena.message(at).map_err(source)?) {
+            return Err(fail("expressions stand in one another too deep"));
+        }
+        match snapshot.index.insert(&snapshot.arena, at).map_err(source)? {
+            Inserted::Placed => Ok(()),
+            Inserted::Stray => Err(fail("what it belongs to is not before it")),
+            Inserted::Unrelated => Err(fail("it is no object of a ruleset")),
+        }
+    }
+}
+
+/// Whether expressions of an object stand in one another deeper than that.
+fn is_nested_too_deep(message: &Message<'_>) -> bool {
+    let raw = BStr::new(message.raw);
+    let holders = [Dynset::NAME, Inner::NAME].map(|name| raw.find_iter(name).take(DEEPEST).count());
+    if holders.iter().sum::<usize>() < DEEPEST {
+        return false; // so it is with nearly all
+    }
+    let list = |list: Option<ExpressionIter<'_>>| {
+        let mut expressions = list.into_iter().flatten().map_while(Result::ok);
+        expressions.any(|expression| expression.is_too_deep())
+    };
+    let one = |one: Option<NestedExpression<'_>>| {
+        one.is_some_and(|one| one.get().is_ok_and(|it| it.is_too_deep()))
+    };
+    match message.kind as u8 {
+        NFT_MSG_NEWRULE => RuleRef::parse(message).is_ok_and(|rule| list(rule.expressions())),
+        NFT_MSG_NEWSET => {
+            SetRef::parse(message).is_ok_and(|set| one(set.expression()) || list(set.expressions()))
+        }
+        NFT_MSG_NEWSETELEM => ElementsRef::parse(message).is_ok_and(|elements| {
+            let mut elements = elements.elements().into_iter().flatten().flatten();
+            elements.any(|element| one(element.expression()) || list(element.expressions()))
+        }),
+        _ => false,
+    }
+}

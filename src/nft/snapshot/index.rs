@@ -1,0 +1,715 @@
+//! The index of a snapshot: which message is which object, and what is in what.
+//!
+//! [`Index::insert`] puts one message of the kernel into its place: a listing's, a file's, or an
+//! event's. It knows nothing of where messages come from.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher, RandomState};
+use std::sync::OnceLock;
+
+use bstr::BStr;
+use chainwright_sys::nf_tables::{
+    NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE, NFT_MSG_NEWSET,
+    NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_RULE_EXPRESSIONS,
+};
+use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
+
+use super::arena::{Arena, Position};
+use crate::netlink::{Attributes, Malformed, Message};
+use crate::nft::expr::{Data, ImmediateRef, Verdict};
+use crate::nft::name::Name;
+use crate::nft::{
+    ChainRef, DataType, ElementsRef, Family, FlowtableRef, RuleRef, SetFlags, SetRef,
+    StatefulObjectRef, TableRef,
+};
+
+/// A table and what is in it.
+#[derive(Debug, Clone)]
+pub(super) struct TableIndex {
+    pub(super) at: Position,
+    pub(super) chains: Vec<ChainIndex>,
+    pub(super) sets: Vec<SetIndex>,
+    pub(super) objects: Vec<Position>,
+    pub(super) flowtables: Vec<Position>,
+    /// How many rules its chains have, and how many jumps of rules and elements lead to them.
+    pub(super) uses: u64,
+}
+
+/// A chain and its rules.
+#[derive(Debug, Clone)]
+pub(super) struct ChainIndex {
+    pub(super) at: Position,
+    pub(super) rules: Vec<Position>,
+    /// Whether a rule did not say that it follows the one before it.
+    pub(super) broken: bool,
+}
+
+/// A set, and the messages that hold its elements.
+#[derive(Debug, Clone)]
+pub(super) struct SetIndex {
+    pub(super) at: Position,
+    /// Whether it is a verdict map, whose elements may lead to chains.
+    verdicts: bool,
+    pub(super) elements: Vec<Position>,
+}
+
+/// What can be looked up by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Table(Family),
+    Chain(u32),
+    Set(u32),
+}
+
+/// A hash is its own hash.
+#[derive(Debug, Clone, Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {}
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// Hash of kind, parent and name → number among its kind in its parent. Two names of one hash are told
+/// apart by looking.
+#[derive(Debug, Clone, Default)]
+struct Names {
+    numbers: HashMap<u64, u32, BuildHasherDefault<Identity>>,
+    hash: RandomState,
+}
+
+impl Names {
+    fn get(&self, kind: Kind, name: &BStr) -> Option<usize> {
+        let hash = self.hash.hash_one((kind, name));
+        self.numbers.get(&hash).map(|&number| number as usize)
+    }
+
+    fn insert(&mut self, kind: Kind, name: &BStr, number: usize) {
+        let hash = self.hash.hash_one((kind, name));
+        self.numbers.entry(hash).or_insert(number as u32);
+    }
+}
+
+/// Which message is which object.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Index {
+    pub(super) tables: Vec<TableIndex>,
+    /// Made when something is looked up for the first time: what the kernel lists comes in an order in
+    /// which nothing need be.
+    names: OnceLock<Names>,
+    hash: RandomState,
+    last: Last,
+}
+
+/// So few tables are looked through one by one.
+const FEW: usize = 16;
+
+/// Where the last rule went: the next one mostly goes there too.
+#[derive(Debug, Clone, Default)]
+struct Last {
+    family: Family,
+    table_name: Vec<u8>,
+    chain_name: Vec<u8>,
+    table: usize,
+    chain: usize,
+    valid: bool,
+    /// The last rule's handle.
+    handle: u64,
+    /// The set that the last elements went into.
+    set: usize,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inserted {
+    /// It is in its place.
+    Placed,
+    /// What it belongs to is not there.
+    Stray,
+    /// It is no object of a ruleset.
+    Unrelated,
+}
+
+impl Index {
+    /// The names of everything.
+    fn names(&self, arena: &Arena) -> &Names {
+        self.names.get_or_init(|| {
+            let mut names = Names::default();
+            let chains: usize = self.tables.iter().map(|table| table.chains.len()).sum();
+            names.numbers.reserve(chains);
+            for (number, index) in self.tables.iter().enumerate() {
+                if let Ok(table) = table_at(arena, index.at) {
+                    names.insert(Kind::Table(table.family()), table.name(), number);
+                }
+                let table = number as u32;
+                for (number, chain) in index.chains.iter().enumerate() {
+                    if let Ok(chain) = chain_at(arena, chain.at) {
+                        names.insert(Kind::Chain(table), chain.name(), number);
+                    }
+                }
+                for (number, set) in index.sets.iter().enumerate() {
+                    if let Ok(set) = set_at(arena, set.at) {
+                        names.insert(Kind::Set(table), set.name(), number);
+                    }
+                }
+            }
+            names
+        })
+    }
+
+    /// The number of the object of this kind and name.
+    fn find(
+        &self,
+        arena: &Arena,
+        kind: Kind,
+        name: &BStr,
+        count: usize,
+        is: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let number = self.names(arena).get(kind, name)?;
+        if number < count && is(number) {
+            return Some(number);
+        }
+        // Another name of the same hash was there first.
+        (0..count).find(|&number| is(number))
+    }
+
+    /// Gives a new object a name.
+    fn name(&mut self, kind: Kind, name: &BStr, number: usize) {
+        if let Some(names) = self.names.get_mut() {
+            names.insert(kind, name, number);
+        }
+    }
+
+    /// The number of a table.
+    pub(super) fn table(&self, arena: &Arena, family: Family, name: &BStr) -> Option<usize> {
+        let count = self.tables.len();
+        let is = |number: usize| {
+            table_at(arena, self.tables[number].at)
+                .is_ok_and(|table| table.family() == family && table.name() == name)
+        };
+        if count <= FEW {
+            return (0..count).find(|&number| is(number));
+        }
+        self.find(arena, Kind::Table(family), name, count, is)
+    }
+
+    /// The number of a chain in its table.
+    pub(super) fn chain(&self, arena: &Arena, table: usize, name: &BStr) -> Option<usize> {
+        let chains = &self.tables.get(table)?.chains;
+        let kind = Kind::Chain(table as u32);
+        self.find(arena, kind, name, chains.len(), |number| {
+            chain_at(arena, chains[number].at).is_ok_and(|chain| chain.name() == name)
+        })
+    }
+
+    /// The number of a set in its table.
+    pub(super) fn set(&self, arena: &Arena, table: usize, name: &BStr) -> Option<usize> {
+        let sets = &self.tables.get(table)?.sets;
+        let is = |number: usize| set_at(arena, sets[number].at).is_ok_and(|set| set.name() == name);
+        self.find(arena, Kind::Set(table as u32), name, sets.len(), is)
+    }
+
+    /// Puts the message at this position into its place, behind all others of its kind.
+    pub(super) fn insert(&mut self, arena: &Arena, at: Position) -> Result<Inserted, Malformed> {
+        let message = arena.message(at)?;
+        if message.kind >> 8 != u16::from(NFNL_SUBSYS_NFTABLES) {
+            return Ok(Inserted::Unrelated);
+        }
+        match message.kind as u8 {
+            NFT_MSG_NEWRULE => self.insert_rule(arena, at, &message),
+            NFT_MSG_NEWCHAIN => self.insert_chain(arena, at, &message),
+            NFT_MSG_NEWTABLE => {
+                let table = TableRef::parse(&message)?;
+                self.name(Kind::Table(table.family()), table.name(), self.tables.len());
+                self.tables.push(TableIndex {
+                    at,
+                    chains: Vec::new(),
+                    sets: Vec::new(),
+                    objects: Vec::new(),
+                    flowtables: Vec::new(),
+                    uses: 0,
+                });
+                Ok(Inserted::Placed)
+            }
+            NFT_MSG_NEWSET => {
+                let set = SetRef::parse(&message)?;
+                let Some(table) = self.table(arena, set.family(), set.table()) else {
+                    return Ok(Inserted::Stray);
+                };
+                let number = self.tables[table].sets.len();
+                self.name(Kind::Set(table as u32), set.name(), number);
+                self.tables[table].sets.push(SetIndex {
+                    at,
+                    verdicts: set.data_type() == Some(DataType::VERDICT),
+                    elements: Vec::new(),
+                });
+                Ok(Inserted::Placed)
+            }
+            NFT_MSG_NEWSETELEM => self.insert_elements(arena, at, &message),
+            NFT_MSG_NEWOBJ => {
+                let object = StatefulObjectRef::parse(&message)?;
+                let Some(table) = self.table(arena, object.family(), object.table()) else {
+                    return Ok(Inserted::Stray);
+                };
+                self.tables[table].objects.push(at);
+                Ok(Inserted::Placed)
+            }
+            NFT_MSG_NEWFLOWTABLE => {
+                let flowtable = FlowtableRef::parse(&message)?;
+                let Some(table) = self.table(arena, flowtable.family(), flowtable.table()) else {
+                    return Ok(Inserted::Stray);
+                };
+                self.tables[table].flowtables.push(at);
+                Ok(Inserted::Placed)
+            }
+            _ => Ok(Inserted::Unrelated),
+        }
+    }
+
+    fn insert_chain(
+        &mut self,
+        arena: &Arena,
+        at: Position,
+        message: &Message<'_>,
+    ) -> Result<Inserted, Malformed> {
+        let chain = ChainRef::parse(message)?;
+        // Chains of one table come one behind the other.
+        let table = match self.tables.get(self.last.table) {
+            Some(_) if self.last.is_in(chain.family(), chain.table()) => self.last.table,
+            _ => match self.table(arena, chain.family(), chain.table()) {
+                Some(table) => table,
+                None => return Ok(Inserted::Stray),
+            },
+        };
+        self.last.go(chain.family(), chain.table(), table);
+        let number = self.tables[table].chains.len();
+        self.name(Kind::Chain(table as u32), chain.name(), number);
+        self.tables[table].chains.push(ChainIndex {
+            at,
+            rules: Vec::new(),
+            broken: false,
+        });
+        Ok(Inserted::Placed)
+    }
+
+    fn insert_rule(
+        &mut self,
+        arena: &Arena,
+        at: Position,
+        message: &Message<'_>,
+    ) -> Result<Inserted, Malformed> {
+        let rule = RuleRef::parse(message)?;
+        let (family, table_name, chain_name) = (rule.family(), rule.table(), rule.chain());
+        let same_table = self.last.is_in(family, table_name);
+        if !(same_table && self.last.valid && self.last.chain_name == *chain_name) {
+            let table = match same_table {
+                true => Some(self.last.table),
+                false => self.table(arena, family, table_name),
+            };
+            let Some(table) = table else {
+                return Ok(Inserted::Stray);
+            };
+            let Some(chain) = self.chain_of_rule(arena, table, chain_name) else {
+                return Ok(Inserted::Stray);
+            };
+            self.last.go(family, table_name, table);
+            self.last.enter(chain_name, chain);
+            let rules = &self.tables[table].chains[chain].rules;
+            self.last.handle = match rules.last() {
+                Some(&last) => RuleRef::parse(&arena.message(last)?)?.handle(),
+                None => 0,
+            };
+        }
+        let table = self.last.table;
+        let index = &mut self.tables[table].chains[self.last.chain];
+        index.rules.push(at);
+        // The kernel names the rule before, so that neither a lost nor a repeated one goes unseen.
+        index.broken |= rule.position().unwrap_or(0) != self.last.handle;
+        self.last.handle = rule.handle();
+        self.tables[table].uses += 1 + u64::from(jumps(&rule)?);
+        Ok(Inserted::Placed)
+    }
+
+    /// Says which chain the next rules are of, to spare looking it up.
+    pub(super) fn expect_rules(&mut self, view: &ChainRef<'_>, table: usize, chain: usize) {
+        if self.tables[table].chains[chain].rules.is_empty() {
+            self.last.go(view.family(), view.table(), table);
+            self.last.enter(view.name(), chain);
+            self.last.handle = 0;
+        }
+    }
+
+    /// The number of a rule's chain. In a listing it is mostly the next one that has rules.
+    fn chain_of_rule(&self, arena: &Arena, table: usize, name: &BStr) -> Option<usize> {
+        let chains = &self.tables[table].chains;
+        let next = match self.last.valid && self.last.table == table {
+            true => self.last.chain + 1,
+            false => 0,
+        };
+        for (number, chain) in chains.iter().enumerate().skip(next).take(FEW) {
+            if chain_at(arena, chain.at).is_ok_and(|chain| chain.name() == name) {
+                return Some(number);
+            }
+        }
+        self.chain(arena, table, name)
+    }
+
+    /// Takes the rules of a chain out of the index, so that they can be inserted anew.
+    pub(super) fn forget_rules(
+        &mut self,
+        arena: &Arena,
+        table: usize,
+        chain: usize,
+    ) -> Result<(), Malformed> {
+        let rules = std::mem::take(&mut self.tables[table].chains[chain].rules);
+        for at in rules {
+            let rule = RuleRef::parse(&arena.message(at)?)?;
+            self.tables[table].uses -= 1 + u64::from(jumps(&rule)?);
+        }
+        self.last = Last::default();
+        Ok(())
+    }
+
+    /// How many rules each chain of a table has, and jumps lead to it.
+    pub(super) fn uses(&self, arena: &Arena, table: usize) -> Result<Vec<u64>, Malformed> {
+        let index = &self.tables[table];
+        let mut uses = vec![0; index.chains.len()];
+        let mut count = |target: &BStr| {
+            if let Some(chain) = self.chain(arena, table, target) {
+                uses[chain] += 1;
+            }
+        };
+        for chain in &index.chains {
+            for &at in &chain.rules {
+                let rule = RuleRef::parse(&arena.message(at)?)?;
+                count(rule.chain());
+                each_jump(&rule, &mut count)?;
+            }
+        }
+        for set in index.sets.iter().filter(|set| set.verdicts) {
+            for &at in &set.elements {
+                let elements = ElementsRef::parse(&arena.message(at)?)?.elements();
+                for element in elements.into_iter().flatten() {
+                    if let Some(target) = element?.data().and_then(jump) {
+                        count(&target);
+                    }
+                }
+            }
+        }
+        Ok(uses)
+    }
+
+    fn insert_elements(
+        &mut self,
+        arena: &Arena,
+        at: Position,
+        message: &Message<'_>,
+    ) -> Result<Inserted, Malformed> {
+        let message = ElementsRef::parse(message)?;
+        let Some(table) = self.table(arena, message.family(), message.table()) else {
+            return Ok(Inserted::Stray);
+        };
+        let name = message.set();
+        let sets = &self.tables[table].sets;
+        let is_hinted = sets
+            .get(self.last.set)
+            .is_some_and(|set| set_at(arena, set.at).is_ok_and(|set| set.name() == name));
+        let set = match is_hinted {
+            true => Some(self.last.set),
+            false => self.set(arena, table, name),
+        };
+        let Some(set) = set else {
+            return Ok(Inserted::Stray);
+        };
+        self.last.set = set;
+        let index = &mut self.tables[table].sets[set];
+        let mut jumps = 0;
+        for element in message.elements().into_iter().flatten() {
+            let element = element?;
+            jumps += u64::from(index.verdicts && element.data().and_then(jump).is_some());
+        }
+        index.elements.push(at);
+        self.tables[table].uses += jumps;
+        Ok(Inserted::Placed)
+    }
+
+    /// Whether a table has as many objects as it says (`NFTA_TABLE_USE`), and every set as many elements
+    /// (`NFTA_SET_COUNT`, Linux 6.16), as far as these numbers are exact.
+    ///
+    /// They count what others have prepared and not committed, too: a difference is no proof that
+    /// something is missing.
+    pub(super) fn adds_up(&self, arena: &Arena) -> Result<bool, Malformed> {
+        for table in &self.tables {
+            let mut members = table.chains.len() + table.objects.len() + table.flowtables.len();
+            for index in &table.sets {
+                let set = set_at(arena, index.at)?;
+                let flags = set.flags().unwrap_or_default();
+                // One that belongs to a rule is not counted.
+                members += usize::from(!flags.contains(SetFlags::ANONYMOUS));
+                // The kernel counts ranges, and elements that are gone or came by a packet.
+                if flags.intersects(SetFlags::INTERVAL | SetFlags::TIMEOUT | SetFlags::EVAL) {
+                    continue;
+                }
+                let mut elements = 0;
+                for &at in &index.elements {
+                    let message = ElementsRef::parse(&arena.message(at)?)?;
+                    let elements_here = message.elements().into_iter().flatten().flatten();
+                    elements += elements_here
+                        .filter(|element| !element.is_catch_all())
+                        .count();
+                }
+                if set.count().is_some_and(|count| count as usize != elements) {
+                    return Ok(false);
+                }
+            }
+            let uses = table_at(arena, table.at)?.references();
+            if uses.is_some_and(|uses| uses as usize != members) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A number that is the same for two readings that found the same tables, chains, sets, elements,
+    /// objects and flowtables.
+    pub(super) fn digest(&self, arena: &Arena) -> Result<u64, Malformed> {
+        let mut digest = DefaultHasher::new();
+        for table in &self.tables {
+            table_at(arena, table.at)?.name().hash(&mut digest);
+            for chain in &table.chains {
+                (chain_at(arena, chain.at)?.name(), chain.rules.len()).hash(&mut digest);
+            }
+            for index in &table.sets {
+                set_at(arena, index.at)?.name().hash(&mut digest);
+                // In any order: that of a hash table changes by itself.
+                let mut elements = 0u64;
+                for &at in &index.elements {
+                    let message = ElementsRef::parse(&arena.message(at)?)?;
+                    for element in message.elements().into_iter().flatten() {
+                        let mut one = DefaultHasher::new();
+                        element?.key_bytes().hash(&mut one);
+                        elements = elements.wrapping_add(one.finish());
+                    }
+                }
+                elements.hash(&mut digest);
+            }
+            for &object in &table.objects {
+                let object = StatefulObjectRef::parse(&arena.message(object)?)?;
+                (object.object_type().0, object.name()).hash(&mut digest);
+            }
+            for &flowtable in &table.flowtables {
+                let message = arena.message(flowtable)?;
+                FlowtableRef::parse(&message)?.name().hash(&mut digest);
+            }
+        }
+        Ok(digest.finish())
+    }
+
+    /// Whether a set holds an element twice. Only what came in several messages and is no set of
+    /// intervals can.
+    pub(super) fn repeats(
+        &self,
+        arena: &Arena,
+        table: usize,
+        set: usize,
+    ) -> Result<bool, Malformed> {
+        let index = &self.tables[table].sets[set];
+        if index.elements.len() < 2 {
+            return Ok(false);
+        }
+        let flags = SetRef::parse(&arena.message(index.at)?)?.flags();
+        if flags.is_some_and(|flags| flags.contains(SetFlags::INTERVAL)) {
+            return Ok(false); // a tree, or an array
+        }
+        let mut hashes = Vec::new();
+        for &at in &index.elements {
+            let elements = ElementsRef::parse(&arena.message(at)?)?.elements();
+            for element in elements.into_iter().flatten() {
+                hashes.push(self.hash.hash_one(element?.key_bytes()));
+            }
+        }
+        hashes.sort_unstable();
+        Ok(hashes.windows(2).any(|two| two[0] == two[1]))
+    }
+
+    /// Takes the elements of a set out of the index, so that they can be inserted anew.
+    pub(super) fn forget_elements(
+        &mut self,
+        arena: &Arena,
+        table: usize,
+        set: usize,
+    ) -> Result<(), Malformed> {
+        let index = &mut self.tables[table].sets[set];
+        let mut jumps = 0;
+        for at in std::mem::take(&mut index.elements) {
+            let elements = ElementsRef::parse(&arena.message(at)?)?.elements();
+            for element in elements.into_iter().flatten() {
+                jumps += u64::from(index.verdicts && element?.data().and_then(jump).is_some());
+            }
+        }
+        self.tables[table].uses -= jumps;
+        Ok(())
+    }
+
+    /// How many elements of a table's verdict maps may have timed out: the kernel does not list those,
+    /// but the chains that they lead to count them until it collects them, of a set of intervals at its
+    /// next change.
+    pub(super) fn timed_out(&self, arena: &Arena, table: usize) -> Result<u64, Malformed> {
+        let mut timed_out = 0u64;
+        for index in self.tables[table].sets.iter().filter(|set| set.verdicts) {
+            let set = SetRef::parse(&arena.message(index.at)?)?;
+            let flags = set.flags().unwrap_or_default();
+            if !flags.contains(SetFlags::TIMEOUT) {
+                continue;
+            }
+            let Some(count) = set.count() else {
+                return Ok(u64::MAX);
+            };
+            let mut listed = 0;
+            for &at in &index.elements {
+                let elements = ElementsRef::parse(&arena.message(at)?)?.elements();
+                for element in elements.into_iter().flatten() {
+                    listed += u64::from(!element?.is_interval_end());
+                }
+            }
+            // Of a tree of intervals it is half of its nodes, rounded down.
+            let count = u64::from(count) + u64::from(flags.contains(SetFlags::INTERVAL));
+            timed_out = timed_out.saturating_add(count.saturating_sub(listed));
+        }
+        Ok(timed_out)
+    }
+
+    /// Says which set the next elements are of.
+    pub(super) fn expect_elements(&mut self, set: usize) {
+        self.last.set = set;
+    }
+
+    /// How many bytes of memory it holds.
+    pub(super) fn memory(&self) -> usize {
+        let positions = |list: &Vec<Position>| list.capacity() * size_of::<Position>();
+        let of_tables: usize = self
+            .tables
+            .iter()
+            .map(|table| {
+                table.chains.capacity() * size_of::<ChainIndex>()
+                    + table.sets.capacity() * size_of::<SetIndex>()
+                    + positions(&table.objects)
+                    + positions(&table.flowtables)
+                    + table
+                        .chains
+                        .iter()
+                        .map(|chain| positions(&chain.rules))
+                        .sum::<usize>()
+                    + table
+                        .sets
+                        .iter()
+                        .map(|set| positions(&set.elements))
+                        .sum::<usize>()
+            })
+            .sum();
+        let names = self
+            .names
+            .get()
+            .map_or(0, |names| names.numbers.capacity() * 17);
+        of_tables + self.tables.capacity() * size_of::<TableIndex>() + names
+    }
+
+    /// Gives back memory that is not needed.
+    pub(super) fn close(&mut self) {
+        self.tables.shrink_to_fit();
+        for table in &mut self.tables {
+            table.chains.shrink_to_fit();
+        }
+        self.last = Last::default();
+    }
+}
+
+impl Last {
+    /// Goes to another chain of the table.
+    fn enter(&mut self, name: &BStr, chain: usize) {
+        self.chain_name.clear();
+        self.chain_name.extend_from_slice(name);
+        (self.chain, self.valid) = (chain, true);
+    }
+
+    fn is_in(&self, family: Family, table: &BStr) -> bool {
+        self.family == family && self.table_name == *table && !table.is_empty()
+    }
+
+    /// Goes to another table, to no chain of it yet.
+    fn go(&mut self, family: Family, table_name: &BStr, table: usize) {
+        if !self.is_in(family, table_name) || self.table != table {
+            self.family = family;
+            self.table_name.clear();
+            self.table_name.extend_from_slice(table_name);
+            self.table = table;
+            self.valid = false;
+        }
+    }
+}
+
+/// The chain that a value or verdict leads to.
+fn jump(data: Data<'_>) -> Option<Name<'_>> {
+    match data {
+        Data::Verdict(Verdict::Jump(target) | Verdict::Goto(target)) => Some(target),
+        _ => None,
+    }
+}
+
+/// How an element of a list of expressions begins that is an `immediate`: the attribute
+/// `NFTA_EXPR_NAME` with that name.
+const IMMEDIATE: [u8; 14] = {
+    let [l0, l1] = 14u16.to_ne_bytes();
+    let [k0, k1] = NFTA_EXPR_NAME.to_ne_bytes();
+    [
+        l0, l1, k0, k1, b'i', b'm', b'm', b'e', b'd', b'i', b'a', b't', b'e', 0,
+    ]
+};
+
+/// Visits the chains that a rule's verdicts lead to.
+fn each_jump(rule: &RuleRef<'_>, visit: &mut impl FnMut(&BStr)) -> Result<(), Malformed> {
+    let Some(mut list) = rule
+        .attributes()
+        .find(NFTA_RULE_EXPRESSIONS)
+        .map(Attributes::new)
+    else {
+        return Ok(());
+    };
+    while !list.at_end() {
+        // Nearly all are something else, and need not be read for that.
+        let (_, element) = list.advance()?;
+        if element.starts_with(&IMMEDIATE)
+            && let Some(attributes) = Attributes::new(element).find(NFTA_EXPR_DATA)
+            && let Ok(immediate) = ImmediateRef::parse(attributes)
+            && let Some(target) = immediate.data().and_then(jump)
+        {
+            visit(&target);
+        }
+    }
+    Ok(())
+}
+
+/// How many of a rule's verdicts lead to a chain.
+fn jumps(rule: &RuleRef<'_>) -> Result<u32, Malformed> {
+    let mut count = 0;
+    each_jump(rule, &mut |_| count += 1)?;
+    Ok(count)
+}
+
+pub(super) fn table_at(arena: &Arena, at: Position) -> Result<TableRef<'_>, Malformed> {
+    TableRef::parse(&arena.message(at)?)
+}
+
+pub(super) fn chain_at(arena: &Arena, at: Position) -> Result<ChainRef<'_>, Malformed> {
+    ChainRef::parse(&arena.message(at)?)
+}
+
+fn set_at(arena: &Arena, at: Position) -> Result<SetRef<'_>, Malformed> {
+    SetRef::parse(&arena.message(at)?)
+}

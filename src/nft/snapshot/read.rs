@@ -1,0 +1,670 @@
+//! Reading a snapshot from the kernel.
+//!
+//! Everything is received into the snapshot's own memory, in place. What is asked for is: the
+//! generation; tables; chains; stateful objects; flowtables; sets; the elements of each set; rules;
+//! the generation again.
+//!
+//! # How rules are asked for
+//!
+//! The kernel resumes a dump by walking over everything that it has sent already, so that one dump of
+//! all rules costs time that grows with the square of their number; a dump for each chain costs a
+//! request, two replies and as many allocations for each. Which of the two is cheaper is estimated for
+//! each table from the chains' numbers of rules and references ([`Plan`]); chains without either are
+//! not asked about at all. The dumps of short chains go over a second socket, whose receives are so
+//! small that the kernel need not allocate 32 KiB for a reply of two.
+//!
+//! # What makes it one generation, and whole
+//!
+//! - The generation is the same before and after, every message bears its low 16 bits (`res_id`), and
+//!   no dump was marked as interrupted.
+//! - Every rule names the one before it (`NFTA_RULE_POSITION`), and the chains of a table come with
+//!   rising handles: a dump that another's failing transaction shifted shows here.
+//! - No hash table gives an element twice: so it shows when the kernel rebuilt one meanwhile, which
+//!   moves no generation. (Elements that time out while they are listed can hide others; nothing shows
+//!   that.)
+//! - Every table has as many objects as it says, and every set as many elements, or else two readings
+//!   one after the other found the same: so it shows when other's failing transactions shifted a dump
+//!   of theirs.
+//! - Every chain has as many rules and references as it says (`NFTA_CHAIN_USE`): a listing that the
+//!   kernel cut short at an object too large for a reply shows here. Elements of a verdict map that
+//!   have timed out are references still until the kernel collects them, and are not listed; so many
+//!   references may lack. (Kernels before 6.16 do not say how many: there a table with such a map is
+//!   not looked at this closely.)
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use chainwright_sys::netlink::NLM_F_DUMP;
+use chainwright_sys::nf_tables::{
+    NFT_MSG_GETCHAIN, NFT_MSG_GETFLOWTABLE, NFT_MSG_GETOBJ, NFT_MSG_GETRULE, NFT_MSG_GETSET,
+    NFT_MSG_GETSETELEM, NFT_MSG_GETTABLE, NFTA_CHAIN_TABLE, NFTA_FLOWTABLE_TABLE, NFTA_OBJ_TABLE,
+    NFTA_RULE_CHAIN, NFTA_RULE_TABLE, NFTA_SET_ELEM_LIST_SET, NFTA_SET_ELEM_LIST_TABLE,
+    NFTA_SET_NAME, NFTA_SET_TABLE, NFTA_TABLE_NAME,
+};
+use nix::unistd::{SysconfVar, sysconf};
+
+use super::arena::Position;
+use super::index::{Inserted, chain_at, table_at};
+use super::{Snapshot, SnapshotError};
+use crate::netlink::{
+    Attributes, Dump, DumpItem, Error, Message, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket,
+};
+use crate::nft::connection::Connection;
+use crate::nft::declare::Field;
+use crate::nft::listing::Filter;
+use crate::nft::name::Name;
+use crate::nft::{ChainFlags, ChainRef, Family};
+
+/// How often a snapshot is begun again when changes run across it.
+const ATTEMPTS: usize = 16;
+/// How often the elements of a set are asked for again while its hash table is being rebuilt.
+const REBUILDS: usize = 6;
+/// Length of a receive for a short chain: a reply then takes the kernel one page. Where pages are
+/// larger it never makes one shorter than about 8 KiB (`NLMSG_GOODSIZE`), and what does not fit would
+/// be cut off.
+static SHORT_BUFFER: LazyLock<usize> = LazyLock::new(|| match sysconf(SysconfVar::PAGE_SIZE) {
+    Ok(Some(..8192)) => 4096,
+    _ => 8192,
+});
+/// Up to how many rules and references a chain is short.
+const SHORT: u32 = 8;
+/// Below this many short chains a second socket does not pay.
+const MANY: usize = 64;
+
+/// What a dump of rules costs the kernel beyond sending them, in nanoseconds, roughly: only the ratio
+/// matters. Measured on Linux 6.18 with the rules that kube-proxy writes; with 10,000 of its chains the
+/// two ways cost the same.
+mod cost {
+    /// A request and its replies.
+    const REQUEST: u64 = 4_600;
+    /// Passing a rule that was sent already.
+    const PASS: u64 = 9;
+    /// How many rules fit a datagram of 32 KiB.
+    const DATAGRAM: u64 = 48;
+
+    /// One dump of all rules of chains that have so many rules and references together: mostly there
+    /// are three references to five rules.
+    pub(super) const fn of_dump(uses: u64) -> u64 {
+        let rules = uses.saturating_mul(5) / 8;
+        (rules.saturating_mul(rules) / (2 * DATAGRAM))
+            .saturating_mul(PASS)
+            .saturating_add(REQUEST)
+    }
+}
+
+/// How the rules of a table are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plan {
+    /// In one dump.
+    Whole,
+    /// In a dump for each chain.
+    ByChain,
+}
+
+/// One attempt to read a snapshot.
+struct Reader<'c> {
+    connection: &'c mut Connection,
+    /// For the rules of short chains.
+    short: Option<Socket>,
+    snapshot: Snapshot,
+    /// The low bits of the generation, as messages bear it.
+    resource: u16,
+    /// Whether everything so far was of that generation.
+    consistent: bool,
+    /// Whether to go on when it is not.
+    to_the_end: bool,
+}
+
+/// Over which socket to ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// Long receives.
+    Long,
+    /// Receives of a page.
+    Short,
+}
+
+impl Connection {
+    /// Reads a snapshot: the whole ruleset, a family or a table, of one generation.
+    ///
+    /// A scope that names a chain stands for the chain's table.
+    ///
+    /// When a change runs across the reading it is begun again, up to 16 times. How it is read, and
+    /// what makes it whole, stands at the head of this module's source.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), chainwright::Error> {
+    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// use chainwright::nft::{Connection, Filter};
+    /// let mut nft = Connection::open()?;
+    /// let snapshot = nft.snapshot(Filter::all())?;
+    /// for table in snapshot.tables() {
+    ///     for chain in table.chains() {
+    ///         println!("{} has {} rules", chain.chain(), chain.rules().len());
+    ///     }
+    /// }
+    /// # Ok::<(), chainwright::Error>(()) })?
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`SnapshotError`]: it hands out what was read.
+    #[tracing::instrument(level = "debug", skip_all, fields(bytes))]
+    pub fn snapshot(&mut self, scope: Filter<'_>) -> Result<Snapshot, SnapshotError> {
+        let mut pause = Duration::from_millis(1);
+        let mut doubted = None;
+        for attempt in 1.. {
+            let last = attempt == ATTEMPTS;
+            let (snapshot, missing) = match self.read(&scope, last) {
+                Ok(read) => read,
+                Err(Error::Interrupted) if !last => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if snapshot.generation.is_none() {
+                if last {
+                    return Err(SnapshotError::Interrupted {
+                        attempts: attempt,
+                        snapshot: Box::new(snapshot),
+                    });
+                }
+                continue;
+            }
+            if missing.is_none() {
+                // What does not add up is believed when it is read a second time.
+                let doubt = snapshot.doubt()?;
+                if doubt.is_none() || doubt == doubted {
+                    tracing::Span::current().record("bytes", snapshot.byte_length());
+                    return Ok(snapshot);
+                }
+                doubted = doubt;
+            }
+            if last {
+                let snapshot = Box::new(snapshot);
+                return Err(match missing {
+                    Some(chain) => SnapshotError::Incomplete { chain, snapshot },
+                    None => SnapshotError::Interrupted {
+                        attempts: attempt,
+                        snapshot,
+                    },
+                });
+            }
+            // A transaction of somebody else's, not committed yet, may be why.
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(500));
+        }
+        unreachable!("invariant: the last attempt returns")
+    }
+
+    /// Reads a snapshot once, to the end, whatever changes in the meantime:
+    /// [`Snapshot::generation`] is `None` if something did, and the snapshot then may lack objects or
+    /// hold some twice. For callers who follow the events and join the two.
+    ///
+    /// # Errors
+    /// Those of a request.
+    pub fn snapshot_once(&mut self, scope: Filter<'_>) -> Result<Snapshot, Error> {
+        self.read(&scope, true).map(|(snapshot, _)| snapshot)
+    }
+
+    /// One attempt: the snapshot, without a generation if a change ran across it, and the name of a
+    /// chain that lacks rules.
+    fn read(
+        &mut self,
+        scope: &Filter<'_>,
+        to_the_end: bool,
+    ) -> Result<(Snapshot, Option<Missing>), Error> {
+        let generation = self.generation()?;
+        let mut reader = Reader {
+            connection: self,
+            short: None,
+            snapshot: Snapshot {
+                scope: Filter {
+                    family: scope.family,
+                    table: scope.table.clone().map(Name::into_owned),
+                    ..Filter::default()
+                },
+                ..Snapshot::default()
+            },
+            resource: generation.0 as u16,
+            consistent: true,
+            to_the_end,
+        };
+        reader.read(scope)?;
+        let missing = match reader.consistent {
+            true => reader.complete()?,
+            false => None,
+        };
+        let consistent = reader.consistent;
+        let mut snapshot = reader.snapshot;
+        snapshot.close();
+        if self.generation()? == generation && consistent {
+            snapshot.generation = Some(generation);
+        }
+        Ok((snapshot, missing))
+    }
+}
+
+/// A chain that lacks rules, or has too many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// The chain: family, table and name.
+    pub chain: String,
+    /// How many rules were listed, and jumps to the chain were found.
+    pub found: u64,
+    /// How many of both the chain has.
+    pub expected: u32,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, scope: &Filter<'_>) -> Result<(), Error> {
+        let family = scope.family;
+        let table = scope.table.as_ref();
+        let named = |kind: u16| {
+            move |writer: &mut MessageWriter<'_>| {
+                if let Some(table) = table {
+                    writer.string(kind, table);
+                }
+            }
+        };
+        // The kernel filters by the table only where said; what else comes is left out.
+        self.dump(
+            Lane::Long,
+            "list tables",
+            NFT_MSG_GETTABLE,
+            family,
+            |_| {},
+            |message| scope_admits(scope, message, NFTA_TABLE_NAME),
+        )?;
+        let chains = |message: &Message<'_>| scope_admits(scope, message, NFTA_CHAIN_TABLE);
+        self.dump(
+            Lane::Long,
+            "list chains",
+            NFT_MSG_GETCHAIN,
+            family,
+            |_| {},
+            chains,
+        )?;
+        self.dump(
+            Lane::Long,
+            "list objects",
+            NFT_MSG_GETOBJ,
+            family,
+            named(NFTA_OBJ_TABLE),
+            |message| scope_admits(scope, message, NFTA_OBJ_TABLE),
+        )?;
+        self.dump(
+            Lane::Long,
+            "list flowtables",
+            NFT_MSG_GETFLOWTABLE,
+            family,
+            named(NFTA_FLOWTABLE_TABLE),
+            |message| scope_admits(scope, message, NFTA_FLOWTABLE_TABLE),
+        )?;
+        self.dump(
+            Lane::Long,
+            "list sets",
+            NFT_MSG_GETSET,
+            family,
+            |_| {},
+            |message| scope_admits(scope, message, NFTA_SET_TABLE),
+        )?;
+        self.elements()?;
+        self.rules(scope)
+    }
+
+    /// Reads the elements of every set.
+    fn elements(&mut self) -> Result<(), Error> {
+        for table in 0..self.snapshot.index.tables.len() {
+            for set in 0..self.snapshot.index.tables[table].sets.len() {
+                self.elements_of(table, set)?;
+                // The kernel rebuilds a hash table after it has grown, in the background; a dump that
+                // this runs across holds some elements twice and lacks as many, with no other mark.
+                let mut pause = Duration::from_millis(1);
+                let mut rebuilds = 0;
+                loop {
+                    let (index, arena) = (&mut self.snapshot.index, &self.snapshot.arena);
+                    if !index.repeats(arena, table, set)? {
+                        break;
+                    }
+                    if rebuilds == REBUILDS {
+                        self.consistent = false;
+                        break;
+                    }
+                    index.forget_elements(arena, table, set)?;
+                    std::thread::sleep(pause);
+                    pause *= 2;
+                    rebuilds += 1;
+                    self.elements_of(table, set)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the elements of one set.
+    fn elements_of(&mut self, table: usize, set: usize) -> Result<(), Error> {
+        let at = self.snapshot.index.tables[table].sets[set].at;
+        let (family, attributes) = self.object(at)?;
+        let find = |kind| Attributes::new(&attributes).find(kind).unwrap_or_default();
+        let name = |kind| Name::keep(find(kind)).unwrap_or_default();
+        let content = |writer: &mut MessageWriter<'_>| {
+            writer
+                .string(NFTA_SET_ELEM_LIST_TABLE, name(NFTA_SET_TABLE))
+                .string(NFTA_SET_ELEM_LIST_SET, name(NFTA_SET_NAME));
+        };
+        self.snapshot.index.expect_elements(set);
+        let message = NFT_MSG_GETSETELEM;
+        let listed = self.dump(
+            Lane::Long,
+            "list elements",
+            message,
+            family,
+            content,
+            |_| true,
+        );
+        match listed {
+            // The set is gone by now. Only of elements does the kernel say so.
+            Err(Error::Refused { errno, .. }) if errno.number() == libc::ENOENT => {
+                self.consistent = false;
+                match self.to_the_end {
+                    true => Ok(()),
+                    false => Err(Error::Interrupted),
+                }
+            }
+            listed => listed,
+        }
+    }
+
+    /// The family of the object at a position, and a copy of its attributes.
+    fn object(&self, at: Position) -> Result<(Family, Vec<u8>), Error> {
+        let (header, attributes) = self.snapshot.arena.message(at)?.nfgenmsg()?;
+        Ok((Family(header.family), attributes.to_vec()))
+    }
+
+    /// Reads all rules, in the way that is cheapest.
+    fn rules(&mut self, scope: &Filter<'_>) -> Result<(), Error> {
+        let plans = self.plans()?;
+        if scope.table.is_none() && !plans.iter().any(|plan| plan.0 == Plan::ByChain) {
+            let rules = plans.iter().map(|plan| plan.1).sum();
+            // All tables together may be cheaper one by one.
+            let apart: u64 = plans.iter().map(|plan| cost::of_dump(plan.1)).sum();
+            if cost::of_dump(rules) <= apart {
+                return self.dump(
+                    Lane::Long,
+                    "list rules",
+                    NFT_MSG_GETRULE,
+                    scope.family,
+                    |_| {},
+                    |_| true,
+                );
+            }
+        }
+        for (table, (plan, rules)) in plans.into_iter().enumerate() {
+            match plan {
+                Plan::Whole if rules == 0 => {}
+                Plan::Whole => {
+                    let at = self.snapshot.index.tables[table].at;
+                    let (family, name) = {
+                        let table = table_at(&self.snapshot.arena, at)?;
+                        (table.family(), table.name().to_vec())
+                    };
+                    let content = |writer: &mut MessageWriter<'_>| {
+                        writer.string(NFTA_RULE_TABLE, &name);
+                    };
+                    self.dump(
+                        Lane::Long,
+                        "list rules",
+                        NFT_MSG_GETRULE,
+                        family,
+                        content,
+                        |_| true,
+                    )?;
+                }
+                Plan::ByChain => {
+                    for chain in 0..self.snapshot.index.tables[table].chains.len() {
+                        self.rules_of(table, chain, None)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How to ask for the rules of each table, and an upper bound of their number.
+    fn plans(&mut self) -> Result<Vec<(Plan, u64)>, Error> {
+        let mut plans = Vec::with_capacity(self.snapshot.index.tables.len());
+        for table in &self.snapshot.index.tables {
+            let (mut rules, mut by_chain, mut short) = (0, 0, 0);
+            for chain in &table.chains {
+                let count = uses(&chain_at(&self.snapshot.arena, chain.at)?);
+                rules += u64::from(count);
+                if count > 0 {
+                    by_chain += cost::of_dump(count.into());
+                    short += usize::from(count <= SHORT);
+                }
+            }
+            let plan = match by_chain < cost::of_dump(rules) {
+                true => Plan::ByChain,
+                false => Plan::Whole,
+            };
+            if plan == Plan::ByChain && short >= MANY && self.short.is_none() {
+                self.short = self.connection.socket.sibling();
+            }
+            plans.push((plan, rules));
+        }
+        Ok(plans)
+    }
+
+    /// Reads the rules of one chain; `lane` is chosen by its length if it is `None`.
+    fn rules_of(&mut self, table: usize, chain: usize, lane: Option<Lane>) -> Result<(), Error> {
+        let Self {
+            connection,
+            snapshot,
+            short,
+            ..
+        } = self;
+        let at = snapshot.index.tables[table].chains[chain].at;
+        let view = chain_at(&snapshot.arena, at)?;
+        let count = uses(&view);
+        if count == 0 {
+            return Ok(());
+        }
+        snapshot.index.expect_rules(&view, table, chain);
+        let lane = lane.unwrap_or(match short {
+            Some(_) if count <= SHORT => Lane::Short,
+            _ => Lane::Long,
+        });
+        let sequence = connection.build(NFT_MSG_GETRULE, NLM_F_DUMP, view.family(), |writer| {
+            writer
+                .string(NFTA_RULE_TABLE, view.table())
+                .string(NFTA_RULE_CHAIN, view.name());
+        })?;
+        self.receive(lane, Dump::new("list rules", sequence), |_| true)
+    }
+
+    /// Whether every chain has all its rules; the first that has not. What came over the socket of
+    /// small replies is asked for again over the other.
+    fn complete(&mut self) -> Result<Option<Missing>, Error> {
+        for table in 0..self.snapshot.index.tables.len() {
+            let (mut handle, mut expected, mut bound) = (0, 0, 0);
+            for chain in &self.snapshot.index.tables[table].chains {
+                let view = chain_at(&self.snapshot.arena, chain.at)?;
+                // Two of one handle, or an order that is none: the dump was shifted.
+                if view.handle() <= handle || chain.broken {
+                    self.consistent = false;
+                    return Ok(None);
+                }
+                handle = view.handle();
+                expected += u64::from(uses(&view));
+                bound += u64::from(is_bound(&view));
+            }
+            let found = self.snapshot.index.tables[table].uses;
+            if found == expected || found + bound == expected {
+                continue;
+            }
+            if self.short.is_some() {
+                for (chain, _) in self.incomplete(table)? {
+                    let index = &mut self.snapshot.index;
+                    index.forget_rules(&self.snapshot.arena, table, chain)?;
+                    self.rules_of(table, chain, Some(Lane::Long))?;
+                }
+            }
+            let incomplete = self.incomplete(table)?;
+            let timed_out = self.snapshot.index.timed_out(&self.snapshot.arena, table)?;
+            let (mut missing, mut first) = (0u64, None);
+            for (chain, found) in incomplete {
+                let chain = self.snapshot.index.tables[table].chains[chain].at;
+                let view = chain_at(&self.snapshot.arena, chain)?;
+                let expected = uses(&view);
+                let lacking = u64::from(expected).checked_sub(found);
+                missing = missing.saturating_add(lacking.unwrap_or(u64::MAX));
+                first.get_or_insert_with(|| Missing {
+                    chain: view.to_string(),
+                    found,
+                    expected,
+                });
+            }
+            if missing > timed_out {
+                return Ok(first);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The chains of a table that do not have as many rules and jumps to them as they say, and how many
+    /// were found.
+    fn incomplete(&self, table: usize) -> Result<Vec<(usize, u64)>, Error> {
+        let found = self.snapshot.index.uses(&self.snapshot.arena, table)?;
+        let mut incomplete = Vec::new();
+        for (number, found) in found.into_iter().enumerate() {
+            let chain = self.snapshot.index.tables[table].chains[number].at;
+            let view = chain_at(&self.snapshot.arena, chain)?;
+            let expected = u64::from(uses(&view));
+            if found != expected && found + u64::from(is_bound(&view)) != expected {
+                incomplete.push((number, found));
+            }
+        }
+        Ok(incomplete)
+    }
+
+    /// Asks for a dump and takes it in; `admits` says of a message whether it was asked for.
+    fn dump(
+        &mut self,
+        lane: Lane,
+        request: &'static str,
+        message: u8,
+        family: Family,
+        content: impl FnOnce(&mut MessageWriter<'_>),
+        admits: impl Fn(&Message<'_>) -> bool,
+    ) -> Result<(), Error> {
+        let sequence = self
+            .connection
+            .build(message, NLM_F_DUMP, family, content)?;
+        self.receive(lane, Dump::new(request, sequence), admits)
+    }
+
+    /// Sends the request that was built, and takes in the dump that answers it.
+    fn receive(
+        &mut self,
+        lane: Lane,
+        mut dump: Dump,
+        admits: impl Fn(&Message<'_>) -> bool,
+    ) -> Result<(), Error> {
+        let Self {
+            connection,
+            short,
+            snapshot,
+            ..
+        } = self;
+        let (socket, length) = match (lane, short) {
+            (Lane::Short, Some(short)) => (&*short, *SHORT_BUFFER),
+            _ => (&connection.socket, RECEIVE_BUFFER),
+        };
+        socket.send(connection.request())?;
+        let mut failed = None;
+        while !dump.ended() {
+            let room = snapshot.arena.room(length)?;
+            let received = match socket.receive(room) {
+                Ok(received) => received,
+                Err(error) => {
+                    // So that the socket is free: its end may be among what was lost.
+                    while !dump.ended() && matches!(socket.try_receive(room), Ok(Some(_))) {
+                        if let Ok(message) = Message::first(room) {
+                            let _ = dump.accept(message);
+                        }
+                    }
+                    return Err(error);
+                }
+            };
+            let start = snapshot.arena.take(received);
+            let mut kept = 0;
+            let mut offset = 0;
+            while offset < received {
+                let at = start.plus(offset);
+                let rest = &snapshot.arena.bytes(at)[..received - offset];
+                let message = match Message::first(rest) {
+                    Ok(message) => message,
+                    Err(malformed) => {
+                        failed.get_or_insert(Error::from(malformed));
+                        break;
+                    }
+                };
+                offset += message.padded_length();
+                if !dump.is_usual(&message) {
+                    match dump.accept(message) {
+                        Ok(DumpItem::Object(_)) => {}
+                        Ok(DumpItem::Unrelated | DumpItem::End) => continue,
+                        // The kernel's mark that a change ran across this dump.
+                        Err(Error::Interrupted) => {
+                            self.consistent = false;
+                            continue;
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+                // What comes behind a failure is received, so that the socket is free again.
+                if failed.is_some() || !admits(&message) {
+                    continue;
+                }
+                let resource = NfGenMsg::split(message.payload).map(|(header, _)| header.resource);
+                self.consistent &= resource == Ok(self.resource);
+                match snapshot.index.insert(&snapshot.arena, at) {
+                    Ok(Inserted::Placed) => kept = offset,
+                    Ok(Inserted::Stray) => self.consistent = false,
+                    Ok(Inserted::Unrelated) => {}
+                    Err(malformed) => failed = Some(malformed.into()),
+                }
+            }
+            // What comes behind the last object is not needed: mostly the dump's end.
+            snapshot.arena.give_back(start.plus(kept));
+        }
+        match failed {
+            Some(error) => Err(error),
+            None if self.consistent || self.to_the_end => Ok(()),
+            None => Err(Error::Interrupted),
+        }
+    }
+}
+
+/// How many rules and references a chain says it has.
+fn uses(chain: &ChainRef<'_>) -> u32 {
+    chain.references().unwrap_or(0)
+}
+
+/// Whether the chain is bound to the rule that jumps to it: newer kernels count that jump twice.
+fn is_bound(chain: &ChainRef<'_>) -> bool {
+    chain
+        .flags()
+        .is_some_and(|flags| flags.contains(ChainFlags::BINDING))
+}
+
+/// Whether a message's table is in the scope.
+fn scope_admits(scope: &Filter<'_>, message: &Message<'_>, kind: u16) -> bool {
+    scope.table.as_ref().is_none_or(|wanted| {
+        message
+            .attributes()
+            .ok()
+            .and_then(|attributes| attributes.find(kind))
+            .and_then(Name::keep)
+            .is_some_and(|name| *name == **wanted)
+    })
+}

@@ -1,0 +1,445 @@
+//! Snapshots: what is kept is what is there, and what is written back is what was kept. The rulesets
+//! are those in `rulesets/`, and those of real clients in `data/`; the oracle is `nft`.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use chainwright::netns::Sandbox;
+use chainwright::nft::{DiffOptions, Family, Filter, Snapshot};
+use common::tools::Tools;
+use common::{connect, report, sandbox};
+
+/// A ruleset of `rulesets/`: its text, and what its header says.
+struct Ruleset {
+    name: String,
+    text: String,
+}
+
+impl Ruleset {
+    fn all() -> Vec<Self> {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rulesets");
+        let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)
+            .expect("the rulesets are there")
+            .map(|entry| entry.expect("an entry").path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "nft"))
+            .collect();
+        paths.sort();
+        let read = |path: PathBuf| Self {
+            name: path
+                .file_stem()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned(),
+            text: std::fs::read_to_string(&path).expect("it can be read"),
+        };
+        paths.into_iter().map(read).collect()
+    }
+
+    /// What stands behind this word in the header's lines.
+    fn header<'s>(&'s self, word: &'s str) -> impl Iterator<Item = &'s str> {
+        self.text
+            .lines()
+            .take_while(|line| line.starts_with('#'))
+            .filter_map(move |line| {
+                line.strip_prefix("# ")?
+                    .strip_prefix(word)?
+                    .strip_prefix(": ")
+            })
+    }
+
+    /// Loads it into a new sandbox.
+    fn load(&self) -> Sandbox {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        for command in self.header("needs") {
+            tools.run(command);
+        }
+        tools.run_with("env TZ=UTC nft -f -", &self.text);
+        sandbox
+    }
+}
+
+/// What `nft` says of a ruleset, without what passes or depends on the order of a hash table.
+fn listing(sandbox: &Sandbox) -> Listing {
+    listing_in(sandbox, false)
+}
+
+fn listing_in(sandbox: &Sandbox, any_order: bool) -> Listing {
+    let tools = Tools::new(sandbox);
+    let text = tools.run("env TZ=UTC nft list ruleset");
+    let both = tools.run("env TZ=UTC nft --debug=netlink list ruleset");
+    // The bytecode comes first, and no line of it begins with the word.
+    let bytecode = match both.find("\ntable ") {
+        Some(end) if !both.starts_with("table ") => &both[..end],
+        _ => "",
+    };
+    Listing {
+        text: without_remainders(&text, any_order),
+        bytecode: without_handles(bytecode),
+    }
+}
+
+#[derive(PartialEq, Eq)]
+struct Listing {
+    text: String,
+    bytecode: String,
+}
+
+/// `expires 29d23h59m59s992ms` becomes `expires …`; lists of elements are put into an order, as nft
+/// itself puts only some kinds of keys into one. `any_order` is for rulesets in which such lists stand
+/// inside rules: the words of each line are sorted.
+fn without_remainders(text: &str, any_order: bool) -> String {
+    let mut words = Vec::new();
+    let mut passing = false;
+    for word in text.split_inclusive([' ', '\n', ',']) {
+        let bare = word.trim_end_matches([' ', '\n', ',']);
+        if passing && bare.bytes().all(|byte| b"0123456789dhms".contains(&byte)) {
+            words.push(format!("…{}", &word[bare.len()..]));
+        } else {
+            words.push(word.to_owned());
+        }
+        passing = bare == "expires";
+    }
+    let text = words.concat();
+    if any_order {
+        let sorted = |line: &str| {
+            let mut words: Vec<&str> = line.split([' ', ',']).collect();
+            words.sort_unstable();
+            words.join(" ")
+        };
+        return text.lines().map(sorted).collect::<Vec<_>>().join("\n");
+    }
+    let mut out = String::new();
+    let mut rest = &text[..];
+    while let Some((before, list)) = rest.split_once("elements = { ") {
+        let Some((list, behind)) = list.split_once(" }\n") else {
+            break;
+        };
+        let mut elements: Vec<&str> = list.split(',').map(str::trim).collect();
+        elements.sort_unstable();
+        out += before;
+        out += &format!("elements = {{ {} }}\n", elements.join(", "));
+        rest = behind;
+    }
+    out + rest
+}
+
+/// A rule's handle and that of the rule before it are the kernel's to give; elements of a hash table
+/// come in its order, which differs from one table to the next.
+fn without_handles(bytecode: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut elements = Vec::new();
+    for line in bytecode.lines().chain(["end"]) {
+        if line.starts_with("\telement") {
+            elements.push(line.to_owned());
+            continue;
+        }
+        elements.sort_unstable();
+        lines.append(&mut elements);
+        let mut words: Vec<&str> = line.split(' ').collect();
+        let is_rule = !line.starts_with(' ') && words.len() >= 4;
+        if is_rule {
+            while words.last().is_some_and(|word| word.parse::<u64>().is_ok()) && words.len() > 3 {
+                words.pop();
+            }
+        }
+        lines.push(words.join(" "));
+    }
+    lines.join("\n")
+}
+
+#[track_caller]
+fn assert_same(name: &str, before: &Listing, after: &Listing) {
+    for (what, before, after) in [
+        ("listing", &before.text, &after.text),
+        ("bytecode", &before.bytecode, &after.bytecode),
+    ] {
+        if before != after {
+            let differs = before
+                .lines()
+                .zip(after.lines())
+                .find(|(before, after)| before != after);
+            panic!("{name}: another {what}: {differs:?}\nbefore:\n{before}\nafter:\n{after}");
+        }
+    }
+}
+
+/// Keeps a ruleset in a file, flushes it, and brings it back.
+fn round_trip(name: &str, sandbox: &Sandbox, any_order: bool) -> Result<(), String> {
+    let mut nft = connect(sandbox);
+    let listing = |sandbox| listing_in(sandbox, any_order);
+    let before = listing(sandbox);
+    let snapshot = nft
+        .snapshot(Filter::all())
+        .map_err(|error| report(&error))?;
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("backup");
+    snapshot.save(&path).map_err(|error| report(&error))?;
+
+    Tools::new(sandbox).run("nft flush ruleset");
+    assert_eq!(nft.snapshot(Filter::all()).unwrap().tables().len(), 0);
+    let loaded = Snapshot::load(&path).map_err(|error| report(&error))?;
+    assert_eq!(loaded.generation(), snapshot.generation());
+    assert_eq!(loaded.byte_length(), snapshot.byte_length());
+    let restored = loaded.restore(&mut nft).map_err(|error| report(&error))?;
+    assert_eq!(restored, Default::default());
+    assert_same(name, &before, &listing(sandbox));
+
+    // Over what is there.
+    loaded.restore(&mut nft).map_err(|error| report(&error))?;
+    assert_same(name, &before, &listing(sandbox));
+    Ok(())
+}
+
+#[test]
+fn every_ruleset_comes_back_as_it_was() {
+    let rulesets = Ruleset::all();
+    assert!(rulesets.len() >= 40, "{}", rulesets.len());
+    let mut failures = BTreeMap::new();
+    for ruleset in &rulesets {
+        let sandbox = ruleset.load();
+        let any_order = ruleset
+            .header("volatile")
+            .any(|what| what == "element-order");
+        if let Err(failure) = round_trip(&ruleset.name, &sandbox, any_order) {
+            failures.insert(&ruleset.name, failure);
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// The bytecode that `nft` prints of a ruleset, as it is.
+fn bytecode(sandbox: &Sandbox) -> String {
+    let both = Tools::new(sandbox).run("env TZ=UTC nft --debug=netlink list ruleset");
+    match both.find("\ntable ") {
+        Some(end) if !both.starts_with("table ") => both[..=end].to_owned(),
+        _ => String::new(),
+    }
+}
+
+#[track_caller]
+fn assert_bytecode(name: &str, sandbox: &Sandbox) {
+    let ours = connect(sandbox)
+        .snapshot(Filter::all())
+        .unwrap()
+        .to_string();
+    let theirs = bytecode(sandbox);
+    // A hash table may be rebuilt between the two, and then has another order.
+    let in_order = |text: &str| {
+        let mut lines: Vec<_> = text.lines().collect();
+        for set in lines.chunk_by_mut(|one, other| one.starts_with('\t') && other.starts_with('\t'))
+        {
+            if set[0].starts_with('\t') {
+                set.sort_unstable();
+            }
+        }
+        lines.join("\n")
+    };
+    let (ours, theirs) = (in_order(&ours), in_order(&theirs));
+    if ours != theirs {
+        let mut lines = ours.lines().zip(theirs.lines());
+        let differs = lines.find(|(ours, theirs)| ours != theirs);
+        panic!("{name}: {differs:#?}\n{ours}\n-----\n{theirs}");
+    }
+}
+
+#[test]
+fn the_bytecode_is_what_nft_prints() {
+    for ruleset in Ruleset::all() {
+        assert_bytecode(&ruleset.name, &ruleset.load());
+    }
+    for name in [
+        "kube-proxy-1.20-300-services.save",
+        "kube-proxy-1.20-4-services.save",
+    ] {
+        let sandbox = sandbox();
+        Tools::new(&sandbox).load_iptables_nft(&data(name));
+        assert_bytecode(name, &sandbox);
+    }
+    let sandbox = sandbox();
+    Tools::new(&sandbox).load_nft(include_str!("data/kube-proxy-1.36-nftables.nft"));
+    assert_bytecode("kube-proxy-1.36-nftables.nft", &sandbox);
+}
+
+/// A file of `data/`.
+fn data(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(name);
+    std::fs::read_to_string(path).expect("it is there")
+}
+
+#[test]
+fn rulesets_of_real_clients_come_back_as_they_were() {
+    for name in [
+        "kube-proxy-1.20-300-services.save",
+        "kube-proxy-1.20-4-services.save",
+    ] {
+        let sandbox = sandbox();
+        Tools::new(&sandbox).load_iptables_nft(&data(name));
+        round_trip(name, &sandbox, false).unwrap_or_else(|failure| panic!("{name}: {failure}"));
+    }
+    let sandbox = sandbox();
+    Tools::new(&sandbox).load_nft(include_str!("data/kube-proxy-1.36-nftables.nft"));
+    round_trip("kube-proxy-1.36-nftables.nft", &sandbox, false).unwrap();
+}
+
+#[test]
+fn a_table_is_kept_by_itself() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run_with(
+        "nft -f -",
+        "table ip a { chain c { counter jump d; }; chain d { accept; }; }
+         table ip b { chain c { drop; }; }
+         table ip6 a { chain c { accept; }; }",
+    );
+    let mut nft = connect(&sandbox);
+    let snapshot = nft.snapshot(Filter::table(Family::IP, "a")).unwrap();
+    assert_eq!(snapshot.tables().len(), 1);
+    let chain = snapshot.chain(Family::IP, "a", "c").unwrap();
+    assert_eq!(chain.rules().len(), 1);
+    assert!(snapshot.chain(Family::IP, "b", "c").is_none());
+    assert!(snapshot.chain(Family::IP6, "a", "c").is_none());
+    assert!(snapshot.chain(Family::IP, "a", "x").is_none());
+
+    let before = listing(&sandbox);
+    tools.run("nft flush chain ip a c");
+    tools.run("nft add rule ip b c counter");
+    snapshot.restore(&mut nft).unwrap();
+    let after = tools.run("nft list ruleset");
+    assert!(after.contains("jump d") && after.contains("counter packets 0 bytes 0"));
+    // The others are as they were.
+    tools.run("nft flush chain ip b c");
+    tools.run("nft add rule ip b c drop");
+    let sorted = |listing: &Listing| {
+        let mut blocks: Vec<_> = listing.text.split("\n}\n").map(str::to_owned).collect();
+        blocks.sort();
+        blocks
+    };
+    assert_eq!(sorted(&listing(&sandbox)), sorted(&before));
+}
+
+#[test]
+fn what_differs_is_named_object_by_object() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run_with(
+        "nft -f -",
+        r#"
+table ip t {
+    counter hits { packets 3 bytes 40 }
+    set s { type ipv4_addr; elements = { 10.0.0.1, 10.0.0.2 } }
+    chain input { type filter hook input priority 0; policy accept; counter packets 1 bytes 2; ip saddr @s drop; }
+    chain c { accept; tcp dport 1 accept; tcp dport 2 accept; tcp dport 3 accept; }
+    chain gone { }
+}
+table ip6 old { chain x { drop; }; }"#,
+    );
+    let mut nft = connect(&sandbox);
+    let old = nft.snapshot(Filter::all()).unwrap();
+    let options = DiffOptions::default();
+    assert!(old.diff(&old, options).is_empty());
+    // What only counts is no difference, unless it is asked for.
+    tools.run("nft reset counters");
+    let reset = nft.snapshot(Filter::all()).unwrap();
+    assert!(old.diff(&reset, options).is_empty());
+    let mut counters = DiffOptions::default();
+    counters.counters = true;
+    assert_eq!(
+        old.diff(&reset, counters).to_string().lines().count(),
+        2,
+        "{}",
+        old.diff(&reset, counters)
+    );
+
+    tools.run_with(
+        "nft -f -",
+        r#"
+delete table ip6 old
+add table inet new { comment "fresh"; }
+delete chain ip t gone
+add chain ip t input { policy drop; }
+delete element ip t s { 10.0.0.1 }
+add element ip t s { 10.0.0.3 comment "three" }
+insert rule ip t c position 999999"#
+            .lines()
+            .filter(|line| !line.contains("999999"))
+            .map(|line| format!("{line}\n"))
+            .collect::<String>()
+            .as_str(),
+    );
+    let handle = |port: &str| {
+        let listing = tools.run("nft -a list chain ip t c");
+        let line = listing
+            .lines()
+            .find(|line| line.contains(port))
+            .expect("it is there");
+        line.rsplit(' ').next().expect("a handle").to_owned()
+    };
+    tools.run(&format!(
+        "nft delete rule ip t c handle {}",
+        handle("dport 1")
+    ));
+    tools.run(&format!(
+        "nft replace rule ip t c handle {} tcp dport 22 accept",
+        handle("dport 2")
+    ));
+    let new = nft.snapshot(Filter::all()).unwrap();
+    let diff = old.diff(&new, options);
+    let text = diff.to_string();
+    let expected = [
+        "- element ip t s: 0100000a  : 0 [end]",
+        "+ element ip t s: 0300000a  : 0 [end]  userdata = { \\x00\\x06three\\x00 }",
+        "- chain ip t input: type filter hook input priority 0 policy accept",
+        "+ chain ip t input: type filter hook input priority 0 policy drop",
+        "- chain ip t gone",
+        "- table ip6 old",
+        "- chain ip6 old x",
+        "- rule ip6 old x: [ immediate reg 0 drop ]",
+        "+ table inet new:  comment \"fresh\"",
+    ];
+    let lines: Vec<_> = text
+        .lines()
+        .filter(|line| !line.contains("rule ip t c"))
+        .collect();
+    assert_eq!(lines, expected, "{text}");
+    let rules: Vec<_> = text
+        .lines()
+        .filter(|line| line.contains("rule ip t c"))
+        .collect();
+    assert_eq!(rules.len(), 3, "{text}");
+    assert!(
+        rules
+            .iter()
+            .all(|line| line.contains("[ payload load 2b @ transport header + 2 => reg 1 ]"))
+    );
+    assert!(rules[0].starts_with("- rule ip t c: "));
+    assert_eq!(rules.iter().filter(|line| line.starts_with('+')).count(), 1);
+
+    // The other way round, every line has the other sign.
+    let back = new.diff(&old, options);
+    assert_eq!(back.changes.len(), diff.changes.len());
+    old.restore(&mut nft).unwrap();
+    assert!(
+        old.diff(&nft.snapshot(Filter::all()).unwrap(), options)
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_ruleset_does_not_differ_from_what_was_written_back() {
+    for ruleset in Ruleset::all() {
+        let sandbox = ruleset.load();
+        let mut nft = connect(&sandbox);
+        let before = nft.snapshot(Filter::all()).unwrap();
+        before.restore(&mut nft).unwrap();
+        let after = nft.snapshot(Filter::all()).unwrap();
+        let mut options = DiffOptions::default();
+        options.counters = true;
+        let diff = before.diff(&after, options);
+        assert!(diff.is_empty(), "{}:\n{diff}", ruleset.name);
+    }
+}
