@@ -1,25 +1,55 @@
-//! User instructions a listed chain, counted by valgrind's callgrind (package `valgrind`).
+//! User instructions a listed chain and a decoded rule, counted by valgrind's callgrind (package
+//! `valgrind`).
 //!
-//! Unlike a time, the count is the same on a busy machine. It leaves out the kernel, and is taken
-//! over the whole of a listing: requests, datagrams, messages, and every base attribute of each
-//! chain.
+//! Unlike a time, the count is the same on a busy machine. It leaves out the kernel. Of chains it is
+//! taken over the whole of a listing: requests, datagrams, messages, and every base attribute of each
+//! chain. Of rules it is taken over a walk through a snapshot that was read before: every rule, and
+//! every expression of each in its typed form.
 //!
 //! `cargo bench --features measure --bench instructions [-- CHAINS]`
 
 mod common;
 
+use std::hint::black_box;
 use std::process::Command;
 
-use chainwright::nft::{Connection, Family, Filter};
-use common::{Result, in_sandbox, loaded, read};
+use chainwright::measure::KubeProxy;
+use chainwright::nft::{Connection, Family, Filter, Snapshot};
+use common::{Result, in_sandbox, loaded, read, verdict};
 
-/// The goal: the best peer needs 1,560.
-const GOAL: f64 = 200.0;
+/// What is counted.
+struct Way {
+    /// What is done, and by what.
+    name: &'static str,
+    /// The function that is counted.
+    function: &'static str,
+    /// What the count is divided by: a noun, and how many there are.
+    unit: (&'static str, fn(KubeProxy) -> usize),
+    goal: Option<f64>,
+}
 
-/// The ways through a listing: their names, and the function that is counted.
-const WAYS: [(&str, &str); 2] = [
-    ("for_each()", "counted_for_each"),
-    ("next()", "counted_next"),
+const CHAINS: (&str, fn(KubeProxy) -> usize) = ("chain", |ruleset| ruleset.chains + 6);
+const RULES: (&str, fn(KubeProxy) -> usize) = ("rule", KubeProxy::rules);
+
+const WAYS: [Way; 3] = [
+    Way {
+        name: "list chains by for_each()",
+        function: "counted_for_each",
+        unit: CHAINS,
+        goal: Some(200.0), // the best peer needs 1,560
+    },
+    Way {
+        name: "list chains by next()",
+        function: "counted_next",
+        unit: CHAINS,
+        goal: None,
+    },
+    Way {
+        name: "decode every expression of a snapshot",
+        function: "counted_decode",
+        unit: RULES,
+        goal: Some(600.0),
+    },
 ];
 
 fn main() -> Result {
@@ -31,29 +61,33 @@ fn main() -> Result {
             let mut nft = loaded(chains)?;
             assert_eq!(counted_for_each(&mut nft)?, chains + 6);
             assert_eq!(counted_next(&mut nft)?, chains + 6);
+            let snapshot = nft.snapshot(Filter::all())?;
+            assert_eq!(counted_decode(&snapshot)?, KubeProxy { chains }.rules());
             Ok(())
         });
     }
-    let chains: u64 = std::iter::once(first)
+    let chains: usize = std::iter::once(first)
         .flatten()
         .chain(arguments)
         .find_map(|argument| argument.parse().ok())
         .unwrap_or(10_000);
-    for (way, function) in WAYS {
-        let total = count(chains, function)?;
-        let each = total as f64 / (chains + 6) as f64;
-        let verdict = match way {
-            "for_each()" if each <= GOAL => format!("; goal {GOAL}: kept"),
-            "for_each()" => format!("; goal {GOAL}: MISSED"),
-            _ => String::new(),
-        };
-        println!("list {chains} chains by {way}: {each:.1} user instructions a chain{verdict}");
+    for way in WAYS {
+        let total = count(chains, way.function)?;
+        let (unit, number) = way.unit;
+        let each = total as f64 / number(KubeProxy { chains }) as f64;
+        let verdict = way
+            .goal
+            .map_or_else(String::new, |goal| verdict(each, goal));
+        println!(
+            "{} ({chains} chains): {each:.1} user instructions a {unit}{verdict}",
+            way.name
+        );
     }
     Ok(())
 }
 
-/// Counts the instructions of a function of this program while it lists.
-fn count(chains: u64, function: &str) -> Result<u64> {
+/// Counts the instructions of a function of this program while it works.
+fn count(chains: usize, function: &str) -> Result<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .args([
@@ -88,6 +122,24 @@ fn counted_next(nft: &mut Connection) -> Result<usize> {
     while let Some(chain) = chains.next()? {
         read(&chain);
         count += 1;
+    }
+    Ok(count)
+}
+
+#[inline(never)]
+fn counted_decode(snapshot: &Snapshot) -> Result<usize> {
+    let mut count = 0;
+    for table in snapshot.tables() {
+        for chain in table.chains() {
+            for rule in chain.rules() {
+                if let Some(expressions) = rule.expressions() {
+                    for expression in expressions {
+                        black_box(expression?.decode()?);
+                    }
+                }
+                count += 1;
+            }
+        }
     }
     Ok(count)
 }

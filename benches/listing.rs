@@ -10,18 +10,10 @@ use std::hint::black_box;
 use chainwright::measure::floor::{Floor, Request};
 use chainwright::measure::{KubeProxy, alternate};
 use chainwright::nft::{Chain, Connection, Family, Filter, List};
-use common::{BoxError, Result, in_sandbox, loaded, read, report};
+use common::{BoxError, Result, counts, in_sandbox, loaded, read, report};
 
 fn main() -> Result {
-    let counts: Vec<usize> = std::env::args()
-        .filter_map(|arg| arg.parse().ok())
-        .collect();
-    let counts = if counts.is_empty() {
-        vec![1_000, 10_000, 100_000]
-    } else {
-        counts
-    };
-    for count in counts {
+    for count in counts(&[1_000, 10_000, 100_000]) {
         in_sandbox(|| listing(count))?;
     }
     Ok(())

@@ -34,7 +34,7 @@
 //! |---|---|
 //! | [`kube`] | kubelet's chains, in terms of tables, chains and rules (feature `kube`) |
 //! | [`iptables`] | iptables' rules, and how iptables-nft encodes them |
-//! | [`nft`] | nf_tables: objects, expressions, listings, transactions |
+//! | [`nft`] | nf_tables: objects, expressions, listings, transactions, snapshots |
 //! | [`xt`] | x_tables extensions: matches and targets |
 //! | [`legacy`] | the legacy tables |
 //! | [`netlink`] | sockets, messages, attributes, dumps, batches, errors |
@@ -46,8 +46,16 @@
 //!
 //! # Features
 //!
-//! The default is the library alone: synchronous, without async, JSON or a command line. `kube`
-//! adds Kubernetes' chains, `measure` what benches need, `cli` the command `chainwright`.
+//! The default is the library alone: synchronous, without async, JSON or a command line.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `backup` | snapshots in files: [`nft::Snapshot::save`], [`nft::Snapshot::load`] |
+//! | `diff` | what differs between two snapshots: [`nft::Snapshot::diff`] |
+//! | `serde` | objects, expressions and snapshots to and from any self-describing format |
+//! | `kube` | Kubernetes' chains |
+//! | `measure` | what benches need |
+//! | `cli` | the command `chainwright` |
 //!
 //! # Privileges
 //!

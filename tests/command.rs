@@ -2,6 +2,8 @@
 #![cfg(feature = "cli")]
 
 mod common;
+#[path = "command/ruleset.rs"]
+mod ruleset;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -591,13 +593,20 @@ fn wrong_arguments_are_told() {
         &["chains", "--backend", "xt"],
         &["kubelet"],
         &["kubelet", "mend"],
+        &["rules", "--match", "["],
+        &["backup"],
+        &["rollback"],
+        &["diff"],
     ] {
         let ran = run_here(arguments).expect(2);
         assert_eq!(ran.out, "");
         assert!(ran.err.contains("Usage:") || ran.err.contains("--help"));
     }
     let help = run_here(&["--help"]).expect(0).out;
-    for verb in ["chains", "kubelet", "bench", "demo", "--netns", "--json"] {
+    for verb in [
+        "chains", "rules", "sets", "backup", "rollback", "diff", "kubelet", "bench", "demo",
+        "--netns", "--json",
+    ] {
         assert!(help.contains(verb), "{help}");
     }
 }

@@ -8,16 +8,14 @@ use chainwright::netlink::{
     NfGenMsg, Verdict as BatchVerdict,
 };
 use chainwright::nft::expr::{
-    Bitwise, BitwiseOp, ChecksumFlags, ChecksumType, Cmp, CmpOp, Counter, Ct, CtDirection, CtKey,
-    Data, Decoded, ExpressionRef, Expressions, Immediate, Limit, LimitFlags, LimitType, Log,
-    LogFlags, LogLevel, Lookup, LookupFlags, Masq, Match, Meta, MetaKey, Nat, NatRangeFlags,
-    NatType, Payload, PayloadBase, Redir, Register, Reject, RejectType, Target, Verdict,
+    Cmp, CmpOp, Connlimit, Counter, Dynset, Expressions, Immediate, Limit, Lookup, Match, Meta,
+    MetaKey, ObjectType, Objref, Payload, PayloadBase, Register,
 };
 use chainwright::nft::{
-    Chain, ChainFlags, ChainRef, Compat, Counters, Family, GenerationRef, Hook, Name, Policy, Rule,
-    RuleRef, Table, TableFlags, TableRef, Transaction,
+    Chain, ChainRef, Compat, DataType, Device, Devices, Element, Elements, ElementsRef, Family,
+    Flowtable, FlowtableRef, GenerationRef, Object, Policy, Rule, RuleRef, Set, SetRef,
+    StatefulObject, StatefulObjectRef, Table, TableRef, Transaction,
 };
-use common::expressions;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -25,6 +23,199 @@ use proptest::prelude::*;
 /// `NLMSG_ERROR` and `NLMSG_DONE` of `linux/netlink.h`.
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
+
+/// This many cases, or as many as the environment says (`PROPTEST_CASES`).
+fn config(cases: u32) -> ProptestConfig {
+    let mut config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = cases;
+    }
+    config
+}
+
+// ---------------------------------------------------------------------------------------------
+// Objects as a user makes them. That any value of each declared type is read as it was written is
+// tested inside the crate, by each declaration.
+
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof!["[ -~]{1,40}", "\\PC{1,10}"]
+}
+
+fn family() -> impl Strategy<Value = Family> {
+    prop_oneof![
+        4 => proptest::sample::select(vec![Family::IP, Family::IP6, Family::INET, Family::NETDEV]),
+        1 => any::<u8>().prop_map(Family),
+    ]
+}
+
+fn rule() -> impl Strategy<Value = Rule<'static>> {
+    let register = any::<u8>().prop_map(|number| Register::word(number.into()));
+    let values = (name(), vec(any::<u8>(), 0..40), any::<u32>(), register);
+    let expression = (0..12u8, values);
+    (family(), name(), name(), vec(expression, 0..8)).prop_map(
+        |(family, table, chain, expressions)| {
+            let mut rule = Rule {
+                handle: Some(7),
+                ..Rule::new(family, table, chain)
+            };
+            for (which, (name, bytes, number, register)) in &expressions {
+                match which {
+                    0 => rule.push(&Counter::new(u64::from(*number), 9)),
+                    1 => rule.push(&Cmp::new(*register, CmpOp(*number % 8), bytes)),
+                    2 => rule.push(&Meta::load(MetaKey(*number % 40), *register)),
+                    3 => rule.push(&Payload::load(PayloadBase::NETWORK, *number, 4, *register)),
+                    4 => rule.push(&Immediate::jump(name)),
+                    5 => rule.push(&Immediate::value(*register, bytes)),
+                    6 => rule.push(&Match::new(name, *number, bytes)),
+                    7 => rule.push(&Lookup::map(*register, name, Register::VERDICT)),
+                    8 => rule.push(&Limit::packets(u64::from(*number), 60, 5)),
+                    9 => rule.push(&Objref::named(ObjectType::COUNTER, name)),
+                    10 => rule.push(
+                        &Dynset::add(name, *register).with_expression(&Connlimit::over(*number)),
+                    ),
+                    _ => rule.push(&Immediate::drop()),
+                };
+            }
+            rule
+        },
+    )
+}
+
+fn element() -> impl Strategy<Value = Element<'static>> {
+    let bytes = || vec(any::<u8>(), 0..64);
+    (0..6u8, bytes(), bytes(), name(), any::<u32>()).prop_map(
+        |(which, key, other, name, number)| match which {
+            0 => Element::new(key),
+            1 => Element::new(key).with_data(other),
+            2 => Element::range(key, other).with_timeout(number.into()),
+            3 => Element::new(key).with_object(name),
+            4 => Element::new(key).with_expression(&Counter::new(number.into(), 2)),
+            _ => Element::catch_all(),
+        },
+    )
+}
+
+/// Any object.
+#[derive(Debug, Clone)]
+enum Any {
+    Table(Table<'static>),
+    Chain(Chain<'static>),
+    Rule(Rule<'static>),
+    Set(Set<'static>),
+    Elements(Elements<'static>),
+    Object(StatefulObject<'static>),
+    Flowtable(Flowtable<'static>),
+}
+
+/// The same expression for whichever object it is.
+macro_rules! each {
+    ($any:expr, $object:ident => $do:expr) => {
+        match $any {
+            Any::Table($object) => $do,
+            Any::Chain($object) => $do,
+            Any::Rule($object) => $do,
+            Any::Set($object) => $do,
+            Any::Elements($object) => $do,
+            Any::Object($object) => $do,
+            Any::Flowtable($object) => $do,
+        }
+    };
+}
+
+fn object() -> impl Strategy<Value = Any> {
+    let names = || (family(), name(), name(), any::<u32>());
+    let table = names().prop_map(|(family, name, comment, number)| Table {
+        handle: Some(1),
+        references: Some(number),
+        userdata: Some(comment.into_bytes().into()),
+        ..Table::new(family, name)
+    });
+    let chain = names().prop_map(|(family, table, name, number)| {
+        let mut devices = Devices::new(["eth0"]);
+        devices.push(Device::Prefix("veth".into()));
+        let chain = Chain {
+            handle: Some(2),
+            ..Chain::new(family, table, name)
+        };
+        match number % 2 {
+            0 => chain,
+            _ => chain
+                .with_hook("filter", number, -1)
+                .with_devices(devices)
+                .with_policy(Policy(number)),
+        }
+    });
+    let set = names().prop_map(|(family, table, name, number)| {
+        let set = Set::new(family, table, name, DataType(number), 4);
+        let set = match number % 3 {
+            0 => set.with_interval_fields(&[(DataType::IPV4_ADDR, 4), (DataType::MARK, 4)]),
+            1 => set.with_objects(ObjectType::QUOTA).with_size(number),
+            _ => set.with_verdicts().with_expression(&Counter::new(0, 0)),
+        };
+        Set {
+            handle: Some(3),
+            id: Some(number), // one is written in any case
+            ..set
+        }
+    });
+    let elements =
+        (names(), vec(element(), 0..6)).prop_map(|((family, table, set, _), elements)| Elements {
+            family,
+            table: Some(table.into()),
+            set: Some(set.into()),
+            elements: Some(elements.into_iter().collect()),
+            ..Elements::default()
+        });
+    let stateful = names().prop_map(|(family, table, name, number)| StatefulObject {
+        handle: Some(4),
+        ..match number % 2 {
+            0 => StatefulObject::new(family, table, name, Counter::new(number.into(), 1)),
+            _ => StatefulObject::new(family, table, name, Limit::packets(number.into(), 1, 5)),
+        }
+    });
+    let flowtable = names().prop_map(|(family, table, name, number)| Flowtable {
+        handle: Some(5),
+        ..Flowtable::new(family, table, name, number as i32, Devices::new(["a", "b"]))
+    });
+    prop_oneof![
+        table.prop_map(Any::Table),
+        chain.prop_map(Any::Chain),
+        rule().prop_map(Any::Rule),
+        set.prop_map(Any::Set),
+        elements.prop_map(Any::Elements),
+        stateful.prop_map(Any::Object),
+        flowtable.prop_map(Any::Flowtable),
+    ]
+}
+
+/// The messages of a transaction, without those at both ends.
+fn messages(tx: &mut Transaction) -> Vec<Vec<u8>> {
+    tx.datagram(|datagram| {
+        let all: Result<Vec<_>, _> = Messages::new(datagram).collect();
+        let all = all.unwrap();
+        // NFNL_MSG_BATCH_BEGIN and NFNL_MSG_BATCH_END.
+        assert_eq!((all[0].kind, all[all.len() - 1].kind), (0x10, 0x11));
+        let inner = &all[1..all.len() - 1];
+        let whole = |message: &Message<'_>| {
+            let mut bytes = message.raw.to_vec();
+            // The last one asks for an acknowledgement (NLM_F_ACK), whichever it is.
+            let flags = message.flags & !4;
+            bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
+            bytes
+        };
+        inner.iter().map(whole).collect()
+    })
+}
+
+/// The message by which an object is added.
+fn written(object: &impl Object) -> Vec<u8> {
+    let mut tx = Transaction::new();
+    tx.add(object).unwrap();
+    messages(&mut tx).remove(0)
+}
 
 // ---------------------------------------------------------------------------------------------
 // Any bytes.
@@ -148,12 +339,9 @@ fn datagram() -> impl Strategy<Value = Vec<u8>> {
         writer.finish().unwrap();
         bytes
     });
-    let object = prop_oneof![
-        table().prop_map(|table| written(&table)),
-        chain().prop_map(|chain| written(&chain)),
-        rule().prop_map(|rule| written(&rule)),
-    ];
-    let messages = vec(prop_oneof![message, object], 0..5).prop_map(|messages| messages.concat());
+    let object = object().prop_map(|object| each!(&object, object => written(object)));
+    let messages =
+        vec(prop_oneof![message, object.boxed()], 0..5).prop_map(|messages| messages.concat());
     prop_oneof![
         9 => (messages, damage()).prop_map(|(bytes, damages)| damaged(bytes, &damages)),
         1 => vec(any::<u8>(), 0..256),
@@ -179,7 +367,7 @@ fn read_everything(message: &Message<'_>) {
         tx.delete(&chain.to_builder()).unwrap();
     }
     if let Ok(rule) = RuleRef::parse(message) {
-        let _ = format!("{rule:?}");
+        let _ = format!("{rule:?} {rule} {:?}", Compat::of(&rule));
         let _ = (rule.table(), rule.chain(), rule.handle(), rule.position());
         let bytes = rule.attributes().map_while(Result::ok).count() * 4;
         assert!(bytes <= message.raw.len());
@@ -190,7 +378,9 @@ fn read_everything(message: &Message<'_>) {
                 count += 1;
                 match expression {
                     Ok(expression) => {
-                        let _ = format!("{expression:?} {:?}", expression.decode());
+                        if let Ok(decoded) = expression.decode() {
+                            let _ = format!("{expression:?} {decoded:?} {decoded}");
+                        }
                         again.push_raw(&expression);
                         assert_eq!(again.as_bytes().len() % 4, 0);
                     }
@@ -204,6 +394,49 @@ fn read_everything(message: &Message<'_>) {
         }
         tx.add(&rule.to_builder().into_owned()).unwrap();
         tx.replace(&rule.to_builder()).unwrap();
+    }
+    if let Ok(set) = SetRef::parse(message) {
+        let _ = format!("{set:?} {set}");
+        let _ = (
+            set.key_type(),
+            set.is_map(),
+            set.description(),
+            set.comment(),
+        );
+        tx.add(&set.to_builder().into_owned()).unwrap();
+        tx.delete(&set.to_builder()).unwrap();
+        tx.flush_set(&set.set_id()).unwrap();
+    }
+    if let Ok(elements) = ElementsRef::parse(message) {
+        let _ = format!("{elements:?}");
+        let mut whole = Vec::new();
+        for element in elements.elements().into_iter().flatten().flatten() {
+            let _ = format!("{element:?} {element}");
+            let _ = (
+                element.key_bytes(),
+                element.data_bytes(),
+                element.is_open_interval(),
+            );
+            whole.push(element.to_builder());
+        }
+        assert!(whole.len() * 4 <= message.raw.len());
+        let set = Set::new(elements.family(), "t", "s", DataType::VALUE, 4);
+        tx.add_elements(&set.set_id(), &whole).unwrap();
+        tx.delete_elements(&set.set_id(), &whole).unwrap();
+        tx.add(&elements.to_builder().into_owned()).unwrap();
+        tx.delete(&elements.to_builder()).unwrap();
+    }
+    if let Ok(object) = StatefulObjectRef::parse(message) {
+        let _ = format!("{object:?} {object}");
+        let _ = (object.data(), object.object_type(), object.comment());
+        tx.add(&object.to_builder().into_owned()).unwrap();
+        tx.delete(&object.to_builder()).unwrap();
+    }
+    if let Ok(flowtable) = FlowtableRef::parse(message) {
+        let _ = format!("{flowtable:?} {flowtable}");
+        let _ = (flowtable.flags(), flowtable.hook());
+        tx.add(&flowtable.to_builder().into_owned()).unwrap();
+        tx.delete(&flowtable.to_builder()).unwrap();
     }
     if let Ok(generation) = GenerationRef::parse(message) {
         let _ = format!("{generation:?}");
@@ -222,7 +455,7 @@ fn read_everything(message: &Message<'_>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+    #![proptest_config(config(500))]
 
     #[test]
     fn any_datagram_is_read_to_its_end(bytes in datagram()) {
@@ -316,346 +549,127 @@ proptest! {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Any values.
+// Transactions.
 
-fn name() -> impl Strategy<Value = Name<'static>> {
-    prop_oneof![
-        "[ -~]{0,40}".prop_map(Name::from),
-        vec(1u8.., 0..255).prop_map(|bytes| Name::from(&bytes[..]).into_owned()),
-    ]
-}
-
-fn bytes() -> impl Strategy<Value = std::borrow::Cow<'static, [u8]>> {
-    vec(any::<u8>(), 0..300).prop_map(Into::into)
-}
-
-fn verdict() -> impl Strategy<Value = Verdict<'static>> {
-    prop_oneof![
-        Just(Verdict::Accept),
-        Just(Verdict::Drop),
-        Just(Verdict::Continue),
-        Just(Verdict::Break),
-        Just(Verdict::Return),
-        name().prop_map(Verdict::Jump),
-        name().prop_map(Verdict::Goto),
-        // Queues, and numbers that mean nothing; not those that have a name.
-        prop_oneof![2i32..=i32::MAX, i32::MIN..-5].prop_map(|code| Verdict::Other { code }),
-    ]
-}
-
-fn data() -> impl Strategy<Value = Data<'static>> {
-    prop_oneof![
-        vec(any::<u8>(), 0..64).prop_map(|bytes| Data::Value(bytes.into())),
-        verdict().prop_map(Data::Verdict),
-    ]
-}
-
-/// A strategy for a struct of `Option`s: each field is given now and then.
-macro_rules! fields {
-    ($Type:ident { $($field:ident: $strategy:expr),* $(,)? }) => {
-        ($(option::of($strategy),)*).prop_map(|($($field,)*)| $Type { $($field,)* })
-    };
-}
-
-fn register() -> impl Strategy<Value = Register> {
-    any::<u32>().prop_map(Register)
-}
-
-/// Any of the typed expressions, with any of their attributes.
-fn expression() -> impl Strategy<Value = Decoded<'static>> {
-    let number = any::<u32>;
-    let flags = |flags: u32| NatRangeFlags::from_bits_retain(flags);
-    prop_oneof![
-        fields!(Bitwise {
-            sreg: register(),
-            dreg: register(),
-            len: number(),
-            mask: data(),
-            xor: data(),
-            op: number().prop_map(BitwiseOp),
-            data: data(),
-            sreg2: register(),
-        })
-        .prop_map(Decoded::Bitwise),
-        fields!(Cmp {
-            sreg: register(),
-            op: number().prop_map(CmpOp),
-            data: data()
-        })
-        .prop_map(Decoded::Cmp),
-        fields!(Counter {
-            bytes: any::<u64>(),
-            packets: any::<u64>()
-        })
-        .prop_map(Decoded::Counter),
-        fields!(Ct {
-            dreg: register(),
-            key: number().prop_map(CtKey),
-            direction: any::<u8>().prop_map(CtDirection),
-            sreg: register(),
-        })
-        .prop_map(Decoded::Ct),
-        fields!(Immediate {
-            dreg: register(),
-            data: data()
-        })
-        .prop_map(Decoded::Immediate),
-        fields!(Limit {
-            rate: any::<u64>(),
-            unit: any::<u64>(),
-            burst: number(),
-            limit_type: number().prop_map(LimitType),
-            flags: number().prop_map(LimitFlags::from_bits_retain),
-        })
-        .prop_map(Decoded::Limit),
-        fields!(Log {
-            group: any::<u16>(),
-            prefix: name(),
-            snaplen: number(),
-            queue_threshold: any::<u16>(),
-            level: number().prop_map(LogLevel),
-            flags: number().prop_map(LogFlags::from_bits_retain),
-        })
-        .prop_map(Decoded::Log),
-        fields!(Lookup {
-            set: name(),
-            sreg: register(),
-            dreg: register(),
-            set_id: number(),
-            flags: number().prop_map(LookupFlags::from_bits_retain),
-        })
-        .prop_map(Decoded::Lookup),
-        fields!(Masq {
-            flags: number().prop_map(flags),
-            proto_min: register(),
-            proto_max: register(),
-        })
-        .prop_map(Decoded::Masq),
-        fields!(Match {
-            name: name(),
-            revision: number(),
-            info: bytes()
-        })
-        .prop_map(Decoded::Match),
-        fields!(Meta {
-            key: number().prop_map(MetaKey),
-            dreg: register(),
-            sreg: register()
-        })
-        .prop_map(Decoded::Meta),
-        fields!(Nat {
-            nat_type: number().prop_map(NatType),
-            family: number(),
-            addr_min: register(),
-            addr_max: register(),
-            proto_min: register(),
-            proto_max: register(),
-            flags: number().prop_map(flags),
-        })
-        .prop_map(Decoded::Nat),
-        fields!(Payload {
-            dreg: register(),
-            sreg: register(),
-            base: number().prop_map(PayloadBase),
-            offset: number(),
-            len: number(),
-            checksum_type: number().prop_map(ChecksumType),
-            checksum_offset: number(),
-            checksum_flags: number().prop_map(ChecksumFlags::from_bits_retain),
-        })
-        .prop_map(Decoded::Payload),
-        fields!(Redir {
-            proto_min: register(),
-            proto_max: register(),
-            flags: number().prop_map(flags),
-        })
-        .prop_map(Decoded::Redir),
-        fields!(Reject {
-            reject_type: number().prop_map(RejectType),
-            icmp_code: any::<u8>(),
-        })
-        .prop_map(Decoded::Reject),
-        fields!(Target {
-            name: name(),
-            revision: number(),
-            info: bytes()
-        })
-        .prop_map(Decoded::Target),
-    ]
-}
-
-fn list() -> impl Strategy<Value = Expressions<'static>> {
-    vec(expression(), 0..8).prop_map(|typed| {
-        let mut list = Expressions::new();
-        for expression in &typed {
-            expressions::push(&mut list, expression);
-        }
-        list
-    })
-}
-
-fn family() -> impl Strategy<Value = Family> {
-    any::<u8>().prop_map(Family)
-}
-
-fn table() -> impl Strategy<Value = Table<'static>> {
-    let optional = (
-        option::of(any::<u32>().prop_map(TableFlags::from_bits_retain)),
-        option::of(any::<u32>()),
-        option::of(bytes()),
-        option::of(any::<u32>()),
-    );
-    (family(), name(), any::<u64>(), optional).prop_map(
-        |(family, name, handle, (flags, references, userdata, owner))| Table {
-            handle: Some(handle),
-            flags,
-            references,
-            userdata,
-            owner,
-            ..Table::new(family, name)
-        },
-    )
-}
-
-fn chain() -> impl Strategy<Value = Chain<'static>> {
-    let hook = fields!(Hook {
-        number: any::<u32>(),
-        priority: any::<i32>(),
-        device: name(),
-        devices: bytes(),
-    });
-    let optional = (
-        option::of(hook),
-        option::of(any::<u32>().prop_map(Policy)),
-        option::of(name()),
-        option::of(any::<u32>()),
-        option::of(fields!(Counters {
-            packets: any::<u64>(),
-            bytes: any::<u64>()
-        })),
-        option::of(any::<u32>().prop_map(ChainFlags::from_bits_retain)),
-        option::of(any::<u32>()),
-        option::of(bytes()),
-    );
-    (family(), name(), name(), any::<u64>(), optional).prop_map(
-        |(family, table, name, handle, optional)| {
-            let (hook, policy, chain_type, references, counters, flags, id, userdata) = optional;
-            Chain {
-                handle: Some(handle),
-                hook,
-                policy,
-                chain_type,
-                references,
-                counters,
-                flags,
-                id,
-                userdata,
-                ..Chain::new(family, table, name)
-            }
-        },
-    )
-}
-
-fn rule() -> impl Strategy<Value = Rule<'static>> {
-    let optional = (
-        option::of(list()),
-        option::of(fields!(Compat {
-            protocol: any::<u32>(),
-            flags: any::<u32>()
-        })),
-        option::of(any::<u64>()),
-        option::of(bytes()),
-        option::of(any::<u32>()),
-        option::of(any::<u32>()),
-        option::of(any::<u32>()),
-    );
-    (family(), name(), name(), any::<u64>(), optional).prop_map(
-        |(family, table, chain, handle, optional)| {
-            let (expressions, compat, position, userdata, id, position_id, chain_id) = optional;
-            Rule {
-                handle: Some(handle),
-                expressions,
-                compat,
-                position,
-                userdata,
-                id,
-                position_id,
-                chain_id,
-                ..Rule::new(family, table, chain)
-            }
-        },
-    )
-}
-
-/// The message by which an object is added.
-fn written(object: &impl chainwright::nft::Object) -> Vec<u8> {
-    let mut tx = Transaction::new();
-    tx.add(object).unwrap();
-    tx.datagram(|datagram| {
-        let (_begin, rest) = Message::split(datagram).unwrap();
-        Message::split(rest).unwrap().0.raw.to_vec()
-    })
+/// What a message of the kernel's would be read as.
+fn read(kind: &Any, message: &Message<'_>) -> Any {
+    match kind {
+        Any::Table(_) => Any::Table(TableRef::parse(message).unwrap().to_builder().into_owned()),
+        Any::Chain(_) => Any::Chain(ChainRef::parse(message).unwrap().to_builder().into_owned()),
+        Any::Rule(_) => Any::Rule(RuleRef::parse(message).unwrap().to_builder().into_owned()),
+        Any::Set(_) => Any::Set(SetRef::parse(message).unwrap().to_builder().into_owned()),
+        Any::Elements(_) => Any::Elements(
+            ElementsRef::parse(message)
+                .unwrap()
+                .to_builder()
+                .into_owned(),
+        ),
+        Any::Object(_) => Any::Object(
+            StatefulObjectRef::parse(message)
+                .unwrap()
+                .to_builder()
+                .into_owned(),
+        ),
+        Any::Flowtable(_) => Any::Flowtable(
+            FlowtableRef::parse(message)
+                .unwrap()
+                .to_builder()
+                .into_owned(),
+        ),
+    }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+    #![proptest_config(config(100))]
 
+    /// A transaction holds what was put into it, in order, numbered, and as often as it is asked; and
+    /// its operations may be moved to another one.
     #[test]
-    fn typed_expressions_are_read_as_they_were_written(typed in vec(expression(), 0..8)) {
-        let mut list = Expressions::new();
-        for expression in &typed {
-            expressions::push(&mut list, expression);
+    fn a_transaction_holds_what_was_put_into_it(
+        objects in vec((object(), 0..4u8), 0..8), before in 0..3usize,
+    ) {
+        let mut tx = Transaction::new();
+        for (object, verb) in &objects {
+            each!(object, object => match verb {
+                0 | 1 => tx.add(object),
+                2 => tx.delete(object),
+                _ => tx.destroy(object),
+            })
+            .unwrap();
         }
-        let raw = list.iter().collect::<Result<Vec<ExpressionRef<'_>>, _>>().unwrap();
-        let read = raw.iter().map(ExpressionRef::decode).collect::<Result<Vec<_>, _>>().unwrap();
-        prop_assert_eq!(&read, &typed);
-        // Once more, and raw: the same bytes.
-        let (mut again, mut copied) = (Expressions::new(), Expressions::new());
-        for (expression, raw) in read.iter().zip(&raw) {
-            expressions::push(&mut again, expression);
-            copied.push_raw(raw);
+        prop_assert_eq!(tx.len(), objects.len());
+        let all = messages(&mut tx);
+        prop_assert_eq!(all.len(), objects.len());
+        prop_assert_eq!(all.concat().len(), tx.byte_length());
+        for (index, (bytes, (object, verb))) in all.iter().zip(&objects).enumerate() {
+            let (message, rest) = Message::split(bytes).unwrap();
+            prop_assert!(rest.is_empty());
+            prop_assert_eq!(message.sequence as usize, index + 1);
+            let family = each!(object, object => object.family());
+            prop_assert_eq!(message.nfgenmsg().unwrap().0.family, family.0);
+            if *verb < 2 {
+                let again = format!("{:?}", read(object, &message));
+                prop_assert_eq!(again, format!("{object:?}"));
+                let written = each!(&read(object, &message), object => written(object));
+                prop_assert_eq!(&written[16..], &bytes[16..]);
+            } else {
+                // Never everything: something says which one.
+                prop_assert!(message.attributes().unwrap().count() > 0);
+            }
         }
-        prop_assert_eq!(again.as_bytes(), list.as_bytes());
-        prop_assert_eq!(copied.as_bytes(), list.as_bytes());
-        prop_assert_eq!(list.as_bytes().len() % 4, 0);
+        prop_assert_eq!(messages(&mut tx), all.clone());
+
+        let mut other = Transaction::new();
+        for number in 0..before {
+            other.add(&Table::new(Family::IP, format!("{number}"))).unwrap();
+        }
+        other.append(&all.concat()).unwrap();
+        let moved = messages(&mut other);
+        prop_assert_eq!(moved.len(), before + all.len());
+        for (moved, bytes) in moved[before..].iter().zip(&all) {
+            prop_assert_eq!(&moved[..8], &bytes[..8]);
+            prop_assert_eq!(&moved[16..], &bytes[16..]);
+        }
     }
 
+    /// Any bytes are operations or refused, and then nothing of them is in the transaction.
     #[test]
-    fn tables_are_read_as_they_were_written(table in table()) {
-        let bytes = written(&table);
-        let (message, _) = Message::split(&bytes).unwrap();
-        let read = TableRef::parse(&message).unwrap();
-        prop_assert_eq!(read.to_builder(), table.clone());
-        prop_assert_eq!(written(&read.to_builder()), bytes.clone());
-        prop_assert_eq!(Some(read.name()), table.name.as_deref());
-        prop_assert_eq!(read.userdata(), table.userdata.as_deref());
+    fn any_bytes_are_appended_whole_or_not_at_all(
+        bytes in datagram(), objects in vec(object(), 0..3), damages in damage(),
+    ) {
+        let mut tx = Transaction::new();
+        for object in &objects {
+            each!(object, object => tx.add(object)).unwrap();
+        }
+        let before = messages(&mut tx);
+        for bytes in [bytes, damaged(before.concat(), &damages)] {
+            let mut copy = tx.clone();
+            match copy.append(&bytes).map(drop) {
+                Ok(()) => {
+                    let added = Messages::new(&bytes).count();
+                    prop_assert_eq!(copy.len(), tx.len() + added);
+                    prop_assert_eq!(&messages(&mut copy)[..before.len()], &before[..]);
+                }
+                Err(_) => prop_assert_eq!(messages(&mut copy), before.clone()),
+            }
+        }
     }
 
+    /// Elements go into as many messages as it takes, all of them, in order.
     #[test]
-    fn chains_are_read_as_they_were_written(chain in chain()) {
-        let bytes = written(&chain);
-        let (message, _) = Message::split(&bytes).unwrap();
-        let read = ChainRef::parse(&message).unwrap();
-        prop_assert_eq!(read.to_builder(), chain.clone());
-        prop_assert_eq!(read.hook(), chain.hook.clone());
-        prop_assert_eq!(read.counters(), chain.counters.clone());
-        prop_assert_eq!(read.chain_type(), chain.chain_type.as_deref());
-        prop_assert_eq!(read.to_builder().into_owned(), read.to_builder());
-    }
-
-    #[test]
-    fn rules_are_read_as_they_were_written(rule in rule()) {
-        let bytes = written(&rule);
-        let (message, _) = Message::split(&bytes).unwrap();
-        let read = RuleRef::parse(&message).unwrap();
-        // A builder holds what is written to make such a rule, and not where the rule stood.
-        let built = Rule {
-            position: None,
-            ..rule.clone()
-        };
-        prop_assert_eq!(read.to_builder().into_owned(), built);
-        let expressions = read.expressions().map(|list| list.map(Result::unwrap).count());
-        prop_assert_eq!(expressions, rule.expressions.as_ref().map(|list| list.iter().count()));
-        prop_assert_eq!(read.position(), rule.position);
+    fn elements_are_all_there(elements in vec(element(), 0..12), times in 0..150usize) {
+        let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4);
+        let many: Vec<_> = elements.iter().cycle().take(elements.len() * times).collect();
+        let mut tx = Transaction::new();
+        tx.add_elements(&set.set_id(), many.iter().copied()).unwrap();
+        let mut found = 0;
+        for bytes in messages(&mut tx) {
+            let (message, _) = Message::split(&bytes).unwrap();
+            for element in ElementsRef::parse(&message).unwrap().elements().unwrap() {
+                prop_assert_eq!(&element.unwrap().to_builder(), many[found]);
+                found += 1;
+            }
+        }
+        prop_assert_eq!(found, many.len());
     }
 }

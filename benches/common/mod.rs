@@ -40,15 +40,42 @@ pub(crate) fn read(chain: &ChainRef<'_>) {
     black_box(chain.references());
 }
 
-/// Prints what was measured, and whether the last contender keeps its goal.
-pub(crate) fn report(title: &str, measured: &[Measured], goal: f64) {
+/// The numbers among the command's arguments; these, if there are none.
+pub(crate) fn counts(usual: &[usize]) -> Vec<usize> {
+    let counts: Vec<usize> = std::env::args()
+        .filter_map(|arg| arg.parse().ok())
+        .collect();
+    if counts.is_empty() {
+        usual.to_vec()
+    } else {
+        counts
+    }
+}
+
+/// How many bytes of memory this process has.
+pub(crate) fn resident() -> Result<usize> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:")?.strip_suffix(" kB"));
+    Ok(line.ok_or("no VmRSS")?.trim().parse::<usize>()? * 1024)
+}
+
+/// Whether a ratio keeps its goal, in words.
+pub(crate) fn verdict(ratio: f64, goal: f64) -> String {
+    let word = if ratio <= goal { "kept" } else { "MISSED" };
+    format!("  goal {goal:.2}: {word}")
+}
+
+/// Prints what was measured, and whether each contender keeps the goal, if there is one.
+pub(crate) fn report(title: &str, measured: &[Measured], goal: impl Into<Option<f64>>) {
+    let goal = goal.into();
     println!("\n{title}");
     println!("  {:<44} {:>12} {:>12} {:>8}", "", "CPU", "clock", "ratio");
     for (index, one) in measured.iter().enumerate() {
-        let verdict = match index {
-            0 => String::new(),
-            _ if one.ratio <= goal => format!("  goal {goal:.2}: kept"),
-            _ => format!("  goal {goal:.2}: MISSED"),
+        let verdict = match goal {
+            Some(goal) if index > 0 => verdict(one.ratio, goal),
+            _ => String::new(),
         };
         println!(
             "  {:<44} {:>12} {:>12} {:>8.3}{verdict}",

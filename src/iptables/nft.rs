@@ -19,6 +19,7 @@ use bstr::{BString, ByteSlice};
 use chainwright_sys::nf_tables::NFT_RULE_COMPAT_F_INV;
 
 use super::{Address, Builtin, Family, Interface, Protocol, Rule, Target, builtin};
+use crate::nft::UnknownAttributes;
 use crate::nft::expr::{
     self, Bitwise, BitwiseOp, Cmp, CmpOp, Counter, Data, Decoded, Immediate, Meta, MetaKey,
     Payload, PayloadBase, Register, Verdict,
@@ -175,6 +176,7 @@ pub fn encode<'a>(
             Some(Protocol { invert: true, .. }) => NFT_RULE_COMPAT_F_INV,
             _ => 0,
         }),
+        unknown: UnknownAttributes::NONE,
     });
     Ok(encoded)
 }
@@ -250,7 +252,11 @@ pub fn decode(encoded: &RuleRef<'_>) -> Option<Rule> {
         if ended {
             return None;
         }
-        match expression.ok()?.decode().ok()? {
+        let expression = expression.ok()?.decode().ok()?;
+        if !expression.unknown().is_empty() {
+            return None; // it says more than is understood here
+        }
+        match expression {
             Decoded::Payload(Payload {
                 dreg: Some(dreg),
                 base: Some(PayloadBase::NETWORK),
@@ -262,6 +268,7 @@ pub fn decode(encoded: &RuleRef<'_>) -> Option<Rule> {
                 key: Some(key),
                 dreg: Some(dreg),
                 sreg: None,
+                unknown: _,
             }) => {
                 let part = match key {
                     MetaKey::L4PROTO => Part::Protocol,
@@ -277,6 +284,7 @@ pub fn decode(encoded: &RuleRef<'_>) -> Option<Rule> {
                 sreg: Some(sreg),
                 op: Some(op),
                 data: Some(Data::Value(value)),
+                unknown: _,
             }) => {
                 let invert = match op {
                     CmpOp::EQ => false,
@@ -290,6 +298,7 @@ pub fn decode(encoded: &RuleRef<'_>) -> Option<Rule> {
                 name: Some(name),
                 revision: Some(revision),
                 info: Some(info),
+                unknown: _,
             }) => rule.matches.push(xt::Match::read(
                 family,
                 name.to_str().ok()?,
@@ -300,6 +309,7 @@ pub fn decode(encoded: &RuleRef<'_>) -> Option<Rule> {
                 name: Some(name),
                 revision: Some(revision),
                 info: Some(info),
+                unknown: _,
             }) => {
                 rule.target = Target::Extension(xt::Target::read(
                     family,
@@ -313,6 +323,7 @@ pub fn decode(encoded: &RuleRef<'_>) -> Option<Rule> {
             Decoded::Immediate(Immediate {
                 dreg: Some(Register::VERDICT),
                 data: Some(Data::Verdict(verdict)),
+                unknown: _,
             }) => {
                 rule.target = match verdict {
                     Verdict::Accept => Target::Accept,

@@ -3,7 +3,9 @@
 
 use chainwright_sys::netlink::{NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR};
 use chainwright_sys::nf_tables::{
-    NFT_MSG_GETCHAIN, NFT_MSG_GETGEN, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE,
+    NFT_MSG_GETCHAIN, NFT_MSG_GETGEN, NFT_MSG_GETRULE, NFT_MSG_GETSETELEM, NFTA_CHAIN_NAME,
+    NFTA_CHAIN_TABLE, NFTA_RULE_CHAIN, NFTA_RULE_TABLE, NFTA_SET_ELEM_LIST_SET,
+    NFTA_SET_ELEM_LIST_TABLE,
 };
 
 use crate::netlink::{Error, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket};
@@ -59,6 +61,33 @@ impl Request {
         })
     }
 
+    /// Asks for all rules of a family. What this costs the kernel grows with the square of their
+    /// number.
+    #[must_use]
+    pub fn rules(family: Family) -> Self {
+        Self::new(NFT_MSG_GETRULE, NLM_F_DUMP, family, |_| {})
+    }
+
+    /// Asks for the rules of one chain.
+    #[must_use]
+    pub fn rules_of(family: Family, table: &str, chain: &str) -> Self {
+        Self::new(NFT_MSG_GETRULE, NLM_F_DUMP, family, |writer| {
+            writer
+                .string(NFTA_RULE_TABLE, table.as_bytes())
+                .string(NFTA_RULE_CHAIN, chain.as_bytes());
+        })
+    }
+
+    /// Asks for the elements of a set or map.
+    #[must_use]
+    pub fn elements(family: Family, table: &str, set: &str) -> Self {
+        Self::new(NFT_MSG_GETSETELEM, NLM_F_DUMP, family, |writer| {
+            writer
+                .string(NFTA_SET_ELEM_LIST_TABLE, table.as_bytes())
+                .string(NFTA_SET_ELEM_LIST_SET, set.as_bytes());
+        })
+    }
+
     /// Asks for the generation.
     #[must_use]
     pub fn generation() -> Self {
@@ -98,12 +127,24 @@ impl Floor {
         loop {
             let length = self.socket.receive(&mut self.buffer)?;
             total += length;
-            // A dump ends in a datagram of its own that starts with NLMSG_DONE.
-            let kind = u16::from_ne_bytes([self.buffer[4], self.buffer[5]]);
-            if kind == NLMSG_DONE || kind == NLMSG_ERROR {
+            if ends_dump(&self.buffer[..length]) {
                 return Ok(total);
             }
         }
+    }
+
+    /// Several requests one after the other, each with all datagrams of its dump; returns their
+    /// length in bytes.
+    ///
+    /// # Errors
+    /// Those of sending and receiving.
+    pub fn dump_each<'r>(
+        &mut self,
+        requests: impl IntoIterator<Item = &'r Request>,
+    ) -> Result<usize, Error> {
+        requests
+            .into_iter()
+            .try_fold(0, |total, request| Ok(total + self.dump(request)?))
     }
 
     /// Sends a whole batch as it is and receives its three acknowledgements (two from a kernel
@@ -120,5 +161,40 @@ impl Floor {
             }
         }
         Ok(())
+    }
+}
+
+/// Length in bytes of the message that ends a dump: a header and an error number.
+const DONE: usize = 20;
+
+/// Whether a dump ends in this datagram. Most end in one of their own; one of elements ends behind a
+/// message without any. The messages are not walked over: a floor does nothing that it need not.
+fn ends_dump(datagram: &[u8]) -> bool {
+    let kind = |at: usize| match datagram.get(at + 4..at + 6) {
+        Some(&[a, b]) => u16::from_ne_bytes([a, b]),
+        _ => 0,
+    };
+    let last = datagram.len().saturating_sub(DONE);
+    let is_last = datagram.get(last..last + 4) == Some(&(DONE as u32).to_ne_bytes());
+    matches!(kind(0), NLMSG_DONE | NLMSG_ERROR) || (is_last && kind(last) == NLMSG_DONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dump_ends_alone_or_behind_a_message() {
+        let mut done = vec![0; DONE];
+        done[..4].copy_from_slice(&(DONE as u32).to_ne_bytes());
+        done[4..6].copy_from_slice(&NLMSG_DONE.to_ne_bytes());
+        let mut object = vec![0; 40];
+        object[..4].copy_from_slice(&40_u32.to_ne_bytes());
+        object[4..6].copy_from_slice(&0xa0c_u16.to_ne_bytes());
+        assert!(ends_dump(&done));
+        assert!(!ends_dump(&object));
+        assert!(ends_dump(&[&object[..], &done].concat()));
+        assert!(!ends_dump(&[&done[..4], &object].concat()));
+        assert!(!ends_dump(&[]));
     }
 }

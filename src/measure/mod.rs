@@ -8,9 +8,11 @@
 //!
 //! The benches of the repository and `chainwright bench` are built on this.
 
+mod addresses;
 pub mod floor;
 mod rounds;
 mod ruleset;
 
+pub use addresses::Addresses;
 pub use rounds::{Contender, Measured, alternate, alternate_prepared};
 pub use ruleset::KubeProxy;

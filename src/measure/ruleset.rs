@@ -10,6 +10,7 @@ use crate::Error;
 use crate::iptables::Family as IptablesFamily;
 use crate::iptables::nft::chain;
 use crate::netlink::{self, TooLong};
+use crate::nft::UnknownAttributes;
 use crate::nft::expr::{
     Cmp, Counter, Immediate, Match, Meta, MetaKey, Payload, PayloadBase, Register, Target,
 };
@@ -26,6 +27,7 @@ pub struct KubeProxy {
 
 /// The table.
 const TABLE: &str = "nat";
+const BUILTIN: [&str; 4] = ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"];
 const SERVICES: &str = "KUBE-SERVICES";
 const MARK_MASQ: &str = "KUBE-MARK-MASQ";
 
@@ -62,6 +64,19 @@ impl KubeProxy {
         let mut name = String::new();
         name_chain(&mut name, "SVC", number);
         name
+    }
+
+    /// Names of all chains.
+    pub fn chain_names(self) -> impl Iterator<Item = String> {
+        let fixed = BUILTIN.into_iter().chain([SERVICES, MARK_MASQ]);
+        let pairs = (0..self.pairs()).flat_map(|number| {
+            ["SVC", "SEP"].map(|kind| {
+                let mut name = String::new();
+                name_chain(&mut name, kind, number);
+                name
+            })
+        });
+        fixed.map(String::from).chain(pairs)
     }
 
     /// Appends the operations that make the ruleset in an empty table.
@@ -104,7 +119,7 @@ impl KubeProxy {
     /// The table, what all services share, and the chains of these pairs.
     fn write_chains(self, tx: &mut Transaction, pairs: Range<usize>) -> Result<(), TooLong> {
         tx.add(&Table::new(Family::IP, TABLE))?;
-        for builtin in ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"] {
+        for builtin in BUILTIN {
             tx.add(&chain(IptablesFamily::Ipv4, TABLE, builtin))?;
         }
         for name in [SERVICES, MARK_MASQ] {
@@ -131,6 +146,7 @@ impl KubeProxy {
         pen.rule.compat = Some(Compat {
             protocol: Some(0),
             flags: Some(0),
+            unknown: UnknownAttributes::NONE,
         });
         for number in pairs {
             self.write_pair(tx, &mut pen, number)?;
@@ -220,7 +236,7 @@ impl KubeProxy {
     #[must_use]
     pub fn to_iptables_save(self) -> String {
         let mut text = String::from("*nat\n");
-        for builtin in ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"] {
+        for builtin in BUILTIN {
             let _ = writeln!(text, ":{builtin} ACCEPT [0:0]");
         }
         let _ = writeln!(text, ":{SERVICES} - [0:0]\n:{MARK_MASQ} - [0:0]");
@@ -298,6 +314,7 @@ fn tcp(rule: &mut Rule<'static>) {
     rule.compat = Some(Compat {
         protocol: Some(6),
         flags: Some(0),
+        unknown: UnknownAttributes::NONE,
     });
 }
 

@@ -1,23 +1,29 @@
-//! `chainwright bench`: measured listings against their floor.
+//! `chainwright bench`: measured against floors.
 
-use std::ffi::OsStr;
+mod chains;
+mod elements;
+mod plot;
+mod rules;
+mod tools;
+
 use std::fs;
-use std::hint::black_box;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 
-use chainwright::measure::floor::{Floor, Request};
-use chainwright::measure::{Contender, KubeProxy, Measured, alternate};
+use chainwright::measure::Measured;
 use chainwright::netns::Sandbox;
-use chainwright::nft::{Connection, Family, Filter};
 use clap::Subcommand;
 use comfy_table::{CellAlignment, Table, presets};
-use plotters::prelude::*;
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output};
 
-/// Measure listing, in a private namespace and against its floor
+/// Measure against floors, in a private namespace
+///
+/// A floor is what the kernel alone takes: the same request with its replies received and thrown
+/// away, or the same bytes prepared beforehand. What is compared: this library, and the tools `nft`
+/// and `iptables-nft-save` where they are installed (the only programs that chainwright ever starts).
+/// Rounds alternate; CPU times are medians and count the kernel's work, and a tool's start; a ratio is
+/// the median of the rounds' ratios.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -26,40 +32,116 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum What {
-    /// List the chains of a ruleset like a kube-proxy's
-    ///
-    /// The floor is the same request with its replies received and thrown away. What is compared:
-    /// this library, and the tools `nft` and `iptables-nft-save` where they are installed (the only
-    /// programs that chainwright ever starts). Rounds alternate; CPU times are medians and count
-    /// the kernel's work, and a tool's start; a ratio is the median of the rounds' ratios.
+    /// List the chains of a ruleset like a kube-proxy's: 1,000, 10,000 and 50,000, if nothing else is
+    /// said
     Chains {
-        /// Numbers of chains to measure with
-        #[arg(
-            long,
-            value_name = "N,N,…",
-            value_delimiter = ',',
-            default_value = "1000,10000,50000"
-        )]
-        count: Vec<usize>,
-
-        /// Rounds of each measurement; by default fewer for larger rulesets
-        #[arg(long)]
-        rounds: Option<usize>,
+        #[command(flatten)]
+        sizes: Sizes,
 
         /// Draw the CPU times into this SVG file
         #[arg(long, value_name = "FILE.svg")]
         plot: Option<PathBuf>,
     },
+
+    /// Read a whole ruleset like a kube-proxy's: 10,000 chains with 25,000 rules, if nothing else is
+    /// said
+    ///
+    /// There are two floors, and the cheaper one is 1: a listing of the chains, then of the rules of
+    /// each chain; or one listing of all rules, which takes the kernel time that grows with the square
+    /// of their number and is left out above 20,000 chains.
+    Rules {
+        #[command(flatten)]
+        sizes: Sizes,
+    },
+
+    /// Add the elements of a map in one transaction, and list them: 100,000, if nothing else is said
+    Elements {
+        #[command(flatten)]
+        sizes: Sizes,
+    },
+}
+
+/// What to measure with.
+#[derive(clap::Args)]
+struct Sizes {
+    /// How many chains or elements; of several numbers one after the other
+    #[arg(value_name = "N")]
+    numbers: Vec<usize>,
+
+    /// The same, separated by commas
+    #[arg(
+        long,
+        value_name = "N,N,…",
+        value_delimiter = ',',
+        conflicts_with = "numbers"
+    )]
+    count: Vec<usize>,
+
+    /// Rounds of each measurement; by default fewer for larger sizes
+    #[arg(long)]
+    rounds: Option<usize>,
+}
+
+/// The largest number of elements: their keys are 10.0.0.0/8.
+const MOST_ELEMENTS: usize = 1 << 24;
+
+impl Sizes {
+    /// The sizes that were asked for, or these.
+    fn or<'s>(&'s self, usual: &'s [usize]) -> &'s [usize] {
+        [&self.numbers, &self.count]
+            .into_iter()
+            .find(|numbers| !numbers.is_empty())
+            .map_or(usual, |numbers| numbers)
+    }
+
+    /// Sizes of rulesets.
+    fn chains<'s>(&'s self, usual: &'s [usize]) -> Result<&'s [usize], Error> {
+        let sizes = self.or(usual);
+        match sizes.iter().find(|size| **size < 2) {
+            Some(few) => Err(Error::Other(format!(
+                "{few}: a ruleset has at least 2 chains, a service's and an endpoint's"
+            ))),
+            None => Ok(sizes),
+        }
+    }
+
+    /// Sizes of maps.
+    fn elements<'s>(&'s self, usual: &'s [usize]) -> Result<&'s [usize], Error> {
+        let sizes = self.or(usual);
+        let fits = |size: &usize| (1..=MOST_ELEMENTS).contains(size);
+        match sizes.iter().find(|size| !fits(size)) {
+            Some(size) => Err(Error::Other(format!(
+                "{size}: a map has from 1 to {MOST_ELEMENTS} elements here"
+            ))),
+            None => Ok(sizes),
+        }
+    }
+
+    /// How many rounds at this size, where one of `work` takes as long as it may.
+    fn rounds(&self, work: usize, size: usize, most: usize) -> usize {
+        self.rounds.unwrap_or((work / size).clamp(3, most))
+    }
 }
 
 /// What was measured at one size.
 #[derive(Serialize)]
 struct Record {
-    chains: usize,
-    rules: usize,
+    /// What was done.
+    measured: &'static str,
+    #[serde(skip)]
+    size: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chains: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elements: Option<usize>,
     rounds: usize,
     contenders: Vec<Contestant>,
     not_installed: Vec<&'static str>,
+    /// What was left out, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -81,41 +163,53 @@ impl From<Measured> for Contestant {
     }
 }
 
-/// The tools to compare with, and their arguments.
-const TOOLS: &[(&str, &[&str])] = &[
-    ("nft", &["list", "chains", "ip"]),
-    ("iptables-nft-save", &["-t", "nat"]),
-];
-
-/// How many rounds the tools are measured for, at most: one takes them seconds.
-const TOOL_ROUNDS: usize = 3;
+/// Measures something at one size, in so many rounds.
+type Measure = fn(usize, usize) -> Result<Record, Error>;
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let What::Chains {
-        count,
-        rounds,
-        plot,
-    } = &args.what;
-    if let Some(few) = count.iter().find(|count| **count < 2) {
-        return Err(Error::Other(format!(
-            "--count {few}: a ruleset has at least 2 chains, a service's and an endpoint's"
-        )));
-    }
+    let (sizes, usual, measures, work, most): (_, _, &[Measure], _, _) = match &args.what {
+        What::Chains { sizes, .. } => (
+            sizes,
+            sizes.chains(&[1000, 10_000, 50_000])?,
+            &[chains::measure],
+            200_000,
+            51,
+        ),
+        What::Rules { sizes } => (
+            sizes,
+            sizes.chains(&[10_000])?,
+            &[rules::measure],
+            100_000,
+            31,
+        ),
+        What::Elements { sizes } => (
+            sizes,
+            sizes.elements(&[100_000])?,
+            &[elements::add, elements::list],
+            2_000_000,
+            31,
+        ),
+    };
     let mut out = Output::new();
     let mut records = Vec::new();
-    for &chains in count {
-        let rounds = rounds.unwrap_or((200_000 / chains).clamp(3, 51));
-        let record = Sandbox::new()?.run(|| measure(chains, rounds))??;
-        if json {
-            out.json(&record)?;
-        } else {
-            print(&mut out, &record)?;
+    for &size in usual {
+        let rounds = sizes.rounds(work, size, most);
+        for measure in measures {
+            let record = Sandbox::new()?.run(|| measure(size, rounds))??;
+            if json {
+                out.json(&record)?;
+            } else {
+                print(&mut out, &record)?;
+            }
+            out.flush()?;
+            records.push(record);
         }
-        out.flush()?;
-        records.push(record);
     }
-    if let Some(path) = plot {
-        let drawing = draw(&records)
+    if let What::Chains {
+        plot: Some(path), ..
+    } = &args.what
+    {
+        let drawing = plot::draw(&records)
             .map_err(|error| Error::Other(format!("cannot draw {}: {error}", path.display())))?;
         fs::write(path, drawing)
             .map_err(|error| Error::Other(format!("cannot write {}: {error}", path.display())))?;
@@ -123,106 +217,41 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
-    let ruleset = KubeProxy { chains };
-    let mut nft = Connection::open()?;
-    ruleset.load(&mut nft)?;
-    let mut floor = Floor::open()?;
-    let request = Request::chains(Family::IP);
-    let mut thrown_away = || {
-        black_box(floor.dump(&request)?);
-        Ok(())
-    };
-    let mut listed = || {
-        let mut count = 0;
-        nft.chains(Filter::family(Family::IP))?.for_each(|chain| {
-            black_box(chain.table());
-            black_box(chain.name());
-            black_box(chain.handle());
-            if let Some(hook) = chain.hook() {
-                black_box((hook.number, hook.priority));
-            }
-            black_box(chain.policy());
-            black_box(chain.chain_type());
-            black_box(chain.flags());
-            black_box(chain.references());
-            count += 1;
-        })?;
-        // Beside the services' chains: four built-in ones, and two that all share.
-        if count == chains / 2 * 2 + 6 {
-            Ok(())
-        } else {
-            Err(Error::Other(format!("{count} chains were listed")))
-        }
-    };
-    let (installed, missing): (Vec<_>, Vec<_>) =
-        TOOLS.iter().partition(|(tool, _)| find(tool).is_some());
-    let mut tools: Vec<_> = installed
-        .iter()
-        .map(|(tool, arguments)| {
-            let name = format!("{tool} {} (process)", arguments.join(" "));
-            (name, move || start(tool, arguments))
-        })
-        .collect();
-
-    let mut contenders: [Contender<'_, Error>; 2] = [
-        ("floor: replies thrown away", &mut thrown_away),
-        ("chainwright, every attribute read", &mut listed),
-    ];
-    let mut measured = alternate(rounds, &mut contenders)?;
-    // Rounds of their own: a tool leaves the caches to whoever comes after it.
-    let [floor, _] = contenders;
-    let mut contenders = vec![floor];
-    contenders.extend(tools.iter_mut().map(|(name, run)| {
-        let contender: Contender<'_, Error> = (name, run);
-        contender
-    }));
-    measured.extend(alternate(rounds.min(TOOL_ROUNDS), &mut contenders)?.drain(1..));
-    Ok(Record {
-        chains,
-        rules: ruleset.rules(),
-        rounds,
-        contenders: measured.into_iter().map(Contestant::from).collect(),
-        not_installed: missing.iter().map(|(tool, _)| *tool).collect(),
-    })
-}
-
-/// Where a tool is installed.
-fn find(tool: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
-        .map(|directory| directory.join(tool))
-        .find(|path| path.is_file())
-}
-
-/// Runs a tool to its end, its output thrown away.
-fn start(tool: &str, arguments: &[&str]) -> Result<(), Error> {
-    let program = find(tool);
-    let program = program.as_deref().map_or(OsStr::new(tool), Path::as_os_str);
-    let status = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .map_err(|error| Error::Other(format!("cannot start {tool}: {error}")))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(Error::Other(format!("{tool} failed: {status}")))
+impl Record {
+    /// What was done, and to how much.
+    fn title(&self) -> String {
+        let counted = [
+            (self.chains, "chains"),
+            (self.rules, "rules"),
+            (self.elements, "elements"),
+        ];
+        let counted: Vec<_> = counted
+            .into_iter()
+            .filter_map(|(number, noun)| Some(format!("{} {noun}", number?)))
+            .collect();
+        format!("{}: {}", self.measured, counted.join(", "))
     }
 }
 
 fn print(out: &mut Output, record: &Record) -> Result<(), Error> {
+    if record.contenders.is_empty() {
+        writeln!(out, "{}", record.title())?;
+    } else {
+        writeln!(out, "{}", table(record))?;
+    }
+    for note in &record.notes {
+        writeln!(out, "{note}")?;
+    }
+    if !record.not_installed.is_empty() {
+        writeln!(out, "not installed: {}", record.not_installed.join(", "))?;
+    }
+    writeln!(out)
+}
+
+fn table(record: &Record) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header([
-        format!("list {} chains ({} rules)", record.chains, record.rules).as_str(),
-        "CPU ms",
-        "clock ms",
-        "× floor",
-    ]);
+    table.set_header([record.title().as_str(), "CPU ms", "clock ms", "× floor"]);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
@@ -234,83 +263,9 @@ fn print(out: &mut Output, record: &Record) -> Result<(), Error> {
             format!("{:.2}", contender.ratio_to_floor),
         ]);
     }
-    writeln!(out, "{table}")?;
-    if !record.not_installed.is_empty() {
-        writeln!(out, "not installed: {}", record.not_installed.join(", "))?;
-    }
-    writeln!(out)
+    table
 }
 
 fn milliseconds(nanoseconds: u128) -> String {
     format!("{:.2}", nanoseconds as f64 / 1e6)
-}
-
-/// Draws CPU time over the number of chains, both on logarithmic scales.
-fn draw(records: &[Record]) -> Result<String, Box<dyn std::error::Error>> {
-    let points: Vec<(&str, f64, f64)> = records
-        .iter()
-        .flat_map(|record| {
-            record.contenders.iter().map(|contender| {
-                let milliseconds = (contender.cpu_ns as f64 / 1e6).max(1e-3);
-                (contender.name.as_str(), record.chains as f64, milliseconds)
-            })
-        })
-        .collect();
-    let range = |value: fn(&(&str, f64, f64)) -> f64| {
-        let least = points.iter().map(value).fold(f64::INFINITY, f64::min);
-        let most = points.iter().map(value).fold(0.0, f64::max);
-        (least / 1.5)..(most * 1.5)
-    };
-    let mut drawing = String::new();
-    let root = SVGBackend::with_string(&mut drawing, (900, 560)).into_drawing_area();
-    root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
-        .caption("Listing chains: CPU time", ("sans-serif", 22))
-        .margin(16)
-        .x_label_area_size(48)
-        .y_label_area_size(72)
-        .build_cartesian_2d(
-            range(|point| point.1).log_scale(),
-            range(|point| point.2).log_scale(),
-        )?;
-    chart
-        .configure_mesh()
-        .x_desc("chains")
-        .y_desc("CPU, ms (median)")
-        .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| format!("{y}"))
-        .light_line_style(WHITE)
-        .draw()?;
-    let mut names: Vec<&str> = Vec::new();
-    for (name, ..) in &points {
-        if !names.contains(name) {
-            names.push(name);
-        }
-    }
-    for (index, name) in names.into_iter().enumerate() {
-        let color = Palette99::pick(index).to_rgba();
-        let line: Vec<_> = points
-            .iter()
-            .filter(|point| point.0 == name)
-            .map(|point| (point.1, point.2))
-            .collect();
-        chart
-            .draw_series(LineSeries::new(line.iter().copied(), color.stroke_width(2)))?
-            .label(name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], color.stroke_width(2)));
-        chart.draw_series(
-            line.iter()
-                .map(|&point| Circle::new(point, 4, color.filled())),
-        )?;
-    }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.9))
-        .border_style(BLACK.mix(0.3))
-        .draw()?;
-    root.present()?;
-    drop(chart);
-    drop(root);
-    Ok(drawing)
 }

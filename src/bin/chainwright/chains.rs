@@ -1,20 +1,20 @@
 //! `chainwright chains`: one line a chain.
 
 use std::borrow::Cow;
-use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use bstr::{BStr, ByteSlice};
 use chainwright::legacy::{self, Lookup};
-use chainwright::netlink::{self, Attributes};
-use chainwright::nft::{self, ChainRef, Connection, Filter, Hook, List, hook_name};
+use chainwright::netlink;
+use chainwright::nft::{self, ChainRef, Connection, Hook, List, hook_name};
 use clap::ValueEnum;
-use globset::{Glob, GlobMatcher};
+use globset::GlobMatcher;
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable, causes, note};
+use crate::scope::{Family, Scope, admits, glob};
 
 /// List chains, one line each
 ///
@@ -26,17 +26,12 @@ use crate::output::{Error, Exit, Output, Printable, causes, note};
 /// With --json, one object a line. Names that are not UTF-8 have U+FFFD where they are not.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Whose chains: of nf_tables, of the legacy x_tables, or of both
+    /// Whose chains: of nf_tables, of the legacy x_tables (families ip, ip6 and arp), or of both
     #[arg(long, value_enum, default_value_t = Backend::All)]
     backend: Backend,
 
-    /// Only chains of this family (legacy tables have ip, ip6 and arp)
-    #[arg(long, value_enum)]
-    family: Option<Family>,
-
-    /// Only chains of the table with this name
-    #[arg(long, value_name = "NAME")]
-    table: Option<OsString>,
+    #[command(flatten)]
+    scope: Scope,
 
     /// Only chains whose names match this pattern, for instance 'KUBE-S[VE][CP]-*' or
     /// '{INPUT,OUTPUT}'
@@ -59,37 +54,13 @@ pub(crate) enum Backend {
     All,
 }
 
-/// A family, by the name that `nft` gives it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "lower")]
-enum Family {
-    Ip,
-    Ip6,
-    Inet,
-    Arp,
-    Bridge,
-    Netdev,
-}
-
-impl Family {
-    const fn nft(self) -> nft::Family {
-        match self {
-            Self::Ip => nft::Family::IP,
-            Self::Ip6 => nft::Family::IP6,
-            Self::Inet => nft::Family::INET,
-            Self::Arp => nft::Family::ARP,
-            Self::Bridge => nft::Family::BRIDGE,
-            Self::Netdev => nft::Family::NETDEV,
-        }
-    }
-
-    const fn legacy(self) -> Option<legacy::Family> {
-        match self {
-            Self::Ip => Some(legacy::Family::Ipv4),
-            Self::Ip6 => Some(legacy::Family::Ipv6),
-            Self::Arp => Some(legacy::Family::Arp),
-            Self::Inet | Self::Bridge | Self::Netdev => None,
-        }
+/// The legacy tables of a family, if it has any.
+const fn legacy_family(family: Family) -> Option<legacy::Family> {
+    match family {
+        Family::Ip => Some(legacy::Family::Ipv4),
+        Family::Ip6 => Some(legacy::Family::Ipv6),
+        Family::Arp => Some(legacy::Family::Arp),
+        Family::Inet | Family::Bridge | Family::Netdev => None,
     }
 }
 
@@ -101,46 +72,31 @@ const fn legacy_name(family: legacy::Family) -> &'static str {
     }
 }
 
-fn glob(pattern: &str) -> Result<GlobMatcher, globset::Error> {
-    Ok(Glob::new(pattern)?.compile_matcher())
-}
-
 impl Args {
     /// What stands for `--backend BACKEND --match PATTERN --rules`.
     pub(crate) fn matching(backend: Backend, pattern: &str) -> Result<Self, Error> {
         Ok(Self {
             backend,
-            family: None,
-            table: None,
+            scope: Scope::default(),
             pattern: Some(glob(pattern).map_err(|error| Error::Other(error.to_string()))?),
             rules: true,
         })
     }
 
-    fn filter(&self) -> Filter<'_> {
-        Filter {
-            family: self.family.map_or(nft::Family::UNSPEC, Family::nft),
-            table: self.table.as_ref().map(|name| name.as_bytes().into()),
-            chain: None,
-        }
-    }
-
     fn legacy_families(&self) -> Vec<legacy::Family> {
-        match self.family {
+        match self.scope.family {
             None => legacy::Family::ALL.to_vec(),
-            Some(family) => family.legacy().into_iter().collect(),
+            Some(family) => legacy_family(family).into_iter().collect(),
         }
     }
 
     /// Whether a chain's name matches.
     fn admits(&self, chain: &BStr) -> bool {
-        self.pattern
-            .as_ref()
-            .is_none_or(|pattern| pattern.is_match(OsStr::from_bytes(chain)))
+        admits(self.pattern.as_ref(), chain)
     }
 
     fn is_narrowed(&self) -> bool {
-        self.family.is_some() || self.table.is_some() || self.pattern.is_some()
+        self.scope.is_narrowed() || self.pattern.is_some()
     }
 }
 
@@ -166,7 +122,7 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn nft(chain: &ChainRef<'a>, rules: Option<usize>) -> Self {
+    pub(crate) fn nft(chain: &ChainRef<'a>, rules: Option<usize>) -> Self {
         let family = chain.family();
         let named = |name: Option<&'static str>, number: &dyn fmt::Display| match name {
             Some(name) => Cow::Borrowed(name),
@@ -214,16 +170,9 @@ impl<'a> Line<'a> {
 
 /// The devices of a netdev chain. Newer kernels list all of them, older ones name the only one.
 fn devices(hook: &Hook<'_>) -> Vec<String> {
-    let name = |bytes: &[u8]| {
-        let name = bytes.strip_suffix(&[0]).unwrap_or(bytes);
-        name.to_str_lossy().into_owned()
-    };
     match (&hook.devices, &hook.device) {
-        (Some(list), _) => Attributes::new(list)
-            .map_while(Result::ok)
-            .map(|attribute| name(attribute.payload))
-            .collect(),
-        (None, Some(device)) => vec![name(device)],
+        (Some(list), _) => list.iter().map(|device| device.to_string()).collect(),
+        (None, Some(device)) => vec![device.to_string()],
         (None, None) => Vec::new(),
     }
 }
@@ -360,7 +309,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Lists the chains of nf_tables. The answer is what to say if they are not of one generation.
 fn list_nft(args: &Args, each: &mut Each<'_>) -> Result<Option<String>, Error> {
     let mut nft = Connection::open()?;
-    let mut chains = List::new(args.filter());
+    let mut chains = List::new(args.scope.filter());
     let start = Instant::now();
     for _ in 0..ATTEMPTS {
         let rules = match read(args, &mut nft, &mut chains) {
@@ -401,7 +350,11 @@ fn read(
 /// Counts the rules of a chain. Asking chain by chain is cheap; a listing of all rules costs the
 /// kernel time that grows with the square of their number.
 fn count_rules(nft: &mut Connection, chain: &ChainRef<'_>) -> Result<usize, netlink::Error> {
-    let mut rules = nft.rules(Filter::chain(chain.family(), chain.table(), chain.name()))?;
+    let mut rules = nft.rules(nft::Filter::chain(
+        chain.family(),
+        chain.table(),
+        chain.name(),
+    ))?;
     let mut count = 0;
     while rules.next()?.is_some() {
         count += 1;
@@ -414,7 +367,7 @@ fn stream(args: &Args, nft: &mut Connection, each: &mut Each<'_>) -> Result<Opti
     // The first connection is busy with the chains.
     let mut counting = args.rules.then(Connection::open).transpose()?;
     let before = nft.generation()?;
-    let mut chains = nft.chains(args.filter())?;
+    let mut chains = nft.chains(args.scope.filter())?;
     let torn = loop {
         let chain = match chains.next() {
             Ok(Some(chain)) => chain,
@@ -493,7 +446,7 @@ fn list_legacy_family(
     };
     let mut buffer = legacy::Table::empty(family);
     for name in tables {
-        let wanted = args.table.as_ref().is_none_or(|wanted| {
+        let wanted = args.scope.table.as_ref().is_none_or(|wanted| {
             let name: &[u8] = name.as_ref();
             wanted.as_bytes() == name
         });

@@ -4,11 +4,17 @@
 
 #![forbid(unsafe_code)]
 
+mod backup;
 mod bench;
 mod chains;
 mod demo;
+mod diff;
 mod kubelet;
 mod output;
+mod rollback;
+mod rules;
+mod scope;
+mod sets;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -21,14 +27,14 @@ use output::{Error, Exit};
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  absent or different: nothing to list, something of kubelet's missing
+  1  absent or different: nothing to list, something of kubelet's missing, a difference
   2  could not be done, or only in part; standard error says why";
 
-/// Lists, checks and repairs a Linux node's packet-filter tables, natively
+/// Lists, keeps, compares and repairs a Linux node's packet-filter tables, natively
 ///
 /// Speaks nf_tables over netlink and reads the legacy x_tables through getsockopt. No other program
-/// is started, except by `bench`, which compares. Looking never creates a table. Looking and changing take CAP_NET_ADMIN over the network
-/// namespace: root, or anybody inside a namespace of their own.
+/// is started, except by `bench`, which compares. Looking never creates a table. Looking and changing
+/// take CAP_NET_ADMIN over the network namespace: root, or anybody inside a namespace of their own.
 #[derive(Parser)]
 #[command(name = "chainwright", version, after_help = EXIT_CODES)]
 struct Command {
@@ -48,6 +54,11 @@ struct Command {
 #[derive(Subcommand)]
 enum Verb {
     Chains(chains::Args),
+    Rules(rules::Args),
+    Sets(sets::Args),
+    Backup(backup::Args),
+    Rollback(rollback::Args),
+    Diff(diff::Args),
     Kubelet(kubelet::Args),
     Bench(bench::Args),
     Demo(demo::Args),
@@ -87,6 +98,11 @@ impl Verb {
     fn run(&self, json: bool) -> Result<Exit, Error> {
         match self {
             Self::Chains(args) => chains::run(args, json),
+            Self::Rules(args) => rules::run(args, json),
+            Self::Sets(args) => sets::run(args, json),
+            Self::Backup(args) => backup::run(args, json),
+            Self::Rollback(args) => rollback::run(args, json),
+            Self::Diff(args) => diff::run(args, json),
             Self::Kubelet(args) => kubelet::run(args, json),
             Self::Bench(args) => bench::run(args, json),
             Self::Demo(args) => demo::run(args, json),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::process::ExitCode;
 
+use chainwright::nft::SnapshotError;
 use chainwright::{kube, netlink, netns};
 use serde::Serialize;
 
@@ -58,7 +59,10 @@ impl Error {
     /// The netlink error behind it, if there is one.
     pub(crate) fn netlink(&self) -> Option<&netlink::Error> {
         match self {
-            Self::Work(chainwright::Error::Netlink(error)) => Some(error),
+            Self::Work(
+                chainwright::Error::Netlink(error)
+                | chainwright::Error::Snapshot(SnapshotError::Netlink(error)),
+            ) => Some(error),
             Self::Work(chainwright::Error::Kubelet(kube::kubelet::Error::Read(error))) => {
                 Some(error)
             }

@@ -1,0 +1,87 @@
+//! Adding the elements of a map in one transaction, against the same bytes prepared beforehand; and
+//! listing them, against the same request with its replies thrown away.
+//!
+//! `cargo bench --features measure --bench elements [-- ELEMENTS …]`
+
+mod common;
+
+use std::hint::black_box;
+
+use chainwright::measure::floor::{Floor, Request};
+use chainwright::measure::{Addresses, alternate, alternate_prepared};
+use chainwright::nft::{Connection, Family, Transaction};
+use common::{BoxError, Result, counts, in_sandbox, report};
+
+fn main() -> Result {
+    for elements in counts(&[1_000_000]) {
+        in_sandbox(|| add(elements))?;
+        in_sandbox(|| list(elements))?;
+    }
+    Ok(())
+}
+
+/// The map and all of its elements in one transaction, into an empty namespace.
+fn add(elements: usize) -> Result {
+    let map = Addresses { elements };
+    let mut nft = Connection::open()?;
+    let mut floor = Floor::open()?;
+    let mut tx = Transaction::new();
+    map.write(&mut tx)?;
+    let prepared = tx.datagram(<[u8]>::to_vec);
+    let mut cleaner = Connection::open()?;
+    let mut empty = Transaction::new();
+    empty.flush_ruleset(Family::UNSPEC)?;
+    let measured = alternate_prepared::<BoxError>(
+        (5_000_000 / elements).clamp(9, 51),
+        &mut || Ok(cleaner.commit(&mut empty)?),
+        &mut [
+            ("floor: the prepared bytes", &mut || {
+                Ok(floor.commit(&prepared)?)
+            }),
+            ("built from objects, then commit()", &mut || {
+                tx.clear();
+                map.write(&mut tx)?;
+                Ok(nft.commit(&mut tx)?)
+            }),
+        ],
+    )?;
+    let length = prepared.len() as f64 / 1e6;
+    let title = format!("add {elements} elements to a map ({length:.1} MB)");
+    report(&title, &measured, 1.05);
+    Ok(())
+}
+
+/// Key and value of every element.
+fn list(elements: usize) -> Result {
+    let map = Addresses { elements };
+    let mut nft = Connection::open()?;
+    map.load(&mut nft)?;
+    let (family, table, name) = map.map();
+    let request = Request::elements(family, table, name);
+    let mut floor = Floor::open()?;
+    let measured = alternate::<BoxError>(
+        // The kernel walks over what it has sent for every datagram.
+        (100_000_000_000 / elements.pow(2)).clamp(3, 51),
+        &mut [
+            ("floor: replies thrown away", &mut || {
+                black_box(floor.dump(&request)?);
+                Ok(())
+            }),
+            ("elements(), key and value of each", &mut || {
+                let mut count = 0;
+                nft.elements(family, table, name)?.for_each(|element| {
+                    black_box((element.key_bytes(), element.data_bytes()));
+                    count += 1;
+                })?;
+                assert_eq!(count, elements);
+                Ok(())
+            }),
+        ],
+    )?;
+    report(
+        &format!("list {elements} elements of a map"),
+        &measured,
+        1.10,
+    );
+    Ok(())
+}

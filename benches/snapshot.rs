@@ -1,0 +1,110 @@
+//! Reading the whole ruleset, against the cheaper of two floors: the chains and then the rules of each
+//! chain, or one dump of all rules, each with the replies thrown away. Also what a snapshot takes of
+//! memory.
+//!
+//! What the one dump takes the kernel grows with the square of the rules: it is left out above 20,000
+//! chains, where it is the dearer one by far.
+//!
+//! `cargo bench --features measure --bench snapshot [-- CHAINS …]`
+
+mod common;
+
+use std::hint::black_box;
+
+use chainwright::measure::floor::{Floor, Request};
+use chainwright::measure::{Contender, KubeProxy, alternate};
+use chainwright::nft::{Family, Filter, Snapshot};
+use common::{BoxError, Result, counts, in_sandbox, loaded, report, resident, verdict};
+
+/// Up to how many chains the one dump is measured.
+const ONE_DUMP: usize = 20_000;
+/// Rounds in which it is found out which floor is the cheaper one.
+const TRIAL: usize = 3;
+/// From how many chains on there are goals.
+const LARGE: usize = 50_000;
+/// The goals: CPU as a multiple of the cheaper floor, memory as a multiple of the messages.
+const CPU: f64 = 1.10;
+const MEMORY: f64 = 1.30;
+
+fn main() -> Result {
+    for chains in counts(&[1_000, 10_000, 50_000]) {
+        in_sandbox(|| whole(chains))?;
+    }
+    Ok(())
+}
+
+fn rules(snapshot: &Snapshot) -> usize {
+    let chains = snapshot.tables().flat_map(|table| table.chains());
+    chains.map(|chain| chain.rules().len()).sum()
+}
+
+fn whole(chains: usize) -> Result {
+    let ruleset = KubeProxy { chains };
+    let mut nft = loaded(chains)?;
+    let before = resident()?;
+    let snapshot = nft.snapshot(Filter::all())?;
+    let grown = resident()?.saturating_sub(before);
+    assert_eq!(rules(&snapshot), ruleset.rules());
+    let (length, memory) = (snapshot.byte_length(), snapshot.memory());
+    drop(snapshot);
+
+    let (family, table) = ruleset.table();
+    let (all_chains, all_rules) = (Request::chains(Family::IP), Request::rules(Family::IP));
+    let each_chain: Vec<_> = ruleset
+        .chain_names()
+        .map(|name| Request::rules_of(family, table, &name))
+        .collect();
+    let (mut first, mut second) = (Floor::open()?, Floor::open()?);
+    let mut by_chain = || {
+        black_box(first.dump(&all_chains)?);
+        black_box(first.dump_each(&each_chain)?);
+        Ok(())
+    };
+    let mut one_dump = || {
+        black_box(second.dump(&all_rules)?);
+        Ok(())
+    };
+    let mut floor: Contender<'_, BoxError> = ("floor: chains, then a dump a chain", &mut by_chain);
+    if chains <= ONE_DUMP {
+        let one: Contender<'_, BoxError> = ("floor: one dump of all rules", &mut one_dump);
+        let mut both = [floor, one];
+        let trial = alternate(TRIAL, &mut both)?;
+        println!(
+            "\none dump of all {} rules takes {:.2} × a dump a chain",
+            ruleset.rules(),
+            trial[1].ratio
+        );
+        let [first, second] = both;
+        floor = if trial[1].ratio < 1.0 { second } else { first };
+    }
+    let rounds = (200_000 / chains).clamp(9, 51);
+    let measured = alternate(
+        rounds,
+        &mut [
+            floor,
+            ("snapshot(), dropped again", &mut || {
+                black_box(nft.snapshot(Filter::all())?);
+                Ok(())
+            }),
+        ],
+    )?;
+    let title = format!("read {chains} chains with {} rules", ruleset.rules());
+    let is_large = chains >= LARGE;
+    report(&title, &measured, is_large.then_some(CPU));
+    for (what, bytes) in [
+        ("Snapshot::memory()", memory),
+        ("growth of the process", grown),
+    ] {
+        let ratio = bytes as f64 / length as f64;
+        let verdict = match is_large {
+            true => verdict(ratio, MEMORY),
+            false => String::new(),
+        };
+        println!(
+            "  {what:<44} {:>12} {:>12} {ratio:>8.3}{verdict}",
+            format!("{:.1} MB", bytes as f64 / 1e6),
+            format!("of {:.1} MB", length as f64 / 1e6),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! `chainwright backup`: the ruleset into a file.
+
+use std::path::PathBuf;
+
+use bstr::ByteSlice;
+use chainwright::nft::{Connection, Snapshot};
+use serde::Serialize;
+
+use crate::output::{Error, Exit, Output, note};
+use crate::scope::Scope;
+use crate::sets::count;
+
+/// Keep the ruleset, or a family's or table's part of it, in a file
+///
+/// The file holds what the kernel listed of one generation, message by message: tables, chains, rules
+/// with their handles, counters and comments, sets and maps with their elements, timeouts and
+/// counters, stateful objects, flowtables; what this program does not know is kept byte for byte. It
+/// does not hold what the kernel does not list: the fill of a `limit`, the connections that a
+/// `connlimit` counted, the state of a `numgen inc`; nor connections (conntrack), the legacy tables,
+/// and devices.
+///
+/// The file is written under another name and then put in its place: at any moment it is the old one
+/// or the new one, whole. Only its owner can read it. A checksum shows later whether it was damaged;
+/// it is for machines of the same byte order.
+///
+/// While others keep changing the ruleset, the backup fails and writes nothing. `rollback` brings the
+/// file back, `diff` says what changed since.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The file; one that is there is replaced
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    scope: Scope,
+}
+
+/// How much there is of each kind of object.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Contents {
+    tables: usize,
+    chains: usize,
+    rules: usize,
+    sets: usize,
+    elements: usize,
+    objects: usize,
+    flowtables: usize,
+}
+
+impl Contents {
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        let mut this = Self::default();
+        for table in snapshot.tables() {
+            this.tables += 1;
+            this.chains += table.chains().len();
+            this.rules += table
+                .chains()
+                .map(|chain| chain.rules().len())
+                .sum::<usize>();
+            this.sets += table.sets().len();
+            this.elements += table.sets().map(|set| count(&set)).sum::<usize>();
+            this.objects += table.objects().len();
+            this.flowtables += table.flowtables().len();
+        }
+        this
+    }
+}
+
+impl std::fmt::Display for Contents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut between = "";
+        for (number, one, many) in [
+            (self.tables, "table", "tables"),
+            (self.chains, "chain", "chains"),
+            (self.rules, "rule", "rules"),
+            (self.sets, "set", "sets"),
+            (self.elements, "element", "elements"),
+            (self.objects, "stateful object", "stateful objects"),
+            (self.flowtables, "flowtable", "flowtables"),
+        ] {
+            if number > 0 || one == "table" {
+                let noun = if number == 1 { one } else { many };
+                write!(f, "{between}{number} {noun}")?;
+                between = ", ";
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was kept, for programs.
+#[derive(Serialize)]
+struct Kept<'a> {
+    file: std::borrow::Cow<'a, str>,
+    generation: Option<u32>,
+    #[serde(flatten)]
+    contents: Contents,
+    bytes: usize,
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    let snapshot = Connection::open()?.snapshot(args.scope.filter())?;
+    if args.scope.table.is_some() && snapshot.tables().len() == 0 {
+        if !json {
+            note("no such table: no file was written");
+        }
+        return Ok(Exit::Absent);
+    }
+    snapshot.save(&args.file)?;
+    let contents = Contents::of(&snapshot);
+    let bytes = snapshot.byte_length();
+    let file = args.file.as_os_str().as_encoded_bytes().to_str_lossy();
+    let generation = snapshot.generation().map(|generation| generation.0);
+    let mut out = Output::new();
+    if json {
+        out.json(&Kept {
+            file,
+            generation,
+            contents,
+            bytes,
+        })?;
+    } else {
+        writeln!(out, "kept     {contents} ({bytes} bytes)")?;
+    }
+    out.flush()?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,70 @@
+//! Listing chains.
+
+use std::hint::black_box;
+
+use chainwright::measure::floor::{Floor, Request};
+use chainwright::measure::{Contender, KubeProxy, alternate};
+use chainwright::nft::{Connection, Family, Filter};
+
+use super::tools::{Tool, compare};
+use super::{Contestant, Record};
+use crate::output::Error;
+
+/// The tools to compare with.
+const TOOLS: &[Tool<'_>] = &[
+    ("nft", &["list", "chains", "ip"]),
+    ("iptables-nft-save", &["-t", "nat"]),
+];
+
+pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
+    let ruleset = KubeProxy { chains };
+    let mut nft = Connection::open()?;
+    ruleset.load(&mut nft)?;
+    let mut floor = Floor::open()?;
+    let request = Request::chains(Family::IP);
+    let mut thrown_away = || {
+        black_box(floor.dump(&request)?);
+        Ok(())
+    };
+    let mut listed = || {
+        let mut count = 0;
+        nft.chains(Filter::family(Family::IP))?.for_each(|chain| {
+            black_box(chain.table());
+            black_box(chain.name());
+            black_box(chain.handle());
+            if let Some(hook) = chain.hook() {
+                black_box((hook.number, hook.priority));
+            }
+            black_box(chain.policy());
+            black_box(chain.chain_type());
+            black_box(chain.flags());
+            black_box(chain.references());
+            count += 1;
+        })?;
+        // Beside the services' chains: four built-in ones, and two that all share.
+        if count == chains / 2 * 2 + 6 {
+            Ok(())
+        } else {
+            Err(Error::Other(format!("{count} chains were listed")))
+        }
+    };
+    let mut contenders: [Contender<'_, Error>; 2] = [
+        ("floor: replies thrown away", &mut thrown_away),
+        ("chainwright, every attribute read", &mut listed),
+    ];
+    let mut measured = alternate(rounds, &mut contenders)?;
+    let [floor, _] = contenders;
+    let (tools, not_installed) = compare(rounds, &mut || Ok(()), floor, TOOLS)?;
+    measured.extend(tools);
+    Ok(Record {
+        measured: "list chains",
+        size: chains,
+        chains: Some(chains),
+        rules: Some(ruleset.rules()),
+        elements: None,
+        rounds,
+        contenders: measured.into_iter().map(Contestant::from).collect(),
+        not_installed,
+        notes: Vec::new(),
+    })
+}

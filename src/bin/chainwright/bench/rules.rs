@@ -1,0 +1,102 @@
+//! The whole ruleset, against what the kernel alone takes to list its rules.
+
+use std::hint::black_box;
+
+use chainwright::measure::floor::{Floor, Request};
+use chainwright::measure::{Contender, KubeProxy, Measured, alternate};
+use chainwright::nft::{Connection, Family, Filter};
+
+use super::tools::{Tool, compare};
+use super::{Contestant, Record};
+use crate::output::Error;
+
+/// The tools to compare with.
+const TOOLS: &[Tool<'_>] = &[
+    ("nft", &["list", "ruleset"]),
+    ("iptables-nft-save", &["-t", "nat"]),
+];
+
+/// Above so many chains the one dump is not measured: what it takes grows with their square.
+const ONE_DUMP: usize = 20_000;
+/// Rounds in which it is found out which floor is the cheaper one.
+const TRIAL: usize = 3;
+
+const BY_CHAIN: &str = "floor: chains, then a dump a chain";
+const ONE: &str = "floor: one dump of all rules";
+
+pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
+    let ruleset = KubeProxy { chains };
+    let mut nft = Connection::open()?;
+    ruleset.load(&mut nft)?;
+    let (family, table) = ruleset.table();
+    let all_chains = Request::chains(Family::IP);
+    let all_rules = Request::rules(Family::IP);
+    let each_chain: Vec<_> = ruleset
+        .chain_names()
+        .map(|name| Request::rules_of(family, table, &name))
+        .collect();
+    let (mut first, mut second) = (Floor::open()?, Floor::open()?);
+    let mut by_chain = || {
+        black_box(first.dump(&all_chains)?);
+        black_box(first.dump_each(&each_chain)?);
+        Ok(())
+    };
+    let mut one_dump = || {
+        black_box(second.dump(&all_rules)?);
+        Ok(())
+    };
+    let mut ours = || {
+        let snapshot = nft.snapshot(Filter::all())?;
+        let rules: usize = snapshot
+            .tables()
+            .flat_map(|table| table.chains())
+            .map(|chain| chain.rules().len())
+            .sum();
+        if rules == ruleset.rules() {
+            Ok(())
+        } else {
+            Err(Error::Other(format!("{rules} rules were read")))
+        }
+    };
+
+    let mut notes = Vec::new();
+    let mut dearer: Option<Measured> = None;
+    let mut floor: Contender<'_, Error> = (BY_CHAIN, &mut by_chain);
+    if chains <= ONE_DUMP {
+        let mut both: [Contender<'_, Error>; 2] = [floor, (ONE, &mut one_dump)];
+        let trial = alternate(TRIAL, &mut both)?;
+        let [first, second] = both;
+        let [mut of_first, mut of_second] = <[_; 2]>::try_from(trial)
+            .map_err(|_| Error::Other("two contenders give two results".into()))?;
+        if of_second.ratio < 1.0 {
+            of_first.ratio = of_second.ratio.recip();
+            floor = second;
+            dearer = Some(of_first);
+        } else {
+            of_second.name = ONE.into();
+            floor = first;
+            dearer = Some(of_second);
+        }
+    } else {
+        notes.push(format!(
+            "{ONE}: left out above {ONE_DUMP} chains, as it grows with the square of the rules"
+        ));
+    }
+    let mut contenders: [Contender<'_, Error>; 2] = [floor, ("chainwright, snapshot", &mut ours)];
+    let mut measured = alternate(rounds, &mut contenders)?;
+    measured.splice(1..1, dearer);
+    let [floor, _] = contenders;
+    let (tools, not_installed) = compare(rounds, &mut || Ok(()), floor, TOOLS)?;
+    measured.extend(tools);
+    Ok(Record {
+        measured: "read the whole ruleset",
+        size: chains,
+        chains: Some(chains),
+        rules: Some(ruleset.rules()),
+        elements: None,
+        rounds,
+        contenders: measured.into_iter().map(Contestant::from).collect(),
+        not_installed,
+        notes,
+    })
+}

@@ -1,0 +1,85 @@
+//! The programs to compare with: the only ones that chainwright ever starts.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use chainwright::measure::{Contender, Measured, alternate_prepared};
+
+use crate::output::Error;
+
+/// A program and its arguments.
+pub(super) type Tool<'a> = (&'static str, &'a [&'a str]);
+
+/// How many rounds the tools are measured for, at most: one takes them seconds.
+const ROUNDS: usize = 3;
+
+/// Measures the tools that are installed against the floor, in rounds of their own: a tool leaves the
+/// caches to whoever comes after it. The answer includes which tools are not installed.
+pub(super) fn compare(
+    rounds: usize,
+    prepare: &mut dyn FnMut() -> Result<(), Error>,
+    floor: Contender<'_, Error>,
+    tools: &[Tool<'_>],
+) -> Result<(Vec<Measured>, Vec<&'static str>), Error> {
+    let (installed, missing): (Vec<&Tool<'_>>, Vec<_>) =
+        tools.iter().partition(|(tool, _)| find(tool).is_some());
+    let mut runs: Vec<_> = installed
+        .into_iter()
+        .map(|(tool, arguments)| {
+            // A file's path would say nothing.
+            let shown: Vec<_> = arguments
+                .iter()
+                .map(|argument| {
+                    if argument.contains('/') {
+                        "FILE"
+                    } else {
+                        argument
+                    }
+                })
+                .collect();
+            let name = format!("{tool} {} (process)", shown.join(" "));
+            (name, move || start(tool, arguments))
+        })
+        .collect();
+    let (name, run) = floor;
+    let mut floor = || run();
+    let mut contenders: Vec<Contender<'_, Error>> = vec![(name, &mut floor)];
+    contenders.extend(runs.iter_mut().map(|(name, run)| {
+        let contender: Contender<'_, Error> = (name, run);
+        contender
+    }));
+    let mut measured = alternate_prepared(rounds.min(ROUNDS), prepare, &mut contenders)?;
+    measured.remove(0);
+    Ok((
+        measured,
+        missing.into_iter().map(|(tool, _)| *tool).collect(),
+    ))
+}
+
+/// Where a tool is installed.
+fn find(tool: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|directory| directory.join(tool))
+        .find(|path| path.is_file())
+}
+
+/// Runs a tool to its end, its output thrown away.
+fn start(tool: &str, arguments: &[&str]) -> Result<(), Error> {
+    let program = find(tool);
+    let program = program.as_deref().map_or(OsStr::new(tool), Path::as_os_str);
+    let status = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .map_err(|error| Error::Other(format!("cannot start {tool}: {error}")))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Error::Other(format!("{tool} failed: {status}")))
+    }
+}

@@ -1,0 +1,69 @@
+//! `chainwright diff`: what differs between a file and the ruleset, or between two files.
+
+use std::path::PathBuf;
+
+use chainwright::nft::{Connection, DiffOptions, Snapshot};
+
+use crate::output::{Error, Exit, Output, Printable};
+
+/// Say what differs between a file of `backup` and the ruleset, object by object
+///
+/// One line an object: `-` and what it was, `+` and what it is. The old one is the file, the new one
+/// is what is there now of that which the file is a backup of, or a second file. The exit code is 1
+/// if something differs.
+///
+/// Not compared is what the kernel gives by itself: handles, numbers of references, a rule's place in
+/// numbers, a table's owner, how much of a timeout is left.
+///
+/// With --json, one list of objects: {"fate": "added", "removed" or "changed", "kind": …, "path": …,
+/// "old": …, "new": …}.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The file
+    #[arg(value_name = "FILE")]
+    old: PathBuf,
+
+    /// Another file, to be compared with it in the ruleset's place
+    #[arg(value_name = "FILE")]
+    new: Option<PathBuf>,
+
+    /// Compare counters, quotas and the time of last use as well
+    #[arg(long)]
+    counters: bool,
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    let old = Snapshot::load(&args.old)?;
+    let new = match &args.new {
+        Some(path) => Snapshot::load(path)?,
+        None => Connection::open()?.snapshot(old.scope().clone())?,
+    };
+    let mut options = DiffOptions::default();
+    options.counters = args.counters;
+    let diff = old.diff(&new, options);
+    let mut out = Output::new();
+    if json {
+        out.json(&diff)?;
+    } else {
+        for change in &diff.changes {
+            let path = Printable(&change.path);
+            for (sign, text) in [('-', &change.old), ('+', &change.new)] {
+                match text {
+                    Some(text) if text.is_empty() => {
+                        writeln!(out, "{sign} {} {path}", change.kind)?;
+                    }
+                    Some(text) => {
+                        writeln!(out, "{sign} {} {path}: {}", change.kind, Printable(text))?;
+                    }
+                    None => {}
+                }
+            }
+        }
+    }
+    out.flush()?;
+    Ok(if diff.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Absent
+    })
+}

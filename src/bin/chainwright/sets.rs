@@ -1,0 +1,224 @@
+//! `chainwright sets`: sets and maps, one line each, and their elements.
+
+mod value;
+
+use std::fmt;
+
+use bstr::ByteSlice;
+use chainwright::nft::{Element, Set, SetFlags, SetRef, SnapshotSet, SnapshotTable, Table};
+use globset::GlobMatcher;
+use serde::{Serialize, Serializer};
+
+use crate::output::{Error, Exit, Output, Printable, note};
+use crate::scope::{Scope, admits, glob};
+use value::{Duration, elements, types};
+
+/// List sets and maps, one line each
+///
+/// Family, table and name; what kind it is; the types of its keys and, of a map, of what they lead to,
+/// by the names that `nft` gives them; flags, size, timeout; how many elements there are (a range
+/// counts as one); the comment. With --elements also each of these, in a line of its own.
+///
+/// All is of one generation of the ruleset. Only where that cannot be had, what could be read is
+/// listed all the same, said to be so on standard error, and the exit code is 2.
+///
+/// With --json, one document: {"generation": N, "tables": [{"table": {…}, "sets": [{"set": {…},
+/// "count": N, "elements": [{…}]}]}]}, `elements` only with --elements, and there each end of a range
+/// by itself as the kernel keeps it. The objects are in the form in which the library's feature `serde`
+/// writes and reads them: attributes by their names, what is not there left out; bytes as hexadecimal
+/// digits.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    scope: Scope,
+
+    /// Only sets whose names match this pattern, for instance 'blocked-*'
+    #[arg(long = "match", value_name = "GLOB", value_parser = glob)]
+    pattern: Option<GlobMatcher>,
+
+    /// List the elements of each set
+    #[arg(long)]
+    elements: bool,
+
+    /// List also the sets of single rules, which have no names of their own
+    #[arg(long)]
+    anonymous: bool,
+}
+
+/// All that `--json` writes.
+#[derive(Serialize)]
+struct Document<'s> {
+    generation: Option<u32>,
+    tables: Vec<TableDocument<'s>>,
+}
+
+#[derive(Serialize)]
+struct TableDocument<'s> {
+    table: Table<'s>,
+    sets: Vec<SetDocument<'s>>,
+}
+
+#[derive(Serialize)]
+struct SetDocument<'s> {
+    set: Set<'s>,
+    count: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elements: Option<Elements<'s>>,
+}
+
+impl<'s> SetDocument<'s> {
+    fn new(set: SnapshotSet<'s>, elements: bool) -> Self {
+        Self {
+            set: set.set().to_builder(),
+            count: count(&set),
+            elements: elements.then_some(Elements(set)),
+        }
+    }
+}
+
+/// Elements that are written as they are walked over.
+struct Elements<'s>(SnapshotSet<'s>);
+
+impl Serialize for Elements<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let elements = self.0.elements();
+        serializer.collect_seq(elements.map(|element| -> Element<'_> { element.to_builder() }))
+    }
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    let (snapshot, torn) = args.scope.look()?;
+    let tables: Vec<_> = snapshot
+        .tables()
+        .map(|table| (table, args.sets(&table)))
+        .filter(|(_, sets)| !sets.is_empty())
+        .collect();
+    let found = !tables.is_empty();
+    let mut out = Output::new();
+    if json {
+        out.json(&Document {
+            generation: snapshot.generation().map(|generation| generation.0),
+            tables: tables
+                .into_iter()
+                .map(|(table, sets)| TableDocument {
+                    table: table.table().to_builder(),
+                    sets: sets
+                        .into_iter()
+                        .map(|set| SetDocument::new(set, args.elements))
+                        .collect(),
+                })
+                .collect(),
+        })?;
+    } else {
+        for set in tables.iter().flat_map(|(_, sets)| sets) {
+            writeln!(
+                out,
+                "{}",
+                Line {
+                    set: set.set(),
+                    count: count(set)
+                }
+            )?;
+            if args.elements {
+                elements(set, |element| writeln!(out, "  {}", Printable(element)))?;
+            }
+        }
+    }
+    out.flush()?;
+    if let Some(torn) = torn {
+        note(&torn);
+        return Ok(Exit::Failed);
+    }
+    if !found {
+        if !json {
+            note(if args.scope.is_narrowed() || args.pattern.is_some() {
+                "no such set"
+            } else {
+                "nf_tables has no sets in this network namespace"
+            });
+        }
+        return Ok(Exit::Absent);
+    }
+    Ok(Exit::Done)
+}
+
+impl Args {
+    /// The sets of a table that were asked for.
+    fn sets<'s>(&self, table: &SnapshotTable<'s>) -> Vec<SnapshotSet<'s>> {
+        let pattern = self.pattern.as_ref();
+        table
+            .sets()
+            .filter(|set| {
+                let set = set.set();
+                let is_anonymous = flags(&set).contains(SetFlags::ANONYMOUS);
+                (self.anonymous || !is_anonymous) && admits(pattern, set.name())
+            })
+            .collect()
+    }
+}
+
+fn flags(set: &SetRef<'_>) -> SetFlags {
+    set.flags().unwrap_or_default()
+}
+
+/// How many elements there are; a range is one.
+pub(crate) fn count(set: &SnapshotSet<'_>) -> usize {
+    let elements = set.elements();
+    elements
+        .filter(|element| !element.is_interval_end())
+        .count()
+}
+
+/// A set, for people.
+struct Line<'s> {
+    set: SetRef<'s>,
+    count: usize,
+}
+
+/// The flags that `nft` shows, by its names, and the one of sets without a name.
+const FLAGS: [(SetFlags, &str); 5] = [
+    (SetFlags::ANONYMOUS, "anonymous"),
+    (SetFlags::CONSTANT, "constant"),
+    (SetFlags::EVAL, "dynamic"),
+    (SetFlags::INTERVAL, "interval"),
+    (SetFlags::TIMEOUT, "timeout"),
+];
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set = &self.set;
+        let (table, name) = (set.table().to_str_lossy(), set.name().to_str_lossy());
+        write!(
+            f,
+            "{:6} {:8} {:28} {} {}",
+            set.family().to_string(),
+            Printable(&table),
+            Printable(&name),
+            if set.is_map() { "map" } else { "set" },
+            types(set.key_type())
+        )?;
+        if let Some(objects) = set.object_type() {
+            write!(f, " : {objects}")?;
+        } else if set.is_map() {
+            write!(f, " : {}", types(set.data_type()))?;
+        }
+        let flags = flags(set);
+        let mut between = " flags ";
+        for (_, name) in FLAGS.iter().filter(|(flag, _)| flags.contains(*flag)) {
+            write!(f, "{between}{name}")?;
+            between = ",";
+        }
+        if let Some(size) = set.description().and_then(|description| description.size) {
+            write!(f, " size {size}")?;
+        }
+        if let Some(timeout) = set.timeout() {
+            write!(f, " timeout {}", Duration(timeout))?;
+        }
+        let plural = if self.count == 1 { "" } else { "s" };
+        write!(f, " {} element{plural}", self.count)?;
+        if let Some(comment) = set.comment() {
+            write!(f, " comment \"{}\"", Printable(&comment.to_str_lossy()))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! A map of any size.
+
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+use std::ops::Range;
+
+use crate::Error;
+use crate::netlink::{self, TooLong};
+use crate::nft::{
+    CommitError, Connection, DataType, Element, Family, Set, SetId, Table, Transaction,
+};
+
+/// A map from IPv4 addresses to IPv4 addresses, `hosts` in table `ip addresses`: what a load balancer
+/// or a list of translations keeps.
+#[derive(Debug, Clone, Copy)]
+pub struct Addresses {
+    /// Number of elements, at most 16,777,216.
+    pub elements: usize,
+}
+
+const TABLE: &str = "addresses";
+const MAP: &str = "hosts";
+/// How many elements go into one of several transactions.
+const PART: usize = 5_000;
+
+impl Addresses {
+    /// What operations on its elements name the map by.
+    #[must_use]
+    pub fn set_id(self) -> SetId<'static> {
+        SetId::new(Family::IP, TABLE, MAP)
+    }
+
+    /// Family, table and name of the map.
+    #[must_use]
+    pub const fn map(self) -> (Family, &'static str, &'static str) {
+        (Family::IP, TABLE, MAP)
+    }
+
+    /// Appends the operations that make the table, the map, and its elements.
+    ///
+    /// # Errors
+    /// [`TooLong`] never, in fact: all that is written is short.
+    pub fn write(self, tx: &mut Transaction) -> Result<(), TooLong> {
+        self.write_map(tx)?;
+        self.write_elements(tx, 0..self.elements)
+    }
+
+    /// Makes the map: in one transaction, or in several where an ordinary user's send buffer does
+    /// not hold it.
+    ///
+    /// # Errors
+    /// Those of [`Connection::commit`].
+    pub fn load(self, nft: &mut Connection) -> Result<(), Error> {
+        let mut tx = Transaction::new();
+        self.write(&mut tx)?;
+        match nft.commit(&mut tx) {
+            Err(CommitError {
+                source: Some(netlink::Error::TooLarge { .. }),
+                ..
+            }) => {}
+            committed => return Ok(committed?),
+        }
+        for start in (0..self.elements.max(1)).step_by(PART) {
+            tx.clear();
+            self.write_map(&mut tx)?;
+            self.write_elements(&mut tx, start..(start + PART).min(self.elements))?;
+            nft.commit(&mut tx)?;
+        }
+        Ok(())
+    }
+
+    /// The same ruleset as `nft -f` reads it.
+    #[must_use]
+    pub fn to_nft(self) -> String {
+        let mut text = format!(
+            "table ip {TABLE} {{\n\tmap {MAP} {{\n\t\ttype ipv4_addr : ipv4_addr\n\t\telements = {{\n"
+        );
+        for number in 0..self.elements {
+            let (key, value) = (Ipv4Addr::from(key(number)), Ipv4Addr::from(value(number)));
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "\t\t\t{key} : {value},");
+        }
+        text.push_str("\t\t}\n\t}\n}\n");
+        text
+    }
+
+    fn write_map(self, tx: &mut Transaction) -> Result<(), TooLong> {
+        tx.add(&Table::new(Family::IP, TABLE))?.add(
+            &Set::new(Family::IP, TABLE, MAP, DataType::IPV4_ADDR, 4)
+                .with_data(DataType::IPV4_ADDR, 4),
+        )?;
+        Ok(())
+    }
+
+    fn write_elements(self, tx: &mut Transaction, numbers: Range<usize>) -> Result<(), TooLong> {
+        let pairs: Vec<_> = numbers.map(|number| (key(number), value(number))).collect();
+        let elements = pairs
+            .iter()
+            .map(|(key, value)| Element::new(key).with_data(value));
+        tx.add_elements(&self.set_id(), elements)?;
+        Ok(())
+    }
+}
+
+/// `10.x.y.z`, all different.
+const fn key(number: usize) -> [u8; 4] {
+    let [_, a, b, c] = (number as u32).to_be_bytes();
+    [10, a, b, c]
+}
+
+/// `11.x.y.z`
+const fn value(number: usize) -> [u8; 4] {
+    let [_, a, b, c] = (number as u32).to_be_bytes();
+    [11, a, b, c]
+}

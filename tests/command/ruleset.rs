@@ -1,0 +1,569 @@
+//! The verbs that read, keep and compare whole rulesets: `rules`, `sets`, `backup`, `rollback`,
+//! `diff`.
+
+use std::path::PathBuf;
+
+use chainwright::nft::{Element, Filter, TableFlags};
+
+use super::common::tools::Tools;
+use super::*;
+
+/// Sets, maps and rules of all sorts; what nft 1.0.6 says of it stands in the tests.
+const RULESET: &str = "\
+table ip t {
+    set ranges { type ipv4_addr; flags interval
+        elements = { 10.0.0.0/8, 192.168.1.1-192.168.1.5, 250.0.0.0-255.255.255.255 }
+    }
+    set marks { type mark; flags interval; elements = { 5-10, 0x100-0x1ff }; }
+    set both { type ipv4_addr . inet_service; flags interval; comment \"hi\"
+        elements = { 10.0.0.0/8 . 80-90 comment \"x\" }
+    }
+    map verdicts { type ifname : verdict; elements = { \"eth0\" : jump d, \"lo\" : accept }; }
+    set names { type ifname; flags interval; elements = { \"eth*\", \"lo\" }; }
+    map values { type ether_addr : ipv6_addr; elements = { 02:00:00:00:00:0a : fe80::1 }; }
+    set passing { type inet_proto . mark; flags timeout; timeout 1h; size 9; }
+    set sized { typeof tcp option maxseg size; elements = { 1460 }; }
+    chain c {
+        ip saddr { 1.2.3.4, 2.3.4.5 } counter packets 3 bytes 4 accept comment \"a b\"
+    }
+    chain d { tcp dport 22 drop; }
+    chain empty { type filter hook input priority -5; }
+}
+table ip6 t { chain c { ip6 saddr ::1 accept; }; }
+table ip filter {
+    chain INPUT { type filter hook input priority 0; policy accept; }
+}
+";
+
+/// A sandbox with [`RULESET`] and two rules of iptables'.
+fn loaded() -> Sandbox {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run_with("nft -f -", RULESET);
+    tools.run("iptables-nft -A INPUT -s 10.1.0.0/16 -i eth0 -j DROP");
+    tools.run("iptables-nft -A INPUT -m comment --comment ssh -p tcp --dport 22 -j ACCEPT");
+    sandbox
+}
+
+/// The words of a line, however far apart they stand.
+fn words(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What `nft` prints before its own listing.
+fn bytecode(sandbox: &Sandbox, what: &str) -> String {
+    let both = Tools::new(sandbox).run(&format!("nft --debug=netlink list {what}"));
+    let end = both.find("\ntable ").expect("a listing follows");
+    both[..=end].to_owned()
+}
+
+/// A directory, and the path of a file in it.
+fn file() -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let path: PathBuf = directory.path().join("kept");
+    let path = path.to_str().unwrap().to_owned();
+    (directory, path)
+}
+
+#[test]
+fn rules_stand_under_their_chains() {
+    let sandbox = loaded();
+    let ran = run(&sandbox, "rules").expect(0);
+    let lines: Vec<_> = ran.lines().into_iter().map(words).collect();
+    let chains: Vec<_> = lines.iter().filter(|l| l.starts_with("nft ")).collect();
+    let listed = run(&sandbox, "chains --backend nft --rules").expect(0);
+    let listed: Vec<_> = listed.lines().into_iter().map(words).collect();
+    assert_eq!(chains, listed.iter().collect::<Vec<_>>());
+
+    let below = |chain: &str| {
+        let at = lines
+            .iter()
+            .position(|line| line.starts_with(chain))
+            .unwrap();
+        let rules = lines[at + 1..]
+            .iter()
+            .take_while(|l| l.starts_with("handle"));
+        rules
+            .map(|line| line.splitn(3, ' ').last().unwrap())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        below("nft ip t c "),
+        ["[ payload load 4b @ network header + 12 => reg 1 ] \
+             [ lookup reg 1 set __set0 0x0 ] [ counter pkts 3 bytes 4 ] \
+             [ immediate reg 0 accept ] comment \"a b\""]
+    );
+    assert_eq!(below("nft ip t empty "), [""; 0]);
+    let input = below("nft ip filter INPUT ");
+    assert_eq!(input[0], "[0:0] -s 10.1.0.0/16 -i eth0 -j DROP");
+    // Another match of ports than is known there: not said in iptables' language, but whole.
+    assert!(input[1].starts_with("[ meta load l4proto"), "{}", input[1]);
+    assert!(input[1].ends_with("comment \"ssh\""), "{}", input[1]);
+
+    // The handles are those of the kernel.
+    let handles: BTreeSet<_> = lines
+        .iter()
+        .filter_map(|line| line.strip_prefix("handle ")?.split(' ').next())
+        .collect();
+    let listed = Tools::new(&sandbox).run("nft -a list ruleset");
+    for handle in &handles {
+        assert!(listed.contains(&format!("# handle {handle}\n")), "{handle}");
+    }
+    assert!(handles.len() >= 4);
+}
+
+/// A rule that says what iptables would say, and more, is not said in iptables' language.
+#[test]
+fn a_rule_is_never_said_to_be_wider_than_it_is() {
+    let sandbox = sandbox();
+    Tools::new(&sandbox).run_with(
+        "nft -f -",
+        "table ip filter {
+            chain INPUT { type filter hook input priority 0;
+                ip saddr 10.0.0.1 counter drop
+                ip saddr 10.0.0.1 limit rate 5/second counter drop
+                ip saddr 10.0.0.1 tcp dport 22 counter drop
+                ip saddr 10.0.0.1 counter counter drop
+                ip saddr 10.0.0.1 drop
+            }
+         }
+         table ip other { chain INPUT { ip saddr 10.0.0.1 counter drop; }; }",
+    );
+    let ran = run(&sandbox, "rules").expect(0);
+    let said: Vec<_> = ran
+        .lines()
+        .into_iter()
+        .filter(|l| l.contains(" -j "))
+        .collect();
+    assert_eq!(said.len(), 1, "{}", ran.out);
+    assert!(
+        said[0].ends_with(" [0:0] -s 10.0.0.1/32 -j DROP"),
+        "{}",
+        said[0]
+    );
+    assert_eq!(ran.out.matches("  handle ").count(), 6);
+}
+
+#[test]
+fn the_bytecode_is_nfts() {
+    let sandbox = loaded();
+    let ran = |arguments: &str| run(&sandbox, &format!("rules --bytecode {arguments}")).expect(0);
+    assert_eq!(ran("").out, bytecode(&sandbox, "ruleset"));
+    for table in ["t", "filter"] {
+        let theirs = bytecode(&sandbox, &format!("table ip {table}"));
+        assert_eq!(ran(&format!("--family ip --table {table}")).out, theirs);
+    }
+    for chain in ["c", "d"] {
+        let theirs = bytecode(&sandbox, &format!("chain ip t {chain}"));
+        let ours = ran(&format!("--family ip --table t --match {chain}"));
+        assert_eq!(ours.out, theirs);
+    }
+    run(&sandbox, "rules --bytecode --json").expect(2);
+}
+
+#[test]
+fn rules_as_json_are_the_librarys() {
+    let sandbox = loaded();
+    let document = run(&sandbox, "rules --json").expect(0).value();
+    let snapshot = connect(&sandbox).snapshot(Filter::all()).unwrap();
+    assert_eq!(document["generation"], snapshot.generation().unwrap().0);
+    let tables = document["tables"].as_array().unwrap();
+    assert_eq!(tables.len(), snapshot.tables().len());
+    for (table, written) in snapshot.tables().zip(tables) {
+        let read: Table<'_> = serde_json::from_value(written["table"].clone()).unwrap();
+        assert_eq!(read, table.table().to_builder());
+        let chains = written["chains"].as_array().unwrap();
+        assert_eq!(chains.len(), table.chains().len());
+        for (chain, written) in table.chains().zip(chains) {
+            let read: Chain<'_> = serde_json::from_value(written["chain"].clone()).unwrap();
+            assert_eq!(read, chain.chain().to_builder());
+            let rules = written["rules"].as_array().unwrap();
+            assert_eq!(rules.len(), chain.rules().len());
+            for (rule, written) in chain.rules().zip(rules) {
+                let read: Rule<'_> = serde_json::from_value(written.clone()).unwrap();
+                // The kernel marks nested attributes in another way, so the bytes differ.
+                assert_eq!(read.to_string(), rule.to_builder().to_string());
+                assert_eq!(*written, serde_json::to_value(rule.to_builder()).unwrap());
+            }
+        }
+    }
+    // Narrowed.
+    let document = run(&sandbox, "rules --json --match [cd] --family ip").expect(0);
+    let document = document.value();
+    let tables = document["tables"].as_array().unwrap();
+    assert_eq!(tables.len(), 1);
+    let chains = tables[0]["chains"].as_array().unwrap();
+    let names: Vec<_> = chains.iter().map(|one| &one["chain"]["name"]).collect();
+    assert_eq!(names, ["c", "d"]);
+}
+
+#[test]
+fn sets_are_listed_with_their_types() {
+    let sandbox = loaded();
+    let ran = run(&sandbox, "sets").expect(0);
+    let lines: Vec<_> = ran.lines().into_iter().map(words).collect();
+    assert_eq!(
+        lines,
+        [
+            "ip t ranges set ipv4_addr flags interval 3 elements",
+            "ip t marks set mark flags interval 2 elements",
+            "ip t both set ipv4_addr . inet_service flags interval 1 element comment \"hi\"",
+            "ip t verdicts map ifname : verdict 2 elements",
+            "ip t names set ifname flags interval 2 elements",
+            "ip t values map ether_addr : ipv6_addr 1 element",
+            "ip t passing set inet_proto . mark flags timeout size 9 timeout 1h 0 elements",
+            "ip t sized set integer 1 element",
+        ]
+    );
+    let ran = run(&sandbox, "sets --anonymous --match __*").expect(0);
+    assert_eq!(
+        words(&ran.out),
+        "ip t __set0 set ipv4_addr flags anonymous,constant size 2 2 elements"
+    );
+    run(&sandbox, "sets --match __*").expect(1);
+}
+
+#[test]
+fn elements_are_written_as_nft_writes_them() {
+    let sandbox = loaded();
+    Tools::new(&sandbox).run_with(
+        "nft -f -",
+        "add element ip t passing { tcp . 0x10 timeout 5d comment \"y\" }",
+    );
+    let of = |set: &str| {
+        let ran = run(&sandbox, &format!("sets --elements --match {set}")).expect(0);
+        let mut elements: Vec<_> = ran.lines()[1..].iter().map(|line| words(line)).collect();
+        elements.sort(); // those of a hash table come in any order
+        elements
+    };
+    assert_eq!(
+        of("ranges"),
+        [
+            "10.0.0.0/8",
+            "192.168.1.1-192.168.1.5",
+            "250.0.0.0-255.255.255.255"
+        ]
+    );
+    assert_eq!(
+        of("marks"),
+        ["0x00000005-0x0000000a", "0x00000100-0x000001ff"]
+    );
+    assert_eq!(of("both"), ["10.0.0.0/8 . 80-90 comment \"x\""]);
+    assert_eq!(of("verdicts"), ["\"eth0\" : jump d", "\"lo\" : accept"]);
+    assert_eq!(of("names"), ["\"eth*\"", "\"lo\""]);
+    assert_eq!(of("values"), ["02:00:00:00:00:0a : fe80::1"]);
+    assert_eq!(of("sized"), ["1460"]);
+    let [passing] = &of("passing")[..] else {
+        panic!("one element");
+    };
+    let (before, rest) = passing.split_once(" expires ").unwrap();
+    assert_eq!(before, "tcp . 0x00000010 timeout 5d");
+    assert!(rest.starts_with("4d23h59m"), "{rest}");
+    assert!(rest.ends_with("comment \"y\""), "{rest}");
+}
+
+#[test]
+fn sets_as_json_are_the_librarys() {
+    let sandbox = loaded();
+    let document = run(&sandbox, "sets --json --elements").expect(0).value();
+    let snapshot = connect(&sandbox).snapshot(Filter::all()).unwrap();
+    let tables = document["tables"].as_array().unwrap();
+    assert_eq!(tables.len(), 1, "only those with sets");
+    let table = snapshot.table(Family::IP, "t").unwrap();
+    let sets = tables[0]["sets"].as_array().unwrap();
+    assert_eq!(sets.len() + 1, table.sets().len(), "none without a name");
+    for (set, written) in table.sets().zip(sets) {
+        let read: chainwright::nft::Set<'_> =
+            serde_json::from_value(written["set"].clone()).unwrap();
+        assert_eq!(read, set.set().to_builder());
+        let elements: Vec<Element<'_>> =
+            serde_json::from_value(written["elements"].clone()).unwrap();
+        let expected: Vec<_> = set.elements().map(|element| element.to_builder()).collect();
+        assert_eq!(elements, expected);
+        let count = expected.iter().filter(|e| e.flags.is_none()).count();
+        assert_eq!(written["count"], count);
+    }
+    let document = run(&sandbox, "sets --json").expect(0).value();
+    assert_eq!(document["tables"][0]["sets"][0]["elements"], Value::Null);
+}
+
+#[test]
+fn where_nothing_is_nothing_is_listed() {
+    let sandbox = sandbox();
+    for (verb, what) in [("rules", "chains"), ("sets", "sets")] {
+        let ran = run(&sandbox, verb).expect(1);
+        let said = format!("chainwright: nf_tables has no {what} in this network namespace\n");
+        assert_eq!((ran.out.as_str(), ran.err), ("", said));
+        let one = what.trim_end_matches('s');
+        let ran = run(&sandbox, &format!("{verb} --table x")).expect(1);
+        assert_eq!(ran.err, format!("chainwright: no such {one}\n"));
+        let ran = run(&sandbox, &format!("{verb} --json")).expect(1);
+        assert_eq!(ran.value()["tables"], serde_json::json!([]));
+        assert_eq!(ran.err, "");
+    }
+    let (_directory, path) = file();
+    let ran = run(&sandbox, &format!("backup {path} --table x")).expect(1);
+    assert!(ran.err.contains("no such table"), "{}", ran.err);
+    assert!(!PathBuf::from(&path).exists());
+    // Nothing is a ruleset, too.
+    let ran = run(&sandbox, &format!("backup {path}")).expect(0);
+    assert_eq!(ran.out, "kept     0 tables (0 bytes)\n");
+    small_ruleset(&sandbox);
+    run(&sandbox, &format!("rollback {path}")).expect(0);
+    run(&sandbox, "rules").expect(1);
+}
+
+#[test]
+fn a_backup_comes_back() {
+    let sandbox = loaded();
+    let tools = Tools::new(&sandbox);
+    let before = tools.run("nft list ruleset");
+    let (_directory, path) = file();
+    let ran = run(&sandbox, &format!("backup {path}")).expect(0);
+    assert!(
+        ran.out
+            .starts_with("kept     3 tables, 5 chains, 5 rules, 9 sets, 14 elements ("),
+        "{}",
+        ran.out
+    );
+    assert_eq!(run(&sandbox, &format!("diff {path}")).expect(0).out, "");
+
+    tools.run("nft flush chain ip t d");
+    tools.run("nft delete table ip6 t");
+    tools.run_with("nft -f -", "table ip z { chain y { drop; }; }");
+    let differences = run(&sandbox, &format!("diff {path}")).expect(1);
+    let lines = differences.lines();
+    assert!(lines.contains(&"+ table ip z"), "{lines:?}");
+    assert!(lines.contains(&"- table ip6 t"), "{lines:?}");
+    assert!(lines.iter().any(|l| l.starts_with("- rule ip t d: [ meta")));
+    let now = generation(&sandbox);
+
+    let ran = run(&sandbox, &format!("rollback {path} --dry-run")).expect(0);
+    assert_eq!(generation(&sandbox), now, "nothing was done");
+    let lines = ran.lines();
+    assert!(lines[0].starts_with("backup   the whole ruleset: 3 tables, 5 chains"));
+    assert_eq!(
+        lines[1..],
+        [
+            "replace  ip filter",
+            "replace  ip t",
+            "remove   ip z",
+            "add      ip6 t",
+            "nothing was done"
+        ]
+    );
+    let planned = run(&sandbox, &format!("rollback {path} --dry-run --json")).expect(0);
+    let done = run(&sandbox, &format!("rollback {path} --json"))
+        .expect(0)
+        .value();
+    assert_eq!(done["tables"], planned.value()["tables"]);
+    assert_eq!(planned.value()["done"], false);
+    assert_eq!(done["done"], true);
+    assert_eq!(done["backup"]["rules"], 5);
+    assert_eq!(
+        done["tables"][2],
+        serde_json::json!({"family": "ip", "table": "z", "action": "remove"})
+    );
+    assert_eq!(run(&sandbox, &format!("diff {path}")).expect(0).out, "");
+    let sorted = |text: &str| {
+        let mut tables: Vec<_> = text.split("\n}\n").map(str::to_owned).collect();
+        tables.sort();
+        tables
+    };
+    assert_eq!(sorted(&tools.run("nft list ruleset")), sorted(&before));
+}
+
+#[test]
+fn counters_differ_only_if_asked_for() {
+    let sandbox = loaded();
+    let (_directory, path) = file();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    let mut nft = connect(&sandbox);
+    nft.reset_rules(Filter::all())
+        .unwrap()
+        .for_each(|_| {})
+        .unwrap();
+    run(&sandbox, &format!("diff {path}")).expect(0);
+    let ran = run(&sandbox, &format!("diff --counters {path}")).expect(1);
+    assert_eq!(ran.lines().len(), 2, "{}", ran.out);
+    assert!(ran.out.contains("pkts 3 bytes 4"), "{}", ran.out);
+    let ran = run(&sandbox, &format!("diff --counters --json {path}")).expect(1);
+    let changes = ran.value();
+    assert_eq!(changes.as_array().unwrap().len(), 1);
+    assert_eq!(changes[0]["fate"], "changed");
+    assert_eq!(changes[0]["kind"], "rule");
+    let ran = run(&sandbox, &format!("diff --json {path}")).expect(0);
+    assert_eq!(ran.value(), serde_json::json!([]));
+}
+
+#[test]
+fn a_table_is_kept_and_brought_back_by_itself() {
+    let sandbox = loaded();
+    let (_directory, path) = file();
+    let ran = run(
+        &sandbox,
+        &format!("backup {path} --family ip --table t --json"),
+    )
+    .expect(0);
+    let kept = ran.value();
+    assert_eq!((&kept["tables"], &kept["chains"]), (&1.into(), &3.into()));
+    let whole = format!("{path}-whole");
+    run(&sandbox, &format!("backup {whole}")).expect(0);
+    Tools::new(&sandbox).run("nft flush table ip t");
+    Tools::new(&sandbox).run("nft flush table ip6 t");
+    let ran = run(&sandbox, &format!("rollback {path}")).expect(0);
+    assert_eq!(
+        ran.lines()[1..],
+        ["replace  ip t", "done     in one transaction"]
+    );
+    // What lies outside stays as it is.
+    let ran = run(&sandbox, &format!("diff {whole}")).expect(1);
+    assert_eq!(ran.lines().len(), 1, "{}", ran.out);
+    assert!(ran.out.starts_with("- rule ip6 t c: "), "{}", ran.out);
+    // Two files.
+    let ran = run(&sandbox, &format!("diff {whole} {path}")).expect(1);
+    assert!(ran.out.contains("- table ip6 t\n"), "{}", ran.out);
+    run(&sandbox, &format!("diff {path} {path}")).expect(0);
+}
+
+#[test]
+fn a_table_of_another_process_is_left_and_that_is_said() {
+    let sandbox = sandbox();
+    small_ruleset(&sandbox);
+    let mut owner = connect(&sandbox);
+    let mut tx = Transaction::new();
+    tx.add(&Table {
+        flags: Some(TableFlags::OWNER),
+        ..Table::new(Family::IP, "owned")
+    })
+    .unwrap();
+    owner.commit(&mut tx).unwrap();
+    let (_directory, path) = file();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    let ran = run(&sandbox, &format!("rollback {path} --dry-run")).expect(0);
+    let left = "leave    ip owned (another process owns it)";
+    assert!(ran.lines().contains(&left), "{}", ran.out);
+    let ran = run(&sandbox, &format!("rollback {path}")).expect(2);
+    assert!(ran.lines().contains(&left), "{}", ran.out);
+    assert!(ran.lines().contains(&"replace  inet t"), "{}", ran.out);
+    assert_eq!(
+        ran.err,
+        "chainwright: left as they are, because other processes own them: ip owned\n"
+    );
+    // Its owner gone, so is the table: it comes back, and is nobody's.
+    drop(owner);
+    let ran = run(&sandbox, &format!("rollback {path}")).expect(0);
+    let back = "add      ip owned (it had an owner, and has none any more)";
+    assert!(ran.lines().contains(&back), "{}", ran.out);
+}
+
+#[test]
+fn files_that_are_none() {
+    let sandbox = sandbox();
+    small_ruleset(&sandbox);
+    let (directory, path) = file();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    let kept = fs::read(&path).unwrap();
+    let bad = directory.path().join("bad");
+    let mut altered = kept.clone();
+    altered[100] ^= 1;
+    for (content, said) in [
+        (&b"no backup at all"[..], "is no chainwright backup"),
+        (&kept[..kept.len() / 2], "is truncated"),
+        (&kept[..kept.len() - 1], "was altered or damaged"),
+        (&altered, "was altered or damaged"),
+    ] {
+        fs::write(&bad, content).unwrap();
+        for verb in ["rollback", "rollback --dry-run", "diff"] {
+            let before = generation(&sandbox);
+            let ran = run(&sandbox, &format!("{verb} {}", bad.display())).expect(2);
+            assert_eq!(ran.out, "");
+            assert!(ran.err.contains(said), "{verb}: {}", ran.err);
+            assert_eq!(generation(&sandbox), before);
+        }
+    }
+    let absent = directory.path().join("absent");
+    for verb in ["rollback", "diff"] {
+        let ran = run(&sandbox, &format!("{verb} {}", absent.display())).expect(2);
+        assert!(ran.err.contains("No such file"), "{}", ran.err);
+    }
+    let ran = run(
+        &sandbox,
+        &format!("backup {}/x/y", directory.path().display()),
+    )
+    .expect(2);
+    assert!(ran.err.contains("No such file"), "{}", ran.err);
+}
+
+#[test]
+fn names_and_comments_cannot_forge_a_line() {
+    let sandbox = sandbox();
+    let (_directory, path) = file();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    let mut tx = Transaction::new();
+    let chain = "c\n  handle 1 x\x1b[2J";
+    tx.add(&Table::new(Family::IP, "t"))
+        .and_then(|tx| tx.add(&Chain::new(Family::IP, "t", chain)))
+        .unwrap();
+    let rule = Rule::new(Family::IP, "t", chain)
+        .with_comment("a\nb\x1b[2J")
+        .unwrap();
+    tx.add(&rule).unwrap();
+    commit(&sandbox, &mut tx);
+    let ran = run(&sandbox, "rules").expect(0);
+    assert_eq!(ran.lines().len(), 2, "{}", ran.out);
+    let differs = run(&sandbox, &format!("diff {path}")).expect(1);
+    assert_eq!(differs.lines().len(), 3, "{}", differs.out);
+    for out in [ran.out, differs.out] {
+        assert!(!out.contains('\x1b'), "{out:?}");
+    }
+}
+
+#[test]
+fn without_privileges_they_say_what_is_missing() {
+    for arguments in [
+        &["rules"][..],
+        &["sets", "--json"],
+        &["backup", "/nowhere/at/all"],
+    ] {
+        let ran = run_unprivileged(arguments).expect(2);
+        assert_eq!(ran.out, "");
+        assert!(ran.err.contains("EPERM"), "{}", ran.err);
+        assert!(ran.err.contains("CAP_NET_ADMIN"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn small_measurements() {
+    let ran = run_here(&["bench", "rules", "10", "--rounds", "1", "--json"]).expect(0);
+    let record = ran.value();
+    assert_eq!(
+        (&record["chains"], &record["rules"]),
+        (&10.into(), &25.into())
+    );
+    let names = |record: &Value| {
+        let contenders = record["contenders"].as_array().unwrap().clone();
+        for contender in &contenders {
+            assert!(
+                contender["ratio_to_floor"].as_f64().unwrap() > 0.0,
+                "{record}"
+            );
+        }
+        contenders
+            .into_iter()
+            .map(|c| c["name"].to_string())
+            .collect::<Vec<_>>()
+    };
+    assert!(names(&record).contains(&"\"chainwright, snapshot\"".to_owned()));
+    let ran = run_here(&[
+        "bench", "elements", "--count", "50,60", "--rounds", "1", "--json",
+    ]);
+    let records = ran.expect(0).values();
+    let sizes: Vec<_> = records.iter().map(|record| &record["elements"]).collect();
+    assert_eq!(sizes, [50, 50, 60, 60]);
+    assert!(names(&records[0])[0].contains("prepared bytes"));
+    assert!(names(&records[1])[0].contains("thrown away"));
+    for wrong in [&["bench", "rules", "1"][..], &["bench", "elements", "0"]] {
+        run_here(wrong).expect(2);
+    }
+}
