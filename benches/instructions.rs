@@ -31,7 +31,7 @@ struct Way {
 const CHAINS: (&str, fn(KubeProxy) -> usize) = ("chain", |ruleset| ruleset.chains + 6);
 const RULES: (&str, fn(KubeProxy) -> usize) = ("rule", KubeProxy::rules);
 
-const WAYS: [Way; 3] = [
+const WAYS: [Way; 4] = [
     Way {
         name: "list chains by for_each()",
         function: "counted_for_each",
@@ -45,10 +45,16 @@ const WAYS: [Way; 3] = [
         goal: None,
     },
     Way {
-        name: "decode every expression of a snapshot",
-        function: "counted_decode",
+        name: "decode every expression of a snapshot by view()",
+        function: "counted_view",
         unit: RULES,
         goal: Some(600.0),
+    },
+    Way {
+        name: "decode every expression of a snapshot by decode()",
+        function: "counted_decode",
+        unit: RULES,
+        goal: None,
     },
 ];
 
@@ -62,6 +68,7 @@ fn main() -> Result {
             assert_eq!(counted_for_each(&mut nft)?, chains + 6);
             assert_eq!(counted_next(&mut nft)?, chains + 6);
             let snapshot = nft.snapshot(Filter::all())?;
+            assert_eq!(counted_view(&snapshot)?, KubeProxy { chains }.rules());
             assert_eq!(counted_decode(&snapshot)?, KubeProxy { chains }.rules());
             Ok(())
         });
@@ -122,6 +129,24 @@ fn counted_next(nft: &mut Connection) -> Result<usize> {
     while let Some(chain) = chains.next()? {
         read(&chain);
         count += 1;
+    }
+    Ok(count)
+}
+
+#[inline(never)]
+fn counted_view(snapshot: &Snapshot) -> Result<usize> {
+    let mut count = 0;
+    for table in snapshot.tables() {
+        for chain in table.chains() {
+            for rule in chain.rules() {
+                if let Some(expressions) = rule.expressions() {
+                    for expression in expressions {
+                        black_box(&expression?.view()?);
+                    }
+                }
+                count += 1;
+            }
+        }
     }
     Ok(count)
 }

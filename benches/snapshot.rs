@@ -13,7 +13,7 @@ use std::hint::black_box;
 
 use chainwright::measure::floor::{Floor, Request};
 use chainwright::measure::{Contender, KubeProxy, alternate};
-use chainwright::nft::{Family, Filter, Snapshot};
+use chainwright::nft::{Connection, Family, Filter, Snapshot, Table, Transaction};
 use common::{BoxError, Result, counts, in_sandbox, loaded, report, resident, verdict};
 
 /// Up to how many chains the one dump is measured.
@@ -78,10 +78,27 @@ fn whole(chains: usize) -> Result {
         floor = if trial[1].ratio < 1.0 { second } else { first };
     }
     let rounds = (200_000 / chains).clamp(9, 51);
+    // Something must change, or there is nothing to refresh: a table of its own, which is made and
+    // deleted in turn. That is counted too.
+    let mut writer = Connection::open()?;
+    let mut kept = writer.snapshot(Filter::family(Family::IP))?;
+    let mut there = false;
     let measured = alternate(
         rounds,
         &mut [
             floor,
+            ("refresh(), in the memory of the last one", &mut || {
+                let other = Table::new(Family::IP6, "other");
+                let mut tx = Transaction::new();
+                match there {
+                    true => tx.delete(&other)?,
+                    false => tx.add(&other)?,
+                };
+                there = !there;
+                writer.commit(&mut tx)?;
+                assert!(kept.refresh(&mut writer)?);
+                Ok(())
+            }),
             ("snapshot(), dropped again", &mut || {
                 black_box(nft.snapshot(Filter::all())?);
                 Ok(())

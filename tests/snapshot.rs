@@ -443,3 +443,100 @@ fn a_ruleset_does_not_differ_from_what_was_written_back() {
         assert!(diff.is_empty(), "{}:\n{diff}", ruleset.name);
     }
 }
+
+#[test]
+fn a_kept_snapshot_is_read_again_when_something_changed() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let mut nft = connect(&sandbox);
+    let mut kept = nft.snapshot(Filter::family(Family::IP)).unwrap();
+    assert_eq!(kept.tables().len(), 0);
+    assert!(!kept.refresh(&mut nft).unwrap());
+    tools.run_with("nft -f -", "table ip t { chain c { accept; }; }");
+    assert!(kept.refresh(&mut nft).unwrap());
+    assert_eq!(kept.chain(Family::IP, "t", "c").unwrap().rules().len(), 1);
+    // Something of another family changes the generation, but nothing here.
+    tools.run("nft add table ip6 t");
+    assert!(kept.refresh(&mut nft).unwrap());
+    assert!(!kept.refresh(&mut nft).unwrap());
+    assert_eq!(kept.tables().len(), 1);
+    // Smaller ones and larger ones, in the same memory.
+    for round in 1..4 {
+        let rules = "counter packets 1 bytes 2 accept; ".repeat(round * 700);
+        let text = format!("flush chain ip t c; table ip t {{ chain c {{ {rules} }}; }}");
+        tools.run_with("nft -f -", &text);
+        assert!(kept.refresh(&mut nft).unwrap());
+        assert_eq!(
+            kept.to_string(),
+            nft.snapshot(Filter::family(Family::IP))
+                .unwrap()
+                .to_string()
+        );
+        tools.run("nft flush chain ip t c");
+        assert!(kept.refresh(&mut nft).unwrap());
+        assert_eq!(kept.chain(Family::IP, "t", "c").unwrap().rules().len(), 0);
+    }
+    // Another namespace's generations mean nothing here.
+    let elsewhere = common::sandbox();
+    let mut other = connect(&elsewhere);
+    assert!(kept.refresh(&mut other).unwrap());
+    assert_eq!(kept.tables().len(), 0);
+}
+
+/// The kernel lists the end of a range whose start has timed out, and takes no such end back; elements
+/// that have timed out and were not collected yet still count as references to chains.
+#[test]
+fn what_times_out_meanwhile_does_not_get_into_the_way() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run_with(
+        "nft -f -",
+        "table ip t {
+            map m {
+                type ipv4_addr : verdict
+                flags interval,timeout
+                elements = { 1.0.0.0/8 timeout 1s : jump a, 2.0.0.0/8 timeout 1s : jump a,
+                    3.0.0.0/8 timeout 1s : jump b, 9.0.0.0/8 : jump a }
+            }
+            map p {
+                type ipv4_addr . inet_service : verdict
+                flags interval,timeout
+                elements = { 1.0.0.0/8 . 1-5 timeout 1s : jump a, 2.0.0.0/8 . 7 : jump b }
+            }
+            map h {
+                type ipv4_addr : verdict
+                flags timeout
+                elements = { 1.0.0.0 timeout 1s : jump a, 3.0.0.0 : jump b }
+            }
+            chain a { accept; }
+            chain b { accept; }
+            chain c { ip saddr vmap @m; }
+        }",
+    );
+    let mut nft = connect(&sandbox);
+    let all = nft.snapshot(Filter::all()).unwrap();
+    let elements = |snapshot: &Snapshot, set: &str| {
+        let table = snapshot.table(Family::IP, "t").unwrap();
+        table.set(set).unwrap().elements().count()
+    };
+    assert_eq!(elements(&all, "h"), 2);
+    let rest = loop {
+        let snapshot = nft.snapshot(Filter::all()).unwrap();
+        let left = ["p", "h"].map(|set| elements(&snapshot, set));
+        if left == [1, 1] && elements(&snapshot, "m") < elements(&all, "m") - 2 {
+            break snapshot;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    // With what was left, and with what was there before: that had a rest of time then.
+    for snapshot in [&rest, &all] {
+        snapshot.restore(&mut nft).unwrap();
+        let listing = tools.run("nft list map ip t m");
+        assert!(listing.contains("9.0.0.0/8 : jump a"), "{listing}");
+        assert_eq!(
+            listing.contains("1.0.0.0/8"),
+            std::ptr::eq(snapshot, &all),
+            "{listing}"
+        );
+    }
+}

@@ -95,7 +95,7 @@ pub use snapshot::{Change, Diff, DiffOptions, Fate};
 #[cfg(feature = "backup")]
 pub use snapshot::{FileError, Provenance};
 pub use snapshot::{
-    Missing, Restored, Snapshot, SnapshotChain, SnapshotError, SnapshotSet, SnapshotTable,
+    MissingRules, Restored, Snapshot, SnapshotChain, SnapshotError, SnapshotSet, SnapshotTable,
 };
 pub use stateful::{ObjectData, StatefulObject, StatefulObjectRef};
 pub use table::{Table, TableFlags, TableRef};

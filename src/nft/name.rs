@@ -57,7 +57,7 @@ impl<'a> From<&'a Vec<u8>> for Bytes<'a> {
     }
 }
 
-impl From<Vec<u8>> for Bytes<'static> {
+impl From<Vec<u8>> for Bytes<'_> {
     fn from(bytes: Vec<u8>) -> Self {
         Self(Cow::Owned(bytes))
     }
@@ -150,13 +150,13 @@ impl<'a> From<&'a Name<'_>> for Name<'a> {
     }
 }
 
-impl From<String> for Name<'static> {
+impl From<String> for Name<'_> {
     fn from(name: String) -> Self {
         Self(Cow::Owned(name.into()))
     }
 }
 
-impl From<BString> for Name<'static> {
+impl From<BString> for Name<'_> {
     fn from(name: BString) -> Self {
         Self(Cow::Owned(name))
     }

@@ -25,9 +25,11 @@ pub(super) struct Position(u32);
 #[derive(Debug, Default)]
 pub(super) struct Arena {
     segments: Vec<Segment>,
-    /// How much of all segments but the last one is in use.
+    /// Which segment is being filled; those behind it are left over from before it was cleared.
+    current: usize,
+    /// How much of all segments before the current one is in use.
     before: usize,
-    /// How much of the last segment is in use.
+    /// How much of the current segment is in use.
     used: usize,
 }
 
@@ -94,27 +96,46 @@ const FULL: Malformed = Malformed {
 impl Arena {
     /// Room for a datagram of up to `length` bytes, to be filled and then [taken](Self::take).
     pub(super) fn room(&mut self, length: usize) -> Result<&mut [u8], Malformed> {
-        let left = self
+        let current = self
             .segments
-            .last()
-            .map_or(0, |last| last.bytes().len() - self.used);
-        if length > left {
-            if length > STRIDE || self.segments.len() >= SEGMENTS {
+            .get(self.current)
+            .map_or(0, |it| it.bytes().len());
+        if length > current - self.used {
+            if length > STRIDE {
                 return Err(FULL);
             }
-            let usual = LENGTHS.get(self.segments.len()).copied().unwrap_or(STRIDE);
+            // The first one has no one before it.
+            let mut next = self.current + usize::from(!self.segments.is_empty());
+            while self
+                .segments
+                .get(next)
+                .is_some_and(|it| it.bytes().len() < length)
+            {
+                next += 1;
+            }
+            if next >= SEGMENTS {
+                return Err(FULL);
+            }
+            if next == self.segments.len() {
+                let usual = LENGTHS.get(next).copied().unwrap_or(STRIDE);
+                let length = if usual < length { STRIDE } else { usual };
+                self.segments.push(Segment::new(length));
+            }
             self.before += self.used;
-            self.used = 0;
-            self.segments
-                .push(Segment::new(if usual < length { STRIDE } else { usual }));
+            (self.current, self.used) = (next, 0);
         }
-        let last = self.segments.last_mut().ok_or(FULL)?;
-        Ok(&mut last.bytes_mut()[self.used..self.used + length])
+        let segment = self.segments.get_mut(self.current).ok_or(FULL)?;
+        Ok(&mut segment.bytes_mut()[self.used..self.used + length])
+    }
+
+    /// Takes all messages out and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        (self.current, self.before, self.used) = (0, 0, 0);
     }
 
     /// Takes the first `length` bytes of the room that was given last; where they start.
     pub(super) fn take(&mut self, length: usize) -> Position {
-        let start = self.last_segment() * STRIDE + self.used;
+        let start = self.current * STRIDE + self.used;
         self.used += length.next_multiple_of(UNIT);
         Position((start / UNIT) as u32)
     }
@@ -122,13 +143,9 @@ impl Arena {
     /// Gives back the end of the room that was taken last, from this position on.
     pub(super) fn give_back(&mut self, Position(start): Position) {
         let at = start as usize * UNIT;
-        if at / STRIDE == self.last_segment() {
+        if at / STRIDE == self.current {
             self.used = self.used.min(at % STRIDE);
         }
-    }
-
-    fn last_segment(&self) -> usize {
-        self.segments.len().saturating_sub(1)
     }
 
     /// How many bytes are in use.
@@ -139,13 +156,14 @@ impl Arena {
     /// How many bytes of memory are held.
     pub(super) fn memory(&self) -> usize {
         // What was never touched of the last segment is not there, but for the rest of a huge page.
-        let last = self.segments.last().map_or(0, |last| last.bytes().len());
-        let held: usize = self
-            .segments
-            .iter()
-            .map(|segment| segment.bytes().len())
-            .sum();
-        held - last + self.used.next_multiple_of(2 << 20).min(last)
+        let lengths = self.segments.iter().map(|segment| segment.bytes().len());
+        let untouched = match self.segments.last() {
+            Some(last) if self.current + 1 == self.segments.len() => {
+                last.bytes().len() - self.used.next_multiple_of(2 << 20).min(last.bytes().len())
+            }
+            _ => 0,
+        };
+        lengths.sum::<usize>() - untouched
     }
 
     /// The bytes from a position to the end of its segment.
@@ -207,6 +225,29 @@ mod tests {
             assert_eq!(arena.len(), length);
             assert!((length..length + (6 << 20)).contains(&arena.memory()));
         }
+    }
+
+    #[test]
+    fn what_was_cleared_is_filled_again() {
+        let mut arena = Arena::default();
+        let messages: Vec<_> = (0..300).map(|n| message(n, 40_000)).collect();
+        for round in 0..3 {
+            arena.clear();
+            let count = 300 - 100 * round;
+            let positions: Vec<_> = messages[..count]
+                .iter()
+                .map(|m| put(&mut arena, m))
+                .collect();
+            for (message, at) in messages.iter().zip(positions) {
+                assert_eq!(arena.message(at).unwrap().raw, message);
+            }
+            assert_eq!(arena.len(), count * messages[0].len());
+            assert_eq!(arena.segments.len(), 5);
+        }
+        // A message that the first segments are too short for goes behind them.
+        arena.clear();
+        let large = put(&mut arena, &message(7, 1 << 20));
+        assert_eq!(arena.message(large).unwrap().sequence, 7);
     }
 
     #[test]

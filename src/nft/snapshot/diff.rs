@@ -111,7 +111,11 @@ impl fmt::Display for Diff {
 }
 
 impl Snapshot {
-    /// What differs between this snapshot, as the old one, and another, as the new one.
+    /// What differs between this snapshot, as the old one, and another, as the new one: of all that
+    /// either covers, so compare snapshots of one scope.
+    ///
+    /// An anonymous chain has a name of the kernel's, and is another one when that name is another: so
+    /// it is after a rollback in another boot.
     #[must_use]
     pub fn diff(&self, new: &Self, options: DiffOptions) -> Diff {
         let mut diff = Differ {

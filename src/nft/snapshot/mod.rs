@@ -45,7 +45,7 @@ use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 pub use diff::{Change, Diff, DiffOptions, Fate};
 #[cfg(feature = "backup")]
 pub use file::{FileError, Provenance};
-pub use read::Missing;
+pub use read::MissingRules;
 pub use restore::Restored;
 
 /// Why nothing in the index can be malformed.
@@ -57,6 +57,8 @@ pub struct Snapshot {
     arena: Arena,
     index: Index,
     generation: Option<Generation>,
+    /// The connection that it was read over: generations of others are of other namespaces.
+    connection: Option<u64>,
     /// What it covers: all, a family or a table.
     scope: Filter<'static>,
     /// Of the file that it was loaded from.
@@ -86,7 +88,7 @@ pub enum SnapshotError {
     )]
     Incomplete {
         /// The first such chain.
-        chain: Missing,
+        chain: MissingRules,
         /// What was read.
         snapshot: Box<Snapshot>,
     },

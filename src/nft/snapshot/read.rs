@@ -43,7 +43,7 @@ use chainwright_sys::nf_tables::{
 };
 use nix::unistd::{SysconfVar, sysconf};
 
-use super::arena::Position;
+use super::arena::{Arena, Position};
 use super::index::{Inserted, chain_at, table_at};
 use super::{Snapshot, SnapshotError};
 use crate::netlink::{
@@ -57,6 +57,10 @@ use crate::nft::{ChainFlags, ChainRef, Family};
 
 /// How often a snapshot is begun again when changes run across it.
 const ATTEMPTS: usize = 16;
+/// How long to wait, at most, before a snapshot is begun again: for changes to come to an end, and for a
+/// transaction to be committed or given up that others are preparing.
+const CHURN: Duration = Duration::from_millis(16);
+const PREPARED: Duration = Duration::from_millis(500);
 /// How often the elements of a set are asked for again while its hash table is being rebuilt.
 const REBUILDS: usize = 6;
 /// Length of a receive for a short chain: a reply then takes the kernel one page. Where pages are
@@ -127,7 +131,7 @@ enum Lane {
 impl Connection {
     /// Reads a snapshot: the whole ruleset, a family or a table, of one generation.
     ///
-    /// A scope that names a chain stands for the chain's table.
+    /// A scope that names a chain or a set stands for its table.
     ///
     /// When a change runs across the reading it is begun again, up to 16 times. How it is read, and
     /// what makes it whole, stands at the head of this module's source.
@@ -151,13 +155,26 @@ impl Connection {
     /// [`SnapshotError`]: it hands out what was read.
     #[tracing::instrument(level = "debug", skip_all, fields(bytes))]
     pub fn snapshot(&mut self, scope: Filter<'_>) -> Result<Snapshot, SnapshotError> {
+        self.snapshot_in(Arena::default(), &scope)
+    }
+
+    /// As [`snapshot`](Self::snapshot), in memory that is there already.
+    fn snapshot_in(
+        &mut self,
+        mut arena: Arena,
+        scope: &Filter<'_>,
+    ) -> Result<Snapshot, SnapshotError> {
         let mut pause = Duration::from_millis(1);
         let mut doubted = None;
         for attempt in 1.. {
             let last = attempt == ATTEMPTS;
-            let (snapshot, missing) = match self.read(&scope, last) {
+            let (snapshot, missing) = match self.read(std::mem::take(&mut arena), scope, last) {
                 Ok(read) => read,
-                Err(Error::Interrupted) if !last => continue,
+                Err(Error::Interrupted) if !last => {
+                    std::thread::sleep(pause.min(CHURN));
+                    pause *= 2;
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             };
             if snapshot.generation.is_none() {
@@ -167,6 +184,9 @@ impl Connection {
                         snapshot: Box::new(snapshot),
                     });
                 }
+                arena = snapshot.arena;
+                std::thread::sleep(pause.min(CHURN));
+                pause *= 2;
                 continue;
             }
             if missing.is_none() {
@@ -188,9 +208,10 @@ impl Connection {
                     },
                 });
             }
+            arena = snapshot.arena;
             // A transaction of somebody else's, not committed yet, may be why.
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(500));
+            std::thread::sleep(pause.min(PREPARED));
+            pause *= 2;
         }
         unreachable!("invariant: the last attempt returns")
     }
@@ -202,21 +223,25 @@ impl Connection {
     /// # Errors
     /// Those of a request.
     pub fn snapshot_once(&mut self, scope: Filter<'_>) -> Result<Snapshot, Error> {
-        self.read(&scope, true).map(|(snapshot, _)| snapshot)
+        let read = self.read(Arena::default(), &scope, true);
+        read.map(|(snapshot, _)| snapshot)
     }
 
     /// One attempt: the snapshot, without a generation if a change ran across it, and the name of a
     /// chain that lacks rules.
     fn read(
         &mut self,
+        mut arena: Arena,
         scope: &Filter<'_>,
         to_the_end: bool,
-    ) -> Result<(Snapshot, Option<Missing>), Error> {
+    ) -> Result<(Snapshot, Option<MissingRules>), Error> {
+        arena.clear();
         let generation = self.generation()?;
         let mut reader = Reader {
             connection: self,
             short: None,
             snapshot: Snapshot {
+                arena,
                 scope: Filter {
                     family: scope.family,
                     table: scope.table.clone().map(Name::into_owned),
@@ -238,14 +263,35 @@ impl Connection {
         snapshot.close();
         if self.generation()? == generation && consistent {
             snapshot.generation = Some(generation);
+            snapshot.connection = Some(self.id);
         }
         Ok((snapshot, missing))
     }
 }
 
+impl Snapshot {
+    /// Brings the snapshot up to date, in the memory that it has; `false` says that nothing had
+    /// changed, at the price of one small request and reply whatever the size. Refreshed over another
+    /// connection, which may be of another namespace, it is read anew.
+    ///
+    /// # Errors
+    /// As [`Connection::snapshot`]. The snapshot is then empty, without a generation.
+    pub fn refresh(&mut self, connection: &mut Connection) -> Result<bool, SnapshotError> {
+        let kept = self.connection.zip(self.generation);
+        if kept.is_some() && kept == Some((connection.id, connection.generation()?)) {
+            return Ok(false);
+        }
+        let old = std::mem::take(self);
+        let scope = old.scope;
+        self.scope = scope.clone();
+        *self = connection.snapshot_in(old.arena, &scope)?;
+        Ok(true)
+    }
+}
+
 /// A chain that lacks rules, or has too many.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingRules {
     /// The chain: family, table and name.
     pub chain: String,
     /// How many rules were listed, and jumps to the chain were found.
@@ -483,7 +529,7 @@ impl Reader<'_> {
 
     /// Whether every chain has all its rules; the first that has not. What came over the socket of
     /// small replies is asked for again over the other.
-    fn complete(&mut self) -> Result<Option<Missing>, Error> {
+    fn complete(&mut self) -> Result<Option<MissingRules>, Error> {
         for table in 0..self.snapshot.index.tables.len() {
             let (mut handle, mut expected, mut bound) = (0, 0, 0);
             for chain in &self.snapshot.index.tables[table].chains {
@@ -510,20 +556,20 @@ impl Reader<'_> {
             }
             let incomplete = self.incomplete(table)?;
             let timed_out = self.snapshot.index.timed_out(&self.snapshot.arena, table)?;
-            let (mut missing, mut first) = (0u64, None);
+            let (mut missing, mut surplus, mut first) = (0, false, None);
             for (chain, found) in incomplete {
                 let chain = self.snapshot.index.tables[table].chains[chain].at;
                 let view = chain_at(&self.snapshot.arena, chain)?;
                 let expected = uses(&view);
-                let lacking = u64::from(expected).checked_sub(found);
-                missing = missing.saturating_add(lacking.unwrap_or(u64::MAX));
-                first.get_or_insert_with(|| Missing {
+                missing += u64::from(expected).saturating_sub(found);
+                surplus |= found > expected.into();
+                first.get_or_insert_with(|| MissingRules {
                     chain: view.to_string(),
                     found,
                     expected,
                 });
             }
-            if missing > timed_out {
+            if surplus || missing > timed_out {
                 return Ok(first);
             }
         }

@@ -7,7 +7,8 @@
 //! - `NFTA_SET_ID`, which the kernel wants of every new set;
 //! - `NFTA_RULE_COMPAT`, which it does not list ([`Compat::of`]);
 //! - attributes of expressions that the kernel lists but does not take
-//!   ([`ExpressionRef::to_request`](crate::nft::expr::ExpressionRef::to_request)).
+//!   ([`ExpressionRef::to_request`](crate::nft::expr::ExpressionRef::to_request));
+//! - ends of ranges whose starts have timed out: the kernel lists them and does not take them.
 //!
 //! Objects come before what refers to them: tables, stateful objects, flowtables, chains, sets,
 //! elements, rules.
