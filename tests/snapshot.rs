@@ -462,7 +462,7 @@ fn a_kept_snapshot_is_read_again_when_something_changed() {
     assert_eq!(kept.tables().len(), 1);
     // Smaller ones and larger ones, in the same memory.
     for round in 1..4 {
-        let rules = "counter packets 1 bytes 2 accept; ".repeat(round * 700);
+        let rules = "counter packets 1 bytes 2 accept; ".repeat(round * 250);
         let text = format!("flush chain ip t c; table ip t {{ chain c {{ {rules} }}; }}");
         tools.run_with("nft -f -", &text);
         assert!(kept.refresh(&mut nft).unwrap());

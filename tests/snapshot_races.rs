@@ -185,7 +185,11 @@ fn every_snapshot_is_of_one_generation() {
     let usual = start.elapsed();
     let mut random = Random::new();
     let (mut tx, mut across) = (Transaction::new(), 0);
-    for number in 2..120 {
+    for number in 2..2_000 {
+        // On a busy machine fewer changes fall into a snapshot.
+        if number > 120 && across >= 10 {
+            break;
+        }
         tx.clear();
         renumber(&mut tx, &["a", "b"], number);
         let delay = random.below(usual * 2);
@@ -209,7 +213,7 @@ fn every_snapshot_is_of_one_generation() {
     }
     // The change fell into the snapshot, which was begun again.
     assert!(across >= 10, "{across}");
-    println!("{across} of 118 were begun again");
+    println!("{across} were begun again");
 }
 
 /// The reading that does not insist shows what the test above would see without.
