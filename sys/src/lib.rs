@@ -2,7 +2,9 @@
 //! nfnetlink, nf_tables and x_tables. No logic, no allocation, no system calls, `no_std`.
 //!
 //! One module is one kernel header, and every name is the kernel's own: `NFTA_CHAIN_NAME` of
-//! `linux/netfilter/nf_tables.h` is [`nf_tables::NFTA_CHAIN_NAME`].
+//! `linux/netfilter/nf_tables.h` is [`nf_tables::NFTA_CHAIN_NAME`]. The kernel tells some headers
+//! apart by capitals alone, as `xt_DSCP.h` (a target) and `xt_dscp.h` (a match); here the module of a
+//! header that is `xt_`, `ipt_` or `ip6t_` and capitals ends in `_target`: [`xt_dscp_target`].
 //!
 //! ```
 //! use chainwright_sys::netlink::{NLM_F_DUMP, NLM_F_REQUEST, nlmsghdr};
@@ -69,6 +71,9 @@ macro_rules! headers {
 headers! {
     pub mod netlink;
     pub mod nfnetlink;
+    pub mod nfnetlink_acct;
+    pub mod nfnetlink_osf;
+    pub mod filter;
     pub mod netfilter;
     pub mod netfilter_ipv4;
     pub mod netfilter_ipv6;
@@ -84,7 +89,93 @@ headers! {
     pub mod nf_conntrack_tuple_common;
     pub mod nf_log;
     pub mod nf_nat;
+    pub mod ip_set;
+    pub mod xt_addrtype;
+    pub mod xt_audit_target;
+    pub mod xt_bpf;
+    pub mod xt_cgroup;
+    pub mod xt_checksum_target;
+    pub mod xt_classify_target;
+    pub mod xt_cluster;
     pub mod xt_comment;
+    pub mod xt_connbytes;
+    pub mod xt_connlabel;
+    pub mod xt_connlimit;
+    pub mod xt_connmark;
+    pub mod xt_connsecmark_target;
     pub mod xt_conntrack;
+    pub mod xt_cpu;
+    pub mod xt_ct_target;
+    pub mod xt_dccp;
+    pub mod xt_devgroup;
+    pub mod xt_dscp;
+    pub mod xt_dscp_target;
+    pub mod xt_ecn;
+    pub mod xt_esp;
+    pub mod xt_hashlimit;
+    pub mod xt_helper;
+    pub mod xt_hmark_target;
+    pub mod xt_idletimer_target;
+    pub mod xt_ipcomp;
+    pub mod xt_iprange;
+    pub mod xt_ipvs;
+    pub mod xt_l2tp;
+    pub mod xt_led_target;
+    pub mod xt_length;
+    pub mod xt_limit;
+    pub mod xt_log_target;
+    pub mod xt_mac;
     pub mod xt_mark;
+    pub mod xt_multiport;
+    pub mod xt_nfacct;
+    pub mod xt_nflog_target;
+    pub mod xt_nfqueue_target;
+    pub mod xt_osf;
+    pub mod xt_owner;
+    pub mod xt_physdev;
+    pub mod xt_pkttype;
+    pub mod xt_policy;
+    pub mod xt_quota;
+    pub mod xt_rateest;
+    pub mod xt_rateest_target;
+    pub mod xt_realm;
+    pub mod xt_recent;
+    pub mod xt_rpfilter;
+    pub mod xt_sctp;
+    pub mod xt_secmark_target;
+    pub mod xt_set;
+    pub mod xt_socket;
+    pub mod xt_state;
+    pub mod xt_statistic;
+    pub mod xt_string;
+    pub mod xt_synproxy_target;
+    pub mod xt_tcpmss;
+    pub mod xt_tcpmss_target;
+    pub mod xt_tcpoptstrip_target;
+    pub mod xt_tcpudp;
+    pub mod xt_tee_target;
+    pub mod xt_time;
+    pub mod xt_tproxy_target;
+    pub mod xt_u32;
+    pub mod ipt_ah;
+    pub mod ipt_clusterip_target;
+    // Before the target: C can declare the match's enum only while IPT_ECN_IP_MASK is no macro yet.
+    pub mod ipt_ecn;
+    pub mod ipt_ecn_target;
+    pub mod ipt_log_target;
+    pub mod ipt_reject_target;
+    pub mod ipt_ttl;
+    pub mod ipt_ttl_target;
+    pub mod ip6t_ah;
+    pub mod ip6t_frag;
+    pub mod ip6t_hl;
+    pub mod ip6t_hl_target;
+    pub mod ip6t_ipv6header;
+    pub mod ip6t_log_target;
+    pub mod ip6t_mh;
+    pub mod ip6t_npt_target;
+    pub mod ip6t_opts;
+    pub mod ip6t_reject_target;
+    pub mod ip6t_rt;
+    pub mod ip6t_srh;
 }

@@ -234,6 +234,10 @@ fn facts_of_the_kernel_headers() -> (Facts, Vec<String>) {
     (facts, newer)
 }
 
+/// Include guards that two headers share (`ipt_ttl.h` and `ipt_TTL.h`, `ip6t_hl.h` and `ip6t_HL.h`):
+/// without more ado the second of them would be empty.
+const SHARED_GUARDS: &[&str] = &["_IPT_TTL_H", "_IP6T_HL_H"];
+
 /// The C program: one line for each fact, `=<tab>what<tab>value`, or `newer<tab>what`.
 fn program() -> String {
     // net/if.h and netinet/in.h of the C library come first: the kernel's linux/if.h and linux/in.h
@@ -243,6 +247,9 @@ fn program() -> String {
     );
     for header in HEADERS {
         writeln!(c, "#include <{}>", header.path).unwrap();
+        for guard in SHARED_GUARDS {
+            writeln!(c, "#undef {guard}").unwrap();
+        }
     }
     c.push_str("int main(void)\n{\n");
     for header in HEADERS {

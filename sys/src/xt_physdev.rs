@@ -1,0 +1,43 @@
+//! `linux/netfilter/xt_physdev.h`: the match `physdev`.
+
+use crate::abi::abi;
+
+abi! {
+    header "linux/netfilter/xt_physdev.h";
+
+    constants {
+        /// What the match compares or negates.
+        "#define XT_PHYSDEV_OP_*": u8 {
+            /// The bridge port that the packet came in by.
+            XT_PHYSDEV_OP_IN = 0x01;
+            /// The bridge port that it goes out by.
+            XT_PHYSDEV_OP_OUT = 0x02;
+            /// That it is bridged, not routed.
+            XT_PHYSDEV_OP_BRIDGED = 0x04;
+            /// That it came in by a bridge.
+            XT_PHYSDEV_OP_ISIN = 0x08;
+            /// That it goes out by a bridge.
+            XT_PHYSDEV_OP_ISOUT = 0x10;
+            /// All of them.
+            XT_PHYSDEV_OP_MASK = 0x1f;
+        }
+    }
+
+    structs {
+        /// Data of the match `physdev`, revision 0.
+        struct xt_physdev_info {
+            /// Name of the incoming port, NUL-padded.
+            field physindev: [u8; 16],
+            /// Which bytes of `physindev` count: 0xff for each that does.
+            field in_mask: [u8; 16],
+            /// Name of the outgoing port, NUL-padded.
+            field physoutdev: [u8; 16],
+            /// Which bytes of `physoutdev` count: 0xff for each that does.
+            field out_mask: [u8; 16],
+            /// `XT_PHYSDEV_OP_*`: what to negate.
+            field invert: u8,
+            /// `XT_PHYSDEV_OP_*`: what to compare.
+            field bitmask: u8,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! `linux/netfilter/xt_recent.h`: the match `recent`.
+
+use crate::abi::abi;
+use crate::netfilter::nf_inet_addr;
+
+abi! {
+    header "linux/netfilter/xt_recent.h";
+
+    constants {
+        /// What the match does ([`xt_recent_mtinfo::check_set`]).
+        "enum XT_RECENT_* (actions)": u8 {
+            /// Looks for the address in the list.
+            XT_RECENT_CHECK = 1 << 0;
+            /// Adds the address to the list.
+            XT_RECENT_SET = 1 << 1;
+            /// Looks for the address and notes the time.
+            XT_RECENT_UPDATE = 1 << 2;
+            /// Removes the address.
+            XT_RECENT_REMOVE = 1 << 3;
+            /// The time to live must be the same as then.
+            XT_RECENT_TTL = 1 << 4;
+            /// Drops old entries.
+            XT_RECENT_REAP = 1 << 5;
+        }
+
+        /// Groups of these flags.
+        "#define XT_RECENT_*": u8 {
+            /// Those that need a check or an update.
+            XT_RECENT_MODIFIERS = 0x30;
+            /// All of them.
+            XT_RECENT_VALID_FLAGS = 0x3f;
+        }
+
+        /// Which address the match looks at ([`xt_recent_mtinfo::side`]).
+        "enum XT_RECENT_* (sides)": u8 {
+            /// The source.
+            XT_RECENT_SOURCE = 0;
+            /// The destination.
+            XT_RECENT_DEST = 1;
+        }
+
+        /// Room for a list's name, in bytes, the closing NUL included.
+        "enum XT_RECENT_NAME_LEN": usize {
+            XT_RECENT_NAME_LEN = 200;
+        }
+    }
+
+    structs {
+        /// Data of the match `recent`, revision 0.
+        struct xt_recent_mtinfo {
+            /// How old an entry may be, in seconds, host byte order; 0 for any age.
+            field seconds: u32,
+            /// How many packets must have been seen, host byte order; 0 for any number.
+            field hit_count: u32,
+            /// `XT_RECENT_*`: what to do.
+            field check_set: u8,
+            /// 1 negates.
+            field invert: u8,
+            /// Name of the list, NUL-terminated.
+            field name: [u8; XT_RECENT_NAME_LEN],
+            /// [`XT_RECENT_SOURCE`] or [`XT_RECENT_DEST`].
+            field side: u8,
+            pad __pad: [u8; 1],
+        }
+
+        /// Data of the match `recent`, revision 1: with a mask.
+        struct xt_recent_mtinfo_v1 {
+            /// How old an entry may be, in seconds, host byte order; 0 for any age.
+            field seconds: u32,
+            /// How many packets must have been seen, host byte order; 0 for any number.
+            field hit_count: u32,
+            /// `XT_RECENT_*`: what to do.
+            field check_set: u8,
+            /// 1 negates.
+            field invert: u8,
+            /// Name of the list, NUL-terminated.
+            field name: [u8; XT_RECENT_NAME_LEN],
+            /// [`XT_RECENT_SOURCE`] or [`XT_RECENT_DEST`].
+            field side: u8,
+            pad __pad: [u8; 1],
+            /// Mask that addresses are stored under.
+            field mask: nf_inet_addr,
+        }
+    }
+}
