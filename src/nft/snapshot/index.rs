@@ -439,7 +439,7 @@ impl Index {
         Ok(Inserted::Placed)
     }
 
-    /// Whether a table has as many objects as it says (`NFTA_TABLE_USE`), and every set as many elements
+    /// Whether a table has as many objects as it says (`NFTA_TABLE_USE`), none of them twice, and every set as many elements
     /// (`NFTA_SET_COUNT`, Linux 6.16), as far as these numbers are exact.
     ///
     /// They count what others have prepared and not committed, too: a difference is no proof that
@@ -447,8 +447,20 @@ impl Index {
     pub(super) fn adds_up(&self, arena: &Arena) -> Result<bool, Malformed> {
         for table in &self.tables {
             let mut members = table.chains.len() + table.objects.len() + table.flowtables.len();
+            // The kernel lists them in the order in which they were made.
+            let (mut sets, mut objects, mut flowtables) = (Rising(0), Rising(0), Rising(0));
+            let mut in_order = true;
+            for &object in &table.objects {
+                let object = StatefulObjectRef::parse(&arena.message(object)?)?;
+                in_order &= objects.goes_on(object.handle());
+            }
+            for &flowtable in &table.flowtables {
+                let flowtable = FlowtableRef::parse(&arena.message(flowtable)?)?;
+                in_order &= flowtables.goes_on(flowtable.handle());
+            }
             for index in &table.sets {
                 let set = set_at(arena, index.at)?;
+                in_order &= sets.goes_on(set.handle());
                 let flags = set.flags().unwrap_or_default();
                 // One that belongs to a rule is not counted.
                 members += usize::from(!flags.contains(SetFlags::ANONYMOUS));
@@ -469,7 +481,7 @@ impl Index {
                 }
             }
             let uses = table_at(arena, table.at)?.references();
-            if uses.is_some_and(|uses| uses as usize != members) {
+            if !in_order || uses.is_some_and(|uses| uses as usize != members) {
                 return Ok(false);
             }
         }
@@ -511,8 +523,7 @@ impl Index {
         Ok(digest.finish())
     }
 
-    /// Whether a set holds an element twice. Only what came in several messages and is no set of
-    /// intervals can.
+    /// Whether a set holds an element twice. No set of intervals can.
     pub(super) fn repeats(
         &self,
         arena: &Arena,
@@ -520,9 +531,6 @@ impl Index {
         set: usize,
     ) -> Result<bool, Malformed> {
         let index = &self.tables[table].sets[set];
-        if index.elements.len() < 2 {
-            return Ok(false);
-        }
         let flags = SetRef::parse(&arena.message(index.at)?)?.flags();
         if flags.is_some_and(|flags| flags.contains(SetFlags::INTERVAL)) {
             return Ok(false); // a tree, or an array
@@ -627,6 +635,18 @@ impl Index {
             table.chains.shrink_to_fit();
         }
         self.last = Last::default();
+    }
+}
+
+/// Handles that rise.
+struct Rising(u64);
+
+impl Rising {
+    /// Whether the next one is higher than all before it.
+    fn goes_on(&mut self, handle: u64) -> bool {
+        let rises = handle > self.0;
+        self.0 = handle;
+        rises
     }
 }
 
