@@ -811,3 +811,58 @@ fn a_conditional_commit_after_a_snapshot() {
     snapshot.restore(&mut nft).unwrap();
     assert_eq!(number_of(&nft.snapshot(Filter::all()).unwrap()), 1);
 }
+
+/// A set that is deleted between the listing of sets and that of its elements is a change like any
+/// other, and so is a table that goes while a restoration looks at what is there.
+#[test]
+fn what_goes_meanwhile_is_a_change_and_no_error() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    committed(&mut nft, |tx| _ = tx.add(&Table::new(IP, "t")).unwrap());
+    let set = |number: u32| Set::new(IP, "t", format!("s{number}"), DataType::IPV4_ADDR, 4);
+    committed(&mut nft, |tx| {
+        for number in 0..100 {
+            tx.add(&set(number)).unwrap();
+        }
+    });
+    let mine = nft.snapshot(Filter::table(IP, "mine")).unwrap();
+    let stop = AtomicBool::new(false);
+    let commits = &AtomicU32::new(0);
+    thread::scope(|scope| {
+        let mut there = true;
+        let _stop = meanwhile(scope, &sandbox, &stop, move |other| {
+            committed(other, |tx| {
+                for number in 50..100 {
+                    match there {
+                        true => tx.delete(&set(number)).unwrap(),
+                        false => tx.add(&set(number)).unwrap(),
+                    };
+                }
+                let table = Table::new(IP, "passing");
+                match there {
+                    true => tx.add(&table).unwrap(),
+                    false => tx.delete(&table).unwrap(),
+                };
+            });
+            there = !there;
+            commits.fetch_add(1, Ordering::Relaxed);
+        });
+        let start = commits.load(Ordering::Relaxed);
+        let mut readings = 0;
+        while readings < 30 || commits.load(Ordering::Relaxed) < start + 200 {
+            // To the end, whatever goes; and whole, or interrupted.
+            nft.snapshot_once(Filter::all()).unwrap();
+            match nft.snapshot(Filter::all()) {
+                Ok(_) | Err(SnapshotError::Interrupted { .. }) => {}
+                Err(error) => panic!("{}", report(&error)),
+            }
+            match mine.restore(&mut nft) {
+                Ok(_) => {}
+                // Sixteen times somebody else was faster.
+                Err(Error::Commit(error)) => assert!(error.generation_moved(), "{error}"),
+                Err(error) => panic!("{}", report(&error)),
+            }
+            readings += 1;
+        }
+    });
+}
