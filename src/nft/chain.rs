@@ -18,9 +18,8 @@ use super::Family;
 use super::declare::{attributes, flags, object, values};
 use super::device::Devices;
 use super::name::{Bytes, Name};
-use super::object::{Messages, Object, listed};
+use super::object::{listed, named};
 use super::userdata::commented;
-use crate::netlink::MessageWriter;
 
 values! {
     /// What becomes of a packet that reaches the end of a base chain: a verdict of
@@ -187,35 +186,18 @@ pub const fn hook_name(family: Family, number: u32) -> Option<&'static str> {
     })
 }
 
-impl Object for Chain<'_> {
-    const MESSAGES: Messages = Messages {
-        kind: "chain",
-        new: NFT_MSG_NEWCHAIN,
-        get: NFT_MSG_GETCHAIN,
-        delete: NFT_MSG_DELCHAIN,
-        destroy: NFT_MSG_DESTROYCHAIN,
-        ordered: false,
-    };
-
-    fn family(&self) -> Family {
-        self.family
-    }
-
-    fn write(&self, writer: &mut MessageWriter<'_>) {
-        self.write_attributes(writer);
-    }
-
-    fn write_identity(&self, writer: &mut MessageWriter<'_>) {
-        // Without the hook: a hook in a deletion means its devices, not the chain.
-        let identity = Chain {
-            table: self.table.as_ref().map(Name::from),
-            name: self.name.as_ref().map(Name::from),
-            handle: self.handle,
-            ..Chain::default()
-        };
-        identity.write_attributes(writer);
-    }
-}
+// Without the hook: a hook in a deletion means its devices, not the chain.
+named!(
+    Chain,
+    "chain",
+    [
+        NFT_MSG_NEWCHAIN,
+        NFT_MSG_GETCHAIN,
+        NFT_MSG_DELCHAIN,
+        NFT_MSG_DESTROYCHAIN
+    ],
+    handle
+);
 
 listed!(Chain as ChainRef, "list chains");
 

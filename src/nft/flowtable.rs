@@ -18,8 +18,7 @@ use super::declare::{attributes, flags, object};
 use super::device::Devices;
 use super::listing::Filtered;
 use super::name::Name;
-use super::object::{Messages, Object, listed};
-use crate::netlink::MessageWriter;
+use super::object::{listed, named};
 
 flags! {
     /// Flags of a flowtable (`enum nft_flowtable_flags`).
@@ -85,35 +84,18 @@ impl<'a> Flowtable<'a> {
     }
 }
 
-impl Object for Flowtable<'_> {
-    const MESSAGES: Messages = Messages {
-        kind: "flowtable",
-        new: NFT_MSG_NEWFLOWTABLE,
-        get: NFT_MSG_GETFLOWTABLE,
-        delete: NFT_MSG_DELFLOWTABLE,
-        destroy: NFT_MSG_DESTROYFLOWTABLE,
-        ordered: false,
-    };
-
-    fn family(&self) -> Family {
-        self.family
-    }
-
-    fn write(&self, writer: &mut MessageWriter<'_>) {
-        self.write_attributes(writer);
-    }
-
-    fn write_identity(&self, writer: &mut MessageWriter<'_>) {
-        // Without the hook: a hook in a deletion means its devices, not the flowtable.
-        let identity = Flowtable {
-            table: self.table.as_ref().map(Name::from),
-            name: self.name.as_ref().map(Name::from),
-            handle: self.handle,
-            ..Flowtable::default()
-        };
-        identity.write_attributes(writer);
-    }
-}
+// Without the hook: a hook in a deletion means its devices, not the flowtable.
+named!(
+    Flowtable,
+    "flowtable",
+    [
+        NFT_MSG_NEWFLOWTABLE,
+        NFT_MSG_GETFLOWTABLE,
+        NFT_MSG_DELFLOWTABLE,
+        NFT_MSG_DESTROYFLOWTABLE
+    ],
+    handle
+);
 
 listed!(Flowtable as FlowtableRef, "list flowtables");
 
@@ -153,7 +135,9 @@ impl fmt::Display for FlowtableRef<'_> {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
+    use crate::netlink::MessageWriter;
     use crate::nft::captured::hex;
+    use crate::nft::object::Object;
 
     /// nft 1.0.6: `add flowtable ip t f { hook ingress priority 0; devices = { lo }; }`.
     #[test]

@@ -63,3 +63,39 @@ macro_rules! listed {
     };
 }
 pub(super) use listed;
+
+/// Makes something with a name an [`Object`]: its word, its messages (new, get, delete, destroy), and
+/// the fields that say which one is meant when it is to be removed, the table and the name first.
+macro_rules! named {
+    ($Object:ident, $kind:literal, [$new:ident, $get:ident, $delete:ident, $destroy:ident], $($more:ident),*) => {
+        impl $crate::nft::object::Object for $Object<'_> {
+            const MESSAGES: $crate::nft::object::Messages = $crate::nft::object::Messages {
+                kind: $kind,
+                new: $new,
+                get: $get,
+                delete: $delete,
+                destroy: $destroy,
+                ordered: false,
+            };
+
+            fn family(&self) -> $crate::nft::Family {
+                self.family
+            }
+
+            fn write(&self, writer: &mut $crate::netlink::MessageWriter<'_>) {
+                self.write_attributes(writer);
+            }
+
+            fn write_identity(&self, writer: &mut $crate::netlink::MessageWriter<'_>) {
+                let identity = $Object {
+                    table: self.table.as_ref().map($crate::nft::Name::from),
+                    name: self.name.as_ref().map($crate::nft::Name::from),
+                    $($more: self.$more,)*
+                    ..$Object::default()
+                };
+                identity.write_attributes(writer);
+            }
+        }
+    };
+}
+pub(super) use named;

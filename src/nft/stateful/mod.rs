@@ -42,7 +42,7 @@ use super::declare::{Field, Typed, nested_field, object};
 use super::expr::{Connlimit, Counter, Limit, ObjectType, Quota, Synproxy};
 use super::listing::Filtered;
 use super::name::{Bytes, Name};
-use super::object::{Messages, Object, listed};
+use super::object::{listed, named};
 use super::userdata::commented;
 use crate::netlink::{Attributes, MessageWriter};
 
@@ -246,35 +246,18 @@ impl<'a> StatefulObject<'a> {
     }
 }
 
-impl Object for StatefulObject<'_> {
-    const MESSAGES: Messages = Messages {
-        kind: "object",
-        new: NFT_MSG_NEWOBJ,
-        get: NFT_MSG_GETOBJ,
-        delete: NFT_MSG_DELOBJ,
-        destroy: NFT_MSG_DESTROYOBJ,
-        ordered: false,
-    };
-
-    fn family(&self) -> Family {
-        self.family
-    }
-
-    fn write(&self, writer: &mut MessageWriter<'_>) {
-        self.write_attributes(writer);
-    }
-
-    fn write_identity(&self, writer: &mut MessageWriter<'_>) {
-        let identity = StatefulObject {
-            table: self.table.as_ref().map(Name::from),
-            name: self.name.as_ref().map(Name::from),
-            object_type: self.object_type,
-            handle: self.handle,
-            ..StatefulObject::default()
-        };
-        identity.write_attributes(writer);
-    }
-}
+named!(
+    StatefulObject,
+    "object",
+    [
+        NFT_MSG_NEWOBJ,
+        NFT_MSG_GETOBJ,
+        NFT_MSG_DELOBJ,
+        NFT_MSG_DESTROYOBJ
+    ],
+    object_type,
+    handle
+);
 
 listed!(StatefulObject as StatefulObjectRef, "list objects");
 
