@@ -20,7 +20,6 @@
 
 use std::fmt;
 
-use bstr::BStr;
 use chainwright_sys::netlink::NLA_F_NESTED;
 use chainwright_sys::nf_tables::{
     NFT_MSG_DELSETELEM, NFT_MSG_DESTROYSETELEM, NFT_MSG_GETSETELEM, NFT_MSG_NEWSETELEM,
@@ -35,6 +34,7 @@ use super::declare::{Field, attributes, flags, object};
 use super::expr::{Data, Expression, Expressions, NestedExpression, Verdict};
 use super::name::{Bytes, Name};
 use super::object::{Messages, Object, listed};
+use super::rule::Userdata;
 use super::userdata::{self, UserData, commented};
 use super::{Family, UnknownAttributes};
 use crate::netlink::{Attributes, Malformed, MessageWriter, TooLong};
@@ -630,39 +630,15 @@ impl fmt::Display for ElementRef<'_> {
         match self.data() {
             None => {}
             Some(Data::Value(value)) => words(f, &value)?,
-            Some(Data::Verdict(verdict)) => write_verdict(f, &verdict)?,
+            Some(Data::Verdict(verdict)) => write!(f, "{verdict} ")?,
             Some(Data::Opaque(bytes)) => write!(f, "{bytes} ")?,
         }
         let flags = self.flags.unwrap_or_default().bits();
         write!(f, "{flags} [end]")?;
         if let Some(userdata) = self.userdata {
-            f.write_str("  userdata = { ")?;
-            for byte in userdata {
-                match byte {
-                    b' '..=b'~' => write!(f, "{}", char::from(*byte))?,
-                    other => write!(f, "\\x{other:02x}")?,
-                }
-            }
-            f.write_str(" }")?;
+            write!(f, "  userdata = {{ {} }}", Userdata(userdata))?;
         }
         Ok(())
-    }
-}
-
-fn write_verdict(f: &mut fmt::Formatter<'_>, verdict: &Verdict<'_>) -> fmt::Result {
-    let chain =
-        |f: &mut fmt::Formatter<'_>, verb: &str, chain: &BStr| write!(f, "{verb} -> {chain} ");
-    match verdict {
-        Verdict::Accept => f.write_str("accept "),
-        Verdict::Drop => f.write_str("drop "),
-        Verdict::Continue => f.write_str("continue "),
-        Verdict::Break => f.write_str("break "),
-        Verdict::Return => f.write_str("return "),
-        Verdict::Jump(name) => chain(f, "jump", name),
-        Verdict::Goto(name) => chain(f, "goto", name),
-        Verdict::JumpId(id) => write!(f, "jump -> #{id} "),
-        Verdict::GotoId(id) => write!(f, "goto -> #{id} "),
-        Verdict::Other { code } => write!(f, "{code} "),
     }
 }
 

@@ -10,8 +10,8 @@ use globset::GlobMatcher;
 use serde::Serialize;
 
 use crate::chains::Line;
-use crate::output::{Error, Exit, Output, Printable, note};
-use crate::scope::{Scope, admits, glob};
+use crate::output::{Error, Exit, Output, Printable};
+use crate::scope::{Scope, admits, ended, glob};
 
 /// List rules, by chain
 ///
@@ -85,21 +85,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     }
     out.flush()?;
-    if let Some(torn) = torn {
-        note(&torn);
-        return Ok(Exit::Failed);
-    }
-    if !found {
-        if !json {
-            note(if args.scope.is_narrowed() || args.pattern.is_some() {
-                "no such chain"
-            } else {
-                "nf_tables has no chains in this network namespace"
-            });
-        }
-        return Ok(Exit::Absent);
-    }
-    Ok(Exit::Done)
+    let narrowed = args.scope.is_narrowed() || args.pattern.is_some();
+    Ok(ended("chain", found, narrowed, torn, json))
 }
 
 impl Args {

@@ -8,7 +8,7 @@ use chainwright::nft::{self, Connection, Filter, Snapshot, SnapshotError};
 use clap::ValueEnum;
 use globset::{Glob, GlobMatcher};
 
-use crate::output::{Error, causes};
+use crate::output::{Error, Exit, causes, note};
 
 /// Which tables.
 #[derive(Debug, Default, clap::Args)]
@@ -77,6 +77,31 @@ impl Scope {
             None => Err(Error::Other(said)),
         }
     }
+}
+
+/// How a verb ends that showed what it found: whether it could be read as one whole, and whether there
+/// was any. `kind` is what was looked for, `narrowed` whether by a name or a pattern.
+pub(crate) fn ended(
+    kind: &str,
+    found: bool,
+    narrowed: bool,
+    torn: Option<String>,
+    json: bool,
+) -> Exit {
+    if let Some(torn) = torn {
+        note(&torn);
+        return Exit::Failed;
+    }
+    if found {
+        return Exit::Done;
+    }
+    if !json {
+        note(&match narrowed {
+            true => format!("no such {kind}"),
+            false => format!("nf_tables has no {kind}s in this network namespace"),
+        });
+    }
+    Exit::Absent
 }
 
 /// Reads a pattern.

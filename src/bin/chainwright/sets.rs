@@ -9,8 +9,8 @@ use chainwright::nft::{Element, Set, SetFlags, SetRef, SnapshotSet, SnapshotTabl
 use globset::GlobMatcher;
 use serde::{Serialize, Serializer};
 
-use crate::output::{Error, Exit, Output, Printable, note};
-use crate::scope::{Scope, admits, glob};
+use crate::output::{Error, Exit, Output, Printable};
+use crate::scope::{Scope, admits, ended, glob};
 use value::{Duration, elements, types};
 
 /// List sets and maps, one line each
@@ -125,21 +125,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     }
     out.flush()?;
-    if let Some(torn) = torn {
-        note(&torn);
-        return Ok(Exit::Failed);
-    }
-    if !found {
-        if !json {
-            note(if args.scope.is_narrowed() || args.pattern.is_some() {
-                "no such set"
-            } else {
-                "nf_tables has no sets in this network namespace"
-            });
-        }
-        return Ok(Exit::Absent);
-    }
-    Ok(Exit::Done)
+    let narrowed = args.scope.is_narrowed() || args.pattern.is_some();
+    Ok(ended("set", found, narrowed, torn, json))
 }
 
 impl Args {

@@ -275,7 +275,8 @@ impl Snapshot {
     /// connection, which may be of another namespace, it is read anew.
     ///
     /// # Errors
-    /// As [`Connection::snapshot`]. The snapshot is then empty, without a generation.
+    /// As [`Connection::snapshot`]. The snapshot is then empty, without a generation, or as it was if not
+    /// even that of the ruleset could be asked for.
     pub fn refresh(&mut self, connection: &mut Connection) -> Result<bool, SnapshotError> {
         let kept = self.connection.zip(self.generation);
         if kept.is_some() && kept == Some((connection.id, connection.generation()?)) {
