@@ -6,9 +6,13 @@
 //! meaning, whoever encoded them.
 
 mod builtin;
+mod header;
+pub mod legacy;
 pub mod nft;
 mod rule;
+pub mod text;
 
 pub use crate::xt::Family;
 pub use builtin::{Builtin, builtin};
-pub use rule::{Address, Interface, Protocol, Rule, Target};
+pub use header::{Address, Interface, Protocol};
+pub use rule::{Counters, Rule, Target};

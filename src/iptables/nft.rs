@@ -159,6 +159,7 @@ pub fn encode<'a>(
         Target::Accept => drop(encoded.push(&Immediate::accept())),
         Target::Drop => drop(encoded.push(&Immediate::drop())),
         Target::Return => drop(encoded.push(&Immediate::return_())),
+        Target::Queue => drop(encoded.push(&expr::Queue::to(0))),
         Target::Jump(chain) => drop(encoded.push(&Immediate::jump(chain.as_bstr()))),
         Target::Goto(chain) => drop(encoded.push(&Immediate::goto(chain.as_bstr()))),
         Target::Extension(target) => {

@@ -1,104 +1,27 @@
 //! A rule in iptables' terms.
 
 use std::fmt;
-use std::net::IpAddr;
 
-use bstr::BString;
+use bstr::{BString, ByteSlice};
 
-use crate::xt;
+use super::{Address, Interface, Protocol};
+use crate::xt::{self, Text};
 
-/// An address and a mask to compare with a packet's source or destination.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Address {
-    /// The address, with the bits outside the mask cleared.
-    pub address: IpAddr,
-    /// The mask, of the same family; it may have gaps.
-    pub mask: IpAddr,
-    /// Whether the comparison is negated.
-    pub invert: bool,
+/// How often a rule or policy was applied. Both wrap around at 2⁶⁴.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Counters {
+    /// Number of packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
-impl Address {
-    /// A network by its prefix length, which is cut to the address's length.
-    #[must_use]
-    pub fn network(address: IpAddr, prefix: u32) -> Self {
-        let mask = match address {
-            IpAddr::V4(_) => IpAddr::from(
-                u32::MAX
-                    .checked_shl(32 - prefix.min(32))
-                    .unwrap_or(0)
-                    .to_be_bytes(),
-            ),
-            IpAddr::V6(_) => {
-                let bits = u128::MAX.checked_shl(128 - prefix.min(128)).unwrap_or(0);
-                IpAddr::from(bits.to_be_bytes())
-            }
-        };
-        Self::masked(address, mask, false)
+impl Counters {
+    /// Adds them as `iptables-save -c` prints them: `[packets:bytes]`.
+    pub(super) fn print(self, text: &mut Text) {
+        text.push("[").number(self.packets);
+        text.push(":").number(self.bytes).push("]");
     }
-
-    /// An address and a mask; the bits outside the mask are cleared. If they are of different
-    /// families, the mask is taken to be full.
-    #[must_use]
-    pub fn masked(address: IpAddr, mask: IpAddr, invert: bool) -> Self {
-        match (address, mask) {
-            (IpAddr::V4(a), IpAddr::V4(m)) => Self {
-                address: IpAddr::from((a.to_bits() & m.to_bits()).to_be_bytes()),
-                mask,
-                invert,
-            },
-            (IpAddr::V6(a), IpAddr::V6(m)) => Self {
-                address: IpAddr::from((a.to_bits() & m.to_bits()).to_be_bytes()),
-                mask,
-                invert,
-            },
-            (address, _) => Self {
-                address,
-                mask: match address {
-                    IpAddr::V4(_) => IpAddr::from([0xff; 4]),
-                    IpAddr::V6(_) => IpAddr::from([0xff; 16]),
-                },
-                invert,
-            },
-        }
-    }
-
-    /// The same, negated.
-    #[must_use]
-    pub const fn not(mut self) -> Self {
-        self.invert = !self.invert;
-        self
-    }
-
-    /// The prefix length, if the mask has no gaps.
-    #[must_use]
-    pub fn prefix(&self) -> Option<u32> {
-        let (leading, ones) = match self.mask {
-            IpAddr::V4(mask) => (mask.to_bits().leading_ones(), mask.to_bits().count_ones()),
-            IpAddr::V6(mask) => (mask.to_bits().leading_ones(), mask.to_bits().count_ones()),
-        };
-        (leading == ones).then_some(leading)
-    }
-}
-
-/// An interface name to compare with the one that a packet came in on or leaves by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interface {
-    /// The name, or the start of it.
-    pub name: BString,
-    /// Whether all names that start so are meant (written with a `+`).
-    pub prefix: bool,
-    /// Whether the comparison is negated.
-    pub invert: bool,
-}
-
-/// A layer-4 protocol to compare with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Protocol {
-    /// `IPPROTO_*`.
-    pub number: u8,
-    /// Whether the comparison is negated.
-    pub invert: bool,
 }
 
 /// What becomes of a packet that a rule matches.
@@ -113,6 +36,8 @@ pub enum Target {
     Drop,
     /// `-j RETURN`
     Return,
+    /// `-j QUEUE`: to the program that listens on queue 0.
+    Queue,
     /// `-j CHAIN`
     Jump(BString),
     /// `-g CHAIN`
@@ -134,6 +59,9 @@ pub struct Rule {
     pub out_interface: Option<Interface>,
     /// `-p`
     pub protocol: Option<Protocol>,
+    /// `-f`, only for IPv4: `true` for second and further fragments, `false` (`! -f`) for heads
+    /// and whole packets.
+    pub fragment: Option<bool>,
     /// `-m …`, in order.
     pub matches: Vec<xt::Match>,
     /// `-j …` or `-g …`
@@ -166,78 +94,84 @@ impl Rule {
     /// only look at the packet.
     #[must_use]
     pub fn means_the_same(&self, other: &Self) -> bool {
-        // An extension without a typed value may have effects: its place among the others counts.
-        let ordered = |rule: &Self| {
-            let pure = |m: &&xt::Match| !matches!(m, xt::Match::Opaque(_));
-            let mut matches: Vec<_> = rule.matches.iter().filter(pure).cloned().collect();
-            matches.sort_by_cached_key(ToString::to_string);
-            if rule.matches.iter().all(|m| pure(&m)) {
-                matches
-            } else {
-                rule.matches.clone()
-            }
-        };
         let head = |rule: &Self| {
+            let said = |address: Option<Address>| address.filter(|a| !a.is_everything());
             (
-                rule.source,
-                rule.destination,
-                rule.in_interface.clone(),
-                rule.out_interface.clone(),
+                said(rule.source),
+                said(rule.destination),
                 rule.protocol,
+                rule.fragment,
             )
         };
-        head(self) == head(other) && self.target == other.target && ordered(self) == ordered(other)
+        head(self) == head(other)
+            && self.in_interface == other.in_interface
+            && self.out_interface == other.out_interface
+            && self.target == other.target
+            && same_matches(&self.matches, &other.matches)
     }
-}
 
-impl fmt::Display for Rule {
-    /// The options of the rule in iptables' language, for messages to people. It is not yet the
-    /// text of `iptables-save` to the letter: protocols beyond the most common show as numbers, and
-    /// extensions without a typed value as their name in brackets.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts: Vec<String> = Vec::new();
-        let not = |invert: bool| if invert { "! " } else { "" };
+    /// Adds the rule as `iptables-save` prints it behind `-A CHAIN`, with a blank before it.
+    pub fn print(&self, text: &mut Text) {
         for (option, address) in [("-s", &self.source), ("-d", &self.destination)] {
-            if let Some(a) = address {
-                let mask = a
-                    .prefix()
-                    .map_or_else(|| a.mask.to_string(), |p| p.to_string());
-                parts.push(format!("{}{option} {}/{mask}", not(a.invert), a.address));
+            if let Some(address) = address.as_ref().filter(|a| !a.is_everything()) {
+                address.print(text, option);
             }
         }
         for (option, interface) in [("-i", &self.in_interface), ("-o", &self.out_interface)] {
-            if let Some(i) = interface {
-                let plus = if i.prefix { "+" } else { "" };
-                parts.push(format!("{}{option} {}{plus}", not(i.invert), i.name));
+            if let Some(interface) = interface {
+                interface.print(text, option);
             }
         }
         if let Some(protocol) = self.protocol {
-            let name = match protocol.number {
-                1 => "icmp".to_owned(),
-                6 => "tcp".to_owned(),
-                17 => "udp".to_owned(),
-                58 => "ipv6-icmp".to_owned(),
-                132 => "sctp".to_owned(),
-                number => number.to_string(),
-            };
-            parts.push(format!("{}-p {name}", not(protocol.invert)));
+            protocol.print(text);
         }
-        parts.extend(self.matches.iter().map(ToString::to_string));
-        parts.extend(match &self.target {
-            Target::None => None,
-            Target::Accept => Some("-j ACCEPT".to_owned()),
-            Target::Drop => Some("-j DROP".to_owned()),
-            Target::Return => Some("-j RETURN".to_owned()),
-            Target::Jump(chain) => Some(format!("-j {chain}")),
-            Target::Goto(chain) => Some(format!("-g {chain}")),
-            Target::Extension(target) => Some(target.to_string()),
-        });
-        f.write_str(&parts.join(" "))
+        match self.fragment {
+            Some(true) => drop(text.push(" -f")),
+            Some(false) => drop(text.push(" ! -f")),
+            None => {}
+        }
+        for extension in &self.matches {
+            extension.print(text);
+        }
+        match &self.target {
+            Target::None => {}
+            Target::Accept => drop(text.push(" -j ACCEPT")),
+            Target::Drop => drop(text.push(" -j DROP")),
+            Target::Return => drop(text.push(" -j RETURN")),
+            Target::Queue => drop(text.push(" -j QUEUE")),
+            Target::Jump(chain) => drop(text.push(" -j ").push(chain)),
+            Target::Goto(chain) => drop(text.push(" -g ").push(chain)),
+            Target::Extension(target) => target.print(text),
+        }
+    }
+}
+
+/// Whether both say the same, whatever the order of those that only look at the packet.
+fn same_matches(one: &[xt::Match], other: &[xt::Match]) -> bool {
+    if one == other {
+        return true;
+    }
+    if one.len() != other.len() || one.iter().chain(other).any(xt::Match::has_effects) {
+        return false;
+    }
+    // As many of each on either side.
+    let count = |side: &[xt::Match], wanted| side.iter().filter(|m| *m == wanted).count();
+    one.iter().all(|m| count(one, m) == count(other, m))
+}
+
+impl fmt::Display for Rule {
+    /// The rule's options, as `iptables-save` prints them; what is not UTF-8 is replaced.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Text::new();
+        self.print(&mut text);
+        f.write_str(text.as_bytes().to_str_lossy().trim_start())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
     use crate::xt::{Comment, Conntrack, ConntrackState, Match, Opaque};
 

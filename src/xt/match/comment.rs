@@ -2,11 +2,10 @@
 //!
 //! Data (`struct xt_comment_info`, `linux/netfilter/xt_comment.h`): 256 bytes, ended by a NUL.
 
-use std::fmt;
-
 use bstr::{BString, ByteSlice};
 
-use crate::xt::{Extension, Family};
+use crate::xt::value::string;
+use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text};
 
 /// Length of the data; the comment itself is one byte shorter at least.
 const LENGTH: usize = 256;
@@ -32,6 +31,7 @@ impl Comment {
 impl Extension for Comment {
     const NAME: &'static str = "comment";
     const REVISION: u8 = 0;
+    const OPTIONS: &'static [OptionSpec] = &[OptionSpec::one("comment").required()];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != 0 || info.len() < LENGTH {
@@ -46,29 +46,23 @@ impl Extension for Comment {
         info.resize(LENGTH, 0);
         info
     }
-}
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+        let [comment] = given else {
+            return Err(Misuse::of("comment", "it is missing"));
+        };
+        let text = comment.parse(|value| string(value, 0..=LENGTH - 1))?;
+        Ok(Self(text.into()))
+    }
 
-impl fmt::Display for Comment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
-        let text = self.0.to_str_lossy();
-        if !text.is_empty() && text.chars().all(plain) {
-            return write!(f, "-m comment --comment {text}");
-        }
-        f.write_str("-m comment --comment \"")?;
-        for c in text.chars() {
-            if matches!(c, '"' | '\\' | '\'') {
-                f.write_str("\\")?;
-            }
-            write!(f, "{c}")?;
-        }
-        f.write_str("\"")
+    fn print(&self, text: &mut Text) {
+        text.option(false, "comment").string(&self.0);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::xt::Match;
 
     #[test]
     fn round_trip_and_bounds() {
@@ -77,7 +71,7 @@ mod tests {
         assert_eq!(info.len(), 256);
         assert_eq!(Comment::read(Family::Ipv4, 0, &info), Some(comment.clone()));
         assert_eq!(
-            comment.to_string(),
+            Match::Comment(comment).to_string(),
             "-m comment --comment \"block incoming localnet connections\""
         );
         assert!(Comment::new([b'x'; 255]).is_some());

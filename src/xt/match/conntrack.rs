@@ -3,8 +3,6 @@
 //! Data of revision 3 (`struct xt_conntrack_mtinfo3`, `linux/netfilter/xt_conntrack.h`). The value
 //! here says only what `--ctstate` says; data that compares anything else stays opaque.
 
-use std::fmt;
-
 use chainwright_sys::xt_conntrack::{
     XT_CONNTRACK_STATE, XT_CONNTRACK_STATE_ALIAS, XT_CONNTRACK_STATE_DNAT,
     XT_CONNTRACK_STATE_INVALID, XT_CONNTRACK_STATE_SNAT, XT_CONNTRACK_STATE_UNTRACKED,
@@ -12,7 +10,8 @@ use chainwright_sys::xt_conntrack::{
 };
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::xt::{Extension, Family, read_struct};
+use crate::xt::value::any_of;
+use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
 
 bitflags::bitflags! {
     /// States of a connection, as bits of `state_mask`.
@@ -47,6 +46,7 @@ pub struct Conntrack {
 impl Extension for Conntrack {
     const NAME: &'static str = "conntrack";
     const REVISION: u8 = 3;
+    const OPTIONS: &'static [OptionSpec] = &[OptionSpec::one("ctstate").inverts()];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
@@ -71,36 +71,47 @@ impl Extension for Conntrack {
         info.state_mask = self.states.bits();
         info.as_bytes().to_vec()
     }
-}
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+        let [states] = given else {
+            return Err(Misuse::of("ctstate", "it is missing"));
+        };
+        let bits = states.parse(|value| {
+            let names = STATES.map(|(state, name)| (name, state.bits()));
+            any_of(value, &names)
+        })?;
+        Ok(Self {
+            states: ConntrackState::from_bits_retain(bits),
+            invert: states.invert,
+        })
+    }
 
-impl fmt::Display for Conntrack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let not = if self.invert { "! " } else { "" };
-        write!(f, "-m conntrack {not}--ctstate ")?;
-        // The order of iptables-save.
-        let names = [
-            (ConntrackState::INVALID, "INVALID"),
-            (ConntrackState::NEW, "NEW"),
-            (ConntrackState::RELATED, "RELATED"),
-            (ConntrackState::ESTABLISHED, "ESTABLISHED"),
-            (ConntrackState::UNTRACKED, "UNTRACKED"),
-            (ConntrackState::SNAT, "SNAT"),
-            (ConntrackState::DNAT, "DNAT"),
-        ];
-        let mut separator = "";
-        for (state, name) in names {
+    fn print(&self, text: &mut Text) {
+        text.option(self.invert, "ctstate");
+        let mut separator = " ";
+        for (state, name) in STATES {
             if self.states.contains(state) {
-                write!(f, "{separator}{name}")?;
+                text.push(separator).push(name);
                 separator = ",";
             }
         }
-        Ok(())
     }
 }
+
+/// In the order of iptables-save.
+const STATES: [(ConntrackState, &str); 7] = [
+    (ConntrackState::INVALID, "INVALID"),
+    (ConntrackState::NEW, "NEW"),
+    (ConntrackState::RELATED, "RELATED"),
+    (ConntrackState::ESTABLISHED, "ESTABLISHED"),
+    (ConntrackState::UNTRACKED, "UNTRACKED"),
+    (ConntrackState::SNAT, "SNAT"),
+    (ConntrackState::DNAT, "DNAT"),
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::xt::Match;
 
     /// What iptables-nft 1.8.9 wrote for `! --ctstate RELATED,ESTABLISHED,DNAT` on x86-64 (from
     /// `strace -xx`): 136 bytes of addresses, expiry times and, from byte 146, the flags.
@@ -122,7 +133,7 @@ mod tests {
         written.resize(168, 0);
         assert_eq!(written, captured());
         assert_eq!(
-            martian.to_string(),
+            Match::Conntrack(martian).to_string(),
             "-m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT"
         );
     }

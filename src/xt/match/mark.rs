@@ -3,12 +3,11 @@
 //! Data of revision 1 (`struct xt_mark_mtinfo1`, `linux/netfilter/xt_mark.h`): value, mask, whether
 //! it is negated.
 
-use std::fmt;
-
 use chainwright_sys::xt_mark::xt_mark_mtinfo1;
 use zerocopy::IntoBytes;
 
-use crate::xt::{Extension, Family, read_struct};
+use crate::xt::value::masked;
+use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
 
 /// The packet's mark and `mask` is `value`, or is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +23,7 @@ pub struct Mark {
 impl Extension for Mark {
     const NAME: &'static str = "mark";
     const REVISION: u8 = 1;
+    const OPTIONS: &'static [OptionSpec] = &[OptionSpec::one("mark").inverts().required()];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
@@ -46,16 +46,23 @@ impl Extension for Mark {
         };
         info.as_bytes().to_vec()
     }
-}
 
-impl fmt::Display for Mark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let not = if self.invert { "! " } else { "" };
-        write!(f, "-m mark {not}--mark {:#x}", self.value)?;
-        if self.mask == u32::MAX {
-            Ok(())
-        } else {
-            write!(f, "/{:#x}", self.mask)
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+        let [mark] = given else {
+            return Err(Misuse::of("mark", "it is missing"));
+        };
+        let (value, mask) = mark.parse(masked)?;
+        Ok(Self {
+            value,
+            mask,
+            invert: mark.invert,
+        })
+    }
+
+    fn print(&self, text: &mut Text) {
+        text.option(self.invert, "mark").push(" ").hex(self.value);
+        if self.mask != u32::MAX {
+            text.push("/").hex(self.mask);
         }
     }
 }
@@ -63,6 +70,7 @@ impl fmt::Display for Mark {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::xt::Match;
 
     #[test]
     fn round_trip_and_text() {
@@ -76,12 +84,15 @@ mod tests {
         assert_eq!(Mark::read(Family::Ipv4, 1, &info), Some(mark));
         assert_eq!(Mark::read(Family::Ipv4, 1, &info[..11]), None);
         assert_eq!(Mark::read(Family::Ipv4, 0, &info), None);
-        assert_eq!(mark.to_string(), "-m mark ! --mark 0x4000/0x4000");
+        assert_eq!(
+            Match::Mark(mark).to_string(),
+            "-m mark ! --mark 0x4000/0x4000"
+        );
         let whole = Mark {
             value: 7,
             mask: u32::MAX,
             invert: false,
         };
-        assert_eq!(whole.to_string(), "-m mark --mark 0x7");
+        assert_eq!(Match::Mark(whole).to_string(), "-m mark --mark 0x7");
     }
 }

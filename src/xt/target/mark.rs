@@ -3,12 +3,11 @@
 //! Data of revision 2 (`struct xt_mark_tginfo2`, `linux/netfilter/xt_mark.h`): the mark becomes
 //! `(mark & !mask) ^ value`.
 
-use std::fmt;
-
 use chainwright_sys::xt_mark::xt_mark_tginfo2;
 use zerocopy::IntoBytes;
 
-use crate::xt::{Extension, Family, read_struct};
+use crate::xt::value::{masked, number};
+use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
 
 /// The packet's mark becomes `(mark & !mask) ^ value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +41,13 @@ impl Mark {
 impl Extension for Mark {
     const NAME: &'static str = "MARK";
     const REVISION: u8 = 2;
+    const OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::one("set-xmark"),
+        OptionSpec::one("set-mark"),
+        OptionSpec::one("and-mark"),
+        OptionSpec::one("or-mark"),
+        OptionSpec::one("xor-mark"),
+    ];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
@@ -61,17 +67,44 @@ impl Extension for Mark {
         };
         info.as_bytes().to_vec()
     }
-}
 
-impl fmt::Display for Mark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "-j MARK --set-xmark {:#x}/{:#x}", self.value, self.mask)
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+        let [how] = given else {
+            return Err(Misuse::of_all(
+                "MARK takes one of --set-xmark, --set-mark, --and-mark, --or-mark, --xor-mark",
+            ));
+        };
+        Ok(match how.option {
+            "set-xmark" => {
+                let (value, mask) = how.parse(masked)?;
+                Self { value, mask }
+            }
+            "set-mark" => {
+                let (value, mask) = how.parse(masked)?;
+                Self {
+                    value,
+                    mask: mask | value,
+                }
+            }
+            "and-mark" => Self {
+                value: 0,
+                mask: !how.parse(number::<u32>)?,
+            },
+            "or-mark" => Self::or(how.parse(number)?),
+            _ => Self::xor(how.parse(number)?),
+        })
+    }
+
+    fn print(&self, text: &mut Text) {
+        text.option(false, "set-xmark").push(" ").hex(self.value);
+        text.push("/").hex(self.mask);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::xt::Target;
 
     #[test]
     #[cfg(target_endian = "little")]
@@ -83,7 +116,7 @@ mod tests {
         assert_eq!(Mark::read(Family::Ipv6, 2, &info[..7]), None);
         assert_eq!(Mark::read(Family::Ipv6, 1, &info), None);
         assert_eq!(
-            Mark::xor(0x4000).to_string(),
+            Target::Mark(Mark::xor(0x4000)).to_string(),
             "-j MARK --set-xmark 0x4000/0x0"
         );
     }

@@ -4,15 +4,13 @@
 //! `struct nf_nat_range` (`linux/netfilter/nf_nat.h`). The value here says how ports are chosen;
 //! data with a range of ports stays opaque.
 
-use std::fmt;
-
 use chainwright_sys::nf_nat::{
     NF_NAT_RANGE_PROTO_RANDOM, NF_NAT_RANGE_PROTO_RANDOM_FULLY, nf_nat_ipv4_multi_range_compat,
     nf_nat_range,
 };
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::xt::{Extension, Family, read_struct};
+use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
 
 /// Masquerades, keeping the port where it can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,6 +38,10 @@ impl Masquerade {
 impl Extension for Masquerade {
     const NAME: &'static str = "MASQUERADE";
     const REVISION: u8 = 0;
+    const OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::switch("random"),
+        OptionSpec::switch("random-fully"),
+    ];
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
@@ -77,24 +79,28 @@ impl Extension for Masquerade {
             }
         }
     }
-}
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+        let has = |option| given.iter().any(|one| one.option == option);
+        Ok(Self {
+            random: has("random"),
+            random_fully: has("random-fully"),
+        })
+    }
 
-impl fmt::Display for Masquerade {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("-j MASQUERADE")?;
+    fn print(&self, text: &mut Text) {
         if self.random {
-            f.write_str(" --random")?;
+            text.option(false, "random");
         }
         if self.random_fully {
-            f.write_str(" --random-fully")?;
+            text.option(false, "random-fully");
         }
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::xt::Target;
 
     #[test]
     fn round_trip_in_both_families() {
@@ -122,6 +128,9 @@ mod tests {
             random: false,
             random_fully: true,
         };
-        assert_eq!(fully.to_string(), "-j MASQUERADE --random-fully");
+        assert_eq!(
+            Target::Masquerade(fully).to_string(),
+            "-j MASQUERADE --random-fully"
+        );
     }
 }

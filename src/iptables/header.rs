@@ -1,0 +1,157 @@
+//! What a rule compares before its matches: addresses, interfaces, the protocol.
+
+use std::net::IpAddr;
+
+use bstr::BString;
+
+use crate::xt::{Family, Text};
+
+/// An address and a mask to compare with a packet's source or destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Address {
+    /// The address, with the bits outside the mask cleared.
+    pub address: IpAddr,
+    /// The mask, of the same family; it may have gaps.
+    pub mask: IpAddr,
+    /// Whether the comparison is negated.
+    pub invert: bool,
+}
+
+impl Address {
+    /// A network by its prefix length, which is cut to the address's length.
+    #[must_use]
+    pub fn network(address: IpAddr, prefix: u32) -> Self {
+        let mask = match address {
+            IpAddr::V4(_) => IpAddr::from(
+                u32::MAX
+                    .checked_shl(32 - prefix.min(32))
+                    .unwrap_or(0)
+                    .to_be_bytes(),
+            ),
+            IpAddr::V6(_) => {
+                let bits = u128::MAX.checked_shl(128 - prefix.min(128)).unwrap_or(0);
+                IpAddr::from(bits.to_be_bytes())
+            }
+        };
+        Self::masked(address, mask, false)
+    }
+
+    /// An address and a mask; the bits outside the mask are cleared. If they are of different
+    /// families, the mask is taken to be full.
+    #[must_use]
+    pub fn masked(address: IpAddr, mask: IpAddr, invert: bool) -> Self {
+        match (address, mask) {
+            (IpAddr::V4(a), IpAddr::V4(m)) => Self {
+                address: IpAddr::from((a.to_bits() & m.to_bits()).to_be_bytes()),
+                mask,
+                invert,
+            },
+            (IpAddr::V6(a), IpAddr::V6(m)) => Self {
+                address: IpAddr::from((a.to_bits() & m.to_bits()).to_be_bytes()),
+                mask,
+                invert,
+            },
+            (address, _) => Self {
+                address,
+                mask: match address {
+                    IpAddr::V4(_) => IpAddr::from([0xff; 4]),
+                    IpAddr::V6(_) => IpAddr::from([0xff; 16]),
+                },
+                invert,
+            },
+        }
+    }
+
+    /// The same, negated.
+    #[must_use]
+    pub const fn not(mut self) -> Self {
+        self.invert = !self.invert;
+        self
+    }
+
+    /// The prefix length, if the mask has no gaps.
+    #[must_use]
+    pub fn prefix(&self) -> Option<u32> {
+        let (leading, ones) = match self.mask {
+            IpAddr::V4(mask) => (mask.to_bits().leading_ones(), mask.to_bits().count_ones()),
+            IpAddr::V6(mask) => (mask.to_bits().leading_ones(), mask.to_bits().count_ones()),
+        };
+        (leading == ones).then_some(leading)
+    }
+}
+
+/// An interface name to compare with the one that a packet came in on or leaves by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// The name, or the start of it.
+    pub name: BString,
+    /// Whether all names that start so are meant (written with a `+`).
+    pub prefix: bool,
+    /// Whether the comparison is negated.
+    pub invert: bool,
+}
+
+/// A layer-4 protocol to compare with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Protocol {
+    /// `IPPROTO_*`.
+    pub number: u8,
+    /// Whether the comparison is negated.
+    pub invert: bool,
+}
+
+impl Address {
+    /// The family of the address.
+    #[must_use]
+    pub const fn family(&self) -> Family {
+        match self.address {
+            IpAddr::V4(_) => Family::Ipv4,
+            IpAddr::V6(_) => Family::Ipv6,
+        }
+    }
+
+    /// Whether it says nothing: every address is within a mask of no bits.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        !self.invert && self.prefix() == Some(0)
+    }
+
+    /// Adds it as the value of an option, `-s` or `-d`.
+    pub(super) fn print(&self, text: &mut Text, option: &str) {
+        text.push(if self.invert { " ! " } else { " " })
+            .push(option);
+        match self.address {
+            IpAddr::V4(address) => {
+                let [a, b, c, d] = address.octets();
+                text.push(" ").number(a).push(".").number(b);
+                text.push(".").number(c).push(".").number(d)
+            }
+            IpAddr::V6(address) => text.push(" ").display(address),
+        };
+        match self.prefix() {
+            Some(prefix) => text.push("/").number(prefix),
+            None => text.push("/").display(self.mask),
+        };
+    }
+}
+
+impl Interface {
+    /// Adds it as the value of an option, `-i` or `-o`.
+    pub(super) fn print(&self, text: &mut Text, option: &str) {
+        text.push(if self.invert { " ! " } else { " " })
+            .push(option);
+        text.word(&self.name)
+            .push(if self.prefix { "+" } else { "" });
+    }
+}
+
+impl Protocol {
+    /// Adds it as an option.
+    pub(super) fn print(self, text: &mut Text) {
+        text.push(if self.invert { " ! -p " } else { " -p " });
+        match crate::xt::protocol_name(self.number) {
+            Some(name) => text.push(name),
+            None => text.number(self.number),
+        };
+    }
+}

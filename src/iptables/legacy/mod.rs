@@ -1,0 +1,5 @@
+//! iptables' rules in the legacy tables.
+
+mod decode;
+
+pub use decode::decode;

@@ -1,0 +1,755 @@
+//! A command of `iptables`, as a line of `iptables-restore` holds it: what is to be done with which
+//! chain, and a rule.
+
+use std::net::IpAddr;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::error::nearest;
+use super::options::{self, Found, Main, implied_by, owners};
+use super::{Fault, Word};
+use crate::iptables::{Address, Counters, Interface, Protocol, Rule, Target};
+use crate::xt::{self, Context, Family, Given, Misuse, OptionSpec, Spec, Values, value};
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verb {
+    /// `-A`: puts the rule behind the chain's last one.
+    Append,
+    /// `-I`: puts the rule in this place, from 1.
+    Insert(usize),
+    /// `-D`: takes the first such rule away.
+    Delete,
+    /// `-D CHAIN NUMBER`: takes the rule in this place away, from 1.
+    DeleteNumber(usize),
+    /// `-R`: puts the rule in the place of another, from 1.
+    Replace(usize),
+    /// `-C`: such a rule is there.
+    Check,
+    /// `-N`: makes the chain.
+    NewChain,
+    /// `-X`: takes the chain away; without one, all empty ones that nothing leads to.
+    DeleteChain,
+    /// `-F`: takes all the chain's rules away; without one, those of all chains.
+    Flush,
+    /// `-Z`: sets counters to 0: the chain's, or those of its rule in this place, or all.
+    Zero(Option<usize>),
+    /// `-P`: sets the chain's policy.
+    Policy(BString),
+    /// `-E`: gives the chain this name.
+    RenameChain(BString),
+}
+
+impl Verb {
+    const fn takes_rule(&self) -> bool {
+        matches!(
+            self,
+            Self::Append | Self::Insert(_) | Self::Delete | Self::Replace(_) | Self::Check
+        )
+    }
+}
+
+/// A rule as a command gives it: several, if it gives several addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RuleSpec {
+    /// The rule, with the first of the addresses.
+    pub rule: Rule,
+    /// Sources behind the first.
+    pub more_sources: Vec<Address>,
+    /// Destinations behind the first.
+    pub more_destinations: Vec<Address>,
+    /// `-c`
+    pub counters: Option<Counters>,
+}
+
+impl RuleSpec {
+    /// The rules: one for each pair of addresses.
+    pub fn rules(self) -> impl Iterator<Item = Rule> {
+        let Self {
+            rule,
+            more_sources,
+            more_destinations,
+            ..
+        } = self;
+        let all = |first: Option<Address>, more: Vec<Address>| {
+            std::iter::once(first)
+                .chain(more.into_iter().map(Some))
+                .collect::<Vec<_>>()
+        };
+        let sources = all(rule.source, more_sources);
+        let destinations = all(rule.destination, more_destinations);
+        let pairs = sources
+            .into_iter()
+            .flat_map(move |source| destinations.clone().into_iter().map(move |d| (source, d)));
+        pairs.map(move |(source, destination)| Rule {
+            source,
+            destination,
+            ..rule.clone()
+        })
+    }
+}
+
+/// A command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// What is to be done.
+    pub verb: Verb,
+    /// With which chain; `None` if with all of them.
+    pub chain: Option<BString>,
+    /// The rule; empty unless the verb has one.
+    pub spec: RuleSpec,
+    /// Whether `-4` or `-6` says that it is for the other family: then it is to be passed over.
+    pub for_other_family: bool,
+}
+
+impl Command {
+    /// Reads a command from a line's words. `is_chain` tells whether the table has a chain of that
+    /// name, which a `-j` then means even if an extension has the name, too.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn parse(
+        family: Family,
+        words: &[Word<'_>],
+        is_chain: impl Fn(&BStr) -> bool,
+    ) -> Result<Self, Fault> {
+        Parser::new(family, words, &is_chain).parse()
+    }
+}
+
+impl Rule {
+    /// Reads a rule from its options, as they stand behind `-A CHAIN`.
+    ///
+    /// ```
+    /// use chainwright::iptables::{Family, Rule};
+    ///
+    /// let rule = Rule::parse(Family::Ipv4, "-m mark --mark 0x8000/0x8000 -j DROP")?;
+    /// assert_eq!(rule.to_string(), "-m mark --mark 0x8000/0x8000 -j DROP");
+    /// # Ok::<(), chainwright::iptables::text::Fault>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first thing that is wrong; also more than one address after `-s` or `-d`.
+    pub fn parse(family: Family, options: impl AsRef<[u8]>) -> Result<Self, Fault> {
+        let mut found = Vec::new();
+        super::words(options.as_ref(), &mut found)?;
+        let mut parser = Parser::new(family, &found, &|_| false);
+        parser.options()?;
+        let end = parser.end();
+        if let Some((_, column)) = parser.verb {
+            return Err(Fault::new(
+                column,
+                "a rule without a command is expected here",
+            ));
+        }
+        let spec = parser.rule()?;
+        if !spec.more_sources.is_empty() || !spec.more_destinations.is_empty() {
+            return Err(Fault::new(
+                end,
+                "one rule has one source and one destination",
+            ));
+        }
+        Ok(spec.rule)
+    }
+}
+
+/// An extension that a line names.
+struct Loaded<'a> {
+    which: Which,
+    /// The name by which it was asked for.
+    name: &'static str,
+    options: &'static [OptionSpec],
+    column: usize,
+    given: Vec<Given<'a>>,
+    /// Where each option and its values stand.
+    columns: Vec<[usize; 3]>,
+}
+
+#[derive(Clone, Copy)]
+enum Which {
+    Match(&'static Spec<xt::Match>),
+    Target(&'static Spec<xt::Target>),
+}
+
+struct Parser<'p, 'a> {
+    family: Family,
+    words: &'p [Word<'a>],
+    at: usize,
+    is_chain: &'p dyn Fn(&BStr) -> bool,
+    verb: Option<(Verb, usize)>,
+    chain: Option<BString>,
+    spec: RuleSpec,
+    extensions: Vec<Loaded<'p>>,
+    target: Option<usize>,
+    for_other_family: bool,
+    /// Main options seen, to refuse a second one.
+    seen: Vec<Main>,
+}
+
+impl<'p, 'a> Parser<'p, 'a> {
+    fn new(family: Family, words: &'p [Word<'a>], is_chain: &'p dyn Fn(&BStr) -> bool) -> Self {
+        Self {
+            family,
+            words,
+            at: 0,
+            is_chain,
+            verb: None,
+            chain: None,
+            spec: RuleSpec::default(),
+            extensions: Vec::new(),
+            target: None,
+            for_other_family: false,
+            seen: Vec::new(),
+        }
+    }
+
+    fn parse(mut self) -> Result<Command, Fault> {
+        self.options()?;
+        let end = self.end();
+        let Some((verb, column)) = self.verb.take() else {
+            return Err(Fault::new(
+                end,
+                "there is no command in the line (-A, -I, -D, …)",
+            ));
+        };
+        let has_rule =
+            !self.seen.is_empty() || !self.extensions.is_empty() || self.target.is_some();
+        if !verb.takes_rule() && has_rule {
+            return Err(Fault::new(column, "this command takes no rule"));
+        }
+        let (chain, for_other_family) = (self.chain.take(), self.for_other_family);
+        let spec = self.rule()?;
+        Ok(Command {
+            verb,
+            chain,
+            spec,
+            for_other_family,
+        })
+    }
+
+    /// Behind the last word.
+    fn end(&self) -> usize {
+        self.words
+            .last()
+            .map_or(1, |word| word.column + word.bytes.len())
+    }
+
+    fn options(&mut self) -> Result<(), Fault> {
+        while let Some(word) = self.next() {
+            let (invert, word) = if word.text() == "!" {
+                let Some(option) = self.next() else {
+                    return Err(Fault::new(word.column, "`!` stands before an option"));
+                };
+                (true, option)
+            } else {
+                (false, word)
+            };
+            self.option(word, invert)?;
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Option<&'p Word<'a>> {
+        let word = self.words.get(self.at)?;
+        self.at += 1;
+        Some(word)
+    }
+
+    fn option(&mut self, word: &'p Word<'a>, invert: bool) -> Result<(), Fault> {
+        let bytes = &word.bytes[..];
+        match bytes {
+            [b'-', b'-', name @ ..] if !name.is_empty() => self.long(word, name, invert),
+            [b'-', letter, attached @ ..] if *letter != b'-' => {
+                let Some(main) = options::short(*letter) else {
+                    let shown = bytes[..2].as_bstr();
+                    return Err(Fault::new(
+                        word.column,
+                        format!("there is no option `{shown}`"),
+                    ));
+                };
+                let attached = (!attached.is_empty()).then(|| (attached, word.column + 2));
+                self.main(main, word, attached, invert)
+            }
+            _ => {
+                let shown = word.text();
+                let fault = Fault::new(word.column, format!("`{shown}` is no option"));
+                let hint = (bytes == b"!").then(|| "there is a `!` too many".to_owned());
+                Err(fault.with_hint(hint))
+            }
+        }
+    }
+
+    fn long(&mut self, word: &'p Word<'a>, name: &'p [u8], invert: bool) -> Result<(), Fault> {
+        let (name, attached) = match name.split_once_str("=") {
+            Some((name, value)) => (name, Some((value, word.column + 3 + name.len()))),
+            None => (name, None),
+        };
+        let mut found = self.find(name);
+        if found.is_err()
+            && let Some(implied) = self.implied(name)
+        {
+            self.load(Which::Match(implied.0), implied.1, word.column);
+            found = self.find(name);
+        }
+        match found {
+            Ok(Found::Main(main)) => self.main(main, word, attached, invert),
+            Ok(Found::Of(place, spec)) => self.extension(place, spec, word, attached, invert),
+            Err((message, hint)) => {
+                let hint = owners(name, self.family).or(hint);
+                Err(Fault::new(word.column, message).with_hint(hint))
+            }
+        }
+    }
+
+    fn find(&self, name: &[u8]) -> Result<Found, (String, Option<String>)> {
+        let specs: Vec<_> = self
+            .extensions
+            .iter()
+            .map(|loaded| loaded.options)
+            .collect();
+        options::long(name, &specs)
+    }
+
+    /// The protocol's own match, if it is not there yet and has an option that starts so.
+    fn implied(&self, name: &[u8]) -> Option<(&'static Spec<xt::Match>, &'static str)> {
+        let protocol = self
+            .spec
+            .rule
+            .protocol
+            .filter(|protocol| !protocol.invert)?;
+        let implied = implied_by(protocol.number, self.family)?;
+        if self.extensions.iter().any(|loaded| loaded.name == implied) {
+            return None;
+        }
+        let spec = xt::Match::named(self.family, implied.as_bytes())?;
+        let starts = |option: &OptionSpec| option.name.as_bytes().starts_with(name);
+        spec.options(implied)
+            .iter()
+            .any(starts)
+            .then_some((spec, implied))
+    }
+
+    fn load(&mut self, which: Which, name: &'static str, column: usize) {
+        let options = match which {
+            Which::Match(spec) => spec.options(name),
+            Which::Target(spec) => spec.options(name),
+        };
+        self.extensions.push(Loaded {
+            which,
+            name,
+            options,
+            column,
+            given: Vec::new(),
+            columns: Vec::new(),
+        });
+    }
+
+    /// An option of an extension.
+    fn extension(
+        &mut self,
+        place: usize,
+        spec: &'static OptionSpec,
+        word: &'p Word<'a>,
+        attached: Option<(&'p [u8], usize)>,
+        invert: bool,
+    ) -> Result<(), Fault> {
+        let name = spec.name;
+        if attached.is_some() && spec.values == Values::None {
+            return Err(Fault::new(word.column, format!("--{name} takes no value")));
+        }
+        let mut columns = [word.column; 3];
+        let (mut first, mut second) = (None, None);
+        match spec.values {
+            Values::None => {}
+            Values::Optional => {
+                let follows = self.words.get(self.at).filter(|next| {
+                    attached.is_none() && !next.bytes.starts_with(b"-") && next.text() != "!"
+                });
+                if attached.is_some() || follows.is_some() {
+                    let (value, column) = self.value(word, attached)?;
+                    (first, columns[1]) = (Some(value), column);
+                }
+            }
+            Values::One | Values::Two => {
+                let (value, column) = self.value(word, attached)?;
+                (first, columns[1]) = (Some(value), column);
+                if spec.values == Values::Two {
+                    let Some(value) = self.next() else {
+                        let message = format!("--{name} takes two values");
+                        return Err(Fault::new(word.column, message));
+                    };
+                    (second, columns[2]) = (Some(value.text()), value.column);
+                }
+            }
+        }
+        let loaded = &mut self.extensions[place];
+        loaded.columns.push(columns);
+        loaded.given.push(Given {
+            option: spec.canonical,
+            invert,
+            first,
+            second,
+        });
+        Ok(())
+    }
+
+    /// The value of an option: attached to it, or the next word.
+    fn value(
+        &mut self,
+        word: &'p Word<'a>,
+        attached: Option<(&'p [u8], usize)>,
+    ) -> Result<(&'p BStr, usize), Fault> {
+        if let Some((value, column)) = attached {
+            return Ok((value.as_bstr(), column));
+        }
+        let option = word.text();
+        let Some(value) = self.next() else {
+            return Err(Fault::new(word.column, format!("`{option}` wants a value")));
+        };
+        if value.text() == "!" {
+            let fault = Fault::new(value.column, "`!` stands before the option it negates");
+            return Err(fault.with_hint(Some(format!("write `! {option}`"))));
+        }
+        Ok((value.text(), value.column))
+    }
+
+    fn main(
+        &mut self,
+        main: Main,
+        word: &'p Word<'a>,
+        attached: Option<(&'p [u8], usize)>,
+        invert: bool,
+    ) -> Result<(), Fault> {
+        let inverts = matches!(
+            main,
+            Main::Source
+                | Main::Destination
+                | Main::InInterface
+                | Main::OutInterface
+                | Main::Protocol
+                | Main::Fragment
+        );
+        if invert && !inverts {
+            return Err(Fault::new(word.column, "this option cannot be negated"));
+        }
+        let is_rule_part = inverts || matches!(main, Main::SetCounters);
+        if is_rule_part {
+            if self.seen.contains(&main) {
+                let option = word.text();
+                return Err(Fault::new(
+                    word.column,
+                    format!("`{option}` is given twice"),
+                ));
+            }
+            self.seen.push(main);
+        }
+        if matches!(main, Main::Fragment | Main::Ipv4 | Main::Ipv6) && attached.is_some() {
+            return Err(Fault::new(word.column, "this option takes no value"));
+        }
+        match main {
+            Main::Ipv4 => self.for_other_family |= self.family != Family::Ipv4,
+            Main::Ipv6 => self.for_other_family |= self.family != Family::Ipv6,
+            Main::Fragment => {
+                if self.family != Family::Ipv4 {
+                    return Err(
+                        Fault::new(word.column, "only IPv4 has fragments in its header")
+                            .with_hint(Some("use -m frag".to_owned())),
+                    );
+                }
+                self.spec.rule.fragment = Some(!invert);
+            }
+            Main::Source | Main::Destination => {
+                let (value, column) = self.value(word, attached)?;
+                self.addresses(main, value, column, invert)?;
+            }
+            Main::InInterface | Main::OutInterface => {
+                let (value, column) = self.value(word, attached)?;
+                let interface = interface(value, invert).map_err(|m| Fault::new(column, m))?;
+                match main {
+                    Main::InInterface => self.spec.rule.in_interface = interface,
+                    _ => self.spec.rule.out_interface = interface,
+                }
+            }
+            Main::Protocol => {
+                let (value, column) = self.value(word, attached)?;
+                self.protocol(value, column, invert)?;
+            }
+            Main::Match => {
+                let (value, column) = self.value(word, attached)?;
+                let Some(spec) = xt::Match::named(self.family, value) else {
+                    return Err(unknown_match(value, column, self.family));
+                };
+                let name = spec.names().iter().find(|name| value == **name);
+                self.load(
+                    Which::Match(spec),
+                    name.copied().unwrap_or_default(),
+                    column,
+                );
+            }
+            Main::Jump | Main::Goto => {
+                let (value, column) = self.value(word, attached)?;
+                self.target(main, value, word.column, column)?;
+            }
+            Main::SetCounters => {
+                let (packets, column) = self.value(word, attached)?;
+                let packets = value::number(packets).map_err(|m| Fault::new(column, m))?;
+                let Some(bytes) = self.next() else {
+                    return Err(Fault::new(word.column, "-c wants packets and bytes"));
+                };
+                let bytes = value::number(bytes.text()).map_err(|m| Fault::new(bytes.column, m))?;
+                self.spec.counters = Some(Counters { packets, bytes });
+            }
+            _ => self.verb(main, word, attached)?,
+        }
+        Ok(())
+    }
+
+    fn verb(
+        &mut self,
+        main: Main,
+        word: &'p Word<'a>,
+        attached: Option<(&'p [u8], usize)>,
+    ) -> Result<(), Fault> {
+        if self.verb.is_some() {
+            return Err(Fault::new(word.column, "a line holds one command only"));
+        }
+        let optional = matches!(main, Main::DeleteChain | Main::Flush | Main::Zero);
+        let none_follows = self
+            .words
+            .get(self.at)
+            .is_none_or(|next| next.bytes.starts_with(b"-"));
+        if !(optional && attached.is_none() && none_follows) {
+            let (name, column) = self.value(word, attached)?;
+            self.chain = Some(chain_name(name, column)?);
+        }
+        let verb = match main {
+            Main::Append => Verb::Append,
+            Main::Check => Verb::Check,
+            Main::Insert => Verb::Insert(self.place()?.unwrap_or(1)),
+            Main::Delete => match self.place()? {
+                None => Verb::Delete,
+                Some(number) => Verb::DeleteNumber(number),
+            },
+            Main::Replace => match self.place()? {
+                Some(number) => Verb::Replace(number),
+                None => {
+                    let message = "-R wants the number of the rule to be replaced";
+                    return Err(Fault::new(word.column, message));
+                }
+            },
+            Main::NewChain => Verb::NewChain,
+            Main::DeleteChain => Verb::DeleteChain,
+            Main::Flush => Verb::Flush,
+            Main::Zero => Verb::Zero(self.place()?),
+            Main::Policy => Verb::Policy(self.value(word, None)?.0.to_owned()),
+            _ => {
+                let (name, column) = self.value(word, None)?;
+                Verb::RenameChain(chain_name(name, column)?)
+            }
+        };
+        self.verb = Some((verb, word.column));
+        Ok(())
+    }
+
+    /// The number of a rule, if one follows.
+    fn place(&mut self) -> Result<Option<usize>, Fault> {
+        let Some(word) = self.words.get(self.at) else {
+            return Ok(None);
+        };
+        if !word.bytes.first().is_some_and(u8::is_ascii_digit) {
+            return Ok(None);
+        }
+        self.at += 1;
+        match value::number::<u32>(word.text()) {
+            Ok(number) if number > 0 => Ok(Some(number as usize)),
+            _ => {
+                let message = format!("`{}` is not the number of a rule, from 1", word.text());
+                Err(Fault::new(word.column, message))
+            }
+        }
+    }
+
+    fn addresses(
+        &mut self,
+        main: Main,
+        given: &BStr,
+        column: usize,
+        invert: bool,
+    ) -> Result<(), Fault> {
+        let mut at = column;
+        let mut all = given.split_str(",").map(|one| {
+            let here = at;
+            at += one.len() + 1;
+            value::network(one.as_bstr(), self.family)
+                .map(|(address, mask)| Address::masked(address, mask, invert))
+                .map_err(|message| Fault::new(here, message))
+        });
+        let first = all.next().transpose()?;
+        let more = all.collect::<Result<Vec<_>, _>>()?;
+        if invert && !more.is_empty() {
+            let message = "a negated option takes one address only: none of several cannot be said";
+            return Err(Fault::new(column, message));
+        }
+        match main {
+            Main::Source => (self.spec.rule.source, self.spec.more_sources) = (first, more),
+            _ => (self.spec.rule.destination, self.spec.more_destinations) = (first, more),
+        }
+        Ok(())
+    }
+
+    fn protocol(&mut self, given: &BStr, column: usize, invert: bool) -> Result<(), Fault> {
+        let Some(number) = xt::protocol_number(given) else {
+            let message = format!("`{given}` is neither a protocol's number nor its name");
+            let known = [
+                "tcp", "udp", "icmp", "icmpv6", "sctp", "esp", "udplite", "all",
+            ];
+            let hint = nearest(given, known).map(|near| format!("did you mean {near}?"));
+            return Err(Fault::new(column, message).with_hint(hint));
+        };
+        if number != 0 {
+            self.spec.rule.protocol = Some(Protocol { number, invert });
+        } else if invert {
+            return Err(Fault::new(column, "no packet has none of all protocols"));
+        }
+        Ok(())
+    }
+
+    fn target(
+        &mut self,
+        main: Main,
+        name: &BStr,
+        option: usize,
+        column: usize,
+    ) -> Result<(), Fault> {
+        if self.target.is_some() || self.spec.rule.target != Target::None {
+            return Err(Fault::new(option, "a rule has one target only"));
+        }
+        let family = self.family;
+        self.spec.rule.target = match name.as_bytes() {
+            _ if main == Main::Goto => Target::Goto(chain_name(name, column)?),
+            b"ACCEPT" => Target::Accept,
+            b"DROP" => Target::Drop,
+            b"RETURN" => Target::Return,
+            b"QUEUE" => Target::Queue,
+            _ if (self.is_chain)(name) => Target::Jump(name.to_owned()),
+            _ => match xt::Target::named(family, name) {
+                None => Target::Jump(chain_name(name, column)?),
+                Some(spec) => {
+                    let own = spec.names().iter().find(|own| name == **own);
+                    self.target = Some(self.extensions.len());
+                    self.load(
+                        Which::Target(spec),
+                        own.copied().unwrap_or_default(),
+                        column,
+                    );
+                    Target::None
+                }
+            },
+        };
+        Ok(())
+    }
+
+    /// The rule, once all options are read.
+    fn rule(self) -> Result<RuleSpec, Fault> {
+        let mut spec = self.spec;
+        let protocol = spec.rule.protocol;
+        for loaded in self.extensions {
+            let context = Context {
+                family: self.family,
+                name: loaded.name,
+                protocol: protocol.map(|protocol| (protocol.number, protocol.invert)),
+            };
+            match loaded.which {
+                Which::Match(extension) => {
+                    let read = extension.parse(&context, &loaded.given);
+                    let read = read.map_err(|misuse| loaded.fault(&misuse, "-m"))?;
+                    spec.rule.matches.push(read);
+                }
+                Which::Target(extension) => {
+                    let read = extension.parse(&context, &loaded.given);
+                    let read = read.map_err(|misuse| loaded.fault(&misuse, "-j"))?;
+                    spec.rule.target = Target::Extension(read);
+                }
+            }
+        }
+        Ok(spec)
+    }
+}
+
+impl Loaded<'_> {
+    /// Says where the misuse is.
+    fn fault(&self, misuse: &Misuse, option: &str) -> Fault {
+        let (option, name) = (option, self.name);
+        let position = self
+            .given
+            .iter()
+            .rposition(|one| one.option == misuse.option);
+        let column = position
+            .and_then(|position| self.columns.get(position))
+            .map_or(self.column, |columns| {
+                columns[misuse.value.map_or(0, |value| value + 1).min(2)]
+            });
+        Fault::new(column, format!("{option} {name}: {misuse}"))
+    }
+}
+
+fn unknown_match(name: &BStr, column: usize, family: Family) -> Fault {
+    let known = xt::Match::ALL
+        .iter()
+        .filter(|spec| spec.families().include(family))
+        .flat_map(|spec| spec.names().iter().copied());
+    let hint = nearest(name, known).map(|near| format!("did you mean -m {near}?"));
+    Fault::new(column, format!("there is no match `{name}`")).with_hint(hint)
+}
+
+/// Longest name of a chain, in bytes (`XT_EXTENSION_MAXNAMELEN` with its NUL, as iptables has it).
+pub(crate) const LONGEST_CHAIN_NAME: usize = 28;
+
+fn chain_name(name: &BStr, column: usize) -> Result<BString, Fault> {
+    let wrong = if name.is_empty() {
+        "a chain's name has at least one byte"
+    } else if name.len() > LONGEST_CHAIN_NAME {
+        "a chain's name has at most 28 bytes"
+    } else if matches!(name[0], b'-' | b'!') {
+        "a chain's name does not start with `-` or `!`"
+    } else if name.iter().any(u8::is_ascii_whitespace) {
+        "a chain's name has no blanks"
+    } else {
+        return Ok(name.to_owned());
+    };
+    Err(Fault::new(column, format!("`{name}`: {wrong}")))
+}
+
+/// Reads an interface's name, or the start of one before a `+`. A lone `+` that is not negated says
+/// nothing.
+fn interface(name: &BStr, invert: bool) -> Result<Option<Interface>, String> {
+    if name.is_empty() || name.len() > 15 {
+        return Err(format!(
+            "`{name}` is no interface's name: it has 1 to 15 bytes"
+        ));
+    }
+    Ok(match name.strip_suffix(b"+") {
+        Some(b"") if !invert => None,
+        Some(start) => Some(Interface {
+            name: start.into(),
+            prefix: true,
+            invert,
+        }),
+        None => Some(Interface {
+            name: name.to_owned(),
+            prefix: false,
+            invert,
+        }),
+    })
+}
+
+impl Address {
+    /// Reads `address`, `address/prefix` or `address/mask`.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn parse(family: Family, text: impl AsRef<[u8]>) -> Result<Self, String> {
+        let (address, mask): (IpAddr, IpAddr) = value::network(text.as_ref().as_bstr(), family)?;
+        Ok(Self::masked(address, mask, false))
+    }
+}

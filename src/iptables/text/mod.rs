@@ -1,0 +1,10 @@
+//! The text of `iptables-save` and `iptables-restore`.
+
+mod command;
+mod error;
+mod options;
+mod words;
+
+pub use command::{Command, RuleSpec, Verb};
+pub use error::Fault;
+pub use words::{Word, words};

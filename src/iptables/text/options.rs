@@ -1,0 +1,173 @@
+//! The options that every command has, and how an option's name is found among all that a line may
+//! use.
+
+use bstr::ByteSlice;
+
+use super::error::nearest;
+use crate::xt::{self, Family, OptionSpec};
+
+/// An option that belongs to no extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Main {
+    Append,
+    Check,
+    Delete,
+    DeleteChain,
+    Flush,
+    Insert,
+    NewChain,
+    Policy,
+    RenameChain,
+    Replace,
+    Zero,
+    Source,
+    Destination,
+    InInterface,
+    OutInterface,
+    Protocol,
+    Fragment,
+    Match,
+    Jump,
+    Goto,
+    SetCounters,
+    Ipv4,
+    Ipv6,
+}
+
+/// Letter, names and meaning of each.
+const MAIN: &[(u8, &[&str], Main)] = &[
+    (b'A', &["append"], Main::Append),
+    (b'C', &["check"], Main::Check),
+    (b'D', &["delete"], Main::Delete),
+    (b'X', &["delete-chain"], Main::DeleteChain),
+    (b'F', &["flush"], Main::Flush),
+    (b'I', &["insert"], Main::Insert),
+    (b'N', &["new-chain"], Main::NewChain),
+    (b'P', &["policy"], Main::Policy),
+    (b'E', &["rename-chain"], Main::RenameChain),
+    (b'R', &["replace"], Main::Replace),
+    (b'Z', &["zero"], Main::Zero),
+    (b's', &["source", "src"], Main::Source),
+    (b'd', &["destination", "dst"], Main::Destination),
+    (b'i', &["in-interface"], Main::InInterface),
+    (b'o', &["out-interface"], Main::OutInterface),
+    (b'p', &["protocol", "proto"], Main::Protocol),
+    (b'f', &["fragments"], Main::Fragment),
+    (b'm', &["match"], Main::Match),
+    (b'j', &["jump"], Main::Jump),
+    (b'g', &["goto"], Main::Goto),
+    (b'c', &["set-counters"], Main::SetCounters),
+    (b'4', &["ipv4"], Main::Ipv4),
+    (b'6', &["ipv6"], Main::Ipv6),
+];
+
+/// The option of that letter.
+pub(super) fn short(letter: u8) -> Option<Main> {
+    let found = MAIN.iter().find(|(short, ..)| *short == letter);
+    found.map(|(.., main)| *main)
+}
+
+/// An option that was found by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    Main(Main),
+    /// That of the extension in this place.
+    Of(usize, &'static OptionSpec),
+}
+
+/// The option of that name among the general ones and those of extensions. As `getopt_long` does,
+/// the start of a name will do if no other starts so.
+///
+/// # Errors
+/// What is wrong and what may have been meant.
+pub(super) fn long(
+    name: &[u8],
+    extensions: &[&'static [OptionSpec]],
+) -> Result<Found, (String, Option<String>)> {
+    let general = || {
+        MAIN.iter()
+            .flat_map(|(_, names, main)| names.iter().map(|n| (*n, *main)))
+    };
+    if let Some((_, main)) = general().find(|(known, _)| known.as_bytes() == name) {
+        return Ok(Found::Main(main));
+    }
+    // The extension that was named last comes first.
+    let of = || {
+        let placed = extensions.iter().enumerate().rev();
+        placed.flat_map(|(place, specs)| specs.iter().map(move |spec| (place, spec)))
+    };
+    if let Some((place, spec)) = of().find(|(_, spec)| spec.name.as_bytes() == name) {
+        return Ok(Found::Of(place, spec));
+    }
+    let mut starting = general()
+        .map(|(known, main)| (known, Found::Main(main)))
+        .chain(of().map(|(place, spec)| (spec.name, Found::Of(place, spec))))
+        .filter(|(known, _)| !name.is_empty() && known.as_bytes().starts_with(name));
+    let written = name.as_bstr();
+    if let Some((first, found)) = starting.next() {
+        let same = |other: &Found| match (found, other) {
+            (Found::Of(_, one), Found::Of(_, other)) => one.canonical == other.canonical,
+            (one, other) => one == *other,
+        };
+        return match starting.find(|(_, other)| !same(other)) {
+            None => Ok(found),
+            Some((second, _)) => Err((
+                format!("`--{written}` is the start of --{first} and of --{second}"),
+                None,
+            )),
+        };
+    }
+    let known = general()
+        .map(|(known, _)| known)
+        .chain(of().map(|(_, spec)| spec.name));
+    let hint = nearest(name, known).map(|near| format!("did you mean --{near}?"));
+    Err((format!("there is no option `--{written}` here"), hint))
+}
+
+/// Which extensions, of all that there are, have an option of that name: for messages.
+pub(super) fn owners(name: &[u8], family: Family) -> Option<String> {
+    fn having<T>(
+        family: Family,
+        all: &'static [xt::Spec<T>],
+        name: &[u8],
+        option: &str,
+    ) -> impl Iterator<Item = String> {
+        all.iter()
+            .filter(move |spec| spec.families().include(family))
+            .flat_map(|spec| spec.names())
+            .filter_map(move |extension| {
+                let spec = all.iter().find(|spec| spec.names().contains(extension))?;
+                let has = |o: &OptionSpec| o.name.as_bytes() == name;
+                spec.options(extension)
+                    .iter()
+                    .any(has)
+                    .then(|| format!("{option} {extension}"))
+            })
+    }
+    let mut owners: Vec<_> = having(family, xt::Match::ALL, name, "-m").collect();
+    owners.extend(having(family, xt::Target::ALL, name, "-j"));
+    if owners.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "it is an option of {}, which must stand before it",
+        owners.join(", ")
+    ))
+}
+
+/// The match that a protocol brings with it: its options may be used without a `-m`.
+pub(super) fn implied_by(protocol: u8, family: Family) -> Option<&'static str> {
+    Some(match (protocol, family) {
+        (1, Family::Ipv4) => "icmp",
+        (6, _) => "tcp",
+        (17, _) => "udp",
+        (33, _) => "dccp",
+        (50, _) => "esp",
+        (51, _) => "ah",
+        (58, Family::Ipv6) => "icmp6",
+        (108, _) => "ipcomp",
+        (132, _) => "sctp",
+        (135, Family::Ipv6) => "mh",
+        _ => return None,
+    })
+}

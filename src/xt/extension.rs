@@ -1,0 +1,318 @@
+//! What every extension can do, and the registry's machinery.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::option::{Context, Given, Misuse, OptionSpec};
+use super::text::Text;
+
+/// The address families that extensions tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// IPv4.
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+}
+
+/// The families that an extension is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Families {
+    /// IPv4 only.
+    Ipv4,
+    /// IPv6 only.
+    Ipv6,
+    /// Both.
+    Both,
+}
+
+impl Families {
+    /// Whether the family is among them.
+    #[must_use]
+    pub const fn include(self, family: Family) -> bool {
+        matches!(
+            (self, family),
+            (Self::Both, _) | (Self::Ipv4, Family::Ipv4) | (Self::Ipv6, Family::Ipv6)
+        )
+    }
+}
+
+/// The typed value of an extension.
+pub(super) trait Extension: Sized {
+    /// The extension's name in the kernel.
+    const NAME: &'static str;
+    /// The names by which rules ask for it: its own, and aliases.
+    const NAMES: &'static [&'static str] = &[Self::NAME];
+    /// The revision that is written.
+    const REVISION: u8;
+    /// The families that have it.
+    const FAMILIES: Families = Families::Both;
+    /// Its options.
+    const OPTIONS: &'static [OptionSpec];
+    /// Whether it does more than look at the packet: remembers, counts or marks. Its place among
+    /// the rule's matches counts then.
+    const HAS_EFFECTS: bool = false;
+
+    /// Its options when it is asked for by that name.
+    fn options(_name: &str) -> &'static [OptionSpec] {
+        Self::OPTIONS
+    }
+
+    /// Reads the extension's data; `None` if it says something that the value cannot say.
+    fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self>;
+
+    /// The extension's data of revision [`Self::REVISION`], without padding.
+    fn write(&self, family: Family) -> Vec<u8>;
+
+    /// The value that these options say. Each option is known, stands no more often and is negated
+    /// no otherwise than its [`OptionSpec`] says, and required ones are there.
+    ///
+    /// # Errors
+    /// A value or a combination of options that has no meaning.
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse>;
+
+    /// The name under which `iptables-save` shows it.
+    fn shown_name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    /// Adds the options as `iptables-save` prints them, each with a blank before it.
+    fn print(&self, text: &mut Text);
+}
+
+/// An extension that has no typed value here: kept as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opaque {
+    /// The extension's name.
+    pub name: String,
+    /// Its revision.
+    pub revision: u8,
+    /// Its data, padding included.
+    pub info: Vec<u8>,
+}
+
+impl fmt::Display for Opaque {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, revision, length) = (&self.name, self.revision, self.info.len());
+        write!(f, "[{name} revision {revision}, {length} bytes]")
+    }
+}
+
+/// An extension's name, revision and data, as they go into the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encoded<'a> {
+    /// The extension's name.
+    pub name: &'a str,
+    /// Its revision.
+    pub revision: u8,
+    /// Its data, padded to 8 bytes.
+    pub info: Cow<'a, [u8]>,
+}
+
+/// What there is to know of an extension before it has a value: a line of the registry.
+pub struct Spec<T: 'static> {
+    pub(super) names: &'static [&'static str],
+    pub(super) families: Families,
+    pub(super) options: fn(&str) -> &'static [OptionSpec],
+    pub(super) parse: fn(&Context<'_>, &[Given<'_>]) -> Result<T, Misuse>,
+}
+
+impl<T> Spec<T> {
+    /// The names by which rules ask for it: its own first.
+    #[must_use]
+    pub const fn names(&self) -> &'static [&'static str] {
+        self.names
+    }
+
+    /// The families that have it.
+    #[must_use]
+    pub const fn families(&self) -> Families {
+        self.families
+    }
+
+    /// Its options when it is asked for by that name.
+    #[must_use]
+    pub fn options(&self, name: &str) -> &'static [OptionSpec] {
+        (self.options)(name)
+    }
+
+    /// The value that these options say.
+    ///
+    /// # Errors
+    /// An option that it does not have, that stands too often, is negated though it cannot be, or
+    /// is missing; a value or a combination that has no meaning.
+    pub fn parse(&self, context: &Context<'_>, given: &[Given<'_>]) -> Result<T, Misuse> {
+        let options = self.options(context.name);
+        for (position, one) in given.iter().enumerate() {
+            let Some(spec) = options.iter().find(|spec| spec.canonical == one.option) else {
+                return Err(Misuse::of(one.option, "there is no such option"));
+            };
+            if one.invert && !spec.inverts {
+                return Err(Misuse::of(one.option, "it cannot be negated"));
+            }
+            let again = given[..position]
+                .iter()
+                .any(|other| other.option == one.option);
+            if again && !spec.repeats {
+                return Err(Misuse::of(one.option, "it can be given only once"));
+            }
+        }
+        let missing = options
+            .iter()
+            .filter(|spec| spec.required && spec.name == spec.canonical)
+            .find(|spec| given.iter().all(|one| one.option != spec.canonical));
+        if let Some(spec) = missing {
+            return Err(Misuse::of(spec.canonical, "it is missing"));
+        }
+        (self.parse)(context, given)
+    }
+}
+
+impl<T> fmt::Debug for Spec<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spec")
+            .field("names", &self.names)
+            .field("families", &self.families)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The registry: one line an extension.
+macro_rules! registry {
+    ($(#[$meta:meta])* $Name:ident, $option:literal { $( $Variant:ident($Type:ty), )* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[non_exhaustive]
+        #[allow(clippy::large_enum_variant)]
+        pub enum $Name {
+            $(
+                #[doc = concat!("`", stringify!($Variant), "`")]
+                $Variant($Type),
+            )*
+            /// An extension or revision without a typed value here.
+            Opaque($crate::xt::Opaque),
+        }
+
+        impl $Name {
+            /// All extensions of this kind that have a typed value.
+            pub const ALL: &'static [$crate::xt::Spec<Self>] = &[$(
+                $crate::xt::Spec {
+                    names: <$Type as $crate::xt::Extension>::NAMES,
+                    families: <$Type as $crate::xt::Extension>::FAMILIES,
+                    options: <$Type as $crate::xt::Extension>::options,
+                    parse: |context, given| {
+                        <$Type as $crate::xt::Extension>::parse(context, given).map(Self::$Variant)
+                    },
+                },
+            )*];
+
+            /// The extension that goes by this name in a family.
+            #[must_use]
+            pub fn named(
+                family: $crate::xt::Family,
+                name: &[u8],
+            ) -> Option<&'static $crate::xt::Spec<Self>> {
+                Self::ALL.iter().find(|spec| {
+                    spec.names.iter().any(|own| own.as_bytes() == name)
+                        && spec.families.include(family)
+                })
+            }
+
+            /// Reads an extension's data; what has no typed value becomes [`Opaque`](Self::Opaque).
+            #[must_use]
+            pub fn read(
+                family: $crate::xt::Family,
+                name: &str,
+                revision: u8,
+                info: &[u8],
+            ) -> Self {
+                $(
+                    if name == <$Type as $crate::xt::Extension>::NAME
+                        && <$Type as $crate::xt::Extension>::FAMILIES.include(family)
+                    {
+                        if let Some(value) =
+                            <$Type as $crate::xt::Extension>::read(family, revision, info)
+                        {
+                            return Self::$Variant(value);
+                        }
+                    }
+                )*
+                Self::Opaque($crate::xt::Opaque {
+                    name: name.to_owned(),
+                    revision,
+                    info: info.to_owned(),
+                })
+            }
+
+            /// The extension as it goes into the kernel.
+            #[must_use]
+            pub fn encode(&self, family: $crate::xt::Family) -> $crate::xt::Encoded<'_> {
+                match self {
+                    $(Self::$Variant(value) => {
+                        let mut info = $crate::xt::Extension::write(value, family);
+                        info.resize(info.len().next_multiple_of(8), 0);
+                        $crate::xt::Encoded {
+                            name: <$Type as $crate::xt::Extension>::NAME,
+                            revision: <$Type as $crate::xt::Extension>::REVISION,
+                            info: std::borrow::Cow::Owned(info),
+                        }
+                    })*
+                    Self::Opaque(opaque) => $crate::xt::Encoded {
+                        name: &opaque.name,
+                        revision: opaque.revision,
+                        info: std::borrow::Cow::Borrowed(&opaque.info),
+                    },
+                }
+            }
+
+            /// The extension's name in the kernel.
+            #[must_use]
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Self::$Variant(_) => <$Type as $crate::xt::Extension>::NAME,)*
+                    Self::Opaque(opaque) => &opaque.name,
+                }
+            }
+
+            /// Whether it does more than look at the packet, so that its place in a rule counts.
+            /// An extension without a typed value may.
+            #[must_use]
+            pub const fn has_effects(&self) -> bool {
+                match self {
+                    $(Self::$Variant(_) => <$Type as $crate::xt::Extension>::HAS_EFFECTS,)*
+                    Self::Opaque(_) => true,
+                }
+            }
+
+            /// Adds the extension as `iptables-save` prints it, with a blank before it.
+            pub fn print(&self, text: &mut $crate::xt::Text) {
+                match self {
+                    $(Self::$Variant(value) => {
+                        text.push($option).push($crate::xt::Extension::shown_name(value));
+                        $crate::xt::Extension::print(value, text);
+                    })*
+                    Self::Opaque(opaque) => {
+                        text.push(" ").display(opaque);
+                    }
+                }
+            }
+        }
+
+        impl std::fmt::Display for $Name {
+            /// The options, as `iptables-save` prints them; what is not UTF-8 is replaced.
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let mut text = $crate::xt::Text::new();
+                self.print(&mut text);
+                f.write_str(bstr::ByteSlice::to_str_lossy(text.as_bytes()).trim_start())
+            }
+        }
+    };
+}
+pub(super) use registry;
+
+/// Reads a struct from the start of an extension's data.
+pub(super) fn read_struct<T: zerocopy::FromBytes + zerocopy::Immutable + zerocopy::KnownLayout>(
+    info: &[u8],
+) -> Option<T> {
+    T::read_from_prefix(info).ok().map(|(value, _)| value)
+}

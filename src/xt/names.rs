@@ -1,0 +1,163 @@
+//! Names of protocols and services, as the system's files have them.
+//!
+//! `iptables-save` prints a protocol by the name that `/etc/protocols` has for it, and where that
+//! has none, by one of a few of its own; `iptables-restore` takes services by the names of
+//! `/etc/services` (`protocols(5)`, `services(5)`). Both files are read once, when they are first
+//! needed; a missing or strange file is as good as an empty one.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use bstr::{BString, ByteSlice};
+
+/// A file longer than this is not one of these.
+const LONGEST: u64 = 4 << 20;
+
+/// Names that every iptables knows. Of several for one number the first is printed.
+const PROTOCOLS: &[(&str, u8)] = &[
+    ("tcp", 6),
+    ("sctp", 132),
+    ("udp", 17),
+    ("udplite", 136),
+    ("icmp", 1),
+    ("ipv6-icmp", 58),
+    ("icmpv6", 58),
+    ("esp", 50),
+    ("ah", 51),
+    ("ipv6-mh", 135),
+    ("mh", 135),
+    ("all", 0),
+];
+
+struct Protocols {
+    numbers: HashMap<BString, u8>,
+    names: HashMap<u8, BString>,
+}
+
+static FILE_OF_PROTOCOLS: LazyLock<Protocols> =
+    LazyLock::new(|| protocols(&read("/etc/protocols")));
+static FILE_OF_SERVICES: LazyLock<Services> = LazyLock::new(|| services(&read("/etc/services")));
+
+/// Port and protocol's name of each service's name.
+type Services = HashMap<BString, Vec<(u16, BString)>>;
+
+fn read(path: &str) -> Vec<u8> {
+    use std::io::Read;
+    let mut text = Vec::new();
+    if let Ok(file) = std::fs::File::open(path) {
+        // What was read before an error is as good as anything.
+        let _ = file.take(LONGEST).read_to_end(&mut text);
+    }
+    text
+}
+
+/// The words of each line, without comments.
+fn lines(text: &[u8]) -> impl Iterator<Item = Vec<&[u8]>> {
+    text.lines().filter_map(|line| {
+        let line = line.split_str("#").next()?;
+        let words: Vec<_> = line.fields_with(char::is_whitespace).collect();
+        (words.len() >= 2).then_some(words)
+    })
+}
+
+fn protocols(text: &[u8]) -> Protocols {
+    let mut all = Protocols {
+        numbers: HashMap::new(),
+        names: HashMap::new(),
+    };
+    for words in lines(text) {
+        let Some(number) = words[1].to_str().ok().and_then(|text| text.parse().ok()) else {
+            continue;
+        };
+        all.names.entry(number).or_insert_with(|| words[0].into());
+        for name in words[..1].iter().chain(&words[2..]) {
+            all.numbers.entry((*name).into()).or_insert(number);
+        }
+    }
+    all
+}
+
+fn services(text: &[u8]) -> Services {
+    let mut all = Services::new();
+    for words in lines(text) {
+        let Some((port, protocol)) = words[1].split_once_str("/") else {
+            continue;
+        };
+        let Some(port) = port.to_str().ok().and_then(|text| text.parse().ok()) else {
+            continue;
+        };
+        for name in words[..1].iter().chain(&words[2..]) {
+            all.entry((*name).into())
+                .or_default()
+                .push((port, protocol.into()));
+        }
+    }
+    all
+}
+
+/// The number of a protocol: its own, or the one that goes by that name.
+pub(crate) fn protocol(name: &[u8]) -> Option<u8> {
+    if let Some(number) = name.to_str().ok().and_then(|text| text.parse().ok()) {
+        return Some(number);
+    }
+    let name = name.to_ascii_lowercase();
+    let own = PROTOCOLS.iter().find(|(own, _)| own.as_bytes() == name);
+    own.map(|(_, number)| *number)
+        .or_else(|| FILE_OF_PROTOCOLS.numbers.get(name.as_bstr()).copied())
+}
+
+/// The name of a protocol, if it has one.
+pub(crate) fn protocol_name(number: u8) -> Option<&'static [u8]> {
+    // The three that nearly all rules have, without a look into the table.
+    match number {
+        6 => return Some(b"tcp"),
+        17 => return Some(b"udp"),
+        1 => return Some(b"icmp"),
+        _ => {}
+    }
+    let file = FILE_OF_PROTOCOLS.names.get(&number);
+    file.map(|name| name.as_slice()).or_else(|| {
+        let own = PROTOCOLS.iter().find(|(_, own)| *own == number);
+        own.map(|(name, _)| name.as_bytes())
+    })
+}
+
+/// The port of a service of that protocol, or of any if none is given.
+pub(crate) fn service(name: &[u8], protocol: Option<u8>) -> Option<u16> {
+    let ports = FILE_OF_SERVICES.get(name.as_bstr())?;
+    let wanted = protocol.and_then(protocol_name);
+    ports
+        .iter()
+        .find(|(_, protocol)| wanted.is_none_or(|wanted| protocol == wanted))
+        .map(|(port, _)| *port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_files_lines() {
+        let text = b"# comment\nip 0 IP # internet\ngre\t47\tGRE\nbad\nworse x\nmany 300\nesp 50";
+        let all = protocols(text);
+        assert_eq!(all.numbers.get(b"GRE".as_bstr()), Some(&47));
+        assert_eq!(all.names.get(&50).unwrap(), "esp");
+        assert_eq!(all.names.len(), 3);
+        let all = services(b"domain 53/tcp dns\ndomain 53/udp\nx y\nbig 70000/tcp\n\xff\xfe 1/tcp");
+        assert_eq!(all[b"dns".as_bstr()], [(53, "tcp".into())]);
+        assert_eq!(all[b"domain".as_bstr()].len(), 2);
+        assert!(!all.contains_key(b"big".as_bstr()));
+    }
+
+    #[test]
+    fn knows_the_common_ones_without_files() {
+        for (name, number) in PROTOCOLS {
+            assert_eq!(protocol(name.as_bytes()), Some(*number));
+        }
+        assert_eq!(protocol(b"TCP"), Some(6));
+        assert_eq!(protocol(b"253"), Some(253));
+        assert_eq!(protocol(b"256"), None);
+        assert_eq!(protocol(b"no-such-protocol"), None);
+        assert_eq!(protocol_name(6), Some(&b"tcp"[..]));
+    }
+}

@@ -1,0 +1,201 @@
+//! An extension's options as a rule's text gives them: what there is, what was given, what was
+//! wrong.
+
+use std::fmt;
+
+use bstr::BStr;
+
+use super::Family;
+
+/// How many values follow an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Values {
+    /// None: it is a switch.
+    None,
+    /// One, which may be left out.
+    Optional,
+    /// One.
+    One,
+    /// Two.
+    Two,
+}
+
+/// An option that an extension has, without its leading dashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OptionSpec {
+    /// Its name as a user writes it.
+    pub name: &'static str,
+    /// The name under which the extension is told of it: an alias has another than `name`.
+    pub canonical: &'static str,
+    /// What follows it.
+    pub values: Values,
+    /// Whether it may be negated by a `!` before it.
+    pub inverts: bool,
+    /// Whether it may stand more than once.
+    pub repeats: bool,
+    /// Whether the extension means nothing without it.
+    pub required: bool,
+}
+
+impl OptionSpec {
+    const fn with(name: &'static str, values: Values) -> Self {
+        Self {
+            name,
+            canonical: name,
+            values,
+            inverts: false,
+            repeats: false,
+            required: false,
+        }
+    }
+
+    /// An option without a value.
+    pub(crate) const fn switch(name: &'static str) -> Self {
+        Self::with(name, Values::None)
+    }
+
+    /// An option with one value.
+    pub(crate) const fn one(name: &'static str) -> Self {
+        Self::with(name, Values::One)
+    }
+
+    /// An option with two values.
+    pub(crate) const fn two(name: &'static str) -> Self {
+        Self::with(name, Values::Two)
+    }
+
+    /// An option with a value that may be left out.
+    pub(crate) const fn optional(name: &'static str) -> Self {
+        Self::with(name, Values::Optional)
+    }
+
+    /// The same, negated by a `!` before it.
+    pub(crate) const fn inverts(mut self) -> Self {
+        self.inverts = true;
+        self
+    }
+
+    /// The same; it may stand more than once.
+    pub(crate) const fn repeats(mut self) -> Self {
+        self.repeats = true;
+        self
+    }
+
+    /// The same; it must be there.
+    pub(crate) const fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    /// The same under another name: the extension hears of it as the first.
+    pub(crate) const fn or(mut self, alias: &'static str) -> Self {
+        self.name = alias;
+        self
+    }
+}
+
+/// What an extension may want to know about the rule that it stands in.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The rule's family.
+    pub family: Family,
+    /// The name under which the extension was asked for: its own, or an alias.
+    pub name: &'a str,
+    /// The rule's protocol (`IPPROTO_*`), if it has one, and whether that is negated.
+    pub protocol: Option<(u8, bool)>,
+}
+
+impl Context<'_> {
+    /// The rule's protocol, if it is one of these and not negated.
+    pub(crate) fn protocol_among(&self, protocols: &[u8]) -> Option<u8> {
+        match self.protocol {
+            Some((number, false)) if protocols.contains(&number) => Some(number),
+            _ => None,
+        }
+    }
+}
+
+/// An option that was given.
+#[derive(Debug, Clone, Copy)]
+pub struct Given<'a> {
+    /// Its canonical name, without dashes.
+    pub option: &'static str,
+    /// Whether a `!` stood before it.
+    pub invert: bool,
+    /// Its first value.
+    pub first: Option<&'a BStr>,
+    /// Its second value.
+    pub second: Option<&'a BStr>,
+}
+
+impl<'a> Given<'a> {
+    /// The value; empty if there is none.
+    pub(crate) fn value(&self) -> &'a BStr {
+        self.first.unwrap_or_default()
+    }
+
+    /// The second value; empty if there is none.
+    pub(crate) fn second(&self) -> &'a BStr {
+        self.second.unwrap_or_default()
+    }
+
+    /// Says that the option, or its first value, is wrong.
+    pub(crate) fn misuse(&self, reason: impl Into<String>) -> Misuse {
+        Misuse {
+            option: self.option,
+            value: self.first.is_some().then_some(0),
+            reason: reason.into(),
+        }
+    }
+
+    /// Says that the second value is wrong.
+    pub(crate) fn misuse_of_second(&self, reason: impl Into<String>) -> Misuse {
+        Misuse {
+            option: self.option,
+            value: Some(1),
+            reason: reason.into(),
+        }
+    }
+}
+
+/// What is wrong with an extension's options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misuse {
+    /// The option's canonical name without dashes; empty if it is none in particular.
+    pub option: &'static str,
+    /// Which of its values is wrong, from 0; `None` if it is the option itself.
+    pub value: Option<usize>,
+    /// What is wrong, and what would be right.
+    pub reason: String,
+}
+
+impl Misuse {
+    /// The options together are wrong.
+    pub(crate) fn of_all(reason: impl Into<String>) -> Self {
+        Self {
+            option: "",
+            value: None,
+            reason: reason.into(),
+        }
+    }
+
+    /// The option, or that it is missing, is wrong.
+    pub(crate) fn of(option: &'static str, reason: impl Into<String>) -> Self {
+        Self {
+            option,
+            value: None,
+            reason: reason.into(),
+        }
+    }
+}
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.option.is_empty() {
+            return f.write_str(&self.reason);
+        }
+        write!(f, "--{}: {}", self.option, self.reason)
+    }
+}
+
+impl std::error::Error for Misuse {}

@@ -1,0 +1,144 @@
+//! Text as `iptables-save` prints it: bytes, since comments and names need not be UTF-8.
+
+use std::fmt;
+
+use bstr::ByteSlice;
+
+/// Text that grows. What it is told to add comes with a blank before it, unless it says otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Text {
+    bytes: Vec<u8>,
+}
+
+impl Text {
+    /// Empty text.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { bytes: Vec::new() }
+    }
+
+    /// The text's bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The text's bytes.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Forgets the text, keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// Adds these bytes, without a blank.
+    pub(crate) fn push(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        self.bytes.extend_from_slice(bytes.as_ref());
+        self
+    }
+
+    /// Adds a word.
+    pub(crate) fn word(&mut self, word: impl AsRef<[u8]>) -> &mut Self {
+        self.bytes.push(b' ');
+        self.push(word)
+    }
+
+    /// Adds ` --name`, or ` ! --name`.
+    pub(crate) fn option(&mut self, invert: bool, name: &str) -> &mut Self {
+        self.push(if invert { " ! --" } else { " --" }).push(name)
+    }
+
+    /// Adds a number in decimal, without a blank.
+    pub(crate) fn number(&mut self, number: impl Into<u64>) -> &mut Self {
+        let mut number = number.into();
+        let mut digits = [0; 20];
+        let mut at = digits.len();
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.push(&digits[at..])
+    }
+
+    /// Adds a number as `0x…`, without a blank.
+    pub(crate) fn hex(&mut self, number: impl Into<u64>) -> &mut Self {
+        self.display(format_args!("{:#x}", number.into()))
+    }
+
+    /// Adds what it displays, without a blank.
+    pub(crate) fn display(&mut self, what: impl fmt::Display) -> &mut Self {
+        // Writing to memory does not fail.
+        let _ = fmt::Write::write_fmt(self, format_args!("{what}"));
+        self
+    }
+
+    /// Adds a string: in quotes, with `"`, `'` and `\` escaped, unless it is of letters, digits,
+    /// `_` and `-` only.
+    pub(crate) fn string(&mut self, string: impl AsRef<[u8]>) -> &mut Self {
+        let string = string.as_ref();
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        self.bytes.push(b' ');
+        if !string.is_empty() && string.iter().all(plain) {
+            return self.push(string);
+        }
+        self.bytes.push(b'"');
+        let mut rest = string;
+        while let Some(at) = rest.find_byteset(b"\"'\\") {
+            self.bytes.extend_from_slice(&rest[..at]);
+            self.bytes.extend_from_slice(&[b'\\', rest[at]]);
+            rest = &rest[at + 1..];
+        }
+        self.bytes.extend_from_slice(rest);
+        self.bytes.push(b'"');
+        self
+    }
+}
+
+impl fmt::Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.bytes.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_strings_and_options() {
+        let mut text = Text::new();
+        text.push("-m x")
+            .option(false, "a")
+            .word("b")
+            .push(":")
+            .number(0_u8);
+        text.option(true, "c")
+            .push(" ")
+            .number(u64::MAX)
+            .push(" ")
+            .hex(255_u8);
+        assert_eq!(
+            text.as_bytes().as_bstr(),
+            "-m x --a b:0 ! --c 18446744073709551615 0xff"
+        );
+        for (string, printed) in [
+            (&b"a-Z_9"[..], " a-Z_9"),
+            (b"", " \"\""),
+            (b"two words", " \"two words\""),
+            (br#"a"b'c\d"#, r#" "a\"b\'c\\d""#),
+        ] {
+            text.clear();
+            assert_eq!(text.string(string).as_bytes().as_bstr(), printed);
+        }
+        text.clear();
+        assert_eq!(text.string([0xff, b' ']).as_bytes(), b" \"\xff \"");
+    }
+}

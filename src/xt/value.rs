@@ -1,0 +1,449 @@
+//! How the values of options are read: each function takes a value's bytes and says in words what
+//! is wrong with them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
+
+use bstr::{BStr, ByteSlice};
+
+use super::option::{Given, Misuse};
+use super::{Family, names};
+
+/// What a value's reader says: the value, or what is wrong.
+pub(crate) type Parsed<T> = Result<T, String>;
+
+impl<'a> Given<'a> {
+    /// Reads the value.
+    pub(crate) fn parse<T>(&self, read: impl FnOnce(&'a BStr) -> Parsed<T>) -> Result<T, Misuse> {
+        read(self.value()).map_err(|reason| self.misuse(reason))
+    }
+
+    /// Reads the second value.
+    pub(crate) fn parse_second<T>(
+        &self,
+        read: impl FnOnce(&'a BStr) -> Parsed<T>,
+    ) -> Result<T, Misuse> {
+        read(self.second()).map_err(|reason| self.misuse_of_second(reason))
+    }
+}
+
+/// A number, decimal, hexadecimal (`0x`) or octal (`0`), that fits the type.
+pub(crate) fn number<T: TryFrom<u64>>(value: &BStr) -> Parsed<T> {
+    digits(value)
+        .and_then(|number| T::try_from(number).ok())
+        .ok_or_else(|| {
+            let bits = 8 * size_of::<T>();
+            let most = if bits >= 64 {
+                u64::MAX
+            } else {
+                (1 << bits) - 1
+            };
+            format!("`{value}` is not a number from 0 to {most}")
+        })
+}
+
+/// A number within these bounds.
+pub(crate) fn number_within<T>(value: &BStr, bounds: RangeInclusive<T>) -> Parsed<T>
+where
+    T: TryFrom<u64> + PartialOrd + std::fmt::Display,
+{
+    digits(value)
+        .and_then(|number| T::try_from(number).ok())
+        .filter(|number| bounds.contains(number))
+        .ok_or_else(|| {
+            let (least, most) = bounds.into_inner();
+            format!("`{value}` is not a number from {least} to {most}")
+        })
+}
+
+/// As C's `strtoul` with base 0, without signs and blanks.
+fn digits(value: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(value).ok()?;
+    let (digits, radix) = match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
+        Some(hex) => (hex, 16),
+        None if text.len() > 1 && text.starts_with('0') => (&text[1..], 8),
+        None => (text, 10),
+    };
+    // `from_str_radix` takes a sign.
+    if !digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
+        return None;
+    }
+    u64::from_str_radix(digits, radix).ok()
+}
+
+/// `a`, or `a:b` where either may be left out for the least and the most that there is.
+pub(crate) fn range<T>(value: &BStr, bounds: RangeInclusive<T>) -> Parsed<RangeInclusive<T>>
+where
+    T: TryFrom<u64> + PartialOrd + std::fmt::Display + Copy,
+{
+    range_of(value, bounds.clone(), |value| {
+        number_within(value, bounds.clone())
+    })
+}
+
+/// As [`range`], with another reader for its ends.
+pub(crate) fn range_of<T>(
+    value: &BStr,
+    bounds: RangeInclusive<T>,
+    read: impl Fn(&BStr) -> Parsed<T>,
+) -> Parsed<RangeInclusive<T>>
+where
+    T: PartialOrd + Copy,
+{
+    let Some((from, to)) = value.split_once_str(":") else {
+        let only = read(value)?;
+        return Ok(only..=only);
+    };
+    let end = |text: &[u8], open: T| match text {
+        b"" => Ok(open),
+        text => read(text.as_bstr()),
+    };
+    let (from, to) = (end(from, *bounds.start())?, end(to, *bounds.end())?);
+    if from > to {
+        return Err(format!("the range `{value}` ends before it starts"));
+    }
+    Ok(from..=to)
+}
+
+/// `value` or `value/mask`; without a mask all bits count.
+pub(crate) fn masked(value: &BStr) -> Parsed<(u32, u32)> {
+    match value.split_once_str("/") {
+        None => Ok((number(value)?, u32::MAX)),
+        Some((value, mask)) => Ok((number(value.as_bstr())?, number(mask.as_bstr())?)),
+    }
+}
+
+/// A port as a number or as a service's name of `/etc/services`; in host byte order. Without a
+/// protocol any protocol's service is taken.
+pub(crate) fn port(value: &BStr, protocol: Option<u8>) -> Parsed<u16> {
+    if let Some(port) = digits(value) {
+        return u16::try_from(port).map_err(|_| format!("`{value}` is more than 65535"));
+    }
+    names::service(value, protocol).ok_or_else(|| {
+        format!("`{value}` is neither a port's number nor a service of /etc/services")
+    })
+}
+
+/// A port or a range of them, `a:b`.
+pub(crate) fn ports(value: &BStr, protocol: Option<u8>) -> Parsed<RangeInclusive<u16>> {
+    range_of(value, 0..=u16::MAX, |value| port(value, protocol))
+}
+
+/// An address of the family. Names of hosts are not looked up.
+pub(crate) fn address(value: &BStr, family: Family) -> Parsed<IpAddr> {
+    let text = std::str::from_utf8(value).unwrap_or_default();
+    let wrong =
+        |kind| format!("`{value}` is not an {kind} address (names of hosts are not looked up)");
+    match family {
+        Family::Ipv4 => text
+            .parse::<Ipv4Addr>()
+            .map(IpAddr::from)
+            .map_err(|_| wrong("IPv4")),
+        Family::Ipv6 => text
+            .parse::<Ipv6Addr>()
+            .map(IpAddr::from)
+            .map_err(|_| wrong("IPv6")),
+    }
+}
+
+/// The mask of a prefix; `None` if it is longer than the family's addresses.
+pub(crate) fn prefix_mask(family: Family, prefix: u32) -> Option<IpAddr> {
+    Some(match family {
+        Family::Ipv4 => {
+            let zeros = 32_u32.checked_sub(prefix)?;
+            IpAddr::from(u32::MAX.checked_shl(zeros).unwrap_or(0).to_be_bytes())
+        }
+        Family::Ipv6 => {
+            let zeros = 128_u32.checked_sub(prefix)?;
+            IpAddr::from(u128::MAX.checked_shl(zeros).unwrap_or(0).to_be_bytes())
+        }
+    })
+}
+
+/// The prefix length of a mask without gaps.
+pub(crate) fn prefix_length(mask: IpAddr) -> Option<u32> {
+    let (leading, ones) = match mask {
+        IpAddr::V4(mask) => (mask.to_bits().leading_ones(), mask.to_bits().count_ones()),
+        IpAddr::V6(mask) => (mask.to_bits().leading_ones(), mask.to_bits().count_ones()),
+    };
+    (leading == ones).then_some(leading)
+}
+
+/// `address`, `address/prefix` or `address/mask`: the address with the bits outside the mask
+/// cleared, and the mask. An IPv4 address may leave out its last bytes, which are 0 then.
+pub(crate) fn network(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> {
+    let (text, mask) = match value.split_once_str("/") {
+        None => (value, None),
+        Some((text, mask)) => (text.as_bstr(), Some(mask.as_bstr())),
+    };
+    let mask = match mask {
+        None => prefix_mask(family, u32::MAX.min(width(family))),
+        Some(mask) => match digits(mask) {
+            Some(prefix) => u32::try_from(prefix)
+                .ok()
+                .and_then(|prefix| prefix_mask(family, prefix)),
+            None => address(mask, family).ok(),
+        },
+    };
+    let most = width(family);
+    let mask = mask.ok_or_else(|| {
+        format!(
+            "`{value}` has a mask that is neither a prefix length from 0 to {most} nor an address"
+        )
+    })?;
+    let short = text.bytes().filter(|byte| *byte == b'.').count();
+    let address = if family == Family::Ipv4 && short < 3 && !text.is_empty() {
+        let mut whole = text.to_vec();
+        whole.extend((short..3).flat_map(|_| *b".0"));
+        address(whole.as_bstr(), family).map_err(|_| {
+            format!("`{text}` is not an IPv4 address (names of hosts are not looked up)")
+        })?
+    } else {
+        address(text, family)?
+    };
+    Ok((and(address, mask), mask))
+}
+
+/// Number of bits in an address.
+pub(crate) const fn width(family: Family) -> u32 {
+    match family {
+        Family::Ipv4 => 32,
+        Family::Ipv6 => 128,
+    }
+}
+
+/// The address with the bits outside the mask cleared; both of one family.
+pub(crate) fn and(address: IpAddr, mask: IpAddr) -> IpAddr {
+    match (address, mask) {
+        (IpAddr::V4(a), IpAddr::V4(m)) => {
+            IpAddr::V4(Ipv4Addr::from_bits(a.to_bits() & m.to_bits()))
+        }
+        (IpAddr::V6(a), IpAddr::V6(m)) => {
+            IpAddr::V6(Ipv6Addr::from_bits(a.to_bits() & m.to_bits()))
+        }
+        (address, _) => address,
+    }
+}
+
+/// `a` or `a-b`: a range of addresses.
+pub(crate) fn addresses(value: &BStr, family: Family) -> Parsed<RangeInclusive<IpAddr>> {
+    match value.split_once_str("-") {
+        None => address(value, family).map(|only| only..=only),
+        Some((from, to)) => {
+            let (from, to) = (
+                address(from.as_bstr(), family)?,
+                address(to.as_bstr(), family)?,
+            );
+            if from > to {
+                return Err(format!("the range `{value}` ends before it starts"));
+            }
+            Ok(from..=to)
+        }
+    }
+}
+
+/// An IPv4 address of a kernel struct (network byte order in memory).
+pub(crate) fn from_be_u32(word: u32) -> IpAddr {
+    IpAddr::from(word.to_ne_bytes())
+}
+
+/// An address as the kernel's structs hold either family's: 16 bytes of which IPv4 uses 4.
+pub(crate) fn from_octets(family: Family, octets: &[u8; 16]) -> IpAddr {
+    match family {
+        Family::Ipv4 => IpAddr::from([octets[0], octets[1], octets[2], octets[3]]),
+        Family::Ipv6 => IpAddr::from(*octets),
+    }
+}
+
+/// The reverse of [`from_octets`].
+pub(crate) fn to_octets(address: IpAddr) -> [u8; 16] {
+    let mut octets = [0; 16];
+    match address {
+        IpAddr::V4(address) => octets[..4].copy_from_slice(&address.octets()),
+        IpAddr::V6(address) => octets = address.octets(),
+    }
+    octets
+}
+
+/// Six pairs of hexadecimal digits with colons between them.
+pub(crate) fn mac(value: &BStr) -> Parsed<[u8; 6]> {
+    let mut address = [0; 6];
+    let mut parts = value.split_str(":");
+    let mut read = || {
+        for byte in &mut address {
+            let part = std::str::from_utf8(parts.next()?).ok()?;
+            let valid = (1..=2).contains(&part.len()) && !part.starts_with('+');
+            *byte = u8::from_str_radix(part, 16).ok().filter(|_| valid)?;
+        }
+        parts.next().is_none().then_some(())
+    };
+    let read = read();
+    read.map(|()| address)
+        .ok_or_else(|| format!("`{value}` is not a MAC address like 00:11:22:aa:bb:cc"))
+}
+
+/// One of these names.
+pub(crate) fn one_of<T: Copy>(value: &BStr, names: &[(&str, T)]) -> Parsed<T> {
+    names
+        .iter()
+        .find(|(name, _)| value == name)
+        .map(|(_, meaning)| *meaning)
+        .ok_or_else(|| {
+            let known: Vec<_> = names.iter().map(|(name, _)| *name).collect();
+            format!("`{value}` is none of {}", known.join(", "))
+        })
+}
+
+/// Some of these names with commas between them, joined by `|`.
+pub(crate) fn any_of<T>(value: &BStr, names: &[(&str, T)]) -> Parsed<T>
+where
+    T: Copy + Default + std::ops::BitOr<Output = T>,
+{
+    value.split_str(",").try_fold(T::default(), |all, name| {
+        Ok(all | one_of(name.as_bstr(), names)?)
+    })
+}
+
+/// A string of `least` to `most` bytes without a NUL.
+pub(crate) fn string(value: &BStr, lengths: RangeInclusive<usize>) -> Parsed<&BStr> {
+    if value.contains(&0) {
+        return Err("there is a NUL in it".to_owned());
+    }
+    if !lengths.contains(&value.len()) {
+        let (least, most) = lengths.into_inner();
+        return Err(format!(
+            "it has {} bytes; {least} to {most} are allowed",
+            value.len()
+        ));
+    }
+    Ok(value)
+}
+
+/// The bytes before the first NUL of a kernel's field; `None` if there is no NUL.
+pub(crate) fn until_nul(field: &[u8]) -> Option<&BStr> {
+    let end = field.find_byte(0)?;
+    Some(field[..end].as_bstr())
+}
+
+/// A field of the kernel's with these bytes at its start; what does not fit is cut off.
+pub(crate) fn field<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut field = [0; N];
+    let length = bytes.len().min(N);
+    field[..length].copy_from_slice(&bytes[..length]);
+    field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn b(text: &str) -> &BStr {
+        text.as_bytes().as_bstr()
+    }
+
+    #[test]
+    fn numbers_and_ranges() {
+        assert_eq!(number::<u16>(b("0x1F")), Ok(31));
+        assert_eq!(number::<u8>(b("010")), Ok(8));
+        assert_eq!(number::<u8>(b("0")), Ok(0));
+        assert_eq!(
+            number::<u8>(b("256")),
+            Err("`256` is not a number from 0 to 255".to_owned())
+        );
+        for wrong in [
+            "",
+            "-1",
+            "+1",
+            "0x",
+            "0x+1",
+            "1 ",
+            " 1",
+            "09",
+            "1e3",
+            "99999999999999999999",
+        ] {
+            assert!(number::<u64>(b(wrong)).is_err(), "{wrong}");
+        }
+        assert_eq!(range(b("3:9"), 0..=u8::MAX), Ok(3..=9));
+        assert_eq!(range(b(":9"), 0..=u8::MAX), Ok(0..=9));
+        assert_eq!(range(b("3:"), 1..=7_u8), Ok(3..=7));
+        assert_eq!(range(b("4"), 1..=7_u8), Ok(4..=4));
+        assert!(range(b("9:3"), 0..=u8::MAX).is_err());
+        assert!(range(b("3:9"), 0..=7_u8).is_err());
+        assert_eq!(masked(b("0x10/255")), Ok((16, 255)));
+        assert_eq!(masked(b("7")), Ok((7, u32::MAX)));
+    }
+
+    #[test]
+    fn addresses_and_networks() {
+        let v4 = |text| network(b(text), Family::Ipv4);
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert_eq!(v4("10.1.2.3"), Ok((ip("10.1.2.3"), ip("255.255.255.255"))));
+        assert_eq!(v4("10.1.2.3/8"), Ok((ip("10.0.0.0"), ip("255.0.0.0"))));
+        assert_eq!(
+            v4("10.1/255.0.255.0"),
+            Ok((ip("10.0.0.0"), ip("255.0.255.0")))
+        );
+        assert_eq!(v4("0/0"), Ok((ip("0.0.0.0"), ip("0.0.0.0"))));
+        for wrong in [
+            "",
+            "/8",
+            "host",
+            "1.2.3.4/33",
+            "1.2.3.4/",
+            "1.2.3.256",
+            "1.2.3.4.5",
+            "::1",
+        ] {
+            assert!(v4(wrong).is_err(), "{wrong}");
+        }
+        let v6 = |text| network(b(text), Family::Ipv6);
+        assert_eq!(
+            v6("fd00::1/64"),
+            Ok((ip("fd00::"), ip("ffff:ffff:ffff:ffff::")))
+        );
+        assert_eq!(prefix_length(ip("ffff:f000::")), Some(20));
+        assert_eq!(prefix_length(ip("255.0.255.0")), None);
+        assert!(v6("fd00::1/129").is_err());
+        assert_eq!(
+            super::addresses(b("1.1.1.1-1.1.1.9"), Family::Ipv4),
+            Ok(ip("1.1.1.1")..=ip("1.1.1.9"))
+        );
+        assert!(super::addresses(b("1.1.1.9-1.1.1.1"), Family::Ipv4).is_err());
+        for address in [ip("1.2.3.4"), ip("fe80::1")] {
+            let family = if address.is_ipv4() {
+                Family::Ipv4
+            } else {
+                Family::Ipv6
+            };
+            assert_eq!(from_octets(family, &to_octets(address)), address);
+        }
+    }
+
+    #[test]
+    fn names_strings_and_mac_addresses() {
+        assert_eq!(
+            mac(b("0:11:22:aa:Bb:cc")),
+            Ok([0, 0x11, 0x22, 0xaa, 0xbb, 0xcc])
+        );
+        for wrong in [
+            "",
+            "0:1:2:3:4",
+            "0:1:2:3:4:5:6",
+            "0:1:2:3:4:100",
+            "0:1:2:3:4:+5",
+        ] {
+            assert!(mac(b(wrong)).is_err(), "{wrong}");
+        }
+        assert_eq!(any_of(b("a,c"), &[("a", 1_u8), ("b", 2), ("c", 4)]), Ok(5));
+        assert_eq!(
+            any_of(b("a,d"), &[("a", 1_u8), ("b", 2)]),
+            Err("`d` is none of a, b".to_owned())
+        );
+        assert!(string(b("abc"), 1..=2).is_err());
+        assert!(string(b("a\0"), 1..=2).is_err());
+        assert_eq!(until_nul(b"ab\0c"), Some(b("ab")));
+        assert_eq!(until_nul(b"abc"), None);
+        assert_eq!(field::<4>(b"abcdef"), *b"abcd");
+    }
+}
