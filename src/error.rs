@@ -86,7 +86,7 @@ pub enum Error {
     Build(#[from] crate::nft::build::BuildError),
     /// A rule in iptables' terms could not be put into nf_tables'.
     #[error(transparent)]
-    FamilyMismatch(#[from] crate::iptables::nft::FamilyMismatch),
+    Unwritable(#[from] crate::iptables::nft::Unwritable),
     /// Of the legacy tables.
     #[error(transparent)]
     Legacy(#[from] crate::legacy::Error),

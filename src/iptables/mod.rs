@@ -15,4 +15,4 @@ pub mod text;
 pub use crate::xt::Family;
 pub use builtin::{Builtin, builtin};
 pub use header::{Address, Interface, Protocol};
-pub use rule::{Counters, Rule, Target};
+pub use rule::{Counters, Entry, Rule, Target};

@@ -24,6 +24,15 @@ impl Counters {
     }
 }
 
+/// A rule with its counters.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Entry {
+    /// The rule.
+    pub rule: Rule,
+    /// How often it was applied.
+    pub counters: Counters,
+}
+
 /// What becomes of a packet that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Target {

@@ -18,8 +18,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
-use crate::iptables::nft::{FamilyMismatch, chain, decode, encode};
-use crate::iptables::{Address, Family, Rule, Target, builtin};
+use crate::iptables::nft::{Unwritable, chain, decode, encode};
+use crate::iptables::{Address, Entry, Family, Rule, Target, builtin};
 use crate::nft::{CommitError, Connection, Filter, Table, TableFlags, Transaction};
 use crate::xt::{
     Comment, Conntrack, ConntrackState, MarkMatch, MarkTarget, Masquerade, Match,
@@ -65,7 +65,7 @@ pub enum Error {
     TooLong(#[from] netlink::TooLong),
     /// A rule could not be put into nf_tables' terms.
     #[error("cannot encode kubelet's rules")]
-    Encode(#[from] FamilyMismatch),
+    Encode(#[from] Unwritable),
     /// A table or chain is there, but no packet goes through it as iptables means it to: rules in
     /// it would have no effect. Nothing was applied.
     #[error("{family} {table}{}: {reason}; iptables' rules have no effect there", chain.map(|c| format!(" {c}")).unwrap_or_default())]
@@ -348,8 +348,8 @@ impl From<netlink::TooLong> for Attempt {
     }
 }
 
-impl From<FamilyMismatch> for Attempt {
-    fn from(error: FamilyMismatch) -> Self {
+impl From<Unwritable> for Attempt {
+    fn from(error: Unwritable) -> Self {
         Self::Failed(error.into())
     }
 }
@@ -430,7 +430,7 @@ impl Found {
         let mut rules = nft.rules(Filter::chain(family, wanted.table, wanted.chain))?;
         while let Some(encoded) = rules.next()? {
             found.total += 1;
-            let Some(rule) = decode(&encoded) else {
+            let Ok(Entry { rule, .. }) = decode(&encoded) else {
                 continue;
             };
             let which = wanted.rules.iter().position(|w| w.means_the_same(&rule));

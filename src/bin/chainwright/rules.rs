@@ -184,7 +184,7 @@ fn options(rule: &RuleRef<'_>) -> Option<String> {
     if !IPTABLES.iter().any(|name| rule.table() == *name) {
         return None;
     }
-    let options = decode(rule)?;
+    let options = decode(rule).ok()?.rule;
     let mut counters = rule
         .expressions()?
         .flatten()

@@ -1,9 +1,13 @@
 //! Rules in the forms that the versions of iptables write them, read back.
 
 use super::*;
+use crate::iptables::{Address, Interface, Protocol, Rule, Target};
 use crate::netlink::Message;
-use crate::nft::Transaction;
-use crate::xt::{Conntrack, ConntrackState, Masquerade};
+use crate::nft::expr::{
+    self, Bitwise, Cmp, CmpOp, Counter, Immediate, Meta, MetaKey, Payload, PayloadBase, Register,
+};
+use crate::nft::{RuleRef, Transaction};
+use crate::xt::{self, Comment, Conntrack, ConntrackState, MarkMatch, Masquerade};
 
 /// Decodes a rule as if the kernel had listed it.
 fn listed(family: Family, mut encoded: nft::Rule<'_>) -> Option<Rule> {
@@ -15,7 +19,7 @@ fn listed(family: Family, mut encoded: nft::Rule<'_>) -> Option<Rule> {
         let (message, _) = Message::split(rest).unwrap();
         let view = RuleRef::parse(&message).unwrap();
         assert_eq!(view.family(), family.into());
-        decode(&view)
+        decode(&view).ok().map(|entry| entry.rule)
     })
 }
 

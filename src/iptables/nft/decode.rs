@@ -1,0 +1,497 @@
+//! From the expressions of a rule to the rule, whichever version of iptables wrote them.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use bstr::ByteSlice;
+
+use super::{FRAGMENT_OFFSET, header};
+use crate::iptables::{Address, Counters, Entry, Interface, Protocol, Rule, Target};
+use crate::nft::expr::{
+    self, Bitwise, BitwiseOp, Cmp, CmpOp, Counter, Data, Decoded, Immediate, Meta, MetaKey,
+    Payload, PayloadBase, Register, Verdict,
+};
+use crate::nft::{self, RuleRef};
+use crate::xt::{self, Comment, Family, MarkMatch, MarkTarget};
+
+/// A rule that iptables' language has no words for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beyond {
+    /// Which of the rule's expressions, from 0; `None` if it is something else of the rule.
+    pub expression: Option<usize>,
+    /// Why.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for Beyond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.expression {
+            Some(position) => write!(f, "expression {}: {}", position + 1, self.reason),
+            None => f.write_str(self.reason),
+        }
+    }
+}
+
+impl std::error::Error for Beyond {}
+
+/// Reads a rule that iptables-nft wrote, of whichever version.
+///
+/// # Errors
+/// [`Beyond`], if anything in it is more than a [`Rule`] says: such a rule is not to be taken for
+/// another.
+pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, Beyond> {
+    let family = match encoded.family() {
+        nft::Family::IP => Family::Ipv4,
+        nft::Family::IP6 => Family::Ipv6,
+        _ => {
+            return Err(Beyond {
+                expression: None,
+                reason: "it is of another family than IPv4 and IPv6",
+            });
+        }
+    };
+    let mut decoder = Decoder {
+        family,
+        entry: Entry::default(),
+        registers: [None; 4],
+        word: None,
+        ended: false,
+    };
+    for (position, expression) in encoded.expressions().into_iter().flatten().enumerate() {
+        let taken = match expression.as_ref().map(|expression| expression.decode()) {
+            Ok(Ok(expression)) => decoder.take(expression),
+            _ => Err("it is malformed"),
+        };
+        taken.map_err(|reason| Beyond {
+            expression: Some(position),
+            reason,
+        })?;
+    }
+    if let Some(userdata) = encoded.userdata() {
+        let comment = comment(userdata).ok_or(Beyond {
+            expression: None,
+            reason: "its user data is more than a comment",
+        })?;
+        decoder.entry.rule.matches.push(xt::Match::Comment(comment));
+    }
+    Ok(decoder.entry)
+}
+
+/// Up to 16 bytes, as a register holds them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Short {
+    bytes: [u8; 16],
+    length: usize,
+}
+
+impl Short {
+    fn new(value: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 16];
+        bytes.get_mut(..value.len())?.copy_from_slice(value);
+        Some(Self {
+            bytes,
+            length: value.len(),
+        })
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// What a register holds.
+#[derive(Clone, Copy)]
+struct Loaded {
+    what: Part,
+    /// `value & mask ^ xor`, if it is not the bare part.
+    masked: Option<(Short, Short)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Network {
+        offset: u32,
+        length: u32,
+    },
+    Protocol,
+    InInterface,
+    OutInterface,
+    Mark,
+    /// A value of the rule's own.
+    Constant(Short),
+}
+
+/// Why an expression cannot be taken in.
+type Refusal = &'static str;
+
+const OTHER: Refusal = "iptables has no such expression";
+const UNKNOWN: Refusal = "it compares what iptables does not";
+const NEVER: Refusal = "it compares with a value that can never be";
+const TWICE: Refusal = "it compares the same part again";
+
+/// The registers of 16 bytes.
+const LONG: [Register; 4] = [Register::R1, Register::R2, Register::R3, Register::R4];
+
+struct Decoder {
+    family: Family,
+    entry: Entry,
+    /// The registers of 16 bytes.
+    registers: [Option<Loaded>; 4],
+    /// The register of 4 bytes that was loaded last. It is the same memory as those of 16 bytes, so
+    /// a load of the one kind makes what the other held unknown.
+    word: Option<(Register, Loaded)>,
+    /// Whether the target was there.
+    ended: bool,
+}
+
+impl Decoder {
+    /// Takes in an expression.
+    fn take(&mut self, expression: Decoded<'_>) -> Result<(), Refusal> {
+        if self.ended {
+            return Err("it stands behind the target");
+        }
+        if !expression.unknown().is_empty() {
+            return Err("it has attributes that are not known here");
+        }
+        match expression {
+            Decoded::Payload(Payload {
+                dreg: Some(dreg),
+                base: Some(PayloadBase::NETWORK),
+                offset: Some(offset),
+                len: Some(length),
+                ..
+            }) if length <= 16 => self.load(dreg, Part::Network { offset, length }),
+            Decoded::Meta(Meta {
+                key: Some(key),
+                dreg: Some(dreg),
+                sreg: None,
+                unknown: _,
+            }) => {
+                let part = match key {
+                    MetaKey::L4PROTO => Part::Protocol,
+                    MetaKey::IIFNAME => Part::InInterface,
+                    MetaKey::OIFNAME => Part::OutInterface,
+                    MetaKey::MARK => Part::Mark,
+                    _ => return Err(UNKNOWN),
+                };
+                self.load(dreg, part)
+            }
+            Decoded::Meta(Meta {
+                key: Some(key),
+                dreg: None,
+                sreg: Some(sreg),
+                unknown: _,
+            }) => self.set_meta(key, sreg),
+            Decoded::Bitwise(bitwise) => self.mask(&bitwise),
+            Decoded::Cmp(Cmp {
+                sreg: Some(sreg),
+                op: Some(op),
+                data: Some(Data::Value(value)),
+                unknown: _,
+            }) => {
+                let loaded = self.register(sreg)?;
+                self.compared(&loaded, op, &value)
+            }
+            Decoded::Match(expr::Match {
+                name: Some(name),
+                revision: Some(revision),
+                info: Some(info),
+                unknown: _,
+            }) => {
+                let (name, revision) = extension(&name, revision)?;
+                let read = xt::Match::read(self.family, name, revision, &info);
+                self.entry.rule.matches.push(read);
+                Ok(())
+            }
+            Decoded::Target(expr::Target {
+                name: Some(name),
+                revision: Some(revision),
+                info: Some(info),
+                unknown: _,
+            }) => {
+                let (name, revision) = extension(&name, revision)?;
+                let read = xt::Target::read(self.family, name, revision, &info);
+                self.end(Target::Extension(read))
+            }
+            Decoded::Counter(Counter { bytes, packets, .. }) => {
+                self.entry.counters = Counters {
+                    packets: packets.unwrap_or_default(),
+                    bytes: bytes.unwrap_or_default(),
+                };
+                Ok(())
+            }
+            Decoded::Immediate(Immediate {
+                dreg: Some(Register::VERDICT),
+                data: Some(Data::Verdict(verdict)),
+                unknown: _,
+            }) => self.end(match verdict {
+                Verdict::Accept => Target::Accept,
+                Verdict::Drop => Target::Drop,
+                Verdict::Return => Target::Return,
+                Verdict::Jump(chain) => Target::Jump(chain.as_bytes().into()),
+                Verdict::Goto(chain) => Target::Goto(chain.as_bytes().into()),
+                _ => return Err("iptables has no such verdict"),
+            }),
+            Decoded::Immediate(Immediate {
+                dreg: Some(dreg),
+                data: Some(Data::Value(value)),
+                unknown: _,
+            }) => {
+                let value = Short::new(&value).ok_or(OTHER)?;
+                self.load(dreg, Part::Constant(value))
+            }
+            _ => Err(OTHER),
+        }
+    }
+
+    fn end(&mut self, target: Target) -> Result<(), Refusal> {
+        self.entry.rule.target = target;
+        self.ended = true;
+        Ok(())
+    }
+
+    fn register(&self, register: Register) -> Result<Loaded, Refusal> {
+        let loaded = match LONG.iter().position(|known| *known == register) {
+            Some(position) => self.registers[position],
+            None => self
+                .word
+                .filter(|(word, _)| *word == register)
+                .map(|(_, loaded)| loaded),
+        };
+        loaded.ok_or("nothing that is known here was loaded into its register")
+    }
+
+    fn set_register(&mut self, register: Register, loaded: Loaded) {
+        match LONG.iter().position(|known| *known == register) {
+            Some(position) => {
+                self.registers[position] = Some(loaded);
+                self.word = None;
+            }
+            None => {
+                self.registers = [None; 4];
+                self.word = Some((register, loaded));
+            }
+        }
+    }
+
+    /// Takes in a load.
+    fn load(&mut self, register: Register, what: Part) -> Result<(), Refusal> {
+        self.set_register(register, Loaded { what, masked: None });
+        Ok(())
+    }
+
+    /// Takes in `dreg = sreg & mask ^ xor`.
+    fn mask(&mut self, bitwise: &Bitwise<'_>) -> Result<(), Refusal> {
+        let (Some(sreg), Some(dreg), Some(mask), Some(xor)) =
+            (bitwise.sreg, bitwise.dreg, &bitwise.mask, &bitwise.xor)
+        else {
+            return Err(OTHER);
+        };
+        let plain = bitwise.op.is_none_or(|op| op == BitwiseOp::MASK_XOR);
+        let short = |data: &Data<'_>| data.as_value().and_then(Short::new).ok_or(OTHER);
+        let (mask, xor) = (short(mask)?, short(xor)?);
+        let loaded = self.register(sreg)?;
+        if !plain || loaded.masked.is_some() || mask.length != xor.length {
+            return Err(OTHER);
+        }
+        let masked = Some((mask, xor));
+        self.set_register(dreg, Loaded { masked, ..loaded });
+        Ok(())
+    }
+
+    /// Takes in a comparison.
+    fn compared(&mut self, loaded: &Loaded, op: CmpOp, value: &[u8]) -> Result<(), Refusal> {
+        let mask = match &loaded.masked {
+            None => None,
+            Some((mask, xor)) if xor.as_slice().iter().all(|byte| *byte == 0) => Some(mask),
+            Some(_) => return Err(UNKNOWN),
+        };
+        if mask.is_some_and(|mask| mask.length != value.len()) {
+            return Err(OTHER);
+        }
+        let invert = match op {
+            CmpOp::EQ => false,
+            CmpOp::NEQ => true,
+            _ => return Err(UNKNOWN),
+        };
+        match loaded.what {
+            Part::Network { offset, length } => self.network(offset, length, mask, value, invert),
+            Part::Protocol => self.protocol(mask, value, invert),
+            Part::InInterface | Part::OutInterface => {
+                self.interface(loaded.what, mask, value, invert)
+            }
+            Part::Mark => {
+                let number = |bytes: &[u8]| bytes.try_into().ok().map(u32::from_ne_bytes);
+                let mark = MarkMatch {
+                    value: number(value).ok_or(OTHER)?,
+                    mask: mask
+                        .map_or(Some(u32::MAX), |mask| number(mask.as_slice()))
+                        .ok_or(OTHER)?,
+                    invert,
+                };
+                self.entry.rule.matches.push(xt::Match::Mark(mark));
+                Ok(())
+            }
+            Part::Constant(_) => Err(UNKNOWN),
+        }
+    }
+
+    fn network(
+        &mut self,
+        offset: u32,
+        length: u32,
+        mask: Option<&Short>,
+        value: &[u8],
+        invert: bool,
+    ) -> Result<(), Refusal> {
+        let header = header(self.family);
+        if value.len() != length as usize {
+            return Err(OTHER);
+        }
+        if header.protocol == Some(offset) && length == 1 {
+            return self.protocol(mask, value, invert);
+        }
+        if header.fragment == Some(offset) && length == 2 {
+            let offset_only = mask.is_some_and(|mask| mask.as_slice() == FRAGMENT_OFFSET);
+            if !offset_only || value != [0; 2] {
+                return Err(UNKNOWN);
+            }
+            let twice = self.entry.rule.fragment.replace(invert).is_some();
+            return if twice { Err(TWICE) } else { Ok(()) };
+        }
+        if length > header.address_length {
+            return Err(UNKNOWN);
+        }
+        let mask = match mask {
+            Some(mask) => *mask,
+            None => Short {
+                bytes: [0xff; 16],
+                length: value.len(),
+            },
+        };
+        if value
+            .iter()
+            .zip(&mask.bytes)
+            .any(|(byte, mask)| byte & !mask != 0)
+        {
+            return Err(NEVER); // the mask has cleared these bits
+        }
+        let read = Address::masked(
+            address(self.family, value).ok_or(OTHER)?,
+            address(self.family, mask.as_slice()).ok_or(OTHER)?,
+            invert,
+        );
+        let slot = if offset == header.source {
+            &mut self.entry.rule.source
+        } else if offset == header.destination {
+            &mut self.entry.rule.destination
+        } else {
+            return Err(UNKNOWN);
+        };
+        if slot.replace(read).is_some() {
+            return Err(TWICE);
+        }
+        Ok(())
+    }
+
+    fn protocol(
+        &mut self,
+        mask: Option<&Short>,
+        value: &[u8],
+        invert: bool,
+    ) -> Result<(), Refusal> {
+        let (&[number], None) = (value, mask) else {
+            return Err(UNKNOWN);
+        };
+        let slot = &mut self.entry.rule.protocol;
+        if slot.replace(Protocol { number, invert }).is_some() {
+            return Err(TWICE);
+        }
+        Ok(())
+    }
+
+    fn interface(
+        &mut self,
+        which: Part,
+        mask: Option<&Short>,
+        value: &[u8],
+        invert: bool,
+    ) -> Result<(), Refusal> {
+        let end = value.find_byte(0).unwrap_or(value.len());
+        let (name, padding) = value.split_at(end);
+        if mask.is_some() || value.len() > 16 {
+            return Err(OTHER);
+        }
+        if padding.iter().any(|byte| *byte != 0) || end == 16 {
+            return Err(NEVER);
+        }
+        let read = Interface {
+            name: name.into(),
+            prefix: padding.is_empty(),
+            invert,
+        };
+        let slot = if which == Part::InInterface {
+            &mut self.entry.rule.in_interface
+        } else {
+            &mut self.entry.rule.out_interface
+        };
+        if slot.replace(read).is_some() {
+            return Err(TWICE);
+        }
+        Ok(())
+    }
+
+    /// Takes in what sets something of the packet.
+    fn set_meta(&mut self, key: MetaKey, sreg: Register) -> Result<(), Refusal> {
+        let loaded = self.register(sreg)?;
+        let number = |short: &Short| short.as_slice().try_into().ok().map(u32::from_ne_bytes);
+        match (key, loaded.what, &loaded.masked) {
+            (MetaKey::MARK, Part::Constant(value), None) => {
+                let value = number(&value).ok_or(OTHER)?;
+                let mark = MarkTarget {
+                    value,
+                    mask: u32::MAX,
+                };
+                self.end(Target::Extension(xt::Target::Mark(mark)))
+            }
+            (MetaKey::MARK, Part::Mark, Some((mask, xor))) => {
+                let mark = MarkTarget {
+                    value: number(xor).ok_or(OTHER)?,
+                    mask: !number(mask).ok_or(OTHER)?,
+                };
+                self.end(Target::Extension(xt::Target::Mark(mark)))
+            }
+            _ => Err(OTHER),
+        }
+    }
+}
+
+/// The name and revision of an extension.
+fn extension<'n>(name: &'n nft::Name<'_>, revision: u32) -> Result<(&'n str, u8), Refusal> {
+    match (name.to_str(), u8::try_from(revision)) {
+        (Ok(name), Ok(revision)) => Ok((name, revision)),
+        _ => Err("no extension has this name or revision"),
+    }
+}
+
+/// The address that starts with these bytes; the others are 0.
+fn address(family: Family, bytes: &[u8]) -> Option<IpAddr> {
+    let mut whole = [0; 16];
+    whole.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some(match family {
+        Family::Ipv4 => IpAddr::from([whole[0], whole[1], whole[2], whole[3]]),
+        Family::Ipv6 => IpAddr::from(whole),
+    })
+}
+
+/// The comment in a rule's user data: records of type, length and bytes, of which type 0 is a
+/// comment with its NUL (libnftnl's layout). Anything beside a comment is not understood.
+fn comment(userdata: &[u8]) -> Option<Comment> {
+    let &[0, length, ref rest @ ..] = userdata else {
+        return None;
+    };
+    if rest.len() != usize::from(length) {
+        return None;
+    }
+    Comment::new(rest.strip_suffix(&[0])?)
+}

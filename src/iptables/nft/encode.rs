@@ -1,0 +1,292 @@
+//! From a rule to the expressions that iptables-nft writes for it.
+
+use std::net::IpAddr;
+
+use bstr::ByteSlice;
+use chainwright_sys::nf_tables::NFT_RULE_COMPAT_F_INV;
+
+use super::{FRAGMENT_OFFSET, Header, header, transport};
+use crate::iptables::{Address, Counters, Interface, Protocol, Rule, Target};
+use crate::nft::UnknownAttributes;
+use crate::nft::expr::{
+    self, Bitwise, Cmp, CmpOp, Counter, Immediate, Meta, MetaKey, Payload, PayloadBase, Register,
+};
+use crate::nft::{self, Compat};
+use crate::xt::{self, Family};
+
+/// In which version's form rules are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+#[allow(non_camel_case_types)]
+pub enum Profile {
+    /// That of iptables 1.8.7: marks, ports and flags by xtables matches. Every version from 1.8.7
+    /// on reads and finds it whole.
+    #[default]
+    V1_8_7,
+    /// That of iptables 1.8.8 and 1.8.9: marks, ports and flags by nf_tables' own expressions,
+    /// which older versions pass over in silence.
+    V1_8_8,
+    /// That of iptables 1.8.10 and newer: addresses stand before interfaces, and the IPv4 protocol
+    /// is compared in the header; 1.8.8 takes one for the other.
+    V1_8_10,
+}
+
+impl Profile {
+    /// The profile in which this version of iptables writes, by its number behind `1.8.`.
+    #[must_use]
+    pub const fn of_1_8(patch: u32) -> Self {
+        match patch {
+            ..=7 => Self::V1_8_7,
+            8 | 9 => Self::V1_8_8,
+            _ => Self::V1_8_10,
+        }
+    }
+}
+
+/// Why a rule cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unwritable {
+    /// It compares an address of another family than its own.
+    #[error("the rule compares {address}, which is no address of its family")]
+    Family {
+        /// The address.
+        address: IpAddr,
+    },
+    /// It looks for fragments, which are not in the header of IPv6.
+    #[error("only IPv4 has fragments in its header; for IPv6 there is the match frag")]
+    Fragment,
+    /// It hands packets to queue 0 in the way that only the legacy tables have.
+    #[error("there is no target QUEUE in nf_tables; -j NFQUEUE does the same")]
+    Queue,
+}
+
+/// Writes rules in a profile's form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Encoder {
+    /// The family of the rules.
+    pub family: Family,
+    /// The form.
+    pub profile: Profile,
+}
+
+/// A rule in the form of iptables 1.8.7, with counters at 0: what `Encoder` gives with the default
+/// profile.
+///
+/// # Errors
+/// [`Unwritable`]
+pub fn encode<'a>(
+    family: Family,
+    table: &'a str,
+    chain: &'a str,
+    rule: &Rule,
+) -> Result<nft::Rule<'a>, Unwritable> {
+    let encoder = Encoder {
+        family,
+        profile: Profile::default(),
+    };
+    let mut encoded = nft::Rule::new(family.into(), table, chain);
+    encoder.fill(&mut encoded, rule, Counters::default())?;
+    Ok(encoded)
+}
+
+impl Encoder {
+    /// Puts the rule's expressions, with these counters, in the place of those of `encoded`, whose
+    /// table and chain stay.
+    ///
+    /// # Errors
+    /// [`Unwritable`]; `encoded` is then not to be used.
+    pub fn fill(
+        &self,
+        encoded: &mut nft::Rule<'_>,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Unwritable> {
+        encoded.clear();
+        if self.profile < Profile::V1_8_10 {
+            self.interfaces(encoded, rule);
+            self.protocol(encoded, rule);
+            self.addresses(encoded, rule)?;
+        } else {
+            self.addresses(encoded, rule)?;
+            self.interfaces(encoded, rule);
+            self.protocol(encoded, rule);
+        }
+        self.fragment(encoded, rule)?;
+        let mut compat = false;
+        for extension in &rule.matches {
+            if !self.native_match(encoded, extension) {
+                let xt::Encoded {
+                    name,
+                    revision,
+                    info,
+                } = extension.encode(self.family);
+                encoded.push(&expr::Match::new(name, revision.into(), info));
+                compat = true;
+            }
+        }
+        encoded.push(&Counter::new(counters.packets, counters.bytes));
+        match &rule.target {
+            Target::None => {}
+            Target::Accept => drop(encoded.push(&Immediate::accept())),
+            Target::Drop => drop(encoded.push(&Immediate::drop())),
+            Target::Return => drop(encoded.push(&Immediate::return_())),
+            Target::Queue => return Err(Unwritable::Queue),
+            Target::Jump(chain) => drop(encoded.push(&Immediate::jump(chain.as_bstr()))),
+            Target::Goto(chain) => drop(encoded.push(&Immediate::goto(chain.as_bstr()))),
+            Target::Extension(target) => {
+                if !self.native_target(encoded, target) {
+                    let xt::Encoded {
+                        name,
+                        revision,
+                        info,
+                    } = target.encode(self.family);
+                    encoded.push(&expr::Target::new(name, revision.into(), info));
+                    compat = true;
+                }
+            }
+        }
+        encoded.compat = compat.then(|| Compat {
+            protocol: Some(rule.protocol.map_or(0, |protocol| protocol.number.into())),
+            flags: Some(match rule.protocol {
+                Some(Protocol { invert: true, .. }) => NFT_RULE_COMPAT_F_INV,
+                _ => 0,
+            }),
+            unknown: UnknownAttributes::NONE,
+        });
+        Ok(())
+    }
+
+    fn interfaces(self, encoded: &mut nft::Rule<'_>, rule: &Rule) {
+        for (key, interface) in [
+            (MetaKey::IIFNAME, &rule.in_interface),
+            (MetaKey::OIFNAME, &rule.out_interface),
+        ] {
+            if let Some(interface) = interface {
+                let mut name = [0; 16];
+                let length = interface_bytes(interface, &mut name);
+                encoded
+                    .push(&Meta::load(key, Register::R1))
+                    .push(&compare(interface.invert, &name[..length]));
+            }
+        }
+    }
+
+    fn protocol(self, encoded: &mut nft::Rule<'_>, rule: &Rule) {
+        let Some(protocol) = rule.protocol else {
+            return;
+        };
+        match header(self.family).protocol {
+            Some(offset) if self.profile >= Profile::V1_8_10 => {
+                encoded.push(&network(offset, 1));
+            }
+            _ => {
+                encoded.push(&Meta::load(MetaKey::L4PROTO, Register::R1));
+            }
+        }
+        encoded.push(&compare(protocol.invert, &[protocol.number]));
+    }
+
+    fn addresses(self, encoded: &mut nft::Rule<'_>, rule: &Rule) -> Result<(), Unwritable> {
+        let Header {
+            source,
+            destination,
+            ..
+        } = header(self.family);
+        for (offset, address) in [(source, &rule.source), (destination, &rule.destination)] {
+            let Some(address) = address else { continue };
+            if address.family() != self.family {
+                return Err(Unwritable::Family {
+                    address: address.address,
+                });
+            }
+            encode_address(encoded, offset, address);
+        }
+        Ok(())
+    }
+
+    fn fragment(self, encoded: &mut nft::Rule<'_>, rule: &Rule) -> Result<(), Unwritable> {
+        let Some(fragment) = rule.fragment else {
+            return Ok(());
+        };
+        let offset = header(self.family).fragment.ok_or(Unwritable::Fragment)?;
+        encoded
+            .push(&network(offset, 2))
+            .push(&Bitwise::mask_xor(Register::R1, &FRAGMENT_OFFSET, &[0; 2]))
+            .push(&compare(fragment, &[0; 2]));
+        Ok(())
+    }
+
+    /// Writes a match by nf_tables' own expressions, if the profile does.
+    fn native_match(self, encoded: &mut nft::Rule<'_>, extension: &xt::Match) -> bool {
+        let newer = self.profile >= Profile::V1_8_8;
+        match extension {
+            xt::Match::Mark(mark) if newer => {
+                encoded.push(&Meta::load(MetaKey::MARK, Register::R1));
+                if mark.mask != u32::MAX {
+                    let mask = mark.mask.to_ne_bytes();
+                    encoded.push(&Bitwise::mask_xor(Register::R1, &mask, &[0; 4]));
+                }
+                encoded.push(&compare(mark.invert, &mark.value.to_ne_bytes()));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Writes a target by nf_tables' own expressions, if the profile does.
+    fn native_target(self, _encoded: &mut nft::Rule<'_>, _target: &xt::Target) -> bool {
+        let _ = transport::FLAGS;
+        false
+    }
+}
+
+/// The name as it is compared: with its NUL, unless it is the start of names. Its length.
+fn interface_bytes(interface: &Interface, bytes: &mut [u8; 16]) -> usize {
+    let length = interface.name.len().min(15);
+    bytes[..length].copy_from_slice(&interface.name[..length]);
+    length + usize::from(!interface.prefix)
+}
+
+/// Loads bytes of the network header into register 1.
+fn network(offset: u32, length: u32) -> Payload {
+    Payload::load(PayloadBase::NETWORK, offset, length, Register::R1)
+}
+
+/// Compares register 1 with these bytes.
+const fn compare(invert: bool, bytes: &[u8]) -> Cmp<'_> {
+    Cmp::new(
+        Register::R1,
+        if invert { CmpOp::NEQ } else { CmpOp::EQ },
+        bytes,
+    )
+}
+
+/// Calls with the address and mask as bytes in network order.
+fn with_octets<R>(address: &Address, use_them: impl FnOnce(&[u8], &[u8]) -> R) -> R {
+    match (address.address, address.mask) {
+        (IpAddr::V4(a), IpAddr::V4(m)) => use_them(&a.octets(), &m.octets()),
+        (IpAddr::V6(a), IpAddr::V6(m)) => use_them(&a.octets(), &m.octets()),
+        (IpAddr::V4(a), IpAddr::V6(_)) => use_them(&a.octets(), &[0xff; 4]),
+        (IpAddr::V6(a), IpAddr::V4(_)) => use_them(&a.octets(), &[0xff; 16]),
+    }
+}
+
+fn encode_address(encoded: &mut nft::Rule<'_>, offset: u32, address: &Address) {
+    with_octets(address, |bytes, mask| {
+        // A prefix of whole bytes is a shorter load; anything else is a whole one and a mask.
+        let (length, masked) = match address.prefix() {
+            Some(0) if !address.invert => return, // every address
+            Some(prefix) if prefix > 0 && prefix % 8 == 0 => ((prefix / 8) as usize, false),
+            _ => (bytes.len(), true),
+        };
+        encoded.push(&network(offset, length as u32));
+        if masked {
+            encoded.push(&Bitwise::mask_xor(
+                Register::R1,
+                mask,
+                &[0; 16][..mask.len()],
+            ));
+        }
+        encoded.push(&compare(address.invert, &bytes[..length]));
+    });
+}

@@ -1,0 +1,112 @@
+//! iptables' rules in nf_tables: how iptables-nft encodes them.
+//!
+//! [`Encoder`] writes the form of a [`Profile`]: by default that of iptables 1.8.7, which every
+//! version from 1.8.7 to 1.8.13 reads back whole. [`decode`] reads what any version from 1.8.2 on
+//! wrote:
+//!
+//! | part | forms |
+//! |---|---|
+//! | mark | `match mark`; `meta mark`, `bitwise`, `cmp` (1.8.8 on) |
+//! | ports and flags | `match tcp`, `match udp`; `payload` of the transport header and `cmp`, `range` (1.8.8 on) |
+//! | protocol | `meta l4proto`; `payload` at byte 9 of the IPv4 header (1.8.10 on) |
+//! | address | whole with `bitwise`; shortened to the bytes of the prefix (1.8.7 on) |
+//! | fragments | `payload` at byte 6 of the IPv4 header, `bitwise`, `cmp` |
+//! | comment | `match comment`; user data of the rule (1.8.2, and `nft`) |
+//! | limit | `limit` |
+//! | TRACE | `meta set nftrace` |
+//! | NFLOG | `target NFLOG`; `log group` (1.8.8 on) |
+//! | MARK | `target MARK`; `meta set mark` (`nft`; read by 1.8.10 on) |
+//! | counter, order of the parts | any |
+//!
+//! A rule with anything else in it is [`Beyond`] iptables' language: it is never taken for a wider
+//! one.
+
+mod decode;
+mod encode;
+
+use super::{Builtin, builtin};
+use crate::nft::{self, Chain, ChainRef, Policy};
+use crate::xt::Family;
+
+pub use decode::{Beyond, decode};
+pub use encode::{Encoder, Profile, Unwritable, encode};
+
+impl From<Family> for nft::Family {
+    fn from(family: Family) -> Self {
+        match family {
+            Family::Ipv4 => Self::IP,
+            Family::Ipv6 => Self::IP6,
+        }
+    }
+}
+
+/// Offsets in the network header, in bytes.
+struct Header {
+    source: u32,
+    destination: u32,
+    protocol: Option<u32>,
+    fragment: Option<u32>,
+    address_length: u32,
+}
+
+const fn header(family: Family) -> Header {
+    match family {
+        // RFC 791, section 3.1.
+        Family::Ipv4 => Header {
+            source: 12,
+            destination: 16,
+            protocol: Some(9),
+            fragment: Some(6),
+            address_length: 4,
+        },
+        // RFC 8200, section 3. The protocol stands behind extension headers.
+        Family::Ipv6 => Header {
+            source: 8,
+            destination: 24,
+            protocol: None,
+            fragment: None,
+            address_length: 16,
+        },
+    }
+}
+
+/// The fragment's offset within its 16 bits of flags and offset.
+const FRAGMENT_OFFSET: [u8; 2] = [0x1f, 0xff];
+
+/// Offsets in the headers of TCP and UDP, in bytes (RFC 9293, section 3.1; RFC 768).
+mod transport {
+    pub(super) const SOURCE_PORT: u32 = 0;
+    pub(super) const DESTINATION_PORT: u32 = 2;
+    /// The low byte of TCP's flags.
+    pub(super) const FLAGS: u32 = 13;
+}
+
+/// A chain as iptables-nft makes it: a base chain with the policy `accept` if it is a built-in
+/// one, else a chain to jump to.
+#[must_use]
+pub fn chain<'a>(family: Family, table: &'a str, name: &'a str) -> Chain<'a> {
+    let chain = Chain::new(family.into(), table, name);
+    match builtin(table, name) {
+        None => chain,
+        Some(builtin) => chain
+            .with_hook(builtin.chain_type, builtin.hook, builtin.priority)
+            .with_policy(Policy::ACCEPT),
+    }
+}
+
+impl Builtin {
+    /// Whether this chain is hooked in where the built-in chain is; only then does iptables-nft
+    /// take it for that.
+    #[must_use]
+    pub fn is(&self, chain: &ChainRef<'_>) -> bool {
+        let hook = chain.hook().unwrap_or_default();
+        hook.number == Some(self.hook)
+            && hook.priority == Some(self.priority)
+            && chain
+                .chain_type()
+                .is_some_and(|kind| kind == self.chain_type)
+    }
+}
+
+#[cfg(test)]
+mod tests;
