@@ -235,9 +235,12 @@ fn check_legacy(
                 target.data().to_vec(),
             ));
         }
-        let Some(rule) = iptables::legacy::decode(&entry) else {
-            say("cannot be read".to_owned());
-            continue;
+        let rule = match iptables::legacy::decode(&entry) {
+            Ok(entry) => entry.rule,
+            Err(beyond) => {
+                say(format!("cannot be read: {beyond}"));
+                continue;
+            }
         };
         let ours = printed(&rule);
         if ours != *saved {

@@ -73,14 +73,22 @@ const fn at(chain: &'static str, chain_type: &'static str, hook: u32, priority: 
     }
 }
 
+/// The tables that iptables-nft knows, in its order.
+pub(super) const NAMES: [&str; 5] = ["mangle", "security", "raw", "filter", "nat"];
+
+/// The built-in chains of a table, in the order of iptables; `None` for a table that iptables does not
+/// know.
+#[must_use]
+pub fn builtins(table: &str) -> Option<&'static [Builtin]> {
+    let (_, chains) = TABLES.iter().find(|(name, _)| *name == table)?;
+    Some(chains)
+}
+
 /// The built-in chain of this name in this table; `None` for a user's chain or an unknown table.
 #[must_use]
 pub fn builtin(table: &str, chain: &str) -> Option<Builtin> {
-    let (_, chains) = TABLES.iter().find(|(name, _)| *name == table)?;
-    chains
-        .iter()
-        .find(|builtin| builtin.chain == chain)
-        .copied()
+    let all = builtins(table)?;
+    all.iter().find(|builtin| builtin.chain == chain).copied()
 }
 
 #[cfg(test)]

@@ -11,8 +11,20 @@ pub mod legacy;
 pub mod nft;
 mod rule;
 pub mod text;
+mod view;
 
+pub use crate::legacy::Policy;
 pub use crate::xt::Family;
-pub use builtin::{Builtin, builtin};
+pub use builtin::{Builtin, builtin, builtins};
 pub use header::{Address, Interface, Protocol};
-pub use rule::{Counters, Entry, Rule, Target};
+pub use rule::{Beyond, Counters, Entry, Rule, Target};
+pub use view::{Chain, ChainKind, RuleView, Table, Tables};
+
+/// Where tables live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Backend {
+    /// nf_tables, where iptables-nft puts them.
+    Nft,
+    /// The legacy x_tables, where iptables-legacy puts them.
+    Legacy,
+}

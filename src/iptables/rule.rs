@@ -33,6 +33,26 @@ pub struct Entry {
     pub counters: Counters,
 }
 
+/// A rule that iptables' language has no words for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beyond {
+    /// Which of the rule's expressions, from 0; `None` if it is something else of the rule.
+    pub expression: Option<usize>,
+    /// Why.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for Beyond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.expression {
+            Some(position) => write!(f, "expression {}: {}", position + 1, self.reason),
+            None => f.write_str(self.reason),
+        }
+    }
+}
+
+impl std::error::Error for Beyond {}
+
 /// What becomes of a packet that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Target {

@@ -4,30 +4,39 @@ use std::net::IpAddr;
 
 use bstr::ByteSlice;
 
-use crate::iptables::{Address, Interface, Protocol, Rule, Target};
+use crate::iptables::{Address, Beyond, Counters, Entry, Interface, Protocol, Rule, Target};
 use crate::legacy::{
     Family as LegacyFamily, Header, InterfaceMatch, Inversions, Ipv4Flags, Ipv6Flags, Masked,
     RuleRef, Target as LegacyTarget,
 };
 use crate::xt::{self, Family};
 
-/// Reads an entry. `None` if it says anything that a [`Rule`] cannot say: an ARP table's entry, the
-/// type of service in its header, an interface's mask that no name has, a verdict without a name.
-#[must_use]
-pub fn decode(entry: &RuleRef<'_>) -> Option<Rule> {
-    let mut rule = header(&entry.header())?;
+/// Reads an entry.
+///
+/// # Errors
+/// [`Beyond`], if it says anything that a [`Rule`] cannot say: an ARP table's entry, the type of
+/// service in its header, an interface's mask that no name has, a verdict without a name.
+pub fn decode(entry: &RuleRef<'_>) -> Result<Entry, Beyond> {
+    let beyond = |reason| Beyond {
+        expression: None,
+        reason,
+    };
+    let mut rule = header(&entry.header())
+        .ok_or_else(|| beyond("its header compares what iptables has no option for"))?;
     let family = match entry.table().family() {
         LegacyFamily::Ipv4 => Family::Ipv4,
         LegacyFamily::Ipv6 => Family::Ipv6,
-        LegacyFamily::Arp => return None,
+        LegacyFamily::Arp => return Err(beyond("it is of another family than IPv4 and IPv6")),
     };
+    let unnamed = || beyond("the name of an extension is not text");
+    let malformed = |_| beyond("it is malformed");
     for extension in entry.matches() {
-        let extension = extension.ok()?;
-        let name = extension.name().to_str().ok()?;
+        let extension = extension.map_err(malformed)?;
+        let name = extension.name().to_str().map_err(|_| unnamed())?;
         let read = xt::Match::read(family, name, extension.revision(), extension.data());
         rule.matches.push(read);
     }
-    rule.target = match entry.target().ok()? {
+    rule.target = match entry.target().map_err(malformed)? {
         LegacyTarget::Accept => Target::Accept,
         LegacyTarget::Drop => Target::Drop,
         LegacyTarget::Queue => Target::Queue,
@@ -36,13 +45,20 @@ pub fn decode(entry: &RuleRef<'_>) -> Option<Rule> {
         LegacyTarget::Jump(chain) => Target::Jump(chain.name().to_owned()),
         LegacyTarget::Goto(chain) => Target::Goto(chain.name().to_owned()),
         LegacyTarget::Extension(extension) => {
-            let name = extension.name().to_str().ok()?;
+            let name = extension.name().to_str().map_err(|_| unnamed())?;
             let (revision, data) = (extension.revision(), extension.data());
             Target::Extension(xt::Target::read(family, name, revision, data))
         }
-        _ => return None,
+        _ => return Err(beyond("iptables has no such verdict")),
     };
-    Some(rule)
+    let counters = entry.counters();
+    Ok(Entry {
+        rule,
+        counters: Counters {
+            packets: counters.packets,
+            bytes: counters.bytes,
+        },
+    })
 }
 
 /// What the entry compares by itself.

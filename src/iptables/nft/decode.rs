@@ -1,38 +1,17 @@
 //! From the expressions of a rule to the rule, whichever version of iptables wrote them.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use bstr::ByteSlice;
 
 use super::{FRAGMENT_OFFSET, header};
-use crate::iptables::{Address, Counters, Entry, Interface, Protocol, Rule, Target};
+use crate::iptables::{Address, Beyond, Counters, Entry, Interface, Protocol, Rule, Target};
 use crate::nft::expr::{
     self, Bitwise, BitwiseOp, Cmp, CmpOp, Counter, Data, Decoded, Immediate, Meta, MetaKey,
     Payload, PayloadBase, Register, Verdict,
 };
 use crate::nft::{self, RuleRef};
 use crate::xt::{self, Comment, Family, MarkMatch, MarkTarget};
-
-/// A rule that iptables' language has no words for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Beyond {
-    /// Which of the rule's expressions, from 0; `None` if it is something else of the rule.
-    pub expression: Option<usize>,
-    /// Why.
-    pub reason: &'static str,
-}
-
-impl fmt::Display for Beyond {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.expression {
-            Some(position) => write!(f, "expression {}: {}", position + 1, self.reason),
-            None => f.write_str(self.reason),
-        }
-    }
-}
-
-impl std::error::Error for Beyond {}
 
 /// Reads a rule that iptables-nft wrote, of whichever version.
 ///

@@ -18,7 +18,7 @@
 //! | MARK | `target MARK`; `meta set mark` (`nft`; read by 1.8.10 on) |
 //! | counter, order of the parts | any |
 //!
-//! A rule with anything else in it is [`Beyond`] iptables' language: it is never taken for a wider
+//! A rule with anything else in it is [beyond](super::Beyond) iptables' language: it is never taken for a wider
 //! one.
 
 mod decode;
@@ -28,7 +28,7 @@ use super::{Builtin, builtin};
 use crate::nft::{self, Chain, ChainRef, Policy};
 use crate::xt::Family;
 
-pub use decode::{Beyond, decode};
+pub use decode::decode;
 pub use encode::{Encoder, Profile, Unwritable, encode};
 
 impl From<Family> for nft::Family {

@@ -3,8 +3,10 @@
 mod command;
 mod error;
 mod options;
+mod save;
 mod words;
 
 pub use command::{Command, RuleSpec, Verb};
 pub use error::Fault;
+pub use save::{Omissions, SaveOptions};
 pub use words::{Word, words};
