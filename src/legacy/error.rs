@@ -4,10 +4,10 @@ use std::fmt;
 
 use bstr::BString;
 
-use super::{Family, Hook, TableName};
+use super::{ExtensionKind, Family, Hook, TableName};
 use crate::error::Errno;
 
-/// Why a legacy table could not be read.
+/// Why a legacy table could not be read or replaced.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -23,7 +23,7 @@ pub enum Error {
     },
 
     /// The caller may not look at the legacy tables of this network namespace.
-    #[error("no permission to read the legacy {family} tables: {access}")]
+    #[error("no access to the legacy {family} tables: {access}")]
     NoPermission {
         /// The family that was asked for.
         family: Family,
@@ -76,6 +76,75 @@ pub enum Error {
         problem: Malformed,
     },
 
+    /// The table was replaced since it was read: it has another number of entries. Nothing was done.
+    #[error(
+        "the legacy {family} table {table} was changed by somebody since it was read (read it again, and hold the lock meanwhile)"
+    )]
+    Changed {
+        /// The family.
+        family: Family,
+        /// The table.
+        table: TableName,
+    },
+
+    /// The kernel has no such match or target, or not that revision of it. Nothing was done.
+    #[error(
+        "this kernel has no legacy {family} {kind} {name:?} of revision {revision} (not built in, or its module cannot be loaded)"
+    )]
+    UnknownExtension {
+        /// The family.
+        family: Family,
+        /// Which of both.
+        kind: ExtensionKind,
+        /// Its name.
+        name: BString,
+        /// The revision that was asked for.
+        revision: u8,
+    },
+
+    /// The kernel did not take the new table. Nothing was done.
+    #[error("the kernel refused the new legacy {family} table {table}: {errno}; {}", refusal(*.errno))]
+    Refused {
+        /// The family.
+        family: Family,
+        /// The table.
+        table: TableName,
+        /// What the kernel said.
+        errno: Errno,
+    },
+
+    /// The table **was replaced**, but the counters could not be given back: all of them started again
+    /// with zero. `EINVAL` tells that somebody replaced the table again meanwhile.
+    #[error(
+        "the legacy {family} table {table} was replaced, but its counters are lost (they start with zero): {errno}"
+    )]
+    CountersLost {
+        /// The family.
+        family: Family,
+        /// The table.
+        table: TableName,
+        /// What the kernel said.
+        errno: Errno,
+    },
+
+    /// The new table is one of another family than the connection.
+    #[error(
+        "a legacy {replacement} table cannot be written through a connection to {family} tables"
+    )]
+    WrongFamily {
+        /// The connection's family.
+        family: Family,
+        /// The new table's family.
+        replacement: Family,
+    },
+
+    /// These bytes cannot be the name of a match or target: it has 1 to 28 bytes, none of them NUL.
+    #[error("{name:?} cannot be the name of a match or target (1 to 28 bytes, no NUL)")]
+    ExtensionName {
+        /// What was given.
+        name: BString,
+    },
+
     /// A system call failed in a way that has no meaning of its own here.
     #[error("{operation} (legacy {family} tables): {errno}")]
     System {
@@ -86,6 +155,20 @@ pub enum Error {
         /// What the kernel said.
         errno: Errno,
     },
+}
+
+/// What can have been the reason that a kernel refused a table.
+fn refusal(errno: Errno) -> &'static str {
+    match errno.number() {
+        libc::ELOOP => "its jumps go round in a circle",
+        libc::ENOMEM => "there is no memory for it, or the control group may not have so much",
+        libc::ENOENT => "it has no such table, match or target",
+        libc::EINVAL => {
+            "a match or target is not for this table, hook or protocol or its data is wrong, or jumps \
+             go round in a circle (the kernel's log may tell more)"
+        }
+        _ => "a match or target may have refused its data (the kernel's log may tell more)",
+    }
 }
 
 /// What a caller lacks permission for ([`Error::NoPermission`]).
@@ -133,6 +216,10 @@ pub enum Operation {
     GetInfo,
     /// Reading a table's entries (`GET_ENTRIES`).
     GetEntries,
+    /// Replacing a table (`SET_REPLACE`).
+    Replace,
+    /// Asking for a revision of a match or target (`GET_REVISION_MATCH`, `GET_REVISION_TARGET`).
+    AskRevision,
 }
 
 impl fmt::Display for Operation {
@@ -144,6 +231,8 @@ impl fmt::Display for Operation {
             Self::Probe => "asking for the standard target",
             Self::GetInfo => "asking for a table's information",
             Self::GetEntries => "asking for a table's entries",
+            Self::Replace => "replacing a table",
+            Self::AskRevision => "asking for a revision of a match or target",
         })
     }
 }
