@@ -1,10 +1,12 @@
 //! What can go wrong with the legacy tables.
 
 use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use bstr::BString;
 
-use super::{ExtensionKind, Family, Hook, TableName};
+use super::{ExtensionKind, Family, Hook, LockHolder, TableName};
 use crate::error::Errno;
 
 /// Why a legacy table could not be read or replaced.
@@ -143,6 +145,30 @@ pub enum Error {
     ExtensionName {
         /// What was given.
         name: BString,
+    },
+
+    /// Somebody else has the lock of the legacy tools.
+    #[error(
+        "the lock {} is held by {} (waited {waited:?})",
+        .path.display(),
+        .holder.as_ref().map_or_else(|| "another process".to_owned(), ToString::to_string)
+    )]
+    Locked {
+        /// The file.
+        path: PathBuf,
+        /// Who has it, if that can be found out.
+        holder: Option<LockHolder>,
+        /// How long it was tried.
+        waited: Duration,
+    },
+
+    /// The file of the lock cannot be opened or locked.
+    #[error("the lock file {} cannot be used: {errno}", .path.display())]
+    LockFile {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        errno: Errno,
     },
 
     /// A system call failed in a way that has no meaning of its own here.

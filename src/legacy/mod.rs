@@ -55,6 +55,7 @@ mod extension;
 mod family;
 mod header;
 mod info;
+mod lock;
 mod name;
 mod replace;
 mod replacement;
@@ -79,6 +80,7 @@ pub use header::{
     Ipv6HeaderBuf, Masked,
 };
 pub use info::Info;
+pub use lock::{LOCK_FILE, LOCK_VARIABLE, Lock, LockHolder, LockPolicy, LockWait};
 pub use name::TableName;
 pub use replacement::Replacement;
 pub use revision::ExtensionKind;

@@ -23,7 +23,9 @@ pub(super) const END: u32 = REMOVED;
 impl NameIndex {
     /// An index with these; of two with the same name the first is found.
     pub(super) fn new<'n>(names: impl ExactSizeIterator<Item = (u32, &'n [u8])>) -> Self {
-        let size = (names.len().saturating_add(8) * 2).next_power_of_two();
+        // At most a third is used at first, so that it takes a while until a new one is needed.
+        let size = names.len().saturating_mul(3).saturating_add(16);
+        let size = size.next_power_of_two();
         let mut index = Self {
             hasher: RandomState::new(),
             places: vec![FREE; size],
@@ -95,7 +97,7 @@ mod tests {
 
     #[test]
     fn found_as_long_as_they_are_in() {
-        let names: Vec<String> = (0..1000).map(|n| format!("chain{n}")).collect();
+        let names: Vec<String> = (0..2000).map(|n| format!("chain{n}")).collect();
         let is = |name: &str| {
             let name = name.to_owned();
             let names = &names;
