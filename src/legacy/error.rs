@@ -188,7 +188,9 @@ fn refusal(errno: Errno) -> &'static str {
     match errno.number() {
         libc::ELOOP => "its jumps go round in a circle",
         libc::ENOMEM => "there is no memory for it, or the control group may not have so much",
-        libc::ENOENT => "it has no such table, match or target",
+        libc::ENOENT | libc::EPROTOTYPE => {
+            "it has no such table, match or target, or not that revision for this family"
+        }
         libc::EINVAL => {
             "a match or target is not for this table, hook or protocol or its data is wrong, or jumps \
              go round in a circle (the kernel's log may tell more)"

@@ -101,8 +101,9 @@ impl Connection {
             libc::EPERM | libc::EACCES | libc::ENOPROTOOPT => {
                 failed(family, Operation::Replace, errno)
             }
-            // The kernel says the same of a table, a match and a target.
-            libc::ENOENT => match self.unknown_extension(replacement) {
+            // There is an extension of that name, but not with that revision or for that family; the
+            // kernel says the same of a table, a match and a target that it does not have.
+            libc::EPROTOTYPE | libc::ENOENT => match self.unknown_extension(replacement) {
                 Some(error) => error,
                 None => match self.is_in_use(table) {
                     Ok(false) => Error::NoSuchTable { family, table },
