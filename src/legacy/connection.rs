@@ -1,4 +1,6 @@
 //! Where tables are read from: a network namespace's tables of one family.
+//!
+//! They are written in `replace.rs`.
 
 use std::fs::File;
 use std::io;
@@ -136,6 +138,10 @@ impl Connection {
     #[must_use]
     pub const fn family(&self) -> Family {
         self.family
+    }
+
+    pub(super) const fn socket(&self) -> &Socket {
+        &self.socket
     }
 
     /// The names of the tables in use in the network namespace; empty if there is none.
@@ -390,7 +396,7 @@ fn in_use<T>(result: Result<T, Error>) -> Result<Lookup<T>, Error> {
 }
 
 /// What a failed system call means.
-fn failed(family: Family, operation: Operation, errno: Errno) -> Error {
+pub(super) fn failed(family: Family, operation: Operation, errno: Errno) -> Error {
     match errno.number() {
         libc::EPERM | libc::EACCES => Error::NoPermission {
             family,

@@ -14,14 +14,14 @@ use super::{Malformed, Problem};
 /// Size of the head of a match or target.
 pub(super) const EXTENSION_HEAD: usize = size_of::<xt_entry_target>();
 /// Where in a target its name is.
-const TARGET_NAME: usize = offset_of!(xt_entry_target, name);
+pub(super) const TARGET_NAME: usize = offset_of!(xt_entry_target, name);
 /// Where in a standard target its verdict is.
-const VERDICT: usize = offset_of!(xt_standard_target, verdict);
+pub(super) const VERDICT: usize = offset_of!(xt_standard_target, verdict);
 /// Where in an `ERROR` target the chain's name is, and what comes after it.
-const ERROR_NAME: usize = offset_of!(xt_error_target, errorname);
+pub(super) const ERROR_NAME: usize = offset_of!(xt_error_target, errorname);
 const ERROR_NAME_END: usize = offset_of!(xt_error_target, __pad);
-const ERROR_TARGET: usize = size_of::<xt_error_target>();
-const STANDARD_TARGET: usize = size_of::<xt_standard_target>();
+pub(super) const ERROR_TARGET: usize = size_of::<xt_error_target>();
+pub(super) const STANDARD_TARGET: usize = size_of::<xt_standard_target>();
 
 /// Verdict words of a standard target: minus one minus the verdict.
 pub(super) const VERDICT_ACCEPT: i32 = -NF_ACCEPT - 1;

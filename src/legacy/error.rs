@@ -1,13 +1,15 @@
 //! What can go wrong with the legacy tables.
 
 use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use bstr::BString;
 
-use super::{Family, Hook, TableName};
+use super::{ExtensionKind, Family, Hook, LockHolder, TableName};
 use crate::error::Errno;
 
-/// Why a legacy table could not be read.
+/// Why a legacy table could not be read or replaced.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -23,7 +25,7 @@ pub enum Error {
     },
 
     /// The caller may not look at the legacy tables of this network namespace.
-    #[error("no permission to read the legacy {family} tables: {access}")]
+    #[error("no access to the legacy {family} tables: {access}")]
     NoPermission {
         /// The family that was asked for.
         family: Family,
@@ -76,6 +78,99 @@ pub enum Error {
         problem: Malformed,
     },
 
+    /// The table was replaced since it was read: it has another number of entries. Nothing was done.
+    #[error(
+        "the legacy {family} table {table} was changed by somebody since it was read (read it again, and hold the lock meanwhile)"
+    )]
+    Changed {
+        /// The family.
+        family: Family,
+        /// The table.
+        table: TableName,
+    },
+
+    /// The kernel has no such match or target, or not that revision of it. Nothing was done.
+    #[error(
+        "this kernel has no legacy {family} {kind} {name:?} of revision {revision} (not built in, or its module cannot be loaded)"
+    )]
+    UnknownExtension {
+        /// The family.
+        family: Family,
+        /// Which of both.
+        kind: ExtensionKind,
+        /// Its name.
+        name: BString,
+        /// The revision that was asked for.
+        revision: u8,
+    },
+
+    /// The kernel did not take the new table. Nothing was done.
+    #[error("the kernel refused the new legacy {family} table {table}: {errno}; {}", refusal(*.errno))]
+    Refused {
+        /// The family.
+        family: Family,
+        /// The table.
+        table: TableName,
+        /// What the kernel said.
+        errno: Errno,
+    },
+
+    /// The table **was replaced**, but the counters could not be given back: all of them started again
+    /// with zero. `EINVAL` tells that somebody replaced the table again meanwhile.
+    #[error(
+        "the legacy {family} table {table} was replaced, but its counters are lost (they start with zero): {errno}"
+    )]
+    CountersLost {
+        /// The family.
+        family: Family,
+        /// The table.
+        table: TableName,
+        /// What the kernel said.
+        errno: Errno,
+    },
+
+    /// The new table is one of another family than the connection.
+    #[error(
+        "a legacy {replacement} table cannot be written through a connection to {family} tables"
+    )]
+    WrongFamily {
+        /// The connection's family.
+        family: Family,
+        /// The new table's family.
+        replacement: Family,
+    },
+
+    /// These bytes cannot be the name of a match or target: it has 1 to 28 bytes, none of them NUL.
+    #[error("{name:?} cannot be the name of a match or target (1 to 28 bytes, no NUL)")]
+    ExtensionName {
+        /// What was given.
+        name: BString,
+    },
+
+    /// Somebody else has the lock of the legacy tools.
+    #[error(
+        "the lock {} is held by {} (waited {waited:?})",
+        .path.display(),
+        .holder.as_ref().map_or_else(|| "another process".to_owned(), ToString::to_string)
+    )]
+    Locked {
+        /// The file.
+        path: PathBuf,
+        /// Who has it, if that can be found out.
+        holder: Option<LockHolder>,
+        /// How long it was tried.
+        waited: Duration,
+    },
+
+    /// The file of the lock cannot be opened or locked.
+    #[error("the lock file {} cannot be used: {errno}", .path.display())]
+    LockFile {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        errno: Errno,
+    },
+
     /// A system call failed in a way that has no meaning of its own here.
     #[error("{operation} (legacy {family} tables): {errno}")]
     System {
@@ -86,6 +181,22 @@ pub enum Error {
         /// What the kernel said.
         errno: Errno,
     },
+}
+
+/// What can have been the reason that a kernel refused a table.
+fn refusal(errno: Errno) -> &'static str {
+    match errno.number() {
+        libc::ELOOP => "its jumps go round in a circle",
+        libc::ENOMEM => "there is no memory for it, or the control group may not have so much",
+        libc::ENOENT | libc::EPROTOTYPE => {
+            "it has no such table, match or target, or not that revision for this family"
+        }
+        libc::EINVAL => {
+            "a match or target is not for this table, hook or protocol or its data is wrong, or jumps \
+             go round in a circle (the kernel's log may tell more)"
+        }
+        _ => "a match or target may have refused its data (the kernel's log may tell more)",
+    }
 }
 
 /// What a caller lacks permission for ([`Error::NoPermission`]).
@@ -133,6 +244,10 @@ pub enum Operation {
     GetInfo,
     /// Reading a table's entries (`GET_ENTRIES`).
     GetEntries,
+    /// Replacing a table (`SET_REPLACE`).
+    Replace,
+    /// Asking for a revision of a match or target (`GET_REVISION_MATCH`, `GET_REVISION_TARGET`).
+    AskRevision,
 }
 
 impl fmt::Display for Operation {
@@ -144,6 +259,8 @@ impl fmt::Display for Operation {
             Self::Probe => "asking for the standard target",
             Self::GetInfo => "asking for a table's information",
             Self::GetEntries => "asking for a table's entries",
+            Self::Replace => "replacing a table",
+            Self::AskRevision => "asking for a revision of a match or target",
         })
     }
 }

@@ -11,8 +11,8 @@ use super::name::until_nul;
 use super::{Malformed, Problem};
 
 // A match's head and a target's are laid out alike.
-const NAME: usize = offset_of!(xt_entry_match, name);
-const REVISION: usize = offset_of!(xt_entry_match, revision);
+pub(super) const NAME: usize = offset_of!(xt_entry_match, name);
+pub(super) const REVISION: usize = offset_of!(xt_entry_match, revision);
 const _: () = {
     assert!(size_of::<xt_entry_match>() == EXTENSION_HEAD);
     assert!(offset_of!(xt_entry_match, match_size) == 0);

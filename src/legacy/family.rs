@@ -4,16 +4,18 @@ use std::fmt;
 use std::mem::offset_of;
 
 use chainwright_sys::arp_tables::{
-    ARPT_SO_GET_ENTRIES, ARPT_SO_GET_INFO, ARPT_SO_GET_REVISION_TARGET, arpt_arp, arpt_entry,
-    arpt_get_entries, arpt_getinfo,
+    ARPT_SO_GET_ENTRIES, ARPT_SO_GET_INFO, ARPT_SO_GET_REVISION_TARGET, ARPT_SO_SET_ADD_COUNTERS,
+    ARPT_SO_SET_REPLACE, arpt_arp, arpt_entry, arpt_get_entries, arpt_getinfo, arpt_replace,
 };
 use chainwright_sys::ip_tables::{
-    IPT_SO_GET_ENTRIES, IPT_SO_GET_INFO, IPT_SO_GET_REVISION_TARGET, ipt_entry, ipt_get_entries,
-    ipt_getinfo, ipt_ip,
+    IPT_F_GOTO, IPT_SO_GET_ENTRIES, IPT_SO_GET_INFO, IPT_SO_GET_REVISION_MATCH,
+    IPT_SO_GET_REVISION_TARGET, IPT_SO_SET_ADD_COUNTERS, IPT_SO_SET_REPLACE, ipt_entry,
+    ipt_get_entries, ipt_getinfo, ipt_ip, ipt_replace,
 };
 use chainwright_sys::ip6_tables::{
-    IP6T_SO_GET_ENTRIES, IP6T_SO_GET_INFO, IP6T_SO_GET_REVISION_TARGET, ip6t_entry,
-    ip6t_get_entries, ip6t_getinfo, ip6t_ip6,
+    IP6T_F_GOTO, IP6T_SO_GET_ENTRIES, IP6T_SO_GET_INFO, IP6T_SO_GET_REVISION_MATCH,
+    IP6T_SO_GET_REVISION_TARGET, IP6T_SO_SET_ADD_COUNTERS, IP6T_SO_SET_REPLACE, ip6t_entry,
+    ip6t_get_entries, ip6t_getinfo, ip6t_ip6, ip6t_replace,
 };
 use chainwright_sys::netfilter::{
     NF_ARP_FORWARD, NF_ARP_IN, NF_ARP_OUT, NF_INET_FORWARD, NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT,
@@ -170,8 +172,55 @@ pub(super) struct Layout {
     pub(super) get_info: i32,
     /// The socket option that gives a table's entries.
     pub(super) get_entries: i32,
+    /// The socket option that tells whether a match's revision is known; ARP tables have no
+    /// matches.
+    pub(super) get_revision_match: Option<i32>,
     /// The socket option that tells whether a target's revision is known.
     pub(super) get_revision_target: i32,
+    /// The socket option that replaces a table.
+    pub(super) set_replace: i32,
+    /// The socket option that adds to a table's counters.
+    pub(super) set_add_counters: i32,
+    /// Where in an entry the flags (u8) are, and the one that makes a jump a goto.
+    pub(super) goto: Option<(usize, u8)>,
+    /// The head of the argument of `SET_REPLACE`.
+    pub(super) replace: ReplaceLayout,
+}
+
+/// Where in the head of `SET_REPLACE`'s argument is what; the table's name is at its start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReplaceLayout {
+    /// Size of the head, in bytes; the entries follow.
+    pub(super) size: usize,
+    /// The table's hooks (u32).
+    pub(super) valid_hooks: usize,
+    /// Number of entries (u32).
+    pub(super) num_entries: usize,
+    /// Size of the entries (u32).
+    pub(super) entries_size: usize,
+    /// Offset of each hook's chain (u32 each).
+    pub(super) hook_entry: usize,
+    /// Offset of each hook's policy (u32 each).
+    pub(super) underflow: usize,
+    /// Number of the old table's entries (u32).
+    pub(super) num_counters: usize,
+    /// Address of the room for their counters (a pointer).
+    pub(super) counters: usize,
+}
+
+macro_rules! replace_layout {
+    ($replace:ty) => {
+        ReplaceLayout {
+            size: size_of::<$replace>(),
+            valid_hooks: offset_of!($replace, valid_hooks),
+            num_entries: offset_of!($replace, num_entries),
+            entries_size: offset_of!($replace, size),
+            hook_entry: offset_of!($replace, hook_entry),
+            underflow: offset_of!($replace, underflow),
+            num_counters: offset_of!($replace, num_counters),
+            counters: offset_of!($replace, counters),
+        }
+    };
 }
 
 const IPV4: Layout = Layout {
@@ -184,7 +233,15 @@ const IPV4: Layout = Layout {
     level: libc::IPPROTO_IP,
     get_info: IPT_SO_GET_INFO,
     get_entries: IPT_SO_GET_ENTRIES,
+    get_revision_match: Some(IPT_SO_GET_REVISION_MATCH),
     get_revision_target: IPT_SO_GET_REVISION_TARGET,
+    set_replace: IPT_SO_SET_REPLACE,
+    set_add_counters: IPT_SO_SET_ADD_COUNTERS,
+    goto: Some((
+        offset_of!(ipt_entry, ip) + offset_of!(ipt_ip, flags),
+        IPT_F_GOTO,
+    )),
+    replace: replace_layout!(ipt_replace),
 };
 
 const IPV6: Layout = Layout {
@@ -197,7 +254,15 @@ const IPV6: Layout = Layout {
     level: libc::IPPROTO_IPV6,
     get_info: IP6T_SO_GET_INFO,
     get_entries: IP6T_SO_GET_ENTRIES,
+    get_revision_match: Some(IP6T_SO_GET_REVISION_MATCH),
     get_revision_target: IP6T_SO_GET_REVISION_TARGET,
+    set_replace: IP6T_SO_SET_REPLACE,
+    set_add_counters: IP6T_SO_SET_ADD_COUNTERS,
+    goto: Some((
+        offset_of!(ip6t_entry, ipv6) + offset_of!(ip6t_ip6, flags),
+        IP6T_F_GOTO,
+    )),
+    replace: replace_layout!(ip6t_replace),
 };
 
 const ARP: Layout = Layout {
@@ -210,7 +275,12 @@ const ARP: Layout = Layout {
     level: libc::IPPROTO_IP,
     get_info: ARPT_SO_GET_INFO,
     get_entries: ARPT_SO_GET_ENTRIES,
+    get_revision_match: None,
     get_revision_target: ARPT_SO_GET_REVISION_TARGET,
+    set_replace: ARPT_SO_SET_REPLACE,
+    set_add_counters: ARPT_SO_SET_ADD_COUNTERS,
+    goto: None,
+    replace: replace_layout!(arpt_replace),
 };
 
 /// Bytes before the entries in the argument of `GET_ENTRIES`: the table's name and the size.

@@ -58,7 +58,8 @@ impl Info {
         }
     }
 
-    fn new(
+    /// Hooks' offsets are by the kernel's number; places of other hooks do not matter.
+    pub(super) fn new(
         family: Family,
         name: &[u8; 32],
         valid_hooks: u32,

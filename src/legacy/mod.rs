@@ -48,13 +48,18 @@
 
 mod chain;
 mod connection;
+mod draft;
 mod entry;
 mod error;
 mod extension;
 mod family;
 mod header;
 mod info;
+mod lock;
 mod name;
+mod replace;
+mod replacement;
+mod revision;
 mod rule;
 mod socket;
 mod table;
@@ -62,15 +67,23 @@ mod target;
 
 pub use chain::{Builtin, ChainRef, Chains, Policy};
 pub use connection::{Connection, Lookup, Status, status};
+pub use draft::{
+    ChainId, Draft, DraftChain, DraftError, DraftRule, DraftRules, DraftTarget, NewRule, NewTarget,
+    RuleBuilder,
+};
 pub use error::{Access, Error, Malformed, Operation, Problem};
 pub use extension::{ExtensionRef, Matches};
 pub use family::{Family, Hook};
 pub use header::{
-    ArpHeader, ArpInversions, HardwareAddressMatch, Header, InterfaceMatch, Inversions, Ipv4Flags,
-    Ipv4Header, Ipv6Flags, Ipv6Header, Masked,
+    ArpHeader, ArpInversions, HardwareAddressMatch, Header, HeaderBuf, InterfaceMatch,
+    InterfaceMatchBuf, Inversions, Ipv4Flags, Ipv4Header, Ipv4HeaderBuf, Ipv6Flags, Ipv6Header,
+    Ipv6HeaderBuf, Masked,
 };
 pub use info::Info;
+pub use lock::{LOCK_FILE, LOCK_VARIABLE, Lock, LockHolder, LockPolicy, LockWait};
 pub use name::TableName;
+pub use replacement::Replacement;
+pub use revision::ExtensionKind;
 pub use rule::{Counters, RuleRef, Rules};
 pub use table::Table;
 pub use target::Target;

@@ -4,13 +4,14 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use chainwright_sys::x_tables::xt_counters;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType};
 
 use super::Family;
 use super::family::Layout;
 use crate::error::Errno;
 
-/// A socket of a family, through which its tables are read. It belongs to the network namespace in
+/// A socket of a family, through which its tables are read and written. It belongs to the network namespace in
 /// which it was opened, whatever its thread enters later.
 ///
 /// It is a datagram socket, not a raw one: the tables' options work on every socket of the family
@@ -57,6 +58,73 @@ impl Socket {
                 option,
                 buffer.as_mut_ptr().cast(),
                 &raw mut length,
+            )
+        };
+        if result < 0 {
+            return Err(Errno::new(nix::errno::Errno::last_raw()));
+        }
+        Ok(())
+    }
+
+    /// `setsockopt` on the family's level with an argument that has no addresses in it.
+    ///
+    /// `SET_REPLACE` has one: [`replace`](Self::replace) is for it, and this refuses it.
+    ///
+    /// # Errors
+    /// What the kernel says: `EPERM`, `EINVAL` (the table has another number of entries), …
+    pub(super) fn set(&self, option: i32, argument: &[u8]) -> Result<(), Errno> {
+        if option == self.layout.set_replace {
+            return Err(Errno::new(libc::EINVAL));
+        }
+        self.setsockopt(option, argument)
+    }
+
+    /// `SET_REPLACE`: puts the number and the address of `counters` into the argument, whose head must
+    /// be otherwise complete. The kernel fills `counters` with those of the old table, which must have
+    /// as many entries.
+    ///
+    /// # Errors
+    /// What the kernel says: `EPERM`, `EAGAIN` (the old table has another number of entries),
+    /// `ENOENT` (no such table, match or target), `EINVAL`, `ELOOP`, `ENOMEM`, …
+    pub(super) fn replace(
+        &self,
+        argument: &mut [u8],
+        counters: &mut [xt_counters],
+    ) -> Result<(), Errno> {
+        let layout = &self.layout.replace;
+        let refused = Errno::new(libc::EINVAL);
+        let number = u32::try_from(counters.len()).map_err(|_| refused)?;
+        let head = argument.get_mut(..layout.size).ok_or(refused)?;
+        head[layout.num_counters..][..size_of::<u32>()].copy_from_slice(&number.to_ne_bytes());
+        let address = counters.as_mut_ptr().expose_provenance();
+        // The kernel writes to `address` during the call: `number` counters at most, which is as many
+        // as `counters`, borrowed exclusively until after it, has room for.
+        head[layout.counters..][..size_of::<usize>()].copy_from_slice(&address.to_ne_bytes());
+        let result = self.setsockopt(self.layout.set_replace, argument);
+        // No address outlives what it is of.
+        argument[layout.counters..][..size_of::<usize>()].fill(0);
+        result
+    }
+
+    /// An argument in which there is an address must be one of memory that the kernel may write to as
+    /// that option does: both callers see to it.
+    fn setsockopt(&self, option: i32, argument: &[u8]) -> Result<(), Errno> {
+        let Ok(length) = libc::socklen_t::try_from(argument.len()) else {
+            return Err(Errno::new(libc::EINVAL));
+        };
+        // SAFETY: `argument` is borrowed for the call and `length` is its length, beyond which
+        // setsockopt does not read. Of the options that reach this, only `SET_REPLACE` makes the kernel
+        // write to memory, at the address in the argument's head; only `replace` sends it, which puts
+        // there the address of a slice that it borrows exclusively, and beside it the slice's length,
+        // beyond which the kernel does not write; any bytes are valid in an `xt_counters`. The
+        // descriptor is open, since `self.fd` owns it.
+        let result = unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                self.layout.level,
+                option,
+                argument.as_ptr().cast(),
+                length,
             )
         };
         if result < 0 {

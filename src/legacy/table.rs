@@ -154,11 +154,23 @@ impl Table {
 
     /// The chain whose first rule is at that offset: where a jump leads.
     pub(super) fn chain_at(&self, first: usize) -> Option<ChainRef<'_>> {
+        let span = self.spans.get(self.position_at(first)?)?;
+        Some(ChainRef::new(self, span))
+    }
+
+    /// The position of that chain among the chains.
+    pub(super) fn position_at(&self, first: usize) -> Option<usize> {
         let position = self
             .spans
             .partition_point(|span| (span.first as usize) < first);
         let span = self.spans.get(position)?;
-        (span.first as usize == first).then(|| ChainRef::new(self, span))
+        (span.first as usize == first).then_some(position)
+    }
+
+    /// Where the chains lie, in the order of the entries and without gaps; what follows the last is
+    /// the table's end.
+    pub(super) fn spans(&self) -> &[Span] {
+        &self.spans
     }
 }
 

@@ -7,7 +7,7 @@ use chainwright_sys::netfilter::NF_QUEUE;
 use super::entry::{VERDICT_ACCEPT, VERDICT_DROP, VERDICT_RETURN};
 use super::{ChainRef, ExtensionRef, Malformed, Problem, RuleRef};
 
-const VERDICT_QUEUE: i32 = -NF_QUEUE - 1;
+pub(super) const VERDICT_QUEUE: i32 = -NF_QUEUE - 1;
 
 /// What a rule does with a packet that it is for.
 ///

@@ -6,14 +6,14 @@ use std::fmt::Write;
 use super::*;
 
 /// A captured table: the answer to `GET_INFO`, then the entries.
-struct Captured {
+pub(super) struct Captured {
     family: Family,
     bytes: &'static [u8],
 }
 
 macro_rules! captured {
     ($name:ident, $family:ident, $file:literal) => {
-        const $name: Captured = Captured {
+        pub(super) const $name: Captured = Captured {
             family: Family::$family,
             bytes: include_bytes!(concat!("../../tests/data/legacy/", $file)),
         };
@@ -27,7 +27,7 @@ captured!(IPV6_MANGLE, Ipv6, "ipv6-mangle.bin");
 captured!(ARP_FILTER_INITIAL, Arp, "arp-filter-initial.bin");
 captured!(ARP_FILTER, Arp, "arp-filter.bin");
 
-const ALL: [&Captured; 6] = [
+pub(super) const ALL: [&Captured; 6] = [
     &IPV4_NAT_INITIAL,
     &IPV4_FILTER,
     &IPV6_FILTER_INITIAL,
@@ -41,12 +41,12 @@ impl Captured {
         self.family.layout().getinfo
     }
 
-    fn read(&self) -> Table {
+    pub(super) fn read(&self) -> Table {
         self.read_changed(|_, _| ()).unwrap()
     }
 
     /// Reads it after a change of the answer to `GET_INFO` and of the entries.
-    fn read_changed(
+    pub(super) fn read_changed(
         &self,
         change: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>),
     ) -> Result<Table, Malformed> {
@@ -61,7 +61,7 @@ fn set_u16(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_ne_bytes());
 }
 
-fn set_u32(bytes: &mut [u8], at: usize, value: u32) {
+pub(super) fn set_u32(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
 }
 
@@ -71,7 +71,7 @@ fn rule<'t>(table: &'t Table, chain: &str, position: usize) -> RuleRef<'t> {
 }
 
 /// Everything there is to know about a table, as text.
-fn describe(table: &Table) -> String {
+pub(super) fn describe(table: &Table) -> String {
     let mut text = String::new();
     for chain in table.chains() {
         write!(text, "{}", chain.name()).unwrap();
@@ -190,7 +190,7 @@ fn describe_header(text: &mut String, header: Header<'_>) {
 }
 
 /// Uses all that a table offers. What comes out does not matter: nothing may panic or go on for ever.
-fn exercise(table: &Table) {
+pub(super) fn exercise(table: &Table) {
     let _ = (describe(table), format!("{table:?}"));
     let mut entries = 1; // the end
     let mut rules = 0;

@@ -7,7 +7,7 @@ use bstr::{BStr, ByteSlice};
 use crate::legacy::name::until_nul;
 
 /// Size of an interface's name with its closing NUL: `IFNAMSIZ` of `linux/if.h`.
-const IFNAMSIZ: usize = 16;
+pub(super) const IFNAMSIZ: usize = 16;
 
 /// Which interfaces an entry is for: a name and which of its bytes count.
 ///

@@ -4,6 +4,7 @@ mod arp;
 mod interface;
 mod ipv4;
 mod ipv6;
+mod owned;
 
 use std::fmt;
 
@@ -15,6 +16,7 @@ pub use arp::{ArpHeader, ArpInversions, HardwareAddressMatch};
 pub use interface::InterfaceMatch;
 pub use ipv4::{Inversions, Ipv4Flags, Ipv4Header};
 pub use ipv6::{Ipv6Flags, Ipv6Header};
+pub use owned::{HeaderBuf, InterfaceMatchBuf, Ipv4HeaderBuf, Ipv6HeaderBuf};
 
 /// Which packets an entry is for, before its matches are asked.
 #[derive(Clone, Copy, PartialEq, Eq)]

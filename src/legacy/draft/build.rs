@@ -1,0 +1,224 @@
+//! New rules.
+
+use bstr::BString;
+use chainwright_sys::x_tables::{
+    XT_ALIGN, XT_ERROR_TARGET, XT_EXTENSION_MAXNAMELEN, xt_entry_match,
+};
+use zerocopy::IntoBytes;
+
+use super::item::{Built, BuiltTarget};
+use super::{ChainId, Draft, DraftError};
+use crate::legacy::entry::{
+    EXTENSION_HEAD, STANDARD_TARGET, VERDICT, VERDICT_ACCEPT, VERDICT_DROP, VERDICT_RETURN,
+};
+use crate::legacy::extension::{NAME, REVISION};
+use crate::legacy::target::VERDICT_QUEUE;
+use crate::legacy::{Counters, HeaderBuf};
+
+/// A rule that was built, to be put into a chain of the draft that built it: once, more than once or
+/// not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "a rule that was built is in no chain yet"]
+pub struct NewRule(pub(super) u32);
+
+/// What a new rule does with a packet that it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewTarget<'a> {
+    /// Lets the packet go on.
+    Accept,
+    /// Throws the packet away.
+    Drop,
+    /// Hands the packet to a program.
+    Queue,
+    /// Goes back to the calling chain, or to the policy in a built-in chain.
+    Return,
+    /// Goes on with the next rule: a rule without a target, which only counts.
+    FallThrough,
+    /// Goes to the start of a user-defined chain; its return leads to the next rule.
+    Jump(ChainId),
+    /// Goes to the start of a user-defined chain for good. ARP tables do not have it.
+    Goto(ChainId),
+    /// Does what the extension says.
+    Extension {
+        /// The extension's name: 1 to 28 bytes.
+        name: &'a [u8],
+        /// The revision of the layout of its data.
+        revision: u8,
+        /// The kernel's struct in host byte order; it is filled up with zeros to a multiple of 8.
+        data: &'a [u8],
+    },
+}
+
+/// A rule that is being built ([`Draft::build`]). Dropped unfinished, it leaves nothing behind.
+#[derive(Debug)]
+pub struct RuleBuilder<'d, 't> {
+    draft: &'d mut Draft<'t>,
+    /// Where the entry starts in the arena, in words.
+    start: usize,
+    counters: Counters,
+    finished: bool,
+}
+
+const WORD: usize = size_of::<u64>();
+// Entries begin at words.
+const _: () = assert!(WORD.is_multiple_of(XT_ALIGN));
+const _: () = assert!(EXTENSION_HEAD.is_multiple_of(WORD) && STANDARD_TARGET.is_multiple_of(WORD));
+const _: () = assert!(size_of::<xt_entry_match>() == EXTENSION_HEAD);
+
+impl<'d, 't> RuleBuilder<'d, 't> {
+    pub(super) fn new(draft: &'d mut Draft<'t>, header: &HeaderBuf) -> Result<Self, DraftError> {
+        let (header_family, table) = (header.family(), draft.table.family());
+        if header_family != table {
+            return Err(DraftError::Family {
+                header: header_family,
+                table,
+            });
+        }
+        let start = draft.arena.len();
+        let layout = draft.layout;
+        let mut builder = Self {
+            draft,
+            start,
+            counters: Counters::default(),
+            finished: false,
+        };
+        header.write(builder.extend(layout.entry)?);
+        if let Some((flags, goto)) = layout.goto {
+            // Only a goto has it.
+            builder.entry()[flags] &= !goto;
+        }
+        Ok(builder)
+    }
+
+    /// The entry as far as it is built.
+    fn entry(&mut self) -> &mut [u8] {
+        self.draft.arena[self.start..].as_mut_bytes()
+    }
+
+    /// Makes the entry longer by so many zeros (at the end filled up to a word), which it returns.
+    fn extend(&mut self, length: usize) -> Result<&mut [u8], DraftError> {
+        let before = self.draft.arena.len() - self.start;
+        let words = before.saturating_add(length.div_ceil(WORD));
+        let size = words.saturating_mul(WORD);
+        if size > usize::from(u16::MAX) {
+            return Err(DraftError::RuleTooLong { size });
+        }
+        self.draft.arena.resize(self.start + words, 0);
+        Ok(self.draft.arena[self.start + before..].as_mut_bytes())
+    }
+
+    /// Appends a match or an extension as target: the heads are laid out alike.
+    fn extension(&mut self, name: &[u8], revision: u8, data: &[u8]) -> Result<(), DraftError> {
+        if name.is_empty()
+            || name.len() >= XT_EXTENSION_MAXNAMELEN
+            || name.contains(&0)
+            || name == XT_ERROR_TARGET.as_bytes()
+        {
+            let name = BString::from(name);
+            return Err(DraftError::ExtensionName { name });
+        }
+        let place = self.extend(EXTENSION_HEAD.saturating_add(data.len()))?;
+        // `extend` has made sure of its size.
+        let size = place.len() as u16;
+        place[..2].copy_from_slice(&size.to_ne_bytes());
+        place[NAME..][..name.len()].copy_from_slice(name);
+        place[REVISION] = revision;
+        place[EXTENSION_HEAD..][..data.len()].copy_from_slice(data);
+        Ok(())
+    }
+
+    /// Appends a match. `data` is the kernel's struct in host byte order; it is filled up with zeros to
+    /// a multiple of 8 bytes.
+    ///
+    /// # Errors
+    /// [`DraftError::ExtensionName`], or [`DraftError::RuleTooLong`]. The rule is as it was before.
+    pub fn push_match(
+        &mut self,
+        name: impl AsRef<[u8]>,
+        revision: u8,
+        data: &[u8],
+    ) -> Result<&mut Self, DraftError> {
+        self.extension(name.as_ref(), revision, data)?;
+        Ok(self)
+    }
+
+    /// The counters that the rule starts with; zero otherwise.
+    pub const fn counters(&mut self, counters: Counters) -> &mut Self {
+        self.counters = counters;
+        self
+    }
+
+    /// Ends the rule with its target.
+    ///
+    /// # Errors
+    /// [`DraftError::NoSuchChain`] or [`DraftError::Builtin`] for a jump, [`DraftError::NoGoto`],
+    /// [`DraftError::ExtensionName`], or [`DraftError::RuleTooLong`].
+    pub fn finish(mut self, target: NewTarget<'_>) -> Result<NewRule, DraftError> {
+        let layout = self.draft.layout;
+        let target_offset = self.entry().len();
+        let mut kind = BuiltTarget::Bytes;
+        let mut goto = false;
+        let mut verdict = 0;
+        match target {
+            NewTarget::Accept => verdict = VERDICT_ACCEPT,
+            NewTarget::Drop => verdict = VERDICT_DROP,
+            NewTarget::Queue => verdict = VERDICT_QUEUE,
+            NewTarget::Return => verdict = VERDICT_RETURN,
+            NewTarget::FallThrough => kind = BuiltTarget::FallThrough,
+            NewTarget::Jump(chain) | NewTarget::Goto(chain) => {
+                self.draft.user_chain(chain)?;
+                kind = BuiltTarget::Jump(chain.0);
+                goto = matches!(target, NewTarget::Goto(_));
+            }
+            NewTarget::Extension { .. } => {}
+        }
+        if let NewTarget::Extension {
+            name,
+            revision,
+            data,
+        } = target
+        {
+            self.extension(name, revision, data)?;
+        } else {
+            let place = self.extend(STANDARD_TARGET)?;
+            // As long as the assertion above says.
+            place[..2].copy_from_slice(&(STANDARD_TARGET as u16).to_ne_bytes());
+            place[VERDICT..][..size_of::<i32>()].copy_from_slice(&verdict.to_ne_bytes());
+        }
+        if goto {
+            let (flags, bit) = layout.goto.ok_or(DraftError::NoGoto)?;
+            self.entry()[flags] |= bit;
+        }
+        let counters = self.counters;
+        let entry = self.entry();
+        let length = entry.len() as u16;
+        let mut put = |at: usize, bytes: &[u8]| entry[at..][..bytes.len()].copy_from_slice(bytes);
+        // `extend` has made sure that both fit.
+        put(layout.target_offset, &(target_offset as u16).to_ne_bytes());
+        put(layout.next_offset, &length.to_ne_bytes());
+        put(layout.counters, &counters.packets.to_ne_bytes());
+        put(layout.counters + WORD, &counters.bytes.to_ne_bytes());
+
+        let too_large = |words: usize| DraftError::TableTooLarge {
+            size: (words as u64).saturating_mul(WORD as u64),
+        };
+        let start = u32::try_from(self.start).map_err(|_| too_large(self.start))?;
+        let rule = u32::try_from(self.draft.built.len()).map_err(|_| too_large(self.start))?;
+        self.draft.built.push(Built {
+            start,
+            length,
+            target: kind,
+            counters,
+        });
+        self.finished = true;
+        Ok(NewRule(rule))
+    }
+}
+
+impl Drop for RuleBuilder<'_, '_> {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.draft.arena.truncate(self.start);
+        }
+    }
+}

@@ -1,0 +1,552 @@
+//! From a draft to the entries of the new table.
+
+use chainwright_sys::netfilter::NF_INET_NUMHOOKS;
+use chainwright_sys::x_tables::{XT_ALIGN, XT_ERROR_TARGET};
+use zerocopy::IntoBytes;
+
+use super::item::{BuiltTarget, Count, Counting, Item};
+use super::{Draft, DraftError, Edit};
+use crate::legacy::chain::Span;
+use crate::legacy::entry::{
+    ERROR_NAME, ERROR_TARGET, Entry, STANDARD_TARGET, TARGET_NAME, VERDICT, VERDICT_ACCEPT,
+    VERDICT_DROP, VERDICT_RETURN,
+};
+use crate::legacy::replacement::{Counted, Replacement};
+use crate::legacy::{Counters, Info, Malformed, Policy, Problem};
+
+const HOOKS: usize = NF_INET_NUMHOOKS as usize;
+
+/// Not a place of a chain.
+const NOWHERE: u32 = u32::MAX;
+
+/// Kept entries are copied and then corrected in pieces of about this many bytes, so that they are
+/// still in the processor's cache.
+const PIECE: usize = 1 << 16;
+
+pub(super) fn finish(draft: &Draft<'_>) -> Result<Replacement, DraftError> {
+    let places = Places::of(draft)?;
+    let mut writer = Writer::new(draft, &places);
+    for id in draft.ids() {
+        writer.chain(id)?;
+    }
+    writer.end()
+}
+
+/// Where everything will be.
+struct Places {
+    /// For each chain the offset of its first rule, or `NOWHERE`.
+    firsts: Vec<u32>,
+    size: u32,
+    num_entries: u32,
+    /// How far chains that were read move: the old offset of the first rule of the first of several
+    /// neighbours, and the distance. Sorted by the offset.
+    shifts: Vec<(u32, Shift)>,
+    /// Whether no chain that was read moves.
+    still: bool,
+    /// A bit for each `XT_ALIGN` bytes of the old table: whether a chain's first rule is there. Empty
+    /// if nothing was changed.
+    starts: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shift {
+    By(i64),
+    Removed,
+}
+
+impl Places {
+    fn of(draft: &Draft<'_>) -> Result<Self, DraftError> {
+        let mut firsts = vec![NOWHERE; draft.slots.len()];
+        let (mut size, mut num_entries) = (0_u64, 0_u64);
+        for id in draft.ids() {
+            let shape = Shape::of(draft, id);
+            let first = size + shape.head;
+            size += shape.size;
+            num_entries += shape.entries;
+            if let Some(place) = firsts.get_mut(id as usize) {
+                *place = u32::try_from(first).unwrap_or(NOWHERE);
+            }
+        }
+        let entries = draft.table.entries();
+        let end = end_of_chains(draft);
+        if end >= entries.len() {
+            return Err(DraftError::NotRead);
+        }
+        size += (entries.len() - end) as u64;
+        num_entries += 1;
+        // The length of a socket option is an int.
+        let whole = size.saturating_add(draft.layout.replace.size as u64);
+        if i32::try_from(whole).is_err() {
+            return Err(DraftError::TableTooLarge { size });
+        }
+        let mut places = Self {
+            firsts,
+            // An entry has more than one byte.
+            size: size as u32,
+            num_entries: num_entries as u32,
+            shifts: Vec::new(),
+            still: true,
+            starts: Vec::new(),
+        };
+        if draft.is_changed() {
+            places.find_shifts(draft.table.spans(), entries.len());
+        }
+        Ok(places)
+    }
+
+    fn find_shifts(&mut self, spans: &[Span], size: usize) {
+        for (span, &first) in spans.iter().zip(&self.firsts) {
+            let shift = match first {
+                NOWHERE => Shift::Removed,
+                first => Shift::By(i64::from(first) - i64::from(span.first)),
+            };
+            if self.shifts.last().is_none_or(|last| last.1 != shift) {
+                self.shifts.push((span.first, shift));
+            }
+        }
+        self.still = self.shifts.iter().all(|shift| shift.1 == Shift::By(0));
+        self.starts = vec![0; (size / XT_ALIGN).div_ceil(64)];
+        for span in spans {
+            let bit = span.first as usize / XT_ALIGN;
+            if let Some(word) = self.starts.get_mut(bit / 64) {
+                *word |= 1 << (bit % 64);
+            }
+        }
+    }
+
+    /// Where a jump must lead that led to the old table's `to`.
+    fn moved(&self, to: u32) -> Option<u32> {
+        let (bit, aligned) = (
+            to as usize / XT_ALIGN,
+            (to as usize).is_multiple_of(XT_ALIGN),
+        );
+        let word = self.starts.get(bit / 64)?;
+        if !aligned || word & (1 << (bit % 64)) == 0 {
+            return None;
+        }
+        let after = self.shifts.partition_point(|shift| shift.0 <= to);
+        match self.shifts.get(after.checked_sub(1)?)?.1 {
+            Shift::By(distance) => u32::try_from(i64::from(to) + distance).ok(),
+            Shift::Removed => None,
+        }
+    }
+}
+
+/// Where the chains of the old table end.
+fn end_of_chains(draft: &Draft<'_>) -> usize {
+    draft
+        .table
+        .spans()
+        .last()
+        .map_or(0, |span| span.end as usize)
+}
+
+/// How much room a chain takes. Sizes in bytes.
+struct Shape {
+    head: u64,
+    size: u64,
+    entries: u64,
+}
+
+impl Shape {
+    fn of(draft: &Draft<'_>, id: u32) -> Self {
+        let span = draft.span(id);
+        let edit = draft.edit(id);
+        let layout = draft.layout;
+        // A new head and a new foot.
+        let error = (layout.entry + ERROR_TARGET) as u64;
+        let standard = (layout.entry + STANDARD_TARGET) as u64;
+        let head = match (span, edit) {
+            (Some(span), Some(Edit { name: None, .. }) | None) => u64::from(span.first - span.head),
+            _ => error,
+        };
+        let heads = u64::from(span.is_none_or(|span| span.hook.is_none()));
+        let foot = match span {
+            // Those that are kept have the same size: that is how they are known.
+            Some(span) if span.foot != span.end => u64::from(span.end - span.foot),
+            Some(_) if edit.is_none_or(|edit| edit.rules.is_none()) => 0,
+            _ => standard,
+        };
+        let (rules, count) = match (edit.and_then(|edit| edit.rules.as_ref()), span) {
+            (Some(items), _) => {
+                let lengths = items.iter().map(|item| match *item {
+                    Item::Kept { length, .. } => u64::from(length),
+                    Item::New { built, .. } => draft
+                        .built
+                        .get(built as usize)
+                        .map_or(0, |built| u64::from(built.length)),
+                });
+                (lengths.sum(), items.len())
+            }
+            (None, Some(span)) => (u64::from(span.foot - span.first), draft.rule_count(id)),
+            (None, None) => (0, 0),
+        };
+        Self {
+            head,
+            size: head + rules + foot,
+            entries: heads + count as u64 + u64::from(foot != 0),
+        }
+    }
+}
+
+/// Kept entries that have not been copied yet: they lie one after the other in the old table, and
+/// will in the new one.
+#[derive(Clone, Copy)]
+struct Pending {
+    start: usize,
+    end: usize,
+    number: u32,
+    count: u32,
+}
+
+struct Writer<'d> {
+    draft: &'d Draft<'d>,
+    places: &'d Places,
+    old: &'d [u8],
+    /// The argument of `SET_REPLACE`: room for its head, then the entries.
+    argument: Vec<u8>,
+    head: usize,
+    pending: Option<Pending>,
+    counted: Vec<Counted>,
+    hook_entry: [u32; HOOKS],
+    underflow: [u32; HOOKS],
+}
+
+impl<'d> Writer<'d> {
+    fn new(draft: &'d Draft<'d>, places: &'d Places) -> Self {
+        let head = draft.layout.replace.size;
+        let mut argument = Vec::with_capacity(head + places.size as usize);
+        argument.resize(head, 0);
+        Self {
+            draft,
+            places,
+            old: draft.table.entries(),
+            argument,
+            head,
+            pending: None,
+            counted: Vec::new(),
+            hook_entry: [0; HOOKS],
+            underflow: [0; HOOKS],
+        }
+    }
+
+    /// Offset in the new table of what comes next.
+    fn offset(&self) -> u32 {
+        let pending = self
+            .pending
+            .map_or(0, |pending| pending.end - pending.start);
+        // `Places` has made sure that the sum of all fits.
+        (self.argument.len() - self.head + pending) as u32
+    }
+
+    fn chain(&mut self, id: u32) -> Result<(), DraftError> {
+        let span = self.draft.span(id);
+        let edit = self.draft.edit(id);
+        if let Some(number) = self.hook_number(id) {
+            self.hook_entry[number] = self.offset();
+        }
+        let (Some(span), None) = (span, edit) else {
+            return self.changed_chain(id, span, edit.unwrap_or(&Edit::NONE));
+        };
+        if let Some(number) = self.hook_number(id) {
+            self.underflow[number] = self.offset() + (span.foot - span.head);
+        }
+        self.keep(span.head, span.end, span.number, span.entries)
+    }
+
+    fn hook_number(&self, id: u32) -> Option<usize> {
+        let number = self.draft.hook_of(id)?.number(self.draft.table.family())?;
+        Some(number as usize).filter(|number| *number < HOOKS)
+    }
+
+    fn changed_chain(
+        &mut self,
+        id: u32,
+        span: Option<&Span>,
+        edit: &Edit,
+    ) -> Result<(), DraftError> {
+        // The head.
+        match (span, &edit.name) {
+            (Some(span), None) if span.first != span.head => {
+                self.keep(span.head, span.first, span.number, 1)?;
+            }
+            (Some(_), None) => {}
+            _ => self.error_entry(self.draft.name_of(id))?,
+        }
+        // The rules.
+        match (&edit.rules, span) {
+            (Some(items), _) => {
+                for item in items {
+                    self.item(item)?;
+                }
+            }
+            (None, Some(span)) => {
+                let head = u32::from(span.hook.is_none());
+                let foot = u32::from(span.foot != span.end);
+                let count = span.entries.saturating_sub(head + foot);
+                self.keep(span.first, span.foot, span.number + head, count)?;
+            }
+            (None, None) => {}
+        }
+        // The foot.
+        if let Some(number) = self.hook_number(id) {
+            self.underflow[number] = self.offset();
+        }
+        let kept = span.filter(|span| span.foot != span.end);
+        let Some(span) = kept else {
+            if span.is_none() || edit.rules.is_some() {
+                self.standard_entry(VERDICT_RETURN, Counters::default())?;
+                self.count(Counted::Given(Counters::default()));
+            }
+            return Ok(());
+        };
+        let number = span.number + span.entries.saturating_sub(1);
+        if edit.policy.is_none() && edit.foot == Count::Own {
+            return self.keep(span.foot, span.end, number, 1);
+        }
+        let read = self.read_counters(span.foot);
+        let (shown, counted) = match edit.foot {
+            Count::Own => (read, Counted::Kept { number, count: 1 }),
+            Count::Zeroed => (Counters::default(), Counted::Zeroed { number, read }),
+            Count::Given(counters) => (counters, Counted::Given(counters)),
+        };
+        let verdict = match (span.hook, edit.policy.unwrap_or(span.policy)) {
+            (None, _) => VERDICT_RETURN,
+            (Some(_), Policy::Accept) => VERDICT_ACCEPT,
+            (Some(_), Policy::Drop) => VERDICT_DROP,
+        };
+        self.standard_entry(verdict, shown)?;
+        self.count(counted);
+        Ok(())
+    }
+
+    fn read_counters(&self, offset: u32) -> Counters {
+        let at = offset as usize + self.draft.layout.counters;
+        let word = |at: usize| {
+            let bytes = self.old.get(at..).and_then(|rest| rest.first_chunk());
+            bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+        };
+        Counters {
+            packets: word(at),
+            bytes: word(at + size_of::<u64>()),
+        }
+    }
+
+    fn item(&mut self, item: &Item) -> Result<(), DraftError> {
+        match *item {
+            Item::Kept {
+                offset,
+                length,
+                number,
+                counting,
+            } => {
+                let end = offset + u32::from(length);
+                if counting == Counting::OWN {
+                    return self.keep(offset, end, number, 1);
+                }
+                let counted = match counting.resolve(&self.draft.given) {
+                    Count::Given(counters) => Counted::Given(counters),
+                    Count::Own => Counted::Kept { number, count: 1 },
+                    Count::Zeroed => Counted::Zeroed {
+                        number,
+                        read: self.read_counters(offset),
+                    },
+                };
+                self.flush()?;
+                self.pending = Some(Pending {
+                    start: offset as usize,
+                    end: end as usize,
+                    number,
+                    count: 0,
+                });
+                self.flush()?;
+                self.count(counted);
+                Ok(())
+            }
+            Item::New { built, counting } => {
+                self.flush()?;
+                let Some(built) = self.draft.built.get(built as usize) else {
+                    return Err(DraftError::ForeignRule);
+                };
+                let start = self.argument.len();
+                let words =
+                    built.start as usize..built.start as usize + usize::from(built.length) / 8;
+                let bytes = self.draft.arena.get(words).unwrap_or_default().as_bytes();
+                self.argument.extend_from_slice(bytes);
+                let to = match built.target {
+                    BuiltTarget::Bytes => None,
+                    BuiltTarget::FallThrough => Some(self.offset()),
+                    BuiltTarget::Jump(chain) => match self.places.firsts.get(chain as usize) {
+                        None | Some(&NOWHERE) => return Err(DraftError::NoSuchChain),
+                        Some(&first) => Some(first),
+                    },
+                };
+                if let Some(to) = to {
+                    // A standard target is what an entry with a verdict ends with.
+                    let at = (start + bytes.len()).saturating_sub(STANDARD_TARGET - VERDICT);
+                    put(&mut self.argument, at, &to.to_ne_bytes());
+                }
+                let counters = match counting.resolve(&self.draft.given) {
+                    Count::Own => built.counters,
+                    Count::Zeroed => Counters::default(),
+                    Count::Given(counters) => counters,
+                };
+                self.count(Counted::Given(counters));
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes over entries between two offsets of the old table.
+    fn keep(&mut self, start: u32, end: u32, number: u32, count: u32) -> Result<(), DraftError> {
+        let (start, end) = (start as usize, end as usize);
+        match &mut self.pending {
+            Some(pending) if pending.end == start && pending.end - pending.start < PIECE => {
+                pending.end = end;
+                pending.count += count;
+            }
+            _ => {
+                self.flush()?;
+                self.pending = Some(Pending {
+                    start,
+                    end,
+                    number,
+                    count,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies what is pending, and has its jumps lead to where chains are now.
+    fn flush(&mut self) -> Result<(), DraftError> {
+        let Some(Pending {
+            start,
+            end,
+            number,
+            count,
+        }) = self.pending.take()
+        else {
+            return Ok(());
+        };
+        let new = self.offset();
+        let copied = self.argument.len();
+        let bytes = self.old.get(start..end).unwrap_or_default();
+        self.argument.extend_from_slice(bytes);
+        self.count(Counted::Kept { number, count });
+        if self.places.still && new as usize == start {
+            return Ok(());
+        }
+        let copy = &mut self.argument[copied..];
+        let mut at = 0;
+        while at < copy.len() {
+            let entry = Entry::at(self.draft.layout, copy, at)
+                .map_err(|malformed| Malformed::new(start + malformed.offset, malformed.problem))?;
+            let length = entry.bytes.len();
+            let target_offset = entry.target_offset;
+            if let Some(to) = entry
+                .verdict()
+                .and_then(|verdict| u32::try_from(verdict).ok())
+            {
+                let to = if to as usize == start + at + length {
+                    // Offsets fit, as above.
+                    new + (at + length) as u32
+                } else {
+                    match self.places.moved(to) {
+                        Some(to) => to,
+                        None => {
+                            let problem = Problem::Jump { to };
+                            return Err(Malformed::new(start + at, problem).into());
+                        }
+                    }
+                };
+                put(copy, at + target_offset + VERDICT, &to.to_ne_bytes());
+            }
+            at += length;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, counted: Counted) {
+        Counted::push(&mut self.counted, counted);
+    }
+
+    /// An entry for every packet; its target is left to be filled in.
+    fn plain_entry(&mut self, target_size: usize) -> Result<usize, DraftError> {
+        self.flush()?;
+        let layout = self.draft.layout;
+        let start = self.argument.len();
+        let size = layout.entry + target_size;
+        self.argument.resize(start + size, 0);
+        // A few hundred bytes.
+        for (at, value) in [
+            (layout.target_offset, layout.entry as u16),
+            (layout.next_offset, size as u16),
+            (layout.entry, target_size as u16),
+        ] {
+            put(&mut self.argument, start + at, &value.to_ne_bytes());
+        }
+        Ok(start)
+    }
+
+    fn standard_entry(&mut self, verdict: i32, counters: Counters) -> Result<(), DraftError> {
+        let start = self.plain_entry(STANDARD_TARGET)?;
+        let layout = self.draft.layout;
+        let at = start + layout.entry + VERDICT;
+        put(&mut self.argument, at, &verdict.to_ne_bytes());
+        let at = start + layout.counters;
+        put(&mut self.argument, at, &counters.packets.to_ne_bytes());
+        let at = at + size_of::<u64>();
+        put(&mut self.argument, at, &counters.bytes.to_ne_bytes());
+        Ok(())
+    }
+
+    /// The head of a user-defined chain.
+    fn error_entry(&mut self, name: &[u8]) -> Result<(), DraftError> {
+        let target = self.plain_entry(ERROR_TARGET)? + self.draft.layout.entry;
+        put(
+            &mut self.argument,
+            target + TARGET_NAME,
+            XT_ERROR_TARGET.as_bytes(),
+        );
+        put(&mut self.argument, target + ERROR_NAME, name);
+        self.count(Counted::Given(Counters::default()));
+        Ok(())
+    }
+
+    /// The end of the table.
+    fn end(mut self) -> Result<Replacement, DraftError> {
+        let info = self.draft.table.info();
+        let end = end_of_chains(self.draft);
+        let number = info.num_entries().saturating_sub(1);
+        // Both are offsets in the old table, whose size is a u32.
+        self.keep(end as u32, self.old.len() as u32, number, 1)?;
+        self.flush()?;
+        debug_assert_eq!(self.argument.len(), self.head + self.places.size as usize);
+        let new = Info::new(
+            info.family(),
+            info.name().padded(),
+            info.valid_hooks(),
+            &self.hook_entry,
+            &self.underflow,
+            self.places.num_entries,
+            self.places.size,
+        )?;
+        Ok(Replacement::new(
+            new,
+            info.num_entries(),
+            self.argument,
+            self.counted,
+        ))
+    }
+}
+
+/// Writes over bytes that are there.
+fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
+    if let Some(place) = bytes
+        .get_mut(at..)
+        .and_then(|rest| rest.get_mut(..value.len()))
+    {
+        place.copy_from_slice(value);
+    }
+}

@@ -1,0 +1,768 @@
+//! A table under change.
+
+mod build;
+mod error;
+mod finish;
+mod index;
+mod item;
+#[cfg(all(test, target_endian = "little", target_pointer_width = "64"))]
+mod tests;
+mod view;
+
+use std::cell::OnceCell;
+use std::fmt;
+
+use bstr::{BStr, BString, ByteSlice};
+use chainwright_sys::x_tables::XT_EXTENSION_MAXNAMELEN;
+use zerocopy::IntoBytes;
+
+use super::chain::Span;
+use super::entry::Entry;
+use super::family::Layout;
+use super::{ChainRef, Counters, HeaderBuf, Hook, Policy, Replacement, RuleRef, Table};
+use index::NameIndex;
+use item::{Built, BuiltTarget, Count, Counting, Item};
+
+pub use build::{NewRule, NewTarget, RuleBuilder};
+pub use error::DraftError;
+pub use view::{DraftChain, DraftRule, DraftRules, DraftTarget};
+
+/// A chain of a [`Draft`]. It stays the same as long as the chain exists, whatever else is changed,
+/// and when the chain is renamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChainId(u32);
+
+/// A change of a [`Table`]: which chains and rules the new table has.
+///
+/// It borrows the table that was read. What is not changed is not copied before [`finish`], and then
+/// byte for byte, but for the offsets that jumps hold. Nothing happens to the kernel's table until
+/// [`Connection::replace`] gets what [`finish`] returns; a draft is changed in memory alone, and can
+/// be thrown away.
+///
+/// A user-defined chain that ends without the return that iptables puts there gets one when its
+/// rules are changed.
+///
+/// [`finish`]: Self::finish
+/// [`Connection::replace`]: super::Connection::replace
+#[derive(Clone)]
+pub struct Draft<'t> {
+    table: &'t Table,
+    layout: &'static Layout,
+    /// For each chain, those of the table first: 0 if it is as it was read, else one more than the
+    /// position of its edit.
+    slots: Vec<u32>,
+    edits: Vec<Edit>,
+    /// How many chains were removed.
+    removed: usize,
+    /// New rules' entries, one after the other.
+    arena: Vec<u64>,
+    built: Vec<Built>,
+    /// Counters that were set.
+    given: Vec<Counters>,
+    names: OnceCell<NameIndex>,
+    /// The chains in the order of the new table, removed ones included, if it is not that of the ids.
+    order: OnceCell<Vec<u32>>,
+    /// Whether a chain was added or renamed.
+    reordered: bool,
+    /// For each chain, how many rules lead to it.
+    references: OnceCell<Vec<u32>>,
+}
+
+/// What is not as it was read, or is new, about a chain.
+#[derive(Clone, Debug)]
+struct Edit {
+    /// Of one that was added or renamed.
+    name: Option<Box<[u8]>>,
+    removed: bool,
+    rules: Option<Vec<Item>>,
+    policy: Option<Policy>,
+    /// The counters of the policy, or of the implicit return.
+    foot: Count,
+}
+
+impl Edit {
+    const NONE: Self = Self {
+        name: None,
+        removed: false,
+        rules: None,
+        policy: None,
+        foot: Count::Own,
+    };
+}
+
+impl<'t> Draft<'t> {
+    /// The table as it was read.
+    #[must_use]
+    pub fn of(table: &'t Table) -> Self {
+        Self {
+            table,
+            layout: table.family().layout(),
+            slots: vec![0; table.spans().len()],
+            edits: Vec::new(),
+            removed: 0,
+            arena: Vec::new(),
+            built: Vec::new(),
+            given: Vec::new(),
+            names: OnceCell::new(),
+            order: OnceCell::new(),
+            reordered: false,
+            references: OnceCell::new(),
+        }
+    }
+
+    /// The table that was read.
+    #[must_use]
+    pub const fn table(&self) -> &'t Table {
+        self.table
+    }
+
+    /// Whether anything was changed, be it back to what it was.
+    #[must_use]
+    pub const fn is_changed(&self) -> bool {
+        !self.edits.is_empty()
+    }
+
+    // Chains.
+
+    /// The chain of that name.
+    ///
+    /// The first call builds an index of all names; from then on it takes the same time whatever the
+    /// number of chains.
+    #[must_use]
+    pub fn chain(&self, name: impl AsRef<[u8]>) -> Option<ChainId> {
+        let name = name.as_ref();
+        let names = self.names.get_or_init(|| self.index());
+        names.find(name, |id| self.name_of(id) == name).map(ChainId)
+    }
+
+    /// The built-in chain of that hook.
+    #[must_use]
+    pub fn builtin(&self, hook: Hook) -> Option<ChainId> {
+        let spans = self.table.spans();
+        let position = spans.iter().position(|span| span.hook == Some(hook))?;
+        u32::try_from(position).ok().map(ChainId)
+    }
+
+    /// A look at the chain; `None` if it was removed.
+    #[must_use]
+    pub fn get(&self, chain: ChainId) -> Option<DraftChain<'_>> {
+        self.live(chain).ok()?;
+        Some(DraftChain::new(self, chain))
+    }
+
+    /// The chains, in the order of the new table: those that were read in the kernel's order, the
+    /// others sorted by name among them, as iptables does it.
+    pub fn chains(&self) -> impl Iterator<Item = DraftChain<'_>> {
+        self.ids().map(|id| DraftChain::new(self, ChainId(id)))
+    }
+
+    /// Number of chains.
+    #[must_use]
+    pub const fn chain_count(&self) -> usize {
+        self.slots.len() - self.removed
+    }
+
+    /// Adds a user-defined chain without rules.
+    ///
+    /// # Errors
+    /// - [`DraftError::ChainName`] for a name that iptables does not take: one with less than 1 or
+    ///   more than 28 bytes or with a NUL, or `ACCEPT`, `DROP`, `QUEUE` or `RETURN`;
+    /// - [`DraftError::ChainExists`].
+    pub fn add_chain(&mut self, name: impl AsRef<[u8]>) -> Result<ChainId, DraftError> {
+        let name = name.as_ref();
+        self.check_name(name)?;
+        let id = match u32::try_from(self.slots.len()) {
+            Ok(id) if id < index::END => id,
+            _ => return Err(DraftError::TableTooLarge { size: u64::MAX }),
+        };
+        self.slots.push(0);
+        let edit = self.edit_mut(id);
+        edit.name = Some(name.into());
+        edit.rules = Some(Vec::new());
+        if let Some(references) = self.references.get_mut() {
+            references.push(0);
+        }
+        self.named(id);
+        Ok(ChainId(id))
+    }
+
+    /// Removes a user-defined chain.
+    ///
+    /// # Errors
+    /// [`DraftError::Builtin`], [`DraftError::NotEmpty`], [`DraftError::Referenced`] or
+    /// [`DraftError::NoSuchChain`]: whatever `iptables -X` refuses.
+    pub fn remove_chain(&mut self, chain: ChainId) -> Result<(), DraftError> {
+        self.user_chain(chain)?;
+        let name = || BString::from(self.name_of(chain.0));
+        let rules = self.rule_count(chain.0);
+        if rules != 0 {
+            return Err(DraftError::NotEmpty {
+                name: name(),
+                rules,
+            });
+        }
+        let references = self.references(chain)?;
+        if references != 0 {
+            return Err(DraftError::Referenced {
+                name: name(),
+                references,
+            });
+        }
+        self.drop_chain(chain.0);
+        Ok(())
+    }
+
+    /// Gives a user-defined chain another name, and so another place. What jumps to it still does.
+    ///
+    /// # Errors
+    /// [`DraftError::Builtin`], [`DraftError::ChainName`], [`DraftError::ChainExists`] (also if it is
+    /// its own name) or [`DraftError::NoSuchChain`].
+    pub fn rename_chain(
+        &mut self,
+        chain: ChainId,
+        name: impl AsRef<[u8]>,
+    ) -> Result<(), DraftError> {
+        let name = name.as_ref();
+        self.user_chain(chain)?;
+        self.check_name(name)?;
+        self.unname(chain.0);
+        self.edit_mut(chain.0).name = Some(name.into());
+        self.named(chain.0);
+        Ok(())
+    }
+
+    /// Removes all user-defined chains and all rules, as `iptables-restore` does before it reads what a
+    /// table shall have. Policies and their counters stay.
+    pub fn clear(&mut self) {
+        let ids: Vec<u32> = self.ids().collect();
+        for &id in &ids {
+            if self.hook_of(id).is_none() {
+                self.drop_chain(id);
+            } else if self.rule_count(id) != 0 {
+                self.edit_mut(id).rules = Some(Vec::new());
+            }
+        }
+        // Nothing leads anywhere now.
+        if let Some(references) = self.references.get_mut() {
+            references.fill(0);
+        }
+    }
+
+    /// How many rules jump or go to the chain. The first call looks at all rules.
+    ///
+    /// # Errors
+    /// [`DraftError::NoSuchChain`].
+    pub fn references(&self, chain: ChainId) -> Result<u32, DraftError> {
+        self.live(chain)?;
+        let counted = self.references.get_or_init(|| self.count_references());
+        Ok(counted.get(chain.0 as usize).copied().unwrap_or(0))
+    }
+
+    // Policies.
+
+    /// Sets the policy of a built-in chain. Its counters stay (iptables sets them to zero then).
+    ///
+    /// # Errors
+    /// [`DraftError::NotBuiltin`] or [`DraftError::NoSuchChain`].
+    pub fn set_policy(&mut self, chain: ChainId, policy: Policy) -> Result<(), DraftError> {
+        self.builtin_chain(chain)?;
+        self.edit_mut(chain.0).policy = Some(policy);
+        Ok(())
+    }
+
+    /// Sets the counters of a built-in chain's policy.
+    ///
+    /// # Errors
+    /// [`DraftError::NotBuiltin`] or [`DraftError::NoSuchChain`].
+    pub fn set_policy_counters(
+        &mut self,
+        chain: ChainId,
+        counters: Counters,
+    ) -> Result<(), DraftError> {
+        self.builtin_chain(chain)?;
+        self.edit_mut(chain.0).foot = Count::Given(counters);
+        Ok(())
+    }
+
+    // Rules.
+
+    /// Starts a new rule. See [`RuleBuilder`]; the rule is in no chain before it is put there.
+    ///
+    /// # Errors
+    /// [`DraftError::Family`] if the header is another family's.
+    pub fn build(
+        &mut self,
+        header: impl Into<HeaderBuf>,
+    ) -> Result<RuleBuilder<'_, 't>, DraftError> {
+        RuleBuilder::new(self, &header.into())
+    }
+
+    /// Puts a new rule at the end of a chain.
+    ///
+    /// # Errors
+    /// [`DraftError::NoSuchChain`] (also if the rule leads to a chain that was removed), or
+    /// [`DraftError::ForeignRule`].
+    pub fn append(&mut self, chain: ChainId, rule: NewRule) -> Result<(), DraftError> {
+        self.live(chain)?;
+        let item = self.new_item(rule)?;
+        self.items(chain.0).push(item);
+        self.refer(&item, 1);
+        Ok(())
+    }
+
+    /// Puts a new rule in front of the one at `position`, counted from 0; at the end, if `position` is
+    /// the number of rules.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), and [`DraftError::NoSuchRule`].
+    pub fn insert(
+        &mut self,
+        chain: ChainId,
+        position: usize,
+        rule: NewRule,
+    ) -> Result<(), DraftError> {
+        self.live(chain)?;
+        if position != self.rule_count(chain.0) {
+            self.has_rule(chain, position)?;
+        }
+        let item = self.new_item(rule)?;
+        self.items(chain.0).insert(position, item);
+        self.refer(&item, 1);
+        Ok(())
+    }
+
+    /// Puts a new rule in the place of the one at `position`, counted from 0. The counters are the new
+    /// rule's.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), and [`DraftError::NoSuchRule`].
+    pub fn replace(
+        &mut self,
+        chain: ChainId,
+        position: usize,
+        rule: NewRule,
+    ) -> Result<(), DraftError> {
+        self.has_rule(chain, position)?;
+        let item = self.new_item(rule)?;
+        let old = std::mem::replace(&mut self.items(chain.0)[position], item);
+        self.refer(&old, -1);
+        self.refer(&item, 1);
+        Ok(())
+    }
+
+    /// Removes the rule at `position`, counted from 0.
+    ///
+    /// # Errors
+    /// [`DraftError::NoSuchChain`] or [`DraftError::NoSuchRule`].
+    pub fn remove(&mut self, chain: ChainId, position: usize) -> Result<(), DraftError> {
+        self.has_rule(chain, position)?;
+        let old = self.items(chain.0).remove(position);
+        self.refer(&old, -1);
+        Ok(())
+    }
+
+    /// Keeps those rules of a chain for which `keep` says yes; it is called for each in order. One pass,
+    /// however many go.
+    ///
+    /// # Errors
+    /// [`DraftError::NoSuchChain`].
+    pub fn retain(
+        &mut self,
+        chain: ChainId,
+        mut keep: impl FnMut(DraftRule<'_>) -> bool,
+    ) -> Result<(), DraftError> {
+        let Some(view) = self.get(chain) else {
+            return Err(DraftError::NoSuchChain);
+        };
+        let kept: Vec<bool> = view.rules().map(&mut keep).collect();
+        if kept.iter().all(|kept| *kept) {
+            return Ok(());
+        }
+        let mut gone = Vec::new();
+        let mut position = 0;
+        self.items(chain.0).retain(|item| {
+            let keep = kept.get(position).copied().unwrap_or(true);
+            position += 1;
+            if !keep {
+                gone.push(*item);
+            }
+            keep
+        });
+        for item in &gone {
+            self.refer(item, -1);
+        }
+        Ok(())
+    }
+
+    /// Removes all rules of a chain.
+    ///
+    /// # Errors
+    /// [`DraftError::NoSuchChain`].
+    pub fn flush(&mut self, chain: ChainId) -> Result<(), DraftError> {
+        self.live(chain)?;
+        if self.rule_count(chain.0) == 0 {
+            return Ok(());
+        }
+        let gone = if self.references.get().is_some() {
+            std::mem::take(self.items(chain.0))
+        } else {
+            self.edit_mut(chain.0).rules = Some(Vec::new());
+            Vec::new()
+        };
+        for item in &gone {
+            self.refer(item, -1);
+        }
+        Ok(())
+    }
+
+    // Counters.
+
+    /// Sets the counters of the rule at `position`, counted from 0.
+    ///
+    /// # Errors
+    /// [`DraftError::NoSuchChain`] or [`DraftError::NoSuchRule`].
+    pub fn set_counters(
+        &mut self,
+        chain: ChainId,
+        position: usize,
+        counters: Counters,
+    ) -> Result<(), DraftError> {
+        self.has_rule(chain, position)?;
+        let counting = Counting::given(&mut self.given, counters);
+        count(&mut self.items(chain.0)[position], counting);
+        Ok(())
+    }
+
+    /// Sets the counters of the rule at `position` to zero. What the kernel counts between the read and
+    /// the replacement is not lost: that much they are then.
+    ///
+    /// # Errors
+    /// [`DraftError::NoSuchChain`] or [`DraftError::NoSuchRule`].
+    pub fn zero_rule(&mut self, chain: ChainId, position: usize) -> Result<(), DraftError> {
+        self.has_rule(chain, position)?;
+        count(&mut self.items(chain.0)[position], Counting::ZEROED);
+        Ok(())
+    }
+
+    /// Sets the counters of all rules of a chain, and of its policy, to zero, as
+    /// [`zero_rule`](Self::zero_rule) does.
+    ///
+    /// # Errors
+    /// [`DraftError::NoSuchChain`].
+    pub fn zero(&mut self, chain: ChainId) -> Result<(), DraftError> {
+        self.live(chain)?;
+        for item in self.items(chain.0) {
+            count(item, Counting::ZEROED);
+        }
+        self.edit_mut(chain.0).foot = Count::Zeroed;
+        Ok(())
+    }
+
+    /// The new table, for [`Connection::replace`](super::Connection::replace). The draft can be changed
+    /// further afterwards.
+    ///
+    /// # Errors
+    /// - [`DraftError::TableTooLarge`];
+    /// - [`DraftError::NotRead`] if the table has no entries;
+    /// - [`DraftError::Kept`] if something was changed and the table that was read has a jump that
+    ///   leads into the middle of a chain.
+    pub fn finish(&self) -> Result<Replacement, DraftError> {
+        finish::finish(self)
+    }
+
+    // What the above is made of. Chains are meant by number here.
+
+    fn span(&self, id: u32) -> Option<&'t Span> {
+        self.table.spans().get(id as usize)
+    }
+
+    /// The chain as it was read.
+    fn kept(&self, id: u32) -> Option<ChainRef<'t>> {
+        Some(ChainRef::new(self.table, self.span(id)?))
+    }
+
+    fn edit(&self, id: u32) -> Option<&Edit> {
+        let slot = *self.slots.get(id as usize)?;
+        self.edits.get((slot as usize).checked_sub(1)?)
+    }
+
+    /// The chain must exist.
+    fn edit_mut(&mut self, id: u32) -> &mut Edit {
+        let slot = &mut self.slots[id as usize];
+        if *slot == 0 {
+            self.edits.push(Edit::NONE);
+            // One for each chain at most, and their numbers are less than `u32::MAX`.
+            *slot = self.edits.len() as u32;
+        }
+        &mut self.edits[*slot as usize - 1]
+    }
+
+    /// A chain that is there.
+    fn live(&self, chain: ChainId) -> Result<(), DraftError> {
+        let there = (chain.0 as usize) < self.slots.len() && !self.is_removed(chain.0);
+        if there {
+            Ok(())
+        } else {
+            Err(DraftError::NoSuchChain)
+        }
+    }
+
+    fn is_removed(&self, id: u32) -> bool {
+        self.edit(id).is_some_and(|edit| edit.removed)
+    }
+
+    fn user_chain(&self, chain: ChainId) -> Result<(), DraftError> {
+        self.live(chain)?;
+        match self.hook_of(chain.0) {
+            None => Ok(()),
+            Some(hook) => Err(DraftError::Builtin { hook }),
+        }
+    }
+
+    fn builtin_chain(&self, chain: ChainId) -> Result<(), DraftError> {
+        self.live(chain)?;
+        match self.hook_of(chain.0) {
+            Some(_) => Ok(()),
+            None => Err(DraftError::NotBuiltin {
+                name: BString::from(self.name_of(chain.0)),
+            }),
+        }
+    }
+
+    fn has_rule(&self, chain: ChainId, position: usize) -> Result<(), DraftError> {
+        self.live(chain)?;
+        let rules = self.rule_count(chain.0);
+        if position < rules {
+            return Ok(());
+        }
+        Err(DraftError::NoSuchRule {
+            name: BString::from(self.name_of(chain.0)),
+            position,
+            rules,
+        })
+    }
+
+    fn hook_of(&self, id: u32) -> Option<Hook> {
+        self.span(id)?.hook
+    }
+
+    fn name_of(&self, id: u32) -> &BStr {
+        if let Some(name) = self.edit(id).and_then(|edit| edit.name.as_deref()) {
+            return name.as_bstr();
+        }
+        self.kept(id).map(|chain| chain.name()).unwrap_or_default()
+    }
+
+    fn rule_count(&self, id: u32) -> usize {
+        match self.edit(id).and_then(|edit| edit.rules.as_ref()) {
+            Some(items) => items.len(),
+            None => self.kept(id).map_or(0, |chain| chain.rule_count()),
+        }
+    }
+
+    fn index(&self) -> NameIndex {
+        let named: Vec<(u32, &[u8])> = self.ids().map(|id| (id, &**self.name_of(id))).collect();
+        NameIndex::new(named.into_iter())
+    }
+
+    fn check_name(&self, name: &[u8]) -> Result<(), DraftError> {
+        let refused = name.is_empty()
+            || name.len() >= XT_EXTENSION_MAXNAMELEN
+            || name.contains(&0)
+            || matches!(name, b"ACCEPT" | b"DROP" | b"QUEUE" | b"RETURN");
+        let name = || BString::from(name);
+        if refused {
+            return Err(DraftError::ChainName { name: name() });
+        }
+        match self.chain(name()) {
+            None => Ok(()),
+            Some(_) => Err(DraftError::ChainExists { name: name() }),
+        }
+    }
+
+    /// The chain has another name now.
+    fn named(&mut self, id: u32) {
+        self.reordered = true;
+        self.order = OnceCell::new();
+        if let Some(mut names) = self.names.take()
+            && names.insert(id, self.name_of(id))
+        {
+            let _ = self.names.set(names);
+        }
+    }
+
+    /// The chain will not have its name any more.
+    fn unname(&mut self, id: u32) {
+        if let Some(mut names) = self.names.take() {
+            names.remove(id, self.name_of(id));
+            let _ = self.names.set(names);
+        }
+    }
+
+    fn drop_chain(&mut self, id: u32) {
+        self.unname(id);
+        let edit = self.edit_mut(id);
+        edit.removed = true;
+        edit.rules = Some(Vec::new());
+        self.removed += 1;
+    }
+
+    /// The chains' numbers in the order of the new table.
+    fn ids(&self) -> impl Iterator<Item = u32> + '_ {
+        let order = self
+            .reordered
+            .then(|| self.order.get_or_init(|| self.ordered()));
+        // Their number is less than `u32::MAX`.
+        (0..self.slots.len() as u32)
+            .map(move |at| order.map_or(at, |order| order[at as usize]))
+            .filter(|id| !self.is_removed(*id))
+    }
+
+    /// Where libiptc puts a chain: in front of the first user-defined one whose name is not smaller,
+    /// or at the end.
+    fn ordered(&self) -> Vec<u32> {
+        let all = 0..self.slots.len() as u32;
+        let is_placed = |id: &u32| {
+            let name = self.edit(*id).and_then(|edit| edit.name.as_ref());
+            name.is_some()
+        };
+        let (mut placed, kept): (Vec<u32>, Vec<u32>) = all.partition(is_placed);
+        placed.sort_by(|a, b| self.name_of(*a).cmp(self.name_of(*b)));
+        let mut placed = placed.into_iter().peekable();
+        let mut order = Vec::with_capacity(self.slots.len());
+        for id in kept {
+            if self.hook_of(id).is_none() && !self.is_removed(id) {
+                let before = self.name_of(id);
+                while let Some(new) = placed.next_if(|new| self.name_of(*new) <= before) {
+                    order.push(new);
+                }
+            }
+            order.push(id);
+        }
+        order.extend(placed);
+        order
+    }
+
+    fn item(rule: &RuleRef<'_>) -> Item {
+        Item::Kept {
+            // As far as u32 and u16 in the kernel's own structs.
+            offset: rule.offset() as u32,
+            length: rule.bytes().len() as u16,
+            number: rule.number() as u32,
+            counting: Counting::OWN,
+        }
+    }
+
+    fn new_item(&self, rule: NewRule) -> Result<Item, DraftError> {
+        let built = self.built.get(rule.0 as usize);
+        if let BuiltTarget::Jump(chain) = built.ok_or(DraftError::ForeignRule)?.target {
+            self.live(ChainId(chain))?;
+        }
+        Ok(Item::New {
+            built: rule.0,
+            counting: Counting::OWN,
+        })
+    }
+
+    /// The rules of a chain that exists, to be changed.
+    fn items(&mut self, id: u32) -> &mut Vec<Item> {
+        let kept = self.kept(id);
+        let edit = self.edit_mut(id);
+        edit.rules.get_or_insert_with(|| {
+            let rules = kept.map(|chain| chain.rules());
+            rules
+                .into_iter()
+                .flatten()
+                .map(|rule| Self::item(&rule))
+                .collect()
+        })
+    }
+
+    /// The bytes of a rule.
+    fn entry(&self, item: &Item) -> Option<Entry<'_>> {
+        match *item {
+            Item::Kept { offset, .. } => {
+                Entry::at(self.layout, self.table.entries(), offset as usize).ok()
+            }
+            Item::New { built, .. } => {
+                let built = self.built.get(built as usize)?;
+                let bytes = self.arena.get(built.start as usize..)?.as_bytes();
+                Entry::at(self.layout, bytes, 0).ok()
+            }
+        }
+    }
+
+    /// The chain that a rule leads to.
+    fn leads_to(&self, item: &Item) -> Option<usize> {
+        match *item {
+            Item::Kept { offset, .. } => {
+                let entry = self.entry(item)?;
+                self.kept_leads_to(&entry, offset as usize)
+            }
+            Item::New { built, .. } => match self.built.get(built as usize)?.target {
+                BuiltTarget::Jump(chain) => Some(chain as usize),
+                _ => None,
+            },
+        }
+    }
+
+    /// The chain that a rule leads to that was read.
+    fn kept_leads_to(&self, entry: &Entry<'_>, offset: usize) -> Option<usize> {
+        let to = usize::try_from(entry.verdict()?).ok()?;
+        if to == offset + entry.bytes.len() {
+            return None;
+        }
+        self.table.position_at(to)
+    }
+
+    fn count_references(&self) -> Vec<u32> {
+        let mut references = vec![0; self.slots.len()];
+        let mut refer = |to: Option<usize>| {
+            if let Some(count) = to.and_then(|to| references.get_mut(to)) {
+                *count += 1;
+            }
+        };
+        for id in self.ids() {
+            if let Some(items) = self.edit(id).and_then(|edit| edit.rules.as_ref()) {
+                for item in items {
+                    refer(self.leads_to(item));
+                }
+            } else if let Some(chain) = self.kept(id) {
+                for rule in chain.rules() {
+                    refer(self.kept_leads_to(rule.entry(), rule.offset()));
+                }
+            }
+        }
+        references
+    }
+
+    /// A rule was put into a chain, or taken out of one.
+    fn refer(&mut self, item: &Item, change: i32) {
+        if self.references.get().is_none() {
+            return;
+        }
+        let to = self.leads_to(item);
+        if let Some(references) = self.references.get_mut()
+            && let Some(count) = to.and_then(|to| references.get_mut(to))
+        {
+            *count = count.saturating_add_signed(change);
+        }
+    }
+}
+
+fn count(item: &mut Item, from: Counting) {
+    match item {
+        Item::Kept { counting, .. } | Item::New { counting, .. } => *counting = from,
+    }
+}
+
+impl fmt::Debug for Draft<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Draft")
+            .field("table", self.table)
+            .field("chains", &self.chain_count())
+            .field("changed_chains", &self.edits.len())
+            .field("built_rules", &self.built.len())
+            .finish()
+    }
+}

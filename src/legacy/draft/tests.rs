@@ -1,0 +1,656 @@
+//! Captured tables, changed: what the new one is when it is read again.
+
+use proptest::prelude::*;
+use zerocopy::FromZeros;
+
+use super::*;
+use crate::legacy::tests::{
+    ALL, ARP_FILTER, IPV4_FILTER, IPV4_NAT_INITIAL, IPV6_MANGLE, describe, exercise, set_u32,
+};
+use crate::legacy::{
+    Family, Header, InterfaceMatchBuf, Inversions, Ipv4HeaderBuf, Ipv6HeaderBuf, Malformed, Masked,
+    Problem, Target,
+};
+use chainwright_sys::x_tables::xt_counters;
+
+fn counters(packets: u64, bytes: u64) -> Counters {
+    Counters { packets, bytes }
+}
+
+/// A header that is for every packet of the table's family.
+fn every(table: &Table) -> HeaderBuf {
+    match table.family() {
+        Family::Ipv4 => Ipv4HeaderBuf::default().into(),
+        Family::Ipv6 => Ipv6HeaderBuf::default().into(),
+        Family::Arp => HeaderBuf::Arp(FromZeros::new_zeroed()),
+    }
+}
+
+/// A rule's parts but its counters, without any offset.
+fn parts(rule: &RuleRef<'_>) -> (String, Option<String>) {
+    let mut text = format!(
+        "{:?} {:?}",
+        rule.header(),
+        rule.matches().collect::<Vec<_>>()
+    );
+    let to = match rule.target().unwrap() {
+        Target::Jump(chain) | Target::Goto(chain) => Some(chain.name().to_string()),
+        other => {
+            text += &format!(" {other:?}");
+            None
+        }
+    };
+    (text, to)
+}
+
+/// The new entries' counters, if the kernel's counters now are the numbers of their entries.
+fn counted(replacement: &Replacement) -> Vec<Counters> {
+    let old: Vec<_> = (0..u64::from(replacement.replaced_entries()))
+        .map(|n| xt_counters {
+            pcnt: 1000 + n,
+            bcnt: 0,
+        })
+        .collect();
+    let mut new = Vec::new();
+    replacement.counters(&old, |counters| new.push(counters));
+    new
+}
+
+#[test]
+fn nothing_changed_is_the_same_bytes() {
+    for captured in ALL {
+        let table = captured.read();
+        let draft = Draft::of(&table);
+        assert!(!draft.is_changed());
+        let replacement = draft.finish().unwrap();
+        assert_eq!(replacement.entries(), table.entries());
+        assert_eq!(replacement.info(), table.info());
+        let kept: Vec<_> = counted(&replacement).iter().map(|c| c.packets).collect();
+        let all: Vec<_> = (1000..1000 + u64::from(table.info().num_entries())).collect();
+        assert_eq!(kept, all);
+    }
+}
+
+/// Every chain taken apart and put together again from the same rules: a rule is inserted and removed.
+#[test]
+fn changed_back_is_the_same_bytes() {
+    for captured in ALL {
+        let table = captured.read();
+        let mut draft = Draft::of(&table);
+        let added = draft.add_chain("zzz").unwrap();
+        let chains: Vec<_> = draft.chains().map(|chain| chain.id()).collect();
+        assert_eq!(chains.last(), Some(&added));
+        let rule = draft.build(every(&table)).unwrap();
+        let rule = rule.finish(NewTarget::Jump(added)).unwrap();
+        for id in chains {
+            draft.insert(id, 0, rule).unwrap();
+            assert_eq!(draft.references(added), Ok(1));
+            let counted = Malformed::new(0, Problem::NoEnd); // not an error of this
+            assert_ne!(draft.finish().err(), Some(DraftError::Kept(counted)));
+            exercise(&draft.finish().unwrap().to_table().unwrap());
+            draft.remove(id, 0).unwrap();
+        }
+        draft.remove_chain(added).unwrap();
+        assert!(draft.is_changed());
+        let replacement = draft.finish().unwrap();
+        assert_eq!(replacement.entries(), table.entries());
+        assert_eq!(replacement.info(), table.info());
+    }
+}
+
+/// The bytes that iptables-legacy 1.8.9 sent for `-A aaa -s 1.2.3.4 -o eth1 -j DROP` (the head of the
+/// entry and its target), seen with `strace -xx`.
+#[test]
+fn a_new_rule_is_what_iptables_sends() {
+    let table = IPV4_NAT_INITIAL.read();
+    let mut draft = Draft::of(&table);
+    let chain = draft.add_chain("aaa").unwrap();
+    let header = Ipv4HeaderBuf {
+        source: Masked {
+            value: [1, 2, 3, 4].into(),
+            mask: [255; 4].into(),
+        },
+        out_interface: InterfaceMatchBuf::new("eth1").unwrap(),
+        ..Default::default()
+    };
+    let rule = draft
+        .build(header)
+        .unwrap()
+        .finish(NewTarget::Drop)
+        .unwrap();
+    draft.append(chain, rule).unwrap();
+    let new = draft.finish().unwrap().to_table().unwrap();
+    let rule = new.chain("aaa").unwrap().rules().next().unwrap();
+    let mut expected = Vec::new();
+    expected.extend([1, 2, 3, 4, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0]);
+    expected.extend([0; 16]);
+    expected.extend(*b"eth1\0\0\0\0\0\0\0\0\0\0\0\0");
+    expected.extend([0; 16]);
+    expected.extend(*b"\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\0\0");
+    expected.extend([0; 8]);
+    expected.extend([112, 0, 152, 0]);
+    expected.extend([0; 4 + 16]);
+    expected.extend([40, 0]);
+    expected.extend([0; 30]);
+    expected.extend([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
+    assert_eq!(rule.bytes(), expected);
+}
+
+#[test]
+fn matches_targets_and_inversions() {
+    let table = IPV6_MANGLE.read();
+    let mut draft = Draft::of(&table);
+    let to = draft.add_chain("to").unwrap();
+    let header = Ipv6HeaderBuf {
+        protocol: 6,
+        flags: crate::legacy::Ipv6Flags::PROTOCOL | crate::legacy::Ipv6Flags::GOTO,
+        inversions: Inversions::PROTOCOL,
+        ..Default::default()
+    };
+    let targets = [
+        NewTarget::Accept,
+        NewTarget::Drop,
+        NewTarget::Queue,
+        NewTarget::Return,
+        NewTarget::FallThrough,
+        NewTarget::Jump(to),
+        NewTarget::Goto(to),
+        NewTarget::Extension {
+            name: b"MARK",
+            revision: 2,
+            data: &[1, 0, 0, 0, 255, 255, 255, 255],
+        },
+    ];
+    let chain = draft.builtin(Hook::Input).unwrap();
+    for target in targets {
+        let mut rule = draft.build(header).unwrap();
+        rule.push_match("comment", 0, b"123").unwrap();
+        rule.push_match("other", 3, &[7; 16]).unwrap();
+        rule.counters(counters(5, 6));
+        let rule = rule.finish(target).unwrap();
+        draft.append(chain, rule).unwrap();
+    }
+    let describe = |rule: &DraftRule<'_>| {
+        let matches: Vec<_> = rule.matches().collect::<Result<_, _>>().unwrap();
+        let [first, second] = &matches[..] else {
+            panic!("{matches:?}")
+        };
+        assert_eq!(
+            (first.name(), first.data()),
+            ("comment".into(), &b"123\0\0\0\0\0"[..])
+        );
+        assert_eq!((second.name(), second.revision()), ("other".into(), 3));
+        assert_eq!(rule.counters(), counters(5, 6));
+        assert_eq!(HeaderBuf::from(rule.header()).family(), Family::Ipv6);
+        format!("{:?}", rule.target().unwrap())
+    };
+    let before: Vec<_> = draft
+        .get(chain)
+        .unwrap()
+        .rules()
+        .map(|r| describe(&r))
+        .collect();
+    let replacement = draft.finish().unwrap();
+    let new = replacement.to_table().unwrap();
+    let again = Draft::of(&new);
+    let chain = again.get(again.builtin(Hook::Input).unwrap()).unwrap();
+    let names = |text: String| {
+        let number = again.chain("to").unwrap().0;
+        text.replace(&format!("ChainId({number})"), "to")
+    };
+    let after: Vec<_> = chain.rules().map(|rule| names(describe(&rule))).collect();
+    let number = to.0;
+    let before: Vec<_> = before
+        .iter()
+        .map(|text| text.replace(&format!("ChainId({number})"), "to"))
+        .collect();
+    assert_eq!(before, after);
+    assert_eq!(
+        after[..7].join(" "),
+        "Accept Drop Queue Return FallThrough Jump(to) Goto(to)"
+    );
+    // The flag of a goto is its target's alone.
+    let goto = |n: usize| chain.rule(n).unwrap().header().is_goto();
+    assert_eq!((0..8).filter(|n| goto(*n)).collect::<Vec<_>>(), [6]);
+}
+
+#[test]
+fn chains_stand_where_libiptc_puts_them() {
+    let table = IPV4_NAT_INITIAL.read();
+    let mut draft = Draft::of(&table);
+    let names = |draft: &Draft<'_>| {
+        let names: Vec<_> = draft
+            .chains()
+            .skip(4)
+            .map(|c| c.name().to_string())
+            .collect();
+        names.join(" ")
+    };
+    for name in ["zeta", "alpha", "Beta"] {
+        draft.add_chain(name).unwrap();
+    }
+    assert_eq!(names(&draft), "Beta alpha zeta");
+    let zeta = draft.chain("zeta").unwrap();
+    draft.rename_chain(zeta, "aaa").unwrap();
+    draft.add_chain("gamma").unwrap();
+    assert_eq!(names(&draft), "Beta aaa alpha gamma");
+    assert_eq!(
+        (draft.chain("zeta"), draft.chain("aaa")),
+        (None, Some(zeta))
+    );
+    let new = draft.finish().unwrap().to_table().unwrap();
+
+    // And among those that were read.
+    let mut draft = Draft::of(&new);
+    draft.add_chain("ab").unwrap();
+    let beta = draft.chain("Beta").unwrap();
+    draft.rename_chain(beta, "zz").unwrap();
+    draft.remove_chain(draft.chain("gamma").unwrap()).unwrap();
+    assert_eq!(names(&draft), "aaa ab alpha zz");
+    assert_eq!(draft.chain_count(), 8);
+    let again = draft.finish().unwrap().to_table().unwrap();
+    let read: Vec<_> = again
+        .chains()
+        .skip(4)
+        .map(|c| c.name().to_string())
+        .collect();
+    assert_eq!(read.join(" "), "aaa ab alpha zz");
+    draft.clear();
+    assert_eq!(names(&draft), "");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let table = IPV4_FILTER.read();
+    let mut draft = Draft::of(&table);
+    let before = describe(&table);
+    for name in [
+        "",
+        "a2345678901234567890123456789",
+        "a\0b",
+        "ACCEPT",
+        "RETURN",
+    ] {
+        let error = draft.add_chain(name).unwrap_err();
+        assert!(matches!(error, DraftError::ChainName { .. }), "{error}");
+    }
+    for name in ["INPUT", "JUMPED"] {
+        let error = draft.add_chain(name).unwrap_err();
+        assert!(matches!(error, DraftError::ChainExists { .. }), "{error}");
+    }
+    let input = draft.chain("INPUT").unwrap();
+    let jumped = draft.chain("JUMPED").unwrap();
+    let empty = draft.chain("EMPTY").unwrap();
+    let builtin = Err(DraftError::Builtin { hook: Hook::Input });
+    assert_eq!(draft.remove_chain(input), builtin);
+    assert_eq!(draft.rename_chain(input, "other"), builtin);
+    let error = draft.remove_chain(jumped).unwrap_err();
+    assert!(
+        matches!(error, DraftError::NotEmpty { rules: 3, .. }),
+        "{error}"
+    );
+    let error = draft.set_policy(jumped, Policy::Drop).unwrap_err();
+    assert!(matches!(error, DraftError::NotBuiltin { .. }), "{error}");
+    let references = draft.references(empty).unwrap();
+    assert!(references > 0);
+    let error = draft.remove_chain(empty).unwrap_err();
+    assert!(matches!(error, DraftError::Referenced { .. }), "{error}");
+    let error = draft.remove(empty, 0).unwrap_err();
+    assert!(
+        matches!(error, DraftError::NoSuchRule { rules: 0, .. }),
+        "{error}"
+    );
+
+    let foreign = NewRule(0);
+    assert_eq!(draft.append(input, foreign), Err(DraftError::ForeignRule));
+    let header = Ipv4HeaderBuf::default();
+    let error = draft.build(Ipv6HeaderBuf::default()).unwrap_err();
+    assert!(matches!(error, DraftError::Family { .. }), "{error}");
+    let rule = draft.build(header).unwrap();
+    assert_eq!(
+        rule.finish(NewTarget::Jump(input)),
+        Err(DraftError::Builtin { hook: Hook::Input })
+    );
+    let mut rule = draft.build(header).unwrap();
+    for name in ["", "ERROR", "a2345678901234567890123456789"] {
+        let error = rule.push_match(name, 0, &[]).unwrap_err();
+        assert!(matches!(error, DraftError::ExtensionName { .. }), "{error}");
+    }
+    // 65536 - 8 is the longest: 112 for the head, 32 for the match's, 40 for the target.
+    assert!(rule.push_match("m", 0, &[0; 65_536]).is_err());
+    rule.push_match("m", 0, &[0; 65_528 - 112 - 32 - 32])
+        .unwrap();
+    let error = rule.finish(NewTarget::Drop).unwrap_err();
+    assert_eq!(error, DraftError::RuleTooLong { size: 65_536 });
+    let mut rule = draft.build(header).unwrap();
+    rule.push_match("m", 0, &[0; 65_528 - 112 - 32 - 40])
+        .unwrap();
+    let long = rule.finish(NewTarget::Drop).unwrap();
+    let _ = draft.build(header).unwrap(); // dropped
+    assert!(!draft.is_changed());
+    assert_eq!(
+        describe(&draft.finish().unwrap().to_table().unwrap()),
+        before
+    );
+    draft.append(input, long).unwrap();
+    exercise(&draft.finish().unwrap().to_table().unwrap());
+
+    // A rule that leads to a chain that is gone.
+    let gone = draft.add_chain("gone").unwrap();
+    let rule = draft
+        .build(header)
+        .unwrap()
+        .finish(NewTarget::Jump(gone))
+        .unwrap();
+    draft.remove_chain(gone).unwrap();
+    assert_eq!(draft.append(input, rule), Err(DraftError::NoSuchChain));
+    assert_eq!(draft.flush(gone), Err(DraftError::NoSuchChain));
+    assert!(draft.get(gone).is_none());
+
+    let table = ARP_FILTER.read();
+    let mut draft = Draft::of(&table);
+    let to = draft.add_chain("to").unwrap();
+    let rule = draft.build(every(&table)).unwrap();
+    assert_eq!(rule.finish(NewTarget::Goto(to)), Err(DraftError::NoGoto));
+    let empty = Table::empty(Family::Ipv4);
+    assert_eq!(Draft::of(&empty).finish().unwrap_err(), DraftError::NotRead);
+}
+
+#[test]
+fn removing_frees_what_it_led_to() {
+    let table = IPV4_FILTER.read();
+    let mut draft = Draft::of(&table);
+    let jumped = draft.chain("JUMPED").unwrap();
+    let references = draft.references(jumped).unwrap();
+    assert!(references > 0);
+    let ids: Vec<_> = draft.chains().map(|chain| chain.id()).collect();
+    for id in ids {
+        draft
+            .retain(id, |rule| {
+                !matches!(rule.target(), Ok(DraftTarget::Jump(to) | DraftTarget::Goto(to)) if to == jumped)
+            })
+            .unwrap();
+    }
+    assert_eq!(draft.references(jumped), Ok(0));
+    draft.flush(jumped).unwrap();
+    draft.remove_chain(jumped).unwrap();
+    let new = draft.finish().unwrap().to_table().unwrap();
+    assert!(new.chain("JUMPED").is_none());
+    exercise(&new);
+}
+
+#[test]
+fn counters_come_from_where_they_should() {
+    let table = IPV4_FILTER.read();
+    let mut draft = Draft::of(&table);
+    let input = draft.chain("INPUT").unwrap();
+    let first = table.chain("INPUT").unwrap().rules().next().unwrap();
+    let number = first.number() as u64;
+    let read = first.counters();
+    let mut rule = draft.build(Ipv4HeaderBuf::default()).unwrap();
+    rule.counters(counters(3, 4));
+    let rule = rule.finish(NewTarget::FallThrough).unwrap();
+    draft.insert(input, 0, rule).unwrap();
+    draft.set_counters(input, 2, counters(8, 9)).unwrap();
+    draft.set_policy(input, Policy::Drop).unwrap();
+    draft.set_policy_counters(input, counters(10, 11)).unwrap();
+    let output = draft.builtin(Hook::Output).unwrap();
+    draft.zero(output).unwrap();
+    let replacement = draft.finish().unwrap();
+    let new = replacement.to_table().unwrap();
+    let counted = counted(&replacement);
+    assert_eq!(counted.len(), new.info().num_entries() as usize);
+    let at = |chain: &str, n: usize| {
+        let rule = new.chain(chain).unwrap().rules().nth(n).unwrap();
+        counted[rule.number()]
+    };
+    let foot = |chain: &str| counted[new.chain(chain).unwrap().foot().unwrap().number()];
+    assert_eq!(at("INPUT", 0), counters(3, 4));
+    assert_eq!(at("INPUT", 1).packets, 1000 + number);
+    assert_eq!(at("INPUT", 2), counters(8, 9));
+    assert_eq!(foot("INPUT"), counters(10, 11));
+    assert_eq!(new.chain("INPUT").unwrap().policy(), Some(Policy::Drop));
+    // What came since the read: the kernel's counter now, less what was read.
+    let old = table.chain("OUTPUT").unwrap();
+    let foot_read = old.foot().unwrap();
+    let now = 1000 + foot_read.number() as u64;
+    assert_eq!(
+        foot("OUTPUT").packets,
+        now.saturating_sub(foot_read.counters().packets)
+    );
+    // The draft shows it too.
+    let view = draft.get(input).unwrap();
+    let shown: Vec<_> = view.rules().map(|rule| rule.counters()).take(3).collect();
+    assert_eq!(shown, [counters(3, 4), read, counters(8, 9)]);
+    assert_eq!(view.builtin().unwrap().counters, counters(10, 11));
+    let output = draft.get(output).unwrap().builtin().unwrap();
+    assert_eq!(output.counters, Counters::default());
+}
+
+/// A chain that other programs made, without its return: it stays so until its rules are changed.
+#[test]
+fn a_chain_without_its_return() {
+    let table = IPV4_FILTER.read();
+    let foot = table.chain("JUMPED").unwrap().foot().unwrap().offset();
+    let verdict = foot + 112 + 32;
+    let table = IPV4_FILTER
+        .read_changed(|_, entries| set_u32(entries, verdict, -1i32 as u32))
+        .unwrap();
+    let mut draft = Draft::of(&table);
+    assert_eq!(draft.finish().unwrap().entries(), table.entries());
+    // Something else is changed.
+    let input = draft.chain("INPUT").unwrap();
+    draft.remove(input, 0).unwrap();
+    let new = draft.finish().unwrap().to_table().unwrap();
+    let chain = new.chain("JUMPED").unwrap();
+    assert_eq!((chain.rule_count(), chain.foot().is_some()), (4, false));
+    exercise(&new);
+    let jumped = draft.chain("JUMPED").unwrap();
+    draft.remove(jumped, 0).unwrap();
+    let new = draft.finish().unwrap().to_table().unwrap();
+    let chain = new.chain("JUMPED").unwrap();
+    assert_eq!((chain.rule_count(), chain.foot().is_some()), (3, true));
+    exercise(&new);
+}
+
+/// A jump to a rule, not to a chain, as another program might write it.
+#[test]
+fn a_jump_into_a_chain_stays_or_is_refused() {
+    let table = IPV4_FILTER.read();
+    let jump = table
+        .chain("INPUT")
+        .unwrap()
+        .rules()
+        .nth(1)
+        .unwrap()
+        .offset();
+    let inside = table
+        .chain("JUMPED")
+        .unwrap()
+        .rules()
+        .nth(1)
+        .unwrap()
+        .offset() as u32;
+    let table = IPV4_FILTER
+        .read_changed(|_, entries| set_u32(entries, jump + 112 + 32, inside))
+        .unwrap();
+    let mut draft = Draft::of(&table);
+    assert_eq!(draft.finish().unwrap().entries(), table.entries());
+    let input = draft.chain("INPUT").unwrap();
+    draft.remove(input, 0).unwrap();
+    let problem = Malformed::new(jump, Problem::Jump { to: inside });
+    assert_eq!(draft.finish().unwrap_err(), DraftError::Kept(problem));
+}
+
+/// A chain as it should be.
+#[derive(Clone)]
+struct Model {
+    id: ChainId,
+    name: String,
+    builtin: bool,
+    /// Text, and the chain that is jumped to.
+    rules: Vec<(String, Option<ChainId>)>,
+}
+
+fn model(draft: &Draft<'_>, table: &Table) -> Vec<Model> {
+    let chains = table.chains().map(|chain| Model {
+        id: draft.chain(chain.name()).unwrap(),
+        name: chain.name().to_string(),
+        builtin: chain.hook().is_some(),
+        rules: chain
+            .rules()
+            .map(|rule| {
+                let (text, to) = parts(&rule);
+                (text, to.map(|to| draft.chain(to).unwrap()))
+            })
+            .collect(),
+    });
+    chains.collect()
+}
+
+fn place(chains: &mut Vec<Model>, chain: Model) {
+    let at = chains
+        .iter()
+        .position(|c| !c.builtin && c.name >= chain.name);
+    chains.insert(at.unwrap_or(chains.len()), chain);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    #[test]
+    fn random_changes_give_what_a_simple_model_gives(
+        which in 0..ALL.len(),
+        changes in prop::collection::vec((0..9u8, any::<u16>(), any::<u16>(), any::<u16>()), 1..60),
+        count_at in 0..60usize,
+    ) {
+        let table = ALL[which].read();
+        let mut draft = Draft::of(&table);
+        let mut chains = model(&draft, &table);
+        for (step, (change, a, b, c)) in changes.into_iter().enumerate() {
+            if step == count_at {
+                let _ = draft.references(chains[0].id);
+            }
+            let (a, b, c) = (usize::from(a), usize::from(b), usize::from(c));
+            let position = a % chains.len();
+            let chain = chains[position].id;
+            match change {
+                0 => {
+                    let name = format!("{}{}", ["a", "M", "z"][b % 3], c % 50);
+                    let exists = chains.iter().any(|chain| chain.name == name);
+                    match draft.add_chain(&name) {
+                        Ok(id) => {
+                            prop_assert!(!exists);
+                            place(&mut chains, Model { id, name, builtin: false, rules: vec![] });
+                        }
+                        Err(_) => prop_assert!(exists),
+                    }
+                }
+                1 => {
+                    let name = format!("{}{}", ["A", "n", "zz"][b % 3], c % 50);
+                    let refused = chains[position].builtin
+                        || chains.iter().any(|chain| chain.name == name);
+                    prop_assert_eq!(draft.rename_chain(chain, &name).is_err(), refused);
+                    if !refused {
+                        let mut renamed = chains.remove(position);
+                        renamed.name = name;
+                        place(&mut chains, renamed);
+                    }
+                }
+                2 => {
+                    let references = chains.iter().flat_map(|c| &c.rules);
+                    let references = references.filter(|rule| rule.1 == Some(chain)).count();
+                    prop_assert_eq!(draft.references(chain).unwrap() as usize, references);
+                    let refused = chains[position].builtin
+                        || references > 0
+                        || !chains[position].rules.is_empty();
+                    prop_assert_eq!(draft.remove_chain(chain).is_err(), refused);
+                    if !refused {
+                        chains.remove(position);
+                    }
+                }
+                3 | 4 => {
+                    let to = &chains[b % chains.len()];
+                    let (target, to) = match c % 4 {
+                        0 if !to.builtin => (NewTarget::Jump(to.id), Some(to.id)),
+                        1 => (NewTarget::FallThrough, None),
+                        2 => (NewTarget::Accept, None),
+                        _ => (NewTarget::Drop, None),
+                    };
+                    let mut rule = draft.build(every(&table)).unwrap();
+                    if c % 2 == 0 && table.family() != Family::Arp {
+                        rule.push_match("comment", 0, &vec![b'x'; b % 300]).unwrap();
+                    }
+                    let rule = rule.finish(target).unwrap();
+                    let count = chains[position].rules.len();
+                    let at = b % (count + 1);
+                    let view = draft.build(every(&table)).is_ok();
+                    prop_assert!(view);
+                    if change == 3 || count == at {
+                        draft.insert(chain, at, rule).unwrap();
+                        chains[position].rules.insert(at, (String::new(), to));
+                    } else {
+                        draft.replace(chain, at, rule).unwrap();
+                        chains[position].rules[at] = (String::new(), to);
+                    }
+                    let new = draft.get(chain).unwrap().rule(at).unwrap();
+                    let matches: Vec<_> = new.matches().collect();
+                    let mut text = format!("{:?} {:?}", new.header(), matches);
+                    if to.is_none() {
+                        text += &format!(" {:?}", new.target().unwrap());
+                    }
+                    chains[position].rules[at].0 = text;
+                }
+                5 => {
+                    draft.flush(chain).unwrap();
+                    chains[position].rules.clear();
+                }
+                6 => {
+                    let count = chains[position].rules.len();
+                    if count > 0 {
+                        draft.remove(chain, b % count).unwrap();
+                        chains[position].rules.remove(b % count);
+                    }
+                }
+                7 => draft.zero(chain).unwrap(),
+                _ => {
+                    let count = chains[position].rules.len();
+                    if count > 0 {
+                        draft.set_counters(chain, b % count, counters(1, 2)).unwrap();
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(draft.chain_count(), chains.len());
+        let replacement = draft.finish().unwrap();
+        let new = replacement.to_table().unwrap();
+        exercise(&new);
+        prop_assert_eq!(counted(&replacement).len(), new.info().num_entries() as usize);
+        let name = |id: ChainId| chains.iter().find(|c| c.id == id).map(|c| c.name.clone());
+        prop_assert_eq!(new.chains().len(), chains.len());
+        for (chain, model) in new.chains().zip(&chains) {
+            prop_assert_eq!(chain.name(), model.name.as_str());
+            prop_assert_eq!(chain.hook().is_some(), model.builtin);
+            let read: Vec<_> = chain.rules().map(|rule| parts(&rule)).collect();
+            let wanted: Vec<_> = model
+                .rules
+                .iter()
+                .map(|(text, to)| (text.clone(), to.map(|to| name(to).unwrap())))
+                .collect();
+            prop_assert_eq!(read, wanted);
+            // The draft shows the same.
+            let view = draft.get(model.id).unwrap();
+            prop_assert_eq!(view.rule_count(), model.rules.len());
+            for (shown, (_, to)) in view.rules().zip(&model.rules) {
+                match shown.target().unwrap() {
+                    DraftTarget::Jump(id) | DraftTarget::Goto(id) => prop_assert_eq!(Some(id), *to),
+                    _ => prop_assert_eq!(None, *to),
+                }
+                let _ = Header::is_goto(&shown.header());
+            }
+        }
+        // What was read from it and not changed is the same.
+        let same = Draft::of(&new).finish().unwrap();
+        prop_assert_eq!(same.entries(), new.entries());
+    }
+}

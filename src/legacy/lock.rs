@@ -1,0 +1,278 @@
+//! The lock of the legacy tools.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use bstr::{BStr, BString, ByteSlice};
+use nix::fcntl::{Flock, FlockArg};
+
+use super::Error;
+use crate::error::Errno;
+
+/// The file that the legacy tools lock, unless [`LOCK_VARIABLE`] names another.
+pub const LOCK_FILE: &str = "/run/xtables.lock";
+
+/// The environment variable with the file that the legacy tools lock.
+pub const LOCK_VARIABLE: &str = "XTABLES_LOCKFILE";
+
+/// How long the first pause is between two attempts to get the lock, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+
+/// Which lock is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LockPolicy {
+    /// None: only if nobody else changes these tables, for instance in a network namespace of one's
+    /// own.
+    None,
+    /// The one that the legacy tools take: the file that the environment variable `XTABLES_LOCKFILE`
+    /// names, else `/run/xtables.lock`.
+    Standard,
+    /// This file.
+    Path(PathBuf),
+}
+
+impl LockPolicy {
+    /// The file to lock.
+    #[must_use]
+    pub fn path(&self) -> Option<PathBuf> {
+        match self {
+            Self::None => None,
+            Self::Standard => Some(match std::env::var_os(LOCK_VARIABLE) {
+                // As the tools, which take an empty one at its word and fail; nobody means that.
+                Some(path) if !path.is_empty() => PathBuf::from(path),
+                _ => PathBuf::from(LOCK_FILE),
+            }),
+            Self::Path(path) => Some(path.clone()),
+        }
+    }
+}
+
+/// How long to wait for a lock that somebody else has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockWait {
+    /// Not at all.
+    No,
+    /// So long.
+    For(Duration),
+    /// Without end.
+    Forever,
+}
+
+/// The lock of the legacy tools: as long as this lives, none of them changes (or lists) a table.
+///
+/// It is a `flock` on a file, for all families and all network namespaces that see the same file. Hold
+/// it from before a table is read until after it was replaced. Tools of nf_tables, also `iptables-nft`,
+/// do not take it. A child that is forked and not executed holds it as well.
+#[derive(Debug)]
+#[must_use = "the lock is given back when this is dropped"]
+pub struct Lock {
+    /// None if the policy is to take none.
+    file: Option<Flock<File>>,
+}
+
+impl Lock {
+    /// Takes the lock. The file is made if it is not there, as the legacy tools make it: empty, with
+    /// mode 0600. It stays.
+    ///
+    /// # Errors
+    /// - [`Error::Locked`] if somebody else has it all the time;
+    /// - [`Error::LockFile`] if the file cannot be opened or locked.
+    pub fn take(policy: &LockPolicy, wait: LockWait) -> Result<Self, Error> {
+        let Some(path) = policy.path() else {
+            return Ok(Self { file: None });
+        };
+        let failed = |errno| Error::LockFile {
+            path: path.clone(),
+            errno,
+        };
+        // O_CLOEXEC is always set by `std`.
+        let mut file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_CREAT)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|error| failed(Errno::of(&error)))?;
+        let start = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let errno = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(file) => return Ok(Self { file: Some(file) }),
+                Err((back, errno)) => {
+                    file = back;
+                    errno
+                }
+            };
+            match errno {
+                nix::errno::Errno::EINTR => continue,
+                nix::errno::Errno::EWOULDBLOCK => {}
+                other => return Err(failed(Errno::new(other as i32))),
+            }
+            let waited = start.elapsed();
+            let left = match wait {
+                LockWait::No => Duration::ZERO,
+                LockWait::For(limit) => limit.saturating_sub(waited),
+                LockWait::Forever => Duration::MAX,
+            };
+            if left.is_zero() {
+                return Err(Error::Locked {
+                    holder: LockHolder::of(&file),
+                    path,
+                    waited,
+                });
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Whether there is a lock at all ([`LockPolicy::None`] takes none).
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        self.file.is_some()
+    }
+}
+
+/// Who has a lock, as far as `/proc` tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockHolder {
+    /// The process that took it, in the pid namespace of `/proc`. It may have ended since: a child may
+    /// hold what it took.
+    pub pid: u32,
+    /// Its name (`comm`), if it is still there.
+    pub name: Option<BString>,
+}
+
+/// No more than this many bytes of `/proc/locks` are looked at.
+const LONGEST_LOCKS: u64 = 1 << 20;
+
+impl LockHolder {
+    /// Who has the lock of that file.
+    fn of(file: &File) -> Option<Self> {
+        let metadata = file.metadata().ok()?;
+        let mut locks = Vec::new();
+        let all = File::open("/proc/locks").ok()?;
+        all.take(LONGEST_LOCKS).read_to_end(&mut locks).ok()?;
+        let pid = holder(&locks, metadata.dev(), metadata.ino())?;
+        let name = fs::read(format!("/proc/{pid}/comm")).ok();
+        Some(Self {
+            pid,
+            name: name.map(|name| BString::from(name.trim_end_with(|c| c == '\n'))),
+        })
+    }
+}
+
+impl fmt::Display for LockHolder {
+    /// `iptables (process 1234)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "{name} (process {})", self.pid),
+            None => write!(f, "process {}", self.pid),
+        }
+    }
+}
+
+/// The process in `/proc/locks` that holds a `flock` on that file.
+///
+/// A line is `1: FLOCK  ADVISORY  WRITE 1234 00:19:567 0 EOF`: the process, then the device (major and
+/// minor number in hexadecimal) and the inode. One that waits has `->` behind its number.
+fn holder(locks: &[u8], device: u64, inode: u64) -> Option<u32> {
+    let mut same_inode = None;
+    for line in locks.lines() {
+        let fields: Vec<&BStr> = line
+            .fields_with(|c| c == ' ')
+            .map(ByteSlice::as_bstr)
+            .take(6)
+            .collect();
+        let [_, kind, _, _, pid, place] = fields[..] else {
+            continue;
+        };
+        if kind != "FLOCK" {
+            continue;
+        }
+        let parse = |pid: &BStr| pid.to_str().ok()?.parse::<u32>().ok();
+        let (Some(pid), Some((on, number))) = (parse(pid), place_of(place)) else {
+            continue;
+        };
+        if number != inode {
+            continue;
+        }
+        if on == (libc::major(device), libc::minor(device)) {
+            return Some(pid);
+        }
+        // Some file systems (btrfs) tell another device here than a file's own.
+        same_inode = same_inode.or(Some(pid));
+    }
+    same_inode
+}
+
+/// Device and inode from `00:19:567`.
+fn place_of(text: &BStr) -> Option<((u32, u32), u64)> {
+    let mut parts = text.to_str().ok()?.split(':');
+    let mut hexadecimal = || u32::from_str_radix(parts.next()?, 16).ok();
+    let device = (hexadecimal()?, hexadecimal()?);
+    Some((device, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Linux 6.18 prints it.
+    const LOCKS: &[u8] = b"1: POSIX  ADVISORY  WRITE 311 00:1b:43 0 EOF
+2: FLOCK  ADVISORY  WRITE 4711 fd:0a:43 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 4712 fd:0a:43 0 EOF
+3: FLOCK  ADVISORY  READ 77 00:1b:43 0 EOF
+4: FLOCK  ADVISORY
+5: FLOCK  ADVISORY  WRITE x fd:0a:44 0 EOF
+";
+
+    #[test]
+    fn the_holder_stands_in_proc_locks() {
+        let device = libc::makedev(0xfd, 0x0a);
+        assert_eq!(holder(LOCKS, device, 43), Some(4711));
+        assert_eq!(holder(LOCKS, libc::makedev(0, 0x1b), 43), Some(77));
+        assert_eq!(holder(LOCKS, device, 44), None);
+        assert_eq!(holder(LOCKS, device, 45), None);
+        // No such device: the first with that inode.
+        assert_eq!(holder(LOCKS, libc::makedev(9, 9), 43), Some(4711));
+        assert_eq!(holder(b"", device, 43), None);
+        assert_eq!(holder(&[0xff; 99], device, 43), None);
+    }
+
+    #[test]
+    fn one_at_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let policy = LockPolicy::Path(path.clone());
+        let lock = Lock::take(&policy, LockWait::No).unwrap();
+        assert!(lock.is_held());
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o177, 0);
+        let short = LockWait::For(Duration::from_millis(5));
+        let error = Lock::take(&policy, short).unwrap_err();
+        let Error::Locked {
+            holder: Some(holder),
+            waited,
+            ..
+        } = &error
+        else {
+            panic!("{error}");
+        };
+        assert_eq!(holder.pid, std::process::id());
+        assert!(*waited >= Duration::from_millis(5));
+        assert!(error.to_string().contains(&holder.to_string()), "{error}");
+        // Without a lock there is nothing to wait for.
+        let none = Lock::take(&LockPolicy::None, LockWait::No).unwrap();
+        assert!(!none.is_held());
+        drop(lock);
+        let _ = Lock::take(&policy, LockWait::Forever).unwrap();
+        // What cannot be a file.
+        let policy = LockPolicy::Path(path.join("not a directory"));
+        let error = Lock::take(&policy, LockWait::No).unwrap_err();
+        assert!(matches!(error, Error::LockFile { .. }), "{error}");
+    }
+}

@@ -1,0 +1,205 @@
+//! A new table, ready to be sent.
+
+use std::fmt;
+
+use chainwright_sys::x_tables::xt_counters;
+
+use super::{Counters, Family, Info, Malformed, Table, TableName};
+
+/// A table that shall replace one that was read ([`Draft::finish`](super::Draft::finish)): its
+/// entries as the kernel wants them, and where each entry's counters come from.
+///
+/// It is for [`Connection::replace`](super::Connection::replace).
+#[derive(Clone)]
+pub struct Replacement {
+    info: Info,
+    /// Number of entries of the table that was read.
+    replaced: u32,
+    /// The argument of `SET_REPLACE`, without the address in it.
+    argument: Vec<u8>,
+    /// For all entries in order.
+    counted: Vec<Counted>,
+}
+
+/// Where the counters of one or more entries come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counted {
+    /// So many entries have those of the old entries from that number on.
+    Kept { number: u32, count: u32 },
+    /// One entry has what that old entry has counted since it was read.
+    Zeroed { number: u32, read: Counters },
+    /// One entry has these.
+    Given(Counters),
+    /// So many entries have none.
+    Zero { count: u32 },
+}
+
+impl Counted {
+    /// Appends, together with the last one if they are one.
+    pub(super) fn push(all: &mut Vec<Self>, next: Self) {
+        let next = match next {
+            Self::Given(Counters {
+                packets: 0,
+                bytes: 0,
+            }) => Self::Zero { count: 1 },
+            Self::Kept { count: 0, .. } => return,
+            next => next,
+        };
+        match (all.last_mut(), next) {
+            (
+                Some(Self::Kept { number, count }),
+                Self::Kept {
+                    number: next,
+                    count: more,
+                },
+            ) if number.checked_add(*count) == Some(next) => *count = count.saturating_add(more),
+            (Some(Self::Zero { count }), Self::Zero { count: more }) => {
+                *count = count.saturating_add(more);
+            }
+            _ => all.push(next),
+        }
+    }
+}
+
+impl Replacement {
+    pub(super) fn new(
+        info: Info,
+        replaced: u32,
+        mut argument: Vec<u8>,
+        counted: Vec<Counted>,
+    ) -> Self {
+        let family = info.family();
+        let layout = family.layout().replace;
+        let mut put = |at: usize, bytes: &[u8]| {
+            if let Some(place) = argument
+                .get_mut(at..)
+                .and_then(|a| a.get_mut(..bytes.len()))
+            {
+                place.copy_from_slice(bytes);
+            }
+        };
+        put(0, info.name().padded());
+        put(layout.valid_hooks, &info.valid_hooks().to_ne_bytes());
+        put(layout.num_entries, &info.num_entries().to_ne_bytes());
+        put(layout.entries_size, &info.size().to_ne_bytes());
+        for hook in info.hooks() {
+            let (Some(number), Some(entry), Some(underflow)) = (
+                hook.number(family),
+                info.hook_entry(hook),
+                info.underflow(hook),
+            ) else {
+                continue;
+            };
+            let at = number as usize * size_of::<u32>();
+            put(layout.hook_entry + at, &entry.to_ne_bytes());
+            put(layout.underflow + at, &underflow.to_ne_bytes());
+        }
+        Self {
+            info,
+            replaced,
+            argument,
+            counted,
+        }
+    }
+
+    /// The family of the table.
+    #[must_use]
+    pub const fn family(&self) -> Family {
+        self.info.family()
+    }
+
+    /// The name of the table.
+    #[must_use]
+    pub const fn name(&self) -> &TableName {
+        self.info.name()
+    }
+
+    /// Sizes and offsets of the new table.
+    #[must_use]
+    pub const fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// The new table's entries. Counters in them do not count: the kernel starts with zero.
+    #[must_use]
+    pub fn entries(&self) -> &[u8] {
+        self.argument
+            .get(self.family().layout().replace.size..)
+            .unwrap_or_default()
+    }
+
+    /// Number of entries of the table that was read and shall be replaced.
+    #[must_use]
+    pub const fn replaced_entries(&self) -> u32 {
+        self.replaced
+    }
+
+    /// The new table as if it had been read, for a look at what it would be.
+    ///
+    /// # Errors
+    /// None that is known: the entries are written so that they can be read.
+    pub fn to_table(&self) -> Result<Table, Malformed> {
+        Table::from_bytes(self.info, self.entries())
+    }
+
+    pub(super) fn argument(&mut self) -> &mut [u8] {
+        &mut self.argument
+    }
+
+    /// It has replaced the table, and can replace itself.
+    #[cfg(feature = "measure")]
+    pub(super) const fn was_sent(&mut self) {
+        self.replaced = self.info.num_entries();
+    }
+
+    /// The new entries' counters, in order, from the old ones' as they are now. Whether any is not zero.
+    pub(super) fn counters(&self, old: &[xt_counters], mut each: impl FnMut(Counters)) -> bool {
+        let mut any = false;
+        let mut each = |counters: Counters| {
+            any |= counters != Counters::default();
+            each(counters);
+        };
+        let at = |number: u32| match old.get(number as usize) {
+            Some(counters) => Counters {
+                packets: counters.pcnt,
+                bytes: counters.bcnt,
+            },
+            None => Counters::default(),
+        };
+        for counted in &self.counted {
+            match *counted {
+                Counted::Kept { number, count } => {
+                    for number in number..number.saturating_add(count) {
+                        each(at(number));
+                    }
+                }
+                Counted::Zeroed { number, read } => {
+                    let now = at(number);
+                    each(Counters {
+                        packets: now.packets.saturating_sub(read.packets),
+                        bytes: now.bytes.saturating_sub(read.bytes),
+                    });
+                }
+                Counted::Given(counters) => each(counters),
+                Counted::Zero { count } => {
+                    for _ in 0..count {
+                        each(Counters::default());
+                    }
+                }
+            }
+        }
+        any
+    }
+}
+
+impl fmt::Debug for Replacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replacement")
+            .field("family", &self.family())
+            .field("name", self.name())
+            .field("entries", &self.info.num_entries())
+            .field("bytes", &self.info.size())
+            .field("replaced_entries", &self.replaced)
+            .finish()
+    }
+}
