@@ -64,7 +64,6 @@ fn capture(version: &str, writer: &str, reader: &str) -> Result<(), Box<dyn Erro
     let others = if version == READER {
         Others::new()
     } else {
-        let _ = fs::remove_file(&path);
         between(version)?
     };
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
@@ -91,11 +90,11 @@ fn capture(version: &str, writer: &str, reader: &str) -> Result<(), Box<dyn Erro
 type Others = Vec<(String, Cases)>;
 
 fn between(version: &str) -> Result<Others, Box<dyn Error>> {
-    let (reader, version) = (ordinal(READER), ordinal(version));
-    let range = reader.clone().min(version.clone())..=reader.clone().max(version.clone());
-    let mut others = Corpus::load(&directory())?.versions;
-    others.retain(|(other, _)| range.contains(&ordinal(other)));
-    if version < reader {
+    let (reader, own) = (ordinal(READER), ordinal(version));
+    let range = reader.clone().min(own.clone())..=reader.clone().max(own.clone());
+    let wanted = |other: &str| other != version && range.contains(&ordinal(other));
+    let mut others = Corpus::load_versions(&directory(), wanted)?.versions;
+    if own < reader {
         others.reverse();
     }
     Ok(others)
@@ -199,6 +198,7 @@ fn one(line: &Line, writer: &str, reader: &str) -> Result<Option<Written>, Box<d
         found.push(Written {
             expressions: expressions.as_bytes().to_vec(),
             userdata: rule.userdata().unwrap_or_default().to_vec(),
+            expected: None,
             read: read.clone(),
             saved: saved.clone(),
         });

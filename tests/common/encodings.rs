@@ -44,6 +44,9 @@ pub(crate) struct Written {
     pub(crate) userdata: Vec<u8>,
     /// The line that `iptables-nft-save` 1.8.9 prints for it; `None` if it cannot.
     pub(crate) read: Option<String>,
+    /// The line that says what the bytes say, in the words of 1.8.9: `read`, but where `misread.txt`
+    /// corrects it.
+    pub(crate) expected: Option<String>,
     /// The line that the same version's `iptables-nft-save` prints; `None` if it cannot.
     pub(crate) saved: Option<String>,
 }
@@ -66,6 +69,14 @@ pub(crate) struct Corpus {
 impl Corpus {
     /// Reads the corpus; says what is wrong and where.
     pub(crate) fn load(directory: &Path) -> Result<Self, String> {
+        Self::load_versions(directory, |_| true)
+    }
+
+    /// Reads these versions' files, and what belongs to all.
+    pub(crate) fn load_versions(
+        directory: &Path,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Self, String> {
         let lines = parse_rules(&read(&directory.join("rules.txt"))?)
             .map_err(|error| format!("rules.txt: {error}"))?;
         let mut names = Vec::new();
@@ -74,6 +85,7 @@ impl Corpus {
             let name = name.to_string_lossy();
             if let Some(version) = name.strip_suffix(".txt")
                 && version.starts_with(|c: char| c.is_ascii_digit())
+                && wanted(version)
             {
                 names.push(version.to_owned());
             }
@@ -91,6 +103,12 @@ impl Corpus {
                 resolve(&version, &files).map_err(|error| format!("{version}.txt: {error}"))?;
             versions.push((version, cases));
         }
+        correct(
+            &read(&directory.join("misread.txt"))?,
+            &wanted,
+            &mut versions,
+        )
+        .map_err(|error| format!("misread.txt: {error}"))?;
         Ok(Self { lines, versions })
     }
 
@@ -134,12 +152,7 @@ pub(crate) fn parse_rules(text: &str) -> Result<Vec<Line>, String> {
         let mut words = line.splitn(4, ' ');
         let mut word = || words.next().ok_or_else(wrong);
         let number: u32 = word()?.parse().map_err(|_| wrong())?;
-        let families: &[Family] = match word()? {
-            "4" => &[Family::IP],
-            "6" => &[Family::IP6],
-            "46" => &[Family::IP, Family::IP6],
-            _ => return Err(wrong()),
-        };
+        let families = families(word()?).ok_or_else(wrong)?;
         let (table, rule) = (word()?, word()?);
         if number <= last {
             return Err(format!("numbers do not rise: {line}"));
@@ -156,6 +169,48 @@ pub(crate) fn parse_rules(text: &str) -> Result<Vec<Line>, String> {
         }));
     }
     Ok(lines)
+}
+
+/// The families that these digits stand for.
+fn families(digits: &str) -> Option<&'static [Family]> {
+    match digits {
+        "4" => Some(&[Family::IP]),
+        "6" => Some(&[Family::IP6]),
+        "46" => Some(&[Family::IP, Family::IP6]),
+        _ => None,
+    }
+}
+
+/// Applies `misread.txt`.
+fn correct(
+    text: &str,
+    wanted: impl Fn(&str) -> bool,
+    versions: &mut [(String, Cases)],
+) -> Result<(), String> {
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let wrong = || format!("not understood: {line}");
+        let mut words = line.splitn(4, ' ');
+        let mut word = || words.next().ok_or_else(wrong);
+        let number: u32 = word()?.parse().map_err(|_| wrong())?;
+        let families = families(word()?).ok_or_else(wrong)?;
+        let (writers, right) = (word()?, word()?);
+        for writer in writers.split(',').filter(|writer| wanted(writer)) {
+            let (_, cases) = versions
+                .iter_mut()
+                .find(|(version, _)| version == writer)
+                .ok_or_else(wrong)?;
+            for &family in families {
+                let key = (number, if family == Family::IP6 { 6 } else { 4 });
+                let written = cases.get_mut(&key).and_then(Option::as_mut);
+                let written = written.ok_or_else(wrong)?;
+                if written.read.as_deref() == Some(right) {
+                    return Err(format!("read right: {line}"));
+                }
+                written.expected = Some(right.to_owned());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What a version's file says of one rule, before it is completed from other files.
@@ -253,6 +308,7 @@ fn resolve(
         let written = Written {
             expressions: bytes.0.clone(),
             userdata: bytes.1.clone(),
+            expected: read.clone(),
             read,
             saved,
         };
