@@ -53,7 +53,10 @@ fn the_reader_reads_itself() {
     assert!(count > 600, "{count}");
 }
 
-/// Where 1.8.9 reads less than there is, the version that wrote it says the rest, from 1.8.11 on.
+/// The rule of which every version that writes it natively prints only the last port.
+const TWO_PORTS: u32 = 507;
+
+/// Where 1.8.9 reads less than there is, 1.8.11 and later say the rest of what they wrote.
 #[test]
 fn what_is_misread_is_corrected() {
     let corpus = Corpus::load(&directory()).unwrap();
@@ -63,13 +66,13 @@ fn what_is_misread_is_corrected() {
     let mut count = 0;
     for (version, line, written) in misread {
         assert_eq!(written.expected.as_ref(), Some(&line.rule), "{version}");
-        if matches!(version, "1.8.11" | "1.8.13") {
+        if matches!(version, "1.8.11" | "1.8.13") && line.number != TWO_PORTS {
             assert_eq!(written.expected, written.saved, "{version}: {line:?}");
         }
         count += 1;
     }
-    // Two rules of both families by four writers; three, of one family each, by all six.
-    assert_eq!(count, 2 * 2 * 4 + 3 * 6);
+    // Four rules of both families by four writers; three, of one family each, by all six.
+    assert_eq!(count, 4 * 2 * 4 + 3 * 6);
 }
 
 #[test]
