@@ -1,0 +1,254 @@
+//! Captures how a version of iptables-nft encodes the rules of `tests/data/encodings/rules.txt`,
+//! and writes that version's file beside it: see `tests/data/encodings/README.md`.
+//!
+//! ```sh
+//! cargo run --example capture_encodings -- 1.8.11 /path/to/xtables-nft-multi
+//! ```
+//!
+//! The second argument is how the version's commands are run: words that `iptables-restore` and its
+//! arguments are appended to. A third one, for iptables-nft 1.8.9, whose reading is recorded as
+//! well, may be left out where that version is installed. Everything happens in private network
+//! namespaces.
+
+#[allow(dead_code, reason = "the tests use the rest")]
+#[path = "../tests/common/encodings.rs"]
+mod encodings;
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::process::{Command, ExitCode, Output, Stdio};
+
+use chainwright::netns::Sandbox;
+use chainwright::nft::{Connection, Family, Filter, Table, Transaction};
+
+use encodings::{Cases, Corpus, Line, READER, Written, directory, key, ordinal, pack, parse_rules};
+
+/// The built-in chains of all tables.
+const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (version, writer, reader) = match arguments.as_slice() {
+        [version, writer] => (version, writer, "xtables-nft-multi"),
+        [version, writer, reader] => (version, writer, reader.as_str()),
+        _ => {
+            eprintln!("usage: capture_encodings VERSION COMMAND [COMMAND-OF-{READER}]");
+            return ExitCode::from(2);
+        }
+    };
+    match capture(version, writer, reader) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn capture(version: &str, writer: &str, reader: &str) -> Result<(), Box<dyn Error>> {
+    let tell = |command: &str| -> Result<String, Box<dyn Error>> {
+        let output = run(command, &["iptables", "-V"], "")?;
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    };
+    let says = tell(writer)?;
+    for (says, version) in [(&says, version), (&tell(reader)?, READER)] {
+        if *says != format!("iptables v{version} (nf_tables)") {
+            return Err(format!("not {version}: {says}").into());
+        }
+    }
+    let lines = parse_rules(&fs::read_to_string(directory().join("rules.txt"))?)?;
+    let path = directory().join(format!("{version}.txt"));
+    // What this file is compared with: the reader's own, and versions between the two.
+    let others = if version == READER {
+        Others::new()
+    } else {
+        between(version)?
+    };
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let architecture = std::env::consts::ARCH;
+    let mut text = format!("# {says}, Linux {} {architecture}\n", kernel.trim());
+    for family in [Family::IP, Family::IP6] {
+        let sandbox = Sandbox::new()?;
+        let setup = fs::read_to_string(directory().join("setup.sh"))?;
+        let output = sandbox.run(|| run("sh", &[], &setup))??;
+        if !output.status.success() {
+            return Err(format!("setup.sh: {}", String::from_utf8_lossy(&output.stderr)).into());
+        }
+        for line in lines.iter().filter(|line| line.family == family) {
+            let written =
+                sandbox.run(|| one(line, writer, reader).map_err(|e| e.to_string()))??;
+            record(&mut text, version, line, written.as_ref(), &others);
+        }
+    }
+    fs::write(path, text)?;
+    Ok(())
+}
+
+/// The cases of the versions that a file may refer to, nearest to the reader's first.
+type Others = Vec<(String, Cases)>;
+
+fn between(version: &str) -> Result<Others, Box<dyn Error>> {
+    let (reader, own) = (ordinal(READER), ordinal(version));
+    let range = reader.clone().min(own.clone())..=reader.clone().max(own.clone());
+    let wanted = |other: &str| other != version && range.contains(&ordinal(other));
+    let mut others = Corpus::load_versions(&directory(), wanted)?.versions;
+    if own < reader {
+        others.reverse();
+    }
+    Ok(others)
+}
+
+/// Appends what is to be said of one rule.
+fn record(
+    text: &mut String,
+    version: &str,
+    line: &Line,
+    written: Option<&Written>,
+    others: &Others,
+) {
+    let key = key(line);
+    let _ = write!(text, "{} {} ", key.0, key.1);
+    let Some(written) = written else {
+        *text += "refused\n";
+        return;
+    };
+    let theirs = |name: &str| {
+        let (_, cases) = others.iter().find(|(other, _)| other == name)?;
+        cases.get(&key)?.as_ref()
+    };
+    let bytes = |written: &Written| (written.expressions.clone(), written.userdata.clone());
+    let same = (others.iter().map(|(name, _)| name.as_str()))
+        .find(|name| theirs(name).is_some_and(|theirs| bytes(theirs) == bytes(written)));
+    let implied = match same {
+        Some(name) => {
+            let _ = writeln!(text, "= {name}");
+            theirs(name)
+        }
+        None => {
+            *text += &pack(&written.expressions);
+            if !written.userdata.is_empty() {
+                let _ = write!(text, " {}", pack(&written.userdata));
+            }
+            *text += "\n";
+            theirs(READER)
+        }
+    };
+    let mut say = |word: &str, said: &Option<String>| {
+        let _ = match said {
+            Some(said) => writeln!(text, " {word} {said}"),
+            None => writeln!(text, " un{word}"),
+        };
+    };
+    if version == READER || implied.is_none_or(|implied| implied.read != written.read) {
+        say("read", &written.read);
+    }
+    if written.saved != written.read {
+        say("saved", &written.saved);
+    }
+}
+
+/// Loads a rule, lists it and has it read.
+fn one(line: &Line, writer: &str, reader: &str) -> Result<Option<Written>, Box<dyn Error>> {
+    clear()?;
+    let words: Vec<&str> = line.rule.split(' ').collect();
+    let mut input = format!("*{}\n", line.table);
+    let mut chains = Vec::new();
+    chains.extend((!BUILT_IN.contains(&line.chain())).then(|| line.chain()));
+    for pair in words.windows(2) {
+        // No target has a hyphen in its name.
+        if pair[0] == "-g" || (pair[0] == "-j" && (pair[1].contains('-') || pair[1] == "USER")) {
+            chains.push(pair[1]);
+        }
+    }
+    for chain in chains {
+        let _ = writeln!(input, ":{chain} - [0:0]");
+    }
+    let _ = write!(input, "{}\nCOMMIT\n", line.rule);
+    let tool = if line.family == Family::IP {
+        "ip"
+    } else {
+        "ip6"
+    };
+    let restored = run(writer, &[&format!("{tool}tables-restore")], &input)?;
+    if !restored.status.success() {
+        let why = String::from_utf8_lossy(&restored.stderr);
+        let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
+        eprintln!("{} {tool} {}: {why}", line.number, line.rule);
+        return Ok(None);
+    }
+    let save = |command: &str| -> Result<Option<String>, Box<dyn Error>> {
+        let arguments = [&format!("{tool}tables-save"), "-t", &line.table];
+        let output = run(command, &arguments, "")?;
+        let text = String::from_utf8(output.stdout)?;
+        let mut rules = text.lines().filter(|line| line.starts_with("-A "));
+        let rule = rules.next().map(str::to_owned);
+        if rules.next().is_some() {
+            return Err(format!("more than one rule: {}", line.rule).into());
+        }
+        Ok(rule.filter(|_| output.status.success()))
+    };
+    let (saved, read) = (save(writer)?, save(reader)?);
+    let mut nft = Connection::open()?;
+    let mut rules = nft.rules(Filter::table(line.family, line.table.as_str()))?;
+    let mut found = Vec::new();
+    while let Some(rule) = rules.next()? {
+        let expressions = rule.to_builder().expressions.unwrap_or_default();
+        found.push(Written {
+            expressions: expressions.as_bytes().to_vec(),
+            userdata: rule.userdata().unwrap_or_default().to_vec(),
+            expected: None,
+            read: read.clone(),
+            saved: saved.clone(),
+        });
+    }
+    if found.len() > 1 {
+        return Err(format!("more than one rule: {}", line.rule).into());
+    }
+    found
+        .pop()
+        .map(Some)
+        .ok_or_else(|| format!("no rule: {}", line.rule).into())
+}
+
+/// Deletes all tables, and waits until what they held is gone.
+fn clear() -> Result<(), Box<dyn Error>> {
+    let mut nft = Connection::open()?;
+    let mut transaction = Transaction::new();
+    let mut some = false;
+    let mut tables = nft.tables(Filter::all())?;
+    while let Some(table) = tables.next()? {
+        transaction.delete(&Table::new(table.family(), table.name()))?;
+        some = true;
+    }
+    drop(tables);
+    if some {
+        nft.commit(&mut transaction)?;
+    }
+    Ok(())
+}
+
+/// Runs a command in this thread's network namespace.
+fn run(command: &str, arguments: &[&str], input: &str) -> io::Result<Output> {
+    let mut words = command.split(' ').chain(arguments.iter().copied());
+    let mut child = Command::new(words.next().unwrap_or_default())
+        .args(words)
+        .env("LC_ALL", "C")
+        .env("TZ", "UTC")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    // What is given is short, and nothing is printed before it is read.
+    if let Some(mut stdin) = child.stdin.take() {
+        let written = stdin.write_all(input.as_bytes());
+        if !written
+            .as_ref()
+            .is_err_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+        {
+            written?;
+        }
+    }
+    child.wait_with_output()
+}
