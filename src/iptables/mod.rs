@@ -6,6 +6,9 @@
 //! meaning, whoever encoded them.
 
 mod builtin;
+mod edit;
+mod error;
+mod handle;
 mod header;
 pub mod legacy;
 pub mod nft;
@@ -16,6 +19,9 @@ mod view;
 pub use crate::legacy::Policy;
 pub use crate::xt::Family;
 pub use builtin::{Builtin, builtin, builtins};
+pub use edit::{Edit, TableEdit};
+pub use error::Error;
+pub use handle::Iptables;
 pub use header::{Address, Interface, Protocol};
 pub use rule::{Beyond, Counters, Entry, Rule, Target};
 pub use view::{Chain, ChainKind, RuleView, Table, Tables};

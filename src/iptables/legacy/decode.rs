@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use bstr::ByteSlice;
 
-use crate::iptables::{Address, Beyond, Counters, Entry, Interface, Protocol, Rule, Target};
+use crate::iptables::{Address, Beyond, Entry, Interface, Protocol, Rule, Target};
 use crate::legacy::{
-    Family as LegacyFamily, Header, InterfaceMatch, Inversions, Ipv4Flags, Ipv6Flags, Masked,
-    RuleRef, Target as LegacyTarget,
+    Draft, DraftRule, DraftTarget, ExtensionRef, Family as LegacyFamily, Header, InterfaceMatch,
+    Inversions, Ipv4Flags, Ipv6Flags, Malformed, Masked, Matches, RuleRef, Target as LegacyTarget,
 };
 use crate::xt::{self, Family};
 
@@ -17,48 +17,99 @@ use crate::xt::{self, Family};
 /// [`Beyond`], if it says anything that a [`Rule`] cannot say: an ARP table's entry, the type of
 /// service in its header, an interface's mask that no name has, a verdict without a name.
 pub fn decode(entry: &RuleRef<'_>) -> Result<Entry, Beyond> {
-    let beyond = |reason| Beyond {
+    let target = match entry.target().map_err(malformed)? {
+        LegacyTarget::Accept => Read::Said(Target::Accept),
+        LegacyTarget::Drop => Read::Said(Target::Drop),
+        LegacyTarget::Queue => Read::Said(Target::Queue),
+        LegacyTarget::Return => Read::Said(Target::Return),
+        LegacyTarget::FallThrough => Read::Said(Target::None),
+        LegacyTarget::Jump(chain) => Read::Said(Target::Jump(chain.name().to_owned())),
+        LegacyTarget::Goto(chain) => Read::Said(Target::Goto(chain.name().to_owned())),
+        LegacyTarget::Extension(extension) => Read::Extension(extension),
+        _ => return Err(NO_VERDICT),
+    };
+    let family = entry.table().family();
+    let rule = rule(family, &entry.header(), entry.matches(), target)?;
+    Ok(Entry {
+        rule,
+        counters: entry.counters().into(),
+    })
+}
+
+/// Reads a rule of a table that is being changed.
+pub(super) fn decode_draft(draft: &Draft<'_>, entry: &DraftRule<'_>) -> Result<Entry, Beyond> {
+    let name = |chain| {
+        let chain = draft.get(chain).ok_or(beyond("it leads to no chain"))?;
+        Ok(chain.name().to_owned())
+    };
+    let target = match entry.target().map_err(malformed)? {
+        DraftTarget::Accept => Read::Said(Target::Accept),
+        DraftTarget::Drop => Read::Said(Target::Drop),
+        DraftTarget::Queue => Read::Said(Target::Queue),
+        DraftTarget::Return => Read::Said(Target::Return),
+        DraftTarget::FallThrough => Read::Said(Target::None),
+        DraftTarget::Jump(chain) => Read::Said(Target::Jump(name(chain)?)),
+        DraftTarget::Goto(chain) => Read::Said(Target::Goto(name(chain)?)),
+        DraftTarget::Extension(extension) => Read::Extension(extension),
+        _ => return Err(NO_VERDICT),
+    };
+    let family = draft.table().family();
+    let rule = rule(family, &entry.header(), entry.matches(), target)?;
+    Ok(Entry {
+        rule,
+        counters: entry.counters().into(),
+    })
+}
+
+const fn beyond(reason: &'static str) -> Beyond {
+    Beyond {
         expression: None,
         reason,
-    };
-    let mut rule = header(&entry.header())
-        .ok_or_else(|| beyond("its header compares what iptables has no option for"))?;
-    let family = match entry.table().family() {
+    }
+}
+
+const NO_VERDICT: Beyond = beyond("iptables has no such verdict");
+
+fn malformed(_: Malformed) -> Beyond {
+    beyond("it is malformed")
+}
+
+/// A target, whose extension is not read yet.
+enum Read<'t> {
+    Said(Target),
+    Extension(ExtensionRef<'t>),
+}
+
+fn rule(
+    family: LegacyFamily,
+    head: &Header<'_>,
+    matches: Matches<'_>,
+    target: Read<'_>,
+) -> Result<Rule, Beyond> {
+    let mut rule = header(head).ok_or(beyond(
+        "its header compares what iptables has no option for",
+    ))?;
+    let family = match family {
         LegacyFamily::Ipv4 => Family::Ipv4,
         LegacyFamily::Ipv6 => Family::Ipv6,
         LegacyFamily::Arp => return Err(beyond("it is of another family than IPv4 and IPv6")),
     };
-    let unnamed = || beyond("the name of an extension is not text");
-    let malformed = |_| beyond("it is malformed");
-    for extension in entry.matches() {
+    let unnamed = |_| beyond("the name of an extension is not text");
+    for extension in matches {
         let extension = extension.map_err(malformed)?;
-        let name = extension.name().to_str().map_err(|_| unnamed())?;
+        let name = extension.name().to_str().map_err(unnamed)?;
         let read = xt::Match::read(family, name, extension.revision(), extension.data());
         rule.matches.push(read);
     }
-    rule.target = match entry.target().map_err(malformed)? {
-        LegacyTarget::Accept => Target::Accept,
-        LegacyTarget::Drop => Target::Drop,
-        LegacyTarget::Queue => Target::Queue,
-        LegacyTarget::Return => Target::Return,
-        LegacyTarget::FallThrough => Target::None,
-        LegacyTarget::Jump(chain) => Target::Jump(chain.name().to_owned()),
-        LegacyTarget::Goto(chain) => Target::Goto(chain.name().to_owned()),
-        LegacyTarget::Extension(extension) => {
-            let name = extension.name().to_str().map_err(|_| unnamed())?;
+    rule.target = match target {
+        Read::Said(target) => target,
+        Read::Extension(extension) => {
+            let name = extension.name().to_str().map_err(unnamed)?;
             let (revision, data) = (extension.revision(), extension.data());
             Target::Extension(xt::Target::read(family, name, revision, data))
         }
-        _ => return Err(beyond("iptables has no such verdict")),
     };
-    let counters = entry.counters();
-    Ok(Entry {
-        rule,
-        counters: Counters {
-            packets: counters.packets,
-            bytes: counters.bytes,
-        },
-    })
+    Ok(rule)
 }
 
 /// What the entry compares by itself.

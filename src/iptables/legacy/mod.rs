@@ -1,5 +1,8 @@
 //! iptables' rules in the legacy tables.
 
 mod decode;
+mod encode;
+mod session;
 
 pub use decode::decode;
+pub(super) use session::Session;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use bstr::ByteSlice;
 
+use super::encode::NO_INTERFACE;
 use super::{FRAGMENT_OFFSET, header};
 use crate::iptables::{Address, Beyond, Counters, Entry, Interface, Protocol, Rule, Target};
 use crate::nft::expr::{
@@ -404,10 +405,14 @@ impl Decoder {
         if padding.iter().any(|byte| *byte != 0) || end == 16 {
             return Err(NEVER);
         }
+        let none = value == NO_INTERFACE;
+        if end == 0 || (none && invert) {
+            return Err(NEVER); // or always, which iptables does not write so
+        }
         let read = Interface {
-            name: name.into(),
-            prefix: padding.is_empty(),
-            invert,
+            name: if none { b"" } else { name }.into(),
+            prefix: none || padding.is_empty(),
+            invert: none || invert,
         };
         let slot = if which == Part::InInterface {
             &mut self.entry.rule.in_interface

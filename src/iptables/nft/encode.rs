@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use bstr::ByteSlice;
+use bstr::{BString, ByteSlice};
 use chainwright_sys::nf_tables::NFT_RULE_COMPAT_F_INV;
 
 use super::{FRAGMENT_OFFSET, Header, header, transport};
@@ -51,6 +51,12 @@ pub enum Unwritable {
     Family {
         /// The address.
         address: IpAddr,
+    },
+    /// It compares with a name that no interface can have.
+    #[error("{name:?} is no interface's name: it has 1 to 15 bytes and no NUL")]
+    Interface {
+        /// The name.
+        name: BString,
     },
     /// It looks for fragments, which are not in the header of IPv6.
     #[error("only IPv4 has fragments in its header; for IPv6 there is the match frag")]
@@ -103,12 +109,12 @@ impl Encoder {
     ) -> Result<(), Unwritable> {
         encoded.clear();
         if self.profile < Profile::V1_8_10 {
-            self.interfaces(encoded, rule);
+            self.interfaces(encoded, rule)?;
             self.protocol(encoded, rule);
             self.addresses(encoded, rule)?;
         } else {
             self.addresses(encoded, rule)?;
-            self.interfaces(encoded, rule);
+            self.interfaces(encoded, rule)?;
             self.protocol(encoded, rule);
         }
         self.fragment(encoded, rule)?;
@@ -156,19 +162,28 @@ impl Encoder {
         Ok(())
     }
 
-    fn interfaces(self, encoded: &mut nft::Rule<'_>, rule: &Rule) {
+    fn interfaces(self, encoded: &mut nft::Rule<'_>, rule: &Rule) -> Result<(), Unwritable> {
         for (key, interface) in [
             (MetaKey::IIFNAME, &rule.in_interface),
             (MetaKey::OIFNAME, &rule.out_interface),
         ] {
             if let Some(interface) = interface {
+                if interface.prefix && interface.name.is_empty() {
+                    if interface.invert {
+                        encoded
+                            .push(&Meta::load(key, Register::R1))
+                            .push(&compare(false, NO_INTERFACE));
+                    }
+                    continue; // every interface
+                }
                 let mut name = [0; 16];
-                let length = interface_bytes(interface, &mut name);
+                let length = interface_bytes(interface, &mut name)?;
                 encoded
                     .push(&Meta::load(key, Register::R1))
                     .push(&compare(interface.invert, &name[..length]));
             }
         }
+        Ok(())
     }
 
     fn protocol(self, encoded: &mut nft::Rule<'_>, rule: &Rule) {
@@ -240,11 +255,19 @@ impl Encoder {
     }
 }
 
+/// What `! -i +` is compared with: no interface has this name, so that no packet matches.
+pub(super) const NO_INTERFACE: &[u8] = b"INVAL/D\0";
+
 /// The name as it is compared: with its NUL, unless it is the start of names. Its length.
-fn interface_bytes(interface: &Interface, bytes: &mut [u8; 16]) -> usize {
-    let length = interface.name.len().min(15);
-    bytes[..length].copy_from_slice(&interface.name[..length]);
-    length + usize::from(!interface.prefix)
+fn interface_bytes(interface: &Interface, bytes: &mut [u8; 16]) -> Result<usize, Unwritable> {
+    let length = interface.name.len();
+    if length == 0 || length > 15 || interface.name.contains(&0) {
+        return Err(Unwritable::Interface {
+            name: interface.name.clone(),
+        });
+    }
+    bytes[..length].copy_from_slice(&interface.name);
+    Ok(length + usize::from(!interface.prefix))
 }
 
 /// Loads bytes of the network header into register 1.

@@ -23,6 +23,7 @@
 
 mod decode;
 mod encode;
+mod session;
 
 use super::{Builtin, builtin};
 use crate::nft::{self, Chain, ChainRef, Policy};
@@ -30,6 +31,7 @@ use crate::xt::Family;
 
 pub use decode::decode;
 pub use encode::{Encoder, Profile, Unwritable, encode};
+pub(super) use session::Session;
 
 impl From<Family> for nft::Family {
     fn from(family: Family) -> Self {

@@ -41,7 +41,7 @@ impl fmt::Display for Fault {
 impl std::error::Error for Fault {}
 
 /// The likely spelling among the known ones: the nearest, if it is near.
-pub(super) fn nearest<'a>(
+pub(in crate::iptables) fn nearest<'a>(
     word: &[u8],
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {

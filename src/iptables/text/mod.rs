@@ -8,5 +8,6 @@ mod words;
 
 pub use command::{Command, RuleSpec, Verb};
 pub use error::Fault;
+pub(super) use error::nearest;
 pub use save::{Omissions, SaveOptions};
 pub use words::{Word, words};

@@ -1,0 +1,439 @@
+//! Changing tables: what a caller may do, in terms of chains and rules, on either backend.
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::{Beyond, Counters, Entry, Error, Family, Policy, Rule, builtin};
+
+/// What a backend can do with the tables that are being changed. Tables go by their place in the
+/// list that was opened; positions of rules start at 0.
+///
+/// Whether a chain or rule is there may only show when everything is committed.
+pub(super) trait Editor {
+    /// From now on what is done is asked for by this line of a text; 0 for none.
+    fn set_line(&mut self, line: usize);
+    /// Removes all chains and rules. Policies become `ACCEPT` in nf_tables, where the chains go.
+    fn clear(&mut self, table: usize) -> Result<(), Error>;
+    /// The chains by name.
+    fn chains(&mut self, table: usize) -> Result<Vec<BString>, Error>;
+    /// Whether there is such a chain.
+    fn has_chain(&mut self, table: usize, chain: &BStr) -> Result<bool, Error>;
+    /// Makes a chain that is not there yet.
+    fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
+    /// Sees to it that the chain is there, and, unless it is built in, without rules.
+    fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
+    /// Removes a chain without rules that nothing leads to.
+    fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
+    /// Gives a chain another name.
+    fn rename_chain(&mut self, table: usize, from: &BStr, to: &BStr) -> Result<(), Error>;
+    /// Removes all rules of a chain, or of all chains.
+    fn flush(&mut self, table: usize, chain: Option<&BStr>) -> Result<(), Error>;
+    /// Sets what is given of a built-in chain.
+    fn set_policy(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        policy: Option<Policy>,
+        counters: Option<Counters>,
+    ) -> Result<(), Error>;
+    /// Number of the chain's rules.
+    fn rule_count(&mut self, table: usize, chain: &BStr) -> Result<usize, Error>;
+    /// The chain's rules.
+    fn rules(&mut self, table: usize, chain: &BStr) -> Result<Vec<Result<Entry, Beyond>>, Error>;
+    /// Puts a rule behind the others.
+    fn append(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error>;
+    /// Puts a rule into this place.
+    fn insert(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        position: usize,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error>;
+    /// Puts a rule in the place of another.
+    fn replace(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        position: usize,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error>;
+    /// Removes the rule in this place.
+    fn remove(&mut self, table: usize, chain: &BStr, position: usize) -> Result<(), Error>;
+    /// Sets counters to 0: of one rule, or of the chain's rules and policy.
+    fn zero(&mut self, table: usize, chain: &BStr, position: Option<usize>) -> Result<(), Error>;
+}
+
+/// Tables that are being changed: what [`Iptables::update`](super::Iptables::update) gives to its
+/// function. Nothing of it is in the kernel before that has returned.
+pub struct Edit<'e> {
+    editor: &'e mut dyn Editor,
+    tables: &'e [(Family, String)],
+}
+
+impl<'e> Edit<'e> {
+    pub(super) fn new(editor: &'e mut dyn Editor, tables: &'e [(Family, String)]) -> Self {
+        Self { editor, tables }
+    }
+
+    /// One of the tables that were opened.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`] if it was not among them.
+    pub fn table(&mut self, family: Family, name: &str) -> Result<TableEdit<'_>, Error> {
+        let position = self
+            .tables
+            .iter()
+            .position(|(other, table)| *other == family && table == name)
+            .ok_or_else(|| Error::no_such_table(name))?;
+        Ok(self.at(position))
+    }
+
+    /// The table in this place of the list that was opened.
+    pub(super) fn at(&mut self, position: usize) -> TableEdit<'_> {
+        TableEdit {
+            editor: &mut *self.editor,
+            table: position,
+            name: &self.tables[position].1,
+        }
+    }
+
+    pub(super) fn set_line(&mut self, line: usize) {
+        self.editor.set_line(line);
+    }
+}
+
+impl std::fmt::Debug for Edit<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Edit")
+            .field("tables", &self.tables)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A table that is being changed.
+///
+/// On nf_tables nothing is read that need not be: whether a chain is there to which a rule is
+/// appended is the kernel's to say when everything is committed.
+pub struct TableEdit<'e> {
+    editor: &'e mut dyn Editor,
+    table: usize,
+    name: &'e str,
+}
+
+impl std::fmt::Debug for TableEdit<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableEdit")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TableEdit<'_> {
+    /// The table's name.
+    #[must_use]
+    pub const fn name(&self) -> &str {
+        self.name
+    }
+
+    /// The names of the chains.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn chains(&mut self) -> Result<Vec<BString>, Error> {
+        self.editor.chains(self.table)
+    }
+
+    /// Whether there is such a chain. Built-in chains are always there.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn has_chain(&mut self, chain: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let chain = chain.as_ref().as_bstr();
+        Ok(self.is_builtin(chain) || self.editor.has_chain(self.table, chain)?)
+    }
+
+    /// Makes a chain (`-N`).
+    ///
+    /// # Errors
+    /// [`Error::ChainExists`], which on nf_tables may come from the kernel only; [`Error::Builtin`].
+    pub fn new_chain(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
+        let chain = chain.as_ref().as_bstr();
+        self.not_builtin(chain)?;
+        self.editor.new_chain(self.table, chain)
+    }
+
+    /// Makes a chain if it is not there, and leaves it as it is if it is.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn ensure_chain(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
+        let chain = chain.as_ref().as_bstr();
+        if self.has_chain(chain)? {
+            return Ok(());
+        }
+        self.editor.new_chain(self.table, chain)
+    }
+
+    /// Sees to it that the chain is there and has no rules, as a line `:CHAIN -` of
+    /// `iptables-restore --noflush` does. A built-in chain keeps its rules.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn declare(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.editor.declare(self.table, chain.as_ref().as_bstr())
+    }
+
+    /// Removes a chain that has no rules and to which nothing leads (`-X CHAIN`).
+    ///
+    /// # Errors
+    /// [`Error::Builtin`]; that the chain is not there, not empty or in use may show only when
+    /// everything is committed.
+    pub fn remove_chain(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
+        let chain = chain.as_ref().as_bstr();
+        self.not_builtin(chain)?;
+        self.editor.remove_chain(self.table, chain)
+    }
+
+    /// Removes all chains but the built-in ones (`-X`); they must have no rules.
+    ///
+    /// # Errors
+    /// As [`remove_chain`](Self::remove_chain).
+    pub fn remove_all_chains(&mut self) -> Result<(), Error> {
+        for chain in self.chains()? {
+            if !self.is_builtin(chain.as_bstr()) {
+                self.editor.remove_chain(self.table, chain.as_bstr())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a chain another name (`-E`). What leads to it still does.
+    ///
+    /// # Errors
+    /// [`Error::Builtin`], [`Error::ChainExists`], [`Error::NoSuchChain`].
+    pub fn rename_chain(
+        &mut self,
+        from: impl AsRef<[u8]>,
+        to: impl AsRef<[u8]>,
+    ) -> Result<(), Error> {
+        let (from, to) = (from.as_ref().as_bstr(), to.as_ref().as_bstr());
+        self.not_builtin(from)?;
+        self.not_builtin(to)?;
+        self.editor.rename_chain(self.table, from, to)
+    }
+
+    /// Removes all chains and rules, as `iptables-restore` does at the head of a table.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn clear(&mut self) -> Result<(), Error> {
+        self.editor.clear(self.table)
+    }
+
+    /// Removes all rules of a chain (`-F CHAIN`).
+    ///
+    /// # Errors
+    /// [`Error::NoSuchChain`], which on nf_tables may come from the kernel only.
+    pub fn flush(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.editor
+            .flush(self.table, Some(chain.as_ref().as_bstr()))
+    }
+
+    /// Removes all rules of all chains (`-F`).
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn flush_all(&mut self) -> Result<(), Error> {
+        self.editor.flush(self.table, None)
+    }
+
+    /// Sets the policy of a built-in chain (`-P`); its counters stay, unless they are given.
+    ///
+    /// # Errors
+    /// [`Error::NoPolicy`] for other chains.
+    pub fn set_policy(
+        &mut self,
+        chain: impl AsRef<[u8]>,
+        policy: Option<Policy>,
+        counters: Option<Counters>,
+    ) -> Result<(), Error> {
+        let chain = chain.as_ref().as_bstr();
+        if !self.is_builtin(chain) {
+            return Err(Error::NoPolicy {
+                table: self.name.to_owned(),
+                chain: chain.to_owned(),
+            });
+        }
+        self.editor.set_policy(self.table, chain, policy, counters)
+    }
+
+    /// The rules of a chain.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchChain`] and those of reading.
+    pub fn rules(&mut self, chain: impl AsRef<[u8]>) -> Result<Vec<Result<Entry, Beyond>>, Error> {
+        self.editor.rules(self.table, chain.as_ref().as_bstr())
+    }
+
+    /// Puts a rule behind the chain's others (`-A`).
+    ///
+    /// # Errors
+    /// [`Error::NoSuchChain`], which on nf_tables may come from the kernel only;
+    /// [`Error::Unwritable`].
+    pub fn append(&mut self, chain: impl AsRef<[u8]>, rule: &Rule) -> Result<(), Error> {
+        self.append_with(chain, rule, Counters::default())
+    }
+
+    /// Puts a rule with these counters behind the chain's others.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn append_with(
+        &mut self,
+        chain: impl AsRef<[u8]>,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error> {
+        self.editor
+            .append(self.table, chain.as_ref().as_bstr(), rule, counters)
+    }
+
+    /// Puts a rule into this place of the chain, from 1 (`-I`).
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), and [`Error::NoSuchNumber`].
+    pub fn insert(
+        &mut self,
+        chain: impl AsRef<[u8]>,
+        number: usize,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error> {
+        let chain = chain.as_ref().as_bstr();
+        // At the head there is always a place.
+        if number != 1 {
+            let rules = self.editor.rule_count(self.table, chain)?;
+            if number == 0 || number > rules + 1 {
+                return Err(self.no_such_number(chain, number, rules));
+            }
+        }
+        self.editor
+            .insert(self.table, chain, number - 1, rule, counters)
+    }
+
+    /// Puts a rule in the place of another, from 1 (`-R`).
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn replace(
+        &mut self,
+        chain: impl AsRef<[u8]>,
+        number: usize,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error> {
+        let chain = chain.as_ref().as_bstr();
+        let position = self.position(chain, number)?;
+        self.editor
+            .replace(self.table, chain, position, rule, counters)
+    }
+
+    /// Removes the first rule that means the same (`-D CHAIN RULE`).
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRule`]
+    pub fn delete(&mut self, chain: impl AsRef<[u8]>, rule: &Rule) -> Result<(), Error> {
+        let chain = chain.as_ref().as_bstr();
+        match self.find(chain, rule)? {
+            Some(position) => self.editor.remove(self.table, chain, position),
+            None => Err(Error::NoSuchRule {
+                table: self.name.to_owned(),
+                chain: chain.to_owned(),
+                rule: rule.to_string(),
+            }),
+        }
+    }
+
+    /// Removes the rule in this place, from 1 (`-D CHAIN NUMBER`).
+    ///
+    /// # Errors
+    /// [`Error::NoSuchNumber`]
+    pub fn delete_number(&mut self, chain: impl AsRef<[u8]>, number: usize) -> Result<(), Error> {
+        let chain = chain.as_ref().as_bstr();
+        let position = self.position(chain, number)?;
+        self.editor.remove(self.table, chain, position)
+    }
+
+    /// Whether the chain has a rule that means the same (`-C`).
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn contains(&mut self, chain: impl AsRef<[u8]>, rule: &Rule) -> Result<bool, Error> {
+        Ok(self.find(chain.as_ref().as_bstr(), rule)?.is_some())
+    }
+
+    /// Sets counters to 0 (`-Z`): those of the rule in this place, from 1, or those of the chain's
+    /// rules and policy.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchChain`], [`Error::NoSuchNumber`]
+    pub fn zero(&mut self, chain: impl AsRef<[u8]>, number: Option<usize>) -> Result<(), Error> {
+        let chain = chain.as_ref().as_bstr();
+        let position = number
+            .map(|number| self.position(chain, number))
+            .transpose()?;
+        self.editor.zero(self.table, chain, position)
+    }
+
+    fn find(&mut self, chain: &BStr, rule: &Rule) -> Result<Option<usize>, Error> {
+        let rules = self.editor.rules(self.table, chain)?;
+        let same = |entry: &Result<Entry, Beyond>| {
+            entry
+                .as_ref()
+                .is_ok_and(|entry| entry.rule.means_the_same(rule))
+        };
+        Ok(rules.iter().position(same))
+    }
+
+    /// The position of the rule with this number.
+    fn position(&mut self, chain: &BStr, number: usize) -> Result<usize, Error> {
+        let rules = self.editor.rule_count(self.table, chain)?;
+        match number.checked_sub(1) {
+            Some(position) if position < rules => Ok(position),
+            _ => Err(self.no_such_number(chain, number, rules)),
+        }
+    }
+
+    fn no_such_number(&self, chain: &BStr, number: usize, rules: usize) -> Error {
+        Error::NoSuchNumber {
+            table: self.name.to_owned(),
+            chain: chain.to_owned(),
+            number,
+            rules,
+        }
+    }
+
+    fn is_builtin(&self, chain: &BStr) -> bool {
+        chain
+            .to_str()
+            .is_ok_and(|chain| builtin(self.name, chain).is_some())
+    }
+
+    fn not_builtin(&self, chain: &BStr) -> Result<(), Error> {
+        if self.is_builtin(chain) {
+            return Err(Error::Builtin {
+                table: self.name.to_owned(),
+                chain: chain.to_owned(),
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,258 @@
+//! What can go wrong between the iptables view and the kernel.
+
+use bstr::BString;
+
+use super::nft::Unwritable;
+use super::text::Fault;
+use super::{Backend, Family};
+use crate::legacy::{self, DraftError};
+use crate::netlink::{self, TooLong};
+use crate::nft::{CommitError, Outcome, SnapshotError};
+
+/// An error of the iptables view.
+///
+/// Unless it is [`Partly`](Self::Partly), or a [`Commit`](Self::Commit) or
+/// [`Legacy`](Self::Legacy) that says otherwise, nothing was applied.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A request to nf_tables failed.
+    #[error(transparent)]
+    Nft(#[from] netlink::Error),
+    /// nf_tables could not be read.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// The kernel did not take the transaction.
+    #[error(transparent)]
+    Commit(#[from] Box<CommitError>),
+    /// A request to the legacy tables failed.
+    #[error(transparent)]
+    Legacy(#[from] legacy::Error),
+    /// A legacy table cannot be changed so.
+    #[error(transparent)]
+    Draft(#[from] DraftError),
+    /// A rule cannot be written.
+    #[error(transparent)]
+    Unwritable(#[from] Unwritable),
+    /// A name or rule is too long for a message.
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
+    /// There is no such table.
+    #[error("there is no table {name:?}{}", suggestion(.hint.as_deref()))]
+    NoSuchTable {
+        /// The name.
+        name: String,
+        /// What might have been meant.
+        hint: Option<String>,
+    },
+    /// There is no such chain.
+    #[error("there is no chain {chain} in table {table}{}", suggestion(.hint.as_deref()))]
+    NoSuchChain {
+        /// The table.
+        table: String,
+        /// The chain.
+        chain: BString,
+        /// What might have been meant.
+        hint: Option<String>,
+    },
+    /// There is such a chain already.
+    #[error("there is a chain {chain} in table {table} already")]
+    ChainExists {
+        /// The table.
+        table: String,
+        /// The chain.
+        chain: BString,
+    },
+    /// A built-in chain cannot be removed or renamed.
+    #[error("chain {chain} of table {table} is built in: it cannot be removed, renamed or made")]
+    Builtin {
+        /// The table.
+        table: String,
+        /// The chain.
+        chain: BString,
+    },
+    /// Only built-in chains have policies.
+    #[error("chain {chain} of table {table} is not built in: it has no policy")]
+    NoPolicy {
+        /// The table.
+        table: String,
+        /// The chain.
+        chain: BString,
+    },
+    /// There is no such policy.
+    #[error("{policy:?} is no policy: there are ACCEPT and DROP")]
+    Policy {
+        /// What was given.
+        policy: BString,
+    },
+    /// The chain has rules, or something leads to it.
+    #[error("chain {chain} of table {table} has rules: flush it before it is removed")]
+    NotEmpty {
+        /// The table.
+        table: String,
+        /// The chain.
+        chain: BString,
+    },
+    /// There is no such rule.
+    #[error("there is no such rule in chain {chain} of table {table}: {rule}")]
+    NoSuchRule {
+        /// The table.
+        table: String,
+        /// The chain.
+        chain: BString,
+        /// The rule, or its number.
+        rule: String,
+    },
+    /// The chain has fewer rules.
+    #[error("chain {chain} of table {table} has {rules} rules: there is no place {number}")]
+    NoSuchNumber {
+        /// The table.
+        table: String,
+        /// The chain.
+        chain: BString,
+        /// The number that was given, from 1.
+        number: usize,
+        /// How many there are.
+        rules: usize,
+    },
+    /// The kernel has no such extension, or not in this revision.
+    #[error(
+        "this kernel has no revision {revision} of the {kind} {name} for nf_tables (not built, or its \
+         module is not there)"
+    )]
+    UnknownExtension {
+        /// `match` or `target`.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// The revision.
+        revision: u8,
+    },
+    /// A set that a rule names cannot be found.
+    #[error("{message}")]
+    Set {
+        /// Why.
+        message: String,
+    },
+    /// A text to be restored is wrong.
+    #[error("line {line}, {fault}")]
+    Text {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong in it.
+        fault: Fault,
+    },
+    /// What a line of a text asks for cannot be done.
+    #[error("line {line}: {source}")]
+    Line {
+        /// The line, from 1.
+        line: usize,
+        /// Why.
+        source: Box<Error>,
+    },
+    /// The kernel did not take what a line of a text asks for. Nothing was applied.
+    #[error("line {line}: {text}: {failure}")]
+    Refused {
+        /// The line, from 1.
+        line: usize,
+        /// The line's text.
+        text: BString,
+        /// What the kernel said of it.
+        failure: String,
+    },
+    /// Somebody else changed the tables again and again between reading and writing. Nothing was
+    /// applied.
+    #[error(
+        "the tables were changed by somebody else during each of {attempts} attempts; nothing was \
+         applied"
+    )]
+    Contended {
+        /// How many attempts there were.
+        attempts: usize,
+    },
+    /// Legacy tables are replaced one after the other: some were, then one could not be.
+    #[error("replaced: {}; then: {source}", .applied.join(", "))]
+    Partly {
+        /// The tables that have been replaced.
+        applied: Vec<String>,
+        /// What came then.
+        source: Box<Error>,
+    },
+    /// The text of a table ended before its `COMMIT`.
+    #[error("the text ends without a COMMIT for table {table}; nothing was applied")]
+    NoCommit {
+        /// The table.
+        table: String,
+    },
+    /// Reading or writing text failed.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// What was asked for is not there on this backend.
+    #[error("{what} is not possible with {backend}")]
+    Unsupported {
+        /// What.
+        what: &'static str,
+        /// The backend.
+        backend: Backend,
+    },
+    /// What the caller's own function said.
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// Whether nothing was applied for certain.
+    #[must_use]
+    pub fn nothing_applied(&self) -> bool {
+        match self {
+            Self::Commit(error) => error.outcome == Outcome::NothingApplied,
+            Self::Legacy(error) => !matches!(error, legacy::Error::CountersLost { .. }),
+            Self::Partly { .. } => false,
+            Self::Line { source, .. } => source.nothing_applied(),
+            _ => true,
+        }
+    }
+
+    /// The table that is not there.
+    pub(super) fn no_such_table(name: &str) -> Self {
+        let near = super::text::nearest(name.as_bytes(), super::builtin::NAMES);
+        Self::NoSuchTable {
+            name: name.to_owned(),
+            hint: near.map(|near| format!("did you mean {near}?")),
+        }
+    }
+
+    /// The same, with the line that asked for it.
+    pub(super) fn at(self, line: usize) -> Self {
+        match self {
+            Self::Line { .. } | Self::Text { .. } | Self::Refused { .. } | Self::Partly { .. } => {
+                self
+            }
+            source => Self::Line {
+                line,
+                source: Box::new(source),
+            },
+        }
+    }
+}
+
+fn suggestion(hint: Option<&str>) -> String {
+    hint.map_or_else(String::new, |hint| format!(" ({hint})"))
+}
+
+impl std::fmt::Display for Backend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Nft => "nf_tables",
+            Self::Legacy => "the legacy tables",
+        })
+    }
+}
+
+/// A family's name in messages: `IPv4` or `IPv6`.
+pub(super) const fn family_name(family: Family) -> &'static str {
+    match family {
+        Family::Ipv4 => "IPv4",
+        Family::Ipv6 => "IPv6",
+    }
+}

@@ -1,0 +1,392 @@
+//! A node's iptables tables in one backend: reading, changing, saving and restoring them.
+
+use std::time::Duration;
+
+use super::edit::{Edit, TableEdit};
+use super::error::family_name;
+use super::nft::{Profile, Session as NftSession};
+use super::view::Tables;
+use super::{Backend, Error, Family, builtin, legacy};
+use crate::legacy::{
+    Connection as LegacyConnection, Error as LegacyError, Family as LegacyFamily, Lock, LockPolicy,
+    LockWait, Lookup, Table as LegacyTable,
+};
+use crate::nft::{self, CommitError, Connection as NftConnection, Filter, Outcome, Transaction};
+
+/// How often a change is tried again when somebody else changed the tables meanwhile.
+const ATTEMPTS: usize = 32;
+
+/// The iptables tables of a network namespace in one backend.
+///
+/// ```
+/// # use chainwright::netns;
+/// # fn main() -> Result<(), chainwright::iptables::Error> {
+/// # netns::become_namespace_root().unwrap();
+/// # let sandbox = netns::Sandbox::new().unwrap();
+/// # sandbox.run(|| {
+/// use chainwright::iptables::{Family, Iptables, Rule};
+///
+/// let mut iptables = Iptables::nft()?;
+/// iptables.update(Family::Ipv4, "nat", |table| {
+///     table.ensure_chain("KUBE-MARK-MASQ")?;
+///     let rule = Rule::parse(Family::Ipv4, "-j MARK --or-mark 0x4000").unwrap();
+///     if !table.contains("KUBE-MARK-MASQ", &rule)? {
+///         table.append("KUBE-MARK-MASQ", &rule)?;
+///     }
+///     Ok(())
+/// })?;
+///
+/// let tables = iptables.read(Family::Ipv4, &["nat"])?;
+/// let chain = tables.table("nat").unwrap().chain("KUBE-MARK-MASQ").unwrap();
+/// let rule = chain.rules().next().unwrap().entry().unwrap().rule;
+/// assert_eq!(rule.to_string(), "-j MARK --set-xmark 0x4000/0x4000");
+/// # Ok(())
+/// # }).unwrap()
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Iptables {
+    inner: Inner,
+}
+
+#[derive(Debug)]
+enum Inner {
+    Nft {
+        connection: Box<NftConnection>,
+        profile: Profile,
+    },
+    Legacy {
+        /// For each family the way to its tables, or that there is none.
+        connections: [Result<LegacyConnection, LegacyError>; 2],
+        policy: LockPolicy,
+        wait: LockWait,
+    },
+}
+
+impl Iptables {
+    /// The tables in nf_tables of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// Those of opening a netlink socket.
+    pub fn nft() -> Result<Self, Error> {
+        Ok(Self {
+            inner: Inner::Nft {
+                connection: Box::new(NftConnection::open()?),
+                profile: Profile::default(),
+            },
+        })
+    }
+
+    /// The legacy tables of the calling thread's network namespace. Changes are made under the lock
+    /// of the legacy tools ([`LockPolicy::Standard`]), for which they wait up to 5 seconds; see
+    /// [`with_lock`](Self::with_lock).
+    ///
+    /// # Errors
+    /// [`LegacyError::NotBuilt`] or [`LegacyError::NoPermission`], if neither family's can be had.
+    pub fn legacy() -> Result<Self, Error> {
+        let connections = [
+            LegacyConnection::open(LegacyFamily::Ipv4),
+            LegacyConnection::open(LegacyFamily::Ipv6),
+        ];
+        if let [Err(_), Err(_)] = &connections {
+            let [first, _] = connections;
+            return Err(first.err().map_or(
+                Error::Unsupported {
+                    what: "opening",
+                    backend: Backend::Legacy,
+                },
+                Error::from,
+            ));
+        }
+        Ok(Self {
+            inner: Inner::Legacy {
+                connections,
+                policy: LockPolicy::Standard,
+                wait: LockWait::For(Duration::from_secs(5)),
+            },
+        })
+    }
+
+    /// The tables of this backend.
+    ///
+    /// # Errors
+    /// As [`nft`](Self::nft) and [`legacy`](Self::legacy).
+    pub fn open(backend: Backend) -> Result<Self, Error> {
+        match backend {
+            Backend::Nft => Self::nft(),
+            Backend::Legacy => Self::legacy(),
+        }
+    }
+
+    /// The same, with rules written in another form. Legacy tables have but one.
+    #[must_use]
+    pub fn with_profile(mut self, new: Profile) -> Self {
+        if let Inner::Nft { profile, .. } = &mut self.inner {
+            *profile = new;
+        }
+        self
+    }
+
+    /// The same, with another lock for changes of legacy tables. nf_tables need none.
+    ///
+    /// The lock is one file of the host, while tables belong to network namespaces: in a namespace of
+    /// one's own [`LockPolicy::None`] spares waiting for the host's tools; a container that changes the
+    /// host's tables must see the host's file, or name it by [`LockPolicy::Path`].
+    #[must_use]
+    pub fn with_lock(mut self, new: LockPolicy, limit: LockWait) -> Self {
+        if let Inner::Legacy { policy, wait, .. } = &mut self.inner {
+            (*policy, *wait) = (new, limit);
+        }
+        self
+    }
+
+    /// Where the tables live.
+    #[must_use]
+    pub const fn backend(&self) -> Backend {
+        match self.inner {
+            Inner::Nft { .. } => Backend::Nft,
+            Inner::Legacy { .. } => Backend::Legacy,
+        }
+    }
+
+    /// Reads tables: those of these names that are there, or all if none is named. Creates none.
+    ///
+    /// Those of nf_tables are of one generation.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn read(&mut self, family: Family, names: &[&str]) -> Result<Tables, Error> {
+        match &mut self.inner {
+            Inner::Nft { connection, .. } => {
+                let family_filter = nft::Family::from(family);
+                let filter = match names {
+                    [name] => Filter::table(family_filter, *name),
+                    _ => Filter::family(family_filter),
+                };
+                Ok(Tables::of_snapshot(family, connection.snapshot(filter)?))
+            }
+            Inner::Legacy { connections, .. } => {
+                let connection = connection(connections, family)?;
+                let mut tables = Vec::new();
+                for name in connection.tables()? {
+                    if !names.is_empty() && !names.iter().any(|wanted| name == *wanted) {
+                        continue;
+                    }
+                    if let Lookup::InUse(table) = connection.read(&name)? {
+                        tables.push(table);
+                    }
+                }
+                Ok(Tables::of_legacy(family, tables))
+            }
+        }
+    }
+
+    /// Changes a table. All of it happens at once, or nothing.
+    ///
+    /// `edit` says what is to be done. It may be called again, when somebody else changed the tables in
+    /// the meantime; what it did before is then forgotten. When it returns an error, nothing is changed.
+    /// Rules that it does not touch stay as they are, byte for byte, with their counters.
+    ///
+    /// A table that is not there is made. On nf_tables what was read is what the change is applied to,
+    /// or it is begun again. The legacy tables are read and replaced under the lock of
+    /// [`with_lock`](Self::with_lock).
+    ///
+    /// # Errors
+    /// What `edit` returns; [`Error::Commit`], [`Error::Legacy`]; [`Error::Contended`].
+    pub fn update<R>(
+        &mut self,
+        family: Family,
+        table: &str,
+        mut edit: impl FnMut(&mut TableEdit<'_>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        self.update_tables(&[(family, table)], |tables| edit(&mut tables.at(0)))
+    }
+
+    /// Changes several tables, also of both families.
+    ///
+    /// On nf_tables all of it happens at once, or nothing. Legacy tables are replaced one after the
+    /// other, in the order of the list: each at once.
+    ///
+    /// # Errors
+    /// As [`update`](Self::update), and [`Error::Partly`] on legacy tables.
+    pub fn update_tables<R>(
+        &mut self,
+        tables: &[(Family, &str)],
+        mut edit: impl FnMut(&mut Edit<'_>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let change = Change {
+            apply: true,
+            tracking: true,
+        };
+        self.change(tables, change, &mut edit)
+    }
+
+    /// Carries out a change, as often as it takes.
+    pub(super) fn change<R>(
+        &mut self,
+        tables: &[(Family, &str)],
+        mut change: Change,
+        edit: &mut dyn FnMut(&mut Edit<'_>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let mut owned: Vec<(Family, String)> = Vec::new();
+        for (family, name) in tables {
+            if self.backend() == Backend::Nft && builtin::builtins(name).is_none() {
+                return Err(Error::no_such_table(name));
+            }
+            let one = (*family, (*name).to_owned());
+            if !owned.contains(&one) {
+                owned.push(one);
+            }
+        }
+        for attempt in 0..ATTEMPTS {
+            let result = match &mut self.inner {
+                Inner::Nft {
+                    connection,
+                    profile,
+                } => change_nft(connection, *profile, &owned, change, edit),
+                Inner::Legacy {
+                    connections,
+                    policy,
+                    wait,
+                } => {
+                    let _lock = if change.apply {
+                        Some(Lock::take(policy, *wait)?)
+                    } else {
+                        None
+                    };
+                    change_legacy(connections, &owned, change, edit)
+                }
+            };
+            match result {
+                Ok(Done::Yes(value)) => return Ok(value),
+                Ok(Done::Again) => {
+                    // Somebody else is quicker: give them time to finish.
+                    std::thread::sleep(Duration::from_micros(50 << attempt.min(8)));
+                }
+                Ok(Done::Tracking) => change.tracking = true,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::Contended { attempts: ATTEMPTS })
+    }
+}
+
+/// How a change is carried out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Change {
+    /// Whether it is, or only tried as far as that goes without the kernel.
+    pub(super) apply: bool,
+    /// Whether new rules are remembered, so that they can be found again.
+    pub(super) tracking: bool,
+}
+
+/// What came of an attempt.
+enum Done<R> {
+    Yes(R),
+    /// The tables were changed by somebody else meanwhile.
+    Again,
+    /// New rules must be remembered.
+    Tracking,
+}
+
+fn change_nft<R>(
+    connection: &mut NftConnection,
+    profile: Profile,
+    tables: &[(Family, String)],
+    change: Change,
+    edit: &mut dyn FnMut(&mut Edit<'_>) -> Result<R, Error>,
+) -> Result<Done<R>, Error> {
+    let mut session = NftSession::new(connection, profile, tables, change.tracking);
+    let result = edit(&mut Edit::new(&mut session, tables));
+    if session.wants_tracking() {
+        return Ok(Done::Tracking);
+    }
+    let value = match result {
+        Ok(value) => value,
+        // Two listings of two generations may contradict one another.
+        Err(Error::Nft(crate::netlink::Error::Interrupted)) => return Ok(Done::Again),
+        Err(error) => return Err(error),
+    };
+    let (connection, mut transaction, lines) = session.finish();
+    if !change.apply {
+        return Ok(Done::Yes(value));
+    }
+    match connection.commit(&mut transaction) {
+        Ok(()) => Ok(Done::Yes(value)),
+        Err(error) if error.generation_moved() => Ok(Done::Again),
+        Err(error) => Err(refused(error, &transaction, &lines)),
+    }
+}
+
+/// Names the line that asked for what the kernel did not take.
+fn refused(error: CommitError, _transaction: &Transaction, lines: &[u32]) -> Error {
+    let first = error.failures.first();
+    let index = first
+        .and_then(|failure| failure.operation.as_ref())
+        .map(|o| o.index);
+    let line = index
+        .and_then(|index| lines.get(index))
+        .copied()
+        .unwrap_or(0);
+    match first {
+        Some(failure) if line > 0 && error.outcome == Outcome::NothingApplied => Error::Refused {
+            line: line as usize,
+            text: String::new().into(),
+            failure: failure.to_string(),
+        },
+        _ => Error::Commit(Box::new(error)),
+    }
+}
+
+fn change_legacy<R>(
+    connections: &[Result<LegacyConnection, LegacyError>; 2],
+    names: &[(Family, String)],
+    change: Change,
+    edit: &mut dyn FnMut(&mut Edit<'_>) -> Result<R, Error>,
+) -> Result<Done<R>, Error> {
+    let mut tables = Vec::with_capacity(names.len());
+    for (family, name) in names {
+        let connection = connection(connections, *family)?;
+        let mut table = LegacyTable::empty(connection.family());
+        connection.instantiate_and_read_into(name, &mut table)?;
+        tables.push((*family, table));
+    }
+    let mut session = legacy::Session::new(&tables);
+    let value = edit(&mut Edit::new(&mut session, names))?;
+    let replacements = session.finish()?;
+    if !change.apply {
+        return Ok(Done::Yes(value));
+    }
+    let mut applied = Vec::new();
+    for ((family, replacement), (_, name)) in replacements.into_iter().zip(names) {
+        let Some(mut replacement) = replacement else {
+            continue;
+        };
+        match connection(connections, family)?.replace(&mut replacement) {
+            Ok(()) => applied.push(format!("{} {name}", family_name(family))),
+            Err(LegacyError::Changed { .. }) if applied.is_empty() => return Ok(Done::Again),
+            Err(error) if applied.is_empty() => return Err(error.into()),
+            Err(error) => {
+                return Err(Error::Partly {
+                    applied,
+                    source: Box::new(error.into()),
+                });
+            }
+        }
+    }
+    Ok(Done::Yes(value))
+}
+
+/// The way to a family's legacy tables.
+fn connection(
+    connections: &[Result<LegacyConnection, LegacyError>; 2],
+    family: Family,
+) -> Result<&LegacyConnection, Error> {
+    let index = match family {
+        Family::Ipv4 => 0,
+        Family::Ipv6 => 1,
+    };
+    connections[index]
+        .as_ref()
+        .map_err(|error| error.clone().into())
+}

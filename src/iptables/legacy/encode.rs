@@ -1,0 +1,149 @@
+//! From a rule to an entry of a legacy table.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use bstr::ByteSlice;
+
+use crate::iptables::nft::Unwritable;
+use crate::iptables::{Address, Counters, Error, Interface, Rule, Target};
+use crate::legacy::{
+    ChainId, Draft, HeaderBuf, InterfaceMatchBuf, Inversions, Ipv4Flags, Ipv4HeaderBuf, Ipv6Flags,
+    Ipv6HeaderBuf, Masked, NewRule, NewTarget,
+};
+use crate::xt::Family;
+
+/// Builds the rule in the draft. `chain` finds the chain that it jumps to.
+pub(super) fn encode(
+    family: Family,
+    draft: &mut Draft<'_>,
+    rule: &Rule,
+    counters: Counters,
+    chain: impl FnOnce(&Draft<'_>, &[u8]) -> Result<ChainId, Error>,
+) -> Result<NewRule, Error> {
+    let target = match &rule.target {
+        Target::Jump(name) | Target::Goto(name) => Some(chain(draft, name)?),
+        _ => None,
+    };
+    let header = header(family, rule)?;
+    let mut builder = draft.build(header)?;
+    for extension in &rule.matches {
+        let encoded = extension.encode(family);
+        builder.push_match(encoded.name, encoded.revision, &encoded.info)?;
+    }
+    builder.counters(counters.into());
+    let built = match (&rule.target, target) {
+        (Target::Jump(_), Some(chain)) => builder.finish(NewTarget::Jump(chain)),
+        (Target::Goto(_), Some(chain)) => builder.finish(NewTarget::Goto(chain)),
+        (Target::Accept, _) => builder.finish(NewTarget::Accept),
+        (Target::Drop, _) => builder.finish(NewTarget::Drop),
+        (Target::Return, _) => builder.finish(NewTarget::Return),
+        (Target::Queue, _) => builder.finish(NewTarget::Queue),
+        (Target::Extension(target), _) => {
+            let encoded = target.encode(family);
+            builder.finish(NewTarget::Extension {
+                name: encoded.name.as_bytes(),
+                revision: encoded.revision,
+                data: &encoded.info,
+            })
+        }
+        _ => builder.finish(NewTarget::FallThrough),
+    };
+    Ok(built?)
+}
+
+/// What the entry compares by itself.
+fn header(family: Family, rule: &Rule) -> Result<HeaderBuf, Unwritable> {
+    let mut inversions = Inversions::empty();
+    let inverted = [
+        (Inversions::SOURCE, rule.source.is_some_and(|a| a.invert)),
+        (
+            Inversions::DESTINATION,
+            rule.destination.is_some_and(|a| a.invert),
+        ),
+        (
+            Inversions::PROTOCOL,
+            rule.protocol.is_some_and(|p| p.invert),
+        ),
+        (Inversions::FRAGMENT, rule.fragment == Some(false)),
+        (
+            Inversions::IN_INTERFACE,
+            rule.in_interface.as_ref().is_some_and(|i| i.invert),
+        ),
+        (
+            Inversions::OUT_INTERFACE,
+            rule.out_interface.as_ref().is_some_and(|i| i.invert),
+        ),
+    ];
+    for (flag, invert) in inverted {
+        inversions.set(flag, invert);
+    }
+    let protocol = rule.protocol.map_or(0, |protocol| protocol.number.into());
+    let in_interface = interface(rule.in_interface.as_ref())?;
+    let out_interface = interface(rule.out_interface.as_ref())?;
+    Ok(match family {
+        Family::Ipv4 => HeaderBuf::from(Ipv4HeaderBuf {
+            source: ipv4(rule.source.as_ref())?,
+            destination: ipv4(rule.destination.as_ref())?,
+            in_interface,
+            out_interface,
+            protocol,
+            flags: match rule.fragment {
+                Some(_) => Ipv4Flags::FRAGMENT,
+                None => Ipv4Flags::empty(),
+            },
+            inversions,
+        }),
+        Family::Ipv6 if rule.fragment.is_some() => return Err(Unwritable::Fragment),
+        Family::Ipv6 => HeaderBuf::from(Ipv6HeaderBuf {
+            source: ipv6(rule.source.as_ref())?,
+            destination: ipv6(rule.destination.as_ref())?,
+            in_interface,
+            out_interface,
+            protocol,
+            flags: match rule.protocol {
+                Some(_) => Ipv6Flags::PROTOCOL,
+                None => Ipv6Flags::empty(),
+            },
+            inversions,
+            ..Ipv6HeaderBuf::default()
+        }),
+    })
+}
+
+fn interface(interface: Option<&Interface>) -> Result<InterfaceMatchBuf, Unwritable> {
+    let Some(interface) = interface else {
+        return Ok(InterfaceMatchBuf::ANY);
+    };
+    // A name has at most 15 bytes, with the `+` that iptables writes behind the start of one.
+    let mut name = interface.name.to_vec();
+    if interface.prefix && name.len() < 15 {
+        name.push(b'+');
+    }
+    InterfaceMatchBuf::new(&name).ok_or_else(|| Unwritable::Interface {
+        name: interface.name.clone(),
+    })
+}
+
+fn ipv4(address: Option<&Address>) -> Result<Masked<Ipv4Addr>, Unwritable> {
+    let any = Ipv4Addr::UNSPECIFIED;
+    match address.map(|a| (a.address, a.mask)) {
+        None => Ok(Masked {
+            value: any,
+            mask: any,
+        }),
+        Some((IpAddr::V4(value), IpAddr::V4(mask))) => Ok(Masked { value, mask }),
+        Some((address, _)) => Err(Unwritable::Family { address }),
+    }
+}
+
+fn ipv6(address: Option<&Address>) -> Result<Masked<Ipv6Addr>, Unwritable> {
+    let any = Ipv6Addr::UNSPECIFIED;
+    match address.map(|a| (a.address, a.mask)) {
+        None => Ok(Masked {
+            value: any,
+            mask: any,
+        }),
+        Some((IpAddr::V6(value), IpAddr::V6(mask))) => Ok(Masked { value, mask }),
+        Some((address, _)) => Err(Unwritable::Family { address }),
+    }
+}

@@ -1,0 +1,220 @@
+//! Legacy tables that are being changed: read once, edited as drafts, replaced one after the other.
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::decode::decode_draft;
+use super::encode::encode;
+use crate::iptables::edit::Editor;
+use crate::iptables::text::nearest;
+use crate::iptables::{Beyond, Counters, Entry, Error, Policy, Rule};
+use crate::legacy::{ChainId, Draft, Replacement, Table};
+use crate::xt::Family;
+
+/// Tables that are being changed.
+pub(in crate::iptables) struct Session<'t> {
+    drafts: Vec<(Family, Draft<'t>)>,
+}
+
+impl<'t> Session<'t> {
+    pub(in crate::iptables) fn new(tables: &'t [(Family, Table)]) -> Self {
+        let drafts = tables
+            .iter()
+            .map(|(family, table)| (*family, Draft::of(table)));
+        Self {
+            drafts: drafts.collect(),
+        }
+    }
+
+    /// What each table is to be replaced by; `None` for one that was not changed.
+    pub(in crate::iptables) fn finish(self) -> Result<Vec<(Family, Option<Replacement>)>, Error> {
+        self.drafts
+            .into_iter()
+            .map(|(family, draft)| {
+                let replacement = draft.is_changed().then(|| draft.finish()).transpose()?;
+                Ok((family, replacement))
+            })
+            .collect()
+    }
+
+    fn chain(&self, table: usize, name: &BStr) -> Result<ChainId, Error> {
+        find(&self.drafts[table].1, name)
+    }
+
+    fn draft(&mut self, table: usize) -> &mut Draft<'t> {
+        &mut self.drafts[table].1
+    }
+
+    fn build(
+        &mut self,
+        table: usize,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<crate::legacy::NewRule, Error> {
+        let (family, draft) = &mut self.drafts[table];
+        encode(*family, draft, rule, counters, |draft, name| {
+            find(draft, name.as_bstr())
+        })
+    }
+}
+
+/// The chain of that name.
+fn find(draft: &Draft<'_>, name: &BStr) -> Result<ChainId, Error> {
+    draft.chain(name).ok_or_else(|| {
+        let names: Vec<_> = draft
+            .chains()
+            .map(|chain| chain.name().to_string())
+            .collect();
+        let near = nearest(name, names.iter().map(String::as_str));
+        Error::NoSuchChain {
+            table: draft.table().name().to_string(),
+            chain: name.to_owned(),
+            hint: near.map(|near| format!("did you mean {near}?")),
+        }
+    })
+}
+
+impl Editor for Session<'_> {
+    fn set_line(&mut self, _line: usize) {}
+
+    fn clear(&mut self, table: usize) -> Result<(), Error> {
+        self.draft(table).clear();
+        Ok(())
+    }
+
+    fn chains(&mut self, table: usize) -> Result<Vec<BString>, Error> {
+        let chains = self.drafts[table].1.chains();
+        Ok(chains.map(|chain| chain.name().to_owned()).collect())
+    }
+
+    fn has_chain(&mut self, table: usize, chain: &BStr) -> Result<bool, Error> {
+        Ok(self.drafts[table].1.chain(chain).is_some())
+    }
+
+    fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        self.draft(table).add_chain(chain)?;
+        Ok(())
+    }
+
+    fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        let draft = self.draft(table);
+        match draft.chain(chain) {
+            None => {
+                draft.add_chain(chain)?;
+            }
+            Some(id) => {
+                if draft.get(id).is_some_and(|chain| chain.builtin().is_none()) {
+                    draft.flush(id)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        let id = self.chain(table, chain)?;
+        Ok(self.draft(table).remove_chain(id)?)
+    }
+
+    fn rename_chain(&mut self, table: usize, from: &BStr, to: &BStr) -> Result<(), Error> {
+        let id = self.chain(table, from)?;
+        Ok(self.draft(table).rename_chain(id, to)?)
+    }
+
+    fn flush(&mut self, table: usize, chain: Option<&BStr>) -> Result<(), Error> {
+        let ids = match chain {
+            Some(chain) => vec![self.chain(table, chain)?],
+            None => self.drafts[table]
+                .1
+                .chains()
+                .map(|chain| chain.id())
+                .collect(),
+        };
+        for id in ids {
+            self.draft(table).flush(id)?;
+        }
+        Ok(())
+    }
+
+    fn set_policy(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        policy: Option<Policy>,
+        counters: Option<Counters>,
+    ) -> Result<(), Error> {
+        let id = self.chain(table, chain)?;
+        let draft = self.draft(table);
+        if let Some(policy) = policy {
+            draft.set_policy(id, policy)?;
+        }
+        if let Some(counters) = counters {
+            draft.set_policy_counters(id, counters.into())?;
+        }
+        Ok(())
+    }
+
+    fn rule_count(&mut self, table: usize, chain: &BStr) -> Result<usize, Error> {
+        let id = self.chain(table, chain)?;
+        let chain = self.drafts[table].1.get(id);
+        Ok(chain.map_or(0, |chain| chain.rule_count()))
+    }
+
+    fn rules(&mut self, table: usize, chain: &BStr) -> Result<Vec<Result<Entry, Beyond>>, Error> {
+        let id = self.chain(table, chain)?;
+        let draft = &self.drafts[table].1;
+        let rules = draft.get(id).map(|chain| chain.rules());
+        let rules = rules.into_iter().flatten();
+        Ok(rules.map(|rule| decode_draft(draft, &rule)).collect())
+    }
+
+    fn append(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error> {
+        let id = self.chain(table, chain)?;
+        let rule = self.build(table, rule, counters)?;
+        Ok(self.draft(table).append(id, rule)?)
+    }
+
+    fn insert(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        position: usize,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error> {
+        let id = self.chain(table, chain)?;
+        let rule = self.build(table, rule, counters)?;
+        Ok(self.draft(table).insert(id, position, rule)?)
+    }
+
+    fn replace(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        position: usize,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error> {
+        let id = self.chain(table, chain)?;
+        let rule = self.build(table, rule, counters)?;
+        Ok(self.draft(table).replace(id, position, rule)?)
+    }
+
+    fn remove(&mut self, table: usize, chain: &BStr, position: usize) -> Result<(), Error> {
+        let id = self.chain(table, chain)?;
+        Ok(self.draft(table).remove(id, position)?)
+    }
+
+    fn zero(&mut self, table: usize, chain: &BStr, position: Option<usize>) -> Result<(), Error> {
+        let id = self.chain(table, chain)?;
+        match position {
+            Some(position) => Ok(self.draft(table).zero_rule(id, position)?),
+            None => Ok(self.draft(table).zero(id)?),
+        }
+    }
+}

@@ -1,0 +1,728 @@
+//! Tables of nf_tables that are being changed: operations of one transaction.
+//!
+//! What is asked for is put into the transaction at once. Chains are read only when what is in them
+//! must be known: to find a rule, to count them, to insert behind the head. The commit is then
+//! conditional on the generation that was read.
+
+use std::collections::HashMap;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::{Encoder, Profile, decode};
+use crate::iptables::edit::Editor;
+use crate::iptables::{Beyond, Counters, Entry, Error, Policy, Rule, Target, builtin};
+use crate::nft::expr::{Counter, Decoded};
+use crate::nft::{self, Chain, Compat, Connection, Filter, Generation, Transaction};
+use crate::xt::Family;
+
+/// Tables that are being changed.
+pub(in crate::iptables) struct Session<'c> {
+    connection: &'c mut Connection,
+    transaction: Transaction,
+    profile: Profile,
+    tables: Vec<Table>,
+    /// The generation of what was read, if anything was.
+    generation: Option<Generation>,
+    /// Whether new rules are remembered, so that they can be found again.
+    tracking: bool,
+    /// Whether something could not be done because they were not.
+    wants_tracking: bool,
+    /// For each operation the line that asked for it.
+    lines: Vec<u32>,
+    line: u32,
+    /// How many rules have been given numbers to be referred to by.
+    numbered: u32,
+}
+
+struct Table {
+    family: Family,
+    name: String,
+    /// Whether the transaction makes sure of the table.
+    added: bool,
+    /// Whether no chain has a rule that is not in `chains`.
+    flushed: bool,
+    /// Whether no chain is there that is not in `chains`.
+    cleared: bool,
+    chains: HashMap<BString, ChainState>,
+}
+
+/// What is known of a chain.
+struct ChainState {
+    /// Whether it is there; `None` if that is not known.
+    exists: Option<bool>,
+    /// Its name in the kernel until everything is committed, if it was renamed.
+    old_name: Option<BString>,
+    rules: Rules,
+}
+
+/// What is known of a chain's rules.
+enum Rules {
+    /// What the kernel has.
+    Unread,
+    /// More or other than the kernel has, and not remembered.
+    Untracked,
+    Known(Vec<Slot>),
+}
+
+/// A rule of a chain.
+enum Slot {
+    Kept {
+        handle: u64,
+        entry: Box<Result<Entry, Beyond>>,
+    },
+    New {
+        id: u32,
+        entry: Box<Entry>,
+    },
+}
+
+impl<'c> Session<'c> {
+    pub(in crate::iptables) fn new(
+        connection: &'c mut Connection,
+        profile: Profile,
+        tables: &[(Family, String)],
+        tracking: bool,
+    ) -> Self {
+        let tables = tables.iter().map(|(family, name)| Table {
+            family: *family,
+            name: name.clone(),
+            added: false,
+            flushed: false,
+            cleared: false,
+            chains: HashMap::new(),
+        });
+        Self {
+            connection,
+            transaction: Transaction::new(),
+            profile,
+            tables: tables.collect(),
+            generation: None,
+            tracking,
+            wants_tracking: false,
+            lines: Vec::new(),
+            line: 0,
+            numbered: 0,
+        }
+    }
+
+    /// Whether all must be begun again, with new rules remembered.
+    pub(in crate::iptables) const fn wants_tracking(&self) -> bool {
+        self.wants_tracking && !self.tracking
+    }
+
+    /// The transaction, and for each of its operations the line that asked for it.
+    pub(in crate::iptables) fn finish(mut self) -> (&'c mut Connection, Transaction, Vec<u32>) {
+        self.note_lines();
+        if let Some(generation) = self.generation {
+            self.transaction.expect_generation(generation);
+        }
+        (self.connection, self.transaction, self.lines)
+    }
+
+    /// Says which line asked for the operations since the last call.
+    fn note_lines(&mut self) {
+        self.lines.resize(self.transaction.len(), self.line);
+    }
+
+    /// What is read from here on is of this generation, or the commit fails.
+    fn guard(&mut self) -> Result<(), Error> {
+        if self.generation.is_none() {
+            self.generation = Some(self.connection.generation()?);
+        }
+        Ok(())
+    }
+
+    /// Makes sure of the table.
+    fn add_table(&mut self, table: usize) -> Result<(), Error> {
+        let state = &mut self.tables[table];
+        if !state.added {
+            let object = nft::Table::new(state.family.into(), state.name.as_str());
+            self.transaction.add(&object)?;
+            state.added = true;
+        }
+        Ok(())
+    }
+
+    /// The state of a chain, and, if it is built in, its place in the transaction.
+    fn chain(&mut self, table: usize, name: &BStr) -> Result<&mut ChainState, Error> {
+        self.add_table(table)?;
+        let state = &mut self.tables[table];
+        if !state.chains.contains_key(name) {
+            let hooked = name
+                .to_str()
+                .ok()
+                .and_then(|chain| builtin(&state.name, chain));
+            if let Some(builtin) = hooked {
+                // Without a policy, so that one that is there keeps its own.
+                let chain = Chain::new(state.family.into(), state.name.as_str(), name).with_hook(
+                    builtin.chain_type,
+                    builtin.hook,
+                    builtin.priority,
+                );
+                self.transaction.add(&chain)?;
+            }
+            let rules = if state.flushed {
+                Rules::Known(Vec::new())
+            } else {
+                Rules::Unread
+            };
+            let exists = match hooked {
+                Some(_) => Some(true),
+                None if state.cleared => Some(false),
+                None => None,
+            };
+            let added = ChainState {
+                exists,
+                old_name: None,
+                rules,
+            };
+            state.chains.insert(name.to_owned(), added);
+        }
+        match state.chains.get_mut(name) {
+            Some(chain) => Ok(chain),
+            None => Err(no_such_chain(&state.name, name)), // cannot be: it was put there
+        }
+    }
+
+    /// As [`chain`](Self::chain); the chain must not be known to be absent.
+    fn existing(&mut self, table: usize, name: &BStr) -> Result<&mut ChainState, Error> {
+        if self.chain(table, name)?.exists == Some(false) {
+            return Err(no_such_chain(&self.tables[table].name, name));
+        }
+        self.chain(table, name)
+    }
+
+    /// Reads the rules of a chain, if they are not known.
+    fn load(&mut self, table: usize, name: &BStr) -> Result<&mut Vec<Slot>, Error> {
+        match self.existing(table, name)?.rules {
+            Rules::Known(_) => {}
+            Rules::Untracked => {
+                self.wants_tracking = true;
+                return Err(Error::Contended { attempts: 0 });
+            }
+            Rules::Unread => {
+                self.guard()?;
+                let slots = self.read_rules(table, name)?;
+                if slots.is_empty() && !self.has_chain(table, name)? {
+                    return Err(no_such_chain(&self.tables[table].name, name));
+                }
+                self.chain(table, name)?.rules = Rules::Known(slots);
+            }
+        }
+        match &mut self.chain(table, name)?.rules {
+            Rules::Known(slots) => Ok(slots),
+            _ => Err(Error::Contended { attempts: 0 }), // cannot be: they were read
+        }
+    }
+
+    fn read_rules(&mut self, table: usize, name: &BStr) -> Result<Vec<Slot>, Error> {
+        let state = &self.tables[table];
+        let mut slots = Vec::new();
+        let filter = Filter::chain(state.family.into(), &state.name, name);
+        self.connection.rules(filter)?.for_each(|rule| {
+            slots.push(Slot::Kept {
+                handle: rule.handle(),
+                entry: Box::new(decode(&rule)),
+            });
+        })?;
+        Ok(slots)
+    }
+
+    /// Before the rules of a chain are changed: reads them if all is to be remembered.
+    fn before_change(&mut self, table: usize, name: &BStr) -> Result<(), Error> {
+        self.existing(table, name)?;
+        if self.tracking {
+            self.load(table, name)?;
+        }
+        Ok(())
+    }
+
+    /// The rule encoded, with a number to refer to it by if rules are remembered.
+    fn encode(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<nft::Rule<'static>, Error> {
+        let state = &self.tables[table];
+        let old_name = |name: &BStr| {
+            let renamed = state.chains.get(name)?.old_name.as_ref()?;
+            Some(renamed.clone())
+        };
+        let in_kernel = old_name(chain).unwrap_or_else(|| chain.to_owned());
+        let mut encoded = nft::Rule::new(state.family.into(), state.name.clone(), in_kernel);
+        let encoder = Encoder {
+            family: state.family,
+            profile: self.profile,
+        };
+        let to = match &rule.target {
+            Target::Jump(to) | Target::Goto(to) => old_name(to.as_bstr()),
+            _ => None,
+        };
+        match to {
+            None => encoder.fill(&mut encoded, rule, counters)?,
+            Some(to) => {
+                let mut rule = rule.clone();
+                rule.target = match rule.target {
+                    Target::Goto(_) => Target::Goto(to),
+                    _ => Target::Jump(to),
+                };
+                encoder.fill(&mut encoded, &rule, counters)?;
+            }
+        }
+        if self.tracking {
+            self.numbered += 1;
+            encoded.id = Some(self.numbered);
+        }
+        Ok(encoded)
+    }
+
+    /// Remembers a new rule.
+    fn remember(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        position: Option<usize>,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error> {
+        let (tracking, id) = (self.tracking, self.numbered);
+        let rules = &mut self.chain(table, chain)?.rules;
+        match rules {
+            Rules::Known(slots) if tracking => {
+                let rule = rule.clone();
+                let entry = Box::new(Entry { rule, counters });
+                let position = position.unwrap_or(slots.len()).min(slots.len());
+                slots.insert(position, Slot::New { id, entry });
+            }
+            _ => *rules = Rules::Untracked,
+        }
+        self.note_lines();
+        Ok(())
+    }
+
+    /// A rule that only names the one in this slot.
+    fn named(&self, table: usize, chain: &BStr, slot: &Slot) -> nft::Rule<'static> {
+        let state = &self.tables[table];
+        let old_name = state
+            .chains
+            .get(chain)
+            .and_then(|chain| chain.old_name.clone());
+        let name = old_name.unwrap_or_else(|| chain.to_owned());
+        let mut rule = nft::Rule::new(state.family.into(), state.name.clone(), name);
+        match slot {
+            Slot::Kept { handle, .. } => rule.handle = Some(*handle),
+            Slot::New { id, .. } => rule.id = Some(*id),
+        }
+        rule
+    }
+
+    /// The name of the rule in this place.
+    fn named_at(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        position: usize,
+    ) -> Result<nft::Rule<'static>, Error> {
+        let name = self.tables[table].name.clone();
+        let slots = self.load(table, chain)?;
+        if position >= slots.len() {
+            return Err(Error::NoSuchNumber {
+                table: name,
+                chain: chain.to_owned(),
+                number: position.saturating_add(1),
+                rules: slots.len(),
+            });
+        }
+        match self.tables[table]
+            .chains
+            .get(chain)
+            .map(|chain| &chain.rules)
+        {
+            Some(Rules::Known(slots)) => Ok(self.named(table, chain, &slots[position])),
+            _ => Err(Error::Contended { attempts: 0 }), // cannot be: they were read
+        }
+    }
+
+    /// The chain as an object of the transaction.
+    fn object(&self, table: usize, chain: &BStr) -> Chain<'static> {
+        let state = &self.tables[table];
+        let old_name = state
+            .chains
+            .get(chain)
+            .and_then(|chain| chain.old_name.clone());
+        let name = old_name.unwrap_or_else(|| chain.to_owned());
+        Chain::new(state.family.into(), state.name.clone(), name)
+    }
+}
+
+fn no_such_chain(table: &str, chain: &BStr) -> Error {
+    Error::NoSuchChain {
+        table: table.to_owned(),
+        chain: chain.to_owned(),
+        hint: None,
+    }
+}
+
+impl Editor for Session<'_> {
+    fn set_line(&mut self, line: usize) {
+        self.note_lines();
+        self.line = u32::try_from(line).unwrap_or(u32::MAX);
+    }
+
+    fn clear(&mut self, table: usize) -> Result<(), Error> {
+        // To be deleted, it must be there; and then it is there again.
+        self.add_table(table)?;
+        let state = &mut self.tables[table];
+        let object = nft::Table::new(state.family.into(), state.name.as_str());
+        self.transaction.delete(&object)?.add(&object)?;
+        state.chains.clear();
+        (state.flushed, state.cleared) = (true, true);
+        Ok(())
+    }
+
+    fn chains(&mut self, table: usize) -> Result<Vec<BString>, Error> {
+        self.guard()?;
+        let state = &self.tables[table];
+        let mut names = Vec::new();
+        if !state.cleared {
+            let filter = Filter::table(state.family.into(), &state.name);
+            let chains = self.connection.chains(filter)?;
+            chains.for_each(|chain| names.push(chain.name().to_owned()))?;
+        }
+        let renamed = |name: &BString| {
+            state
+                .chains
+                .values()
+                .any(|chain| chain.old_name.as_ref() == Some(name))
+        };
+        names.retain(|name| {
+            let known = state
+                .chains
+                .get(name.as_bstr())
+                .and_then(|chain| chain.exists);
+            known != Some(false) && !renamed(name)
+        });
+        for (name, chain) in &state.chains {
+            if chain.exists == Some(true) && !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn has_chain(&mut self, table: usize, chain: &BStr) -> Result<bool, Error> {
+        if let Some(exists) = self.chain(table, chain)?.exists {
+            return Ok(exists);
+        }
+        self.guard()?;
+        let state = &self.tables[table];
+        let family = state.family.into();
+        let exists = self
+            .connection
+            .chain_exists(family, state.name.as_str(), chain)?;
+        self.chain(table, chain)?.exists = Some(exists);
+        Ok(exists)
+    }
+
+    fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        if self.chain(table, chain)?.exists == Some(true) {
+            return Err(Error::ChainExists {
+                table: self.tables[table].name.clone(),
+                chain: chain.to_owned(),
+            });
+        }
+        let object = self.object(table, chain);
+        self.transaction.create(&object)?;
+        *self.chain(table, chain)? = ChainState {
+            exists: Some(true),
+            old_name: None,
+            rules: Rules::Known(Vec::new()),
+        };
+        Ok(())
+    }
+
+    fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        let cleared = self.tables[table].cleared;
+        let name = self.tables[table].name.clone();
+        let state = self.chain(table, chain)?;
+        if chain
+            .to_str()
+            .is_ok_and(|chain| builtin(&name, chain).is_some())
+        {
+            return Ok(());
+        }
+        let is_new = cleared && state.exists == Some(false);
+        *state = ChainState {
+            exists: Some(true),
+            old_name: state.old_name.take(),
+            rules: Rules::Known(Vec::new()),
+        };
+        let object = self.object(table, chain);
+        self.transaction.add(&object)?;
+        if !is_new {
+            let state = &self.tables[table];
+            let kernel_name = object.name.unwrap_or_default();
+            self.transaction
+                .flush_chain(state.family.into(), state.name.as_str(), kernel_name)?;
+        }
+        Ok(())
+    }
+
+    fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        self.existing(table, chain)?;
+        let object = self.object(table, chain);
+        self.transaction.delete(&object)?;
+        *self.chain(table, chain)? = ChainState {
+            exists: Some(false),
+            old_name: None,
+            rules: Rules::Known(Vec::new()),
+        };
+        Ok(())
+    }
+
+    fn rename_chain(&mut self, table: usize, from: &BStr, to: &BStr) -> Result<(), Error> {
+        if self.has_chain(table, to)? {
+            return Err(Error::ChainExists {
+                table: self.tables[table].name.clone(),
+                chain: to.to_owned(),
+            });
+        }
+        if !self.has_chain(table, from)? {
+            return Err(no_such_chain(&self.tables[table].name, from));
+        }
+        let object = self.object(table, from);
+        let old_name = object.name.clone().unwrap_or_default();
+        let state = &self.tables[table];
+        let family = state.family.into();
+        let found = self
+            .connection
+            .chain(family, state.name.as_str(), &*old_name)?;
+        let Some(handle) = found.map(|chain| chain.handle()) else {
+            // It was made by this very transaction, and the kernel renames by handles only.
+            return Err(Error::Unsupported {
+                what: "renaming a chain in the same change that makes it",
+                backend: crate::iptables::Backend::Nft,
+            });
+        };
+        let renamed = Chain {
+            handle: Some(handle),
+            ..Chain::new(family, state.name.as_str(), to)
+        };
+        self.transaction.add(&renamed)?;
+        let gone = ChainState {
+            exists: Some(false),
+            old_name: None,
+            rules: Rules::Known(Vec::new()),
+        };
+        let state = std::mem::replace(self.chain(table, from)?, gone);
+        *self.chain(table, to)? = ChainState {
+            exists: Some(true),
+            old_name: Some(BString::from(old_name.as_bytes())),
+            rules: state.rules,
+        };
+        Ok(())
+    }
+
+    fn flush(&mut self, table: usize, chain: Option<&BStr>) -> Result<(), Error> {
+        match chain {
+            Some(chain) => {
+                self.existing(table, chain)?.rules = Rules::Known(Vec::new());
+                let object = self.object(table, chain);
+                let state = &self.tables[table];
+                let name = object.name.unwrap_or_default();
+                self.transaction
+                    .flush_chain(state.family.into(), state.name.as_str(), name)?;
+            }
+            None => {
+                self.add_table(table)?;
+                let state = &mut self.tables[table];
+                self.transaction
+                    .flush_table(state.family.into(), state.name.as_str())?;
+                state.flushed = true;
+                for chain in state.chains.values_mut() {
+                    chain.rules = Rules::Known(Vec::new());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set_policy(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        policy: Option<Policy>,
+        counters: Option<Counters>,
+    ) -> Result<(), Error> {
+        self.chain(table, chain)?;
+        let name = self.tables[table].name.clone();
+        let hooked = chain.to_str().ok().and_then(|chain| builtin(&name, chain));
+        let Some(builtin) = hooked else {
+            return Err(Error::NoPolicy {
+                table: name,
+                chain: chain.to_owned(),
+            });
+        };
+        let mut object =
+            self.object(table, chain)
+                .with_hook(builtin.chain_type, builtin.hook, builtin.priority);
+        object.policy = policy.map(|policy| match policy {
+            Policy::Accept => nft::Policy::ACCEPT,
+            Policy::Drop => nft::Policy::DROP,
+        });
+        if let Some(counters) = counters {
+            object = object.with_counters(counters.packets, counters.bytes);
+        }
+        self.transaction.add(&object)?;
+        Ok(())
+    }
+
+    fn rule_count(&mut self, table: usize, chain: &BStr) -> Result<usize, Error> {
+        Ok(self.load(table, chain)?.len())
+    }
+
+    fn rules(&mut self, table: usize, chain: &BStr) -> Result<Vec<Result<Entry, Beyond>>, Error> {
+        let slots = self.load(table, chain)?;
+        let entry = |slot: &Slot| match slot {
+            Slot::Kept { entry, .. } => Result::clone(entry),
+            Slot::New { entry, .. } => Ok(Entry::clone(entry)),
+        };
+        Ok(slots.iter().map(entry).collect())
+    }
+
+    fn append(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error> {
+        self.before_change(table, chain)?;
+        let encoded = self.encode(table, chain, rule, counters)?;
+        self.transaction.add(&encoded)?;
+        self.remember(table, chain, None, rule, counters)
+    }
+
+    fn insert(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        position: usize,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error> {
+        self.before_change(table, chain)?;
+        if position > 0 && position == self.rule_count(table, chain)? {
+            return self.append(table, chain, rule, counters);
+        }
+        let before = match position {
+            0 => None,
+            _ => Some(self.named_at(table, chain, position)?),
+        };
+        let mut encoded = self.encode(table, chain, rule, counters)?;
+        if let Some(before) = before {
+            (encoded.position, encoded.position_id) = (before.handle, before.id);
+        }
+        self.transaction.insert(&encoded)?;
+        self.remember(table, chain, Some(position), rule, counters)
+    }
+
+    fn replace(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        position: usize,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error> {
+        // In the place of the old one, then the old one away: so it works for new rules, too.
+        self.insert(table, chain, position, rule, counters)?;
+        self.remove(table, chain, position.saturating_add(1))
+    }
+
+    fn remove(&mut self, table: usize, chain: &BStr, position: usize) -> Result<(), Error> {
+        let named = self.named_at(table, chain, position)?;
+        self.transaction.delete(&named)?;
+        if let Rules::Known(slots) = &mut self.chain(table, chain)?.rules {
+            slots.remove(position);
+        }
+        Ok(())
+    }
+
+    fn zero(&mut self, table: usize, chain: &BStr, position: Option<usize>) -> Result<(), Error> {
+        let slots = self.load(table, chain)?;
+        let is_new = |slot: &Slot| matches!(slot, Slot::New { .. });
+        let concerned = |at: usize| position.is_none_or(|position| position == at);
+        if slots
+            .iter()
+            .enumerate()
+            .any(|(at, slot)| concerned(at) && is_new(slot))
+        {
+            return Err(Error::Unsupported {
+                what: "setting the counters of a rule to 0 in the same change that makes it",
+                backend: crate::iptables::Backend::Nft,
+            });
+        }
+        let wanted: Vec<u64> = slots
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| concerned(*at))
+            .filter_map(|(_, slot)| match slot {
+                Slot::Kept { handle, .. } => Some(*handle),
+                Slot::New { .. } => None,
+            })
+            .collect();
+        let object = self.object(table, chain);
+        let state = &self.tables[table];
+        let kernel_name = object.name.unwrap_or_default();
+        let filter = Filter::chain(state.family.into(), &state.name, &*kernel_name);
+        let mut failed = None;
+        self.connection.rules(filter)?.for_each(|rule| {
+            if failed.is_none()
+                && wanted.contains(&rule.handle())
+                && let Some(zeroed) = zeroed(&rule)
+            {
+                failed = self.transaction.replace(&zeroed).err();
+            }
+        })?;
+        if let Some(too_long) = failed {
+            return Err(too_long.into());
+        }
+        let is_builtin = chain
+            .to_str()
+            .is_ok_and(|c| builtin(&state.name, c).is_some());
+        if position.is_none() && is_builtin {
+            self.set_policy(table, chain, None, Some(Counters::default()))?;
+        }
+        Ok(())
+    }
+}
+
+/// The rule with its counters at 0, all else as it is; `None` if they are.
+fn zeroed(rule: &nft::RuleRef<'_>) -> Option<nft::Rule<'static>> {
+    let mut changed = nft::expr::Expressions::default();
+    let mut counted = false;
+    for expression in rule.expressions()? {
+        let expression = expression.ok()?;
+        match expression.decode().ok()? {
+            Decoded::Counter(Counter { bytes, packets, .. })
+                if bytes.unwrap_or(0) != 0 || packets.unwrap_or(0) != 0 =>
+            {
+                counted = true;
+                drop(changed.push(&Counter::new(0, 0)));
+            }
+            other => drop(changed.push_decoded(&other)),
+        }
+    }
+    counted.then(|| {
+        let mut rule = nft::Rule {
+            compat: Compat::of(rule),
+            ..rule.to_builder().into_owned()
+        };
+        rule.expressions = Some(changed);
+        rule
+    })
+}
