@@ -515,8 +515,20 @@ fn place(chains: &mut Vec<Model>, chain: Model) {
     chains.insert(at.unwrap_or(chains.len()), chain);
 }
 
+/// This many cases, or as many as the environment says (`PROPTEST_CASES`).
+fn config(cases: u32) -> ProptestConfig {
+    let mut config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = cases;
+    }
+    config
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+    #![proptest_config(config(300))]
 
     #[test]
     fn random_changes_give_what_a_simple_model_gives(
