@@ -20,8 +20,10 @@ pub(super) const VERDICT: usize = offset_of!(xt_standard_target, verdict);
 /// Where in an `ERROR` target the chain's name is, and what comes after it.
 pub(super) const ERROR_NAME: usize = offset_of!(xt_error_target, errorname);
 const ERROR_NAME_END: usize = offset_of!(xt_error_target, __pad);
-pub(super) const ERROR_TARGET: usize = size_of::<xt_error_target>();
-pub(super) const STANDARD_TARGET: usize = size_of::<xt_standard_target>();
+/// Sizes of those targets as they stand in an entry.
+pub(super) const ERROR_TARGET: usize = size_of::<xt_error_target>().next_multiple_of(XT_ALIGN);
+pub(super) const STANDARD_TARGET: usize =
+    size_of::<xt_standard_target>().next_multiple_of(XT_ALIGN);
 
 /// Verdict words of a standard target: minus one minus the verdict.
 pub(super) const VERDICT_ACCEPT: i32 = -NF_ACCEPT - 1;

@@ -1,4 +1,5 @@
-//! The legacy x_tables: IPv4, IPv6 and ARP tables, read through `getsockopt`.
+//! The legacy x_tables: IPv4, IPv6 and ARP tables, read through `getsockopt` and replaced through
+//! `setsockopt`.
 //!
 //! ```no_run
 //! use chainwright::legacy::{Connection, Family, Lookup};
@@ -39,6 +40,43 @@
 //! [`Header`], [`ExtensionRef`] and [`Target`] borrow from it and decode when they are asked.
 //! Whatever the bytes are, there is no panic and no endless loop: [`Malformed`] names the offset
 //! and the problem.
+//!
+//! # Changing a table
+//! The kernel takes a table as a whole. A [`Draft`] borrows a table that was read, and is changed in
+//! memory; [`Draft::finish`] lays out the new table, into which everything that was not changed is
+//! copied byte for byte, and [`Connection::replace`] hands it over with the counters. Take the
+//! [`Lock`] of the legacy tools before the table is read.
+//!
+//! ```no_run
+//! use chainwright::legacy::{
+//!     Connection, Draft, Family, Hook, InterfaceMatchBuf, Ipv4HeaderBuf, Lock, LockPolicy, LockWait,
+//!     Lookup, NewTarget,
+//! };
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let connection = Connection::open(Family::Ipv4)?;
+//! let lock = Lock::take(&LockPolicy::Standard, LockWait::For(Duration::from_secs(5)))?;
+//! let Lookup::InUse(table) = connection.read("filter")? else {
+//!     return Ok(());
+//! };
+//! let mut draft = Draft::of(&table);
+//! let chain = draft.add_chain("LOCAL")?;
+//! let header = Ipv4HeaderBuf {
+//!     in_interface: InterfaceMatchBuf::new("lo").unwrap_or_default(),
+//!     ..Default::default()
+//! };
+//! let jump = draft.build(header)?.finish(NewTarget::Jump(chain))?;
+//! let accept = draft.build(Ipv4HeaderBuf::default())?.finish(NewTarget::Accept)?;
+//! draft.append(chain, accept)?;
+//! if let Some(input) = draft.builtin(Hook::Input) {
+//!     draft.insert(input, 0, jump)?;
+//! }
+//! connection.replace(&mut draft.finish()?)?;
+//! drop(lock);
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! Layouts: `linux/netfilter/x_tables.h`, `linux/netfilter_ipv4/ip_tables.h`,
 //! `linux/netfilter_ipv6/ip6_tables.h`, `linux/netfilter_arp/arp_tables.h`. Numbers are in host

@@ -1,6 +1,9 @@
 //! New rules.
 
 use bstr::BString;
+use chainwright_sys::arp_tables::arpt_arp;
+use chainwright_sys::ip_tables::ipt_ip;
+use chainwright_sys::ip6_tables::ip6t_ip6;
 use chainwright_sys::x_tables::{
     XT_ALIGN, XT_ERROR_TARGET, XT_EXTENSION_MAXNAMELEN, xt_entry_match,
 };
@@ -59,11 +62,13 @@ pub struct RuleBuilder<'d, 't> {
     finished: bool,
 }
 
-const WORD: usize = size_of::<u64>();
-// Entries begin at words.
-const _: () = assert!(WORD.is_multiple_of(XT_ALIGN));
-const _: () = assert!(EXTENSION_HEAD.is_multiple_of(WORD) && STANDARD_TARGET.is_multiple_of(WORD));
-const _: () = assert!(size_of::<xt_entry_match>() == EXTENSION_HEAD);
+/// Size of the arena's words: an entry's header is aligned so.
+pub(super) const WORD: usize = size_of::<u32>();
+const _: () = {
+    assert!(align_of::<ipt_ip>() == WORD && align_of::<ip6t_ip6>() == WORD);
+    assert!(align_of::<arpt_arp>() == WORD && XT_ALIGN.is_multiple_of(WORD));
+    assert!(size_of::<xt_entry_match>() == EXTENSION_HEAD);
+};
 
 impl<'d, 't> RuleBuilder<'d, 't> {
     pub(super) fn new(draft: &'d mut Draft<'t>, header: &HeaderBuf) -> Result<Self, DraftError> {
@@ -95,10 +100,12 @@ impl<'d, 't> RuleBuilder<'d, 't> {
         self.draft.arena[self.start..].as_mut_bytes()
     }
 
-    /// Makes the entry longer by so many zeros (at the end filled up to a word), which it returns.
+    /// Makes the entry longer by so many zeros (filled up to a multiple of `XT_ALIGN`), which it
+    /// returns.
     fn extend(&mut self, length: usize) -> Result<&mut [u8], DraftError> {
         let before = self.draft.arena.len() - self.start;
-        let words = before.saturating_add(length.div_ceil(WORD));
+        let units = length.div_ceil(XT_ALIGN);
+        let words = before.saturating_add(units.saturating_mul(XT_ALIGN / WORD));
         let size = words.saturating_mul(WORD);
         if size > usize::from(u16::MAX) {
             return Err(DraftError::RuleTooLong { size });
@@ -197,7 +204,10 @@ impl<'d, 't> RuleBuilder<'d, 't> {
         put(layout.target_offset, &(target_offset as u16).to_ne_bytes());
         put(layout.next_offset, &length.to_ne_bytes());
         put(layout.counters, &counters.packets.to_ne_bytes());
-        put(layout.counters + WORD, &counters.bytes.to_ne_bytes());
+        put(
+            layout.counters + size_of::<u64>(),
+            &counters.bytes.to_ne_bytes(),
+        );
 
         let too_large = |words: usize| DraftError::TableTooLarge {
             size: (words as u64).saturating_mul(WORD as u64),

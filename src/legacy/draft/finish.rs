@@ -4,6 +4,7 @@ use chainwright_sys::netfilter::NF_INET_NUMHOOKS;
 use chainwright_sys::x_tables::{XT_ALIGN, XT_ERROR_TARGET};
 use zerocopy::IntoBytes;
 
+use super::build::WORD;
 use super::item::{BuiltTarget, Count, Counting, Item};
 use super::{Draft, DraftError, Edit};
 use crate::legacy::chain::Span;
@@ -370,7 +371,7 @@ impl<'d> Writer<'d> {
                 };
                 let start = self.argument.len();
                 let words =
-                    built.start as usize..built.start as usize + usize::from(built.length) / 8;
+                    built.start as usize..built.start as usize + usize::from(built.length) / WORD;
                 let bytes = self.draft.arena.get(words).unwrap_or_default().as_bytes();
                 self.argument.extend_from_slice(bytes);
                 let to = match built.target {

@@ -55,7 +55,7 @@ pub struct Draft<'t> {
     /// How many chains were removed.
     removed: usize,
     /// New rules' entries, one after the other.
-    arena: Vec<u64>,
+    arena: Vec<u32>,
     built: Vec<Built>,
     /// Counters that were set.
     given: Vec<Counters>,
@@ -260,7 +260,8 @@ impl<'t> Draft<'t> {
 
     // Policies.
 
-    /// Sets the policy of a built-in chain. Its counters stay (iptables sets them to zero then).
+    /// Sets the policy of a built-in chain. Its counters stay, here and after any other change
+    /// (iptables-legacy sets those of all policies to zero whatever it changes).
     ///
     /// # Errors
     /// [`DraftError::NotBuiltin`] or [`DraftError::NoSuchChain`].

@@ -216,10 +216,6 @@ impl From<Ipv6Header<'_>> for Ipv6HeaderBuf {
 
 /// The header of a new rule.
 #[derive(Clone, Copy, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one at a time, copied into the draft at once"
-)]
 pub enum HeaderBuf {
     /// Of a rule of an IPv4 table.
     Ipv4(Ipv4HeaderBuf),
