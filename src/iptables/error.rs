@@ -160,6 +160,14 @@ pub enum Error {
         /// What the kernel said of it.
         failure: String,
     },
+    /// It is in the text of that family.
+    #[error("{}: {source}", family_name(*.family))]
+    Input {
+        /// The family.
+        family: Family,
+        /// What is wrong.
+        source: Box<Error>,
+    },
     /// Somebody else changed the tables again and again between reading and writing. Nothing was
     /// applied.
     #[error(

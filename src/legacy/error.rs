@@ -10,7 +10,7 @@ use super::{ExtensionKind, Family, Hook, LockHolder, TableName};
 use crate::error::Errno;
 
 /// Why a legacy table could not be read or replaced.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// This kernel has no legacy tables of that family: they are not built in, and if they are a

@@ -2,8 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use bstr::ByteSlice;
-
 use crate::iptables::nft::Unwritable;
 use crate::iptables::{Address, Counters, Error, Interface, Rule, Target};
 use crate::legacy::{

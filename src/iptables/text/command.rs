@@ -703,9 +703,9 @@ fn unknown_match(name: &BStr, column: usize, family: Family) -> Fault {
 }
 
 /// Longest name of a chain, in bytes (`XT_EXTENSION_MAXNAMELEN` with its NUL, as iptables has it).
-pub(crate) const LONGEST_CHAIN_NAME: usize = 28;
+const LONGEST_CHAIN_NAME: usize = 28;
 
-fn chain_name(name: &BStr, column: usize) -> Result<BString, Fault> {
+pub(super) fn chain_name(name: &BStr, column: usize) -> Result<BString, Fault> {
     let wrong = if name.is_empty() {
         "a chain's name has at least one byte"
     } else if name.len() > LONGEST_CHAIN_NAME {

@@ -1,0 +1,424 @@
+//! The input of `iptables-restore`.
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::{Command, Fault, Verb, Word, words};
+use crate::iptables::edit::{Edit, TableEdit};
+use crate::iptables::handle::Change;
+use crate::iptables::{Counters, Error, Iptables, Policy, Rule};
+use crate::xt::{self, Family, value};
+
+/// How a text is restored.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RestoreOptions {
+    /// Keeps what is in the tables and not in the text (`--noflush`). Otherwise a table that the text
+    /// has is emptied first.
+    pub noflush: bool,
+    /// Takes the counters of policies and rules from the text (`--counters`). Otherwise they are 0.
+    pub counters: bool,
+    /// Reads and builds everything and changes nothing (`--test`).
+    pub test: bool,
+    /// Only this table of the text (`-T`).
+    pub table: Option<String>,
+}
+
+/// What was restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Restored {
+    /// How many tables the text has.
+    pub tables: usize,
+    /// How many lines declared chains.
+    pub chains: usize,
+    /// How many rules were put in.
+    pub rules: usize,
+}
+
+impl Iptables {
+    /// Restores the output of `iptables-save`, or whatever `iptables-restore` takes.
+    ///
+    /// On nf_tables all tables are changed at once, or nothing; legacy tables are replaced one after
+    /// the other, each at once. In both cases nothing is applied of a text with an error in it.
+    ///
+    /// # Errors
+    /// [`Error::Text`] names line, column and option; [`Error::Line`] and [`Error::Refused`] the line;
+    /// and those of [`update_tables`](Self::update_tables).
+    pub fn restore(
+        &mut self,
+        family: Family,
+        text: impl AsRef<[u8]>,
+        options: &RestoreOptions,
+    ) -> Result<Restored, Error> {
+        self.restore_all(&[(family, text.as_ref())], options)
+    }
+
+    /// Restores texts of both families: on nf_tables everything at once, or nothing.
+    ///
+    /// # Errors
+    /// As [`restore`](Self::restore); with more than one text within [`Error::Input`].
+    pub fn restore_all(
+        &mut self,
+        inputs: &[(Family, &[u8])],
+        options: &RestoreOptions,
+    ) -> Result<Restored, Error> {
+        let mut tables = Vec::new();
+        for (family, text) in inputs {
+            // What is no text at all shows when it is read as such.
+            for name in table_names(text).filter_map(|name| name.to_str().ok()) {
+                let wanted = options.table.as_deref().is_none_or(|only| only == name);
+                if wanted && !tables.contains(&(*family, name)) {
+                    tables.push((*family, name));
+                }
+            }
+        }
+        // Lines of the second text come behind those of the first.
+        let mut starts = vec![0];
+        for (_, text) in inputs {
+            starts.push(starts[starts.len() - 1] + text.lines().count());
+        }
+        let change = Change {
+            apply: !options.test,
+            tracking: false,
+        };
+        let mut input = 0;
+        let result = self.change(&tables, change, &mut |edit| {
+            let mut restored = Restored::default();
+            for (position, (family, text)) in inputs.iter().enumerate() {
+                input = position;
+                let restorer = Restorer {
+                    family: *family,
+                    options,
+                    tables: &tables,
+                    first_line: starts[position],
+                    chains: Vec::new(),
+                };
+                restorer.restore(text, edit, &mut restored)?;
+            }
+            Ok(restored)
+        });
+        result.map_err(|error| match error {
+            // The kernel refused a line of any of the texts.
+            Error::Refused { line, failure, .. } => {
+                let text = starts
+                    .partition_point(|start| *start < line)
+                    .saturating_sub(1);
+                let line = line - starts.get(text).copied().unwrap_or(0);
+                let lines = inputs.get(text).map(|(_, text)| text.lines());
+                let content = lines.and_then(|mut lines| lines.nth(line.saturating_sub(1)));
+                let refused = Error::Refused {
+                    line,
+                    text: BString::from(content.unwrap_or_default()),
+                    failure,
+                };
+                in_input(inputs, text, refused)
+            }
+            other => in_input(inputs, input, other),
+        })
+    }
+}
+
+/// Says in which text it is, if there are several.
+fn in_input(inputs: &[(Family, &[u8])], which: usize, error: Error) -> Error {
+    match inputs.get(which) {
+        Some((family, _)) if inputs.len() > 1 => match error {
+            error @ (Error::Text { .. } | Error::Line { .. } | Error::Refused { .. }) => {
+                Error::Input {
+                    family: *family,
+                    source: Box::new(error),
+                }
+            }
+            other => other,
+        },
+        _ => error,
+    }
+}
+
+/// The names of the tables that the text has.
+fn table_names(text: &[u8]) -> impl Iterator<Item = &BStr> {
+    text.lines()
+        .filter_map(|line| line.strip_prefix(b"*"))
+        .map(|name| name.trim_ascii().as_bstr())
+}
+
+struct Restorer<'r> {
+    family: Family,
+    options: &'r RestoreOptions,
+    /// The tables that were opened.
+    tables: &'r [(Family, &'r str)],
+    /// How many lines are before this text's.
+    first_line: usize,
+    /// Chains of the table at hand that have the name of a target.
+    chains: Vec<BString>,
+}
+
+/// Where a line belongs.
+#[derive(Clone, Copy)]
+enum Place<'t> {
+    Outside,
+    /// In a table that is not wanted.
+    Skipped(&'t BStr),
+    /// In the table of this position in the list.
+    Table(usize),
+}
+
+impl<'r> Restorer<'r> {
+    fn restore(
+        mut self,
+        text: &[u8],
+        edit: &mut Edit<'_>,
+        restored: &mut Restored,
+    ) -> Result<(), Error> {
+        let mut place = Place::Outside;
+        let mut buffer = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let number = index + 1;
+            edit.set_line(self.first_line + number);
+            let fault = |column, message: String| Error::Text {
+                line: number,
+                fault: Fault {
+                    column,
+                    message,
+                    hint: None,
+                },
+            };
+            match line.first() {
+                None | Some(b'#') => continue,
+                Some(_) if line.trim_ascii().is_empty() => continue,
+                _ => {}
+            }
+            match (place, line[0]) {
+                (Place::Outside, b'*') => {
+                    place = self.start(line, edit).map_err(|error| error.at(number))?;
+                    restored.tables += usize::from(matches!(place, Place::Table(_)));
+                }
+                (Place::Outside, _) => {
+                    return Err(fault(
+                        1,
+                        "a line like `*filter` is expected here".to_owned(),
+                    ));
+                }
+                (_, b'*') => {
+                    return Err(fault(
+                        1,
+                        "a COMMIT is expected before the next table".to_owned(),
+                    ));
+                }
+                (_, _) if line.trim_ascii_end() == b"COMMIT" => place = Place::Outside,
+                (Place::Skipped(_), _) => {}
+                (Place::Table(table), b':') => {
+                    self.declare(line, &mut edit.at(table))
+                        .map_err(|error| match error {
+                            Error::Text { fault, .. } => Error::Text {
+                                line: number,
+                                fault,
+                            },
+                            other => other.at(number),
+                        })?;
+                    restored.chains += 1;
+                }
+                (Place::Table(table), _) => {
+                    let in_line = |fault| Error::Text {
+                        line: number,
+                        fault,
+                    };
+                    buffer.clear();
+                    words(line, &mut buffer).map_err(in_line)?;
+                    let (counters, words) = counters(&buffer).map_err(in_line)?;
+                    let command = Command::parse(self.family, words, |name| {
+                        self.chains.iter().any(|chain| chain == name)
+                    })
+                    .map_err(in_line)?;
+                    let mut table = edit.at(table);
+                    let rules = self
+                        .carry_out(command, counters, &mut table)
+                        .map_err(|error| error.at(number))?;
+                    restored.rules += rules;
+                }
+            }
+        }
+        match place {
+            Place::Outside => Ok(()),
+            Place::Skipped(name) => Err(Error::NoCommit {
+                table: name.to_string(),
+            }),
+            Place::Table(table) => Err(Error::NoCommit {
+                table: self.tables[table].1.to_owned(),
+            }),
+        }
+    }
+
+    /// A line `*TABLE`.
+    fn start<'l>(&mut self, line: &'l [u8], edit: &mut Edit<'_>) -> Result<Place<'l>, Error> {
+        self.chains.clear();
+        let name = line[1..].trim_ascii().as_bstr();
+        let position = self
+            .tables
+            .iter()
+            .position(|(family, table)| *family == self.family && name == *table);
+        let Some(position) = position else {
+            return match &self.options.table {
+                Some(_) => Ok(Place::Skipped(name)),
+                None => Err(Error::no_such_table(&name.to_string())),
+            };
+        };
+        if !self.options.noflush {
+            edit.at(position).clear()?;
+        }
+        Ok(Place::Table(position))
+    }
+
+    /// A line `:CHAIN POLICY [PACKETS:BYTES]`.
+    fn declare(&mut self, line: &[u8], table: &mut TableEdit<'_>) -> Result<(), Error> {
+        let in_line = |fault| Error::Text { line: 0, fault };
+        let mut found = Vec::new();
+        words(&line[1..], &mut found).map_err(in_line)?;
+        let mut found = found.iter();
+        let Some(name) = found.next() else {
+            return Err(in_line(Fault::new(2, "the name of a chain is expected")));
+        };
+        let column = |word: &Word<'_>| word.column + 1;
+        let chain = super::command::chain_name(name.text(), column(name)).map_err(in_line)?;
+        let Some(policy) = found.next() else {
+            let end = column(name) + name.bytes.len();
+            return Err(in_line(Fault::new(end, "a policy, or -, is expected")));
+        };
+        let given = match found.next() {
+            Some(word) => Some(bracketed(word.text()).ok_or_else(|| {
+                let message = "counters like [PACKETS:BYTES] are expected";
+                in_line(Fault::new(column(word), message))
+            })?),
+            None => None,
+        };
+        if xt::Target::named(self.family, &chain).is_some() {
+            self.chains.push(chain.clone());
+        }
+        table.declare(&chain)?;
+        let policy = match policy.text().as_bytes() {
+            b"-" => None,
+            b"ACCEPT" => Some(Policy::Accept),
+            b"DROP" => Some(Policy::Drop),
+            other => {
+                let other = other.as_bstr();
+                let message = format!("`{other}` is no policy: there are ACCEPT, DROP and -");
+                return Err(in_line(Fault::new(column(policy), message)));
+            }
+        };
+        let is_builtin = chain
+            .to_str()
+            .is_ok_and(|chain| crate::iptables::builtin(table.name(), chain).is_some());
+        if is_builtin || policy.is_some() {
+            let counters = if self.options.counters { given } else { None };
+            table.set_policy(&chain, policy, Some(counters.unwrap_or_default()))?;
+        }
+        Ok(())
+    }
+
+    /// Does what a command says. How many rules were put in.
+    fn carry_out(
+        &self,
+        command: Command,
+        counters: Option<Counters>,
+        table: &mut TableEdit<'_>,
+    ) -> Result<usize, Error> {
+        let Command {
+            verb,
+            chain,
+            mut spec,
+            for_other_family,
+        } = command;
+        if for_other_family {
+            return Ok(0);
+        }
+        let counters = counters.filter(|_| self.options.counters);
+        let counters = spec.counters.take().or(counters).unwrap_or_default();
+        let Some(chain) = chain else {
+            match verb {
+                Verb::DeleteChain => table.remove_all_chains()?,
+                Verb::Flush => table.flush_all()?,
+                Verb::Zero(_) => {
+                    for chain in table.chains()? {
+                        table.zero(&chain, None)?;
+                    }
+                }
+                _ => {} // all others have a chain
+            }
+            return Ok(0);
+        };
+        let mut put_in = 0;
+        let mut with_each = |each: &mut dyn FnMut(&Rule) -> Result<(), Error>| {
+            if spec.more_sources.is_empty() && spec.more_destinations.is_empty() {
+                put_in += 1;
+                return each(&spec.rule);
+            }
+            for rule in std::mem::take(&mut spec).rules() {
+                put_in += 1;
+                each(&rule)?;
+            }
+            Ok(())
+        };
+        match verb {
+            Verb::Append => {
+                with_each(&mut |rule| table.append_with(&chain, rule, counters))?;
+            }
+            Verb::Insert(number) => {
+                with_each(&mut |rule| table.insert(&chain, number, rule, counters))?;
+            }
+            Verb::Replace(number) => {
+                with_each(&mut |rule| table.replace(&chain, number, rule, counters))?;
+            }
+            Verb::Delete => {
+                with_each(&mut |rule| table.delete(&chain, rule))?;
+                put_in = 0;
+            }
+            Verb::Check => {
+                with_each(&mut |rule| match table.contains(&chain, rule)? {
+                    true => Ok(()),
+                    false => Err(Error::NoSuchRule {
+                        table: table.name().to_owned(),
+                        chain: chain.clone(),
+                        rule: rule.to_string(),
+                    }),
+                })?;
+                put_in = 0;
+            }
+            Verb::DeleteNumber(number) => table.delete_number(&chain, number)?,
+            Verb::NewChain => table.new_chain(&chain)?,
+            Verb::DeleteChain => table.remove_chain(&chain)?,
+            Verb::Flush => table.flush(&chain)?,
+            Verb::Zero(number) => table.zero(&chain, number)?,
+            Verb::RenameChain(name) => table.rename_chain(&chain, name)?,
+            Verb::Policy(policy) => {
+                let policy = match policy.as_slice() {
+                    b"ACCEPT" => Policy::Accept,
+                    b"DROP" => Policy::Drop,
+                    _ => return Err(Error::Policy { policy }),
+                };
+                table.set_policy(&chain, Some(policy), None)?;
+            }
+        }
+        Ok(put_in)
+    }
+}
+
+/// The counters at the head of a line, and the words behind them.
+fn counters<'w, 'a>(words: &'w [Word<'a>]) -> Result<(Option<Counters>, &'w [Word<'a>]), Fault> {
+    match words {
+        [first, rest @ ..] if first.bytes.starts_with(b"[") => match bracketed(first.text()) {
+            Some(counters) => Ok((Some(counters), rest)),
+            None => Err(Fault::new(
+                first.column,
+                "counters are written like this: [PACKETS:BYTES]",
+            )),
+        },
+        all => Ok((None, all)),
+    }
+}
+
+/// `[PACKETS:BYTES]`
+fn bracketed(text: &BStr) -> Option<Counters> {
+    let inner = text.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    let (packets, bytes) = inner.split_once_str(":")?;
+    Some(Counters {
+        packets: value::number(packets.as_bstr()).ok()?,
+        bytes: value::number(bytes.as_bstr()).ok()?,
+    })
+}
