@@ -282,6 +282,18 @@ pub(crate) fn mac(value: &BStr) -> Parsed<[u8; 6]> {
         .ok_or_else(|| format!("`{value}` is not a MAC address like 00:11:22:aa:bb:cc"))
 }
 
+/// Pairs of hexadecimal digits.
+pub(crate) fn hex(value: &BStr) -> Parsed<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let pairs = value.chunks(2).map(|pair| match pair {
+        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+        _ => None,
+    });
+    pairs
+        .collect::<Option<_>>()
+        .ok_or_else(|| format!("`{value}` is not pairs of hexadecimal digits"))
+}
+
 /// One of these names.
 pub(crate) fn one_of<T: Copy>(value: &BStr, names: &[(&str, T)]) -> Parsed<T> {
     names

@@ -6,7 +6,7 @@ use bstr::ByteSlice;
 
 use super::encode::NO_INTERFACE;
 use super::{FRAGMENT_OFFSET, header};
-use crate::iptables::{Address, Beyond, Counters, Entry, Interface, Protocol, Rule, Target};
+use crate::iptables::{Address, Beyond, Counters, Entry, Interface, Protocol, Target};
 use crate::nft::expr::{
     self, Bitwise, BitwiseOp, Cmp, CmpOp, Counter, Data, Decoded, Immediate, Meta, MetaKey,
     Payload, PayloadBase, Register, Verdict,
@@ -17,7 +17,7 @@ use crate::xt::{self, Comment, Family, MarkMatch, MarkTarget};
 /// Reads a rule that iptables-nft wrote, of whichever version.
 ///
 /// # Errors
-/// [`Beyond`], if anything in it is more than a [`Rule`] says: such a rule is not to be taken for
+/// [`Beyond`], if anything in it is more than a [`Rule`](crate::iptables::Rule) says: such a rule is not to be taken for
 /// another.
 pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, Beyond> {
     let family = match encoded.family() {
