@@ -890,7 +890,7 @@ mod tests {
             (
                 "-A INPUT --s 1.1.1.1",
                 10,
-                "is the start of --source and of --src",
+                "is the start of --source and of --set-counters",
             ),
             ("-I INPUT 0", 10, "from 1"),
             ("-N abcdefghijklmnopqrstuvwxyz123", 4, "at most 28 bytes"),
