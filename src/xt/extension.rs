@@ -327,3 +327,11 @@ pub(super) fn read_struct<T: zerocopy::FromBytes + zerocopy::Immutable + zerocop
 ) -> Option<T> {
     T::read_from_prefix(info).ok().map(|(value, _)| value)
 }
+
+/// A struct's bytes as an extension's data; what pads it to 8 bytes fits in without moving it.
+pub(super) fn write_struct<T: zerocopy::IntoBytes + zerocopy::Immutable>(data: &T) -> Vec<u8> {
+    let bytes = data.as_bytes();
+    let mut info = Vec::with_capacity(bytes.len().next_multiple_of(8));
+    info.extend_from_slice(bytes);
+    info
+}
