@@ -12,6 +12,8 @@
 mod extension;
 mod names;
 mod option;
+#[cfg(test)]
+mod tests;
 mod text;
 pub(crate) mod value;
 
