@@ -1,6 +1,7 @@
 //! Text as `iptables-save` prints it: bytes, since comments and names need not be UTF-8.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use bstr::ByteSlice;
 
@@ -72,6 +73,24 @@ impl Text {
         self.display(format_args!("{:#x}", number.into()))
     }
 
+    /// Adds an address, without a blank. As `inet_ntop` does, an IPv6 address of which only the last
+    /// four bytes count ends like an IPv4 address, unless it counts two bytes only.
+    pub(crate) fn address(&mut self, address: IpAddr) -> &mut Self {
+        let dotted = match address {
+            IpAddr::V4(address) => address.octets(),
+            IpAddr::V6(address) => match address.octets() {
+                [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] if (a, b) != (0, 0) => {
+                    self.push("::");
+                    [a, b, c, d]
+                }
+                _ => return self.display(address),
+            },
+        };
+        let [a, b, c, d] = dotted;
+        self.number(a).push(".").number(b).push(".");
+        self.number(c).push(".").number(d)
+    }
+
     /// Adds what it displays, without a blank.
     pub(crate) fn display(&mut self, what: impl fmt::Display) -> &mut Self {
         // Writing to memory does not fail.
@@ -137,6 +156,21 @@ mod tests {
         ] {
             text.clear();
             assert_eq!(text.string(string).as_bytes().as_bstr(), printed);
+        }
+        // As ip6tables-save 1.8.9 prints `-s` with these.
+        for (address, printed) in [
+            ("10.0.200.3", "10.0.200.3"),
+            ("::102:304", "::1.2.3.4"),
+            ("::1:0", "::0.1.0.0"),
+            ("::5", "::5"),
+            ("::", "::"),
+            ("::ffff:1.2.3.4", "::ffff:1.2.3.4"),
+            ("0:0:1:2:0:0:3:4", "::1:2:0:0:3:4"),
+            ("1:0:2:3:4:5:6:7", "1:0:2:3:4:5:6:7"),
+        ] {
+            text.clear();
+            text.address(address.parse().unwrap());
+            assert_eq!(text.as_bytes().as_bstr(), printed);
         }
         text.clear();
         assert_eq!(text.string([0xff, b' ']).as_bytes(), b" \"\xff \"");
