@@ -1,0 +1,93 @@
+//! `TEE`: sends a copy of the packet to another host.
+//!
+//! Data of revision 1 (`struct xt_tee_tginfo`, `linux/netfilter/xt_TEE.h`).
+
+use std::net::IpAddr;
+
+use bstr::{BStr, BString};
+use chainwright_sys::netfilter::nf_inet_addr;
+use chainwright_sys::xt_tee_target::xt_tee_tginfo;
+use zerocopy::{FromZeros, IntoBytes};
+
+use crate::xt::value::{address, field, from_octets, string, to_octets, until_nul};
+use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+
+/// Sends a copy there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tee {
+    /// The host, on a network that this one is attached to; of the rule's family.
+    pub gateway: IpAddr,
+    /// Name of the interface to send it by, at most 15 bytes; empty leaves it to routing.
+    pub out_interface: BString,
+}
+
+/// Whether it can be an interface's name, so that it can be printed without quotes.
+fn is_name(name: &BStr) -> bool {
+    let forbidden = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'\\');
+    !name.iter().any(forbidden)
+}
+
+impl Extension for Tee {
+    const NAME: &'static str = "TEE";
+    const REVISION: u8 = 1;
+    const OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::one("gateway").required(),
+        OptionSpec::one("oif"),
+    ];
+
+    fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
+        if revision != Self::REVISION {
+            return None;
+        }
+        let info: xt_tee_tginfo = read_struct(info)?;
+        let name = until_nul(&info.oif).filter(|name| is_name(name))?;
+        Some(Self {
+            gateway: from_octets(family, &info.gw.all),
+            out_interface: name.to_owned(),
+        })
+    }
+
+    fn write(&self, _: Family) -> Vec<u8> {
+        let info = xt_tee_tginfo {
+            gw: nf_inet_addr {
+                all: to_octets(self.gateway),
+            },
+            oif: field(&self.out_interface[..self.out_interface.len().min(15)]),
+            ..xt_tee_tginfo::new_zeroed()
+        };
+        info.as_bytes().to_vec()
+    }
+
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+        let mut value = Self {
+            gateway: from_octets(context.family, &[0; 16]),
+            out_interface: BString::default(),
+        };
+        for one in given {
+            if one.option == "gateway" {
+                value.gateway = one.parse(|value| address(value, context.family))?;
+                if value.gateway.is_unspecified() {
+                    return Err(one.misuse("a copy needs the address of a host"));
+                }
+            } else {
+                value.out_interface = one.parse(|value| {
+                    let name = string(value, 0..=15)?;
+                    if !is_name(name) {
+                        return Err(format!("`{name}` is no interface's name"));
+                    }
+                    Ok(name.to_owned())
+                })?;
+            }
+        }
+        Ok(value)
+    }
+
+    fn print(&self, text: &mut Text) {
+        text.option(false, "gateway")
+            .push(" ")
+            .address(self.gateway);
+        if !self.out_interface.is_empty() {
+            text.option(false, "oif").word(&self.out_interface);
+        }
+    }
+}
