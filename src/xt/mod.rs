@@ -40,6 +40,8 @@ mod target {
     pub(super) mod synproxy;
     pub(super) mod tcpmss;
     pub(super) mod tee;
+    #[cfg(test)]
+    mod testing;
     pub(super) mod tproxy;
     pub(super) mod trace;
 }

@@ -71,3 +71,24 @@ impl Extension for Audit {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::{check, refused};
+
+    /// Data from strace of iptables-legacy 1.8.9.
+    #[test]
+    fn reads_and_writes_what_iptables_wrote() {
+        check(Family::Ipv4, "02", &Audit::Reject, " --type reject");
+        assert_eq!(Audit::read(Family::Ipv4, 0, &[3]), None);
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        assert_eq!(
+            refused::<Audit>(Family::Ipv4, None, &[("type", "log")]),
+            "--type: `log` is none of accept, drop, reject"
+        );
+    }
+}

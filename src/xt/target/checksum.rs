@@ -40,3 +40,18 @@ impl Extension for Checksum {
         text.option(false, "checksum-fill");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::check;
+
+    /// Data from strace of iptables-legacy 1.8.9.
+    #[test]
+    fn reads_and_writes_what_iptables_wrote() {
+        check(Family::Ipv4, "01", &Checksum, " --checksum-fill");
+        for operation in [0, 2, 3] {
+            assert_eq!(Checksum::read(Family::Ipv4, 0, &[operation]), None);
+        }
+    }
+}

@@ -77,3 +77,38 @@ fn hex(digits: &[u8]) -> Option<u16> {
 fn wrong(value: &BStr) -> String {
     format!("`{value}` is not two hexadecimal numbers up to ffff, like 1:10")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::{check, refused};
+
+    /// Data from strace of iptables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let value = Classify {
+            major: 1,
+            minor: 16,
+        };
+        check(
+            Family::Ipv4,
+            "10 00 01 00",
+            &value,
+            " --set-class 0001:0010",
+        );
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        // iptables 1.8.9 cuts numbers and drops what follows them.
+        for value in [
+            "1", "1:", ":1", "1:2:3", "10000:1", "1:2x", "+1:2", "0x:1", "0x+1:1", " 1:2",
+        ] {
+            assert_eq!(
+                refused::<Classify>(Family::Ipv4, None, &[("set-class", value)]),
+                format!("--set-class: {}", wrong(value.as_bytes().as_bstr()))
+            );
+        }
+    }
+}

@@ -218,3 +218,64 @@ impl Extension for Connmark {
 fn bits(value: &bstr::BStr) -> crate::xt::value::Parsed<u8> {
     number_within(value, 0..=31)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::{check, refused};
+
+    /// Data from strace of iptables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let value = Connmark {
+            operation: ConnmarkOperation::Save {
+                nfmask: 0xff,
+                ctmask: 0xff00,
+            },
+            shift: Some(ConnmarkShift::Right(3)),
+        };
+        check(
+            Family::Ipv4,
+            "00 00 00 00 00 ff 00 00 ff 00 00 00 01 03 01 00",
+            &value,
+            " --save-mark --nfmask 0xff --ctmask 0xff00 --right-shift-mark 3",
+        );
+        // Revision 1 has no shift.
+        let older = [0, 0, 0, 0, 0, 0xff, 0, 0, 0xff, 0, 0, 0, 1, 0, 0, 0];
+        let unshifted = Connmark {
+            shift: None,
+            ..value
+        };
+        assert_eq!(Connmark::read(Family::Ipv4, 1, &older), Some(unshifted));
+        assert_eq!(Connmark::read(Family::Ipv4, 1, &older[..15]), None);
+        // A strange direction, a shift of 32 bits, a strange operation.
+        let info = value.write(Family::Ipv4);
+        for (at, byte) in [(12, 2), (13, 32), (14, 3)] {
+            let mut other = info.clone();
+            other[at] = byte;
+            assert_eq!(Connmark::read(Family::Ipv4, 2, &other), None);
+        }
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        let all = "CONNMARK takes one of --set-xmark, --set-mark, --and-mark, --or-mark, \
+                   --xor-mark, --save-mark, --restore-mark";
+        for (given, reason) in [
+            (&[][..], all),
+            (&[("ctmask", "1")], all),
+            (&[("set-mark", "1"), ("save-mark", "")], all),
+            (
+                &[("save-mark", ""), ("mask", "1"), ("nfmask", "1")],
+                "--mask: it is both --nfmask and --ctmask, and cannot stand beside either",
+            ),
+            (
+                &[("set-mark", "1"), ("left-shift-mark", "32")],
+                "--left-shift-mark: `32` is not a number from 0 to 31",
+            ),
+        ] {
+            assert_eq!(refused::<Connmark>(Family::Ipv4, None, given), reason);
+        }
+    }
+}

@@ -329,3 +329,104 @@ fn zone(value: &BStr) -> Parsed<CtZone> {
         .map(CtZone::Id)
         .map_err(|reason| format!("{reason}, nor `mark`"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::Target;
+    use crate::xt::target::testing::{check, hex, parse, refused};
+
+    /// Data from strace of iptables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let data = "03 00 00 00".to_owned() + &" 00".repeat(68);
+        check(Family::Ipv4, &data, &Ct::notrack(), "");
+        assert_eq!(Target::Ct(Ct::notrack()).to_string(), "-j NOTRACK");
+        let value = Ct {
+            helper: "ftp".into(),
+            events: CtEvents::DESTROY,
+            new_expectations: true,
+            zone: CtZone::Id(9),
+            zone_direction: CtDirection::Original,
+            ..Ct::default()
+        };
+        let data = "04 00 09 00 04 00 00 00 01 00 00 00 66 74 70".to_owned() + &" 00".repeat(57);
+        let shown = " --helper ftp --ctevents destroy --expevents new --zone-orig 9";
+        check(Family::Ipv6, &data, &value, shown);
+        // Older revisions: one flag, and in the first no timeout.
+        let mut info = hex(&data);
+        assert_eq!(Ct::read(Family::Ipv4, 1, &info), None);
+        info[0] = 1;
+        let older = Ct {
+            notrack: true,
+            zone_direction: CtDirection::Both,
+            ..value
+        };
+        assert_eq!(Ct::read(Family::Ipv4, 1, &info), Some(older.clone()));
+        assert_eq!(Ct::read(Family::Ipv4, 0, &info[..40]), Some(older));
+        assert_eq!(Ct::read(Family::Ipv4, 0, &info[..39]), None);
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn what_has_no_option_stays_opaque() {
+        let read = |at: usize, byte| {
+            let mut info = vec![0; 72];
+            info[at] = byte;
+            Ct::read(Family::Ipv4, 2, &info)
+        };
+        // A stranger's flag, the alias without its flag, a label's event, the end of an expectation,
+        // a blank in a name.
+        for (at, byte) in [(0, 32), (0, 2), (5, 4), (8, 2), (12, b' ')] {
+            assert_eq!(read(at, byte), None);
+        }
+        // Both directions are all that there are.
+        assert_eq!(read(0, 12), Some(Ct::default()));
+        let mut endless = vec![0; 72];
+        endless[12..28].fill(b'x');
+        assert_eq!(Ct::read(Family::Ipv4, 2, &endless), None);
+        // iptables-save 1.8.9 does not print a direction for the zone 0.
+        let direction = read(0, 8).unwrap();
+        assert_eq!(Target::Ct(direction).to_string(), "-j CT --zone-reply 0");
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        for (given, reason) in [
+            (
+                &[("helper", "ftp")][..],
+                "--helper: it is there for one protocol: the rule needs -p, without a `!`",
+            ),
+            (
+                &[("helper", "0123456789abcdef")],
+                "--helper: it has 16 bytes; 0 to 15 are allowed",
+            ),
+            (
+                &[("timeout", "a b")],
+                "--timeout: `a b` has a blank, a quote or a backslash in it",
+            ),
+            (
+                &[("ctevents", "new,label")],
+                "--ctevents: `label` is none of new, related, destroy, reply, assured, protoinfo, helper, mark, natseqinfo, secmark",
+            ),
+            (
+                &[("expevents", "destroy")],
+                "--expevents: `destroy` is none of new",
+            ),
+            (
+                &[("zone", "65536")],
+                "--zone: `65536` is not a number from 0 to 65535, nor `mark`",
+            ),
+            (
+                &[("zone-orig", "1"), ("zone-reply", "2")],
+                "--zone-reply: a packet has one zone; --zone is for both directions",
+            ),
+        ] {
+            assert_eq!(refused::<Ct>(Family::Ipv4, None, given), reason);
+        }
+        let policy = parse::<Ct>(Family::Ipv4, Some(6), &[("timeout", "slow")]).unwrap();
+        assert_eq!(Target::Ct(policy).to_string(), "-j CT --timeout slow");
+        assert!(Ct::options("NOTRACK").is_empty());
+    }
+}

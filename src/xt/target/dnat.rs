@@ -94,3 +94,106 @@ impl Extension for Dnat {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+
+    use crate::xt::target::testing::{check, parse, refused};
+
+    /// Data from strace of iptables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let shifted = Dnat {
+            addresses: Some(IpAddr::from([10, 1, 0, 1]).into()),
+            ports: Some(PortRange {
+                first: 8080,
+                last: 8089,
+            }),
+            base_port: Some(80),
+            random: true,
+            persistent: false,
+        };
+        check(
+            Family::Ipv4,
+            "27 00 00 00 0a 01 00 01 00 00 00 00 00 00 00 00 00 00 00 00 \
+             0a 01 00 01 00 00 00 00 00 00 00 00 00 00 00 00 1f 90 1f 99 00 50 00 00",
+            &shifted,
+            " --to-destination 10.1.0.1:8080-8089/80 --random",
+        );
+        let plain = Dnat {
+            addresses: Some("2001:db8::1".parse::<IpAddr>().unwrap().into()),
+            ports: Some(8080.into()),
+            ..Dnat::default()
+        };
+        check(
+            Family::Ipv6,
+            "03 00 00 00 20 01 0d b8 00 00 00 00 00 00 00 00 00 00 00 01 \
+             20 01 0d b8 00 00 00 00 00 00 00 00 00 00 00 01 1f 90 1f 90 00 00 00 00",
+            &plain,
+            " --to-destination [2001:db8::1]:8080",
+        );
+        // Older revisions have no base port.
+        let mut older = shifted;
+        older.base_port = None;
+        for (revision, layout) in [(0, Layout::Ipv4), (1, Layout::Both)] {
+            let info = older.range().write(layout);
+            assert_eq!(Dnat::read(Family::Ipv4, revision, &info), Some(older));
+            let info = shifted.range().write(layout);
+            assert_eq!(Dnat::read(Family::Ipv4, revision, &info), None);
+        }
+        // Nothing, a base port alone, `--random-fully`, which DNAT has no option for.
+        let alone = Dnat {
+            ports: None,
+            ..shifted
+        };
+        for unsaid in [Dnat::default(), alone] {
+            let info = unsaid.write(Family::Ipv4);
+            assert_eq!(Dnat::read(Family::Ipv4, 2, &info), None);
+        }
+        let mut fully = plain.write(Family::Ipv6);
+        fully[0] |= 16;
+        assert_eq!(Dnat::read(Family::Ipv6, 2, &fully), None);
+    }
+
+    #[test]
+    fn a_shifted_range_of_one_port_can_be_loaded_again() {
+        // iptables-save 1.8.9 prints `:80/5`, which iptables refuses.
+        let given = [("to-destination", ":80-80/5")];
+        let dnat = parse::<Dnat>(Family::Ipv4, Some(6), &given).unwrap();
+        assert_eq!((dnat.ports, dnat.base_port), (Some(80.into()), Some(5)));
+        let mut text = Text::new();
+        dnat.print(&mut text);
+        assert_eq!(text.as_bytes(), b" --to-destination :80-80/5");
+        let given = [("to-destination", ":80/5")];
+        assert_eq!(parse(Family::Ipv4, Some(6), &given), Ok(dnat));
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        for (value, reason) in [
+            (":80-90/0", "`0` is not a number from 1 to 65535"),
+            (":80-90/7x", "`7x` is not a number from 1 to 65535"),
+            (
+                ":80-90/no-such-service",
+                "`no-such-service` is neither a port's number nor a service of /etc/services",
+            ),
+            (":70000", "`70000` is not a number from 0 to 65535"),
+            (
+                ":http-https",
+                "`http-https` is neither a port's number nor a service of /etc/services",
+            ),
+            (
+                "10.1.0.1/8",
+                "`10.1.0.1/8` is not an IPv4 address (names of hosts are not looked up)",
+            ),
+        ] {
+            assert_eq!(
+                refused::<Dnat>(Family::Ipv4, Some(6), &[("to-destination", value)]),
+                format!("--to-destination: {reason}")
+            );
+        }
+    }
+}

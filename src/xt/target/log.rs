@@ -156,3 +156,57 @@ fn level(value: &BStr) -> Parsed<u8> {
         .or_else(|_| one_of(value, LEVELS))
         .map_err(|reason| format!("{reason}, nor a number from 0 to 7"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::{check, refused};
+
+    /// Data from strace of iptables-legacy 1.8.9.
+    #[test]
+    fn reads_and_writes_what_iptables_wrote() {
+        let value = Log {
+            prefix: "in: ".into(),
+            level: 6,
+            flags: LogFlags::UID,
+        };
+        let data = format!("06 08 69 6e 3a 20{}", " 00".repeat(26));
+        let shown = " --log-prefix \"in: \" --log-level 6 --log-uid";
+        check(Family::Ipv4, &data, &value, shown);
+        let info = value.write(Family::Ipv4);
+        // A level that there is not, a flag without an option, a prefix without an end.
+        for (at, byte) in [(0, 8), (1, 0x10), (1, 0x40)] {
+            let mut other = info.clone();
+            other[at] = byte;
+            assert_eq!(Log::read(Family::Ipv4, 0, &other), None);
+        }
+        assert_eq!(Log::read(Family::Ipv4, 0, &[1; 32]), None);
+        let long = Log {
+            prefix: [b'x'; 99].into(),
+            ..Log::default()
+        };
+        assert_eq!(long.write(Family::Ipv4)[30..], [b'x', 0]);
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        for (option, value, reason) in [
+            ("log-prefix", "", "it is empty or has a NUL in it"),
+            (
+                "log-prefix",
+                "a\nb",
+                "a prefix is part of one line: it has no line breaks",
+            ),
+            (
+                "log-level",
+                "8",
+                "`8` is none of emerg, panic, alert, crit, error, warning, notice, info, debug, nor a number from 0 to 7",
+            ),
+        ] {
+            assert_eq!(
+                refused::<Log>(Family::Ipv4, None, &[(option, value)]),
+                format!("--{option}: {reason}")
+            );
+        }
+    }
+}

@@ -91,3 +91,53 @@ impl Extension for Netmap {
         text.push("/").number(self.prefix);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::{check, parse, refused};
+
+    /// Data from strace of iptables-legacy and ip6tables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let value = Netmap {
+            address: [192, 0, 2, 0].into(),
+            prefix: 24,
+        };
+        check(
+            Family::Ipv4,
+            "01 00 00 00 01 00 00 00 c0 00 02 00 c0 00 02 ff 00 00 00 00",
+            &value,
+            " --to 192.0.2.0/24",
+        );
+        check(
+            Family::Ipv6,
+            "01 00 00 00 20 01 0d b8 00 00 00 00 00 00 00 00 00 00 00 00 \
+             20 01 0d b8 7f ff ff ff ff ff ff ff ff ff ff ff 00 00 00 00",
+            &Netmap {
+                address: "2001:db8::".parse().unwrap(),
+                prefix: 33,
+            },
+            " --to 2001:db8::/33",
+        );
+        // A mask with gaps; no addresses; ports.
+        let info = value.write(Family::Ipv4);
+        for (at, byte) in [(13, 0x80), (4, 0), (4, 3)] {
+            let mut other = info.clone();
+            other[at] = byte;
+            assert_eq!(Netmap::read(Family::Ipv4, 0, &other), None);
+        }
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        // iptables 1.8.9 takes these for /32 and for 0.0.0.0/8.
+        assert_eq!(
+            refused::<Netmap>(Family::Ipv4, None, &[("to", "192.0.2.0/255.0.255.0")]),
+            "--to: the mask has gaps; a network has none"
+        );
+        let ten = parse::<Netmap>(Family::Ipv4, None, &[("to", "10/8")]).unwrap();
+        assert_eq!(ten.address, IpAddr::from([10, 0, 0, 0]));
+    }
+}

@@ -116,3 +116,44 @@ impl Extension for Nflog {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::{check, refused};
+
+    /// Data from strace of iptables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let value = Nflog {
+            prefix: "in: ".into(),
+            group: 7,
+            length: 96,
+            cut: true,
+            threshold: 20,
+        };
+        let data = "60 00 00 00 07 00 14 00 01 00 00 00 69 6e 3a 20".to_owned() + &" 00".repeat(60);
+        let shown = " --nflog-prefix \"in: \" --nflog-group 7 --nflog-size 96 --nflog-threshold 20";
+        check(Family::Ipv4, &data, &value, shown);
+        let mut info = value.write(Family::Ipv4);
+        info[8] = 2;
+        assert_eq!(Nflog::read(Family::Ipv4, 0, &info), None);
+        info[8] = 1;
+        info[12..].fill(b'x');
+        assert_eq!(Nflog::read(Family::Ipv4, 0, &info), None);
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        let both = [("nflog-size", "5"), ("nflog-range", "5")];
+        assert_eq!(
+            refused::<Nflog>(Family::Ipv4, None, &both),
+            "--nflog-range: it has no effect, and cannot stand beside --nflog-size; leave it out"
+        );
+        assert_eq!(
+            refused::<Nflog>(Family::Ipv4, None, &[("nflog-group", "65536")]),
+            "--nflog-group: `65536` is not a number from 0 to 65535"
+        );
+    }
+}

@@ -137,3 +137,79 @@ impl Extension for Nfqueue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::{check, refused};
+
+    /// Data from strace of iptables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let value = Nfqueue {
+            first: 4,
+            last: 7,
+            bypass: true,
+            cpu_fanout: false,
+        };
+        let shown = " --queue-balance 4:7 --queue-bypass";
+        check(Family::Ipv4, "04 00 04 00 01 00", &value, shown);
+        // Older revisions say the same, or less.
+        let read = |revision, info: &[u8]| Nfqueue::read(Family::Ipv6, revision, info);
+        let mut older = value;
+        assert_eq!(read(2, &[4, 0, 4, 0, 1, 0]), Some(older));
+        older.bypass = false;
+        assert_eq!(read(1, &[4, 0, 4, 0]), Some(older));
+        older.last = 4;
+        assert_eq!(read(0, &[4, 0]), Some(older));
+        assert_eq!(read(3, &[4, 0, 1, 0, 2, 0]), Some(older));
+        for length in 0..6 {
+            let short = &[4, 0, 4, 0, 1, 0][..length];
+            assert_eq!(read(2, short), None);
+            assert_eq!(read(1, short).is_some(), length >= 4);
+            assert_eq!(read(0, short).is_some(), length >= 2);
+        }
+        // No queue, queues behind the last, strange flags.
+        for info in [
+            [4, 0, 0, 0, 0, 0],
+            [0xff, 0xff, 2, 0, 0, 0],
+            [4, 0, 1, 0, 4, 0],
+        ] {
+            assert_eq!(read(3, &info), None);
+        }
+        assert_eq!(read(2, &[4, 0, 4, 0, 2, 0]), None);
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        for (given, reason) in [
+            (
+                &[("queue-balance", "5")][..],
+                "--queue-balance: `5` is not a range of several queues, like 0:3",
+            ),
+            (
+                &[("queue-balance", "5:5")],
+                "--queue-balance: `5:5` is not a range of several queues, like 0:3",
+            ),
+            (
+                &[("queue-balance", "5:1")],
+                "--queue-balance: the range `5:1` ends before it starts",
+            ),
+            (
+                &[("queue-balance", ":")],
+                "--queue-balance: 65536 queues are one too many",
+            ),
+            (
+                &[("queue-num", "1"), ("queue-balance", "1:5")],
+                "--queue-balance: it cannot stand beside --queue-num, which names one queue",
+            ),
+            (
+                &[("queue-num", "1"), ("queue-cpu-fanout", "")],
+                "--queue-cpu-fanout: it chooses among several queues: it needs --queue-balance",
+            ),
+        ] {
+            assert_eq!(refused::<Nfqueue>(Family::Ipv4, None, given), reason);
+        }
+    }
+}

@@ -69,3 +69,40 @@ impl Extension for Redirect {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::{check, refused};
+
+    /// Data from strace of ip6tables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let value = Redirect {
+            ports: Some(80.into()),
+            random: true,
+        };
+        check(
+            Family::Ipv6,
+            "06 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 \
+             00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 50 00 50",
+            &value,
+            " --to-ports 80 --random",
+        );
+        // An address, persistence, `--random-fully`.
+        for flag in [1, 8, 16] {
+            let mut info = value.write(Family::Ipv4);
+            info[4] |= flag;
+            assert_eq!(Redirect::read(Family::Ipv4, 0, &info), None);
+        }
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        assert_eq!(
+            refused::<Redirect>(Family::Ipv6, Some(6), &[("to-ports", "80-70")]),
+            "--to-ports: the range `80-70` ends before it starts"
+        );
+    }
+}

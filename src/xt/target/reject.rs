@@ -164,3 +164,68 @@ impl Extension for Reject {
             .word(self.entry().names[0]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::{check, parse, refused};
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_enum() {
+        for (place, entry) in TABLE.iter().enumerate() {
+            assert_eq!(entry.value as usize, place);
+            assert!(entry.ipv4.or(entry.ipv6).is_some());
+        }
+    }
+
+    /// Data from strace of iptables-legacy and ip6tables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let (v4, v6) = (Family::Ipv4, Family::Ipv6);
+        check(
+            v4,
+            "07 00 00 00",
+            &Reject::TcpReset,
+            " --reject-with tcp-reset",
+        );
+        check(
+            v6,
+            "06 00 00 00",
+            &Reject::TcpReset,
+            " --reject-with tcp-reset",
+        );
+        check(
+            v6,
+            "07 00 00 00",
+            &Reject::Icmp6PolicyFail,
+            " --reject-with icmp6-policy-fail",
+        );
+        // An echo reply, a stranger; not a neighbour, which iptables has no name for.
+        for (family, number) in [(v4, 4), (v4, 9), (v6, 5), (v6, 2)] {
+            assert_eq!(Reject::read(family, 0, &[number, 0, 0, 0]), None);
+        }
+        assert_eq!(Reject::Icmp6NoRoute.write(v4), [3, 0, 0, 0]);
+        assert_eq!(Reject::IcmpNetUnreachable.write(v6), [4, 0, 0, 0]);
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        let with = |family, value| refused::<Reject>(family, None, &[("reject-with", value)]);
+        assert_eq!(
+            with(Family::Ipv4, "tcp-reset"),
+            "--reject-with: only TCP can be reset: the rule needs -p tcp"
+        );
+        assert_eq!(
+            with(Family::Ipv6, "icmp-port-unreachable"),
+            "--reject-with: `icmp-port-unreachable` is none of tcp-reset, icmp6-no-route, \
+             icmp6-adm-prohibited, icmp6-addr-unreachable, icmp6-port-unreachable, \
+             icmp6-policy-fail, icmp6-reject-route"
+        );
+        assert!(with(Family::Ipv4, "").starts_with("--reject-with: `` is none of icmp-net"));
+        assert_eq!(
+            parse(Family::Ipv6, None, &[]),
+            Ok(Reject::Icmp6PortUnreachable)
+        );
+    }
+}

@@ -106,3 +106,149 @@ impl Extension for Snat {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::{check, parse, refused};
+
+    fn range(first: &str, last: &str) -> Option<AddressRange> {
+        Some(AddressRange {
+            first: first.parse().unwrap(),
+            last: last.parse().unwrap(),
+        })
+    }
+
+    /// Data from strace of iptables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let mut snat = Snat {
+            addresses: range("192.0.2.1", "192.0.2.9"),
+            ports: Some(PortRange {
+                first: 80,
+                last: 90,
+            }),
+            persistent: true,
+            ..Snat::default()
+        };
+        check(
+            Family::Ipv4,
+            "01 00 00 00 0b 00 00 00 c0 00 02 01 c0 00 02 09 00 50 00 5a",
+            &snat,
+            " --to-source 192.0.2.1-192.0.2.9:80-90 --persistent",
+        );
+        // Revisions 1 and 2 have the same to say.
+        let raw = snat.range();
+        for (revision, layout) in [(1, Layout::Both), (2, Layout::Shifted)] {
+            let info = raw.write(layout);
+            assert_eq!(Snat::read(Family::Ipv4, revision, &info), Some(snat));
+        }
+        snat = Snat {
+            addresses: range("2001:db8::1", "2001:db8::1"),
+            ports: Some(80.into()),
+            random_fully: true,
+            ..Snat::default()
+        };
+        check(
+            Family::Ipv6,
+            "13 00 00 00 20 01 0d b8 00 00 00 00 00 00 00 00 00 00 00 01 \
+             20 01 0d b8 00 00 00 00 00 00 00 00 00 00 00 01 00 50 00 50",
+            &snat,
+            " --to-source [2001:db8::1]:80 --random-fully",
+        );
+        assert_eq!(Snat::read(Family::Ipv6, 0, &snat.write(Family::Ipv6)), None);
+        // Neither address nor port; a base port.
+        let nothing = Snat::default().write(Family::Ipv4);
+        assert_eq!(Snat::read(Family::Ipv4, 0, &nothing), None);
+        let shifted = Range {
+            base_port: Some(1),
+            ..raw
+        };
+        let info = shifted.write(Layout::Shifted);
+        assert_eq!(Snat::read(Family::Ipv4, 2, &info), None);
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        let (v4, v6, tcp) = (Family::Ipv4, Family::Ipv6, Some(6));
+        for (family, protocol, value, reason) in [
+            (
+                v4,
+                None,
+                "192.0.2.1:80",
+                "ports are only for a rule with -p tcp, udp, sctp, dccp or icmp; it has none of these",
+            ),
+            (
+                v4,
+                Some(47),
+                ":80",
+                "ports are only for a rule with -p tcp, udp, sctp, dccp or icmp; it has none of these",
+            ),
+            (
+                v4,
+                tcp,
+                "192.0.2.1:80:90",
+                "`192.0.2.1:80:90` is not an IPv4 address (names of hosts are not looked up)",
+            ),
+            (v4, tcp, ":90-80", "the range `90-80` ends before it starts"),
+            (v4, tcp, ":80-", "`` is not a number from 0 to 65535"),
+            (
+                v4,
+                tcp,
+                ":80-90/8",
+                "only DNAT shifts ports: a base port after `/` is not for here",
+            ),
+            (
+                v4,
+                tcp,
+                ":",
+                "`` is neither a port's number nor a service of /etc/services",
+            ),
+            (
+                v4,
+                tcp,
+                "",
+                "`` is not an IPv4 address (names of hosts are not looked up)",
+            ),
+            (
+                v4,
+                tcp,
+                "[192.0.2.1]:80",
+                "`[192.0.2.1]:80`: brackets are for IPv6 addresses",
+            ),
+            (
+                v4,
+                tcp,
+                "192.0.2.1-",
+                "`` is not an IPv4 address (names of hosts are not looked up)",
+            ),
+            (
+                v6,
+                tcp,
+                "[::1",
+                "`[::1` is not like [address-address]:port-port",
+            ),
+            (
+                v6,
+                tcp,
+                "[::1]-[::2]:80",
+                "`[::1]-[::2]:80` is not like [address-address]:port-port",
+            ),
+            (
+                v6,
+                tcp,
+                "[]",
+                "`` is not an IPv6 address (names of hosts are not looked up)",
+            ),
+        ] {
+            assert_eq!(
+                refused::<Snat>(family, protocol, &[("to-source", value)]),
+                format!("--to-source: {reason}")
+            );
+        }
+        let both = parse::<Snat>(v6, tcp, &[("to-source", "[]:1-2"), ("random", "")]).unwrap();
+        assert_eq!(both.addresses, None);
+        assert!(both.random && !both.persistent);
+    }
+}

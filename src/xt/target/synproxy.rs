@@ -109,3 +109,37 @@ impl Extension for Synproxy {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::{check, refused};
+
+    /// Data from strace of iptables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let value = Synproxy {
+            sack_perm: true,
+            wscale: Some(7),
+            mss: Some(1460),
+            ..Synproxy::default()
+        };
+        let shown = " --sack-perm --wscale 7 --mss 1460";
+        check(Family::Ipv4, "07 07 b4 05", &value, shown);
+        assert_eq!(Synproxy::read(Family::Ipv4, 0, &[0x27, 7, 0, 5]), None);
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        assert_eq!(
+            refused::<Synproxy>(Family::Ipv4, Some(17), &[]),
+            "the rule needs -p tcp"
+        );
+        // iptables 1.8.9 takes this for 0.
+        assert_eq!(
+            refused::<Synproxy>(Family::Ipv4, Some(6), &[("mss", "65536")]),
+            "--mss: `65536` is not a number from 0 to 65535"
+        );
+    }
+}

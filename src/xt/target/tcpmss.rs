@@ -77,3 +77,39 @@ impl Extension for TcpMss {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::{check, parse, refused};
+
+    /// Data from strace of ip6tables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let v6 = Family::Ipv6;
+        check(v6, "78 05", &TcpMss::Set(1400), " --set-mss 1400");
+        check(v6, "ff ff", &TcpMss::ClampToPmtu, " --clamp-mss-to-pmtu");
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        let size = [("set-mss", "65515")];
+        assert_eq!(parse(Family::Ipv4, Some(6), &size), Ok(TcpMss::Set(65515)));
+        assert_eq!(
+            refused::<TcpMss>(Family::Ipv6, Some(6), &size),
+            "--set-mss: `65515` is not a number from 0 to 65495"
+        );
+        assert_eq!(
+            refused::<TcpMss>(Family::Ipv4, None, &size),
+            "the rule needs -p tcp, and in a legacy table -m tcp --syn or the like"
+        );
+        let both = [size[0], ("clamp-mss-to-pmtu", "")];
+        for given in [&both[..], &[]] {
+            assert_eq!(
+                refused::<TcpMss>(Family::Ipv4, Some(6), given),
+                "TCPMSS takes one of --set-mss, --clamp-mss-to-pmtu"
+            );
+        }
+    }
+}

@@ -91,3 +91,49 @@ impl Extension for Tee {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::{check, refused};
+
+    /// Data from strace of iptables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let value = Tee {
+            gateway: [192, 0, 2, 1].into(),
+            out_interface: "eth0".into(),
+        };
+        let data = "c0 00 02 01 00 00 00 00 00 00 00 00 00 00 00 00 65 74 68 30".to_owned()
+            + &" 00".repeat(20);
+        let shown = " --gateway 192.0.2.1 --oif eth0";
+        check(Family::Ipv4, &data, &value, shown);
+        // Names that cannot be printed without quotes, or have no end.
+        let info = value.write(Family::Ipv4);
+        for name in [*b"a b\0", *b"a\"b\0", *b"long"] {
+            let mut other = info.clone();
+            other[16..32].copy_from_slice(&name.repeat(4));
+            assert_eq!(Tee::read(Family::Ipv4, 1, &other), None);
+        }
+        assert_eq!(Tee::read(Family::Ipv4, 0, &info), None);
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        for (option, value, reason) in [
+            ("gateway", "0.0.0.0", "a copy needs the address of a host"),
+            ("oif", "a b", "`a b` is no interface's name"),
+            (
+                "oif",
+                "0123456789abcdef",
+                "it has 16 bytes; 0 to 15 are allowed",
+            ),
+        ] {
+            assert_eq!(
+                refused::<Tee>(Family::Ipv4, None, &[(option, value)]),
+                format!("--{option}: {reason}")
+            );
+        }
+    }
+}

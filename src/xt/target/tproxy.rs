@@ -99,3 +99,49 @@ impl Extension for Tproxy {
         text.push("/").hex(self.mask);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::{check, refused};
+
+    /// Data from strace of iptables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let value = Tproxy {
+            port: 15001,
+            address: [127, 0, 0, 1].into(),
+            mark: 0x200,
+            mask: 0xf00,
+        };
+        let data =
+            "00 0f 00 00 00 02 00 00 7f 00 00 01 00 00 00 00 00 00 00 00 00 00 00 00 3a 99 00 00";
+        let shown = " --on-port 15001 --on-ip 127.0.0.1 --tproxy-mark 0x200/0xf00";
+        check(Family::Ipv4, data, &value, shown);
+        let older = [0, 15, 0, 0, 0, 2, 0, 0, 127, 0, 0, 1, 0x3a, 0x99, 0, 0];
+        assert_eq!(Tproxy::read(Family::Ipv4, 0, &older), Some(value));
+        assert_eq!(Tproxy::read(Family::Ipv4, 0, &older[..15]), None);
+        assert_eq!(
+            Tproxy::read(Family::Ipv6, 0, &value.write(Family::Ipv6)),
+            None
+        );
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        let port =
+            |protocol, value| refused::<Tproxy>(Family::Ipv4, protocol, &[("on-port", value)]);
+        assert_eq!(port(None, "1"), "the rule needs -p tcp or -p udp");
+        assert_eq!(port(Some(132), "1"), "the rule needs -p tcp or -p udp");
+        // iptables 1.8.9 takes this for 4464.
+        assert_eq!(
+            port(Some(6), "70000"),
+            "--on-port: `70000` is more than 65535"
+        );
+        assert_eq!(
+            refused::<Tproxy>(Family::Ipv6, Some(6), &[("on-ip", "127.0.0.1")]),
+            "--on-ip: `127.0.0.1` is not an IPv6 address (names of hosts are not looked up)"
+        );
+    }
+}

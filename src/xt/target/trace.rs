@@ -27,3 +27,17 @@ impl Extension for Trace {
 
     fn print(&self, _: &mut Text) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::Target;
+
+    #[test]
+    fn has_no_data() {
+        assert_eq!(Trace::read(Family::Ipv4, 0, &[]), Some(Trace));
+        assert_eq!(Trace::read(Family::Ipv4, 1, &[]), None);
+        assert!(Target::Trace(Trace).encode(Family::Ipv6).info.is_empty());
+        assert_eq!(Target::Trace(Trace).to_string(), "-j TRACE");
+    }
+}
