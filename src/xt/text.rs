@@ -70,7 +70,18 @@ impl Text {
 
     /// Adds a number as `0x…`, without a blank.
     pub(crate) fn hex(&mut self, number: impl Into<u64>) -> &mut Self {
-        self.display(format_args!("{:#x}", number.into()))
+        let mut number = number.into();
+        let mut digits = [0; 16];
+        let mut at = digits.len();
+        loop {
+            at -= 1;
+            digits[at] = b"0123456789abcdef"[(number % 16) as usize];
+            number /= 16;
+            if number == 0 {
+                break;
+            }
+        }
+        self.push("0x").push(&digits[at..])
     }
 
     /// Adds an address, without a blank. As `inet_ntop` does, an IPv6 address of which only the last
@@ -144,9 +155,10 @@ mod tests {
             .number(u64::MAX)
             .push(" ")
             .hex(255_u8);
+        text.push(" ").hex(0_u8).push(" ").hex(u64::MAX);
         assert_eq!(
             text.as_bytes().as_bstr(),
-            "-m x --a b:0 ! --c 18446744073709551615 0xff"
+            "-m x --a b:0 ! --c 18446744073709551615 0xff 0x0 0xffffffffffffffff"
         );
         for (string, printed) in [
             (&b"a-Z_9"[..], " a-Z_9"),

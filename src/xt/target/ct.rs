@@ -135,10 +135,16 @@ impl Ct {
     }
 }
 
-/// A name that iptables-save can print: without quotes, and so without blanks.
-fn name(value: &BStr) -> Option<BString> {
-    let sayable = |byte: &u8| !byte.is_ascii_whitespace() && !matches!(byte, b'"' | b'\'' | b'\\');
-    value.iter().all(sayable).then(|| value.to_owned())
+/// Whether it stays one word without quotes, in which iptables-save does not put names.
+pub(super) fn is_word(name: &BStr) -> bool {
+    let parts = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | 0x0b);
+    name != "!" && !name.iter().any(parts)
+}
+
+/// The name in the kernel's field.
+fn read_name(field: &[u8]) -> Option<BString> {
+    let name = until_nul(field).filter(|name| is_word(name))?;
+    Some(name.to_owned())
 }
 
 impl Extension for Ct {
@@ -193,8 +199,8 @@ impl Extension for Ct {
         let value = Self {
             notrack: has(XT_CT_NOTRACK),
             shown_as_notrack: has(XT_CT_NOTRACK_ALIAS),
-            helper: name(until_nul(&raw.helper)?)?,
-            timeout: name(until_nul(&raw.timeout)?)?,
+            helper: read_name(&raw.helper)?,
+            timeout: read_name(&raw.timeout)?,
             events: CtEvents::from_bits(raw.ct_events)?,
             new_expectations: raw.exp_events == 1 << IPEXP_NEW,
             zone: if has(XT_CT_ZONE_MARK) {
@@ -311,8 +317,13 @@ impl Extension for Ct {
 /// The name of something that is there for one protocol.
 fn named(context: &Context<'_>, given: &Given<'_>, most: usize) -> Result<BString, Misuse> {
     let read = given.parse(|value| {
-        let value = string(value, 0..=most)?;
-        name(value).ok_or_else(|| format!("`{value}` has a blank, a quote or a backslash in it"))
+        let name = string(value, 0..=most)?;
+        if !is_word(name) {
+            return Err(format!(
+                "`{name}` is not one word without blanks and quotes"
+            ));
+        }
+        Ok(name.to_owned())
     })?;
     let one_protocol = context.protocol.is_some_and(|(_, invert)| !invert);
     if !read.is_empty() && !one_protocol {
@@ -404,7 +415,7 @@ mod tests {
             ),
             (
                 &[("timeout", "a b")],
-                "--timeout: `a b` has a blank, a quote or a backslash in it",
+                "--timeout: `a b` is not one word without blanks and quotes",
             ),
             (
                 &[("ctevents", "new,label")],

@@ -87,6 +87,12 @@ pub(super) fn prefix(value: &BStr, room: usize) -> Parsed<BString> {
     Ok(text[..text.len().min(room - 1)].into())
 }
 
+/// The prefix in the kernel's field; `None` if it has no end, or is more than part of a line.
+pub(super) fn read_prefix(field: &[u8]) -> Option<BString> {
+    let prefix = until_nul(field)?;
+    (!prefix.contains(&b'\n')).then(|| prefix.to_owned())
+}
+
 impl Extension for Log {
     const NAME: &'static str = "LOG";
     const REVISION: u8 = 0;
@@ -106,7 +112,7 @@ impl Extension for Log {
         }
         let info: xt_log_info = read_struct(info)?;
         Some(Self {
-            prefix: until_nul(&info.prefix)?.to_owned(),
+            prefix: read_prefix(&info.prefix)?,
             level: Some(info.level).filter(|level| *level <= 7)?,
             flags: LogFlags::from_bits(info.logflags)?,
         })
@@ -174,12 +180,13 @@ mod tests {
         let shown = " --log-prefix \"in: \" --log-level 6 --log-uid";
         check(Family::Ipv4, &data, &value, shown);
         let info = value.write(Family::Ipv4);
-        // A level that there is not, a flag without an option, a prefix without an end.
-        for (at, byte) in [(0, 8), (1, 0x10), (1, 0x40)] {
+        // A level that there is not, a flag without an option, a prefix of two lines.
+        for (at, byte) in [(0, 8), (1, 0x10), (1, 0x40), (3, b'\n')] {
             let mut other = info.clone();
             other[at] = byte;
             assert_eq!(Log::read(Family::Ipv4, 0, &other), None);
         }
+        // A prefix without an end.
         assert_eq!(Log::read(Family::Ipv4, 0, &[1; 32]), None);
         let long = Log {
             prefix: [b'x'; 99].into(),

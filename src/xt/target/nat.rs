@@ -95,7 +95,8 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Reads the data; `None` if it has other flags than those and the ones of the fields.
+    /// Reads the data; `None` if it has other flags than those and the ones of the fields, or ports
+    /// that end before they start.
     pub(super) fn read(layout: Layout, family: Family, info: &[u8], flags: u32) -> Option<Self> {
         let raw = match layout {
             Layout::Ipv4 => {
@@ -141,7 +142,8 @@ impl Range {
                 .then(|| port(raw.base_proto)),
             flags: raw.flags & flags,
         };
-        (range.all_flags() == raw.flags).then_some(range)
+        let ordered = range.ports.is_none_or(|ports| ports.first <= ports.last);
+        (ordered && range.all_flags() == raw.flags).then_some(range)
     }
 
     fn all_flags(&self) -> u32 {
@@ -171,28 +173,30 @@ impl Range {
                 range.min_ip.copy_from_slice(&min_addr.all[..4]);
                 range.max_ip.copy_from_slice(&max_addr.all[..4]);
                 (range.min, range.max) = (min_proto, max_proto);
-                info.as_bytes().to_vec()
+                with_room(info.as_bytes())
             }
-            Layout::Both => nf_nat_range {
-                flags,
-                min_addr,
-                max_addr,
-                min_proto,
-                max_proto,
+            Layout::Both => {
+                let info = nf_nat_range {
+                    flags,
+                    min_addr,
+                    max_addr,
+                    min_proto,
+                    max_proto,
+                };
+                with_room(info.as_bytes())
             }
-            .as_bytes()
-            .to_vec(),
-            Layout::Shifted => nf_nat_range2 {
-                flags,
-                min_addr,
-                max_addr,
-                min_proto,
-                max_proto,
-                base_proto: proto(self.base_port),
-                ..nf_nat_range2::new_zeroed()
+            Layout::Shifted => {
+                let info = nf_nat_range2 {
+                    flags,
+                    min_addr,
+                    max_addr,
+                    min_proto,
+                    max_proto,
+                    base_proto: proto(self.base_port),
+                    ..nf_nat_range2::new_zeroed()
+                };
+                with_room(info.as_bytes())
             }
-            .as_bytes()
-            .to_vec(),
         }
     }
 
@@ -261,6 +265,13 @@ pub(super) const UNSHIFTED: &str = "only DNAT shifts ports: a base port after `/
 /// The flag, or none.
 pub(super) const fn flag(set: bool, flag: u32) -> u32 {
     if set { flag } else { 0 }
+}
+
+/// These bytes, with room for the padding that will follow them.
+fn with_room(data: &[u8]) -> Vec<u8> {
+    let mut room = Vec::with_capacity(data.len().next_multiple_of(8));
+    room.extend_from_slice(data);
+    room
 }
 
 fn inet(address: IpAddr) -> nf_inet_addr {

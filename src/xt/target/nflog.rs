@@ -7,8 +7,8 @@ use bstr::BString;
 use chainwright_sys::xt_nflog_target::{XT_NFLOG_F_COPY_LEN, xt_nflog_info};
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::log::prefix;
-use crate::xt::value::{field, number, until_nul};
+use super::log::{prefix, read_prefix};
+use crate::xt::value::{field, number};
 use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
 
 /// Sends the packet to programs.
@@ -48,7 +48,7 @@ impl Extension for Nflog {
         let info: xt_nflog_info = read_struct(info)?;
         (info.flags & !XT_NFLOG_F_COPY_LEN == 0).then_some(())?;
         Some(Self {
-            prefix: until_nul(&info.prefix)?.to_owned(),
+            prefix: read_prefix(&info.prefix)?,
             group: info.group,
             length: info.len,
             cut: info.flags & XT_NFLOG_F_COPY_LEN != 0,

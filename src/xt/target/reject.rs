@@ -144,7 +144,7 @@ impl Extension for Reject {
             .filter(|entry| entry.number(context.family).is_some());
         let found = known
             .clone()
-            .find(|entry| !wanted.is_empty() && entry.names.iter().any(|name| starts(&name)));
+            .find(|entry| !wanted.is_empty() && entry.names.iter().any(starts));
         let Some(entry) = found else {
             let mut names = known.next().map_or("", |entry| entry.names[0]).to_owned();
             for entry in known {

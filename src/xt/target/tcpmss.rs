@@ -18,6 +18,14 @@ pub enum TcpMss {
     ClampToPmtu,
 }
 
+/// What the IP header leaves of the longest packet.
+const fn most(family: Family) -> u16 {
+    match family {
+        Family::Ipv4 => 65535 - 20,
+        Family::Ipv6 => 65535 - 40,
+    }
+}
+
 impl Extension for TcpMss {
     const NAME: &'static str = "TCPMSS";
     const REVISION: u8 = 0;
@@ -26,14 +34,15 @@ impl Extension for TcpMss {
         OptionSpec::switch("clamp-mss-to-pmtu"),
     ];
 
-    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
+    fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
             return None;
         }
         let info: xt_tcpmss_info = read_struct(info)?;
         Some(match info.mss {
             XT_TCPMSS_CLAMP_PMTU => Self::ClampToPmtu,
-            size => Self::Set(size),
+            size if size <= most(family) => Self::Set(size),
+            _ => return None,
         })
     }
 
@@ -61,12 +70,7 @@ impl Extension for TcpMss {
         if how.option == "clamp-mss-to-pmtu" {
             return Ok(Self::ClampToPmtu);
         }
-        // What the IP header leaves of the longest packet.
-        let most = match context.family {
-            Family::Ipv4 => 65535 - 20,
-            Family::Ipv6 => 65535 - 40,
-        };
-        how.parse(|value| number_within(value, 0..=most))
+        how.parse(|value| number_within(value, 0..=most(context.family)))
             .map(Self::Set)
     }
 
@@ -89,6 +93,7 @@ mod tests {
     fn reads_and_writes_what_iptables_wrote() {
         let v6 = Family::Ipv6;
         check(v6, "78 05", &TcpMss::Set(1400), " --set-mss 1400");
+        assert_eq!(TcpMss::read(v6, 0, &[0xfe, 0xff]), None);
         check(v6, "ff ff", &TcpMss::ClampToPmtu, " --clamp-mss-to-pmtu");
     }
 

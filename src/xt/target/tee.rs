@@ -4,11 +4,12 @@
 
 use std::net::IpAddr;
 
-use bstr::{BStr, BString};
+use bstr::BString;
 use chainwright_sys::netfilter::nf_inet_addr;
 use chainwright_sys::xt_tee_target::xt_tee_tginfo;
 use zerocopy::{FromZeros, IntoBytes};
 
+use super::ct::is_word;
 use crate::xt::value::{address, field, from_octets, string, to_octets, until_nul};
 use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
 
@@ -19,12 +20,6 @@ pub struct Tee {
     pub gateway: IpAddr,
     /// Name of the interface to send it by, at most 15 bytes; empty leaves it to routing.
     pub out_interface: BString,
-}
-
-/// Whether it can be an interface's name, so that it can be printed without quotes.
-fn is_name(name: &BStr) -> bool {
-    let forbidden = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'\\');
-    !name.iter().any(forbidden)
 }
 
 impl Extension for Tee {
@@ -40,9 +35,10 @@ impl Extension for Tee {
             return None;
         }
         let info: xt_tee_tginfo = read_struct(info)?;
-        let name = until_nul(&info.oif).filter(|name| is_name(name))?;
-        Some(Self {
-            gateway: from_octets(family, &info.gw.all),
+        let name = until_nul(&info.oif).filter(|name| is_word(name))?;
+        let gateway = from_octets(family, &info.gw.all);
+        (!gateway.is_unspecified()).then(|| Self {
+            gateway,
             out_interface: name.to_owned(),
         })
     }
@@ -72,7 +68,7 @@ impl Extension for Tee {
             } else {
                 value.out_interface = one.parse(|value| {
                     let name = string(value, 0..=15)?;
-                    if !is_name(name) {
+                    if !is_word(name) {
                         return Err(format!("`{name}` is no interface's name"));
                     }
                     Ok(name.to_owned())
