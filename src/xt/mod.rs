@@ -9,31 +9,49 @@
 //!
 //! Where a value's numbers have another byte order than the host's, or a unit, its field says so.
 
+mod compared;
 mod extension;
 mod names;
 mod option;
-#[cfg(test)]
-mod tests;
 mod text;
 pub(crate) mod value;
 
 mod r#match {
     pub(super) mod addrtype;
     pub(super) mod ah;
+    pub(super) mod bpf;
+    pub(super) mod cgroup;
+    pub(super) mod cluster;
     pub(super) mod comment;
-    pub(super) mod compared;
     pub(super) mod conntrack;
+    pub(super) mod cpu;
     pub(super) mod dccp;
+    pub(super) mod devgroup;
     pub(super) mod esp;
+    pub(super) mod helper;
     pub(super) mod icmp;
     pub(super) mod icmp6;
     pub(super) mod ipcomp;
+    pub(super) mod iprange;
+    pub(super) mod ipvs;
+    pub(super) mod length;
+    pub(super) mod mac;
     pub(super) mod mark;
     pub(super) mod multiport;
+    pub(super) mod nfacct;
+    pub(super) mod osf;
+    pub(super) mod owner;
+    pub(super) mod physdev;
+    pub(super) mod pkttype;
+    pub(super) mod policy;
     pub(super) mod ports;
+    pub(super) mod rpfilter;
     pub(super) mod sctp;
+    pub(super) mod socket;
     pub(super) mod spi;
+    pub(super) mod string;
     pub(super) mod tcp;
+    pub(super) mod u32;
     pub(super) mod udp;
 }
 mod target {
@@ -56,7 +74,6 @@ mod target {
     pub(super) mod synproxy;
     pub(super) mod tcpmss;
     pub(super) mod tee;
-    #[cfg(test)]
     mod testing;
     pub(super) mod tproxy;
     pub(super) mod trace;
@@ -64,23 +81,44 @@ mod target {
 
 pub use r#match::addrtype::{AddressTypes, Addrtype, AddrtypeInterface};
 pub use r#match::ah::Ah;
+pub use r#match::bpf::{Bpf, BpfInstruction};
+pub use r#match::cgroup::Cgroup;
+pub use r#match::cluster::Cluster;
 pub use r#match::comment::Comment;
-pub use r#match::compared::Compared;
 pub use r#match::conntrack::{
     Conntrack, ConntrackAddress, ConntrackDirection, ConntrackExpiry, ConntrackState,
     ConntrackStatus, ConntrackTuples,
 };
+pub use r#match::cpu::Cpu;
 pub use r#match::dccp::{Dccp, DccpTypes};
+pub use r#match::devgroup::{Devgroup, DeviceGroup};
 pub use r#match::esp::Esp;
+pub use r#match::helper::Helper;
 pub use r#match::icmp::Icmp;
 pub use r#match::icmp6::Icmp6;
 pub use r#match::ipcomp::Ipcomp;
+pub use r#match::iprange::Iprange;
+pub use r#match::ipvs::{Ipvs, IpvsConnection, IpvsMethod};
+pub use r#match::length::Length;
+pub use r#match::mac::Mac;
 pub use r#match::mark::Mark as MarkMatch;
 pub use r#match::multiport::{Multiport, MultiportSide};
+pub use r#match::nfacct::Nfacct;
+pub use r#match::osf::{Osf, OsfLog, OsfTtl};
+pub use r#match::owner::Owner;
+pub use r#match::physdev::Physdev;
+pub use r#match::pkttype::{PacketType, Pkttype};
+pub use r#match::policy::{
+    Policy, PolicyAddress, PolicyDirection, PolicyElement, PolicyMode, PolicyWanted,
+};
 pub use r#match::ports::PortRange;
+pub use r#match::rpfilter::Rpfilter;
 pub use r#match::sctp::{Sctp, SctpChunk, SctpChunks, SctpScope};
+pub use r#match::socket::Socket as SocketMatch;
 pub use r#match::spi::SpiRange;
+pub use r#match::string::StringMatch;
 pub use r#match::tcp::{Tcp, TcpFlags, TcpFlagsTest};
+pub use r#match::u32::{U32, U32Step, U32Test};
 pub use r#match::udp::Udp;
 pub use target::audit::Audit;
 pub use target::checksum::Checksum;
@@ -104,6 +142,7 @@ pub use target::tee::Tee;
 pub use target::tproxy::Tproxy;
 pub use target::trace::Trace;
 
+pub use compared::Compared;
 pub use extension::{Encoded, Families, Family, Opaque, Spec};
 use extension::{Extension, read_struct, registry};
 pub use option::{Context, Given, Misuse, OptionSpec, Values};
@@ -114,17 +153,37 @@ registry! {
     Match, " -m " {
         Addrtype(Addrtype),
         Ah(Ah),
+        Bpf(Bpf),
+        Cgroup(Cgroup),
+        Cluster(Cluster),
         Comment(Comment),
         Conntrack(Conntrack),
+        Cpu(Cpu),
         Dccp(Dccp),
+        Devgroup(Devgroup),
         Esp(Esp),
+        Helper(Helper),
         Icmp(Icmp),
         Icmp6(Icmp6),
         Ipcomp(Ipcomp),
+        Iprange(Iprange),
+        Ipvs(Ipvs),
+        Length(Length),
+        Mac(Mac),
         Mark(MarkMatch),
         Multiport(Multiport),
+        Nfacct(Nfacct),
+        Osf(Osf),
+        Owner(Owner),
+        Physdev(Physdev),
+        Pkttype(Pkttype),
+        Policy(Policy),
+        Rpfilter(Rpfilter),
         Sctp(Sctp),
+        Socket(SocketMatch),
+        String(StringMatch),
         Tcp(Tcp),
+        U32(U32),
         Udp(Udp),
     }
 }
@@ -156,3 +215,6 @@ registry! {
 }
 
 pub(crate) use names::{protocol as protocol_number, protocol_name};
+
+#[cfg(test)]
+mod tests;

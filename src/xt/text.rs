@@ -132,6 +132,18 @@ impl Text {
     }
 }
 
+/// What several extensions print as it is.
+impl Text {
+    /// Adds a string as it is; in quotes only if it would not be read as one word otherwise.
+    pub(crate) fn raw(&mut self, string: impl AsRef<[u8]>) -> &mut Self {
+        let string = string.as_ref();
+        if string.is_empty() || string.find_byteset(b" \t\"").is_some() {
+            return self.string(string);
+        }
+        self.word(string)
+    }
+}
+
 impl fmt::Write for Text {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.bytes.extend_from_slice(text.as_bytes());
@@ -203,6 +215,14 @@ mod tests {
             text.clear();
             text.address(address.parse().unwrap());
             assert_eq!(text.as_bytes().as_bstr(), printed);
+        }
+        for (string, printed) in [
+            ("a.b/c'\\", " a.b/c'\\"),
+            ("", " \"\""),
+            ("a b", " \"a b\""),
+        ] {
+            text.clear();
+            assert_eq!(text.raw(string).as_bytes().as_bstr(), printed);
         }
         text.clear();
         assert_eq!(text.string([0xff, b' ']).as_bytes(), b" \"\xff \"");
