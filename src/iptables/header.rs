@@ -126,11 +126,11 @@ impl Address {
                 text.push(" ").number(a).push(".").number(b);
                 text.push(".").number(c).push(".").number(d)
             }
-            IpAddr::V6(address) => text.push(" ").display(address),
+            IpAddr::V6(address) => text.push(" ").address(address),
         };
         match self.prefix() {
             Some(prefix) => text.push("/").number(prefix),
-            None => text.push("/").display(self.mask),
+            None => text.push("/").address(self.mask),
         };
     }
 }

@@ -1,6 +1,7 @@
 //! Text as `iptables-save` prints it: bytes, since comments and names need not be UTF-8.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use bstr::ByteSlice;
 
@@ -79,6 +80,19 @@ impl Text {
         self
     }
 
+    /// Adds an address as `inet_ntop(3)` prints it, without a blank. An IPv6 address that has only
+    /// zeros before its last four bytes ends like an IPv4 address there, unless the two before the
+    /// last two are zero, too.
+    pub(crate) fn address(&mut self, address: impl Into<IpAddr>) -> &mut Self {
+        match address.into() {
+            IpAddr::V6(address) if (1 << 16..1 << 32).contains(&address.to_bits()) => {
+                let [.., a, b, c, d] = address.octets();
+                self.display(format_args!("::{a}.{b}.{c}.{d}"))
+            }
+            address => self.display(address),
+        }
+    }
+
     /// Adds a string: in quotes, with `"`, `'` and `\` escaped, unless it is of letters, digits,
     /// `_` and `-` only.
     pub(crate) fn string(&mut self, string: impl AsRef<[u8]>) -> &mut Self {
@@ -129,6 +143,18 @@ mod tests {
             text.as_bytes().as_bstr(),
             "-m x --a b:0 ! --c 18446744073709551615 0xff"
         );
+        for (address, printed) in [
+            ("10.0.0.1", "10.0.0.1"),
+            ("::102:304", "::1.2.3.4"),
+            ("::1:0", "::0.1.0.0"),
+            ("::ffff", "::ffff"),
+            ("::ffff:1.2.3.4", "::ffff:1.2.3.4"),
+            ("::1:1.2.3.4", "::1:102:304"),
+        ] {
+            text.clear();
+            text.address(address.parse::<IpAddr>().unwrap());
+            assert_eq!(text.as_bytes().as_bstr(), printed);
+        }
         for (string, printed) in [
             (&b"a-Z_9"[..], " a-Z_9"),
             (b"", " \"\""),
