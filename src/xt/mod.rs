@@ -17,8 +17,25 @@ pub(crate) mod value;
 
 mod r#match {
     pub(super) mod comment;
+    pub(super) mod compared;
     pub(super) mod conntrack;
+    pub(super) mod dscp;
+    pub(super) mod dst;
+    pub(super) mod ecn;
+    pub(super) mod eui64;
+    pub(super) mod frag;
+    pub(super) mod hbh;
+    pub(super) mod hl;
+    pub(super) mod ipv6header;
     pub(super) mod mark;
+    pub(super) mod mh;
+    pub(super) mod opts;
+    pub(super) mod realm;
+    pub(super) mod rt;
+    pub(super) mod srh;
+    pub(super) mod tcpmss;
+    pub(super) mod tos;
+    pub(super) mod ttl;
 }
 mod target {
     pub(super) mod mark;
@@ -26,8 +43,25 @@ mod target {
 }
 
 pub use r#match::comment::Comment;
+pub use r#match::compared::Compared;
 pub use r#match::conntrack::{Conntrack, ConntrackState};
+pub use r#match::dscp::Dscp as DscpMatch;
+pub use r#match::dst::Dst;
+pub use r#match::ecn::Ecn as EcnMatch;
+pub use r#match::eui64::Eui64;
+pub use r#match::frag::Frag;
+pub use r#match::hbh::Hbh;
+pub use r#match::hl::Hl as HlMatch;
+pub use r#match::ipv6header::{Ipv6Headers, Ipv6header};
 pub use r#match::mark::Mark as MarkMatch;
+pub use r#match::mh::Mh;
+pub use r#match::opts::{HeaderOption, HeaderOptions};
+pub use r#match::realm::Realm;
+pub use r#match::rt::Rt;
+pub use r#match::srh::{Srh, SrhComparisons};
+pub use r#match::tcpmss::Tcpmss;
+pub use r#match::tos::Tos as TosMatch;
+pub use r#match::ttl::{Hops, Ttl as TtlMatch};
 pub use target::mark::Mark as MarkTarget;
 pub use target::masquerade::Masquerade;
 
@@ -41,7 +75,22 @@ registry! {
     Match, " -m " {
         Comment(Comment),
         Conntrack(Conntrack),
+        Dscp(DscpMatch),
+        Dst(Dst),
+        Ecn(EcnMatch),
+        Eui64(Eui64),
+        Frag(Frag),
+        Hbh(Hbh),
+        Hl(HlMatch),
+        Ipv6header(Ipv6header),
         Mark(MarkMatch),
+        Mh(Mh),
+        Realm(Realm),
+        Rt(Rt),
+        Srh(Srh),
+        Tcpmss(Tcpmss),
+        Tos(TosMatch),
+        Ttl(TtlMatch),
     }
 }
 
