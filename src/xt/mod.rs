@@ -38,8 +38,24 @@ mod r#match {
     pub(super) mod ttl;
 }
 mod target {
+    pub(super) mod clusterip;
+    pub(super) mod connsecmark;
+    pub(super) mod dnpt;
+    pub(super) mod dscp;
+    pub(super) mod ecn;
+    pub(super) mod hl;
+    pub(super) mod hmark;
+    pub(super) mod idletimer;
+    pub(super) mod led;
     pub(super) mod mark;
     pub(super) mod masquerade;
+    pub(super) mod npt;
+    pub(super) mod secmark;
+    pub(super) mod snpt;
+    pub(super) mod tcpoptstrip;
+    pub(super) mod tos;
+    pub(super) mod ttl;
+    mod words;
 }
 
 pub use r#match::comment::Comment;
@@ -62,8 +78,23 @@ pub use r#match::srh::{Srh, SrhComparisons};
 pub use r#match::tcpmss::Tcpmss;
 pub use r#match::tos::Tos as TosMatch;
 pub use r#match::ttl::{Hops, Ttl as TtlMatch};
+pub use target::clusterip::{Clusterip, ClusteripHash, ClusteripNew};
+pub use target::connsecmark::Connsecmark;
+pub use target::dnpt::Dnpt;
+pub use target::dscp::Dscp as DscpTarget;
+pub use target::ecn::Ecn as EcnTarget;
+pub use target::hl::Hl as HlTarget;
+pub use target::hmark::Hmark;
+pub use target::idletimer::Idletimer;
+pub use target::led::Led;
 pub use target::mark::Mark as MarkTarget;
 pub use target::masquerade::Masquerade;
+pub use target::npt::PrefixTranslation;
+pub use target::secmark::Secmark;
+pub use target::snpt::Snpt;
+pub use target::tcpoptstrip::Tcpoptstrip;
+pub use target::tos::Tos as TosTarget;
+pub use target::ttl::{HopsChange, Ttl as TtlTarget};
 
 pub use extension::{Encoded, Families, Family, Opaque, Spec};
 use extension::{Extension, read_struct, registry};
@@ -97,8 +128,22 @@ registry! {
 registry! {
     /// A target that is an extension: it works on the packet.
     Target, " -j " {
+        Clusterip(Clusterip),
+        Connsecmark(Connsecmark),
+        Dnpt(Dnpt),
+        Dscp(DscpTarget),
+        Ecn(EcnTarget),
+        Hl(HlTarget),
+        Hmark(Hmark),
+        Idletimer(Idletimer),
+        Led(Led),
         Mark(MarkTarget),
         Masquerade(Masquerade),
+        Secmark(Secmark),
+        Snpt(Snpt),
+        Tcpoptstrip(Tcpoptstrip),
+        Tos(TosTarget),
+        Ttl(TtlTarget),
     }
 }
 
