@@ -3,7 +3,7 @@
 //! Data of revision 0 (`struct ip6t_mh`, `linux/netfilter_ipv6/ip6t_mh.h`): the range of types,
 //! whether it is negated.
 
-use bstr::{BStr, ByteSlice};
+use bstr::BStr;
 use chainwright_sys::ip6t_mh::{IP6T_MH_INV_MASK, IP6T_MH_INV_TYPE, ip6t_mh};
 use zerocopy::IntoBytes;
 

@@ -16,6 +16,9 @@ use crate::xt::{Given, Misuse, Text, read_struct};
 /// Stands for any length of an option.
 const ANY_LENGTH: u8 = 0xff;
 
+/// The option that is one byte.
+const PAD1: u8 = 0;
+
 /// An option of an IPv6 header of options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderOption {
@@ -49,7 +52,8 @@ impl HeaderOptions {
             let [kind, length] = packed.to_be_bytes();
             HeaderOption {
                 kind,
-                length: (length != ANY_LENGTH).then_some(length),
+                // Pad1 has no length; the kernel does not look at one.
+                length: (kind != PAD1 && length != ANY_LENGTH).then_some(length),
             }
         };
         let options = info.opts.get(..usize::from(info.optsnr))?;
@@ -121,7 +125,7 @@ fn options(value: &BStr) -> Parsed<Vec<HeaderOption>> {
             None => (one, None),
         };
         let kind = number(kind.as_bstr())?;
-        if kind == 0 && length.is_some() {
+        if kind == PAD1 && length.is_some() {
             return Err("option 0 (Pad1) has no length".to_owned());
         }
         options.push(HeaderOption {
@@ -174,6 +178,14 @@ mod tests {
         let header = HeaderOptions::read(&info).unwrap();
         assert_eq!(header.write(), info);
         assert_eq!(header.length.map(|length| length.invert), Some(true));
+        let mut padding = info;
+        padding[7] = 0;
+        let padding = HeaderOptions::read(&padding).unwrap();
+        let first = HeaderOption {
+            kind: 0,
+            length: None,
+        };
+        assert_eq!(padding.options[0], first);
         assert_eq!(HeaderOptions::read(&info[..39]), None);
         for (at, byte) in [(4, 7), (4, 1), (5, 2), (38, 0), (38, 17)] {
             let mut strange = info;

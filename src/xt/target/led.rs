@@ -3,7 +3,7 @@
 //! Data of revision 0 (`struct xt_led_info`, `linux/netfilter/xt_LED.h`): the trigger's name, how
 //! long the light is on, whether it goes off for a moment when a packet comes while it is on.
 
-use bstr::{BStr, BString, ByteSlice};
+use bstr::{BStr, BString};
 use chainwright_sys::xt_led_target::xt_led_info;
 use zerocopy::{FromZeros, IntoBytes};
 
