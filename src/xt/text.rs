@@ -86,8 +86,8 @@ impl Text {
 
     /// Adds an address, without a blank. As `inet_ntop` of the C library does, the last four bytes
     /// of an IPv6 address that has zeros before them stand as an IPv4 address.
-    pub(crate) fn address(&mut self, address: IpAddr) -> &mut Self {
-        match address {
+    pub(crate) fn address(&mut self, address: impl Into<IpAddr>) -> &mut Self {
+        match address.into() {
             IpAddr::V4(address) => {
                 let [a, b, c, d] = address.octets();
                 self.number(a).push(".").number(b).push(".");
@@ -188,7 +188,7 @@ mod tests {
             "64:ff9b::102:304",
         ] {
             text.clear();
-            text.address(address.parse().unwrap());
+            text.address(address.parse::<IpAddr>().unwrap());
             assert_eq!(text.as_bytes().as_bstr(), address);
         }
         text.clear();
@@ -213,7 +213,7 @@ mod tests {
             ("1:0:2:3:4:5:6:7", "1:0:2:3:4:5:6:7"),
         ] {
             text.clear();
-            text.address(address.parse().unwrap());
+            text.address(address.parse::<IpAddr>().unwrap());
             assert_eq!(text.as_bytes().as_bstr(), printed);
         }
         for (string, printed) in [
