@@ -35,6 +35,11 @@ impl Text {
         self.bytes.clear();
     }
 
+    /// Forgets all behind this many bytes.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
+    }
+
     /// Adds these bytes, without a blank.
     pub(crate) fn push(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         self.bytes.extend_from_slice(bytes.as_ref());

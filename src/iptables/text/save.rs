@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use bstr::ByteSlice;
 
-use crate::iptables::{Backend, Chain, ChainKind, Counters, Policy, RuleView, Table, Tables};
+use crate::iptables::{
+    Backend, Beyond, Chain, ChainKind, Counters, Policy, RuleView, Table, Tables,
+};
 use crate::xt::Text;
 
 /// When so many bytes of text are there, they are written out.
@@ -155,7 +157,8 @@ fn line(
     options: SaveOptions,
     omissions: &mut Omissions,
 ) {
-    match rule.entry() {
+    let start = text.as_bytes().len();
+    let beyond = match rule.entry() {
         Ok(entry) => {
             if options.counters {
                 entry.counters.print(text);
@@ -163,24 +166,32 @@ fn line(
             }
             text.push("-A ").push(chain.name());
             entry.rule.print(text);
-            text.push("\n");
-        }
-        Err(beyond) => {
-            omissions.rules += 1;
-            text.push("# a rule of ").push(chain.name());
-            text.display(format_args!(
-                " that iptables has no words for ({beyond}):\n"
-            ));
-            match rule {
-                RuleView::Nft(rule) => {
-                    for line in rule.to_string().lines() {
-                        text.push("#   ").push(line.trim_start()).push("\n");
-                    }
-                }
-                RuleView::Legacy(rule) => {
-                    text.display(format_args!("#   {rule:?}\n"));
-                }
+            if !text.as_bytes()[start..].contains(&b'\n') {
+                text.push("\n");
+                return;
             }
+            // A comment, say, that would become a line of its own.
+            text.truncate(start);
+            Beyond {
+                expression: None,
+                reason: "there is the end of a line in its text",
+            }
+        }
+        Err(beyond) => beyond,
+    };
+    omissions.rules += 1;
+    text.push("# a rule of ").push(chain.name());
+    text.display(format_args!(
+        " that iptables has no words for ({beyond}):\n"
+    ));
+    match rule {
+        RuleView::Nft(rule) => {
+            for line in rule.to_string().lines() {
+                text.push("#   ").push(line.trim_start()).push("\n");
+            }
+        }
+        RuleView::Legacy(rule) => {
+            text.display(format_args!("#   {rule:?}\n"));
         }
     }
 }
