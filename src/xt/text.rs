@@ -79,6 +79,17 @@ impl Text {
         self
     }
 
+    /// Adds a name as a word: as it is, unless it is empty or has a blank or a `"` in it, which only
+    /// quotes keep together.
+    pub(crate) fn name(&mut self, name: impl AsRef<[u8]>) -> &mut Self {
+        let name = name.as_ref();
+        let whole = |byte: &u8| !byte.is_ascii_whitespace() && *byte != b'"';
+        if !name.is_empty() && name.iter().all(whole) {
+            return self.word(name);
+        }
+        self.string(name)
+    }
+
     /// Adds a string: in quotes, with `"`, `'` and `\` escaped, unless it is of letters, digits,
     /// `_` and `-` only.
     pub(crate) fn string(&mut self, string: impl AsRef<[u8]>) -> &mut Self {
@@ -137,6 +148,15 @@ mod tests {
         ] {
             text.clear();
             assert_eq!(text.string(string).as_bytes().as_bstr(), printed);
+        }
+        for (name, printed) in [
+            ("KUBE-SEP-1.2/x'\\!", " KUBE-SEP-1.2/x'\\!"),
+            ("", " \"\""),
+            ("a b", " \"a b\""),
+            ("a\"b", " \"a\\\"b\""),
+        ] {
+            text.clear();
+            assert_eq!(text.name(name).as_bytes().as_bstr(), printed);
         }
         text.clear();
         assert_eq!(text.string([0xff, b' ']).as_bytes(), b" \"\xff \"");
