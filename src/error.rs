@@ -86,7 +86,13 @@ pub enum Error {
     Build(#[from] crate::nft::build::BuildError),
     /// A rule in iptables' terms could not be put into nf_tables'.
     #[error(transparent)]
-    FamilyMismatch(#[from] crate::iptables::nft::FamilyMismatch),
+    Encode(#[from] crate::iptables::nft::EncodeError),
+    /// A set that a rule names could not be looked up.
+    #[error(transparent)]
+    Set(#[from] crate::iptables::SetError),
+    /// Of the connection that looks up sets.
+    #[error(transparent)]
+    Ipset(#[from] crate::ipset::Error),
     /// Of the legacy tables.
     #[error(transparent)]
     Legacy(#[from] crate::legacy::Error),

@@ -8,10 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice;
-use chainwright::iptables::{self, Family, Rule, Target};
+use chainwright::ipset;
+use chainwright::iptables::{self, Family, Rule, SetError, Target};
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{self, Decoded};
-use chainwright::xt;
+use chainwright::xt::{self, SetName, SetNames};
 use chainwright::{legacy, nft};
 use common::tools::Tools;
 use common::{connect, sandbox};
@@ -187,6 +188,29 @@ fn printed(rule: &Rule) -> String {
     bytes.to_str_lossy().into_owned()
 }
 
+/// Looks up sets in a sandbox, if there is one to be looked up.
+struct Sets<'s>(&'s Sandbox, Option<ipset::Connection>);
+
+impl Sets<'_> {
+    fn connection(&mut self) -> &mut ipset::Connection {
+        let sandbox = self.0;
+        self.1
+            .get_or_insert_with(|| sandbox.run(ipset::Connection::open).unwrap().unwrap())
+    }
+}
+
+impl SetNames for Sets<'_> {
+    type Error = SetError;
+
+    fn index(&mut self, family: Family, name: &SetName) -> Result<u16, SetError> {
+        self.connection().index(family, name)
+    }
+
+    fn name(&mut self, index: u16) -> Result<SetName, SetError> {
+        SetNames::name(self.connection(), index)
+    }
+}
+
 /// Extensions of a rule as they are in the kernel: name, revision, data.
 type Extensions = Vec<(String, u8, Vec<u8>)>;
 
@@ -201,10 +225,10 @@ fn encoded(family: Family, rule: &Rule) -> Extensions {
     let mut all: Vec<_> = rule
         .matches
         .iter()
-        .map(|m| plain(m.encode(family)))
+        .map(|m| plain(m.encode(family).unwrap()))
         .collect();
     if let Target::Extension(target) = &rule.target {
-        all.push(plain(target.encode(family)));
+        all.push(plain(target.encode(family).unwrap()));
     }
     all
 }
@@ -215,6 +239,7 @@ fn check_legacy(
     section: &Section,
     table: &legacy::Table,
     saved: &[&str],
+    sets: &mut Sets<'_>,
     wrong: &mut Vec<String>,
 ) {
     let chain = table.chain(&section.chain).unwrap();
@@ -239,7 +264,9 @@ fn check_legacy(
             say("cannot be read".to_owned());
             continue;
         };
-        let ours = printed(&rule);
+        let mut named = rule.clone();
+        named.name_sets(sets).unwrap();
+        let ours = printed(&named);
         if ours != *saved {
             say(format!("real save: {saved}\n    our save:  {ours}"));
         }
@@ -253,10 +280,12 @@ fn check_legacy(
             match Rule::parse(family, text) {
                 Err(fault) => say(format!("cannot be parsed: {text}\n    {fault}")),
                 Ok(parsed) => {
-                    if encoded(family, &parsed) != kernel {
+                    let mut resolved = parsed.clone();
+                    resolved.resolve_sets(family, sets).unwrap();
+                    let ours = encoded(family, &resolved);
+                    if ours != kernel {
                         say(format!(
-                            "in the kernel: {kernel:02x?}\n    parsed from {text}: {:02x?}",
-                            encoded(family, &parsed)
+                            "in the kernel: {kernel:02x?}\n    parsed from {text}: {ours:02x?}"
                         ));
                     }
                     if printed(&parsed) != *saved {
@@ -290,11 +319,12 @@ fn legacy_rules_are_read_and_parsed_as_the_real_tool_does() {
             };
             let connection = sandbox.run(|| legacy::Connection::open(legacy_family));
             let connection = connection.unwrap().unwrap();
+            let mut sets = Sets(&sandbox, None);
             for section in &sections {
                 let table = connection.read(&section.table).unwrap().in_use().unwrap();
                 let saved = saved(&text, &section.table, &section.chain);
                 let mut faults = Vec::new();
-                check_legacy(family, section, &table, &saved, &mut faults);
+                check_legacy(family, section, &table, &saved, &mut sets, &mut faults);
                 rules += section.rules.len();
                 let name = file.name();
                 wrong.extend(
@@ -345,7 +375,7 @@ fn extensions_in_nf_tables_are_the_same() {
                                 let (name, info) = (name.unwrap().to_string(), info.unwrap());
                                 let revision = revision.unwrap() as u8;
                                 let read = xt::Match::read(family, &name, revision, &info);
-                                let again = read.encode(family).info.to_vec();
+                                let again = read.encode(family).unwrap().info.to_vec();
                                 let opaque = matches!(read, xt::Match::Opaque(_));
                                 (name, revision, info.to_vec(), again, opaque)
                             }
@@ -358,7 +388,7 @@ fn extensions_in_nf_tables_are_the_same() {
                                 let (name, info) = (name.unwrap().to_string(), info.unwrap());
                                 let revision = revision.unwrap() as u8;
                                 let read = xt::Target::read(family, &name, revision, &info);
-                                let again = read.encode(family).info.to_vec();
+                                let again = read.encode(family).unwrap().info.to_vec();
                                 let opaque = matches!(read, xt::Target::Opaque(_));
                                 (name, revision, info.to_vec(), again, opaque)
                             }

@@ -10,9 +10,11 @@ mod header;
 pub mod legacy;
 pub mod nft;
 mod rule;
+mod sets;
 pub mod text;
 
 pub use crate::xt::Family;
 pub use builtin::{Builtin, builtin};
 pub use header::{Address, Interface, Protocol};
 pub use rule::{Counters, Rule, Target};
+pub use sets::SetError;

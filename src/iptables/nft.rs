@@ -100,16 +100,28 @@ pub struct FamilyMismatch {
     pub address: IpAddr,
 }
 
+/// Why a rule could not be encoded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// An address is not of the family.
+    #[error(transparent)]
+    FamilyMismatch(#[from] FamilyMismatch),
+    /// The rule has the name of a set: [`Rule::resolve_sets`].
+    #[error(transparent)]
+    UnresolvedSet(#[from] xt::UnresolvedSet),
+}
+
 /// A rule as iptables 1.8.7 encodes it.
 ///
 /// # Errors
-/// [`FamilyMismatch`] when an address is not of the family.
+/// An address is not of the family, or a set's name is not resolved.
 pub fn encode<'a>(
     family: Family,
     table: &'a str,
     chain: &'a str,
     rule: &Rule,
-) -> Result<nft::Rule<'a>, FamilyMismatch> {
+) -> Result<nft::Rule<'a>, EncodeError> {
     let mut encoded = nft::Rule::new(family.into(), table, chain);
     let header = header(family);
     for (key, interface) in [
@@ -137,10 +149,10 @@ pub fn encode<'a>(
     ] {
         if let Some(address) = address {
             if address.address.is_ipv4() != (family == Family::Ipv4) {
-                return Err(FamilyMismatch {
+                return Err(EncodeError::FamilyMismatch(FamilyMismatch {
                     family: family.into(),
                     address: address.address,
-                });
+                }));
             }
             encode_address(&mut encoded, offset, address);
         }
@@ -150,7 +162,7 @@ pub fn encode<'a>(
             name,
             revision,
             info,
-        } = extension.encode(family);
+        } = extension.encode(family)?;
         encoded.push(&expr::Match::new(name, revision.into(), info));
     }
     encoded.push(&Counter::new(0, 0));
@@ -167,7 +179,7 @@ pub fn encode<'a>(
                 name,
                 revision,
                 info,
-            } = target.encode(family);
+            } = target.encode(family)?;
             encoded.push(&expr::Target::new(name, revision.into(), info));
         }
     }

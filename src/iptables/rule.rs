@@ -90,6 +90,41 @@ impl Rule {
         self
     }
 
+    /// Puts indexes in the place of the names of sets, as a rule must have them to be encoded.
+    /// [`ipset::Connection`](crate::ipset::Connection) looks them up. A set may lose its index to
+    /// another as soon as no rule refers to it: resolve just before the rule is written.
+    ///
+    /// # Errors
+    /// What the look-up says; the names in front of the one that failed are resolved.
+    pub fn resolve_sets<N: xt::SetNames>(
+        &mut self,
+        family: xt::Family,
+        names: &mut N,
+    ) -> Result<(), N::Error> {
+        for extension in &mut self.matches {
+            extension.resolve_sets(family, names)?;
+        }
+        match &mut self.target {
+            Target::Extension(target) => target.resolve_sets(family, names),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts names in the place of the indexes of sets, as a rule must have them to be printed as
+    /// `iptables-save` does.
+    ///
+    /// # Errors
+    /// What the look-up says; the indexes in front of the one that failed are replaced.
+    pub fn name_sets<N: xt::SetNames>(&mut self, names: &mut N) -> Result<(), N::Error> {
+        for extension in &mut self.matches {
+            extension.name_sets(names)?;
+        }
+        match &mut self.target {
+            Target::Extension(target) => target.name_sets(names),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether both rules do the same to every packet: as `==`, but for the order of matches that
     /// only look at the packet.
     #[must_use]

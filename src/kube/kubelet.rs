@@ -18,7 +18,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
-use crate::iptables::nft::{FamilyMismatch, chain, decode, encode};
+use crate::iptables::nft::{EncodeError, chain, decode, encode};
 use crate::iptables::{Address, Family, Rule, Target, builtin};
 use crate::nft::{CommitError, Connection, Filter, Table, TableFlags, Transaction};
 use crate::xt::{
@@ -65,7 +65,7 @@ pub enum Error {
     TooLong(#[from] netlink::TooLong),
     /// A rule could not be put into nf_tables' terms.
     #[error("cannot encode kubelet's rules")]
-    Encode(#[from] FamilyMismatch),
+    Encode(#[from] EncodeError),
     /// A table or chain is there, but no packet goes through it as iptables means it to: rules in
     /// it would have no effect. Nothing was applied.
     #[error("{family} {table}{}: {reason}; iptables' rules have no effect there", chain.map(|c| format!(" {c}")).unwrap_or_default())]
@@ -348,8 +348,8 @@ impl From<netlink::TooLong> for Attempt {
     }
 }
 
-impl From<FamilyMismatch> for Attempt {
-    fn from(error: FamilyMismatch) -> Self {
+impl From<EncodeError> for Attempt {
+    fn from(error: EncodeError) -> Self {
         Self::Failed(error.into())
     }
 }

@@ -10,8 +10,10 @@
 //! Where a value's numbers have another byte order than the host's, or a unit, its field says so.
 
 mod extension;
+mod name;
 mod names;
 mod option;
+mod sets;
 mod text;
 pub(crate) mod value;
 
@@ -33,7 +35,9 @@ pub use target::masquerade::Masquerade;
 
 pub use extension::{Encoded, Families, Family, Opaque, Spec};
 use extension::{Extension, read_struct, registry};
+pub use name::Name;
 pub use option::{Context, Given, Misuse, OptionSpec, Values};
+pub use sets::{SetId, SetName, SetNames, UnresolvedSet};
 pub use text::Text;
 
 registry! {
