@@ -266,7 +266,7 @@ impl Extension for Hashlimit {
             return Err(name.misuse("a table's name is the name of a file in /proc"));
         }
         let burst = find("hashlimit-burst");
-        let (rate, unit, expire) = match limit.parse(|value| Amount::parse(value))? {
+        let (rate, unit, expire) = match limit.parse(Amount::parse)? {
             Amount::Packets(period, unit) => {
                 let burst = match burst {
                     None => BURST.0,

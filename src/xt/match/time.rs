@@ -228,7 +228,7 @@ const fn is_leap(year: u32) -> bool {
 fn date(value: &BStr) -> Parsed<u32> {
     let read = || {
         let (day, time): (&[u8], _) = match value.split_once_str("T") {
-            None => (&value[..], None),
+            None => (value, None),
             Some((day, time)) => (day, Some(time)),
         };
         let mut parts = day.split_str("-");
@@ -257,8 +257,8 @@ fn date(value: &BStr) -> Parsed<u32> {
 
 /// Reads days with commas between them; one bit each.
 fn days(value: &BStr, day: impl Fn(&BStr) -> Parsed<u32>) -> Parsed<u32> {
-    let words = value.split_str(",").filter(|word| !word.is_empty());
-    words.fold(Ok(0), |all, word| Ok(all? | 1 << day(word.as_bstr())?))
+    let mut words = value.split_str(",").filter(|word| !word.is_empty());
+    words.try_fold(0, |all, word| Ok(all | 1 << day(word.as_bstr())?))
 }
 
 /// A day of the week by its number, or by a name of which the first two letters count.
