@@ -87,6 +87,12 @@ pub enum Error {
     /// A rule in iptables' terms could not be put into nf_tables'.
     #[error(transparent)]
     Unwritable(#[from] crate::iptables::nft::Unwritable),
+    /// A set that a rule names could not be looked up.
+    #[error(transparent)]
+    Set(#[from] crate::iptables::SetError),
+    /// Of the connection that looks up sets.
+    #[error(transparent)]
+    Ipset(#[from] crate::ipset::Error),
     /// Of the legacy tables.
     #[error(transparent)]
     Legacy(#[from] crate::legacy::Error),

@@ -119,6 +119,58 @@ impl Rule {
         self
     }
 
+    /// Puts indexes in the place of the names of sets, as a rule must have them to be encoded.
+    /// [`ipset::Connection`](crate::ipset::Connection) looks them up. A set may lose its index to
+    /// another as soon as no rule refers to it: resolve just before the rule is written.
+    ///
+    /// # Errors
+    /// What the look-up says; the names in front of the one that failed are resolved.
+    pub fn resolve_sets<N: xt::SetNames>(
+        &mut self,
+        family: xt::Family,
+        names: &mut N,
+    ) -> Result<(), N::Error> {
+        for extension in &mut self.matches {
+            extension.resolve_sets(family, names)?;
+        }
+        match &mut self.target {
+            Target::Extension(target) => target.resolve_sets(family, names),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it names a set, so that it cannot be encoded.
+    #[must_use]
+    pub fn has_set_names(&self) -> bool {
+        self.any_set(|set| matches!(set, xt::SetId::Name(_)))
+    }
+
+    /// Whether it says a set by its index, so that it is not printed as `iptables-save` does.
+    #[must_use]
+    pub fn has_set_indexes(&self) -> bool {
+        self.any_set(|set| matches!(set, xt::SetId::Index(_)))
+    }
+
+    fn any_set(&self, is: impl Fn(&xt::SetId) -> bool + Copy) -> bool {
+        self.matches.iter().any(|extension| extension.any_set(is))
+            || matches!(&self.target, Target::Extension(target) if target.any_set(is))
+    }
+
+    /// Puts names in the place of the indexes of sets, as a rule must have them to be printed as
+    /// `iptables-save` does.
+    ///
+    /// # Errors
+    /// What the look-up says; the indexes in front of the one that failed are replaced.
+    pub fn name_sets<N: xt::SetNames>(&mut self, names: &mut N) -> Result<(), N::Error> {
+        for extension in &mut self.matches {
+            extension.name_sets(names)?;
+        }
+        match &mut self.target {
+            Target::Extension(target) => target.name_sets(names),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether both rules do the same to every packet: as `==`, but for the order of matches that
     /// only look at the packet.
     #[must_use]

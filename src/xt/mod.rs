@@ -11,8 +11,11 @@
 
 mod compared;
 mod extension;
+mod name;
 mod names;
 mod option;
+mod rate;
+mod sets;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -25,6 +28,10 @@ mod r#match {
     pub(super) mod cgroup;
     pub(super) mod cluster;
     pub(super) mod comment;
+    pub(super) mod connbytes;
+    pub(super) mod connlabel;
+    pub(super) mod connlimit;
+    pub(super) mod connmark;
     pub(super) mod conntrack;
     pub(super) mod cpu;
     pub(super) mod dccp;
@@ -35,6 +42,7 @@ mod r#match {
     pub(super) mod esp;
     pub(super) mod eui64;
     pub(super) mod frag;
+    pub(super) mod hashlimit;
     pub(super) mod hbh;
     pub(super) mod helper;
     pub(super) mod hl;
@@ -45,6 +53,7 @@ mod r#match {
     pub(super) mod ipv6header;
     pub(super) mod ipvs;
     pub(super) mod length;
+    pub(super) mod limit;
     pub(super) mod mac;
     pub(super) mod mark;
     pub(super) mod mh;
@@ -57,16 +66,22 @@ mod r#match {
     pub(super) mod pkttype;
     pub(super) mod policy;
     pub(super) mod ports;
+    pub(super) mod quota;
+    pub(super) mod rateest;
     pub(super) mod realm;
+    pub(super) mod recent;
     pub(super) mod rpfilter;
     pub(super) mod rt;
     pub(super) mod sctp;
+    pub(super) mod set;
     pub(super) mod socket;
     pub(super) mod spi;
     pub(super) mod srh;
+    pub(super) mod statistic;
     pub(super) mod string;
     pub(super) mod tcp;
     pub(super) mod tcpmss;
+    pub(super) mod time;
     pub(super) mod tos;
     pub(super) mod ttl;
     pub(super) mod u32;
@@ -97,9 +112,11 @@ mod target {
     pub(super) mod nflog;
     pub(super) mod nfqueue;
     pub(super) mod npt;
+    pub(super) mod rateest;
     pub(super) mod redirect;
     pub(super) mod reject;
     pub(super) mod secmark;
+    pub(super) mod set;
     pub(super) mod snat;
     pub(super) mod snpt;
     pub(super) mod synproxy;
@@ -121,6 +138,10 @@ pub use r#match::bpf::{Bpf, BpfInstruction};
 pub use r#match::cgroup::Cgroup;
 pub use r#match::cluster::Cluster;
 pub use r#match::comment::Comment;
+pub use r#match::connbytes::{Connbytes, ConnbytesDirection, ConnbytesMode};
+pub use r#match::connlabel::Connlabel;
+pub use r#match::connlimit::Connlimit;
+pub use r#match::connmark::Connmark as ConnmarkMatch;
 pub use r#match::conntrack::{
     Conntrack, ConntrackAddress, ConntrackDirection, ConntrackExpiry, ConntrackState,
     ConntrackStatus, ConntrackTuples,
@@ -134,6 +155,7 @@ pub use r#match::ecn::Ecn as EcnMatch;
 pub use r#match::esp::Esp;
 pub use r#match::eui64::Eui64;
 pub use r#match::frag::Frag;
+pub use r#match::hashlimit::{Hashlimit, HashlimitKeys, HashlimitName, HashlimitRate};
 pub use r#match::hbh::Hbh;
 pub use r#match::helper::Helper;
 pub use r#match::hl::Hl as HlMatch;
@@ -144,6 +166,7 @@ pub use r#match::iprange::Iprange;
 pub use r#match::ipv6header::{Ipv6Headers, Ipv6header};
 pub use r#match::ipvs::{Ipvs, IpvsConnection, IpvsMethod};
 pub use r#match::length::Length;
+pub use r#match::limit::Limit;
 pub use r#match::mac::Mac;
 pub use r#match::mark::Mark as MarkMatch;
 pub use r#match::mh::Mh;
@@ -158,16 +181,22 @@ pub use r#match::policy::{
     Policy, PolicyAddress, PolicyDirection, PolicyElement, PolicyMode, PolicyWanted,
 };
 pub use r#match::ports::PortRange;
+pub use r#match::quota::Quota;
+pub use r#match::rateest::{Rateest as RateestMatch, RateestName, RateestOperator};
 pub use r#match::realm::Realm;
+pub use r#match::recent::{Recent, RecentAction, RecentName, RecentSide};
 pub use r#match::rpfilter::Rpfilter;
 pub use r#match::rt::Rt;
 pub use r#match::sctp::{Sctp, SctpChunk, SctpChunks, SctpScope};
+pub use r#match::set::{Set as SetMatch, SetCounter, SetDirections};
 pub use r#match::socket::Socket as SocketMatch;
 pub use r#match::spi::SpiRange;
 pub use r#match::srh::{Srh, SrhComparisons};
+pub use r#match::statistic::{Statistic, StatisticMode};
 pub use r#match::string::StringMatch;
 pub use r#match::tcp::{Tcp, TcpFlags, TcpFlagsTest};
 pub use r#match::tcpmss::Tcpmss;
+pub use r#match::time::Time;
 pub use r#match::tos::Tos as TosMatch;
 pub use r#match::ttl::{Hops, Ttl as TtlMatch};
 pub use r#match::u32::{U32, U32Step, U32Test};
@@ -195,9 +224,11 @@ pub use target::netmap::Netmap;
 pub use target::nflog::Nflog;
 pub use target::nfqueue::Nfqueue;
 pub use target::npt::PrefixTranslation;
+pub use target::rateest::Rateest as RateestTarget;
 pub use target::redirect::Redirect;
 pub use target::reject::Reject;
 pub use target::secmark::Secmark;
+pub use target::set::{Set as SetTarget, SetUse};
 pub use target::snat::Snat;
 pub use target::snpt::Snpt;
 pub use target::synproxy::Synproxy;
@@ -212,7 +243,9 @@ pub use target::ttl::{HopsChange, Ttl as TtlTarget};
 pub use compared::Compared;
 pub use extension::{Encoded, Families, Family, Opaque, Spec};
 use extension::{Extension, read_struct, registry};
+pub use name::Name;
 pub use option::{Context, Given, Misuse, OptionSpec, Values};
+pub use sets::{SetId, SetName, SetNames, UnresolvedSet};
 pub use text::Text;
 
 registry! {
@@ -224,6 +257,10 @@ registry! {
         Cgroup(Cgroup),
         Cluster(Cluster),
         Comment(Comment),
+        Connbytes(Connbytes),
+        Connlabel(Connlabel),
+        Connlimit(Connlimit),
+        Connmark(ConnmarkMatch),
         Conntrack(Conntrack),
         Cpu(Cpu),
         Dccp(Dccp),
@@ -234,6 +271,7 @@ registry! {
         Esp(Esp),
         Eui64(Eui64),
         Frag(Frag),
+        Hashlimit(Hashlimit),
         Hbh(Hbh),
         Helper(Helper),
         Hl(HlMatch),
@@ -244,6 +282,7 @@ registry! {
         Ipv6header(Ipv6header),
         Ipvs(Ipvs),
         Length(Length),
+        Limit(Limit),
         Mac(Mac),
         Mark(MarkMatch),
         Mh(Mh),
@@ -254,15 +293,21 @@ registry! {
         Physdev(Physdev),
         Pkttype(Pkttype),
         Policy(Policy),
+        Quota(Quota),
+        Rateest(RateestMatch),
         Realm(Realm),
+        Recent(Recent),
         Rpfilter(Rpfilter),
         Rt(Rt),
         Sctp(Sctp),
+        Set(SetMatch),
         Socket(SocketMatch),
         Srh(Srh),
+        Statistic(Statistic),
         String(StringMatch),
         Tcp(Tcp),
         Tcpmss(Tcpmss),
+        Time(Time),
         Tos(TosMatch),
         Ttl(TtlMatch),
         U32(U32),
@@ -294,9 +339,11 @@ registry! {
         Netmap(Netmap),
         Nflog(Nflog),
         Nfqueue(Nfqueue),
+        Rateest(RateestTarget),
         Redirect(Redirect),
         Reject(Reject),
         Secmark(Secmark),
+        Set(SetTarget),
         Snat(Snat),
         Snpt(Snpt),
         Synproxy(Synproxy),

@@ -49,7 +49,8 @@ static FILE_OF_DEVICE_GROUPS: LazyLock<Vec<(u32, BString)>> =
 /// Port and protocol's name of each service's name.
 type Services = HashMap<BString, Vec<(u16, BString)>>;
 
-fn read(path: &str) -> Vec<u8> {
+/// What a file of the system says; nothing if it cannot be read.
+pub(super) fn read(path: &str) -> Vec<u8> {
     use std::io::Read;
     let mut text = Vec::new();
     if let Ok(file) = std::fs::File::open(path) {

@@ -115,6 +115,17 @@ impl Text {
         self
     }
 
+    /// Adds a name as a word: as it is, unless it is empty or has a blank or a `"` in it, which only
+    /// quotes keep together.
+    pub(crate) fn name(&mut self, name: impl AsRef<[u8]>) -> &mut Self {
+        let name = name.as_ref();
+        let whole = |byte: &u8| !byte.is_ascii_whitespace() && *byte != b'"';
+        if !name.is_empty() && name.iter().all(whole) {
+            return self.word(name);
+        }
+        self.string(name)
+    }
+
     /// Adds a string: in quotes, with `"`, `'` and `\` escaped, unless it is of letters, digits,
     /// `_` and `-` only.
     pub(crate) fn string(&mut self, string: impl AsRef<[u8]>) -> &mut Self {
@@ -134,18 +145,6 @@ impl Text {
         self.bytes.extend_from_slice(rest);
         self.bytes.push(b'"');
         self
-    }
-}
-
-/// What several extensions print as it is.
-impl Text {
-    /// Adds a string as it is; in quotes only if it would not be read as one word otherwise.
-    pub(crate) fn raw(&mut self, string: impl AsRef<[u8]>) -> &mut Self {
-        let string = string.as_ref();
-        if string.is_empty() || string.find_byteset(b" \t\"").is_some() {
-            return self.string(string);
-        }
-        self.word(string)
     }
 }
 
@@ -221,13 +220,14 @@ mod tests {
             text.address(address.parse::<IpAddr>().unwrap());
             assert_eq!(text.as_bytes().as_bstr(), printed);
         }
-        for (string, printed) in [
-            ("a.b/c'\\", " a.b/c'\\"),
+        for (name, printed) in [
+            ("KUBE-SEP-1.2/x'\\!", " KUBE-SEP-1.2/x'\\!"),
             ("", " \"\""),
             ("a b", " \"a b\""),
+            ("a\"b", " \"a\\\"b\""),
         ] {
             text.clear();
-            assert_eq!(text.raw(string).as_bytes().as_bstr(), printed);
+            assert_eq!(text.name(name).as_bytes().as_bstr(), printed);
         }
         text.clear();
         assert_eq!(text.string([0xff, b' ']).as_bytes(), b" \"\xff \"");

@@ -61,6 +61,9 @@ pub enum Unwritable {
     /// It looks for fragments, which are not in the header of IPv6.
     #[error("only IPv4 has fragments in its header; for IPv6 there is the match frag")]
     Fragment,
+    /// It names a set that was not looked up: see [`Rule::resolve_sets`].
+    #[error(transparent)]
+    UnresolvedSet(#[from] xt::UnresolvedSet),
     /// It hands packets to queue 0 in the way that only the legacy tables have.
     #[error("there is no target QUEUE in nf_tables; -j NFQUEUE does the same")]
     Queue,
@@ -125,7 +128,7 @@ impl Encoder {
                     name,
                     revision,
                     info,
-                } = extension.encode(self.family);
+                } = extension.encode(self.family)?;
                 encoded.push(&expr::Match::new(name, revision.into(), info));
                 compat = true;
             }
@@ -145,7 +148,7 @@ impl Encoder {
                         name,
                         revision,
                         info,
-                    } = target.encode(self.family);
+                    } = target.encode(self.family)?;
                     encoded.push(&expr::Target::new(name, revision.into(), info));
                     compat = true;
                 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use bstr::ByteSlice;
 
+use crate::iptables::sets::{Sets, named};
 use crate::iptables::{
     Backend, Beyond, Chain, ChainKind, Counters, Policy, RuleView, Table, Tables,
 };
@@ -49,7 +50,7 @@ impl Tables {
     pub fn save(&self, options: SaveOptions, out: &mut impl Write) -> io::Result<Omissions> {
         let mut omissions = Omissions::default();
         for table in self.iter() {
-            let more = table.save(self.backend(), options, out)?;
+            let more = table.save(self, options, out)?;
             omissions.rules += more.rules;
             omissions.chains += more.chains;
         }
@@ -60,10 +61,11 @@ impl Tables {
 impl Table<'_> {
     fn save(
         &self,
-        backend: Backend,
+        tables: &Tables,
         options: SaveOptions,
         out: &mut impl Write,
     ) -> io::Result<Omissions> {
+        let backend = tables.backend();
         let mut text = Text::new();
         let mut omissions = Omissions::default();
         let what = match backend {
@@ -98,7 +100,14 @@ impl Table<'_> {
                 continue;
             }
             for rule in chain.rules() {
-                line(&mut text, chain, &rule, options, &mut omissions);
+                line(
+                    &mut text,
+                    chain,
+                    &rule,
+                    options,
+                    &tables.sets,
+                    &mut omissions,
+                );
                 if text.as_bytes().len() >= PIECE {
                     out.write_all(text.as_bytes())?;
                     text.clear();
@@ -155,10 +164,18 @@ fn line(
     chain: &Chain<'_>,
     rule: &RuleView<'_>,
     options: SaveOptions,
+    sets: &Sets,
     omissions: &mut Omissions,
 ) {
     let start = text.as_bytes().len();
-    let beyond = match rule.entry() {
+    let entry = rule.entry().and_then(|mut entry| {
+        let named = named(&mut entry.rule, sets);
+        named.map(|()| entry).map_err(|_| Beyond {
+            expression: None,
+            reason: "it refers to a set whose name cannot be found",
+        })
+    });
+    let beyond = match entry {
         Ok(entry) => {
             if options.counters {
                 entry.counters.print(text);

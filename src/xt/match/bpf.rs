@@ -182,7 +182,7 @@ impl Extension for Bpf {
                 text.push("\"");
             }
             Self::Pinned(path) => {
-                text.option(false, "object-pinned").raw(path);
+                text.option(false, "object-pinned").name(path);
             }
         }
     }

@@ -164,7 +164,7 @@ impl Extension for Osf {
 
     fn print(&self, text: &mut Text) {
         // iptables-save prints a genre with blanks without quotes, so that it cannot be restored.
-        text.option(self.invert, "genre").raw(&self.genre);
+        text.option(self.invert, "genre").name(&self.genre);
         if let Some(ttl) = &self.ttl {
             text.option(false, "ttl")
                 .push(" ")

@@ -153,7 +153,7 @@ impl Extension for Physdev {
         };
         let port = |text: &mut Text, port: &Option<Compared<BString>>, name| {
             if let Some(port) = port {
-                text.option(port.invert, name).raw(&port.value);
+                text.option(port.invert, name).name(&port.value);
             }
         };
         is(text, self.is_in, "physdev-is-in");
