@@ -44,9 +44,17 @@ pub(super) fn parse(value: &BStr, scale: u32) -> Parsed<(u64, u32)> {
     }
 }
 
-/// Adds a rate with a blank before it; gives its unit in seconds. A time between packets that no
-/// such rate says exactly comes out as one that is near.
-pub(super) fn print(period: u64, scale: u32, text: &mut Text) -> u32 {
+/// The rate that a time between packets is: a number, and its unit in seconds. A time that no such
+/// rate says exactly comes out as one that is near.
+pub(crate) fn of(period: u64, scale: u32) -> (u64, u32) {
+    let (number, (.., seconds)) = nearest(period, scale);
+    (number, seconds)
+}
+
+/// A unit: its name as printed, in full, and its length in seconds.
+type Unit = (&'static str, &'static str, u32);
+
+fn nearest(period: u64, scale: u32) -> (u64, Unit) {
     let whole = |seconds: u32| u64::from(scale) * u64::from(seconds);
     let quotient = |seconds| whole(seconds).checked_div(period).unwrap_or_default();
     // As iptables: the longest unit, unless a shorter one says it with less of a remainder.
@@ -59,17 +67,17 @@ pub(super) fn print(period: u64, scale: u32, text: &mut Text) -> u32 {
         units += 1;
     }
     // Other than iptables: not in that unit if it would be read back as another rate.
-    let exact =
-        |unit: &&(&str, &str, u32)| whole(unit.2).checked_div(quotient(unit.2)) == Some(period);
+    let exact = |unit: &&Unit| whole(unit.2).checked_div(quotient(unit.2)) == Some(period);
     let candidates = || UNITS.iter().take(units).rev();
     let shown = candidates().find(exact).or_else(|| candidates().next());
-    let Some((name, _, seconds)) = shown.copied() else {
-        return 1; // there are units
-    };
-    text.push(" ")
-        .number(quotient(seconds))
-        .push("/")
-        .push(name);
+    let unit = shown.copied().unwrap_or(UNITS[0]);
+    (quotient(unit.2), unit)
+}
+
+/// Adds a rate, as [`of`] has it, with a blank before it; gives its unit in seconds.
+pub(super) fn print(period: u64, scale: u32, text: &mut Text) -> u32 {
+    let (number, (name, _, seconds)) = nearest(period, scale);
+    text.push(" ").number(number).push("/").push(name);
     seconds
 }
 

@@ -17,6 +17,29 @@ pub struct Limit {
     pub burst: u32,
 }
 
+impl Limit {
+    /// The rate: packets, and in how many seconds.
+    #[must_use]
+    pub fn rate(self) -> (u64, u32) {
+        rate::of(self.period.into(), XT_LIMIT_SCALE)
+    }
+
+    /// A limit of so many packets in so many seconds; `None` if `period` cannot say that.
+    #[must_use]
+    pub fn with_rate(packets: u64, seconds: u64, burst: u32) -> Option<Self> {
+        let period = u64::from(XT_LIMIT_SCALE)
+            .checked_mul(seconds)?
+            .checked_div(packets)?;
+        let limit = Self {
+            period: u32::try_from(period).ok().filter(|period| *period != 0)?,
+            burst,
+        };
+        let (number, unit) = limit.rate();
+        let same = number.checked_mul(seconds)? == packets.checked_mul(unit.into())?;
+        same.then_some(limit)
+    }
+}
+
 impl Default for Limit {
     /// Three packets an hour, five at once.
     fn default() -> Self {
