@@ -12,16 +12,10 @@ use chainwright::iptables::nft::Profile;
 use chainwright::iptables::text::{RestoreOptions, SaveOptions};
 use chainwright::iptables::{self, Backend, Family, Iptables, Rule, Target};
 use chainwright::legacy::{self, LockPolicy, LockWait};
-use chainwright::netlink::{
-    Acknowledgement, MessageWriter, Messages, NfGenMsg, RECEIVE_BUFFER, Socket,
-};
 use chainwright::netns::Sandbox;
 use chainwright::{ipset, nft, xt};
-use chainwright_sys::netlink::{NLM_F_ACK, NLM_F_CREATE, NLM_F_REQUEST};
-use chainwright_sys::nfnetlink::NFNL_SUBSYS_ACCT;
-use chainwright_sys::nfnetlink_acct::{NFACCT_NAME, NFNL_MSG_ACCT_NEW};
 use common::tools::Tools;
-use common::{connect, sandbox};
+use common::{accounting, connect, sandbox};
 
 /// Lines of a file that go into one chain.
 #[derive(Debug, Clone, Default)]
@@ -165,37 +159,11 @@ fn prepared(file: &File) -> Sandbox {
     let sandbox = sandbox();
     for command in &file.setup {
         match command.strip_prefix("nfacct ") {
-            Some(name) => sandbox.run(|| make_counter(name)).unwrap(),
+            Some(name) => accounting::add(&sandbox, name),
             None => drop(Tools::new(&sandbox).run(command)),
         }
     }
     sandbox
-}
-
-/// Makes a counter for the match `nfacct` (`NFNL_MSG_ACCT_NEW`); the tool for that is rare.
-fn make_counter(name: &str) {
-    let kind = u16::from(NFNL_SUBSYS_ACCT) << 8 | u16::from(NFNL_MSG_ACCT_NEW);
-    let flags = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_ACK;
-    let mut request = Vec::new();
-    let mut message = MessageWriter::nfnetlink(
-        &mut request,
-        kind,
-        flags,
-        1,
-        NfGenMsg {
-            family: 0,
-            resource: 0,
-        },
-    );
-    message.string(NFACCT_NAME, name.as_bytes());
-    message.finish().unwrap();
-    let socket = Socket::netfilter().unwrap();
-    socket.send(&request).unwrap();
-    let mut reply = vec![0; RECEIVE_BUFFER];
-    let length = socket.receive(&mut reply).unwrap();
-    let message = Messages::new(&reply[..length]).next().unwrap().unwrap();
-    let acknowledgement = Acknowledgement::parse(&message).unwrap().unwrap();
-    assert_eq!(acknowledgement.errno, None, "counter {name}");
 }
 
 /// The options of each rule of a chain, as the real tool saves them.

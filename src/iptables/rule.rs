@@ -232,12 +232,38 @@ fn same_matches(one: &[xt::Match], other: &[xt::Match]) -> bool {
     if one == other {
         return true;
     }
+    let plain = |side: &[xt::Match]| side.iter().map(plain).collect::<Vec<_>>();
+    let (one, other) = (&plain(one)[..], &plain(other)[..]);
+    if one == other {
+        return true;
+    }
     if one.len() != other.len() || one.iter().chain(other).any(xt::Match::has_effects) {
         return false;
     }
     // As many of each on either side.
     let count = |side: &[xt::Match], wanted| side.iter().filter(|m| *m == wanted).count();
     one.iter().all(|m| count(one, m) == count(other, m))
+}
+
+/// The match in the one of several forms that nf_tables gives back.
+fn plain(extension: &xt::Match) -> xt::Match {
+    let mut extension = extension.clone();
+    match &mut extension {
+        xt::Match::Tcp(xt::Tcp {
+            source,
+            destination,
+            ..
+        })
+        | xt::Match::Udp(xt::Udp {
+            source,
+            destination,
+        }) => {
+            *source = source.positive();
+            *destination = destination.positive();
+        }
+        _ => {}
+    }
+    extension
 }
 
 impl fmt::Display for Rule {
