@@ -872,7 +872,7 @@ mod tests {
                 21,
                 "did you mean --comment?",
             ),
-            ("-A INPUT --mark 1", 10, "it is an option of -m mark"),
+            ("-A INPUT --mark 1", 10, "it is an option of -m connmark, -m mark"),
             ("-A INPUT -m mark --mark 1x", 25, "`1x` is not a number"),
             ("-A INPUT -m mark", 13, "--mark: it is missing"),
             ("-A INPUT -s ! 1.1.1.1", 13, "write `! -s`"),

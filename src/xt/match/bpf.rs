@@ -228,7 +228,7 @@ mod tests {
         let info = captured(&BYTECODE);
         assert_eq!(Bpf::read(Family::Ipv4, 1, &info), Some(bytecode()));
         let bpf = Match::Bpf(bytecode());
-        assert_eq!(bpf.encode(Family::Ipv4).info[..], info);
+        assert_eq!(bpf.encode(Family::Ipv4).unwrap().info[..], info);
         assert_eq!(bpf.to_string(), "-m bpf --bytecode \"2,48 0 0 9,6 0 0 5\"");
         // Revision 0 has the program four bytes earlier.
         let mut old = vec![2, 0, 0, 0];

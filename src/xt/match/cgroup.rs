@@ -155,7 +155,7 @@ mod tests {
             let info = captured(start);
             assert_eq!(Cgroup::read(Family::Ipv4, 2, &info), Some(cgroup.clone()));
             let cgroup = Match::Cgroup(cgroup);
-            assert_eq!(cgroup.encode(Family::Ipv4).info[..], info);
+            assert_eq!(cgroup.encode(Family::Ipv4).unwrap().info[..], info);
             assert_eq!(cgroup.to_string(), printed);
         }
     }

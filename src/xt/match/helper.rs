@@ -82,7 +82,10 @@ mod tests {
         };
         assert_eq!(Helper::read(Family::Ipv4, 0, &info), Some(helper.clone()));
         assert_eq!(
-            Match::Helper(helper.clone()).encode(Family::Ipv4).info[..],
+            Match::Helper(helper.clone())
+                .encode(Family::Ipv4)
+                .unwrap()
+                .info[..],
             info
         );
         assert_eq!(

@@ -78,7 +78,10 @@ mod tests {
         assert_eq!(Nfacct::read(Family::Ipv4, 0, &info), Some(nfacct.clone()));
         assert_eq!(Nfacct::read(Family::Ipv4, 1, &info), Some(nfacct.clone()));
         assert_eq!(
-            Match::Nfacct(nfacct.clone()).encode(Family::Ipv4).info[..],
+            Match::Nfacct(nfacct.clone())
+                .encode(Family::Ipv4)
+                .unwrap()
+                .info[..],
             info
         );
         assert_eq!(

@@ -192,7 +192,7 @@ mod tests {
         };
         assert_eq!(Owner::read(Family::Ipv4, 1, &CAPTURED), Some(owner.clone()));
         let owner = Match::Owner(owner);
-        assert_eq!(owner.encode(Family::Ipv4).info[..], CAPTURED);
+        assert_eq!(owner.encode(Family::Ipv4).unwrap().info[..], CAPTURED);
         assert_eq!(
             owner.to_string(),
             "-m owner --socket-exists ! --uid-owner 16-32 --gid-owner 5 --suppl-groups"

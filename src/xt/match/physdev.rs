@@ -200,7 +200,7 @@ mod tests {
         let read = Physdev::read(Family::Ipv4, 0, &captured());
         assert_eq!(read, Some(physdev.clone()));
         let physdev = Match::Physdev(physdev);
-        assert_eq!(physdev.encode(Family::Ipv4).info[..], captured());
+        assert_eq!(physdev.encode(Family::Ipv4).unwrap().info[..], captured());
         assert_eq!(
             physdev.to_string(),
             "-m physdev --physdev-is-in ! --physdev-in eth+ --physdev-out br0 \
