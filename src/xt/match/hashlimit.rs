@@ -149,13 +149,12 @@ impl Extension for Hashlimit {
                 (cfg.srcmask, cfg.dstmask) = (old.srcmask, old.dstmask);
             }};
         }
+        let mut scale = SCALE;
         let name = match revision {
             1 => {
                 let info: xt_hashlimit_mtinfo1 = read_struct(info)?;
                 take!(info.cfg);
-                if cfg.mode & XT_HASHLIMIT_BYTES == 0 {
-                    cfg.avg = cfg.avg.checked_mul(u64::from(SCALE / XT_HASHLIMIT_SCALE))?;
-                }
+                scale = XT_HASHLIMIT_SCALE;
                 Name::in_field(&info.name)?
             }
             2 => {
@@ -185,7 +184,8 @@ impl Extension for Hashlimit {
         };
         let rate = if cfg.mode & XT_HASHLIMIT_BYTES == 0 {
             HashlimitRate::Packets {
-                period: Some(cfg.avg).filter(|period| *period != 0)?,
+                // Another time between packets has no text.
+                period: rate::rescale(cfg.avg, scale, SCALE)?,
                 burst: cfg.burst,
             }
         } else {
