@@ -411,7 +411,12 @@ impl<'p, 'a> Parser<'p, 'a> {
         let Some(value) = self.next() else {
             return Err(Fault::new(word.column, format!("`{option}` wants a value")));
         };
-        if value.text() == "!" {
+        // A value may be a `!`, but before another word it was meant to negate.
+        let word_follows = self
+            .words
+            .get(self.at)
+            .is_some_and(|next| !next.bytes.starts_with(b"-") && next.text() != "!");
+        if value.text() == "!" && word_follows {
             let fault = Fault::new(value.column, "`!` stands before the option it negates");
             return Err(fault.with_hint(Some(format!("write `! {option}`"))));
         }
