@@ -12,7 +12,7 @@ use chainwright_sys::xt_bpf::{
 };
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::xt::value::{Parsed, number, number_within, string, until_nul};
+use crate::xt::value::{Parsed, line, number, number_within, string};
 use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
 
 /// Longest path, in bytes.
@@ -126,7 +126,7 @@ impl Extension for Bpf {
                             <[sock_filter; XT_BPF_MAX_NUM_INSTR]>::read_from_bytes(&info.path);
                         read_program(&program.ok()?, info.bpf_program_num_elem)
                     }
-                    XT_BPF_MODE_PATH_PINNED => until_nul(&info.path)
+                    XT_BPF_MODE_PATH_PINNED => line(&info.path)
                         .filter(|path| !path.is_empty())
                         .map(|path| Self::Pinned(path.to_owned())),
                     _ => None,
