@@ -131,7 +131,7 @@ proptest! {
 /// Every byte of every extension of our rules, changed.
 #[test]
 fn changed_bytes_are_read_as_what_they_say() {
-    const VALUES: [u8; 9] = [0, 1, 4, 0x20, b'\n', b'"', b'a', 0x80, 0xff];
+    const VALUES: [u8; 5] = [0, 4, b'\n', b'"', 0xff];
     let mut wrong = BTreeMap::new();
     let (mut typed, mut parsed) = (0, 0);
     for file in files() {

@@ -190,8 +190,11 @@ impl Extension for Hashlimit {
             }
         } else {
             let cost = u32::try_from(cfg.avg).ok().filter(|cost| *cost != 0)?;
-            // No burst can be said for less than 16 bytes in a second.
-            if bytes_of(cost) == 0 && cfg.burst != 0 {
+            // No burst can be said for less than 16 bytes in a second, nor one of more bytes than a u64
+            // has; another cost has no text.
+            let bytes = bytes_of(cost);
+            bytes.checked_mul(cfg.burst)?;
+            if (bytes == 0 && cfg.burst != 0) || cost_of(bytes.max(1)) != Some(cost) {
                 return None;
             }
             HashlimitRate::Bytes {
