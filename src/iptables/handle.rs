@@ -305,6 +305,7 @@ fn change_nft<R>(
         Ok(value) => value,
         // Two listings of two generations may contradict one another.
         Err(Error::Nft(crate::netlink::Error::Interrupted)) => return Ok(Done::Again),
+        Err(_) if session.is_stale() => return Ok(Done::Again),
         Err(error) => return Err(error),
     };
     let (connection, mut transaction, lines) = session.finish();
