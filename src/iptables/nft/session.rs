@@ -430,11 +430,12 @@ impl Editor for Session<'_> {
     }
 
     fn clear(&mut self, table: usize) -> Result<(), Error> {
-        // To be deleted, it must be there; and then it is there again.
+        // To be deleted, it must be there.
         self.add_table(table)?;
         let state = &mut self.tables[table];
         let object = nft::Table::new(state.family.into(), state.name.as_str());
-        self.transaction.delete(&object)?.add(&object)?;
+        self.transaction.delete(&object)?;
+        state.added = false;
         state.chains.clear();
         (state.flushed, state.cleared) = (true, true);
         Ok(())

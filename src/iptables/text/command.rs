@@ -98,7 +98,9 @@ pub struct Command {
     pub chain: Option<BString>,
     /// The rule; empty unless the verb has one.
     pub spec: RuleSpec,
-    /// Whether `-4` or `-6` says that it is for the other family: then it is to be passed over.
+    /// Whether `-4` or `-6` says that it is for the other family: then it is to be passed over. What
+    /// stands behind that is not read, since its addresses may be the other family's, and the verb is
+    /// one that changes nothing.
     pub for_other_family: bool,
 }
 
@@ -136,6 +138,9 @@ impl Rule {
         let mut parser = Parser::new(family, &found, &|_| false);
         parser.options()?;
         let end = parser.end();
+        if parser.for_other_family {
+            return Err(Fault::new(end, "this rule is for the other family"));
+        }
         if let Some((_, column)) = parser.verb {
             return Err(Fault::new(
                 column,
@@ -205,6 +210,14 @@ impl<'p, 'a> Parser<'p, 'a> {
 
     fn parse(mut self) -> Result<Command, Fault> {
         self.options()?;
+        if self.for_other_family {
+            return Ok(Command {
+                verb: Verb::Check,
+                chain: None,
+                spec: RuleSpec::default(),
+                for_other_family: true,
+            });
+        }
         let end = self.end();
         let Some((verb, column)) = self.verb.take() else {
             return Err(Fault::new(
@@ -217,13 +230,13 @@ impl<'p, 'a> Parser<'p, 'a> {
         if !verb.takes_rule() && has_rule {
             return Err(Fault::new(column, "this command takes no rule"));
         }
-        let (chain, for_other_family) = (self.chain.take(), self.for_other_family);
+        let chain = self.chain.take();
         let spec = self.rule()?;
         Ok(Command {
             verb,
             chain,
             spec,
-            for_other_family,
+            for_other_family: false,
         })
     }
 
@@ -245,6 +258,9 @@ impl<'p, 'a> Parser<'p, 'a> {
                 (false, word)
             };
             self.option(word, invert)?;
+            if self.for_other_family {
+                break;
+            }
         }
         Ok(())
     }
