@@ -10,7 +10,6 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::{Encoder, Profile, decode};
 use crate::iptables::edit::Editor;
-use crate::iptables::text::nearest;
 use crate::iptables::{Beyond, Builtin, Counters, Entry, Error, Policy, Rule, Target, builtin};
 use crate::nft::expr::{Counter, Decoded};
 use crate::nft::{self, Chain, Compat, Connection, Filter, Generation, Transaction};
@@ -195,12 +194,8 @@ impl<'c> Session<'c> {
         // It is only about the message.
         let names = self.chains(table).unwrap_or_default();
         let names: Vec<_> = names.iter().map(ToString::to_string).collect();
-        let near = nearest(name, names.iter().map(String::as_str));
-        Error::NoSuchChain {
-            table: self.tables[table].name.clone(),
-            chain: name.to_owned(),
-            hint: near.map(|near| format!("did you mean {near}?")),
-        }
+        let table = &self.tables[table].name;
+        Error::no_such_chain(table, name, names.iter().map(String::as_str))
     }
 
     /// Whether what was read is of another generation than the kernel's.
@@ -301,8 +296,13 @@ impl<'c> Session<'c> {
             // Of what is not known, the kernel says whether it is there.
             let state = &self.tables[table];
             let known = state.chains.get(to.as_bstr()).map(|chain| chain.exists);
-            let is_builtin = hooked(&state.name, to.as_bstr()).is_some();
-            if known == Some(Some(false)) || (known.is_none() && state.cleared && !is_builtin) {
+            if hooked(&state.name, to.as_bstr()).is_some() {
+                return Err(Error::Builtin {
+                    table: state.name.clone(),
+                    chain: to.clone(),
+                });
+            }
+            if known == Some(Some(false)) || (known.is_none() && state.cleared) {
                 return Err(self.no_such_chain(table, to.as_bstr()));
             }
         }

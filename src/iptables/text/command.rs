@@ -189,6 +189,8 @@ struct Parser<'p, 'a> {
     for_other_family: bool,
     /// Main options seen, to refuse a second one.
     seen: Vec<Main>,
+    /// Whether the option at hand has a value that looks like no option.
+    wants_no_option: bool,
 }
 
 impl<'p, 'a> Parser<'p, 'a> {
@@ -205,6 +207,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             target: None,
             for_other_family: false,
             seen: Vec::new(),
+            wants_no_option: false,
         }
     }
 
@@ -225,13 +228,21 @@ impl<'p, 'a> Parser<'p, 'a> {
                 "there is no command in the line (-A, -I, -D, …)",
             ));
         };
-        let has_rule =
-            !self.seen.is_empty() || !self.extensions.is_empty() || self.target.is_some();
+        let has_rule = !self.seen.is_empty()
+            || !self.extensions.is_empty()
+            || self.target.is_some()
+            || self.spec.rule.target != Target::None;
         if !verb.takes_rule() && has_rule {
             return Err(Fault::new(column, "this command takes no rule"));
         }
         let chain = self.chain.take();
         let spec = self.rule()?;
+        let several = !spec.more_sources.is_empty() || !spec.more_destinations.is_empty();
+        if several && matches!(verb, Verb::Replace(_)) {
+            let message =
+                "-R puts one rule in the place of one: with one source and one destination";
+            return Err(Fault::new(column, message));
+        }
         Ok(Command {
             verb,
             chain,
@@ -278,10 +289,9 @@ impl<'p, 'a> Parser<'p, 'a> {
             [b'-', letter, attached @ ..] if *letter != b'-' => {
                 let Some(main) = options::short(*letter) else {
                     let shown = bytes[..2].as_bstr();
-                    return Err(Fault::new(
-                        word.column,
-                        format!("there is no option `{shown}`"),
-                    ));
+                    let fault = Fault::new(word.column, format!("there is no option `{shown}`"));
+                    let hint = options::elsewhere(&[*letter]).map(str::to_owned);
+                    return Err(fault.with_hint(hint));
                 };
                 let attached = (!attached.is_empty()).then(|| (attached, word.column + 2));
                 self.main(main, word, attached, invert)
@@ -289,8 +299,15 @@ impl<'p, 'a> Parser<'p, 'a> {
             _ => {
                 let shown = word.text();
                 let fault = Fault::new(word.column, format!("`{shown}` is no option"));
-                let hint = (bytes == b"!").then(|| "there is a `!` too many".to_owned());
-                Err(fault.with_hint(hint))
+                let hint = match bytes {
+                    b"!" => "there is a `!` too many",
+                    [b'-', ..] => "an option is a `-` and a letter, or `--` and a name",
+                    _ if self.words.iter().any(|word| word.bytes.contains(&b'\'')) => {
+                        "only double quotes hold several words together"
+                    }
+                    _ => "a value with blanks stands in double quotes",
+                };
+                Err(fault.with_hint(Some(hint.to_owned())))
             }
         }
     }
@@ -311,7 +328,13 @@ impl<'p, 'a> Parser<'p, 'a> {
             Ok(Found::Main(main)) => self.main(main, word, attached, invert),
             Ok(Found::Of(place, spec)) => self.extension(place, spec, word, attached, invert),
             Err((message, hint)) => {
-                let hint = owners(name, self.family).or(hint);
+                let elsewhere = options::elsewhere(name).map(str::to_owned);
+                let hint = elsewhere.or_else(|| {
+                    // An option that may stand here, unless another is nearer.
+                    let anywhere = options::nearest_anywhere(name);
+                    hint.filter(|hint| anywhere.is_none_or(|n| hint.contains(&format!("--{n}?"))))
+                        .or_else(|| owners(name, self.family))
+                });
                 Err(Fault::new(word.column, message).with_hint(hint))
             }
         }
@@ -422,6 +445,10 @@ impl<'p, 'a> Parser<'p, 'a> {
         let Some(value) = self.next() else {
             return Err(Fault::new(word.column, format!("`{option}` wants a value")));
         };
+        if self.wants_no_option && is_option(value.text()) {
+            let message = format!("`{option}` wants a value, but `{}` follows", value.text());
+            return Err(Fault::new(value.column, message));
+        }
         if value.text() == "!" {
             let fault = Fault::new(value.column, "`!` stands before the option it negates");
             return Err(fault.with_hint(Some(format!("write `! {option}`"))));
@@ -446,7 +473,8 @@ impl<'p, 'a> Parser<'p, 'a> {
                 | Main::Fragment
         );
         if invert && !inverts {
-            return Err(Fault::new(word.column, "this option cannot be negated"));
+            let message = format!("`{}` cannot be negated", word.text());
+            return Err(Fault::new(word.column, message));
         }
         let is_rule_part = inverts || matches!(main, Main::SetCounters);
         if is_rule_part {
@@ -462,6 +490,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         if matches!(main, Main::Fragment | Main::Ipv4 | Main::Ipv6) && attached.is_some() {
             return Err(Fault::new(word.column, "this option takes no value"));
         }
+        self.wants_no_option = true;
         match main {
             Main::Ipv4 => self.for_other_family |= self.family != Family::Ipv4,
             Main::Ipv6 => self.for_other_family |= self.family != Family::Ipv6,
@@ -517,6 +546,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             }
             _ => self.verb(main, word, attached)?,
         }
+        self.wants_no_option = false;
         Ok(())
     }
 
@@ -557,7 +587,14 @@ impl<'p, 'a> Parser<'p, 'a> {
             Main::DeleteChain => Verb::DeleteChain,
             Main::Flush => Verb::Flush,
             Main::Zero => Verb::Zero(self.place()?),
-            Main::Policy => Verb::Policy(self.value(word, None)?.0.to_owned()),
+            Main::Policy => {
+                let (policy, column) = self.value(word, None)?;
+                if !matches!(policy.as_bytes(), b"ACCEPT" | b"DROP") {
+                    let message = format!("`{policy}` is no policy: there are ACCEPT and DROP");
+                    return Err(Fault::new(column, message));
+                }
+                Verb::Policy(policy.to_owned())
+            }
             _ => {
                 let (name, column) = self.value(word, None)?;
                 Verb::RenameChain(chain_name(name, column)?)
@@ -598,7 +635,15 @@ impl<'p, 'a> Parser<'p, 'a> {
             at += one.len() + 1;
             value::network(one.as_bstr(), self.family)
                 .map(|(address, mask)| Address::masked(address, mask, invert))
-                .map_err(|message| Fault::new(here, message))
+                .map_err(|message| {
+                    let (other, name) = match self.family {
+                        Family::Ipv4 => (Family::Ipv6, "an IPv6"),
+                        Family::Ipv6 => (Family::Ipv4, "an IPv4"),
+                    };
+                    let is_other = value::network(one.as_bstr(), other).is_ok();
+                    let hint = is_other.then(|| format!("it is {name} address"));
+                    Fault::new(here, message).with_hint(hint)
+                })
         });
         let first = all.next().transpose()?;
         let more = all.collect::<Result<Vec<_>, _>>()?;
@@ -706,6 +751,15 @@ impl Loaded<'_> {
                 columns[misuse.value.map_or(0, |value| value + 1).min(2)]
             });
         Fault::new(column, format!("{option} {name}: {misuse}"))
+    }
+}
+
+/// Whether it is one of the options that belong to no extension.
+fn is_option(word: &BStr) -> bool {
+    match word.as_bytes() {
+        [b'-', b'-', name @ ..] => matches!(options::long(name, &[]), Ok(Found::Main(_))),
+        [b'-', letter] => options::short(*letter).is_some(),
+        _ => false,
     }
 }
 
