@@ -113,6 +113,11 @@ impl<'c> Session<'c> {
         self.wants_tracking && !self.tracking
     }
 
+    /// Whether nothing is to be changed.
+    pub(in crate::iptables) const fn is_empty(&self) -> bool {
+        self.transaction.is_empty()
+    }
+
     /// The transaction, and for each of its operations the line that asked for it.
     pub(in crate::iptables) fn finish(mut self) -> (&'c mut Connection, Transaction, Vec<u32>) {
         self.note_lines();
