@@ -326,8 +326,13 @@ fn change_nft<R>(
         Ok(value) => value,
         // Two listings of two generations may contradict one another.
         Err(Error::Nft(crate::netlink::Error::Interrupted)) => return Ok(Done::Again),
+        Err(_) if session.is_stale() => return Ok(Done::Again),
         Err(error) => return Err(error),
     };
+    // Without a commit nothing compares generations: what was read may be of two.
+    if session.is_empty() && session.is_stale() {
+        return Ok(Done::Again);
+    }
     let (connection, mut transaction, lines) = session.finish();
     if !change.apply {
         return Ok(Done::Yes(value));
