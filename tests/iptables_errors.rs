@@ -3,11 +3,11 @@
 mod common;
 
 use chainwright::iptables::text::RestoreOptions;
-use chainwright::iptables::{Backend, Error, Family, Iptables};
+use chainwright::iptables::{Backend, Error, Family, Iptables, Rule};
 use chainwright::netns::Sandbox;
 use common::iptables::{open, state, tool};
-use common::sandbox;
 use common::tools::Tools;
+use common::{report, sandbox};
 
 const BACKENDS: [Backend; 2] = [Backend::Nft, Backend::Legacy];
 
@@ -497,4 +497,59 @@ fn the_second_legacy_table_is_refused() {
         saved.contains("-A OUTPUT -p tcp") && !saved.contains("MASQUERADE"),
         "{saved}"
     );
+}
+
+/// An extension that this kernel does not have, or not in that revision, is named.
+#[test]
+fn an_unknown_extension_is_named() {
+    for backend in [Backend::Nft, Backend::Legacy] {
+        let sandbox = sandbox();
+        let mut iptables = open(&sandbox, backend);
+        for (options, kind, name) in [
+            (
+                "-m nosuchmatch --xt-revision 3 --xt-data 0011223344556677",
+                "match",
+                "nosuchmatch",
+            ),
+            (
+                "-m mark --xt-revision 200 --xt-data 0011223344556677",
+                "match",
+                "mark",
+            ),
+            (
+                "-j NOSUCH --xt-revision 1 --xt-data 0011223344556677",
+                "target",
+                "NOSUCH",
+            ),
+        ] {
+            let rule = Rule::parse(Family::Ipv4, options).unwrap();
+            let error = iptables
+                .update(Family::Ipv4, "filter", |table| table.append("INPUT", &rule))
+                .unwrap_err();
+            let text = report(&error);
+            assert!(
+                text.contains(kind) && text.contains(name),
+                "{backend:?}: {text}"
+            );
+            assert!(error.nothing_applied());
+            let text = format!("*filter\n-A INPUT -j ACCEPT\n-A INPUT {options}\nCOMMIT\n");
+            let restored = iptables.restore(Family::Ipv4, &text, &RestoreOptions::default());
+            let text = report(&restored.unwrap_err());
+            assert!(
+                text.contains(kind) && text.contains(name),
+                "{backend:?}: {text}"
+            );
+            if backend == Backend::Nft {
+                assert!(text.contains("line 3"), "{text}");
+            }
+        }
+        let chain = iptables.read(Family::Ipv4, &["filter"]).unwrap();
+        let rules: usize = chain
+            .iter()
+            .iter()
+            .flat_map(|t| t.chains())
+            .map(|c| c.rule_count())
+            .sum();
+        assert_eq!(rules, 0);
+    }
 }

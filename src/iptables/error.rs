@@ -7,7 +7,7 @@ use super::text::Fault;
 use super::{Backend, Family, SetError};
 use crate::legacy::{self, DraftError};
 use crate::netlink::{self, TooLong};
-use crate::nft::{CommitError, Outcome, SnapshotError};
+use crate::nft::{CommitError, ExtensionKind, Outcome, SnapshotError};
 
 /// An error of the iptables view.
 ///
@@ -125,8 +125,8 @@ pub enum Error {
          module is not there)"
     )]
     UnknownExtension {
-        /// `match` or `target`.
-        kind: &'static str,
+        /// Match or target.
+        kind: ExtensionKind,
         /// Its name.
         name: String,
         /// The revision.
