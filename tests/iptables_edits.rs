@@ -346,7 +346,7 @@ impl Model {
 /// Which rounds are made: `CHAINWRIGHT_TEST_ROUNDS`, else few.
 fn rounds() -> usize {
     let variable = std::env::var("CHAINWRIGHT_TEST_ROUNDS").ok();
-    variable.map_or(12, |rounds| rounds.parse().expect("a number"))
+    variable.map_or(20, |rounds| rounds.parse().expect("a number"))
 }
 
 #[track_caller]

@@ -381,6 +381,25 @@ fn mistakes_in_lines() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A short line cannot ask for rules without end.
+#[test]
+fn too_many_addresses() {
+    let addresses = ["1.2.3.4"; 257].join(",");
+    let line = format!("-A INPUT -s {addresses} -d {addresses}");
+    for backend in BACKENDS {
+        let sandbox = prepared(backend);
+        let before = state(&sandbox, backend);
+        let text = format!("*filter\n{line}\nCOMMIT\n");
+        let error = restore(&mut open(&sandbox, backend), &text, true).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 2, column 2072: each pair of a source and a destination is a rule: one line makes at \
+             most 65536"
+        );
+        assert_eq!(state(&sandbox, backend), before);
+    }
+}
+
 /// What only the kernel knows.
 #[test]
 fn what_the_kernel_refuses() {
