@@ -301,7 +301,7 @@ impl Model {
                 self.chains.retain(|chain| chain.rank == 0);
                 Change::RemoveAll
             }
-            18 if rank == 0 => Change::Policy(name, *random.of(&["ACCEPT", "DROP"])),
+            18 if rank == 0 => Change::Policy(name, random.of::<&str>(&["ACCEPT", "DROP"])),
             19 => Change::Zero(Some(name), None),
             20 if count > 0 => Change::Zero(Some(name), Some(1 + random.below(count))),
             20 if random.below(4) == 0 => Change::Zero(None, None),
