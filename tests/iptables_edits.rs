@@ -433,7 +433,8 @@ fn random_changes(backend: Backend, family: Family) {
         assert!(expected == found, "{expected}\nbut we\n{found}\n{}", told());
         assert!(found == printed, "{found}\nour save\n{printed}\n{}", told());
     }
-    assert!(by_restore > 0, "the real tool took no text at all");
+    let few = rounds() < 20;
+    assert!(by_restore > 0 || few, "the real tool took no text at all");
 }
 
 #[test]
