@@ -87,6 +87,9 @@ pub enum Error {
     /// A rule in iptables' terms could not be put into nf_tables'.
     #[error(transparent)]
     Unwritable(#[from] crate::iptables::nft::Unwritable),
+    /// Of tables in iptables' terms.
+    #[error(transparent)]
+    Iptables(Box<crate::iptables::Error>),
     /// Of the legacy tables.
     #[error(transparent)]
     Legacy(#[from] crate::legacy::Error),
@@ -102,6 +105,12 @@ pub enum Error {
 impl From<crate::nft::CommitError> for Error {
     fn from(error: crate::nft::CommitError) -> Self {
         Self::Commit(Box::new(error))
+    }
+}
+
+impl From<crate::iptables::Error> for Error {
+    fn from(error: crate::iptables::Error) -> Self {
+        Self::Iptables(Box::new(error))
     }
 }
 
