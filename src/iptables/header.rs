@@ -120,17 +120,10 @@ impl Address {
     pub(super) fn print(&self, text: &mut Text, option: &str) {
         text.push(if self.invert { " ! " } else { " " })
             .push(option);
-        match self.address {
-            IpAddr::V4(address) => {
-                let [a, b, c, d] = address.octets();
-                text.push(" ").number(a).push(".").number(b);
-                text.push(".").number(c).push(".").number(d)
-            }
-            IpAddr::V6(address) => text.push(" ").display(address),
-        };
+        text.push(" ").address(self.address);
         match self.prefix() {
             Some(prefix) => text.push("/").number(prefix),
-            None => text.push("/").display(self.mask),
+            None => text.push("/").address(self.mask),
         };
     }
 }

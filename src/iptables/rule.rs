@@ -224,10 +224,7 @@ mod tests {
     #[test]
     fn the_order_of_pure_matches_does_not_count() {
         let comment = Match::Comment(Comment::new("x").unwrap());
-        let new = Match::Conntrack(Conntrack {
-            states: ConntrackState::NEW,
-            invert: false,
-        });
+        let new = Match::Conntrack(Conntrack::states(ConntrackState::NEW));
         let opaque = |revision| {
             Match::Opaque(Opaque {
                 name: "recent".into(),

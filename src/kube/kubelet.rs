@@ -585,10 +585,9 @@ fn localnet() -> Rule {
         ..Rule::new(Target::Drop)
     }
     .with(comment("block incoming localnet connections"))
-    .with(Match::Conntrack(Conntrack {
-        states: ConntrackState::RELATED | ConntrackState::ESTABLISHED | ConntrackState::DNAT,
-        invert: true,
-    }))
+    .with(Match::Conntrack(Conntrack::not_states(
+        ConntrackState::RELATED | ConntrackState::ESTABLISHED | ConntrackState::DNAT,
+    )))
 }
 
 fn comment(text: &'static str) -> Match {

@@ -75,6 +75,18 @@ impl Connection {
         Ok(sequence)
     }
 
+    /// Sends a request of any subsystem of nfnetlink.
+    fn ask_subsystem(
+        &mut self,
+        message_type: u16,
+        family: Family,
+        content: impl FnOnce(&mut MessageWriter<'_>),
+    ) -> Result<u32, Error> {
+        let sequence = self.build_type(message_type, 0, family, content)?;
+        self.socket.send(&self.request)?;
+        Ok(sequence)
+    }
+
     /// The request that was built last.
     pub(super) fn request(&self) -> &[u8] {
         &self.request
@@ -88,11 +100,21 @@ impl Connection {
         family: Family,
         content: impl FnOnce(&mut MessageWriter<'_>),
     ) -> Result<u32, Error> {
+        self.build_type(message_type(message), flags, family, content)
+    }
+
+    fn build_type(
+        &mut self,
+        message_type: u16,
+        flags: u16,
+        family: Family,
+        content: impl FnOnce(&mut MessageWriter<'_>),
+    ) -> Result<u32, Error> {
         self.sequence = self.sequence.wrapping_add(1);
         self.request.clear();
         let mut writer = MessageWriter::nfnetlink(
             &mut self.request,
-            message_type(message),
+            message_type,
             NLM_F_REQUEST | flags,
             self.sequence,
             NfGenMsg {
@@ -157,6 +179,31 @@ impl Connection {
         content: impl Fn(&mut MessageWriter<'_>),
     ) -> Result<Option<(usize, usize)>, Error> {
         let sequence = self.ask(message, 0, family, content)?;
+        self.answer(request, sequence, &[libc::ENOENT])
+    }
+
+    /// Whether a subsystem of nfnetlink has an answer to a request, other than one of these errors.
+    pub(super) fn has_answer(
+        &mut self,
+        request: &'static str,
+        message_type: u16,
+        family: Family,
+        absent: &[i32],
+        content: impl FnOnce(&mut MessageWriter<'_>),
+    ) -> Result<bool, Error> {
+        let sequence = self.ask_subsystem(message_type, family, content)?;
+        Ok(self.answer(request, sequence, absent)?.is_some())
+    }
+
+    /// Receives the answer to a request: where in the buffer it starts and ends; `None` if it is one of
+    /// these errors.
+    fn answer(
+        &mut self,
+        request: &'static str,
+        sequence: u32,
+        absent: &[i32],
+    ) -> Result<Option<(usize, usize)>, Error> {
+        let is_absent = |number: i32| absent.contains(&number);
         loop {
             let length = self.socket.receive(&mut self.buffer)?;
             let datagram = &self.buffer[..length];
@@ -167,7 +214,7 @@ impl Connection {
                 }
                 match Acknowledgement::parse(&message)? {
                     Some(refusal)
-                        if refusal.errno.map(crate::error::Errno::number) == Some(libc::ENOENT) =>
+                        if refusal.errno.is_some_and(|errno| is_absent(errno.number())) =>
                     {
                         return Ok(None);
                     }

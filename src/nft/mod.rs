@@ -47,6 +47,7 @@ mod declare;
 mod device;
 mod element;
 mod explain;
+mod extension;
 pub mod expr;
 mod family;
 mod flowtable;
@@ -81,6 +82,7 @@ pub use element::{
     concatenation,
 };
 pub use explain::Operation;
+pub use extension::ExtensionKind;
 pub use family::Family;
 pub use flowtable::{Flowtable, FlowtableFlags, FlowtableHook, FlowtableRef};
 pub use generation::{Generation, GenerationInfo, GenerationRef};

@@ -92,9 +92,20 @@ pub struct Opaque {
 }
 
 impl fmt::Display for Opaque {
+    /// In the form that `chainwright`'s own restore takes: the real tools know no such options, and
+    /// refuse what they cannot understand.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, revision, length) = (&self.name, self.revision, self.info.len());
-        write!(f, "[{name} revision {revision}, {length} bytes]")
+        write!(
+            f,
+            "{} --xt-revision {} --xt-data ",
+            self.name, self.revision
+        )?;
+        if self.info.is_empty() {
+            return f.write_str("\"\"");
+        }
+        self.info
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -292,7 +303,7 @@ macro_rules! registry {
                         $crate::xt::Extension::print(value, text);
                     })*
                     Self::Opaque(opaque) => {
-                        text.push(" ").display(opaque);
+                        text.push($option).display(opaque);
                     }
                 }
             }
@@ -315,4 +326,12 @@ pub(super) fn read_struct<T: zerocopy::FromBytes + zerocopy::Immutable + zerocop
     info: &[u8],
 ) -> Option<T> {
     T::read_from_prefix(info).ok().map(|(value, _)| value)
+}
+
+/// A struct's bytes as an extension's data; what pads it to 8 bytes fits in without moving it.
+pub(super) fn write_struct<T: zerocopy::IntoBytes + zerocopy::Immutable>(data: &T) -> Vec<u8> {
+    let bytes = data.as_bytes();
+    let mut info = Vec::with_capacity(bytes.len().next_multiple_of(8));
+    info.extend_from_slice(bytes);
+    info
 }

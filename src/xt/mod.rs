@@ -16,18 +16,49 @@ mod text;
 pub(crate) mod value;
 
 mod r#match {
+    pub(super) mod addrtype;
+    pub(super) mod ah;
     pub(super) mod comment;
+    pub(super) mod compared;
     pub(super) mod conntrack;
+    pub(super) mod dccp;
+    pub(super) mod esp;
+    pub(super) mod icmp;
+    pub(super) mod icmp6;
+    pub(super) mod ipcomp;
     pub(super) mod mark;
+    pub(super) mod multiport;
+    pub(super) mod ports;
+    pub(super) mod sctp;
+    pub(super) mod spi;
+    pub(super) mod tcp;
+    pub(super) mod udp;
 }
 mod target {
     pub(super) mod mark;
     pub(super) mod masquerade;
 }
 
+pub use r#match::addrtype::{AddressTypes, Addrtype, AddrtypeInterface};
+pub use r#match::ah::Ah;
 pub use r#match::comment::Comment;
-pub use r#match::conntrack::{Conntrack, ConntrackState};
+pub use r#match::compared::Compared;
+pub use r#match::conntrack::{
+    Conntrack, ConntrackAddress, ConntrackDirection, ConntrackExpiry, ConntrackState,
+    ConntrackStatus, ConntrackTuples,
+};
+pub use r#match::dccp::{Dccp, DccpTypes};
+pub use r#match::esp::Esp;
+pub use r#match::icmp::Icmp;
+pub use r#match::icmp6::Icmp6;
+pub use r#match::ipcomp::Ipcomp;
 pub use r#match::mark::Mark as MarkMatch;
+pub use r#match::multiport::{Multiport, MultiportSide};
+pub use r#match::ports::PortRange;
+pub use r#match::sctp::{Sctp, SctpChunk, SctpChunks, SctpScope};
+pub use r#match::spi::SpiRange;
+pub use r#match::tcp::{Tcp, TcpFlags, TcpFlagsTest};
+pub use r#match::udp::Udp;
 pub use target::mark::Mark as MarkTarget;
 pub use target::masquerade::Masquerade;
 
@@ -39,9 +70,20 @@ pub use text::Text;
 registry! {
     /// A match: the rule goes on if it says so.
     Match, " -m " {
+        Addrtype(Addrtype),
+        Ah(Ah),
         Comment(Comment),
         Conntrack(Conntrack),
+        Dccp(Dccp),
+        Esp(Esp),
+        Icmp(Icmp),
+        Icmp6(Icmp6),
+        Ipcomp(Ipcomp),
         Mark(MarkMatch),
+        Multiport(Multiport),
+        Sctp(Sctp),
+        Tcp(Tcp),
+        Udp(Udp),
     }
 }
 

@@ -113,6 +113,14 @@ impl Context<'_> {
             _ => None,
         }
     }
+
+    /// Says that the rule must be for one protocol, as the kernel wants it for this extension.
+    pub(crate) fn needs_protocol(&self, number: u8, name: &str) -> Result<(), Misuse> {
+        match self.protocol_among(&[number]) {
+            Some(_) => Ok(()),
+            None => Err(Misuse::of_all(format!("the rule needs `-p {name}`"))),
+        }
+    }
 }
 
 /// An option that was given.

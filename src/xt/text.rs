@@ -1,6 +1,7 @@
 //! Text as `iptables-save` prints it: bytes, since comments and names need not be UTF-8.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use bstr::ByteSlice;
 
@@ -72,6 +73,25 @@ impl Text {
         self.display(format_args!("{:#x}", number.into()))
     }
 
+    /// Adds an address, without a blank. As `inet_ntop` of the C library does, the last four bytes
+    /// of an IPv6 address that has zeros before them stand as an IPv4 address.
+    pub(crate) fn address(&mut self, address: IpAddr) -> &mut Self {
+        match address {
+            IpAddr::V4(address) => {
+                let [a, b, c, d] = address.octets();
+                self.number(a).push(".").number(b).push(".");
+                self.number(c).push(".").number(d)
+            }
+            IpAddr::V6(address) => match address.segments() {
+                [0, 0, 0, 0, 0, 0, high, _] if high != 0 => {
+                    let [.., a, b, c, d] = address.octets();
+                    self.push("::").address(IpAddr::from([a, b, c, d]))
+                }
+                _ => self.display(address),
+            },
+        }
+    }
+
     /// Adds what it displays, without a blank.
     pub(crate) fn display(&mut self, what: impl fmt::Display) -> &mut Self {
         // Writing to memory does not fail.
@@ -129,6 +149,25 @@ mod tests {
             text.as_bytes().as_bstr(),
             "-m x --a b:0 ! --c 18446744073709551615 0xff"
         );
+        // As glibc's `inet_ntop` prints them.
+        for address in [
+            "10.0.200.3",
+            "::",
+            "::1",
+            "::ffff",
+            "::0.1.0.0",
+            "::1.2.3.4",
+            "::ffff:1.2.3.4",
+            "::1:0:0",
+            "fd00::1:0:0:1",
+            "1::",
+            "64:ff9b::102:304",
+        ] {
+            text.clear();
+            text.address(address.parse().unwrap());
+            assert_eq!(text.as_bytes().as_bstr(), address);
+        }
+        text.clear();
         for (string, printed) in [
             (&b"a-Z_9"[..], " a-Z_9"),
             (b"", " \"\""),

@@ -90,19 +90,28 @@ pub(crate) fn range_of<T>(
 where
     T: PartialOrd + Copy,
 {
+    let (from, to) = ends_of(value, bounds, read)?;
+    if from > to {
+        return Err(format!("the range `{value}` ends before it starts"));
+    }
+    Ok(from..=to)
+}
+
+/// As [`range_of`], for options that take a range which ends before it starts: nothing is in it.
+pub(crate) fn ends_of<T: Copy>(
+    value: &BStr,
+    bounds: RangeInclusive<T>,
+    read: impl Fn(&BStr) -> Parsed<T>,
+) -> Parsed<(T, T)> {
     let Some((from, to)) = value.split_once_str(":") else {
         let only = read(value)?;
-        return Ok(only..=only);
+        return Ok((only, only));
     };
     let end = |text: &[u8], open: T| match text {
         b"" => Ok(open),
         text => read(text.as_bstr()),
     };
-    let (from, to) = (end(from, *bounds.start())?, end(to, *bounds.end())?);
-    if from > to {
-        return Err(format!("the range `{value}` ends before it starts"));
-    }
-    Ok(from..=to)
+    Ok((end(from, *bounds.start())?, end(to, *bounds.end())?))
 }
 
 /// `value` or `value/mask`; without a mask all bits count.
@@ -282,6 +291,18 @@ pub(crate) fn mac(value: &BStr) -> Parsed<[u8; 6]> {
         .ok_or_else(|| format!("`{value}` is not a MAC address like 00:11:22:aa:bb:cc"))
 }
 
+/// Pairs of hexadecimal digits.
+pub(crate) fn hex(value: &BStr) -> Parsed<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let pairs = value.chunks(2).map(|pair| match pair {
+        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+        _ => None,
+    });
+    pairs
+        .collect::<Option<_>>()
+        .ok_or_else(|| format!("`{value}` is not pairs of hexadecimal digits"))
+}
+
 /// One of these names.
 pub(crate) fn one_of<T: Copy>(value: &BStr, names: &[(&str, T)]) -> Parsed<T> {
     names
@@ -302,6 +323,45 @@ where
     value.split_str(",").try_fold(T::default(), |all, name| {
         Ok(all | one_of(name.as_bstr(), names)?)
     })
+}
+
+/// As [`any_of`], in capital or small letters; the start of a name stands for the first that starts
+/// so.
+pub(crate) fn any_start_of<T>(value: &BStr, names: &[(&str, T)]) -> Parsed<T>
+where
+    T: Copy + Default + std::ops::BitOr<Output = T>,
+{
+    value.split_str(",").try_fold(T::default(), |all, given| {
+        let found = names.iter().find(|(name, _)| starts(name, given));
+        match found.filter(|_| !given.is_empty()) {
+            Some((_, meaning)) => Ok(all | *meaning),
+            None => Ok(all | one_of(given.as_bstr(), names)?),
+        }
+    })
+}
+
+/// As [`any_of`], in capital or small letters and with commas too many.
+pub(crate) fn any_word_of<T>(value: &BStr, names: &[(&str, T)]) -> Parsed<T>
+where
+    T: Copy + Default + std::ops::BitOr<Output = T>,
+{
+    let mut given = value.split_str(",").filter(|word| !word.is_empty());
+    let first = word_of(given.next().unwrap_or_default().as_bstr(), names)?;
+    given.try_fold(first, |all, word| Ok(all | word_of(word.as_bstr(), names)?))
+}
+
+/// One of these names, in capital or small letters.
+pub(crate) fn word_of<T: Copy>(value: &BStr, names: &[(&str, T)]) -> Parsed<T> {
+    let found = names
+        .iter()
+        .find(|(name, _)| value.eq_ignore_ascii_case(name.as_bytes()));
+    found.map_or_else(|| one_of(value, names), |(_, meaning)| Ok(*meaning))
+}
+
+/// Whether a name starts so, in capital or small letters.
+pub(crate) fn starts(name: &str, start: &[u8]) -> bool {
+    let head = name.as_bytes().get(..start.len());
+    head.is_some_and(|head| head.eq_ignore_ascii_case(start))
 }
 
 /// A string of `least` to `most` bytes without a NUL.
@@ -370,6 +430,11 @@ mod tests {
         assert_eq!(range(b("4"), 1..=7_u8), Ok(4..=4));
         assert!(range(b("9:3"), 0..=u8::MAX).is_err());
         assert!(range(b("3:9"), 0..=7_u8).is_err());
+        let ends = |text| ends_of(b(text), 0..=7_u8, number);
+        assert_eq!(
+            (ends("6:3"), ends(":"), ends("5")),
+            (Ok((6, 3)), Ok((0, 7)), Ok((5, 5)))
+        );
         assert_eq!(masked(b("0x10/255")), Ok((16, 255)));
         assert_eq!(masked(b("7")), Ok((7, u32::MAX)));
     }
@@ -440,6 +505,15 @@ mod tests {
             any_of(b("a,d"), &[("a", 1_u8), ("b", 2)]),
             Err("`d` is none of a, b".to_owned())
         );
+        let names = [("UNSPEC", 1_u8), ("UNICAST", 2), ("LOCAL", 4)];
+        assert_eq!(any_start_of(b("un,loc"), &names), Ok(5));
+        assert_eq!(any_start_of(b("UNI"), &names), Ok(2));
+        assert!(any_start_of(b("LOCAL,"), &names).is_err());
+        assert!(any_start_of(b("LOCALE"), &names).is_err());
+        assert_eq!(any_word_of(b("local,,Unspec,"), &names), Ok(5));
+        for wrong in ["", ",", "loc", "local,x"] {
+            assert!(any_word_of(b(wrong), &names).is_err(), "{wrong}");
+        }
         assert!(string(b("abc"), 1..=2).is_err());
         assert!(string(b("a\0"), 1..=2).is_err());
         assert_eq!(until_nul(b"ab\0c"), Some(b("ab")));

@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use bstr::ByteSlice;
 
 use super::encode::NO_INTERFACE;
-use super::{FRAGMENT_OFFSET, header};
-use crate::iptables::{Address, Beyond, Counters, Entry, Interface, Protocol, Rule, Target};
+use super::{FRAGMENT_OFFSET, header, ports};
+use crate::iptables::{Address, Beyond, Counters, Entry, Interface, Protocol, Target};
 use crate::nft::expr::{
     self, Bitwise, BitwiseOp, Cmp, CmpOp, Counter, Data, Decoded, Immediate, Meta, MetaKey,
-    Payload, PayloadBase, Register, Verdict,
+    Payload, PayloadBase, Range, Register, Verdict,
 };
 use crate::nft::{self, RuleRef};
 use crate::xt::{self, Comment, Family, MarkMatch, MarkTarget};
@@ -17,7 +17,7 @@ use crate::xt::{self, Comment, Family, MarkMatch, MarkTarget};
 /// Reads a rule that iptables-nft wrote, of whichever version.
 ///
 /// # Errors
-/// [`Beyond`], if anything in it is more than a [`Rule`] says: such a rule is not to be taken for
+/// [`Beyond`], if anything in it is more than a [`Rule`](crate::iptables::Rule) says: such a rule is not to be taken for
 /// another.
 pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, Beyond> {
     let family = match encoded.family() {
@@ -93,6 +93,10 @@ enum Part {
         offset: u32,
         length: u32,
     },
+    Transport {
+        offset: u32,
+        length: u32,
+    },
     Protocol,
     InInterface,
     OutInterface,
@@ -141,6 +145,13 @@ impl Decoder {
                 len: Some(length),
                 ..
             }) if length <= 16 => self.load(dreg, Part::Network { offset, length }),
+            Decoded::Payload(Payload {
+                dreg: Some(dreg),
+                base: Some(PayloadBase::TRANSPORT),
+                offset: Some(offset),
+                len: Some(length),
+                ..
+            }) if length <= 16 => self.load(dreg, Part::Transport { offset, length }),
             Decoded::Meta(Meta {
                 key: Some(key),
                 dreg: Some(dreg),
@@ -171,6 +182,25 @@ impl Decoder {
             }) => {
                 let loaded = self.register(sreg)?;
                 self.compared(&loaded, op, &value)
+            }
+            Decoded::Range(Range {
+                sreg: Some(sreg),
+                op: Some(op),
+                from_data: Some(Data::Value(from)),
+                to_data: Some(Data::Value(to)),
+                unknown: _,
+            }) => {
+                let loaded = self.register(sreg)?;
+                let Loaded {
+                    what: Part::Transport { offset, length },
+                    masked: None,
+                } = loaded
+                else {
+                    return Err(UNKNOWN);
+                };
+                let protocol = self.transport_protocol()?;
+                let matches = &mut self.entry.rule.matches;
+                ports::within(matches, protocol, (offset, length), op, &from, &to).ok_or(UNKNOWN)
             }
             Decoded::Match(expr::Match {
                 name: Some(name),
@@ -289,6 +319,13 @@ impl Decoder {
         if mask.is_some_and(|mask| mask.length != value.len()) {
             return Err(OTHER);
         }
+        if let Part::Transport { offset, length } = loaded.what {
+            let protocol = self.transport_protocol()?;
+            let mask = mask.map(Short::as_slice);
+            let matches = &mut self.entry.rule.matches;
+            return ports::compared(matches, protocol, (offset, length), mask, op, value)
+                .ok_or(UNKNOWN);
+        }
         let invert = match op {
             CmpOp::EQ => false,
             CmpOp::NEQ => true,
@@ -312,7 +349,18 @@ impl Decoder {
                 self.entry.rule.matches.push(xt::Match::Mark(mark));
                 Ok(())
             }
-            Part::Constant(_) => Err(UNKNOWN),
+            Part::Transport { .. } | Part::Constant(_) => Err(UNKNOWN),
+        }
+    }
+
+    /// The protocol that the rule is limited to: without one, the transport header is of no known kind.
+    fn transport_protocol(&self) -> Result<u8, Refusal> {
+        match self.entry.rule.protocol {
+            Some(Protocol {
+                number,
+                invert: false,
+            }) => Ok(number),
+            _ => Err("it looks into the transport header, and the rule has no protocol"),
         }
     }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use bstr::{BString, ByteSlice};
 use chainwright_sys::nf_tables::NFT_RULE_COMPAT_F_INV;
 
-use super::{FRAGMENT_OFFSET, Header, header, transport};
+use super::{FRAGMENT_OFFSET, Header, header, ports};
 use crate::iptables::{Address, Counters, Interface, Protocol, Rule, Target};
 use crate::nft::UnknownAttributes;
 use crate::nft::expr::{
@@ -244,13 +244,14 @@ impl Encoder {
                 encoded.push(&compare(mark.invert, &mark.value.to_ne_bytes()));
                 true
             }
+            xt::Match::Tcp(tcp) if newer => ports::encode_tcp(encoded, tcp),
+            xt::Match::Udp(udp) if newer => ports::encode_udp(encoded, udp),
             _ => false,
         }
     }
 
     /// Writes a target by nf_tables' own expressions, if the profile does.
     fn native_target(self, _encoded: &mut nft::Rule<'_>, _target: &xt::Target) -> bool {
-        let _ = transport::FLAGS;
         false
     }
 }

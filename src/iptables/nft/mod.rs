@@ -23,6 +23,7 @@
 
 mod decode;
 mod encode;
+mod ports;
 mod session;
 
 use super::{Builtin, builtin};
@@ -74,14 +75,6 @@ const fn header(family: Family) -> Header {
 
 /// The fragment's offset within its 16 bits of flags and offset.
 const FRAGMENT_OFFSET: [u8; 2] = [0x1f, 0xff];
-
-/// Offsets in the headers of TCP and UDP, in bytes (RFC 9293, section 3.1; RFC 768).
-mod transport {
-    pub(super) const SOURCE_PORT: u32 = 0;
-    pub(super) const DESTINATION_PORT: u32 = 2;
-    /// The low byte of TCP's flags.
-    pub(super) const FLAGS: u32 = 13;
-}
 
 /// A chain as iptables-nft makes it: a base chain with the policy `accept` if it is a built-in
 /// one, else a chain to jump to.

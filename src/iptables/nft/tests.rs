@@ -67,10 +67,7 @@ fn samples() -> Vec<Rule> {
         },
         Rule::new(Target::Drop)
             .with(xt::Match::Comment(Comment::new("why").unwrap()))
-            .with(xt::Match::Conntrack(Conntrack {
-                states: ConntrackState::NEW,
-                invert: false,
-            })),
+            .with(xt::Match::Conntrack(Conntrack::states(ConntrackState::NEW))),
         Rule::new(Target::Extension(xt::Target::Masquerade(
             Masquerade::default(),
         ))),

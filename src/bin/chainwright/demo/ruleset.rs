@@ -65,10 +65,9 @@ pub(super) fn write(tx: &mut Transaction, family: Family, table: &str) -> Result
             }
         }
         Family::Ipv6 if table == "filter" => {
-            let established = Rule::new(Target::Accept).with(Match::Conntrack(Conntrack {
-                states: ConntrackState::RELATED | ConntrackState::ESTABLISHED,
-                invert: false,
-            }));
+            let established = Rule::new(Target::Accept).with(Match::Conntrack(Conntrack::states(
+                ConntrackState::RELATED | ConntrackState::ESTABLISHED,
+            )));
             let loopback = Rule {
                 in_interface: Some(Interface {
                     name: "lo".into(),

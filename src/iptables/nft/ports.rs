@@ -1,0 +1,235 @@
+//! Ports and flags of TCP and UDP as nf_tables' own expressions (iptables 1.8.8 on).
+//!
+//! | text | expressions |
+//! |---|---|
+//! | `--dport 80` | `payload` 2 bytes at 2 of the transport header, `cmp eq` |
+//! | `--sport 1 --dport 2` | `payload` 4 bytes at 0, `cmp eq` |
+//! | `--dport 0:1023` | `payload`, `cmp lte`; negated `cmp gt` |
+//! | `--dport 80:90` | `payload`, `range eq`; negated `range neq` |
+//! | `--tcp-flags` | `payload` 1 byte at 13, `bitwise`, `cmp` |
+//!
+//! iptables writes `! --sport 1 ! --dport 2` as `cmp neq` of 4 bytes, which is another thing: not both
+//! of them. So that is not what is written here, and not what is read.
+//!
+//! `nft` also writes `cmp lt` and `cmp gte`. What is compared several times becomes several matches.
+
+use crate::nft;
+use crate::nft::expr::{Bitwise, Cmp, CmpOp, Payload, PayloadBase, Range, RangeOp, Register};
+use crate::xt::{Match, PortRange, Tcp, TcpFlags, TcpFlagsTest, Udp};
+
+/// Offsets in the headers of TCP and UDP, in bytes (RFC 9293, section 3.1; RFC 768).
+const SOURCE_PORT: u32 = 0;
+const DESTINATION_PORT: u32 = 2;
+/// The byte with TCP's flags.
+const FLAGS: u32 = 13;
+
+const TCP: u8 = libc::IPPROTO_TCP as u8;
+const UDP: u8 = libc::IPPROTO_UDP as u8;
+
+/// Writes the match, if native expressions can say it; whether it did.
+pub(super) fn encode_tcp(encoded: &mut nft::Rule<'_>, tcp: &Tcp) -> bool {
+    let says = |range: PortRange| range != PortRange::ANY;
+    let flags = tcp.flags.mask.bits() != 0 || tcp.flags.comp.bits() != 0 || tcp.flags.invert;
+    if tcp.option.is_some() || !(flags || says(tcp.source) || says(tcp.destination)) {
+        return false;
+    }
+    if flags {
+        encoded
+            .push(&transport(FLAGS, 1))
+            .push(&Bitwise::mask_xor(
+                Register::R1,
+                &[tcp.flags.mask.bits()],
+                &[0],
+            ))
+            .push(&compare(
+                equality(tcp.flags.invert),
+                &[tcp.flags.comp.bits()],
+            ));
+    }
+    encode_both(encoded, tcp.source, tcp.destination);
+    true
+}
+
+/// Writes the match, if native expressions can say it; whether it did.
+pub(super) fn encode_udp(encoded: &mut nft::Rule<'_>, udp: &Udp) -> bool {
+    if *udp == Udp::default() {
+        return false;
+    }
+    encode_both(encoded, udp.source, udp.destination);
+    true
+}
+
+fn encode_both(encoded: &mut nft::Rule<'_>, source: PortRange, destination: PortRange) {
+    let one = |range: PortRange| range.first != 0 && PortRange::from(range.first) == range;
+    if one(source) && one(destination) {
+        let mut both = [0; 4];
+        both[..2].copy_from_slice(&source.first.to_be_bytes());
+        both[2..].copy_from_slice(&destination.first.to_be_bytes());
+        encoded
+            .push(&transport(SOURCE_PORT, 4))
+            .push(&compare(CmpOp::EQ, &both));
+        return;
+    }
+    encode_ports(encoded, SOURCE_PORT, source);
+    encode_ports(encoded, DESTINATION_PORT, destination);
+}
+
+fn encode_ports(encoded: &mut nft::Rule<'_>, offset: u32, range: PortRange) {
+    if range == PortRange::ANY {
+        return;
+    }
+    let (first, last) = (range.first.to_be_bytes(), range.last.to_be_bytes());
+    encoded.push(&transport(offset, 2));
+    if range.first == range.last {
+        encoded.push(&compare(equality(range.invert), &first));
+    } else if range.first == 0 && range.last < u16::MAX {
+        let op = if range.invert { CmpOp::GT } else { CmpOp::LTE };
+        encoded.push(&compare(op, &last));
+    } else if range.invert {
+        encoded.push(&Range::outside(Register::R1, &first, &last));
+    } else {
+        encoded.push(&Range::within(Register::R1, &first, &last));
+    }
+}
+
+const fn equality(invert: bool) -> CmpOp {
+    if invert { CmpOp::NEQ } else { CmpOp::EQ }
+}
+
+fn transport(offset: u32, length: u32) -> Payload {
+    Payload::load(PayloadBase::TRANSPORT, offset, length, Register::R1)
+}
+
+const fn compare(op: CmpOp, bytes: &[u8]) -> Cmp<'_> {
+    Cmp::new(Register::R1, op, bytes)
+}
+
+/// Takes in a comparison of a part of the transport header: as part of the last match of the protocol,
+/// if that does not compare the part yet, else as a match of its own. `None` if there is no such match.
+pub(super) fn compared(
+    matches: &mut Vec<Match>,
+    protocol: u8,
+    (offset, length): (u32, u32),
+    mask: Option<&[u8]>,
+    op: CmpOp,
+    value: &[u8],
+) -> Option<()> {
+    match (protocol, offset, length, mask) {
+        (TCP, FLAGS, 1, Some(&[mask])) => {
+            let &[comp] = value else { return None };
+            let invert = match op {
+                CmpOp::EQ => false,
+                CmpOp::NEQ => true,
+                _ => return None,
+            };
+            let flags = TcpFlagsTest {
+                mask: TcpFlags::from_bits_retain(mask),
+                comp: TcpFlags::from_bits_retain(comp),
+                invert,
+            };
+            let is_free = |tcp: &Tcp| tcp.flags == TcpFlagsTest::default();
+            tcp(matches, is_free).flags = flags;
+            Some(())
+        }
+        (TCP | UDP, SOURCE_PORT | DESTINATION_PORT, 2, None) => {
+            let port = u16::from_be_bytes(value.try_into().ok()?);
+            let range = match op {
+                CmpOp::EQ => PortRange::from(port),
+                CmpOp::NEQ => PortRange::from(port).not(),
+                CmpOp::LTE => PortRange::new(0, port),
+                CmpOp::GT => PortRange::new(0, port).not(),
+                CmpOp::GTE => PortRange::new(port, u16::MAX),
+                CmpOp::LT => PortRange::new(port, u16::MAX).not(),
+                _ => return None,
+            };
+            set_ports(matches, protocol, offset, range);
+            Some(())
+        }
+        (TCP | UDP, SOURCE_PORT, 4, None) if op == CmpOp::EQ => {
+            let &[a, b, c, d] = value else { return None };
+            let (source, destination) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+            set_ports(matches, protocol, SOURCE_PORT, source.into());
+            set_ports(matches, protocol, DESTINATION_PORT, destination.into());
+            Some(())
+        }
+        _ => None,
+    }
+}
+
+/// Takes in a range of a part of the transport header, as [`compared`] does.
+pub(super) fn within(
+    matches: &mut Vec<Match>,
+    protocol: u8,
+    (offset, length): (u32, u32),
+    op: RangeOp,
+    from: &[u8],
+    to: &[u8],
+) -> Option<()> {
+    let is_port = matches!(offset, SOURCE_PORT | DESTINATION_PORT) && length == 2;
+    if !is_port || !matches!(protocol, TCP | UDP) {
+        return None;
+    }
+    let port = |bytes: &[u8]| bytes.try_into().ok().map(u16::from_be_bytes);
+    let range = PortRange::new(port(from)?, port(to)?);
+    let range = match op {
+        RangeOp::EQ => range,
+        RangeOp::NEQ => range.not(),
+        _ => return None,
+    };
+    set_ports(matches, protocol, offset, range);
+    Some(())
+}
+
+fn set_ports(matches: &mut Vec<Match>, protocol: u8, offset: u32, range: PortRange) {
+    let source = offset == SOURCE_PORT;
+    if protocol == TCP {
+        let ports = |tcp: &Tcp| if source { tcp.source } else { tcp.destination };
+        let tcp = tcp(matches, |tcp| ports(tcp) == PortRange::ANY);
+        *(if source {
+            &mut tcp.source
+        } else {
+            &mut tcp.destination
+        }) = range;
+    } else {
+        let ports = |udp: &Udp| if source { udp.source } else { udp.destination };
+        let udp = udp(matches, |udp| ports(udp) == PortRange::ANY);
+        *(if source {
+            &mut udp.source
+        } else {
+            &mut udp.destination
+        }) = range;
+    }
+}
+
+/// The last match of TCP if it is free for more and nothing with effects stands behind it, else a new
+/// one.
+fn tcp(matches: &mut Vec<Match>, is_free: impl Fn(&Tcp) -> bool) -> &mut Tcp {
+    let last = matches
+        .iter()
+        .rposition(|m| matches!(m, Match::Tcp(_)) || m.has_effects());
+    let free = last.filter(|at| matches!(&matches[*at], Match::Tcp(tcp) if is_free(tcp)));
+    let at = free.unwrap_or_else(|| {
+        matches.push(Match::Tcp(Tcp::default()));
+        matches.len() - 1
+    });
+    match &mut matches[at] {
+        Match::Tcp(tcp) => tcp,
+        _ => unreachable!("the place was found by what is in it"),
+    }
+}
+
+/// As [`tcp`], of UDP.
+fn udp(matches: &mut Vec<Match>, is_free: impl Fn(&Udp) -> bool) -> &mut Udp {
+    let last = matches
+        .iter()
+        .rposition(|m| matches!(m, Match::Udp(_)) || m.has_effects());
+    let free = last.filter(|at| matches!(&matches[*at], Match::Udp(udp) if is_free(udp)));
+    let at = free.unwrap_or_else(|| {
+        matches.push(Match::Udp(Udp::default()));
+        matches.len() - 1
+    });
+    match &mut matches[at] {
+        Match::Udp(udp) => udp,
+        _ => unreachable!("the place was found by what is in it"),
+    }
+}

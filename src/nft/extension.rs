@@ -1,0 +1,52 @@
+//! Which x_tables extensions the kernel has for nf_tables (`linux/netfilter/nf_tables_compat.h`).
+
+use chainwright_sys::nf_tables_compat::{
+    NFNL_MSG_COMPAT_GET, NFTA_COMPAT_NAME, NFTA_COMPAT_REV, NFTA_COMPAT_TYPE,
+};
+use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFT_COMPAT;
+
+use super::{Connection, Family};
+use crate::netlink::Error;
+
+/// The two kinds of extensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ExtensionKind {
+    /// A match.
+    Match,
+    /// A target.
+    Target,
+}
+
+impl std::fmt::Display for ExtensionKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Match => "match",
+            Self::Target => "target",
+        })
+    }
+}
+
+impl Connection {
+    /// Whether the kernel has this revision of an extension, for `match` and `target` expressions. It
+    /// loads the extension's module for the answer, as it would for a rule.
+    ///
+    /// # Errors
+    /// Those of a request.
+    pub fn has_extension(
+        &mut self,
+        family: Family,
+        kind: ExtensionKind,
+        name: &str,
+        revision: u8,
+    ) -> Result<bool, Error> {
+        let message = ((NFNL_SUBSYS_NFT_COMPAT as u16) << 8) | u16::from(NFNL_MSG_COMPAT_GET);
+        // None of that name; none of that revision.
+        let absent = [libc::ENOENT, libc::EPROTONOSUPPORT, libc::EPROTOTYPE];
+        self.has_answer("ask for an extension", message, family, &absent, |writer| {
+            writer
+                .string(NFTA_COMPAT_NAME, name.as_bytes())
+                .be32(NFTA_COMPAT_REV, revision.into())
+                .be32(NFTA_COMPAT_TYPE, u32::from(kind == ExtensionKind::Target));
+        })
+    }
+}

@@ -1,0 +1,144 @@
+//! Ports to compare with, as several matches have them.
+
+use bstr::{BStr, ByteSlice};
+
+use crate::xt::names::service;
+use crate::xt::value::{Parsed, ends_of, ports};
+use crate::xt::{Given, Misuse, OptionSpec, Text};
+
+/// A range of ports, or what is outside it; host byte order. Nothing is within a range that ends
+/// before it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PortRange {
+    /// The lowest port.
+    pub first: u16,
+    /// The highest port.
+    pub last: u16,
+    /// Whether ports outside the range are meant.
+    pub invert: bool,
+}
+
+impl Default for PortRange {
+    fn default() -> Self {
+        Self::ANY
+    }
+}
+
+impl From<u16> for PortRange {
+    fn from(port: u16) -> Self {
+        Self::new(port, port)
+    }
+}
+
+impl PortRange {
+    /// Every port.
+    pub const ANY: Self = Self::new(0, u16::MAX);
+
+    /// A range.
+    #[must_use]
+    pub const fn new(first: u16, last: u16) -> Self {
+        Self {
+            first,
+            last,
+            invert: false,
+        }
+    }
+
+    /// The same, negated.
+    #[must_use]
+    pub const fn not(mut self) -> Self {
+        self.invert = !self.invert;
+        self
+    }
+
+    pub(super) fn of([first, last]: [u16; 2], invert: bool) -> Self {
+        Self {
+            first,
+            last,
+            invert,
+        }
+    }
+
+    pub(super) const fn ends(self) -> [u16; 2] {
+        [self.first, self.last]
+    }
+
+    /// Reads an option's value: numbers or names of the protocol's services.
+    pub(super) fn parse(given: &Given<'_>, protocol: u8) -> Result<Self, Misuse> {
+        let range = given.parse(|value| ports(value, Some(protocol)))?;
+        Ok(Self::of([*range.start(), *range.end()], given.invert))
+    }
+
+    /// Reads an option's value as `udp`, `dccp` and `conntrack` take it: decimal numbers or names of
+    /// any protocol's services, in any order.
+    pub(super) fn parse_any(given: &Given<'_>) -> Result<Self, Misuse> {
+        let (first, last) =
+            given.parse(|value| ends_of(value, 0..=u16::MAX, decimal_or_service))?;
+        Ok(Self::of([first, last], given.invert))
+    }
+
+    /// Adds it as an option.
+    pub(super) fn print(self, text: &mut Text, option: &str) {
+        text.option(self.invert, option).push(" ");
+        text.number(self.first);
+        if self.first != self.last {
+            text.push(":").number(self.last);
+        }
+    }
+
+    /// Adds it as an option, unless every port is in it.
+    pub(super) fn print_unless_any(self, text: &mut Text, option: &str) {
+        if self != Self::ANY {
+            self.print(text, option);
+        }
+    }
+}
+
+fn decimal_or_service(value: &BStr) -> Parsed<u16> {
+    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    let number = value.to_str().ok().and_then(|text| text.parse().ok());
+    if is_number {
+        return number.ok_or_else(|| format!("`{value}` is more than 65535"));
+    }
+    service(value, None).ok_or_else(|| {
+        format!("`{value}` is neither a port's decimal number nor a service of /etc/services")
+    })
+}
+
+pub(super) const SOURCE: OptionSpec = OptionSpec::one("sport").inverts();
+pub(super) const DESTINATION: OptionSpec = OptionSpec::one("dport").inverts();
+/// The options of `udp`, with their long names.
+pub(super) const OPTIONS: [OptionSpec; 4] = [
+    SOURCE,
+    SOURCE.or("source-port"),
+    DESTINATION,
+    DESTINATION.or("destination-port"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_ports_either_way() {
+        let read = |value: &str, read: fn(&Given<'_>) -> Result<PortRange, Misuse>| {
+            read(&Given {
+                option: "sport",
+                invert: true,
+                first: Some(value.into()),
+                second: None,
+            })
+            .ok()
+        };
+        let of = |value| read(value, |given| PortRange::parse(given, 6));
+        let any = |value| read(value, PortRange::parse_any);
+        let range = |first, last| Some(PortRange::new(first, last).not());
+        assert_eq!((of("010"), any("010")), (range(8, 8), range(10, 10)));
+        assert_eq!((of("0x10:"), any("0x10:")), (range(16, 65535), None));
+        assert_eq!((of("9:5"), any("9:5")), (None, range(9, 5)));
+        // iptables 1.8.9 takes the second for 0 in `udp`, `dccp` and `conntrack`.
+        for wrong in ["", "65536", "+5", "-5", "1:2:3", "no-such-service"] {
+            assert_eq!((of(wrong), any(wrong)), (None, None), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Security parameter indices to compare with, as several matches have them.
+
+use crate::xt::value::{ends_of, number};
+use crate::xt::{Given, Misuse, Text};
+
+/// A range of security parameter indices (of `ipcomp`: compression parameter indices), or what is
+/// outside it; host byte order. Nothing is within a range that ends before it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SpiRange {
+    /// The lowest index.
+    pub first: u32,
+    /// The highest index.
+    pub last: u32,
+    /// Whether indices outside the range are meant.
+    pub invert: bool,
+}
+
+impl Default for SpiRange {
+    fn default() -> Self {
+        Self::ANY
+    }
+}
+
+impl SpiRange {
+    /// Every index.
+    pub const ANY: Self = Self {
+        first: 0,
+        last: u32::MAX,
+        invert: false,
+    };
+
+    /// Takes it from a kernel's struct; `None` if there are other flags than for its negation.
+    pub(super) fn read([first, last]: [u32; 2], flags: u8, negation: u8) -> Option<Self> {
+        (flags & !negation == 0).then_some(Self {
+            first,
+            last,
+            invert: flags != 0,
+        })
+    }
+
+    pub(super) const fn ends(self) -> [u32; 2] {
+        [self.first, self.last]
+    }
+
+    pub(super) const fn flags(self, negation: u8) -> u8 {
+        if self.invert { negation } else { 0 }
+    }
+
+    pub(super) fn parse(given: &Given<'_>) -> Result<Self, Misuse> {
+        let (first, last) = given.parse(|value| ends_of(value, 0..=u32::MAX, number))?;
+        Ok(Self {
+            first,
+            last,
+            invert: given.invert,
+        })
+    }
+
+    /// Adds it as an option, unless every index is in it.
+    pub(super) fn print(self, text: &mut Text, option: &str) {
+        if self == Self::ANY {
+            return;
+        }
+        text.option(self.invert, option).push(" ");
+        text.number(self.first);
+        if self.first != self.last {
+            text.push(":").number(self.last);
+        }
+    }
+}
