@@ -271,6 +271,32 @@ impl Iptables {
     }
 }
 
+#[cfg(feature = "measure")]
+impl Iptables {
+    /// The datagram of a change of nf_tables, which is not made.
+    pub(super) fn datagram_of(
+        &mut self,
+        tables: &[(Family, &str)],
+        edit: &mut dyn FnMut(&mut Edit<'_>) -> Result<(), Error>,
+    ) -> Result<Vec<u8>, Error> {
+        let Inner::Nft {
+            connection,
+            profile,
+        } = &mut self.inner
+        else {
+            return Err(Error::Unsupported {
+                what: "a datagram",
+                backend: Backend::Legacy,
+            });
+        };
+        let owned: Vec<_> = tables.iter().map(|(f, n)| (*f, (*n).to_owned())).collect();
+        let mut session = NftSession::new(connection, *profile, &owned, false);
+        edit(&mut Edit::new(&mut session, &owned))?;
+        let (_, mut transaction, _) = session.finish();
+        Ok(transaction.datagram(<[u8]>::to_vec))
+    }
+}
+
 /// How a change is carried out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Change {

@@ -1,5 +1,6 @@
 //! Restoring and saving iptables' tables, against what the kernel alone takes.
 
+use std::cell::Cell;
 use std::hint::black_box;
 
 use super::floor::{Floor, Request};
@@ -77,10 +78,7 @@ pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>,
         });
     }
 
-    let (line, options) = one_rule(services);
-    let rule = Rule::parse(Family::Ipv4, &options).map_err(|fault| {
-        crate::iptables::Error::Text { line: 1, fault }
-    })?;
+    let (line, rule) = one_rule(services)?;
     let encoded =
         crate::iptables::nft::encode(Family::Ipv4, Services::TABLE, Services::CHAIN, &rule)?;
     let mut tx = nft::Transaction::new();
@@ -124,8 +122,8 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
     iptables.restore(Family::Ipv4, &text, &WHOLE)?;
     let mut base = legacy::Table::empty(legacy::Family::Ipv4);
     connection.instantiate_and_read_into(Services::TABLE, &mut base)?;
-    let draft = |table| Draft::of(table).finish().map_err(wrong_draft);
-    let mut same = draft(&base)?;
+    let same = Draft::of(&base).finish();
+    let mut same = same.map_err(crate::iptables::Error::from)?;
     let contenders = alternate::<Error>(
         rounds,
         &mut [
@@ -144,15 +142,10 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
         goal: 1.5,
     }];
 
-    let (line, options) = one_rule(services);
-    let rule = Rule::parse(Family::Ipv4, &options).map_err(|fault| {
-        crate::iptables::Error::Text { line: 1, fault }
-    })?;
-    let entries = base.entries().len();
+    let (line, rule) = one_rule(services)?;
     let mut back = Iptables::legacy()?.with_lock(LockPolicy::None, LockWait::No);
     let mut buffer = legacy::Table::empty(legacy::Family::Ipv4);
-    let mut added = false;
-    let added = std::cell::Cell::from_mut(&mut added);
+    let added = Cell::new(false);
     // The rule away again, so that the floor finds the table that it replaces.
     let mut prepare = || {
         if added.replace(false) {
@@ -162,7 +155,7 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
         }
         Ok(())
     };
-    let _ = entries;
+    let mut updating = Iptables::legacy()?.with_lock(LockPolicy::None, LockWait::No);
     let contenders = alternate_prepared::<Error>(
         rounds,
         &mut prepare,
@@ -176,6 +169,12 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
                 black_box(iptables.restore(Family::Ipv4, &line, &NOFLUSH)?);
                 Ok(())
             }),
+            ("chainwright, update()", &mut || {
+                added.set(true);
+                Ok(updating.update(Family::Ipv4, Services::TABLE, |table| {
+                    table.append(Services::CHAIN, &rule)
+                })?)
+            }),
         ],
     )?;
     all.push(Comparison {
@@ -183,6 +182,101 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
         contenders,
         goal: 1.5,
     });
-    let _ = rule;
     Ok(all)
+}
+
+/// Saving the services in nf_tables.
+///
+/// # Errors
+/// Those of loading and reading.
+pub fn save_nft(services: Services, rounds: usize) -> Result<Comparison, Error> {
+    let mut iptables = Iptables::nft()?;
+    iptables.restore(Family::Ipv4, services.to_table(), &WHOLE)?;
+    let all_chains = Request::chains(nft::Family::IP);
+    let all_rules = Request::rules(nft::Family::IP);
+    let each_chain: Vec<_> = services
+        .chain_names()
+        .map(|name| Request::rules_of(nft::Family::IP, Services::TABLE, &name))
+        .collect();
+    let (mut first, mut second) = (Floor::open()?, Floor::open()?);
+    let mut by_chain = || {
+        black_box(first.dump(&all_chains)?);
+        black_box(first.dump_each(&each_chain)?);
+        Ok(())
+    };
+    let mut one_dump = || {
+        black_box(second.dump(&all_chains)?);
+        black_box(second.dump(&all_rules)?);
+        Ok(())
+    };
+    let mut floor: Contender<'_, Error> = ("floor: chains, then a dump a chain", &mut by_chain);
+    if services.chains() <= ONE_DUMP {
+        let one: Contender<'_, Error> =
+            ("floor: chains, then one dump of all rules", &mut one_dump);
+        let mut both = [floor, one];
+        let trial = alternate(3, &mut both)?;
+        let [by_chain, one] = both;
+        let dearer = trial.last().is_some_and(|one| one.ratio > 1.0);
+        floor = if dearer { by_chain } else { one };
+    }
+    let mut text = Vec::new();
+    let mut save = || save(&mut iptables, &mut text, services);
+    Ok(Comparison {
+        measured: "save from nf_tables",
+        contenders: alternate(
+            rounds,
+            &mut [floor, ("chainwright, into memory", &mut save)],
+        )?,
+        goal: 2.0,
+    })
+}
+
+/// Saving the services in the legacy table.
+///
+/// # Errors
+/// Those of loading and reading.
+pub fn save_legacy(services: Services, rounds: usize) -> Result<Comparison, Error> {
+    let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, LockWait::No);
+    iptables.restore(Family::Ipv4, services.to_table(), &WHOLE)?;
+    let connection = legacy::Connection::open(legacy::Family::Ipv4)?;
+    let mut buffer = legacy::Table::empty(legacy::Family::Ipv4);
+    let mut text = Vec::new();
+    let contenders = alternate::<Error>(
+        rounds,
+        &mut [
+            ("floor: GET_INFO and GET_ENTRIES", &mut || {
+                black_box(connection.floor(Services::TABLE, &mut buffer)?);
+                Ok(())
+            }),
+            ("chainwright, into memory", &mut || {
+                save(&mut iptables, &mut text, services)
+            }),
+        ],
+    )?;
+    Ok(Comparison {
+        measured: "save from the legacy table",
+        contenders,
+        goal: 2.0,
+    })
+}
+
+/// Reads the table and prints it.
+fn save(iptables: &mut Iptables, text: &mut Vec<u8>, services: Services) -> Result<(), Error> {
+    text.clear();
+    let tables = iptables.read(Family::Ipv4, &[Services::TABLE])?;
+    let omissions = tables
+        .save(SaveOptions::default(), text)
+        .map_err(crate::iptables::Error::Io)?;
+    debug_assert!(omissions.is_none() && text.len() > services.rules());
+    Ok(())
+}
+
+/// A text that adds one rule, and the rule.
+fn one_rule(services: Services) -> Result<(String, Rule), Error> {
+    let (table, chain, options) = (Services::TABLE, Services::CHAIN, services.rule());
+    let text = format!("*{table}\n-A {chain} {options}\nCOMMIT\n");
+    match Rule::parse(Family::Ipv4, &options) {
+        Ok(rule) => Ok((text, rule)),
+        Err(fault) => Err(crate::iptables::Error::Text { line: 2, fault }.into()),
+    }
 }

@@ -112,7 +112,8 @@ fn write_service(text: &mut String, number: usize) {
     let address = format!("10.{}.{b}.{c}", 96_u8.wrapping_add(a));
     let service = name("SVC", number);
     let port = format!("ns/svc-{number}:http");
-    let of_port = format!("-m comment --comment \"{port} cluster IP\" -m tcp -p tcp -d {address} --dport 80");
+    let of_port =
+        format!("-m comment --comment \"{port} cluster IP\" -m tcp -p tcp -d {address} --dport 80");
     let [first, second] = endpoints(number);
     let _ = write!(
         text,
@@ -170,7 +171,8 @@ mod tests {
     #[test]
     fn the_text_has_what_it_says() {
         let services = Services { services: 1000 };
-        let starting = |text: &str, start: &str| text.lines().filter(|l| l.starts_with(start)).count();
+        let starting =
+            |text: &str, start: &str| text.lines().filter(|l| l.starts_with(start)).count();
         let text = services.to_table();
         assert_eq!(starting(&text, "-A "), services.rules());
         assert_eq!(starting(&text, ":"), services.chains());
@@ -181,6 +183,9 @@ mod tests {
             assert!(names.contains(line.split(' ').next().unwrap()), "{line}");
         }
         assert!(names.iter().all(|name| name.len() <= 28));
-        assert!(text.contains(&format!("-A KUBE-SERVICES {}\n", services.rule().replace(".0.1 ", ".0.0 "))));
+        assert!(text.contains(&format!(
+            "-A KUBE-SERVICES {}\n",
+            services.rule().replace(".0.1 ", ".0.0 ")
+        )));
     }
 }

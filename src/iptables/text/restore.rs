@@ -116,6 +116,35 @@ impl Iptables {
     }
 }
 
+#[cfg(feature = "measure")]
+impl Iptables {
+    /// The datagram that [`restore`](Self::restore) would send, if nothing that it does depends on what
+    /// is there: what restoring is measured against.
+    ///
+    /// # Errors
+    /// As [`restore`](Self::restore); [`Error::Unsupported`] with legacy tables.
+    pub fn restore_datagram(
+        &mut self,
+        family: Family,
+        text: impl AsRef<[u8]>,
+        options: &RestoreOptions,
+    ) -> Result<Vec<u8>, Error> {
+        let text = text.as_ref();
+        let names = table_names(text).filter_map(|name| name.to_str().ok());
+        let tables: Vec<_> = names.map(|name| (family, name)).collect();
+        self.datagram_of(&tables, &mut |edit| {
+            let restorer = Restorer {
+                family,
+                options,
+                tables: &tables,
+                first_line: 0,
+                chains: Vec::new(),
+            };
+            restorer.restore(text, edit, &mut Restored::default())
+        })
+    }
+}
+
 /// Says in which text it is, if there are several.
 fn in_input(inputs: &[(Family, &[u8])], which: usize, error: Error) -> Error {
     match inputs.get(which) {
