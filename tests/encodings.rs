@@ -2,7 +2,15 @@
 
 mod common;
 
-use common::encodings::{Corpus, READER, directory, key, pack, unpack};
+use std::collections::BTreeSet;
+
+use chainwright::iptables::{Family, Iptables, Rule, builtins};
+use chainwright::netns::Sandbox;
+use chainwright::nft::{self, Transaction, UnknownAttributes};
+use chainwright::xt;
+use common::encodings::{Corpus, Line, READER, Written, directory, key, pack, unpack};
+use common::tools::Tools;
+use common::{connect, sandbox};
 
 /// The versions of iptables-nft that the corpus has.
 const VERSIONS: [&str; 6] = ["1.8.4", "1.8.7", "1.8.9", "1.8.10", "1.8.11", "1.8.13"];
@@ -84,4 +92,182 @@ fn what_is_not_hexadecimal_is_refused() {
     }
     assert_eq!(pack(&[1, 0, 0, 0, 2, 0, 0, 0, 0]), "0100000002[4]");
     assert_eq!(pack(&[]), "-");
+}
+
+/// A sandbox with the sets that the corpus names.
+fn with_sets() -> Sandbox {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let setup = std::fs::read_to_string(directory().join("setup.sh")).unwrap();
+    for line in setup.lines().filter(|line| line.starts_with("ipset ")) {
+        tools.run(line);
+    }
+    for line in setup.lines() {
+        if let Some(name) = line.strip_prefix("nfacct add ") {
+            common::accounting::add(&sandbox, name);
+        }
+    }
+    sandbox
+}
+
+/// What a line is encoded as, in both families' terms.
+fn family(line: &Line) -> Family {
+    if line.family == nft::Family::IP6 {
+        Family::Ipv6
+    } else {
+        Family::Ipv4
+    }
+}
+
+/// The chain that the line leads to, if it is one of the user's.
+fn led_to(line: &Line) -> Option<&str> {
+    let words: Vec<_> = line.rule.split(' ').collect();
+    let at = words
+        .iter()
+        .rposition(|word| matches!(*word, "-j" | "-g"))?;
+    let target = *words.get(at + 1)?;
+    let verdict = matches!(target, "ACCEPT" | "DROP" | "RETURN" | "QUEUE");
+    let extension = xt::Target::named(family(line), target.as_bytes()).is_some();
+    (!verdict && !extension).then_some(target)
+}
+
+/// Puts what a version wrote into the kernel, byte for byte.
+fn put_in(sandbox: &Sandbox, written: &[(&Line, &Written)]) {
+    let mut tx = Transaction::new();
+    let mut chains = BTreeSet::new();
+    for (line, _) in written {
+        let names = [Some(line.chain()), led_to(line)];
+        for name in names.into_iter().flatten() {
+            if chains.insert((line.family.0, &line.table, name)) {
+                tx.add(&nft::Table::new(line.family, &*line.table)).unwrap();
+                let chain = chainwright::iptables::nft::chain(family(line), &line.table, name);
+                tx.add(&chain).unwrap();
+            }
+        }
+    }
+    for (line, written) in written {
+        let text = written.expected.as_ref().unwrap_or(&line.rule);
+        let options = text
+            .split_once(' ')
+            .and_then(|(_, rest)| rest.split_once(' '));
+        let rule = Rule::parse(family(line), options.map_or("", |(_, options)| options));
+        let protocol = rule
+            .unwrap_or_else(|fault| panic!("{text}: {fault}"))
+            .protocol;
+        tx.add(&nft::Rule {
+            expressions: nft::Field::decode(&written.expressions),
+            userdata: Some(written.userdata.as_slice().into())
+                .filter(|_| !written.userdata.is_empty()),
+            compat: Some(nft::Compat {
+                protocol: Some(protocol.map_or(0, |protocol| protocol.number.into())),
+                flags: Some(protocol.map_or(0, |protocol| if protocol.invert { 2 } else { 0 })),
+                unknown: UnknownAttributes::NONE,
+            }),
+            ..nft::Rule::new(line.family, &*line.table, line.chain())
+        })
+        .unwrap();
+    }
+    let mut connection = connect(sandbox);
+    connection
+        .commit(&mut tx)
+        .unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// The bytes of all rules of both families: table, chain, handle, expressions, user data.
+fn bytes(sandbox: &Sandbox) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut connection = connect(sandbox);
+    for family in [nft::Family::IP, nft::Family::IP6] {
+        let rules = connection.rules(nft::Filter::family(family)).unwrap();
+        rules
+            .for_each(|rule| {
+                let builder = rule.to_builder();
+                let (handle, expressions) = (rule.handle(), &builder.expressions);
+                let place = format!("{} {} {handle}", rule.table(), rule.chain());
+                all.push(format!(
+                    "{place} {expressions:02x?} {:02x?}",
+                    rule.userdata()
+                ));
+            })
+            .unwrap();
+    }
+    all
+}
+
+/// Every encoding of every version is read as what it says, and stays as it is when something else
+/// is changed.
+#[test]
+fn every_encoding_is_read_and_left_as_it_is() {
+    let corpus = Corpus::load(&directory()).unwrap();
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for version in VERSIONS {
+        let written: Vec<_> = corpus
+            .written()
+            .filter(|(other, ..)| *other == version)
+            .map(|(_, line, written)| (line, written))
+            .collect();
+        let sandbox = with_sets();
+        for piece in written.chunks(200) {
+            put_in(&sandbox, piece); // an ordinary user's transactions are limited
+        }
+        let before = bytes(&sandbox);
+        let mut iptables = sandbox.run(Iptables::nft).unwrap().unwrap();
+
+        for family_of_rules in [Family::Ipv4, Family::Ipv6] {
+            let tables = iptables.read(family_of_rules, &[]).unwrap();
+            for table in tables.iter() {
+                for chain in table.chains() {
+                    let lines = written.iter().filter(|(line, _)| {
+                        family(line) == family_of_rules
+                            && table.name() == *line.table
+                            && chain.name() == *line.chain()
+                    });
+                    for ((line, written), rule) in lines.zip(chain.rules()) {
+                        count += 1;
+                        let Some(expected) = &written.expected else {
+                            continue;
+                        };
+                        let found = match rule.entry() {
+                            Ok(entry) => {
+                                let mut text = xt::Text::new();
+                                entry.rule.print(&mut text);
+                                let text = String::from_utf8_lossy(text.as_bytes());
+                                format!("-A {}{text}", chain.name())
+                            }
+                            Err(beyond) => beyond.to_string(),
+                        };
+                        if found != *expected {
+                            wrong.push(format!(
+                                "{version}, rule {}:\n  expected {expected}\n  found    {found}",
+                                line.number
+                            ));
+                        }
+                    }
+                }
+            }
+        }
+
+        // A rule more, and one less, in each table; all others keep their bytes and handles.
+        for family in [Family::Ipv4, Family::Ipv6] {
+            for table in ["filter", "nat", "mangle", "raw"] {
+                let rule = Rule::parse(family, "-m comment --comment new -j RETURN").unwrap();
+                let chain = builtins(table).unwrap()[0].chain;
+                iptables
+                    .update(family, table, |table| table.append(chain, &rule))
+                    .unwrap();
+                iptables
+                    .update(family, table, |table| table.delete(chain, &rule))
+                    .unwrap();
+            }
+        }
+        assert!(before == bytes(&sandbox), "{version}: bytes have changed");
+    }
+    assert!(count > 4500, "{count} rules");
+    assert!(
+        wrong.is_empty(),
+        "{} of {count}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }

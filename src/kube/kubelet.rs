@@ -538,8 +538,8 @@ fn wanted(family: Family, up_to_1_26: bool) -> Vec<Wanted> {
     if up_to_1_26 {
         let set = |target| Rule::new(Target::Extension(Extension::Mark(target)));
         let masquerade = Extension::Masquerade(Masquerade {
-            random: false,
             random_fully: true,
+            ..Masquerade::default()
         });
         all.extend([
             of(

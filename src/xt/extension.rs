@@ -58,10 +58,15 @@ pub(super) trait Extension: Sized {
         Self::OPTIONS
     }
 
+    /// The revision that is written for that family.
+    fn revision(_family: Family) -> u8 {
+        Self::REVISION
+    }
+
     /// Reads the extension's data; `None` if it says something that the value cannot say.
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self>;
 
-    /// The extension's data of revision [`Self::REVISION`], without padding.
+    /// The extension's data of revision [`Self::revision`], without padding.
     fn write(&self, family: Family) -> Vec<u8>;
 
     /// The value that these options say. Each option is known, stands no more often and is negated
@@ -264,7 +269,7 @@ macro_rules! registry {
                         info.resize(info.len().next_multiple_of(8), 0);
                         $crate::xt::Encoded {
                             name: <$Type as $crate::xt::Extension>::NAME,
-                            revision: <$Type as $crate::xt::Extension>::REVISION,
+                            revision: <$Type as $crate::xt::Extension>::revision(family),
                             info: std::borrow::Cow::Owned(info),
                         }
                     })*

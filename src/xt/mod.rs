@@ -12,6 +12,8 @@
 mod extension;
 mod names;
 mod option;
+#[cfg(test)]
+mod tests;
 mod text;
 pub(crate) mod value;
 
@@ -35,8 +37,29 @@ mod r#match {
     pub(super) mod udp;
 }
 mod target {
+    pub(super) mod audit;
+    pub(super) mod checksum;
+    pub(super) mod classify;
+    pub(super) mod connmark;
+    pub(super) mod ct;
+    pub(super) mod dnat;
+    pub(super) mod log;
     pub(super) mod mark;
     pub(super) mod masquerade;
+    pub(super) mod nat;
+    pub(super) mod netmap;
+    pub(super) mod nflog;
+    pub(super) mod nfqueue;
+    pub(super) mod redirect;
+    pub(super) mod reject;
+    pub(super) mod snat;
+    pub(super) mod synproxy;
+    pub(super) mod tcpmss;
+    pub(super) mod tee;
+    #[cfg(test)]
+    mod testing;
+    pub(super) mod tproxy;
+    pub(super) mod trace;
 }
 
 pub use r#match::addrtype::{AddressTypes, Addrtype, AddrtypeInterface};
@@ -59,8 +82,27 @@ pub use r#match::sctp::{Sctp, SctpChunk, SctpChunks, SctpScope};
 pub use r#match::spi::SpiRange;
 pub use r#match::tcp::{Tcp, TcpFlags, TcpFlagsTest};
 pub use r#match::udp::Udp;
+pub use target::audit::Audit;
+pub use target::checksum::Checksum;
+pub use target::classify::Classify;
+pub use target::connmark::{Connmark as ConnmarkTarget, ConnmarkOperation, ConnmarkShift};
+pub use target::ct::{Ct, CtDirection, CtEvents, CtZone};
+pub use target::dnat::Dnat;
+pub use target::log::{Log, LogFlags};
 pub use target::mark::Mark as MarkTarget;
 pub use target::masquerade::Masquerade;
+pub use target::nat::{AddressRange, NatPorts};
+pub use target::netmap::Netmap;
+pub use target::nflog::Nflog;
+pub use target::nfqueue::Nfqueue;
+pub use target::redirect::Redirect;
+pub use target::reject::Reject;
+pub use target::snat::Snat;
+pub use target::synproxy::Synproxy;
+pub use target::tcpmss::TcpMss as TcpMssTarget;
+pub use target::tee::Tee;
+pub use target::tproxy::Tproxy;
+pub use target::trace::Trace;
 
 pub use extension::{Encoded, Families, Family, Opaque, Spec};
 use extension::{Extension, read_struct, registry};
@@ -90,8 +132,26 @@ registry! {
 registry! {
     /// A target that is an extension: it works on the packet.
     Target, " -j " {
+        Audit(Audit),
+        Checksum(Checksum),
+        Classify(Classify),
+        Connmark(ConnmarkTarget),
+        Ct(Ct),
+        Dnat(Dnat),
+        Log(Log),
         Mark(MarkTarget),
         Masquerade(Masquerade),
+        Netmap(Netmap),
+        Nflog(Nflog),
+        Nfqueue(Nfqueue),
+        Redirect(Redirect),
+        Reject(Reject),
+        Snat(Snat),
+        Synproxy(Synproxy),
+        Tcpmss(TcpMssTarget),
+        Tee(Tee),
+        Tproxy(Tproxy),
+        Trace(Trace),
     }
 }
 

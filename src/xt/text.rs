@@ -70,7 +70,18 @@ impl Text {
 
     /// Adds a number as `0x…`, without a blank.
     pub(crate) fn hex(&mut self, number: impl Into<u64>) -> &mut Self {
-        self.display(format_args!("{:#x}", number.into()))
+        let mut number = number.into();
+        let mut digits = [0; 16];
+        let mut at = digits.len();
+        loop {
+            at -= 1;
+            digits[at] = b"0123456789abcdef"[(number % 16) as usize];
+            number /= 16;
+            if number == 0 {
+                break;
+            }
+        }
+        self.push("0x").push(&digits[at..])
     }
 
     /// Adds an address, without a blank. As `inet_ntop` of the C library does, the last four bytes
@@ -145,9 +156,10 @@ mod tests {
             .number(u64::MAX)
             .push(" ")
             .hex(255_u8);
+        text.push(" ").hex(0_u8).push(" ").hex(u64::MAX);
         assert_eq!(
             text.as_bytes().as_bstr(),
-            "-m x --a b:0 ! --c 18446744073709551615 0xff"
+            "-m x --a b:0 ! --c 18446744073709551615 0xff 0x0 0xffffffffffffffff"
         );
         // As glibc's `inet_ntop` prints them.
         for address in [
@@ -176,6 +188,21 @@ mod tests {
         ] {
             text.clear();
             assert_eq!(text.string(string).as_bytes().as_bstr(), printed);
+        }
+        // As ip6tables-save 1.8.9 prints `-s` with these.
+        for (address, printed) in [
+            ("10.0.200.3", "10.0.200.3"),
+            ("::102:304", "::1.2.3.4"),
+            ("::1:0", "::0.1.0.0"),
+            ("::5", "::5"),
+            ("::", "::"),
+            ("::ffff:1.2.3.4", "::ffff:1.2.3.4"),
+            ("0:0:1:2:0:0:3:4", "::1:2:0:0:3:4"),
+            ("1:0:2:3:4:5:6:7", "1:0:2:3:4:5:6:7"),
+        ] {
+            text.clear();
+            text.address(address.parse().unwrap());
+            assert_eq!(text.as_bytes().as_bstr(), printed);
         }
         text.clear();
         assert_eq!(text.string([0xff, b' ']).as_bytes(), b" \"\xff \"");

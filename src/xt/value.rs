@@ -186,7 +186,7 @@ pub(crate) fn network(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> 
         Some((text, mask)) => (text.as_bstr(), Some(mask.as_bstr())),
     };
     let mask = match mask {
-        None => prefix_mask(family, u32::MAX.min(width(family))),
+        None => prefix_mask(family, width(family)),
         Some(mask) => match digits(mask) {
             Some(prefix) => u32::try_from(prefix)
                 .ok()

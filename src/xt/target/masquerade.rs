@@ -1,20 +1,18 @@
 //! `MASQUERADE`: changes a connection's source to the address of the interface that it leaves by.
 //!
 //! Data of revision 0: for IPv4 `struct nf_nat_ipv4_multi_range_compat`, for IPv6
-//! `struct nf_nat_range` (`linux/netfilter/nf_nat.h`). The value here says how ports are chosen;
-//! data with a range of ports stays opaque.
+//! `struct nf_nat_range` (`linux/netfilter/nf_nat.h`).
 
-use chainwright_sys::nf_nat::{
-    NF_NAT_RANGE_PROTO_RANDOM, NF_NAT_RANGE_PROTO_RANDOM_FULLY, nf_nat_ipv4_multi_range_compat,
-    nf_nat_range,
-};
-use zerocopy::{FromZeros, IntoBytes};
+use chainwright_sys::nf_nat::{NF_NAT_RANGE_PROTO_RANDOM, NF_NAT_RANGE_PROTO_RANDOM_FULLY};
 
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use super::nat::{Layout, NatPorts, Range, flag};
+use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text};
 
 /// Masquerades, keeping the port where it can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Masquerade {
+    /// Ports to choose from: `--to-ports`.
+    pub ports: Option<NatPorts>,
     /// Ports are chosen by a hash: `--random`.
     pub random: bool,
     /// Ports are chosen at random: `--random-fully`.
@@ -22,16 +20,14 @@ pub struct Masquerade {
 }
 
 impl Masquerade {
-    const fn flags(self) -> u32 {
-        (if self.random {
-            NF_NAT_RANGE_PROTO_RANDOM
-        } else {
-            0
-        }) | (if self.random_fully {
-            NF_NAT_RANGE_PROTO_RANDOM_FULLY
-        } else {
-            0
-        })
+    const fn range(self) -> Range {
+        Range {
+            addresses: None,
+            ports: self.ports,
+            base_port: None,
+            flags: flag(self.random, NF_NAT_RANGE_PROTO_RANDOM)
+                | flag(self.random_fully, NF_NAT_RANGE_PROTO_RANDOM_FULLY),
+        }
     }
 }
 
@@ -39,6 +35,7 @@ impl Extension for Masquerade {
     const NAME: &'static str = "MASQUERADE";
     const REVISION: u8 = 0;
     const OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::one("to-ports"),
         OptionSpec::switch("random"),
         OptionSpec::switch("random-fully"),
     ];
@@ -47,47 +44,33 @@ impl Extension for Masquerade {
         if revision != Self::REVISION {
             return None;
         }
-        let flags = match family {
-            Family::Ipv4 => {
-                let info: nf_nat_ipv4_multi_range_compat = read_struct(info)?;
-                if info.rangesize != 1 {
-                    return None;
-                }
-                info.range[0].flags
-            }
-            Family::Ipv6 => read_struct::<nf_nat_range>(info)?.flags,
-        };
-        let value = Self {
-            random: flags & NF_NAT_RANGE_PROTO_RANDOM != 0,
-            random_fully: flags & NF_NAT_RANGE_PROTO_RANDOM_FULLY != 0,
-        };
-        (value.flags() == flags).then_some(value)
-    }
-
-    fn write(&self, family: Family) -> Vec<u8> {
-        match family {
-            Family::Ipv4 => {
-                let mut info = nf_nat_ipv4_multi_range_compat::new_zeroed();
-                info.rangesize = 1;
-                info.range[0].flags = self.flags();
-                info.as_bytes().to_vec()
-            }
-            Family::Ipv6 => {
-                let mut info = nf_nat_range::new_zeroed();
-                info.flags = self.flags();
-                info.as_bytes().to_vec()
-            }
-        }
-    }
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let has = |option| given.iter().any(|one| one.option == option);
-        Ok(Self {
-            random: has("random"),
-            random_fully: has("random-fully"),
+        let flags = NF_NAT_RANGE_PROTO_RANDOM | NF_NAT_RANGE_PROTO_RANDOM_FULLY;
+        let range = Range::read(Layout::of(family), family, info, flags)?;
+        range.addresses.is_none().then_some(Self {
+            ports: range.ports,
+            random: range.has(NF_NAT_RANGE_PROTO_RANDOM),
+            random_fully: range.has(NF_NAT_RANGE_PROTO_RANDOM_FULLY),
         })
     }
 
+    fn write(&self, family: Family) -> Vec<u8> {
+        self.range().write(Layout::of(family))
+    }
+
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+        let mut value = Self::default();
+        for one in given {
+            match one.option {
+                "to-ports" => value.ports = Some(Range::parse_ports(context, one)?),
+                "random" => value.random = true,
+                _ => value.random_fully = true,
+            }
+        }
+        Ok(value)
+    }
+
     fn print(&self, text: &mut Text) {
+        self.range().print_ports(text);
         if self.random {
             text.option(false, "random");
         }
@@ -100,7 +83,7 @@ impl Extension for Masquerade {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::xt::Target;
+    use crate::xt::target::testing::{check, refused};
 
     #[test]
     fn round_trip_in_both_families() {
@@ -108,29 +91,74 @@ mod tests {
             for value in [
                 Masquerade::default(),
                 Masquerade {
-                    random: false,
                     random_fully: true,
+                    ..Masquerade::default()
+                },
+                Masquerade {
+                    ports: Some(80.into()),
+                    ..Masquerade::default()
                 },
             ] {
                 let info = value.write(family);
                 assert_eq!(info.len(), if family == Family::Ipv4 { 20 } else { 40 });
                 assert_eq!(Masquerade::read(family, 0, &info), Some(value));
-                assert_eq!(Masquerade::read(family, 0, &info[..info.len() - 1]), None);
-                // A range of ports is more than the value can say.
-                let mut ports = info.clone();
-                ports[if family == Family::Ipv4 { 4 } else { 0 }] |= 2;
-                if cfg!(target_endian = "little") {
-                    assert_eq!(Masquerade::read(family, 0, &ports), None);
+                // An address, persistence and a base port are more than the value can say.
+                for flag in [1, 8, 32] {
+                    let mut other = info.clone();
+                    let flags = if family == Family::Ipv4 { 4 } else { 0 };
+                    other[flags + if cfg!(target_endian = "little") { 0 } else { 3 }] |= flag;
+                    assert_eq!(Masquerade::read(family, 0, &other), None);
                 }
             }
         }
-        let fully = Masquerade {
+    }
+
+    /// Data from strace of iptables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let value = Masquerade {
+            ports: Some(NatPorts {
+                first: 10,
+                last: 20,
+            }),
             random: false,
             random_fully: true,
         };
-        assert_eq!(
-            Target::Masquerade(fully).to_string(),
-            "-j MASQUERADE --random-fully"
+        check(
+            Family::Ipv4,
+            "01 00 00 00 12 00 00 00 00 00 00 00 00 00 00 00 00 0a 00 14",
+            &value,
+            " --to-ports 10-20 --random-fully",
         );
+        let mut two = value.write(Family::Ipv4);
+        two[0] = 2;
+        assert_eq!(Masquerade::read(Family::Ipv4, 0, &two), None);
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        for (protocol, value, reason) in [
+            (
+                None,
+                "80",
+                "ports are only for a rule with -p tcp, udp, sctp, dccp or icmp; it has none of these",
+            ),
+            (
+                Some(6),
+                "10:20",
+                "`10:20`: a range of ports is written with a dash, like 80-90",
+            ),
+            (
+                Some(6),
+                "10-20/5",
+                "only DNAT shifts ports: a base port after `/` is not for here",
+            ),
+        ] {
+            assert_eq!(
+                refused::<Masquerade>(Family::Ipv4, protocol, &[("to-ports", value)]),
+                format!("--to-ports: {reason}")
+            );
+        }
     }
 }

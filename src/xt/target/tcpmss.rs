@@ -1,0 +1,120 @@
+//! `TCPMSS`: changes the maximum segment size that a TCP connection starts with.
+//!
+//! Data of revision 0 (`struct xt_tcpmss_info`, `linux/netfilter/xt_TCPMSS.h`): the size, or a
+//! number that stands for the path's.
+
+use chainwright_sys::xt_tcpmss_target::{XT_TCPMSS_CLAMP_PMTU, xt_tcpmss_info};
+use zerocopy::IntoBytes;
+
+use crate::xt::value::number_within;
+use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+
+/// What the maximum segment size becomes, if it is larger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TcpMss {
+    /// This, in bytes; 65535 is taken for [`ClampToPmtu`](Self::ClampToPmtu).
+    Set(u16),
+    /// What the path's MTU leaves.
+    ClampToPmtu,
+}
+
+/// What the IP header leaves of the longest packet.
+const fn most(family: Family) -> u16 {
+    match family {
+        Family::Ipv4 => 65535 - 20,
+        Family::Ipv6 => 65535 - 40,
+    }
+}
+
+impl Extension for TcpMss {
+    const NAME: &'static str = "TCPMSS";
+    const REVISION: u8 = 0;
+    const OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::one("set-mss"),
+        OptionSpec::switch("clamp-mss-to-pmtu"),
+    ];
+
+    fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
+        if revision != Self::REVISION {
+            return None;
+        }
+        let info: xt_tcpmss_info = read_struct(info)?;
+        Some(match info.mss {
+            XT_TCPMSS_CLAMP_PMTU => Self::ClampToPmtu,
+            size if size <= most(family) => Self::Set(size),
+            _ => return None,
+        })
+    }
+
+    fn write(&self, _: Family) -> Vec<u8> {
+        let info = xt_tcpmss_info {
+            mss: match self {
+                Self::Set(size) => *size,
+                Self::ClampToPmtu => XT_TCPMSS_CLAMP_PMTU,
+            },
+        };
+        info.as_bytes().to_vec()
+    }
+
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+        let [how] = given else {
+            return Err(Misuse::of_all(
+                "TCPMSS takes one of --set-mss, --clamp-mss-to-pmtu",
+            ));
+        };
+        if context.protocol_among(&[6]).is_none() {
+            return Err(Misuse::of_all(
+                "the rule needs -p tcp, and in a legacy table -m tcp --syn or the like",
+            ));
+        }
+        if how.option == "clamp-mss-to-pmtu" {
+            return Ok(Self::ClampToPmtu);
+        }
+        how.parse(|value| number_within(value, 0..=most(context.family)))
+            .map(Self::Set)
+    }
+
+    fn print(&self, text: &mut Text) {
+        match self {
+            Self::Set(size) => text.option(false, "set-mss").push(" ").number(*size),
+            Self::ClampToPmtu => text.option(false, "clamp-mss-to-pmtu"),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::target::testing::{check, parse, refused};
+
+    /// Data from strace of ip6tables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let v6 = Family::Ipv6;
+        check(v6, "78 05", &TcpMss::Set(1400), " --set-mss 1400");
+        assert_eq!(TcpMss::read(v6, 0, &[0xfe, 0xff]), None);
+        check(v6, "ff ff", &TcpMss::ClampToPmtu, " --clamp-mss-to-pmtu");
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        let size = [("set-mss", "65515")];
+        assert_eq!(parse(Family::Ipv4, Some(6), &size), Ok(TcpMss::Set(65515)));
+        assert_eq!(
+            refused::<TcpMss>(Family::Ipv6, Some(6), &size),
+            "--set-mss: `65515` is not a number from 0 to 65495"
+        );
+        assert_eq!(
+            refused::<TcpMss>(Family::Ipv4, None, &size),
+            "the rule needs -p tcp, and in a legacy table -m tcp --syn or the like"
+        );
+        let both = [size[0], ("clamp-mss-to-pmtu", "")];
+        for given in [&both[..], &[]] {
+            assert_eq!(
+                refused::<TcpMss>(Family::Ipv4, Some(6), given),
+                "TCPMSS takes one of --set-mss, --clamp-mss-to-pmtu"
+            );
+        }
+    }
+}

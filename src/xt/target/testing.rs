@@ -1,0 +1,71 @@
+//! What the tests of targets share.
+
+use std::fmt::Debug;
+
+use bstr::ByteSlice;
+
+use crate::xt::{Context, Extension, Family, Given, Text};
+
+/// Bytes from hexadecimal digits with blanks between them.
+pub(super) fn hex(text: &str) -> Vec<u8> {
+    let bytes = text.split_whitespace();
+    bytes
+        .map(|byte| u8::from_str_radix(byte, 16).unwrap())
+        .collect()
+}
+
+/// Checks that the data, padding left out, is read as that value, written from it again, and shown
+/// with these options; and that nothing shorter or of an unknown revision is read.
+#[track_caller]
+pub(super) fn check<T: Extension + PartialEq + Debug>(
+    family: Family,
+    data: &str,
+    value: &T,
+    shown: &str,
+) {
+    let (data, revision) = (hex(data), T::revision(family));
+    assert_eq!(T::read(family, revision, &data).as_ref(), Some(value));
+    assert_eq!(value.write(family), data);
+    let padded = [&data[..], &[0xff; 8]].concat();
+    assert_eq!(T::read(family, revision, &padded).as_ref(), Some(value));
+    for length in 0..data.len() {
+        assert_eq!(T::read(family, revision, &data[..length]), None);
+    }
+    assert_eq!(T::read(family, 9, &data), None);
+    let mut text = Text::new();
+    value.print(&mut text);
+    assert_eq!(text.as_bytes().as_bstr(), shown);
+}
+
+/// Reads the value from options and their values; an empty one is none.
+pub(super) fn parse<T: Extension>(
+    family: Family,
+    protocol: Option<u8>,
+    options: &[(&'static str, &str)],
+) -> Result<T, String> {
+    let context = Context {
+        family,
+        name: T::NAME,
+        protocol: protocol.map(|number| (number, false)),
+    };
+    let given: Vec<_> = options
+        .iter()
+        .map(|(option, value)| Given {
+            option,
+            invert: false,
+            first: (!value.is_empty()).then_some(value.as_bytes().as_bstr()),
+            second: None,
+        })
+        .collect();
+    T::parse(&context, &given).map_err(|misuse| misuse.to_string())
+}
+
+/// What is wrong with them.
+#[track_caller]
+pub(super) fn refused<T: Extension + Debug>(
+    family: Family,
+    protocol: Option<u8>,
+    options: &[(&'static str, &str)],
+) -> String {
+    parse::<T>(family, protocol, options).unwrap_err()
+}
