@@ -84,6 +84,7 @@ pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>,
     let mut tx = nft::Transaction::new();
     tx.add(&encoded)?;
     let prepared = tx.datagram(<[u8]>::to_vec);
+    let mut updating = Iptables::nft()?;
     let contenders = alternate::<Error>(
         ONE_RULE.max(rounds),
         &mut [
@@ -95,7 +96,7 @@ pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>,
                 Ok(())
             }),
             ("chainwright, update()", &mut || {
-                Ok(iptables.update(Family::Ipv4, Services::TABLE, |table| {
+                Ok(updating.update(Family::Ipv4, Services::TABLE, |table| {
                     table.append(Services::CHAIN, &rule)
                 })?)
             }),
