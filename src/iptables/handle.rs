@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use super::builtin::{builtin, builtins};
 use super::edit::{Edit, TableEdit};
 use super::error::family_name;
 use super::nft::{Profile, Session as NftSession};
 use super::view::Tables;
-use super::{Backend, Error, Family, builtin, legacy};
+use super::{Backend, Error, Family, legacy};
 use crate::legacy::{
-    Connection as LegacyConnection, Error as LegacyError, Family as LegacyFamily, Lock, LockPolicy,
-    LockWait, Lookup, Table as LegacyTable,
+    Connection as LegacyConnection, Error as LegacyError, Family as LegacyFamily,
+    Hook as LegacyHook, Lock, LockPolicy, LockWait, Lookup, Table as LegacyTable,
 };
 use crate::nft::{self, CommitError, Connection as NftConnection, Filter, Outcome, Transaction};
 
@@ -217,6 +218,7 @@ impl Iptables {
         let change = Change {
             apply: true,
             tracking: true,
+            replaced: &[],
         };
         self.change(tables, change, &mut edit)
     }
@@ -225,12 +227,12 @@ impl Iptables {
     pub(super) fn change<R>(
         &mut self,
         tables: &[(Family, &str)],
-        mut change: Change,
+        mut change: Change<'_>,
         edit: &mut dyn FnMut(&mut Edit<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
         let mut owned: Vec<(Family, String)> = Vec::new();
         for (family, name) in tables {
-            if self.backend() == Backend::Nft && builtin::builtins(name).is_none() {
+            if self.backend() == Backend::Nft && builtins(name).is_none() {
                 return Err(Error::no_such_table(name));
             }
             let one = (*family, (*name).to_owned());
@@ -299,11 +301,13 @@ impl Iptables {
 
 /// How a change is carried out.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Change {
+pub(super) struct Change<'c> {
     /// Whether it is, or only tried as far as that goes without the kernel.
     pub(super) apply: bool,
     /// Whether new rules are remembered, so that they can be found again.
     pub(super) tracking: bool,
+    /// Tables of which nothing is kept, policies included: legacy ones need not be read.
+    pub(super) replaced: &'c [(Family, &'c str)],
 }
 
 /// What came of an attempt.
@@ -319,7 +323,7 @@ fn change_nft<R>(
     connection: &mut NftConnection,
     profile: Profile,
     tables: &[(Family, String)],
-    change: Change,
+    change: Change<'_>,
     edit: &mut dyn FnMut(&mut Edit<'_>) -> Result<R, Error>,
 ) -> Result<Done<R>, Error> {
     let mut session = NftSession::new(connection, profile, tables, change.tracking);
@@ -367,15 +371,28 @@ fn refused(error: CommitError, _transaction: &Transaction, lines: &[u32]) -> Err
 fn change_legacy<R>(
     connections: &[Result<LegacyConnection, LegacyError>; 2],
     names: &[(Family, String)],
-    change: Change,
+    change: Change<'_>,
     edit: &mut dyn FnMut(&mut Edit<'_>) -> Result<R, Error>,
 ) -> Result<Done<R>, Error> {
     let mut tables = Vec::with_capacity(names.len());
+    // For each table that is replaced as a whole, how many entries it has.
+    let mut blank = Vec::with_capacity(names.len());
     for (family, name) in names {
         let connection = connection(connections, *family)?;
+        let mut entries = None;
         let mut table = LegacyTable::empty(connection.family());
-        connection.instantiate_and_read_into(name, &mut table)?;
+        if change.replaced.contains(&(*family, name.as_str())) {
+            let (nothing, number) = connection.instantiate_blank(name)?;
+            let known = |hook: LegacyHook| builtin(name, hook.chain_name()).is_some();
+            if nothing.info().hooks().all(known) {
+                (table, entries) = (nothing, Some(number));
+            }
+        }
+        if entries.is_none() {
+            connection.instantiate_and_read_into(name, &mut table)?;
+        }
         tables.push((*family, table));
+        blank.push(entries);
     }
     let mut session = legacy::Session::new(&tables);
     let value = edit(&mut Edit::new(&mut session, names))?;
@@ -384,10 +401,14 @@ fn change_legacy<R>(
         return Ok(Done::Yes(value));
     }
     let mut applied = Vec::new();
-    for ((family, replacement), (_, name)) in replacements.into_iter().zip(names) {
+    let replacements = replacements.into_iter().zip(blank);
+    for (((family, replacement), blank), (_, name)) in replacements.zip(names) {
         let Some(mut replacement) = replacement else {
             continue;
         };
+        if let Some(entries) = blank {
+            replacement = replacement.in_place_of(entries);
+        }
         match connection(connections, family)?.replace(&mut replacement) {
             Ok(()) => applied.push(format!("{} {name}", family_name(family))),
             Err(LegacyError::Changed { .. }) if applied.is_empty() => return Ok(Done::Again),

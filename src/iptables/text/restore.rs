@@ -5,7 +5,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::{Command, Fault, Verb, Word, words};
 use crate::iptables::edit::{Edit, TableEdit};
 use crate::iptables::handle::Change;
-use crate::iptables::{Counters, Error, Iptables, Policy, Rule};
+use crate::iptables::{Backend, Counters, Error, Iptables, Policy, Rule, builtins};
 use crate::xt::{self, Family, value};
 
 /// How a text is restored.
@@ -75,9 +75,17 @@ impl Iptables {
         for (_, text) in inputs {
             starts.push(starts[starts.len() - 1] + text.lines().count());
         }
+        let mut replaced = Vec::new();
+        if self.backend() == Backend::Legacy && !options.noflush {
+            replaced.extend(tables.iter().copied().filter(|(family, name)| {
+                let mut texts = inputs.iter().filter(|(other, _)| other == family);
+                texts.any(|(_, text)| sets_all_policies(text, name))
+            }));
+        }
         let change = Change {
             apply: !options.test,
             tracking: false,
+            replaced: &replaced,
         };
         let mut input = 0;
         let result = self.change(&tables, change, &mut |edit| {
@@ -166,6 +174,35 @@ fn table_names(text: &[u8]) -> impl Iterator<Item = &BStr> {
     text.lines()
         .filter_map(|line| line.strip_prefix(b"*"))
         .map(|name| name.trim_ascii().as_bstr())
+}
+
+/// Whether the text, which empties this table first, sets the policy of all its built-in chains. It looks
+/// as far as the first line that does something else, so that `false` may only mean that it is not
+/// written in the usual way.
+fn sets_all_policies(text: &[u8], table: &str) -> bool {
+    let Some(all) = builtins(table) else {
+        return false;
+    };
+    let is_start = |line: &&[u8]| line.strip_prefix(b"*") == Some(table.as_bytes());
+    let mut set = [false; 8]; // more than any table has
+    let lines = text.lines().skip_while(|line| !is_start(line)).skip(1);
+    for line in lines {
+        let Some(declared) = line.strip_prefix(b":") else {
+            break;
+        };
+        let mut words = declared.split(|byte| *byte == b' ');
+        let (Some(chain), Some(b"ACCEPT" | b"DROP")) = (words.next(), words.next()) else {
+            continue;
+        };
+        let known = all.iter().zip(&mut set);
+        for (_, set) in known.filter(|(known, _)| known.chain.as_bytes() == chain) {
+            *set = true;
+        }
+        if set.iter().take(all.len()).all(|set| *set) {
+            return true;
+        }
+    }
+    false
 }
 
 struct Restorer<'r> {
@@ -450,4 +487,27 @@ fn bracketed(text: &BStr) -> Option<Counters> {
         packets: value::number(packets.as_bstr()).ok()?,
         bytes: value::number(bytes.as_bstr()).ok()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_replaced_as_a_whole_if_all_its_policies_are_set() {
+        let text = b"*nat\n:OUTPUT ACCEPT\nCOMMIT\n*filter\n:INPUT DROP [1:2]\n:x - [0:0]\n\
+            :FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n-A x\nCOMMIT\n";
+        assert!(sets_all_policies(text, "filter"));
+        assert!(!sets_all_policies(text, "nat"));
+        assert!(!sets_all_policies(text, "raw"));
+        assert!(!sets_all_policies(text, "nix"));
+        for (part, other) in [
+            (":INPUT DROP", ":INPUT -"),
+            (":FORWARD", "-A x\n:FORWARD"),
+            (":OUTPUT ACCEPT [0:0]\n", ""),
+        ] {
+            let text = text.to_str().unwrap().replace(part, other);
+            assert!(!sets_all_policies(text.as_bytes(), "filter"), "{text}");
+        }
+    }
 }

@@ -571,13 +571,13 @@ impl<'t> Draft<'t> {
             || name.len() >= XT_EXTENSION_MAXNAMELEN
             || name.contains(&0)
             || matches!(name, b"ACCEPT" | b"DROP" | b"QUEUE" | b"RETURN");
-        let name = || BString::from(name);
+        let owned = || BString::from(name);
         if refused {
-            return Err(DraftError::ChainName { name: name() });
+            return Err(DraftError::ChainName { name: owned() });
         }
-        match self.chain(name()) {
+        match self.chain(name) {
             None => Ok(()),
-            Some(_) => Err(DraftError::ChainExists { name: name() }),
+            Some(_) => Err(DraftError::ChainExists { name: owned() }),
         }
     }
 
