@@ -90,6 +90,12 @@ pub enum Error {
     /// Of tables in iptables' terms.
     #[error(transparent)]
     Iptables(Box<crate::iptables::Error>),
+    /// A set that a rule names could not be looked up.
+    #[error(transparent)]
+    Set(#[from] crate::iptables::SetError),
+    /// Of the connection that looks up sets.
+    #[error(transparent)]
+    Ipset(#[from] crate::ipset::Error),
     /// Of the legacy tables.
     #[error(transparent)]
     Legacy(#[from] crate::legacy::Error),

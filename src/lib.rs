@@ -38,6 +38,7 @@
 //! | [`xt`] | x_tables extensions: matches and targets |
 //! | [`legacy`] | the legacy tables |
 //! | [`netlink`] | sockets, messages, attributes, dumps, batches, errors |
+//! | [`ipset`] | names and indexes of ipset's sets |
 //! | [`netns`] | network namespaces, and private ones for tests |
 //! | [`measure`] | rulesets of any size and floors to measure against (feature `measure`) |
 //!
@@ -65,6 +66,7 @@
 #![deny(unsafe_code)]
 
 mod error;
+pub mod ipset;
 pub mod iptables;
 #[cfg(feature = "kube")]
 pub mod kube;
@@ -75,6 +77,7 @@ pub mod netlink;
 #[allow(unsafe_code)]
 pub mod netns;
 pub mod nft;
+mod sockopt;
 pub mod xt;
 
 pub use error::{Errno, Error};

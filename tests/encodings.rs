@@ -4,6 +4,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
+use chainwright::ipset;
 use chainwright::iptables::{Family, Iptables, Rule, builtins};
 use chainwright::netns::Sandbox;
 use chainwright::nft::{self, Transaction, UnknownAttributes};
@@ -213,6 +214,7 @@ fn every_encoding_is_read_and_left_as_it_is() {
         }
         let before = bytes(&sandbox);
         let mut iptables = sandbox.run(Iptables::nft).unwrap().unwrap();
+        let sets = sandbox.run(ipset::Connection::open).unwrap().unwrap();
 
         for family_of_rules in [Family::Ipv4, Family::Ipv6] {
             let tables = iptables.read(family_of_rules, &[]).unwrap();
@@ -220,8 +222,8 @@ fn every_encoding_is_read_and_left_as_it_is() {
                 for chain in table.chains() {
                     let lines = written.iter().filter(|(line, _)| {
                         family(line) == family_of_rules
-                            && table.name() == *line.table
-                            && chain.name() == *line.chain()
+                            && *table.name() == *line.table
+                            && *chain.name() == *line.chain()
                     });
                     for ((line, written), rule) in lines.zip(chain.rules()) {
                         count += 1;
@@ -229,7 +231,8 @@ fn every_encoding_is_read_and_left_as_it_is() {
                             continue;
                         };
                         let found = match rule.entry() {
-                            Ok(entry) => {
+                            Ok(mut entry) => {
+                                entry.rule.name_sets(&mut &sets).unwrap();
                                 let mut text = xt::Text::new();
                                 entry.rule.print(&mut text);
                                 let text = String::from_utf8_lossy(text.as_bytes());

@@ -13,9 +13,9 @@ use chainwright::iptables::text::{RestoreOptions, SaveOptions};
 use chainwright::iptables::{self, Backend, Family, Iptables, Rule, Target};
 use chainwright::legacy::{self, LockPolicy, LockWait};
 use chainwright::netns::Sandbox;
-use chainwright::{nft, xt};
+use chainwright::{ipset, nft, xt};
 use common::tools::Tools;
-use common::{connect, sandbox};
+use common::{accounting, connect, sandbox};
 
 /// Lines of a file that go into one chain.
 #[derive(Debug, Clone, Default)]
@@ -158,7 +158,10 @@ fn tool(family: Family, backend: &str, what: &str) -> String {
 fn prepared(file: &File) -> Sandbox {
     let sandbox = sandbox();
     for command in &file.setup {
-        Tools::new(&sandbox).run(command);
+        match command.strip_prefix("nfacct ") {
+            Some(name) => accounting::add(&sandbox, name),
+            None => drop(Tools::new(&sandbox).run(command)),
+        }
     }
     sandbox
 }
@@ -192,7 +195,8 @@ fn printed(rule: &Rule) -> String {
 type Extensions = Vec<(String, u8, Vec<u8>)>;
 
 fn encoded(family: Family, rule: &Rule) -> Extensions {
-    let plain = |encoded: xt::Encoded<'_>| {
+    let plain = |encoded: Result<xt::Encoded<'_>, xt::UnresolvedSet>| {
+        let encoded = encoded.unwrap();
         (
             encoded.name.to_owned(),
             encoded.revision,
@@ -216,6 +220,7 @@ fn check_legacy(
     section: &Section,
     table: &legacy::Table,
     saved: &[&str],
+    sets: &ipset::Connection,
     wrong: &mut Vec<String>,
 ) {
     let chain = table.chain(&section.chain).unwrap();
@@ -243,7 +248,9 @@ fn check_legacy(
                 continue;
             }
         };
-        let ours = printed(&rule);
+        let mut named = rule.clone();
+        named.name_sets(&mut &*sets).unwrap();
+        let ours = printed(&named);
         if ours != *saved {
             say(format!("real save: {saved}\n    our save:  {ours}"));
         }
@@ -257,10 +264,12 @@ fn check_legacy(
             match Rule::parse(family, text) {
                 Err(fault) => say(format!("cannot be parsed: {text}\n    {fault}")),
                 Ok(parsed) => {
-                    if encoded(family, &parsed) != kernel {
+                    let mut resolved = parsed.clone();
+                    resolved.resolve_sets(family, &mut &*sets).unwrap();
+                    if encoded(family, &resolved) != kernel {
                         say(format!(
                             "in the kernel: {kernel:02x?}\n    parsed from {text}: {:02x?}",
-                            encoded(family, &parsed)
+                            encoded(family, &resolved)
                         ));
                     }
                     if printed(&parsed) != *saved {
@@ -294,11 +303,12 @@ fn legacy_rules_are_read_and_parsed_as_the_real_tool_does() {
             };
             let connection = sandbox.run(|| legacy::Connection::open(legacy_family));
             let connection = connection.unwrap().unwrap();
+            let sets = sandbox.run(ipset::Connection::open).unwrap().unwrap();
             for section in &sections {
                 let table = connection.read(&section.table).unwrap().in_use().unwrap();
                 let saved = saved(&text, &section.table, &section.chain);
                 let mut faults = Vec::new();
-                check_legacy(family, section, &table, &saved, &mut faults);
+                check_legacy(family, section, &table, &saved, &sets, &mut faults);
                 rules += section.rules.len();
                 let name = file.name();
                 wrong.extend(

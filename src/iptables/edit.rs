@@ -2,6 +2,7 @@
 
 use bstr::{BStr, BString, ByteSlice};
 
+use super::sets::{Sets, resolved};
 use super::{Beyond, Counters, Entry, Error, Family, Policy, Rule, builtin};
 
 /// What a backend can do with the tables that are being changed. Tables go by their place in the
@@ -76,11 +77,20 @@ pub(super) trait Editor {
 pub struct Edit<'e> {
     editor: &'e mut dyn Editor,
     tables: &'e [(Family, String)],
+    sets: &'e Sets,
 }
 
 impl<'e> Edit<'e> {
-    pub(super) fn new(editor: &'e mut dyn Editor, tables: &'e [(Family, String)]) -> Self {
-        Self { editor, tables }
+    pub(super) fn new(
+        editor: &'e mut dyn Editor,
+        tables: &'e [(Family, String)],
+        sets: &'e Sets,
+    ) -> Self {
+        Self {
+            editor,
+            tables,
+            sets,
+        }
     }
 
     /// One of the tables that were opened.
@@ -101,7 +111,9 @@ impl<'e> Edit<'e> {
         TableEdit {
             editor: &mut *self.editor,
             table: position,
+            family: self.tables[position].0,
             name: &self.tables[position].1,
+            sets: self.sets,
         }
     }
 
@@ -125,7 +137,9 @@ impl std::fmt::Debug for Edit<'_> {
 pub struct TableEdit<'e> {
     editor: &'e mut dyn Editor,
     table: usize,
+    family: Family,
     name: &'e str,
+    sets: &'e Sets,
 }
 
 impl std::fmt::Debug for TableEdit<'_> {
@@ -275,7 +289,7 @@ impl TableEdit<'_> {
         self.editor.set_policy(self.table, chain, policy, counters)
     }
 
-    /// The rules of a chain.
+    /// The rules of a chain. Sets are said by their indexes ([`Rule::name_sets`]).
     ///
     /// # Errors
     /// [`Error::NoSuchChain`] and those of reading.
@@ -302,8 +316,9 @@ impl TableEdit<'_> {
         rule: &Rule,
         counters: Counters,
     ) -> Result<(), Error> {
+        let rule = resolved(rule, self.family, self.sets)?;
         self.editor
-            .append(self.table, chain.as_ref().as_bstr(), rule, counters)
+            .append(self.table, chain.as_ref().as_bstr(), &rule, counters)
     }
 
     /// Puts a rule into this place of the chain, from 1 (`-I`).
@@ -325,8 +340,9 @@ impl TableEdit<'_> {
                 return Err(self.no_such_number(chain, number, rules));
             }
         }
+        let rule = resolved(rule, self.family, self.sets)?;
         self.editor
-            .insert(self.table, chain, number - 1, rule, counters)
+            .insert(self.table, chain, number - 1, &rule, counters)
     }
 
     /// Puts a rule in the place of another, from 1 (`-R`).
@@ -342,8 +358,9 @@ impl TableEdit<'_> {
     ) -> Result<(), Error> {
         let chain = chain.as_ref().as_bstr();
         let position = self.position(chain, number)?;
+        let rule = resolved(rule, self.family, self.sets)?;
         self.editor
-            .replace(self.table, chain, position, rule, counters)
+            .replace(self.table, chain, position, &rule, counters)
     }
 
     /// Removes the first rule that means the same (`-D CHAIN RULE`).
@@ -394,11 +411,12 @@ impl TableEdit<'_> {
     }
 
     fn find(&mut self, chain: &BStr, rule: &Rule) -> Result<Option<usize>, Error> {
+        let rule = resolved(rule, self.family, self.sets)?;
         let rules = self.editor.rules(self.table, chain)?;
         let same = |entry: &Result<Entry, Beyond>| {
             entry
                 .as_ref()
-                .is_ok_and(|entry| entry.rule.means_the_same(rule))
+                .is_ok_and(|entry| entry.rule.means_the_same(&rule))
         };
         Ok(rules.iter().position(same))
     }

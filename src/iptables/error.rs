@@ -4,7 +4,7 @@ use bstr::BString;
 
 use super::nft::Unwritable;
 use super::text::Fault;
-use super::{Backend, Family};
+use super::{Backend, Family, SetError};
 use crate::legacy::{self, DraftError};
 use crate::netlink::{self, TooLong};
 use crate::nft::{CommitError, Outcome, SnapshotError};
@@ -128,12 +128,9 @@ pub enum Error {
         /// The revision.
         revision: u8,
     },
-    /// A set that a rule names cannot be found.
-    #[error("{message}")]
-    Set {
-        /// Why.
-        message: String,
-    },
+    /// A set that a rule names could not be looked up.
+    #[error(transparent)]
+    Set(#[from] SetError),
     /// A text to be restored is wrong.
     #[error("line {line}, {fault}")]
     Text {

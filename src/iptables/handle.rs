@@ -1,11 +1,13 @@
 //! A node's iptables tables in one backend: reading, changing, saving and restoring them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::builtin::{builtin, builtins};
-use super::edit::{Edit, TableEdit};
+use super::edit::{Edit, Editor, TableEdit};
 use super::error::family_name;
 use super::nft::{Profile, Session as NftSession};
+use super::sets::Sets;
 use super::view::Tables;
 use super::{Backend, Error, Family, legacy};
 use crate::legacy::{
@@ -48,6 +50,7 @@ const ATTEMPTS: usize = 32;
 #[derive(Debug)]
 pub struct Iptables {
     inner: Inner,
+    sets: Sets,
 }
 
 #[derive(Debug)]
@@ -75,6 +78,7 @@ impl Iptables {
                 connection: Box::new(NftConnection::open()?),
                 profile: Profile::default(),
             },
+            sets: sets(),
         })
     }
 
@@ -105,6 +109,7 @@ impl Iptables {
                 policy: LockPolicy::Standard,
                 wait: LockWait::For(Duration::from_secs(5)),
             },
+            sets: sets(),
         })
     }
 
@@ -157,6 +162,7 @@ impl Iptables {
     /// # Errors
     /// Those of reading.
     pub fn read(&mut self, family: Family, names: &[&str]) -> Result<Tables, Error> {
+        let sets = self.sets.clone();
         match &mut self.inner {
             Inner::Nft { connection, .. } => {
                 let family_filter = nft::Family::from(family);
@@ -164,7 +170,11 @@ impl Iptables {
                     [name] => Filter::table(family_filter, *name),
                     _ => Filter::family(family_filter),
                 };
-                Ok(Tables::of_snapshot(family, connection.snapshot(filter)?))
+                Ok(Tables::of_snapshot(
+                    family,
+                    connection.snapshot(filter)?,
+                    sets,
+                ))
             }
             Inner::Legacy { connections, .. } => {
                 let connection = connection(connections, family)?;
@@ -177,7 +187,7 @@ impl Iptables {
                         tables.push(table);
                     }
                 }
-                Ok(Tables::of_legacy(family, tables))
+                Ok(Tables::of_legacy(family, tables, sets))
             }
         }
     }
@@ -245,7 +255,11 @@ impl Iptables {
                 Inner::Nft {
                     connection,
                     profile,
-                } => change_nft(connection, *profile, &owned, change, edit),
+                } => {
+                    let mut edit =
+                        |editor: &mut dyn Editor| edit(&mut Edit::new(editor, &owned, &self.sets));
+                    change_nft(connection, *profile, &owned, change, &mut edit)
+                }
                 Inner::Legacy {
                     connections,
                     policy,
@@ -256,7 +270,9 @@ impl Iptables {
                     } else {
                         None
                     };
-                    change_legacy(connections, &owned, change, edit)
+                    let mut edit =
+                        |editor: &mut dyn Editor| edit(&mut Edit::new(editor, &owned, &self.sets));
+                    change_legacy(connections, &owned, change, &mut edit)
                 }
             };
             match result {
@@ -293,10 +309,15 @@ impl Iptables {
         };
         let owned: Vec<_> = tables.iter().map(|(f, n)| (*f, (*n).to_owned())).collect();
         let mut session = NftSession::new(connection, *profile, &owned, false);
-        edit(&mut Edit::new(&mut session, &owned))?;
+        edit(&mut Edit::new(&mut session, &owned, &self.sets))?;
         let (_, mut transaction, _) = session.finish();
         Ok(transaction.datagram(<[u8]>::to_vec))
     }
+}
+
+/// The way to the sets of the calling thread's network namespace.
+fn sets() -> Sets {
+    crate::ipset::Connection::open().map(Arc::new)
 }
 
 /// How a change is carried out.
@@ -324,10 +345,10 @@ fn change_nft<R>(
     profile: Profile,
     tables: &[(Family, String)],
     change: Change<'_>,
-    edit: &mut dyn FnMut(&mut Edit<'_>) -> Result<R, Error>,
+    edit: &mut dyn FnMut(&mut dyn Editor) -> Result<R, Error>,
 ) -> Result<Done<R>, Error> {
     let mut session = NftSession::new(connection, profile, tables, change.tracking);
-    let result = edit(&mut Edit::new(&mut session, tables));
+    let result = edit(&mut session);
     if session.wants_tracking() {
         return Ok(Done::Tracking);
     }
@@ -372,7 +393,7 @@ fn change_legacy<R>(
     connections: &[Result<LegacyConnection, LegacyError>; 2],
     names: &[(Family, String)],
     change: Change<'_>,
-    edit: &mut dyn FnMut(&mut Edit<'_>) -> Result<R, Error>,
+    edit: &mut dyn FnMut(&mut dyn Editor) -> Result<R, Error>,
 ) -> Result<Done<R>, Error> {
     let mut tables = Vec::with_capacity(names.len());
     // For each table that is replaced as a whole, how many entries it has.
@@ -395,7 +416,7 @@ fn change_legacy<R>(
         blank.push(entries);
     }
     let mut session = legacy::Session::new(&tables);
-    let value = edit(&mut Edit::new(&mut session, names))?;
+    let value = edit(&mut session)?;
     let replacements = session.finish()?;
     if !change.apply {
         return Ok(Done::Yes(value));

@@ -13,6 +13,7 @@ mod header;
 pub mod legacy;
 pub mod nft;
 mod rule;
+mod sets;
 pub mod text;
 mod view;
 
@@ -24,6 +25,7 @@ pub use error::Error;
 pub use handle::Iptables;
 pub use header::{Address, Interface, Protocol};
 pub use rule::{Beyond, Counters, Entry, Rule, Target};
+pub use sets::SetError;
 pub use view::{Chain, ChainKind, RuleView, Table, Tables};
 
 /// Where tables live.

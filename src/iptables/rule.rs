@@ -119,6 +119,58 @@ impl Rule {
         self
     }
 
+    /// Puts indexes in the place of the names of sets, as a rule must have them to be encoded.
+    /// [`ipset::Connection`](crate::ipset::Connection) looks them up. A set may lose its index to
+    /// another as soon as no rule refers to it: resolve just before the rule is written.
+    ///
+    /// # Errors
+    /// What the look-up says; the names in front of the one that failed are resolved.
+    pub fn resolve_sets<N: xt::SetNames>(
+        &mut self,
+        family: xt::Family,
+        names: &mut N,
+    ) -> Result<(), N::Error> {
+        for extension in &mut self.matches {
+            extension.resolve_sets(family, names)?;
+        }
+        match &mut self.target {
+            Target::Extension(target) => target.resolve_sets(family, names),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it names a set, so that it cannot be encoded.
+    #[must_use]
+    pub fn has_set_names(&self) -> bool {
+        self.any_set(|set| matches!(set, xt::SetId::Name(_)))
+    }
+
+    /// Whether it says a set by its index, so that it is not printed as `iptables-save` does.
+    #[must_use]
+    pub fn has_set_indexes(&self) -> bool {
+        self.any_set(|set| matches!(set, xt::SetId::Index(_)))
+    }
+
+    fn any_set(&self, is: impl Fn(&xt::SetId) -> bool + Copy) -> bool {
+        self.matches.iter().any(|extension| extension.any_set(is))
+            || matches!(&self.target, Target::Extension(target) if target.any_set(is))
+    }
+
+    /// Puts names in the place of the indexes of sets, as a rule must have them to be printed as
+    /// `iptables-save` does.
+    ///
+    /// # Errors
+    /// What the look-up says; the indexes in front of the one that failed are replaced.
+    pub fn name_sets<N: xt::SetNames>(&mut self, names: &mut N) -> Result<(), N::Error> {
+        for extension in &mut self.matches {
+            extension.name_sets(names)?;
+        }
+        match &mut self.target {
+            Target::Extension(target) => target.name_sets(names),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether both rules do the same to every packet: as `==`, but for the order of matches that
     /// only look at the packet.
     #[must_use]
@@ -180,12 +232,38 @@ fn same_matches(one: &[xt::Match], other: &[xt::Match]) -> bool {
     if one == other {
         return true;
     }
+    let plain = |side: &[xt::Match]| side.iter().map(plain).collect::<Vec<_>>();
+    let (one, other) = (&plain(one)[..], &plain(other)[..]);
+    if one == other {
+        return true;
+    }
     if one.len() != other.len() || one.iter().chain(other).any(xt::Match::has_effects) {
         return false;
     }
     // As many of each on either side.
     let count = |side: &[xt::Match], wanted| side.iter().filter(|m| *m == wanted).count();
     one.iter().all(|m| count(one, m) == count(other, m))
+}
+
+/// The match in the one of several forms that nf_tables gives back.
+fn plain(extension: &xt::Match) -> xt::Match {
+    let mut extension = extension.clone();
+    match &mut extension {
+        xt::Match::Tcp(xt::Tcp {
+            source,
+            destination,
+            ..
+        })
+        | xt::Match::Udp(xt::Udp {
+            source,
+            destination,
+        }) => {
+            *source = source.positive();
+            *destination = destination.positive();
+        }
+        _ => {}
+    }
+    extension
 }
 
 impl fmt::Display for Rule {

@@ -5,6 +5,7 @@ use std::fmt;
 use bstr::{BStr, ByteSlice};
 
 use super::builtin::{self, builtin, builtins};
+use super::sets::Sets;
 use super::{Backend, Beyond, Counters, Entry, Policy};
 use crate::legacy;
 use crate::nft::{self, Snapshot, SnapshotChain, SnapshotTable};
@@ -16,6 +17,8 @@ use crate::xt::Family;
 pub struct Tables {
     family: Family,
     source: Source,
+    /// For the names of sets.
+    pub(super) sets: Sets,
 }
 
 enum Source {
@@ -26,19 +29,20 @@ enum Source {
 
 impl Tables {
     /// The iptables tables of a family in a snapshot.
-    #[must_use]
-    pub fn of_snapshot(family: Family, snapshot: Snapshot) -> Self {
+    pub(super) fn of_snapshot(family: Family, snapshot: Snapshot, sets: Sets) -> Self {
         Self {
             family,
             source: Source::Nft(snapshot),
+            sets,
         }
     }
 
     /// Legacy tables of a family.
-    pub(super) fn of_legacy(family: Family, tables: Vec<legacy::Table>) -> Self {
+    pub(super) fn of_legacy(family: Family, tables: Vec<legacy::Table>, sets: Sets) -> Self {
         Self {
             family,
             source: Source::Legacy(tables),
+            sets,
         }
     }
 
@@ -295,7 +299,8 @@ pub enum RuleView<'t> {
 }
 
 impl RuleView<'_> {
-    /// The rule with its counters.
+    /// The rule with its counters. Sets are said by their indexes
+    /// ([`Rule::name_sets`](super::Rule::name_sets)).
     ///
     /// # Errors
     /// [`Beyond`] if iptables' language has no words for it.

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use chainwright_sys::x_tables::xt_counters;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType};
@@ -10,6 +10,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType};
 use super::Family;
 use super::family::Layout;
 use crate::error::Errno;
+use crate::sockopt;
 
 /// A socket of a family, through which its tables are read and written. It belongs to the network namespace in
 /// which it was opened, whatever its thread enters later.
@@ -45,24 +46,7 @@ impl Socket {
     /// What the kernel says: `EPERM`, `ENOPROTOOPT` (no such tables), `ENOENT` (no such table),
     /// `EAGAIN` (the table has another size by now), `EINVAL` (wrong size of the buffer), …
     pub(super) fn get(&self, option: i32, buffer: &mut [u8]) -> Result<(), Errno> {
-        let Ok(mut length) = libc::socklen_t::try_from(buffer.len()) else {
-            return Err(Errno::new(libc::EINVAL));
-        };
-        // SAFETY: `buffer` is borrowed exclusively for the call and `length` is its length, beyond
-        // which getsockopt neither reads nor writes; any bytes are valid in a `[u8]`. The descriptor
-        // is open, since `self.fd` owns it.
-        let result = unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                self.layout.level,
-                option,
-                buffer.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        if result < 0 {
-            return Err(Errno::new(nix::errno::Errno::last_raw()));
-        }
+        sockopt::get(self.fd.as_fd(), self.layout.level, option, buffer)?;
         Ok(())
     }
 

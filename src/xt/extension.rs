@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::option::{Context, Given, Misuse, OptionSpec};
+use super::sets::SetId;
 use super::text::Text;
 
 /// The address families that extensions tell apart.
@@ -83,6 +84,16 @@ pub(super) trait Extension: Sized {
 
     /// Adds the options as `iptables-save` prints them, each with a blank before it.
     fn print(&self, text: &mut Text);
+
+    /// The sets that it names. With one that has no index it is not written.
+    fn sets(&self) -> impl Iterator<Item = &SetId> {
+        std::iter::empty()
+    }
+
+    /// The same, to be changed.
+    fn sets_mut(&mut self) -> impl Iterator<Item = &mut SetId> {
+        std::iter::empty()
+    }
 }
 
 /// An extension that has no typed value here: kept as it is.
@@ -261,10 +272,20 @@ macro_rules! registry {
             }
 
             /// The extension as it goes into the kernel.
-            #[must_use]
-            pub fn encode(&self, family: $crate::xt::Family) -> $crate::xt::Encoded<'_> {
-                match self {
+            ///
+            /// # Errors
+            /// It says the name of a set, which must be [resolved](Self::resolve_sets) first.
+            pub fn encode(
+                &self,
+                family: $crate::xt::Family,
+            ) -> Result<$crate::xt::Encoded<'_>, $crate::xt::UnresolvedSet> {
+                Ok(match self {
                     $(Self::$Variant(value) => {
+                        let mut sets = $crate::xt::Extension::sets(value);
+                        if let Some(name) = sets.find_map($crate::xt::SetId::unresolved) {
+                            return Err($crate::xt::UnresolvedSet { name: name.clone() });
+                        }
+                        drop(sets);
                         let mut info = $crate::xt::Extension::write(value, family);
                         info.resize(info.len().next_multiple_of(8), 0);
                         $crate::xt::Encoded {
@@ -278,6 +299,45 @@ macro_rules! registry {
                         revision: opaque.revision,
                         info: std::borrow::Cow::Borrowed(&opaque.info),
                     },
+                })
+            }
+
+            /// Puts indexes in the place of the names of sets, which must be of the family.
+            ///
+            /// # Errors
+            /// What the look-up says; the names in front of the one that failed are resolved.
+            pub fn resolve_sets<N: $crate::xt::SetNames>(
+                &mut self,
+                family: $crate::xt::Family,
+                names: &mut N,
+            ) -> Result<(), N::Error> {
+                match self {
+                    $(Self::$Variant(value) => $crate::xt::Extension::sets_mut(value)
+                        .try_for_each(|set| set.resolve(family, names)),)*
+                    Self::Opaque(_) => Ok(()),
+                }
+            }
+
+            /// Whether one of its sets is said so.
+            pub(crate) fn any_set(&self, is: impl FnMut(&$crate::xt::SetId) -> bool) -> bool {
+                match self {
+                    $(Self::$Variant(value) => $crate::xt::Extension::sets(value).any(is),)*
+                    Self::Opaque(_) => false,
+                }
+            }
+
+            /// Puts names in the place of the indexes of sets.
+            ///
+            /// # Errors
+            /// What the look-up says; the indexes in front of the one that failed are replaced.
+            pub fn name_sets<N: $crate::xt::SetNames>(
+                &mut self,
+                names: &mut N,
+            ) -> Result<(), N::Error> {
+                match self {
+                    $(Self::$Variant(value) => $crate::xt::Extension::sets_mut(value)
+                        .try_for_each(|set| set.name(names)),)*
+                    Self::Opaque(_) => Ok(()),
                 }
             }
 

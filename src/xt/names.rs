@@ -1,9 +1,11 @@
-//! Names of protocols and services, as the system's files have them.
+//! Names of protocols, services, users and groups, as the system's files have them.
 //!
 //! `iptables-save` prints a protocol by the name that `/etc/protocols` has for it, and where that
 //! has none, by one of a few of its own; `iptables-restore` takes services by the names of
-//! `/etc/services` (`protocols(5)`, `services(5)`). Both files are read once, when they are first
-//! needed; a missing or strange file is as good as an empty one.
+//! `/etc/services`, users and groups by those of `/etc/passwd` and `/etc/group` (`protocols(5)`,
+//! `services(5)`, `passwd(5)`, `group(5)`); groups of devices have their names in
+//! `/etc/iproute2/group`. A file is read once, when it is first needed; a missing or strange one is
+//! as good as an empty one. Other sources of names (`nsswitch.conf(5)`) are not asked.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -37,11 +39,18 @@ struct Protocols {
 static FILE_OF_PROTOCOLS: LazyLock<Protocols> =
     LazyLock::new(|| protocols(&read("/etc/protocols")));
 static FILE_OF_SERVICES: LazyLock<Services> = LazyLock::new(|| services(&read("/etc/services")));
+static FILE_OF_USERS: LazyLock<HashMap<BString, u32>> =
+    LazyLock::new(|| accounts(&read("/etc/passwd")));
+static FILE_OF_GROUPS: LazyLock<HashMap<BString, u32>> =
+    LazyLock::new(|| accounts(&read("/etc/group")));
+static FILE_OF_DEVICE_GROUPS: LazyLock<Vec<(u32, BString)>> =
+    LazyLock::new(|| numbered(&read("/etc/iproute2/group")));
 
 /// Port and protocol's name of each service's name.
 type Services = HashMap<BString, Vec<(u16, BString)>>;
 
-fn read(path: &str) -> Vec<u8> {
+/// What a file of the system says; nothing if it cannot be read.
+pub(super) fn read(path: &str) -> Vec<u8> {
     use std::io::Read;
     let mut text = Vec::new();
     if let Ok(file) = std::fs::File::open(path) {
@@ -93,6 +102,59 @@ fn services(text: &[u8]) -> Services {
         }
     }
     all
+}
+
+/// Lines `name:password:number:…`.
+fn accounts(text: &[u8]) -> HashMap<BString, u32> {
+    let mut all = HashMap::new();
+    for line in text.lines() {
+        let mut fields = line.split_str(":");
+        let (Some(name), _, Some(number)) = (fields.next(), fields.next(), fields.next()) else {
+            continue;
+        };
+        if let Some(number) = number.to_str().ok().and_then(|text| text.parse().ok()) {
+            all.entry(name.into()).or_insert(number);
+        }
+    }
+    all
+}
+
+/// Lines `number name` of a file of iproute2: numbers up to 255, in decimal or as `0x…`.
+fn numbered(text: &[u8]) -> Vec<(u32, BString)> {
+    let number = |word: &[u8]| {
+        let text = word.to_str().ok()?;
+        let number = match text.strip_prefix("0x") {
+            Some(hex) => u8::from_str_radix(hex, 16),
+            None => text.parse::<u8>(),
+        };
+        number.ok().map(u32::from)
+    };
+    lines(text)
+        .filter_map(|words| Some((number(words[0])?, words[1].into())))
+        .collect()
+}
+
+/// The number of a user.
+pub(crate) fn user(name: &[u8]) -> Option<u32> {
+    FILE_OF_USERS.get(name.as_bstr()).copied()
+}
+
+/// The number of a group of users.
+pub(crate) fn group(name: &[u8]) -> Option<u32> {
+    FILE_OF_GROUPS.get(name.as_bstr()).copied()
+}
+
+/// The number of a group of devices.
+pub(crate) fn device_group(name: &[u8]) -> Option<u32> {
+    let mut all = FILE_OF_DEVICE_GROUPS.iter();
+    all.find(|(_, own)| own == name).map(|(number, _)| *number)
+}
+
+/// The name of a group of devices, if it has one.
+pub(crate) fn device_group_name(number: u32) -> Option<&'static [u8]> {
+    let mut all = FILE_OF_DEVICE_GROUPS.iter();
+    all.find(|(own, _)| *own == number)
+        .map(|(_, name)| name.as_slice())
 }
 
 /// The number of a protocol: its own, or the one that goes by that name.
@@ -147,6 +209,20 @@ mod tests {
         assert_eq!(all[b"dns".as_bstr()], [(53, "tcp".into())]);
         assert_eq!(all[b"domain".as_bstr()].len(), 2);
         assert!(!all.contains_key(b"big".as_bstr()));
+    }
+
+    #[test]
+    fn reads_accounts_and_groups_of_devices() {
+        let all =
+            accounts(b"root:x:0:0::/root:/bin/sh\nbad\nworse:x:y\nroot:x:7:\nbig:x:5000000000:");
+        assert_eq!(all.get(b"root".as_bstr()), Some(&0));
+        assert_eq!(all.len(), 1);
+        assert_eq!(user(b"root"), Some(0));
+        assert_eq!(group(b"no-such-group"), None);
+        let all = numbered(b"# groups\n0\tdefault\n0x10 wan # comment\n256 big\n+ x\n7");
+        assert_eq!(all, [(0, "default".into()), (16, "wan".into())]);
+        assert_eq!(device_group(b"no-such-group"), None);
+        assert_eq!(device_group_name(u32::MAX), None);
     }
 
     #[test]

@@ -35,6 +35,11 @@ impl Text {
         self.bytes.clear();
     }
 
+    /// Forgets all behind this many bytes.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
+    }
+
     /// Adds these bytes, without a blank.
     pub(crate) fn push(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         self.bytes.extend_from_slice(bytes.as_ref());
@@ -86,8 +91,8 @@ impl Text {
 
     /// Adds an address, without a blank. As `inet_ntop` of the C library does, the last four bytes
     /// of an IPv6 address that has zeros before them stand as an IPv4 address.
-    pub(crate) fn address(&mut self, address: IpAddr) -> &mut Self {
-        match address {
+    pub(crate) fn address(&mut self, address: impl Into<IpAddr>) -> &mut Self {
+        match address.into() {
             IpAddr::V4(address) => {
                 let [a, b, c, d] = address.octets();
                 self.number(a).push(".").number(b).push(".");
@@ -108,6 +113,17 @@ impl Text {
         // Writing to memory does not fail.
         let _ = fmt::Write::write_fmt(self, format_args!("{what}"));
         self
+    }
+
+    /// Adds a name as a word: as it is, unless it is empty or has a blank or a `"` in it, which only
+    /// quotes keep together.
+    pub(crate) fn name(&mut self, name: impl AsRef<[u8]>) -> &mut Self {
+        let name = name.as_ref();
+        let whole = |byte: &u8| !byte.is_ascii_whitespace() && *byte != b'"';
+        if !name.is_empty() && name.iter().all(whole) {
+            return self.word(name);
+        }
+        self.string(name)
     }
 
     /// Adds a string: in quotes, with `"`, `'` and `\` escaped, unless it is of letters, digits,
@@ -176,7 +192,7 @@ mod tests {
             "64:ff9b::102:304",
         ] {
             text.clear();
-            text.address(address.parse().unwrap());
+            text.address(address.parse::<IpAddr>().unwrap());
             assert_eq!(text.as_bytes().as_bstr(), address);
         }
         text.clear();
@@ -201,8 +217,17 @@ mod tests {
             ("1:0:2:3:4:5:6:7", "1:0:2:3:4:5:6:7"),
         ] {
             text.clear();
-            text.address(address.parse().unwrap());
+            text.address(address.parse::<IpAddr>().unwrap());
             assert_eq!(text.as_bytes().as_bstr(), printed);
+        }
+        for (name, printed) in [
+            ("KUBE-SEP-1.2/x'\\!", " KUBE-SEP-1.2/x'\\!"),
+            ("", " \"\""),
+            ("a b", " \"a b\""),
+            ("a\"b", " \"a\\\"b\""),
+        ] {
+            text.clear();
+            assert_eq!(text.name(name).as_bytes().as_bstr(), printed);
         }
         text.clear();
         assert_eq!(text.string([0xff, b' ']).as_bytes(), b" \"\xff \"");

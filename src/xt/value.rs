@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use bstr::{BStr, ByteSlice};
 
 use super::option::{Given, Misuse};
-use super::{Family, names};
+use super::{Family, Text, names};
 
 /// What a value's reader says: the value, or what is wrong.
 pub(crate) type Parsed<T> = Result<T, String>;
@@ -213,6 +213,28 @@ pub(crate) fn network(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> 
     Ok((and(address, mask), mask))
 }
 
+/// As [`network`], but the address keeps its bits outside the mask, and is written in full.
+pub(crate) fn host_and_mask(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> {
+    let host = value
+        .split_once_str("/")
+        .map_or(value, |(host, _)| host.as_bstr());
+    Ok((address(host, family)?, network(value, family)?.1))
+}
+
+/// Adds `/` and the mask's prefix length, or the mask if it has gaps; nothing if it is full.
+pub(crate) fn print_mask(text: &mut Text, mask: IpAddr) {
+    match prefix_length(mask) {
+        Some(32) if mask.is_ipv4() => {}
+        Some(128) => {}
+        Some(length) => {
+            text.push("/").number(length);
+        }
+        None => {
+            text.push("/").display(mask);
+        }
+    }
+}
+
 /// Number of bits in an address.
 pub(crate) const fn width(family: Family) -> u32 {
     match family {
@@ -272,6 +294,15 @@ pub(crate) fn to_octets(address: IpAddr) -> [u8; 16] {
         IpAddr::V6(address) => octets = address.octets(),
     }
     octets
+}
+
+/// As [`to_octets`], for the mask of a [host](host_and_mask): all 16 bytes of a full one are set, as
+/// iptables does.
+pub(crate) fn mask_octets(mask: IpAddr) -> [u8; 16] {
+    if mask == IpAddr::V4(Ipv4Addr::BROADCAST) {
+        return [0xff; 16];
+    }
+    to_octets(mask)
 }
 
 /// Six pairs of hexadecimal digits with colons between them.
@@ -482,6 +513,36 @@ mod tests {
                 Family::Ipv6
             };
             assert_eq!(from_octets(family, &to_octets(address)), address);
+        }
+    }
+
+    #[test]
+    fn hosts_with_masks() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        for (value, family, mask, printed) in [
+            ("10.1.2.3", Family::Ipv4, "255.255.255.255", ""),
+            ("10.1.2.3/24", Family::Ipv4, "255.255.255.0", "/24"),
+            (
+                "10.1.2.3/255.0.255.0",
+                Family::Ipv4,
+                "255.0.255.0",
+                "/255.0.255.0",
+            ),
+            ("fd00::1/32", Family::Ipv6, "ffff:ffff::", "/32"),
+            ("fd00::1/ff00::", Family::Ipv6, "ff00::", "/8"),
+        ] {
+            let host = ip(value.split('/').next().unwrap());
+            assert_eq!(
+                host_and_mask(b(value), family),
+                Ok((host, ip(mask))),
+                "{value}"
+            );
+            let mut text = Text::new();
+            print_mask(&mut text, ip(mask));
+            assert_eq!(text.as_bytes().as_bstr(), printed, "{value}");
+        }
+        for wrong in ["10.1/16", "10.1.2.3/33", "10.1.2.3/", "/8", "host"] {
+            assert!(host_and_mask(b(wrong), Family::Ipv4).is_err(), "{wrong}");
         }
     }
 

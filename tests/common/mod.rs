@@ -1,6 +1,7 @@
 //! What the integration tests share. Each test file is a crate of its own and uses a part of it.
 #![allow(dead_code, reason = "each test crate uses its own part of this module")]
 
+pub(crate) mod accounting;
 pub(crate) mod encodings;
 pub(crate) mod save;
 pub(crate) mod tools;

@@ -25,7 +25,7 @@ pub(super) fn encode(
     let header = header(family, rule)?;
     let mut builder = draft.build(header)?;
     for extension in &rule.matches {
-        let encoded = extension.encode(family);
+        let encoded = extension.encode(family).map_err(Unwritable::from)?;
         builder.push_match(encoded.name, encoded.revision, &encoded.info)?;
     }
     builder.counters(counters.into());
@@ -37,7 +37,7 @@ pub(super) fn encode(
         (Target::Return, _) => builder.finish(NewTarget::Return),
         (Target::Queue, _) => builder.finish(NewTarget::Queue),
         (Target::Extension(target), _) => {
-            let encoded = target.encode(family);
+            let encoded = target.encode(family).map_err(Unwritable::from)?;
             builder.finish(NewTarget::Extension {
                 name: encoded.name.as_bytes(),
                 revision: encoded.revision,

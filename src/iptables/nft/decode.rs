@@ -8,8 +8,8 @@ use super::encode::NO_INTERFACE;
 use super::{FRAGMENT_OFFSET, header, ports};
 use crate::iptables::{Address, Beyond, Counters, Entry, Interface, Protocol, Target};
 use crate::nft::expr::{
-    self, Bitwise, BitwiseOp, Cmp, CmpOp, Counter, Data, Decoded, Immediate, Meta, MetaKey,
-    Payload, PayloadBase, Range, Register, Verdict,
+    self, Bitwise, BitwiseOp, Cmp, CmpOp, Counter, Data, Decoded, Immediate, Limit, LimitType, Log,
+    Meta, MetaKey, Payload, PayloadBase, Range, Register, Verdict,
 };
 use crate::nft::{self, RuleRef};
 use crate::xt::{self, Comment, Family, MarkMatch, MarkTarget};
@@ -223,6 +223,34 @@ impl Decoder {
                 let read = xt::Target::read(self.family, name, revision, &info);
                 self.end(Target::Extension(read))
             }
+            Decoded::Limit(Limit {
+                rate: Some(rate),
+                unit: Some(unit),
+                burst,
+                limit_type: None | Some(LimitType::PACKETS),
+                flags,
+                unknown: _,
+            }) if flags.is_none_or(|flags| flags.is_empty()) => {
+                let limit = xt::Limit::with_rate(rate, unit, burst.unwrap_or(0));
+                let limit = limit.ok_or("the match limit cannot say this rate")?;
+                self.entry.rule.matches.push(xt::Match::Limit(limit));
+                Ok(())
+            }
+            Decoded::Log(Log {
+                prefix,
+                group: Some(group),
+                snaplen,
+                queue_threshold,
+                level: None,
+                flags: None,
+                unknown: _,
+            }) => self.end(Target::Extension(xt::Target::Nflog(xt::Nflog {
+                prefix: prefix.map_or_else(Default::default, |prefix| prefix.as_bytes().into()),
+                group,
+                length: snaplen.unwrap_or(0),
+                cut: snaplen.is_some(),
+                threshold: queue_threshold.unwrap_or(0),
+            }))),
             Decoded::Counter(Counter { bytes, packets, .. }) => {
                 self.entry.counters = Counters {
                     packets: packets.unwrap_or_default(),
@@ -478,6 +506,9 @@ impl Decoder {
         let loaded = self.register(sreg)?;
         let number = |short: &Short| short.as_slice().try_into().ok().map(u32::from_ne_bytes);
         match (key, loaded.what, &loaded.masked) {
+            (MetaKey::NFTRACE, Part::Constant(value), None) if value.as_slice() == [1] => {
+                self.end(Target::Extension(xt::Target::Trace(xt::Trace)))
+            }
             (MetaKey::MARK, Part::Constant(value), None) => {
                 let value = number(&value).ok_or(OTHER)?;
                 let mark = MarkTarget {

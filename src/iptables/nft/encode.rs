@@ -61,6 +61,9 @@ pub enum Unwritable {
     /// It looks for fragments, which are not in the header of IPv6.
     #[error("only IPv4 has fragments in its header; for IPv6 there is the match frag")]
     Fragment,
+    /// It names a set that was not looked up: see [`Rule::resolve_sets`].
+    #[error(transparent)]
+    UnresolvedSet(#[from] xt::UnresolvedSet),
     /// It hands packets to queue 0 in the way that only the legacy tables have.
     #[error("there is no target QUEUE in nf_tables; -j NFQUEUE does the same")]
     Queue,
@@ -125,7 +128,7 @@ impl Encoder {
                     name,
                     revision,
                     info,
-                } = extension.encode(self.family);
+                } = extension.encode(self.family)?;
                 encoded.push(&expr::Match::new(name, revision.into(), info));
                 compat = true;
             }
@@ -145,7 +148,7 @@ impl Encoder {
                         name,
                         revision,
                         info,
-                    } = target.encode(self.family);
+                    } = target.encode(self.family)?;
                     encoded.push(&expr::Target::new(name, revision.into(), info));
                     compat = true;
                 }
@@ -244,6 +247,11 @@ impl Encoder {
                 encoded.push(&compare(mark.invert, &mark.value.to_ne_bytes()));
                 true
             }
+            xt::Match::Limit(limit) => {
+                let (packets, seconds) = limit.rate();
+                encoded.push(&expr::Limit::packets(packets, seconds.into(), limit.burst));
+                true
+            }
             xt::Match::Tcp(tcp) if newer => ports::encode_tcp(encoded, tcp),
             xt::Match::Udp(udp) if newer => ports::encode_udp(encoded, udp),
             _ => false,
@@ -251,8 +259,27 @@ impl Encoder {
     }
 
     /// Writes a target by nf_tables' own expressions, if the profile does.
-    fn native_target(self, _encoded: &mut nft::Rule<'_>, _target: &xt::Target) -> bool {
-        false
+    fn native_target(self, encoded: &mut nft::Rule<'_>, target: &xt::Target) -> bool {
+        match target {
+            xt::Target::Trace(_) => {
+                encoded
+                    .push(&Immediate::value(Register::word(1), &[1]))
+                    .push(&Meta::set(MetaKey::NFTRACE, Register::word(1)));
+                true
+            }
+            xt::Target::Nflog(nflog) if self.profile >= Profile::V1_8_8 => {
+                let prefix = (!nflog.prefix.is_empty()).then(|| nflog.prefix.as_bstr().into());
+                encoded.push(&expr::Log {
+                    prefix,
+                    group: Some(nflog.group),
+                    snaplen: nflog.cut.then_some(nflog.length),
+                    queue_threshold: (nflog.threshold != 0).then_some(nflog.threshold),
+                    ..expr::Log::default()
+                });
+                true
+            }
+            _ => false,
+        }
     }
 }
 

@@ -137,9 +137,9 @@ pub(super) fn compared(
                 CmpOp::EQ => PortRange::from(port),
                 CmpOp::NEQ => PortRange::from(port).not(),
                 CmpOp::LTE => PortRange::new(0, port),
-                CmpOp::GT => PortRange::new(0, port).not(),
+                CmpOp::GT => PortRange::new(0, port).not().positive(),
                 CmpOp::GTE => PortRange::new(port, u16::MAX),
-                CmpOp::LT => PortRange::new(port, u16::MAX).not(),
+                CmpOp::LT => PortRange::new(port, u16::MAX).not().positive(),
                 _ => return None,
             };
             set_ports(matches, protocol, offset, range);

@@ -51,7 +51,7 @@ const MAIN: &[(u8, &[&str], Main)] = &[
     (b'd', &["destination", "dst"], Main::Destination),
     (b'i', &["in-interface"], Main::InInterface),
     (b'o', &["out-interface"], Main::OutInterface),
-    (b'p', &["protocol", "proto"], Main::Protocol),
+    (b'p', &["protocol"], Main::Protocol),
     (b'f', &["fragments"], Main::Fragment),
     (b'm', &["match"], Main::Match),
     (b'j', &["jump"], Main::Jump),

@@ -4,7 +4,10 @@ use std::io::{self, Write};
 
 use bstr::ByteSlice;
 
-use crate::iptables::{Backend, Chain, ChainKind, Counters, Policy, RuleView, Table, Tables};
+use crate::iptables::sets::{Sets, named};
+use crate::iptables::{
+    Backend, Beyond, Chain, ChainKind, Counters, Policy, RuleView, Table, Tables,
+};
 use crate::xt::Text;
 
 /// When so many bytes of text are there, they are written out.
@@ -47,7 +50,7 @@ impl Tables {
     pub fn save(&self, options: SaveOptions, out: &mut impl Write) -> io::Result<Omissions> {
         let mut omissions = Omissions::default();
         for table in self.iter() {
-            let more = table.save(self.backend(), options, out)?;
+            let more = table.save(self, options, out)?;
             omissions.rules += more.rules;
             omissions.chains += more.chains;
         }
@@ -58,10 +61,11 @@ impl Tables {
 impl Table<'_> {
     fn save(
         &self,
-        backend: Backend,
+        tables: &Tables,
         options: SaveOptions,
         out: &mut impl Write,
     ) -> io::Result<Omissions> {
+        let backend = tables.backend();
         let mut text = Text::new();
         let mut omissions = Omissions::default();
         let what = match backend {
@@ -96,7 +100,14 @@ impl Table<'_> {
                 continue;
             }
             for rule in chain.rules() {
-                line(&mut text, chain, &rule, options, &mut omissions);
+                line(
+                    &mut text,
+                    chain,
+                    &rule,
+                    options,
+                    &tables.sets,
+                    &mut omissions,
+                );
                 if text.as_bytes().len() >= PIECE {
                     out.write_all(text.as_bytes())?;
                     text.clear();
@@ -153,9 +164,18 @@ fn line(
     chain: &Chain<'_>,
     rule: &RuleView<'_>,
     options: SaveOptions,
+    sets: &Sets,
     omissions: &mut Omissions,
 ) {
-    match rule.entry() {
+    let start = text.as_bytes().len();
+    let entry = rule.entry().and_then(|mut entry| {
+        let named = named(&mut entry.rule, sets);
+        named.map(|()| entry).map_err(|_| Beyond {
+            expression: None,
+            reason: "it refers to a set whose name cannot be found",
+        })
+    });
+    let beyond = match entry {
         Ok(entry) => {
             if options.counters {
                 entry.counters.print(text);
@@ -163,24 +183,32 @@ fn line(
             }
             text.push("-A ").push(chain.name());
             entry.rule.print(text);
-            text.push("\n");
-        }
-        Err(beyond) => {
-            omissions.rules += 1;
-            text.push("# a rule of ").push(chain.name());
-            text.display(format_args!(
-                " that iptables has no words for ({beyond}):\n"
-            ));
-            match rule {
-                RuleView::Nft(rule) => {
-                    for line in rule.to_string().lines() {
-                        text.push("#   ").push(line.trim_start()).push("\n");
-                    }
-                }
-                RuleView::Legacy(rule) => {
-                    text.display(format_args!("#   {rule:?}\n"));
-                }
+            if !text.as_bytes()[start..].contains(&b'\n') {
+                text.push("\n");
+                return;
             }
+            // A comment, say, that would become a line of its own.
+            text.truncate(start);
+            Beyond {
+                expression: None,
+                reason: "there is the end of a line in its text",
+            }
+        }
+        Err(beyond) => beyond,
+    };
+    omissions.rules += 1;
+    text.push("# a rule of ").push(chain.name());
+    text.display(format_args!(
+        " that iptables has no words for ({beyond}):\n"
+    ));
+    match rule {
+        RuleView::Nft(rule) => {
+            for line in rule.to_string().lines() {
+                text.push("#   ").push(line.trim_start()).push("\n");
+            }
+        }
+        RuleView::Legacy(rule) => {
+            text.display(format_args!("#   {rule:?}\n"));
         }
     }
 }

@@ -29,10 +29,13 @@ impl Word<'_> {
 /// Adds the line's words.
 ///
 /// # Errors
-/// A quoted part does not end, or there is a NUL.
+/// A quoted part does not end, or there is a NUL or an end of line.
 pub fn words<'a>(line: &'a [u8], words: &mut Vec<Word<'a>>) -> Result<(), Fault> {
-    if let Some(at) = line.find_byte(0) {
-        return Err(Fault::new(at + 1, "there is a NUL in the line"));
+    if let Some(at) = line.find_byteset(b"\0\n") {
+        return Err(Fault::new(
+            at + 1,
+            "there is a NUL or the end of a line within it",
+        ));
     }
     let mut at = 0;
     while at < line.len() {
@@ -118,5 +121,6 @@ mod tests {
         assert_eq!(split(r#"a "bc\"#).unwrap_err().column, 3);
         assert_eq!(split(r#"a "bc\""#).unwrap_err().column, 3);
         assert_eq!(split("a\0").unwrap_err().column, 2);
+        assert_eq!(split("a\n").unwrap_err().column, 2);
     }
 }

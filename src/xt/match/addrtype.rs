@@ -8,7 +8,7 @@ use chainwright_sys::xt_addrtype::{
     XT_ADDRTYPE_LIMIT_IFACE_OUT, xt_addrtype_info, xt_addrtype_info_v1,
 };
 
-use super::compared::Compared;
+use crate::xt::Compared;
 use crate::xt::extension::write_struct;
 use crate::xt::value::any_start_of;
 use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
@@ -116,7 +116,10 @@ impl Extension for Addrtype {
             let with = AddressTypes::from_bits(bits)?;
             let invert = info.flags & flag != 0;
             // Without a kind nothing is compared, negated or not.
-            Some((!with.is_empty()).then_some(Compared { with, invert }))
+            Some((!with.is_empty()).then_some(Compared {
+                value: with,
+                invert,
+            }))
         };
         let source = types(info.source, XT_ADDRTYPE_INVERT_SOURCE)?;
         let destination = types(info.dest, XT_ADDRTYPE_INVERT_DEST)?;
@@ -133,8 +136,8 @@ impl Extension for Addrtype {
         let destination = self.destination.unwrap_or(none);
         let inverted = |invert, flag| if invert { flag } else { 0 };
         write_struct(&xt_addrtype_info_v1 {
-            source: source.with.bits(),
-            dest: destination.with.bits(),
+            source: source.value.bits(),
+            dest: destination.value.bits(),
             flags: inverted(source.invert, XT_ADDRTYPE_INVERT_SOURCE)
                 | inverted(destination.invert, XT_ADDRTYPE_INVERT_DEST)
                 | match self.interface {
@@ -161,7 +164,10 @@ impl Extension for Addrtype {
                 ));
             }
             let invert = one.invert;
-            Ok(Some(Compared { with, invert }))
+            Ok(Some(Compared {
+                value: with,
+                invert,
+            }))
         };
         for one in given {
             match one.option {
@@ -188,7 +194,7 @@ impl Extension for Addrtype {
             text.option(types.invert, option);
             let mut separator = " ";
             for (name, kind) in TYPES {
-                if types.with.contains(kind) {
+                if types.value.contains(kind) {
                     text.push(separator).push(name);
                     separator = ",";
                 }

@@ -6,8 +6,8 @@
 use chainwright_sys::ip6t_ah::{IP6T_AH_INV_LEN, IP6T_AH_INV_MASK, IP6T_AH_INV_SPI, ip6t_ah};
 use chainwright_sys::ipt_ah::{IPT_AH_INV_SPI, ipt_ah};
 
-use super::compared::Compared;
 use super::spi::SpiRange;
+use crate::xt::Compared;
 use crate::xt::extension::write_struct;
 use crate::xt::value::number;
 use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
@@ -54,7 +54,7 @@ impl Extension for Ah {
                     spis: SpiRange::read(info.spis, inverted, IP6T_AH_INV_SPI)?,
                     // The kernel does not look at the negation if there is no length.
                     length: (info.hdrlen != 0).then_some(Compared {
-                        with: info.hdrlen,
+                        value: info.hdrlen,
                         invert: info.invflags & IP6T_AH_INV_LEN != 0,
                     }),
                     reserved: info.hdrres != 0,
@@ -74,7 +74,7 @@ impl Extension for Ah {
                 let length = self.length.unwrap_or(Compared::is(0));
                 write_struct(&ip6t_ah {
                     spis: self.spis.ends(),
-                    hdrlen: length.with,
+                    hdrlen: length.value,
                     hdrres: self.reserved.into(),
                     invflags: self.spis.flags(IP6T_AH_INV_SPI)
                         | if length.invert { IP6T_AH_INV_LEN } else { 0 },
@@ -97,7 +97,10 @@ impl Extension for Ah {
                 }
                 "ahlen" => {
                     let (with, invert) = (one.parse(number)?, one.invert);
-                    ah.length = (with != 0).then_some(Compared { with, invert });
+                    ah.length = (with != 0).then_some(Compared {
+                        value: with,
+                        invert,
+                    });
                 }
                 _ => ah.reserved = true,
             }
@@ -107,9 +110,9 @@ impl Extension for Ah {
 
     fn print(&self, text: &mut Text) {
         self.spis.print(text, "ahspi");
-        if let Some(length) = self.length.filter(|length| length.with != 0) {
+        if let Some(length) = self.length.filter(|length| length.value != 0) {
             text.option(length.invert, "ahlen").push(" ");
-            text.number(length.with);
+            text.number(length.value);
         }
         if self.reserved {
             text.option(false, "ahres");

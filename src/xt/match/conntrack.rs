@@ -21,8 +21,8 @@ use chainwright_sys::xt_conntrack::{
 };
 use zerocopy::FromZeros;
 
-use super::compared::Compared;
 use super::ports::PortRange;
+use crate::xt::Compared;
 use crate::xt::extension::write_struct;
 use crate::xt::value::{
     Parsed, address, any_start_of, ends_of, from_octets, number, number_within, prefix_length,
@@ -158,7 +158,7 @@ impl Conntrack {
     /// Whether it is to be shown as `-m state`.
     fn is_alias(&self) -> bool {
         let translated = ConntrackState::SNAT | ConntrackState::DNAT;
-        let untranslated = |state: Compared<_>| !translated.intersects(state.with);
+        let untranslated = |state: Compared<_>| !translated.intersects(state.value);
         self.alias
             && self.state.is_some_and(untranslated)
             && self.protocol.is_none()
@@ -277,19 +277,19 @@ impl Extension for Conntrack {
         };
         if let Some(state) = self.state {
             set(XT_CONNTRACK_STATE, state.invert);
-            info.state_mask = state.with.bits();
+            info.state_mask = state.value.bits();
         }
         if let Some(protocol) = self.protocol {
             set(XT_CONNTRACK_PROTO, protocol.invert);
-            info.l4proto = protocol.with.into();
+            info.l4proto = protocol.value.into();
         }
         if let Some(status) = self.status {
             set(XT_CONNTRACK_STATUS, status.invert);
-            info.status_mask = status.with.bits();
+            info.status_mask = status.value.bits();
         }
         if let Some(expiry) = self.expiry {
             set(XT_CONNTRACK_EXPIRES, expiry.invert);
-            (info.expires_min, info.expires_max) = (expiry.with.min, expiry.with.max);
+            (info.expires_min, info.expires_max) = (expiry.value.min, expiry.value.max);
         }
         if let Some(direction) = self.direction {
             set(
@@ -313,13 +313,19 @@ impl Extension for Conntrack {
             let invert = one.invert;
             let host = || {
                 let with = one.parse(|value| host(value, context.family))?;
-                Ok(Some(Compared { with, invert }))
+                Ok(Some(Compared {
+                    value: with,
+                    invert,
+                }))
             };
             let ports = || PortRange::parse_any(one).map(Some);
             match one.option {
                 "ctproto" => {
                     let with = one.parse(protocol)?;
-                    conntrack.protocol = Some(Compared { with, invert });
+                    conntrack.protocol = Some(Compared {
+                        value: with,
+                        invert,
+                    });
                 }
                 "ctorigsrc" => tuples.original_source = host()?,
                 "ctorigdst" => tuples.original_destination = host()?,
@@ -335,13 +341,19 @@ impl Extension for Conntrack {
                         any_start_of(value, &names)
                     })?;
                     let with = ConntrackStatus::from_bits_truncate(bits);
-                    conntrack.status = Some(Compared { with, invert });
+                    conntrack.status = Some(Compared {
+                        value: with,
+                        invert,
+                    });
                 }
                 "ctexpire" => {
                     let (min, max) =
                         one.parse(|value| ends_of(value, 0..=u32::MAX, number::<u32>))?;
                     let with = ConntrackExpiry { min, max };
-                    conntrack.expiry = Some(Compared { with, invert });
+                    conntrack.expiry = Some(Compared {
+                        value: with,
+                        invert,
+                    });
                 }
                 "ctdir" => {
                     let directions = [
@@ -359,7 +371,10 @@ impl Extension for Conntrack {
                         any_start_of(value, &names[..known])
                     })?;
                     let with = ConntrackState::from_bits_truncate(bits);
-                    conntrack.state = Some(Compared { with, invert });
+                    conntrack.state = Some(Compared {
+                        value: with,
+                        invert,
+                    });
                 }
             }
         }
@@ -384,7 +399,7 @@ impl Extension for Conntrack {
             text.option(state.invert, option);
             let mut separator = " ";
             for (bit, name) in STATES {
-                if state.with.contains(bit) {
+                if state.value.contains(bit) {
                     text.push(separator).push(name);
                     separator = ",";
                 }
@@ -392,7 +407,7 @@ impl Extension for Conntrack {
         }
         if let Some(protocol) = self.protocol {
             text.option(protocol.invert, "ctproto").push(" ");
-            text.number(protocol.with);
+            text.number(protocol.value);
         }
         if let Some(tuples) = &self.tuples {
             tuples.print(text);
@@ -401,16 +416,20 @@ impl Extension for Conntrack {
             text.option(status.invert, "ctstatus");
             let mut separator = " ";
             for (bit, name) in &STATUSES[1..] {
-                if status.with.contains(*bit) {
+                if status.value.contains(*bit) {
                     text.push(separator).push(name);
                     separator = ",";
                 }
             }
-            if status.with.is_empty() {
+            if status.value.is_empty() {
                 text.push(" NONE");
             }
         }
-        if let Some(Compared { with, invert }) = self.expiry {
+        if let Some(Compared {
+            value: with,
+            invert,
+        }) = self.expiry
+        {
             text.option(invert, "ctexpire").push(" ").number(with.min);
             if with.min != with.max {
                 text.push(":").number(with.max);
@@ -436,21 +455,30 @@ fn of_ranges(family: Family, info: &xt_conntrack_mtinfo3) -> Option<Conntrack> {
     let state = if has(XT_CONNTRACK_STATE) {
         let with = ConntrackState::from_bits(info.state_mask).filter(|bits| !bits.is_empty())?;
         let invert = inverted(XT_CONNTRACK_STATE);
-        Some(Compared { with, invert })
+        Some(Compared {
+            value: with,
+            invert,
+        })
     } else {
         None
     };
     let protocol = if has(XT_CONNTRACK_PROTO) {
         let with = u8::try_from(info.l4proto).ok()?;
         let invert = inverted(XT_CONNTRACK_PROTO);
-        Some(Compared { with, invert })
+        Some(Compared {
+            value: with,
+            invert,
+        })
     } else {
         None
     };
     let status = if has(XT_CONNTRACK_STATUS) {
         let with = ConntrackStatus::from_bits(info.status_mask)?;
         let invert = inverted(XT_CONNTRACK_STATUS);
-        Some(Compared { with, invert })
+        Some(Compared {
+            value: with,
+            invert,
+        })
     } else {
         None
     };
@@ -461,7 +489,7 @@ fn of_ranges(family: Family, info: &xt_conntrack_mtinfo3) -> Option<Conntrack> {
         tuples: has(TUPLES).then(|| Box::new(ConntrackTuples::read(family, info))),
         status,
         expiry: has(XT_CONNTRACK_EXPIRES).then_some(Compared {
-            with: ConntrackExpiry {
+            value: ConntrackExpiry {
                 min: info.expires_min,
                 max: info.expires_max,
             },
@@ -485,7 +513,7 @@ impl ConntrackTuples {
         let inverted = |flag| info.invert_flags & flag != 0;
         let host = |flag, address: &nf_inet_addr, mask: &nf_inet_addr| {
             has(flag).then(|| Compared {
-                with: ConntrackAddress {
+                value: ConntrackAddress {
                     address: from_octets(family, &address.all),
                     mask: from_octets(family, &mask.all),
                 },
@@ -528,7 +556,11 @@ impl ConntrackTuples {
     fn write(&self, info: &mut xt_conntrack_mtinfo3) {
         let (mut compared, mut inverted) = (0, 0);
         let mut host = |flag, value: Option<Compared<ConntrackAddress>>| {
-            let Some(Compared { with, invert }) = value else {
+            let Some(Compared {
+                value: with,
+                invert,
+            }) = value
+            else {
                 return [nf_inet_addr { all: [0; 16] }; 2];
             };
             compared |= flag;
@@ -569,7 +601,11 @@ impl ConntrackTuples {
             ("ctreplsrc", self.reply_source),
             ("ctrepldst", self.reply_destination),
         ] {
-            let Some(Compared { with, invert }) = host else {
+            let Some(Compared {
+                value: with,
+                invert,
+            }) = host
+            else {
                 continue;
             };
             text.option(invert, option).push(" ").address(with.address);

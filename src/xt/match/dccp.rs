@@ -8,8 +8,8 @@ use chainwright_sys::xt_dccp::{
 };
 use zerocopy::FromZeros;
 
-use super::compared::Compared;
 use super::ports::{self, PortRange};
+use crate::xt::Compared;
 use crate::xt::extension::write_struct;
 use crate::xt::value::{any_word_of, number_within};
 use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
@@ -79,12 +79,15 @@ impl Extension for Dccp {
         let types = if has(XT_DCCP_TYPE) {
             let with = DccpTypes::from_bits(info.typemask).filter(|types| !types.is_empty())?;
             let invert = inverted(XT_DCCP_TYPE);
-            Some(Compared { with, invert })
+            Some(Compared {
+                value: with,
+                invert,
+            })
         } else {
             None
         };
         let option = Compared {
-            with: info.option,
+            value: info.option,
             invert: inverted(XT_DCCP_OPTION),
         };
         if has(XT_DCCP_OPTION) && info.option == 0 {
@@ -116,11 +119,11 @@ impl Extension for Dccp {
         }
         if let Some(types) = self.types {
             set(XT_DCCP_TYPE, types.invert);
-            info.typemask = types.with.bits();
+            info.typemask = types.value.bits();
         }
         if let Some(option) = self.option {
             set(XT_DCCP_OPTION, option.invert);
-            info.option = option.with;
+            info.option = option.value;
         }
         write_struct(&info)
     }
@@ -135,13 +138,19 @@ impl Extension for Dccp {
                 "dport" => dccp.destination = Some(PortRange::parse_any(one)?),
                 "dccp-option" => {
                     let with = one.parse(|value| number_within(value, 1..=u8::MAX))?;
-                    dccp.option = Some(Compared { with, invert });
+                    dccp.option = Some(Compared {
+                        value: with,
+                        invert,
+                    });
                 }
                 _ => {
                     let names = TYPES.map(|(name, bit)| (name, bit.bits()));
                     let with = one.parse(|value| any_word_of(value, &names))?;
                     let with = DccpTypes::from_bits_truncate(with);
-                    dccp.types = Some(Compared { with, invert });
+                    dccp.types = Some(Compared {
+                        value: with,
+                        invert,
+                    });
                 }
             }
         }
@@ -160,7 +169,7 @@ impl Extension for Dccp {
             let mut separator = " ";
             for (name, bit) in TYPES {
                 // Some versions of iptables set one bit only for INVALID.
-                if types.with.intersects(bit) {
+                if types.value.intersects(bit) {
                     text.push(separator).push(name);
                     separator = ",";
                 }
@@ -168,7 +177,7 @@ impl Extension for Dccp {
         }
         if let Some(option) = self.option {
             text.option(option.invert, "dccp-option").push(" ");
-            text.number(option.with);
+            text.number(option.value);
         }
     }
 }

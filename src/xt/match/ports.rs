@@ -51,6 +51,17 @@ impl PortRange {
         self
     }
 
+    /// The same ports, not negated where that can be: what is not within `0:1023` is within
+    /// `1024:65535`.
+    #[must_use]
+    pub const fn positive(self) -> Self {
+        match (self.invert, self.first, self.last) {
+            (true, 0, last) if last < u16::MAX => Self::new(last + 1, u16::MAX),
+            (true, first, u16::MAX) if first > 0 => Self::new(0, first - 1),
+            _ => self,
+        }
+    }
+
     pub(super) fn of([first, last]: [u16; 2], invert: bool) -> Self {
         Self {
             first,

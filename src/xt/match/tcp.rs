@@ -8,8 +8,8 @@ use chainwright_sys::xt_tcpudp::{
     xt_tcp,
 };
 
-use super::compared::Compared;
 use super::ports::{self, PortRange};
+use crate::xt::Compared;
 use crate::xt::extension::write_struct;
 use crate::xt::value::{any_word_of, number_within};
 use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
@@ -98,7 +98,7 @@ impl Extension for Tcp {
             },
             // The kernel does not look at the negation if there is no option.
             option: (info.option != 0).then_some(Compared {
-                with: info.option,
+                value: info.option,
                 invert: inverted(XT_TCP_INV_OPTION),
             }),
         })
@@ -110,7 +110,7 @@ impl Extension for Tcp {
         write_struct(&xt_tcp {
             spts: self.source.ends(),
             dpts: self.destination.ends(),
-            option: option.with,
+            option: option.value,
             flg_mask: self.flags.mask.bits(),
             flg_cmp: self.flags.comp.bits(),
             invflags: inverted(self.source.invert, XT_TCP_INV_SRCPT)
@@ -131,7 +131,7 @@ impl Extension for Tcp {
                 "tcp-option" => {
                     let with = one.parse(|value| number_within(value, 1..=u8::MAX))?;
                     tcp.option = Some(Compared {
-                        with,
+                        value: with,
                         invert: one.invert,
                     });
                 }
@@ -161,9 +161,9 @@ impl Extension for Tcp {
     fn print(&self, text: &mut Text) {
         self.source.print_unless_any(text, "sport");
         self.destination.print_unless_any(text, "dport");
-        if let Some(option) = self.option.filter(|option| option.with != 0) {
+        if let Some(option) = self.option.filter(|option| option.value != 0) {
             text.option(option.invert, "tcp-option").push(" ");
-            text.number(option.with);
+            text.number(option.value);
         }
         if self.flags != TcpFlagsTest::default() {
             text.option(self.flags.invert, "tcp-flags");

@@ -14,7 +14,8 @@ use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, rea
 /// Sends the packet to programs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Nflog {
-    /// Text that goes with each packet, at most 63 bytes; what is longer is cut.
+    /// Text that goes with each packet, at most 127 bytes. The target's data holds 63; what is longer
+    /// is cut there, as iptables does.
     pub prefix: BString,
     /// Netlink group.
     pub group: u16,
@@ -26,6 +27,9 @@ pub struct Nflog {
     /// Packets to collect before they are sent; 0 leaves it to the listener.
     pub threshold: u16,
 }
+
+/// Length of the longest prefix of the expression `log` with its NUL (`NF_LOG_PREFIXLEN`).
+const NATIVE_ROOM: usize = 128;
 
 /// Length of the prefix's field; the prefix itself is one byte shorter at least.
 const ROOM: usize = 64;
@@ -74,7 +78,7 @@ impl Extension for Nflog {
         for one in given {
             match one.option {
                 "nflog-group" => value.group = one.parse(number)?,
-                "nflog-prefix" => value.prefix = one.parse(|value| prefix(value, ROOM))?,
+                "nflog-prefix" => value.prefix = one.parse(|value| prefix(value, NATIVE_ROOM))?,
                 "nflog-threshold" => value.threshold = one.parse(number)?,
                 option => {
                     value.length = one.parse(number)?;

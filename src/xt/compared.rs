@@ -1,0 +1,119 @@
+//! What several extensions' values are made of.
+
+use bstr::{BStr, ByteSlice};
+
+use super::option::{Given, Misuse};
+use super::text::Text;
+use super::value::{Parsed, number};
+
+/// What a packet's value is compared with, and whether the comparison is negated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Compared<T> {
+    /// The value, or the range of values.
+    pub value: T,
+    /// Whether the comparison is negated.
+    pub invert: bool,
+}
+
+impl<T> Compared<T> {
+    /// It is so.
+    pub const fn is(value: T) -> Self {
+        Self {
+            value,
+            invert: false,
+        }
+    }
+
+    /// It is not so.
+    pub const fn is_not(value: T) -> Self {
+        Self {
+            value,
+            invert: true,
+        }
+    }
+
+    /// What an option says: negated if the option is.
+    pub(super) const fn given(given: &Given<'_>, value: T) -> Self {
+        Self {
+            value,
+            invert: given.invert,
+        }
+    }
+}
+
+impl<T: TryFrom<u64>> Compared<T> {
+    /// Reads an option's value, a number.
+    pub(in crate::xt) fn parse(given: &Given<'_>) -> Result<Self, Misuse> {
+        Ok(Self {
+            value: given.parse(number)?,
+            invert: given.invert,
+        })
+    }
+}
+
+impl<T: Into<u64> + Copy> Compared<T> {
+    pub(in crate::xt) fn print(&self, text: &mut Text, option: &str) {
+        text.option(self.invert, option)
+            .push(" ")
+            .number(self.value);
+    }
+}
+
+impl Compared<(u32, u32)> {
+    /// What a kernel's struct says, which has the range in any case; `None` if every number passes.
+    pub(in crate::xt) fn unless_all((first, last): (u32, u32), invert: bool) -> Option<Self> {
+        let all = (first, last) == (0, u32::MAX) && !invert;
+        (!all).then_some(Self {
+            value: (first, last),
+            invert,
+        })
+    }
+
+    /// Reads an option's value, a number or a range.
+    pub(in crate::xt) fn parse_range(given: &Given<'_>) -> Result<Option<Self>, Misuse> {
+        Ok(Self::unless_all(given.parse(range)?, given.invert))
+    }
+
+    pub(in crate::xt) fn print_range(&self, text: &mut Text, option: &str) {
+        let (first, last) = self.value;
+        text.option(self.invert, option).push(" ").number(first);
+        if first != last {
+            text.push(":").number(last);
+        }
+    }
+}
+
+/// `a`, `a:b`, `a:`, `:b` or `:`. The range may end before it starts, as the kernel takes it: no
+/// number is within it then.
+fn range(value: &BStr) -> Parsed<(u32, u32)> {
+    let end = |text: &[u8], open| match text {
+        b"" => Ok(open),
+        text => number(text.as_bstr()),
+    };
+    match value.split_once_str(":") {
+        Some((first, last)) => Ok((end(first, 0)?, end(last, u32::MAX)?)),
+        None => number(value).map(|only| (only, only)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges() {
+        for (text, wanted) in [
+            ("7", (7, 7)),
+            ("0x10:0x20", (16, 32)),
+            (":9", (0, 9)),
+            ("9:", (9, u32::MAX)),
+            (":", (0, u32::MAX)),
+            ("9:5", (9, 5)),
+        ] {
+            assert_eq!(range(text.into()), Ok(wanted));
+        }
+        for wrong in ["", "a", "1:2:3", "4294967296", "1-2"] {
+            assert!(range(wrong.into()).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What `dst` and `hbh` share: a header of options.
+//!
+//! Data of revision 0 (`struct ip6t_opts`, `linux/netfilter_ipv6/ip6t_opts.h`).
+
+use bstr::{BStr, ByteSlice};
+use chainwright_sys::ip6t_opts::{
+    IP6T_OPTS_INV_LEN, IP6T_OPTS_INV_MASK, IP6T_OPTS_LEN, IP6T_OPTS_OPTS, IP6T_OPTS_OPTSNR,
+    ip6t_opts,
+};
+use zerocopy::{FromZeros, IntoBytes};
+
+use crate::xt::Compared;
+use crate::xt::value::{Parsed, number};
+use crate::xt::{Given, Misuse, Text, read_struct};
+
+/// Stands for any length of an option.
+const ANY_LENGTH: u8 = 0xff;
+
+/// The option that is one byte.
+const PAD1: u8 = 0;
+
+/// An option of an IPv6 header of options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeaderOption {
+    /// Its type.
+    pub kind: u8,
+    /// Length of its data, in bytes, 0 to 254; `None` if any will do.
+    pub length: Option<u8>,
+}
+
+/// The packet has such a header.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HeaderOptions {
+    /// Length of the header, in bytes.
+    pub length: Option<Compared<u32>>,
+    /// Options that the header has, in this order and from its start: 16 at most. Empty if it may
+    /// have any.
+    pub options: Vec<HeaderOption>,
+}
+
+impl HeaderOptions {
+    pub(super) fn read(info: &[u8]) -> Option<Self> {
+        let info: ip6t_opts = read_struct(info)?;
+        let compares_options = info.flags & IP6T_OPTS_OPTS != 0;
+        if info.flags & !(IP6T_OPTS_LEN | IP6T_OPTS_OPTS) != 0
+            || info.invflags & !IP6T_OPTS_INV_MASK != 0
+            || compares_options != (info.optsnr != 0)
+        {
+            return None;
+        }
+        let option = |packed: &u16| {
+            let [kind, length] = packed.to_be_bytes();
+            HeaderOption {
+                kind,
+                // Pad1 has no length; the kernel does not look at one.
+                length: (kind != PAD1 && length != ANY_LENGTH).then_some(length),
+            }
+        };
+        let options = info.opts.get(..usize::from(info.optsnr))?;
+        Some(Self {
+            length: (info.flags & IP6T_OPTS_LEN != 0).then_some(Compared {
+                value: info.hdrlen,
+                invert: info.invflags & IP6T_OPTS_INV_LEN != 0,
+            }),
+            options: options.iter().map(option).collect(),
+        })
+    }
+
+    pub(super) fn write(&self) -> Vec<u8> {
+        let mut info = ip6t_opts::new_zeroed();
+        if let Some(length) = self.length {
+            info.hdrlen = length.value;
+            info.flags |= IP6T_OPTS_LEN;
+            info.invflags = if length.invert { IP6T_OPTS_INV_LEN } else { 0 };
+        }
+        for (packed, option) in info.opts.iter_mut().zip(&self.options) {
+            *packed = u16::from_be_bytes([option.kind, option.length.unwrap_or(ANY_LENGTH)]);
+            info.optsnr += 1;
+            info.flags |= IP6T_OPTS_OPTS;
+        }
+        info.as_bytes().to_vec()
+    }
+
+    /// Reads options that end in `-len` and `-opts`.
+    pub(super) fn parse(given: &[Given<'_>]) -> Result<Self, Misuse> {
+        let mut header = Self::default();
+        for one in given {
+            if one.option.ends_with("-len") {
+                header.length = Some(Compared::parse(one)?);
+            } else {
+                header.options = one.parse(options)?;
+            }
+        }
+        Ok(header)
+    }
+
+    pub(super) fn print(&self, text: &mut Text, length: &str, options: &str) {
+        if let Some(compared) = self.length {
+            compared.print(text, length);
+        }
+        if self.options.is_empty() {
+            return;
+        }
+        text.option(false, options);
+        let mut separator = " ";
+        for option in &self.options {
+            text.push(separator).number(option.kind);
+            if let Some(length) = option.length {
+                text.push(":").number(length);
+            }
+            separator = ",";
+        }
+    }
+}
+
+/// `type` or `type:length`, with commas between them.
+fn options(value: &BStr) -> Parsed<Vec<HeaderOption>> {
+    let mut options = Vec::new();
+    for one in value.split_str(",") {
+        if options.len() == IP6T_OPTS_OPTSNR {
+            return Err(format!("there are more than {IP6T_OPTS_OPTSNR} options"));
+        }
+        let (kind, length) = match one.split_once_str(":") {
+            Some((kind, length)) => (kind, Some(number(length.as_bstr())?)),
+            None => (one, None),
+        };
+        let kind = number(kind.as_bstr())?;
+        if kind == PAD1 && length.is_some() {
+            return Err("option 0 (Pad1) has no length".to_owned());
+        }
+        options.push(HeaderOption {
+            kind,
+            length: length.filter(|length| *length != ANY_LENGTH),
+        });
+    }
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_a_header() {
+        let option = |kind, length| HeaderOption { kind, length };
+        assert_eq!(
+            options("1:2,0x3,5:255,0".into()),
+            Ok(vec![
+                option(1, Some(2)),
+                option(3, None),
+                option(5, None),
+                option(0, None)
+            ])
+        );
+        for (wrong, said) in [
+            ("", "`` is not a number from 0 to 255"),
+            ("1,", "`` is not a number"),
+            ("1:", "`` is not a number"),
+            ("257:300", "`300` is not a number from 0 to 255"),
+            ("0:0", "option 0 (Pad1) has no length"),
+            (
+                "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17",
+                "there are more than 16 options",
+            ),
+        ] {
+            let fault = options(wrong.into()).unwrap_err();
+            assert!(fault.contains(said), "{fault}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn strange_data_stays_opaque() {
+        // `! --dst-len 16 --dst-opts 1:2,3` by ip6tables-legacy 1.8.9 (`strace -xx`).
+        let mut info = [0; 40];
+        info[..10].copy_from_slice(&[16, 0, 0, 0, 3, 1, 2, 1, 0xff, 3]);
+        info[38] = 2;
+        let header = HeaderOptions::read(&info).unwrap();
+        assert_eq!(header.write(), info);
+        assert_eq!(header.length.map(|length| length.invert), Some(true));
+        let mut padding = info;
+        padding[7] = 0;
+        let padding = HeaderOptions::read(&padding).unwrap();
+        let first = HeaderOption {
+            kind: 0,
+            length: None,
+        };
+        assert_eq!(padding.options[0], first);
+        assert_eq!(HeaderOptions::read(&info[..39]), None);
+        for (at, byte) in [(4, 7), (4, 1), (5, 2), (38, 0), (38, 17)] {
+            let mut strange = info;
+            strange[at] = byte;
+            assert_eq!(HeaderOptions::read(&strange), None, "{at}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Names that stand in extensions' data: of lists, tables, estimators and sets.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use bstr::{BStr, ByteSlice};
+
+use super::value::{Parsed, field, string, until_nul};
+
+/// A name of at most this many bytes takes no memory of its own.
+const INLINE: usize = 38;
+
+/// A name of 1 to `MOST` bytes, none of them NUL.
+#[derive(Clone)]
+pub struct Name<const MOST: usize>(Bytes);
+
+#[derive(Clone)]
+enum Bytes {
+    Inline(u8, [u8; INLINE]),
+    Long(Box<[u8]>),
+}
+
+impl<const MOST: usize> Name<MOST> {
+    /// The name; `None` if it is empty, too long or has a NUL in it.
+    pub fn new(name: impl AsRef<[u8]>) -> Option<Self> {
+        let name = name.as_ref();
+        if name.is_empty() || name.len() > MOST || name.contains(&0) {
+            return None;
+        }
+        Some(Self(match u8::try_from(name.len()) {
+            Ok(length) if name.len() <= INLINE => Bytes::Inline(length, field(name)),
+            _ => Bytes::Long(name.into()),
+        }))
+    }
+
+    /// The name's bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Bytes::Inline(length, bytes) => bytes.get(..usize::from(*length)).unwrap_or_default(),
+            Bytes::Long(bytes) => bytes,
+        }
+    }
+
+    /// The name in a kernel's field, where it ends at a NUL.
+    pub(super) fn in_field(field: &[u8]) -> Option<Self> {
+        until_nul(field).and_then(Self::new)
+    }
+
+    /// Reads an option's value.
+    pub(super) fn parse(value: &BStr) -> Parsed<Self> {
+        string(value, 1..=MOST).and_then(|name| Self::new(name).ok_or_else(String::new))
+    }
+}
+
+impl<const MOST: usize> AsRef<[u8]> for Name<MOST> {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl<const MOST: usize> PartialEq for Name<MOST> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl<const MOST: usize> Eq for Name<MOST> {}
+
+impl<const MOST: usize> Hash for Name<MOST> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
+    }
+}
+
+impl<const MOST: usize> fmt::Debug for Name<MOST> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_bytes().as_bstr(), f)
+    }
+}
+
+impl<const MOST: usize> fmt::Display for Name<MOST> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.as_bytes().as_bstr(), f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_and_long_ones() {
+        for length in [1, 37, 38, 39, 199] {
+            let name = Name::<199>::new(vec![b'x'; length]).unwrap();
+            assert_eq!(name.as_bytes(), vec![b'x'; length]);
+            assert_eq!(name, Name::new(vec![b'x'; length]).unwrap());
+            assert_ne!(name, Name::new(vec![b'y'; length]).unwrap());
+        }
+        assert_eq!(size_of::<Name<199>>(), 40);
+        for wrong in ["", "a\0b", "abcd"] {
+            assert_eq!(Name::<3>::new(wrong), None, "{wrong:?}");
+        }
+        assert_eq!(Name::<3>::in_field(b"ab\0c"), Name::new("ab"));
+        assert_eq!(Name::<3>::in_field(b"abc"), None);
+        assert_eq!(
+            Name::<3>::parse(b"abcd".as_bstr()).unwrap_err(),
+            "it has 4 bytes; 1 to 3 are allowed"
+        );
+        let name = Name::<9>::new(*b"a\xff").unwrap();
+        assert_eq!(
+            (format!("{name}"), format!("{name:?}")),
+            ("a\u{fffd}".into(), r#""a\xff""#.into())
+        );
+    }
+}

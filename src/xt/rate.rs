@@ -1,0 +1,131 @@
+//! Rates of packets, as `limit` and `hashlimit` have them: the time between two packets.
+
+use bstr::{BStr, ByteSlice};
+
+use super::Text;
+use super::value::Parsed;
+
+/// Name as printed, name in full and length in seconds of each unit, longest first.
+const UNITS: [(&str, &str, u32); 4] = [
+    ("day", "day", 24 * 60 * 60),
+    ("hour", "hour", 60 * 60),
+    ("min", "minute", 60),
+    ("sec", "second", 1),
+];
+
+/// Reads `n`, `n/second`, `n/minute`, `n/hour` or `n/day`, where the unit may be cut short: the
+/// time between two packets, of which `scale` make a second, and the unit in seconds.
+pub(super) fn parse(value: &BStr, scale: u32) -> Parsed<(u64, u32)> {
+    let (number, unit) = match value.split_once_str("/") {
+        None => (value.as_bytes(), "second".as_bytes()),
+        Some(parts) => parts,
+    };
+    let lower = unit.to_ascii_lowercase();
+    let starts = |whole: &str| !lower.is_empty() && whole.as_bytes().starts_with(&lower);
+    let seconds = UNITS.iter().find(|(_, whole, _)| starts(whole));
+    let decimal = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
+    let number = number
+        .to_str()
+        .ok()
+        .and_then(|text| text.parse::<u32>().ok());
+    match (number.filter(|number| decimal && *number > 0), seconds) {
+        (Some(number), Some((.., seconds))) => {
+            let period = u64::from(scale) * u64::from(*seconds) / u64::from(number);
+            if period == 0 {
+                return Err(format!(
+                    "`{value}` is too fast: at most {scale} packets a second can be said"
+                ));
+            }
+            Ok((period, *seconds))
+        }
+        _ => Err(format!(
+            "`{value}` is not a rate like 5/second, 10/minute, 3/hour or 100/day"
+        )),
+    }
+}
+
+/// The rate that a time between packets is: a number, and its unit in seconds. A time that no such
+/// rate says exactly comes out as one that is near.
+pub(crate) fn of(period: u64, scale: u32) -> (u64, u32) {
+    let (number, (.., seconds)) = nearest(period, scale);
+    (number, seconds)
+}
+
+/// A unit: its name as printed, in full, and its length in seconds.
+type Unit = (&'static str, &'static str, u32);
+
+fn nearest(period: u64, scale: u32) -> (u64, Unit) {
+    let whole = |seconds: u32| u64::from(scale) * u64::from(seconds);
+    let quotient = |seconds| whole(seconds).checked_div(period).unwrap_or_default();
+    // As iptables: the longest unit, unless a shorter one says it with less of a remainder.
+    let mut units = 1;
+    for (.., seconds) in UNITS.iter().skip(1) {
+        let rest = whole(*seconds).checked_rem(period).unwrap_or_default();
+        if period > whole(*seconds) || quotient(*seconds) < rest {
+            break;
+        }
+        units += 1;
+    }
+    // Other than iptables: not in that unit if it would be read back as another rate.
+    let exact = |unit: &&Unit| whole(unit.2).checked_div(quotient(unit.2)) == Some(period);
+    let candidates = || UNITS.iter().take(units).rev();
+    let shown = candidates().find(exact).or_else(|| candidates().next());
+    let unit = shown.copied().unwrap_or(UNITS[0]);
+    (quotient(unit.2), unit)
+}
+
+/// Adds a rate, as [`of`] has it, with a blank before it; gives its unit in seconds.
+pub(super) fn print(period: u64, scale: u32, text: &mut Text) -> u32 {
+    let (number, (name, _, seconds)) = nearest(period, scale);
+    text.push(" ").number(number).push("/").push(name);
+    seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn printed_rates_are_read_back() {
+        let read = |text: &str| parse(text.as_bytes().as_bstr(), 10_000);
+        assert_eq!(read("3/HO"), Ok((12_000_000, 3600)));
+        assert_eq!(read("010"), Ok((1000, 1)));
+        assert_eq!(read("600000/min"), Ok((1, 60)));
+        for wrong in [
+            "",
+            "/s",
+            "5/",
+            "5/x",
+            "5/seconds",
+            "0",
+            "-5",
+            "5x/s",
+            "0x5",
+            "4294967297",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(
+            read("10001/s").unwrap_err(),
+            "`10001/s` is too fast: at most 10000 packets a second can be said"
+        );
+        // 1.8.9 prints the first as 16/sec, which it reads as another rate.
+        for (written, printed) in [("961/min", " 961/min"), ("60/min", " 1/sec")] {
+            let mut text = Text::new();
+            print(read(written).unwrap().0, 10_000, &mut text);
+            assert_eq!(text.as_bytes().as_bstr(), printed);
+        }
+        for scale in [10_000, 1_000_000] {
+            for unit in ["sec", "min", "hour", "day"] {
+                for number in (1..=2000).chain([3333, 9999, 10_000]) {
+                    let written = format!("{number}/{unit}");
+                    let (period, _) = parse(written.as_bytes().as_bstr(), scale).unwrap();
+                    let mut text = Text::new();
+                    let seconds = print(period, scale, &mut text);
+                    let (again, unit) = parse(text.as_bytes()[1..].as_bstr(), scale).unwrap();
+                    assert_eq!((again, unit), (period, seconds), "{written}");
+                }
+            }
+        }
+    }
+}

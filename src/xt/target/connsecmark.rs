@@ -1,0 +1,88 @@
+//! `CONNSECMARK`: copies the security mark between a packet and its connection.
+//!
+//! Data of revision 0 (`struct xt_connsecmark_target_info`, `linux/netfilter/xt_CONNSECMARK.h`):
+//! which way.
+
+use chainwright_sys::xt_connsecmark_target::{
+    CONNSECMARK_RESTORE, CONNSECMARK_SAVE, xt_connsecmark_target_info,
+};
+use zerocopy::IntoBytes;
+
+use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+
+/// Which way the security mark is copied, unless there is one already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Connsecmark {
+    /// From the packet to its connection.
+    Save,
+    /// From the connection to the packet.
+    Restore,
+}
+
+impl Extension for Connsecmark {
+    const NAME: &'static str = "CONNSECMARK";
+    const REVISION: u8 = 0;
+    const OPTIONS: &'static [OptionSpec] =
+        &[OptionSpec::switch("save"), OptionSpec::switch("restore")];
+
+    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
+        let info: xt_connsecmark_target_info = read_struct(info)?;
+        match (revision, info.mode) {
+            (0, CONNSECMARK_SAVE) => Some(Self::Save),
+            (0, CONNSECMARK_RESTORE) => Some(Self::Restore),
+            _ => None,
+        }
+    }
+
+    fn write(&self, _: Family) -> Vec<u8> {
+        let mode = match self {
+            Self::Save => CONNSECMARK_SAVE,
+            Self::Restore => CONNSECMARK_RESTORE,
+        };
+        xt_connsecmark_target_info { mode }.as_bytes().to_vec()
+    }
+
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+        match given {
+            [way] if way.option == "save" => Ok(Self::Save),
+            [_] => Ok(Self::Restore),
+            _ => Err(Misuse::of_all("it takes one of --save, --restore")),
+        }
+    }
+
+    fn print(&self, text: &mut Text) {
+        let option = match self {
+            Self::Save => "save",
+            Self::Restore => "restore",
+        };
+        text.option(false, option);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iptables::Rule;
+    use crate::xt::Target;
+
+    #[test]
+    fn reads_and_writes_what_iptables_wrote() {
+        // `-j CONNSECMARK --restore` by iptables-legacy 1.8.9 (`strace -xx`).
+        let info = [2, 0, 0, 0, 0, 0, 0, 0];
+        let value = Connsecmark::read(Family::Ipv4, 0, &info);
+        assert_eq!(value, Some(Connsecmark::Restore));
+        let value = Target::Connsecmark(Connsecmark::Restore);
+        assert_eq!(value.encode(Family::Ipv4).info, &info[..]);
+        assert_eq!(value.to_string(), "-j CONNSECMARK --restore");
+        for strange in [&[][..], &[0], &[3]] {
+            assert_eq!(Connsecmark::read(Family::Ipv4, 0, strange), None);
+        }
+        assert_eq!(Connsecmark::read(Family::Ipv4, 1, &info), None);
+        for options in ["", " --save --restore"] {
+            let rule = format!("-j CONNSECMARK{options}");
+            let fault = Rule::parse(Family::Ipv4, rule).unwrap_err();
+            let said = "it takes one of --save, --restore";
+            assert!(fault.to_string().contains(said), "{fault}");
+        }
+    }
+}
