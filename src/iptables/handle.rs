@@ -195,7 +195,8 @@ impl Iptables {
     /// Changes a table. All of it happens at once, or nothing.
     ///
     /// `edit` says what is to be done. It may be called again, when somebody else changed the tables in
-    /// the meantime; what it did before is then forgotten. When it returns an error, nothing is changed.
+    /// the meantime, or when it looks for rules in a chain that it has changed before; what it did is
+    /// then forgotten. When it returns an error, nothing is changed.
     /// Rules that it does not touch stay as they are, byte for byte, with their counters.
     ///
     /// A table that is not there is made. On nf_tables what was read is what the change is applied to,
@@ -227,7 +228,7 @@ impl Iptables {
     ) -> Result<R, Error> {
         let change = Change {
             apply: true,
-            tracking: true,
+            tracking: false,
             replaced: &[],
         };
         self.change(tables, change, &mut edit)

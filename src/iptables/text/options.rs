@@ -88,8 +88,10 @@ pub(super) fn long(
         MAIN.iter()
             .flat_map(|(_, names, main)| names.iter().map(|n| (*n, *main)))
     };
-    if let Some((_, main)) = general().find(|(known, _)| known.as_bytes() == name) {
-        return Ok(Found::Main(main));
+    for (_, names, main) in MAIN {
+        if names.iter().any(|known| known.as_bytes() == name) {
+            return Ok(Found::Main(*main));
+        }
     }
     // The extension that was named last comes first.
     let of = || {

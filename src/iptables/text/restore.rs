@@ -482,7 +482,8 @@ fn counters<'w, 'a>(words: &'w [Word<'a>]) -> Result<(Option<Counters>, &'w [Wor
 /// `[PACKETS:BYTES]`
 fn bracketed(text: &BStr) -> Option<Counters> {
     let inner = text.strip_prefix(b"[")?.strip_suffix(b"]")?;
-    let (packets, bytes) = inner.split_once_str(":")?;
+    let at = inner.find_byte(b':')?;
+    let (packets, bytes) = (&inner[..at], &inner[at + 1..]);
     Some(Counters {
         packets: value::number(packets.as_bstr()).ok()?,
         bytes: value::number(bytes.as_bstr()).ok()?,
