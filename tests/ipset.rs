@@ -53,26 +53,26 @@ fn rules_name_and_resolve_their_sets() {
     let tools = Tools::new(&sandbox);
     tools.run("ipset create four hash:ip");
     tools.run("ipset create six hash:ip family inet6");
-    let mut sets = sandbox.run(Connection::open).unwrap().unwrap();
+    let sets = sandbox.run(Connection::open).unwrap().unwrap();
     let text = "-m set --match-set four src -j SET --add-set four dst";
     let mut rule = Rule::parse(Family::Ipv4, text).unwrap();
     let named = rule.clone();
-    rule.resolve_sets(Family::Ipv4, &mut sets).unwrap();
+    rule.resolve_sets(Family::Ipv4, &mut &sets).unwrap();
     assert_ne!(rule, named);
-    rule.name_sets(&mut sets).unwrap();
+    rule.name_sets(&mut &sets).unwrap();
     assert_eq!(rule, named);
     assert_eq!(rule.to_string(), text);
     // A set of the other family, no set, no index.
     let name = |name: &str| SetName::new(name).unwrap();
-    let error = SetNames::index(&mut sets, Family::Ipv4, &name("six")).unwrap_err();
+    let error = SetNames::index(&mut &sets, Family::Ipv4, &name("six")).unwrap_err();
     assert_eq!(error, SetError::OtherFamily { name: name("six") });
     let mut rule = Rule::parse(Family::Ipv6, "-m set --match-set no src").unwrap();
-    let error = rule.resolve_sets(Family::Ipv6, &mut sets).unwrap_err();
+    let error = rule.resolve_sets(Family::Ipv6, &mut &sets).unwrap_err();
     assert_eq!(error, SetError::NoSuchSet { name: name("no") });
     assert_eq!(
         error.to_string(),
         "there is no set `no`: it must be created before the rule (ipset create)"
     );
-    let error = SetNames::name(&mut sets, 7).unwrap_err();
+    let error = SetNames::name(&mut &sets, 7).unwrap_err();
     assert_eq!(error, SetError::NoSuchIndex { index: 7 });
 }

@@ -2,11 +2,6 @@
 
 mod common;
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use bstr::ByteSlice;
 use chainwright::iptables::nft::Profile;
 use chainwright::iptables::text::{RestoreOptions, SaveOptions};
@@ -14,136 +9,9 @@ use chainwright::iptables::{self, Backend, Family, Iptables, Rule, Target};
 use chainwright::legacy::{self, LockPolicy, LockWait};
 use chainwright::netns::Sandbox;
 use chainwright::{ipset, nft, xt};
+use common::rules::{File, Section, files, restore};
 use common::tools::Tools;
 use common::{accounting, connect, sandbox};
-
-/// Lines of a file that go into one chain.
-#[derive(Debug, Clone, Default)]
-struct Section {
-    families: String,
-    table: String,
-    chain: String,
-    /// `nft` or `legacy`, if they are for one of them only.
-    only: Option<String>,
-    /// Line number and text of each rule.
-    rules: Vec<(usize, String)>,
-}
-
-/// A file of rules.
-#[derive(Debug, Default)]
-struct File {
-    path: PathBuf,
-    /// Commands that make what the rules need.
-    setup: Vec<String>,
-    sections: Vec<Section>,
-}
-
-fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules")
-}
-
-/// All files, or those whose path holds what `CHAINWRIGHT_TEST_RULES` says.
-fn files() -> Vec<File> {
-    let wanted = std::env::var("CHAINWRIGHT_TEST_RULES").unwrap_or_default();
-    let mut paths = Vec::new();
-    for directory in [
-        directory(),
-        directory().join("match"),
-        directory().join("target"),
-    ] {
-        for entry in fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path
-                .extension()
-                .is_some_and(|extension| extension == "rules")
-                && path.to_string_lossy().contains(&wanted)
-            {
-                paths.push(path);
-            }
-        }
-    }
-    paths.sort();
-    assert!(!paths.is_empty(), "no file of rules matches {wanted:?}");
-    paths.iter().map(|path| read(path)).collect()
-}
-
-fn read(path: &Path) -> File {
-    let mut file = File {
-        path: path.to_owned(),
-        ..File::default()
-    };
-    let text = fs::read_to_string(path).unwrap();
-    for (number, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)) {
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        if let Some(command) = line.strip_prefix("$ ") {
-            file.setup.push(command.to_owned());
-        } else if let Some(directive) = line.strip_prefix("@ ") {
-            let words: Vec<_> = directive.split(' ').collect();
-            let (&[families, table, chain], only) = words.split_at(3) else {
-                panic!("{}:{number}: {line}", path.display());
-            };
-            file.sections.push(Section {
-                families: families.to_owned(),
-                table: table.to_owned(),
-                chain: chain.to_owned(),
-                only: only.first().map(|only| (*only).to_owned()),
-                rules: Vec::new(),
-            });
-        } else {
-            let section = file.sections.last_mut();
-            let section = section.unwrap_or_else(|| panic!("{}: no `@` line", path.display()));
-            section.rules.push((number, line.to_owned()));
-        }
-    }
-    file
-}
-
-impl File {
-    /// What the sections say for one family and backend, with those of one chain joined.
-    fn sections(&self, family: Family, backend: &str) -> Vec<Section> {
-        let digit = if family == Family::Ipv4 { '4' } else { '6' };
-        let mut joined: BTreeMap<(&str, &str), Section> = BTreeMap::new();
-        for section in &self.sections {
-            let other = section.only.as_deref().is_some_and(|only| only != backend);
-            if other || !section.families.contains(digit) {
-                continue;
-            }
-            let key = (section.table.as_str(), section.chain.as_str());
-            let all = joined.entry(key).or_insert_with(|| Section {
-                rules: Vec::new(),
-                ..section.clone()
-            });
-            all.rules.extend(section.rules.iter().cloned());
-        }
-        joined.into_values().collect()
-    }
-
-    fn name(&self) -> String {
-        let path = self.path.strip_prefix(directory()).unwrap_or(&self.path);
-        path.display().to_string()
-    }
-}
-
-/// The input of iptables-restore.
-fn restore(sections: &[Section]) -> String {
-    let mut text = String::new();
-    let mut tables: BTreeMap<&str, Vec<&Section>> = BTreeMap::new();
-    for section in sections {
-        tables.entry(&section.table).or_default().push(section);
-    }
-    for (table, sections) in tables {
-        let _ = writeln!(text, "*{table}\n:user - [0:0]\n:other - [0:0]");
-        for section in sections {
-            for (_, rule) in &section.rules {
-                let _ = writeln!(text, "-A {} {rule}", section.chain);
-            }
-        }
-        text += "COMMIT\n";
-    }
-    text
-}
 
 fn tool(family: Family, backend: &str, what: &str) -> String {
     let ip = if family == Family::Ipv4 {

@@ -16,8 +16,6 @@ mod names;
 mod option;
 mod rate;
 mod sets;
-#[cfg(test)]
-mod tests;
 mod text;
 pub(crate) mod value;
 

@@ -44,41 +44,54 @@ pub(super) fn parse(value: &BStr, scale: u32) -> Parsed<(u64, u32)> {
     }
 }
 
-/// The rate that a time between packets is: a number, and its unit in seconds. A time that no such
-/// rate says exactly comes out as one that is near.
-pub(crate) fn of(period: u64, scale: u32) -> (u64, u32) {
-    let (number, (.., seconds)) = nearest(period, scale);
-    (number, seconds)
-}
-
-/// A unit: its name as printed, in full, and its length in seconds.
-type Unit = (&'static str, &'static str, u32);
-
-fn nearest(period: u64, scale: u32) -> (u64, Unit) {
-    let whole = |seconds: u32| u64::from(scale) * u64::from(seconds);
-    let quotient = |seconds| whole(seconds).checked_div(period).unwrap_or_default();
+/// Number and place of the unit of the rate that says a time between packets: whether it does so
+/// exactly, too.
+fn said(period: u64, scale: u32) -> (u64, usize, bool) {
+    let whole = |unit: usize| {
+        let seconds = UNITS.get(unit).map_or(1, |(.., seconds)| *seconds);
+        u64::from(scale) * u64::from(seconds)
+    };
+    let quotient = |unit| whole(unit).checked_div(period).unwrap_or_default();
     // As iptables: the longest unit, unless a shorter one says it with less of a remainder.
-    let mut units = 1;
-    for (.., seconds) in UNITS.iter().skip(1) {
-        let rest = whole(*seconds).checked_rem(period).unwrap_or_default();
-        if period > whole(*seconds) || quotient(*seconds) < rest {
+    let mut chosen = 0;
+    for unit in 1..UNITS.len() {
+        let rest = whole(unit).checked_rem(period).unwrap_or_default();
+        if period > whole(unit) || quotient(unit) < rest {
             break;
         }
-        units += 1;
+        chosen = unit;
     }
-    // Other than iptables: not in that unit if it would be read back as another rate.
-    let exact = |unit: &&Unit| whole(unit.2).checked_div(quotient(unit.2)) == Some(period);
-    let candidates = || UNITS.iter().take(units).rev();
-    let shown = candidates().find(exact).or_else(|| candidates().next());
-    let unit = shown.copied().unwrap_or(UNITS[0]);
-    (quotient(unit.2), unit)
+    // Other than iptables: a longer one, if that one would be read back as another rate.
+    let exact = |unit: &usize| whole(*unit).checked_div(quotient(*unit)) == Some(period);
+    match (0..=chosen).rev().find(exact) {
+        Some(unit) => (quotient(unit), unit, true),
+        None => (quotient(chosen), chosen, false),
+    }
 }
 
-/// Adds a rate, as [`of`] has it, with a blank before it; gives its unit in seconds.
+/// The rate that says a time between packets: a number, and its unit in seconds. A time that no such
+/// rate says exactly comes out as one that is near.
+pub(super) fn of(period: u64, scale: u32) -> (u64, u32) {
+    let (number, unit, _) = said(period, scale);
+    (number, UNITS.get(unit).map_or(1, |(.., seconds)| *seconds))
+}
+
+/// Adds a rate with a blank before it; gives its unit in seconds. A time between packets that no
+/// such rate says exactly comes out as one that is near.
 pub(super) fn print(period: u64, scale: u32, text: &mut Text) -> u32 {
-    let (number, (name, _, seconds)) = nearest(period, scale);
+    let (number, unit, _) = said(period, scale);
+    let (name, _, seconds) = UNITS.get(unit).copied().unwrap_or(("sec", "second", 1));
     text.push(" ").number(number).push("/").push(name);
     seconds
+}
+
+/// The time between packets in another scale, if a rate says it exactly; each that iptables writes
+/// is said so.
+pub(super) fn rescale(period: u64, scale: u32, new: u32) -> Option<u64> {
+    let (number, unit, exact) = said(period, scale);
+    let (.., seconds) = UNITS.get(unit)?;
+    let period = (u64::from(new) * u64::from(*seconds)).checked_div(number)?;
+    exact.then_some(period)
 }
 
 #[cfg(test)]
@@ -115,6 +128,10 @@ mod tests {
             print(read(written).unwrap().0, 10_000, &mut text);
             assert_eq!(text.as_bytes().as_bstr(), printed);
         }
+        assert_eq!(rescale(85_714, 10_000, 1_000_000), Some(8_571_428)); // 7/min
+        for strange in [0, 16_449_542, 24 * 60 * 60 * 10_000 + 1, u64::MAX] {
+            assert_eq!(rescale(strange, 10_000, 10_000), None);
+        }
         for scale in [10_000, 1_000_000] {
             for unit in ["sec", "min", "hour", "day"] {
                 for number in (1..=2000).chain([3333, 9999, 10_000]) {
@@ -124,6 +141,7 @@ mod tests {
                     let seconds = print(period, scale, &mut text);
                     let (again, unit) = parse(text.as_bytes()[1..].as_bstr(), scale).unwrap();
                     assert_eq!((again, unit), (period, seconds), "{written}");
+                    assert_eq!(rescale(period, scale, scale), Some(period));
                 }
             }
         }

@@ -416,6 +416,11 @@ pub(crate) fn until_nul(field: &[u8]) -> Option<&BStr> {
     Some(field[..end].as_bstr())
 }
 
+/// As [`until_nul`]; `None` also if there is a line's end in it, which no line of a dump can say.
+pub(crate) fn line(field: &[u8]) -> Option<&BStr> {
+    until_nul(field).filter(|text| !text.contains(&b'\n'))
+}
+
 /// A field of the kernel's with these bytes at its start; what does not fit is cut off.
 pub(crate) fn field<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut field = [0; N];
@@ -579,6 +584,8 @@ mod tests {
         assert!(string(b("a\0"), 1..=2).is_err());
         assert_eq!(until_nul(b"ab\0c"), Some(b("ab")));
         assert_eq!(until_nul(b"abc"), None);
+        assert_eq!(line(b"ab\0\n"), Some(b("ab")));
+        assert_eq!(line(b"a\nb\0"), None);
         assert_eq!(field::<4>(b"abcdef"), *b"abcd");
     }
 }

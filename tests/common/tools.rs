@@ -115,21 +115,7 @@ impl<'s> Tools<'s> {
     /// Loads the output of `iptables-save -c` with `iptables-nft-restore`, its counters included.
     #[track_caller]
     pub(crate) fn load_iptables_nft(&self, save: &str) {
-        let mut pieces = String::new();
-        let (mut table, mut rules) = ("", 0);
-        for line in save.lines() {
-            if line.starts_with('*') {
-                (table, rules) = (line, 0);
-            } else if line.starts_with(['-', '[']) {
-                rules += 1;
-                if rules > RULES {
-                    pieces += &format!("COMMIT\n{table}\n");
-                    rules = 1;
-                }
-            }
-            pieces += line;
-            pieces += "\n";
-        }
+        let pieces = pieces(save).concat();
         self.run_with("iptables-nft-restore --noflush --counters", &pieces);
     }
 
@@ -168,6 +154,31 @@ impl<'s> Tools<'s> {
             self.run_with("nft -f -", script);
         }
     }
+}
+
+/// The output of `iptables-save` in pieces of a size that an ordinary user can load.
+pub(crate) fn pieces(save: &str) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let (mut table, mut rules) = ("", 0);
+    for line in save.lines() {
+        if line.starts_with('*') {
+            (table, rules) = (line, 0);
+        } else if line.starts_with(['-', '[']) {
+            rules += 1;
+            if rules > RULES {
+                pieces
+                    .last_mut()
+                    .expect("there is one")
+                    .push_str("COMMIT\n");
+                pieces.push(format!("{table}\n"));
+                rules = 1;
+            }
+        }
+        let piece = pieces.last_mut().expect("there is one");
+        piece.push_str(line);
+        piece.push('\n');
+    }
+    pieces
 }
 
 /// A chain's first lines: its name, hook and comment, without the rules.

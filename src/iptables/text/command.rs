@@ -406,7 +406,12 @@ impl<'p, 'a> Parser<'p, 'a> {
         let Some(value) = self.next() else {
             return Err(Fault::new(word.column, format!("`{option}` wants a value")));
         };
-        if value.text() == "!" {
+        // A value may be a `!`, but before another word it was meant to negate.
+        let word_follows = self
+            .words
+            .get(self.at)
+            .is_some_and(|next| !next.bytes.starts_with(b"-") && next.text() != "!");
+        if value.text() == "!" && word_follows {
             let fault = Fault::new(value.column, "`!` stands before the option it negates");
             return Err(fault.with_hint(Some(format!("write `! {option}`"))));
         }
@@ -868,7 +873,7 @@ mod tests {
                 21,
                 "did you mean --comment?",
             ),
-            ("-A INPUT --mark 1", 10, "it is an option of -m mark"),
+            ("-A INPUT --mark 1", 10, "it is an option of -m connmark, -m mark"),
             ("-A INPUT -m mark --mark 1x", 25, "`1x` is not a number"),
             ("-A INPUT -m mark", 13, "--mark: it is missing"),
             ("-A INPUT -s ! 1.1.1.1", 13, "write `! -s`"),

@@ -153,7 +153,7 @@ mod tests {
             (Family::Ipv6, of_ipv6, IPV6, " ! --ahlen 24 --ahres"),
         ] {
             assert_eq!(Ah::read(family, 0, &info), Some(ah));
-            assert_eq!(Match::Ah(ah).encode(family).info[..], info);
+            assert_eq!(Match::Ah(ah).encode(family).unwrap().info[..], info);
             assert_eq!(
                 Match::Ah(ah).to_string(),
                 format!("-m ah ! --ahspi 5:9{text}")

@@ -12,7 +12,7 @@ use chainwright_sys::xt_bpf::{
 };
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::xt::value::{Parsed, number, number_within, string, until_nul};
+use crate::xt::value::{Parsed, line, number, number_within, string};
 use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
 
 /// Longest path, in bytes.
@@ -126,7 +126,7 @@ impl Extension for Bpf {
                             <[sock_filter; XT_BPF_MAX_NUM_INSTR]>::read_from_bytes(&info.path);
                         read_program(&program.ok()?, info.bpf_program_num_elem)
                     }
-                    XT_BPF_MODE_PATH_PINNED => until_nul(&info.path)
+                    XT_BPF_MODE_PATH_PINNED => line(&info.path)
                         .filter(|path| !path.is_empty())
                         .map(|path| Self::Pinned(path.to_owned())),
                     _ => None,
@@ -228,7 +228,7 @@ mod tests {
         let info = captured(&BYTECODE);
         assert_eq!(Bpf::read(Family::Ipv4, 1, &info), Some(bytecode()));
         let bpf = Match::Bpf(bytecode());
-        assert_eq!(bpf.encode(Family::Ipv4).info[..], info);
+        assert_eq!(bpf.encode(Family::Ipv4).unwrap().info[..], info);
         assert_eq!(bpf.to_string(), "-m bpf --bytecode \"2,48 0 0 9,6 0 0 5\"");
         // Revision 0 has the program four bytes earlier.
         let mut old = vec![2, 0, 0, 0];

@@ -9,7 +9,7 @@ use chainwright_sys::xt_cgroup::{
 };
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::xt::value::{number, string, until_nul};
+use crate::xt::value::{line, number, string};
 use crate::xt::{
     Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
 };
@@ -32,7 +32,7 @@ fn read(flags: [u8; 4], path: &[u8], class: u32) -> Option<Cgroup> {
     let [has_path, has_class, invert_path, invert_class] = flags.map(|flag| flag != 0);
     match (has_path, has_class) {
         (true, false) => {
-            let path = until_nul(path).filter(|path| path.len() <= LONGEST)?;
+            let path = line(path).filter(|path| path.len() <= LONGEST)?;
             Some(Cgroup::Path(Compared {
                 value: path.to_owned(),
                 invert: invert_path,
@@ -155,7 +155,7 @@ mod tests {
             let info = captured(start);
             assert_eq!(Cgroup::read(Family::Ipv4, 2, &info), Some(cgroup.clone()));
             let cgroup = Match::Cgroup(cgroup);
-            assert_eq!(cgroup.encode(Family::Ipv4).info[..], info);
+            assert_eq!(cgroup.encode(Family::Ipv4).unwrap().info[..], info);
             assert_eq!(cgroup.to_string(), printed);
         }
     }

@@ -706,7 +706,7 @@ mod tests {
         );
         assert_eq!(read(&captured()), Some(martian.clone()));
         let martian = Match::Conntrack(martian);
-        assert_eq!(martian.encode(Family::Ipv4).info[..], captured());
+        assert_eq!(martian.encode(Family::Ipv4).unwrap().info[..], captured());
         assert_eq!(
             martian.to_string(),
             "-m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT"
@@ -791,7 +791,7 @@ mod tests {
             let rule = format!("-m conntrack {options}");
             let parsed = Rule::parse(Family::Ipv4, &rule).unwrap();
             assert_eq!(parsed.to_string(), rule);
-            let encoded = parsed.matches[0].encode(Family::Ipv4);
+            let encoded = parsed.matches[0].encode(Family::Ipv4).unwrap();
             let read = Match::read(Family::Ipv4, "conntrack", 3, &encoded.info);
             assert_eq!(read, parsed.matches[0]);
         }

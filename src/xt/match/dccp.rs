@@ -77,7 +77,10 @@ impl Extension for Dccp {
         let inverted = |flag| info.invflags & flag != 0;
         let ports = |ports, flag| has(flag).then(|| PortRange::of(ports, inverted(flag)));
         let types = if has(XT_DCCP_TYPE) {
-            let with = DccpTypes::from_bits(info.typemask).filter(|types| !types.is_empty())?;
+            let mut with = DccpTypes::from_bits(info.typemask).filter(|types| !types.is_empty())?;
+            if with.intersects(DccpTypes::INVALID) {
+                with |= DccpTypes::INVALID; // some versions of iptables set one of its bits only
+            }
             let invert = inverted(XT_DCCP_TYPE);
             Some(Compared {
                 value: with,
@@ -168,8 +171,7 @@ impl Extension for Dccp {
             text.option(types.invert, "dccp-types");
             let mut separator = " ";
             for (name, bit) in TYPES {
-                // Some versions of iptables set one bit only for INVALID.
-                if types.value.intersects(bit) {
+                if types.value.contains(bit) {
                     text.push(separator).push(name);
                     separator = ",";
                 }
@@ -244,7 +246,8 @@ mod tests {
                 Match::Dccp(dccp).to_string(),
                 "-m dccp --dccp-types INVALID"
             );
-            assert_eq!(dccp.write(Family::Ipv4), info);
+            let written = [0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0xfc, 0, 0];
+            assert_eq!(dccp.write(Family::Ipv4), written);
         }
     }
 

@@ -176,7 +176,7 @@ mod tests {
         };
         assert_eq!(Devgroup::read(Family::Ipv4, 0, &CAPTURED), Some(devgroup));
         let devgroup = Match::Devgroup(devgroup);
-        assert_eq!(devgroup.encode(Family::Ipv4).info[..], CAPTURED);
+        assert_eq!(devgroup.encode(Family::Ipv4).unwrap().info[..], CAPTURED);
         assert_eq!(
             devgroup.to_string(),
             "-m devgroup ! --src-group 0x1/0xff --dst-group 0x10000"

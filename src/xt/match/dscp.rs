@@ -114,7 +114,10 @@ mod tests {
             invert: true,
         };
         assert_eq!(Dscp::read(Family::Ipv6, 0, &info), Some(dscp));
-        assert_eq!(Match::Dscp(dscp).encode(Family::Ipv6).info, &info[..]);
+        assert_eq!(
+            Match::Dscp(dscp).encode(Family::Ipv6).unwrap().info,
+            &info[..]
+        );
         assert_eq!(Match::Dscp(dscp).to_string(), "-m dscp ! --dscp 0x06");
         assert_eq!(Dscp::read(Family::Ipv6, 0, &[6]), None);
         assert_eq!(Dscp::read(Family::Ipv6, 0, &[64, 0]), None);

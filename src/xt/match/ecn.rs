@@ -131,7 +131,10 @@ mod tests {
             }),
         };
         assert_eq!(Ecn::read(Family::Ipv4, 0, &info), Some(ecn));
-        assert_eq!(Match::Ecn(ecn).encode(Family::Ipv4).info, &info[..]);
+        assert_eq!(
+            Match::Ecn(ecn).encode(Family::Ipv4).unwrap().info,
+            &info[..]
+        );
         assert_eq!(
             Match::Ecn(ecn).to_string(),
             "-m ecn ! --ecn-tcp-cwr ! --ecn-ip-ect 2"

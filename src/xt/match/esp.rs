@@ -59,7 +59,7 @@ mod tests {
         // `-p esp -m esp ! --espspi 5` by iptables-legacy 1.8.9.
         let info = [5, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
         let esp = Esp::read(Family::Ipv4, 0, &info).unwrap();
-        assert_eq!(Match::Esp(esp).encode(Family::Ipv4).info[..], info);
+        assert_eq!(Match::Esp(esp).encode(Family::Ipv4).unwrap().info[..], info);
         assert_eq!(Match::Esp(esp).to_string(), "-m esp ! --espspi 5");
         assert_eq!(Esp::read(Family::Ipv4, 0, &info[..11]), None);
         assert_eq!(Esp::read(Family::Ipv4, 1, &info), None);

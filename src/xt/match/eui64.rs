@@ -45,7 +45,7 @@ mod tests {
         let info = [0; 8];
         assert_eq!(Eui64::read(Family::Ipv6, 0, &info), Some(Eui64));
         let value = Match::Eui64(Eui64);
-        assert_eq!(value.encode(Family::Ipv6).info, &info[..]);
+        assert_eq!(value.encode(Family::Ipv6).unwrap().info, &info[..]);
         assert_eq!(value.to_string(), "-m eui64");
         assert_eq!(Eui64::read(Family::Ipv6, 0, &info[..3]), None);
         assert_eq!(Eui64::read(Family::Ipv6, 1, &info), None);

@@ -149,13 +149,12 @@ impl Extension for Hashlimit {
                 (cfg.srcmask, cfg.dstmask) = (old.srcmask, old.dstmask);
             }};
         }
+        let mut scale = SCALE;
         let name = match revision {
             1 => {
                 let info: xt_hashlimit_mtinfo1 = read_struct(info)?;
                 take!(info.cfg);
-                if cfg.mode & XT_HASHLIMIT_BYTES == 0 {
-                    cfg.avg = cfg.avg.checked_mul(u64::from(SCALE / XT_HASHLIMIT_SCALE))?;
-                }
+                scale = XT_HASHLIMIT_SCALE;
                 Name::in_field(&info.name)?
             }
             2 => {
@@ -185,13 +184,17 @@ impl Extension for Hashlimit {
         };
         let rate = if cfg.mode & XT_HASHLIMIT_BYTES == 0 {
             HashlimitRate::Packets {
-                period: Some(cfg.avg).filter(|period| *period != 0)?,
+                // Another time between packets has no text.
+                period: rate::rescale(cfg.avg, scale, SCALE)?,
                 burst: cfg.burst,
             }
         } else {
             let cost = u32::try_from(cfg.avg).ok().filter(|cost| *cost != 0)?;
-            // No burst can be said for less than 16 bytes in a second.
-            if bytes_of(cost) == 0 && cfg.burst != 0 {
+            // No burst can be said for less than 16 bytes in a second, nor one of more bytes than a u64
+            // has; another cost has no text.
+            let bytes = bytes_of(cost);
+            bytes.checked_mul(cfg.burst)?;
+            if (bytes == 0 && cfg.burst != 0) || cost_of(bytes.max(1)) != Some(cost) {
                 return None;
             }
             HashlimitRate::Bytes {

@@ -6,7 +6,7 @@ use bstr::BString;
 use chainwright_sys::xt_helper::xt_helper_info;
 use zerocopy::IntoBytes;
 
-use crate::xt::value::{field, string, until_nul};
+use crate::xt::value::{field, line, string};
 use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
 
 /// Longest name, in bytes.
@@ -33,7 +33,7 @@ impl Extension for Helper {
         }
         let info: xt_helper_info = read_struct(info)?;
         Some(Self {
-            name: until_nul(&info.name)?.to_owned(),
+            name: line(&info.name)?.to_owned(),
             invert: info.invert != 0,
         })
     }
@@ -82,7 +82,10 @@ mod tests {
         };
         assert_eq!(Helper::read(Family::Ipv4, 0, &info), Some(helper.clone()));
         assert_eq!(
-            Match::Helper(helper.clone()).encode(Family::Ipv4).info[..],
+            Match::Helper(helper.clone())
+                .encode(Family::Ipv4)
+                .unwrap()
+                .info[..],
             info
         );
         assert_eq!(

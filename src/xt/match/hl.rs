@@ -51,7 +51,7 @@ mod tests {
         let info = [3, 3, 0, 0, 0, 0, 0, 0];
         let hl = Hl(Hops::Greater(3));
         assert_eq!(Match::read(Family::Ipv6, "hl", 0, &info), Match::Hl(hl));
-        assert_eq!(Match::Hl(hl).encode(Family::Ipv6).info, &info[..]);
+        assert_eq!(Match::Hl(hl).encode(Family::Ipv6).unwrap().info, &info[..]);
         assert_eq!(Match::Hl(hl).to_string(), "-m hl --hl-gt 3");
         assert_eq!(Hl::read(Family::Ipv6, 1, &info), None);
         assert!(matches!(

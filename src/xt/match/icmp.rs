@@ -195,7 +195,7 @@ mod tests {
         ] {
             assert_eq!(Icmp::read(Family::Ipv4, 0, &info), Some(icmp));
             let icmp = Match::Icmp(icmp);
-            assert_eq!(icmp.encode(Family::Ipv4).info[..], info);
+            assert_eq!(icmp.encode(Family::Ipv4).unwrap().info[..], info);
             assert_eq!(icmp.to_string(), format!("-m icmp {text}"));
         }
         // A code does not count if every type does.

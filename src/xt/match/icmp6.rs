@@ -112,7 +112,10 @@ mod tests {
             invert: true,
         };
         assert_eq!(Icmp6::read(Family::Ipv6, 0, &info), Some(icmp));
-        assert_eq!(Match::Icmp6(icmp).encode(Family::Ipv6).info[..], info);
+        assert_eq!(
+            Match::Icmp6(icmp).encode(Family::Ipv6).unwrap().info[..],
+            info
+        );
         assert_eq!(
             Match::Icmp6(icmp).to_string(),
             "-m icmp6 ! --icmpv6-type 1/0"

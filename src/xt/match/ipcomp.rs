@@ -74,7 +74,10 @@ mod tests {
         // `-p ipcomp -m ipcomp ! --ipcompspi 5:9 --compres` by iptables-legacy 1.8.9.
         let info = [5, 0, 0, 0, 9, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0];
         let ipcomp = Ipcomp::read(Family::Ipv4, 0, &info).unwrap();
-        assert_eq!(Match::Ipcomp(ipcomp).encode(Family::Ipv4).info[..], info);
+        assert_eq!(
+            Match::Ipcomp(ipcomp).encode(Family::Ipv4).unwrap().info[..],
+            info
+        );
         assert_eq!(
             Match::Ipcomp(ipcomp).to_string(),
             "-m ipcomp ! --ipcompspi 5:9 --compres"

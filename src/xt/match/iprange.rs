@@ -176,7 +176,7 @@ mod tests {
         ] {
             assert_eq!(Iprange::read(family, 1, &info), Some(range.clone()));
             let range = Match::Iprange(range);
-            assert_eq!(range.encode(family).info[..], info);
+            assert_eq!(range.encode(family).unwrap().info[..], info);
             assert_eq!(range.to_string(), printed);
             assert_eq!(Iprange::read(family, 1, &info[..67]), None);
             assert_eq!(Iprange::read(family, 0, &info), None);

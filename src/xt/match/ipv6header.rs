@@ -159,7 +159,7 @@ mod tests {
         };
         assert_eq!(Ipv6header::read(Family::Ipv6, 0, &info), Some(value));
         let value = Match::Ipv6header(value);
-        assert_eq!(value.encode(Family::Ipv6).info, &info[..]);
+        assert_eq!(value.encode(Family::Ipv6).unwrap().info, &info[..]);
         assert_eq!(
             value.to_string(),
             "-m ipv6header ! --header hop-by-hop,ipv6-frag --soft"

@@ -300,7 +300,7 @@ mod tests {
             let options = format!("-m ipvs {options}");
             let ipvs = Match::Ipvs(Ipvs::read(family, 0, &info).unwrap());
             assert_eq!(ipvs.to_string(), options);
-            assert_eq!(ipvs.encode(family).info[..], info, "{options}");
+            assert_eq!(ipvs.encode(family).unwrap().info[..], info, "{options}");
             let rule = Rule::parse(family, &options).unwrap();
             assert_eq!(rule.matches, [ipvs]);
             assert_eq!(Ipvs::read(family, 0, &info[..39]), None);

@@ -97,7 +97,10 @@ mod tests {
             invert: true,
         };
         assert_eq!(Length::read(Family::Ipv4, 0, &info), Some(length));
-        assert_eq!(Match::Length(length).encode(Family::Ipv4).info[..], info);
+        assert_eq!(
+            Match::Length(length).encode(Family::Ipv4).unwrap().info[..],
+            info
+        );
         assert_eq!(
             Match::Length(length).to_string(),
             "-m length ! --length 64:1500"

@@ -65,7 +65,9 @@ impl Extension for Limit {
             return None;
         }
         let info: xt_rateinfo = read_struct(info)?;
-        (info.avg != 0).then_some(Self {
+        // Another time between packets has no text.
+        rate::rescale(info.avg.into(), XT_LIMIT_SCALE, XT_LIMIT_SCALE)?;
+        Some(Self {
             period: info.avg,
             burst: info.burst,
         })

@@ -79,7 +79,7 @@ mod tests {
             invert: true,
         };
         assert_eq!(Mac::read(Family::Ipv4, 0, &info), Some(mac));
-        assert_eq!(Match::Mac(mac).encode(Family::Ipv4).info[..], info);
+        assert_eq!(Match::Mac(mac).encode(Family::Ipv4).unwrap().info[..], info);
         assert_eq!(
             Match::Mac(mac).to_string(),
             "-m mac ! --mac-source 00:11:22:aa:bb:cc"

@@ -130,7 +130,7 @@ mod tests {
             invert: true,
         };
         assert_eq!(Mh::read(Family::Ipv6, 0, &info), Some(mh));
-        assert_eq!(Match::Mh(mh).encode(Family::Ipv6).info, &info[..]);
+        assert_eq!(Match::Mh(mh).encode(Family::Ipv6).unwrap().info, &info[..]);
         assert_eq!(Match::Mh(mh).to_string(), "-m mh ! --mh-type 5");
         assert_eq!(Mh::read(Family::Ipv6, 0, &info[..2]), None);
         assert_eq!(Mh::read(Family::Ipv6, 0, &[5, 5, 2]), None);

@@ -9,7 +9,7 @@ use chainwright_sys::nfnetlink_acct::NFACCT_NAME_MAX;
 use chainwright_sys::xt_nfacct::{xt_nfacct_match_info, xt_nfacct_match_info_v1};
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::xt::value::{field, string, until_nul};
+use crate::xt::value::{field, line, string};
 use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
 
 /// Longest name, in bytes.
@@ -34,7 +34,7 @@ impl Extension for Nfacct {
             1 => read_struct::<xt_nfacct_match_info_v1>(info)?.name,
             _ => return None,
         };
-        let name = until_nul(&name).filter(|name| !name.is_empty())?.to_owned();
+        let name = line(&name).filter(|name| !name.is_empty())?.to_owned();
         Some(Self { name })
     }
 
@@ -78,7 +78,10 @@ mod tests {
         assert_eq!(Nfacct::read(Family::Ipv4, 0, &info), Some(nfacct.clone()));
         assert_eq!(Nfacct::read(Family::Ipv4, 1, &info), Some(nfacct.clone()));
         assert_eq!(
-            Match::Nfacct(nfacct.clone()).encode(Family::Ipv4).info[..],
+            Match::Nfacct(nfacct.clone())
+                .encode(Family::Ipv4)
+                .unwrap()
+                .info[..],
             info
         );
         assert_eq!(

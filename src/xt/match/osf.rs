@@ -12,7 +12,7 @@ use chainwright_sys::xt_osf::{
 };
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::xt::value::{Parsed, field, number_within, string, until_nul};
+use crate::xt::value::{Parsed, field, line, number_within, string};
 use crate::xt::{
     Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
 };
@@ -99,7 +99,7 @@ impl Extension for Osf {
         }
         let info: xt_osf_info = read_struct(info)?;
         let has = |bit| info.flags & bit != 0;
-        let genre = until_nul(&info.genre).filter(|genre| !genre.is_empty())?;
+        let genre = line(&info.genre).filter(|genre| !genre.is_empty())?;
         let known = NF_OSF_GENRE | NF_OSF_TTL | NF_OSF_LOG | NF_OSF_INVERT;
         if info.flags & !known != 0 || info.len as usize != genre.len() {
             return None;

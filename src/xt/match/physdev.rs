@@ -3,7 +3,7 @@
 //! Data of revision 0 (`struct xt_physdev_info`, `linux/netfilter/xt_physdev.h`). Of a name as many
 //! bytes count as its mask says; masks that no name has stay opaque.
 
-use bstr::{BStr, BString, ByteSlice};
+use bstr::{BStr, BString};
 use chainwright_sys::xt_physdev::{
     XT_PHYSDEV_OP_BRIDGED, XT_PHYSDEV_OP_IN, XT_PHYSDEV_OP_ISIN, XT_PHYSDEV_OP_ISOUT,
     XT_PHYSDEV_OP_MASK, XT_PHYSDEV_OP_OUT, xt_physdev_info,
@@ -42,7 +42,7 @@ fn counting(name: &[u8]) -> usize {
 }
 
 fn read_name(name: &[u8; ROOM], mask: &[u8; ROOM]) -> Option<BString> {
-    let name = until_nul(name).filter(|name| !name.is_empty())?;
+    let name = until_nul(name).filter(|name| is_name(name))?;
     let (ones, zeros) = mask.split_at(counting(name).min(ROOM));
     (ones.iter().all(|byte| *byte == 0xff) && zeros.iter().all(|byte| *byte == 0))
         .then(|| name.to_owned())
@@ -56,9 +56,15 @@ fn write_name(name: &BString) -> ([u8; ROOM], [u8; ROOM]) {
     (bytes, mask)
 }
 
+/// As the kernel sees it; a `:` is left to it.
+fn is_name(name: &[u8]) -> bool {
+    let odd = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'/';
+    !name.is_empty() && !name.iter().any(odd)
+}
+
 fn port(value: &BStr) -> Parsed<BString> {
     let name = string(value, 1..=ROOM - 1)?;
-    if name.find_byteset(b"/ ").is_some() {
+    if !is_name(name) {
         return Err("an interface's name has no `/` and no blank".to_owned());
     }
     Ok(name.to_owned())
@@ -200,7 +206,7 @@ mod tests {
         let read = Physdev::read(Family::Ipv4, 0, &captured());
         assert_eq!(read, Some(physdev.clone()));
         let physdev = Match::Physdev(physdev);
-        assert_eq!(physdev.encode(Family::Ipv4).info[..], captured());
+        assert_eq!(physdev.encode(Family::Ipv4).unwrap().info[..], captured());
         assert_eq!(
             physdev.to_string(),
             "-m physdev --physdev-is-in ! --physdev-in eth+ --physdev-out br0 \
@@ -220,6 +226,7 @@ mod tests {
             (19, 0xff), // one more
             (17, 0x0f), // half a byte
             (0, 0),     // no name
+            (0, b' '),  // no interface's name
         ] {
             let mut info = captured();
             info[at] = byte;

@@ -457,7 +457,7 @@ mod tests {
         let read = Policy::read(Family::Ipv4, 0, &captured());
         assert_eq!(read, Some(policy.clone()));
         assert_eq!(
-            Match::Policy(policy).encode(Family::Ipv4).info[..],
+            Match::Policy(policy).encode(Family::Ipv4).unwrap().info[..],
             captured()
         );
     }
@@ -507,11 +507,11 @@ mod tests {
             ("--pol ipsec", "column 4: -m policy: --dir: it is missing"),
             (
                 "--dir in --pol none --reqid 5",
-                "column 26: -m policy: --pol: a packet with no policy has nothing else to compare",
+                "column 20: -m policy: --pol: a packet with no policy has nothing else to compare",
             ),
             (
                 "--dir in --pol none --strict",
-                "column 26: -m policy: --pol: a packet with no policy has nothing else to compare",
+                "column 20: -m policy: --pol: a packet with no policy has nothing else to compare",
             ),
             (
                 "--dir in --reqid 1 --next --reqid 2",

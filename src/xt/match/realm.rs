@@ -135,7 +135,10 @@ mod tests {
             invert: true,
         };
         assert_eq!(Realm::read(Family::Ipv4, 0, &info), Some(realm));
-        assert_eq!(Match::Realm(realm).encode(Family::Ipv4).info, &info[..]);
+        assert_eq!(
+            Match::Realm(realm).encode(Family::Ipv4).unwrap().info,
+            &info[..]
+        );
         assert_eq!(
             Match::Realm(realm).to_string(),
             "-m realm ! --realm 0x5/0x6"

@@ -82,7 +82,10 @@ mod tests {
         let info = [9, 0, 0, 0, 0, 0, 0, 0];
         let loose = Rpfilter::LOOSE | Rpfilter::INVERT;
         assert_eq!(Rpfilter::read(Family::Ipv6, 0, &info), Some(loose));
-        assert_eq!(Match::Rpfilter(loose).encode(Family::Ipv6).info[..], info);
+        assert_eq!(
+            Match::Rpfilter(loose).encode(Family::Ipv6).unwrap().info[..],
+            info
+        );
         assert_eq!(
             Match::Rpfilter(loose).to_string(),
             "-m rpfilter --loose --invert"

@@ -383,7 +383,7 @@ mod tests {
         };
         assert_eq!(read(&captured()), Some(sctp.clone()));
         let sctp = Match::Sctp(sctp);
-        assert_eq!(sctp.encode(Family::Ipv6).info[..], captured());
+        assert_eq!(sctp.encode(Family::Ipv6).unwrap().info[..], captured());
         assert_eq!(
             sctp.to_string(),
             "-m sctp --dport 5:9 ! --chunk-types any DATA:uB,ABORT:T,I_FORWARD_TSN"
@@ -440,7 +440,7 @@ mod tests {
         let text = "-p sctp -m sctp --chunk-types all I_DATA:UB";
         let rule = Rule::parse(Family::Ipv4, text).unwrap();
         assert_eq!(rule.to_string(), text);
-        let info = rule.matches[0].encode(Family::Ipv4).info.to_vec();
+        let info = rule.matches[0].encode(Family::Ipv4).unwrap().info.to_vec();
         assert_eq!(info[268..271], [64, 6, 6]);
         assert_eq!(Match::read(Family::Ipv4, "sctp", 0, &info), rule.matches[0]);
     }

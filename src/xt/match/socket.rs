@@ -84,7 +84,10 @@ mod tests {
         let info = [5, 0, 0, 0, 0, 0, 0, 0];
         let socket = Socket::TRANSPARENT | Socket::RESTORE_SKMARK;
         assert_eq!(Socket::read(Family::Ipv4, 3, &info), Some(socket));
-        assert_eq!(Match::Socket(socket).encode(Family::Ipv4).info[..], info);
+        assert_eq!(
+            Match::Socket(socket).encode(Family::Ipv4).unwrap().info[..],
+            info
+        );
         assert_eq!(
             Match::Socket(socket).to_string(),
             "-m socket --transparent --restore-skmark"

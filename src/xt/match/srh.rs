@@ -338,7 +338,7 @@ mod tests {
         let srh = Srh::read(Family::Ipv6, 1, &captured()).unwrap();
         assert_eq!(srh.previous, ("a::1".parse().unwrap(), 64));
         let value = Match::Srh(srh);
-        assert_eq!(value.encode(Family::Ipv6).info, captured());
+        assert_eq!(value.encode(Family::Ipv6).unwrap().info, captured());
         assert_eq!(
             value.to_string(),
             "-m srh --srh-tag 4660 ! --srh-psid a::1/64"

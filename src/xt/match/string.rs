@@ -350,7 +350,7 @@ mod tests {
             ),
             (
                 "--algo bm --string x --from 9 --to 5",
-                "column 46: -m string: --to: the search ends before it starts (--from)",
+                "column 41: -m string: --to: the search ends before it starts (--from)",
             ),
             (
                 "--algo \"\" --string x",

@@ -228,7 +228,10 @@ mod tests {
             option: Some(Compared::is(5)),
         };
         assert_eq!(Tcp::read(Family::Ipv4, 0, &CAPTURED), Some(tcp));
-        assert_eq!(Match::Tcp(tcp).encode(Family::Ipv6).info[..], CAPTURED);
+        assert_eq!(
+            Match::Tcp(tcp).encode(Family::Ipv6).unwrap().info[..],
+            CAPTURED
+        );
         assert_eq!(
             Match::Tcp(tcp).to_string(),
             "-m tcp --sport 1024:65535 ! --dport 80 --tcp-option 5 ! --tcp-flags FIN,SYN,RST,ACK SYN"

@@ -90,7 +90,10 @@ mod tests {
             invert: true,
         };
         assert_eq!(Tcpmss::read(Family::Ipv4, 0, &info), Some(mss));
-        assert_eq!(Match::Tcpmss(mss).encode(Family::Ipv4).info, &info[..]);
+        assert_eq!(
+            Match::Tcpmss(mss).encode(Family::Ipv4).unwrap().info,
+            &info[..]
+        );
         assert_eq!(Match::Tcpmss(mss).to_string(), "-m tcpmss ! --mss 536:1400");
         assert_eq!(Tcpmss::read(Family::Ipv4, 0, &info[..5]), None);
         assert_eq!(Tcpmss::read(Family::Ipv4, 1, &info), None);

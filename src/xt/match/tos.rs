@@ -106,7 +106,10 @@ mod tests {
             invert: true,
         };
         assert_eq!(Tos::read(Family::Ipv4, 1, &info), Some(tos));
-        assert_eq!(Match::Tos(tos).encode(Family::Ipv4).info, &info[..]);
+        assert_eq!(
+            Match::Tos(tos).encode(Family::Ipv4).unwrap().info,
+            &info[..]
+        );
         assert_eq!(Match::Tos(tos).to_string(), "-m tos ! --tos 0x05/0x06");
         assert_eq!(Tos::read(Family::Ipv4, 1, &info[..2]), None);
         assert_eq!(Tos::read(Family::Ipv4, 0, &info), None);

@@ -116,7 +116,10 @@ mod tests {
         let info = [1, 4, 0, 0, 0, 0, 0, 0];
         let ttl = Ttl(Hops::NotEqual(4));
         assert_eq!(Ttl::read(Family::Ipv4, 0, &info), Some(ttl));
-        assert_eq!(Match::Ttl(ttl).encode(Family::Ipv4).info, &info[..]);
+        assert_eq!(
+            Match::Ttl(ttl).encode(Family::Ipv4).unwrap().info,
+            &info[..]
+        );
         assert_eq!(Match::Ttl(ttl).to_string(), "-m ttl ! --ttl-eq 4");
         assert_eq!(Ttl::read(Family::Ipv4, 0, &[1]), None);
         assert_eq!(Ttl::read(Family::Ipv4, 0, &[4, 4]), None);

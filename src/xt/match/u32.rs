@@ -291,7 +291,7 @@ mod tests {
         };
         assert_eq!(U32::read(Family::Ipv4, 0, &captured()), Some(u32.clone()));
         let u32 = Match::U32(u32);
-        assert_eq!(u32.encode(Family::Ipv4).info[..], captured());
+        assert_eq!(u32.encode(Family::Ipv4).unwrap().info[..], captured());
         assert_eq!(u32.to_string(), "-m u32 ! --u32 \"0x6&0xff=0x1,0x2:0x5\"");
     }
 

@@ -80,7 +80,7 @@ mod tests {
             ..Udp::default()
         };
         assert_eq!(Udp::read(Family::Ipv4, 0, &info), Some(udp));
-        assert_eq!(Match::Udp(udp).encode(Family::Ipv4).info[..], info);
+        assert_eq!(Match::Udp(udp).encode(Family::Ipv4).unwrap().info[..], info);
         assert_eq!(Match::Udp(udp).to_string(), "-m udp ! --dport 53");
         assert_eq!(Udp::read(Family::Ipv4, 0, &info[..9]), None);
         assert_eq!(Udp::read(Family::Ipv4, 1, &info), None);

@@ -195,7 +195,7 @@ mod tests {
     fn reads_and_writes_what_iptables_wrote() {
         let value = Target::read(Family::Ipv4, "CLUSTERIP", 0, &captured());
         assert_eq!(value.to_string(), TEXT);
-        assert_eq!(value.encode(Family::Ipv4).info, captured());
+        assert_eq!(value.encode(Family::Ipv4).unwrap().info, captured());
         let rule = Rule::parse(Family::Ipv4, TEXT).unwrap();
         assert_eq!(rule.to_string(), TEXT);
         let other = Target::read(Family::Ipv4, "CLUSTERIP", 0, &[0; 64]);

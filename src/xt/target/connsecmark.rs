@@ -72,7 +72,7 @@ mod tests {
         let value = Connsecmark::read(Family::Ipv4, 0, &info);
         assert_eq!(value, Some(Connsecmark::Restore));
         let value = Target::Connsecmark(Connsecmark::Restore);
-        assert_eq!(value.encode(Family::Ipv4).info, &info[..]);
+        assert_eq!(value.encode(Family::Ipv4).unwrap().info, &info[..]);
         assert_eq!(value.to_string(), "-j CONNSECMARK --restore");
         for strange in [&[][..], &[0], &[3]] {
             assert_eq!(Connsecmark::read(Family::Ipv4, 0, strange), None);

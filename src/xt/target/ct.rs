@@ -138,7 +138,7 @@ impl Ct {
 /// Whether it stays one word without quotes, in which iptables-save does not put names.
 pub(super) fn is_word(name: &BStr) -> bool {
     let parts = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | 0x0b);
-    name != "!" && !name.iter().any(parts)
+    !name.iter().any(parts)
 }
 
 /// The name in the kernel's field.

@@ -49,7 +49,7 @@ mod tests {
         let value = Target::read(Family::Ipv6, "DNPT", 0, &info);
         let text = "-j DNPT --src-pfx fd00:1::/32 --dst-pfx fd00:2::/32";
         assert_eq!(value.to_string(), text);
-        assert_eq!(value.encode(Family::Ipv6).info, info);
+        assert_eq!(value.encode(Family::Ipv6).unwrap().info, info);
         assert_eq!(Dnpt::read(Family::Ipv6, 0, &info[..35]), None);
         assert_eq!(Dnpt::read(Family::Ipv6, 1, &info), None);
         // Too long a prefix; bits behind it.

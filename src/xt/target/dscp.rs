@@ -65,7 +65,10 @@ mod tests {
         let info = [0x2e, 0, 0, 0, 0, 0, 0, 0];
         let dscp = Dscp { code_point: 46 };
         assert_eq!(Dscp::read(Family::Ipv4, 0, &info), Some(dscp));
-        assert_eq!(Target::Dscp(dscp).encode(Family::Ipv4).info, &info[..]);
+        assert_eq!(
+            Target::Dscp(dscp).encode(Family::Ipv4).unwrap().info,
+            &info[..]
+        );
         assert_eq!(Target::Dscp(dscp).to_string(), "-j DSCP --set-dscp 0x2e");
         assert_eq!(Dscp::read(Family::Ipv4, 0, &[]), None);
         assert_eq!(Dscp::read(Family::Ipv4, 0, &[64]), None);

@@ -155,7 +155,7 @@ mod tests {
         ] {
             let value = Target::read(Family::Ipv4, "ECN", 0, &info);
             assert_eq!(value.to_string(), format!("-j ECN {options}"));
-            assert_eq!(value.encode(Family::Ipv4).info, &info[..]);
+            assert_eq!(value.encode(Family::Ipv4).unwrap().info, &info[..]);
         }
         for strange in [[0, 0, 0], [0x33, 0, 0], [1, 4, 0]] {
             assert_eq!(Ecn::read(Family::Ipv4, 0, &strange), None);

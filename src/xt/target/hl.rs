@@ -50,7 +50,7 @@ mod tests {
         let info = [1, 3, 0, 0, 0, 0, 0, 0];
         let hl = Hl(HopsChange::Increase(3));
         assert_eq!(Target::read(Family::Ipv6, "HL", 0, &info), Target::Hl(hl));
-        assert_eq!(Target::Hl(hl).encode(Family::Ipv6).info, &info[..]);
+        assert_eq!(Target::Hl(hl).encode(Family::Ipv6).unwrap().info, &info[..]);
         assert_eq!(Target::Hl(hl).to_string(), "-j HL --hl-inc 3");
         assert_eq!(Hl::read(Family::Ipv6, 1, &info), None);
         assert!(matches!(

@@ -341,7 +341,7 @@ mod tests {
             let mut info = captured();
             info[mask..16].fill(0);
             info[16 + mask..32].fill(0);
-            assert_eq!(value.encode(family).info, info);
+            assert_eq!(value.encode(family).unwrap().info, info);
         }
         let read = |info: &[u8]| Hmark::read(Family::Ipv6, 0, info);
         assert_eq!(read(&captured()[..59]), None);

@@ -122,7 +122,7 @@ mod tests {
             value.to_string(),
             "-j IDLETIMER --timeout 5 --label abc --alarm"
         );
-        assert_eq!(value.encode(Family::Ipv4).info, captured());
+        assert_eq!(value.encode(Family::Ipv4).unwrap().info, captured());
         assert_eq!(Idletimer::read(Family::Ipv4, 1, &captured()[..47]), None);
         assert_eq!(Idletimer::read(Family::Ipv4, 2, &captured()), None);
         for at in [32, 33] {

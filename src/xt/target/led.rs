@@ -139,7 +139,7 @@ mod tests {
             let value = Target::read(Family::Ipv4, "LED", 0, &info);
             let text = format!("-j LED {options}");
             assert_eq!(value.to_string(), text);
-            assert_eq!(value.encode(Family::Ipv4).info, info);
+            assert_eq!(value.encode(Family::Ipv4).unwrap().info, info);
             let rule = Rule::parse(Family::Ipv6, &text).unwrap();
             assert_eq!(rule.to_string(), text);
         }

@@ -84,7 +84,7 @@ mod tests {
         let value = Target::read(Family::Ipv4, "SECMARK", 1, &captured());
         let text = "-j SECMARK --selctx system_u:object_r:httpd_packet_t:s0";
         assert_eq!(value.to_string(), text);
-        assert_eq!(value.encode(Family::Ipv4).info, captured());
+        assert_eq!(value.encode(Family::Ipv4).unwrap().info, captured());
         let rule = Rule::parse(Family::Ipv6, text).unwrap();
         assert_eq!(rule.to_string(), text);
         // Revision 0, made from the header, with a number that the kernel filled in.

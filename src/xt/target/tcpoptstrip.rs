@@ -120,7 +120,7 @@ mod tests {
         (info[0], info[2], info[31]) = (4, 8, 0x80);
         let value = Target::read(Family::Ipv4, "TCPOPTSTRIP", 0, &info);
         assert_eq!(value.to_string(), "-j TCPOPTSTRIP --strip-options 2,19,255");
-        assert_eq!(value.encode(Family::Ipv4).info, &info[..]);
+        assert_eq!(value.encode(Family::Ipv4).unwrap().info, &info[..]);
         assert_eq!(Tcpoptstrip::read(Family::Ipv4, 0, &info[..31]), None);
         assert_eq!(Tcpoptstrip::read(Family::Ipv4, 1, &info), None);
         info[0] = 2;

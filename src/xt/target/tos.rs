@@ -82,7 +82,10 @@ mod tests {
         let info = [5, 6, 0, 0, 0, 0, 0, 0];
         let tos = Tos { value: 5, mask: 6 };
         assert_eq!(Tos::read(Family::Ipv4, 1, &info), Some(tos));
-        assert_eq!(Target::Tos(tos).encode(Family::Ipv4).info, &info[..]);
+        assert_eq!(
+            Target::Tos(tos).encode(Family::Ipv4).unwrap().info,
+            &info[..]
+        );
         assert_eq!(Target::Tos(tos).to_string(), "-j TOS --set-tos 0x05/0x06");
         assert_eq!(Tos::read(Family::Ipv4, 1, &info[..1]), None);
         assert_eq!(Tos::read(Family::Ipv4, 0, &info), None);

@@ -37,7 +37,13 @@ mod tests {
     fn has_no_data() {
         assert_eq!(Trace::read(Family::Ipv4, 0, &[]), Some(Trace));
         assert_eq!(Trace::read(Family::Ipv4, 1, &[]), None);
-        assert!(Target::Trace(Trace).encode(Family::Ipv6).info.is_empty());
+        assert!(
+            Target::Trace(Trace)
+                .encode(Family::Ipv6)
+                .unwrap()
+                .info
+                .is_empty()
+        );
         assert_eq!(Target::Trace(Trace).to_string(), "-j TRACE");
     }
 }

@@ -110,7 +110,10 @@ mod tests {
         let info = [2, 255, 0, 0, 0, 0, 0, 0];
         let ttl = Ttl(HopsChange::Decrease(255));
         assert_eq!(Ttl::read(Family::Ipv4, 0, &info), Some(ttl));
-        assert_eq!(Target::Ttl(ttl).encode(Family::Ipv4).info, &info[..]);
+        assert_eq!(
+            Target::Ttl(ttl).encode(Family::Ipv4).unwrap().info,
+            &info[..]
+        );
         assert_eq!(Target::Ttl(ttl).to_string(), "-j TTL --ttl-dec 255");
         for strange in [&[2][..], &[3, 1], &[2, 0]] {
             assert_eq!(Ttl::read(Family::Ipv4, 0, strange), None);

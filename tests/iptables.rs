@@ -1,0 +1,156 @@
+//! Whole rulesets of real clients, restored and saved by us and by the real tools.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use chainwright::iptables::text::{RestoreOptions, SaveOptions};
+use chainwright::iptables::{Backend, Error, Family, Iptables};
+use chainwright::legacy::{LockPolicy, LockWait};
+use chainwright::netlink;
+use chainwright::netns::Sandbox;
+use common::tools::{Tools, pieces};
+use common::{accounting, report, sandbox};
+
+/// What kube-proxy's rules count with.
+const COUNTERS: [&str; 2] = [
+    "ct_state_invalid_dropped_pkts",
+    "localhost_nps_accepted_pkts",
+];
+
+fn data(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    fs::read_to_string(path.join(name)).unwrap()
+}
+
+fn prepared() -> Sandbox {
+    let sandbox = sandbox();
+    for name in COUNTERS {
+        accounting::add(&sandbox, name);
+    }
+    sandbox
+}
+
+fn open(sandbox: &Sandbox, backend: Backend) -> Iptables {
+    let opened = sandbox.run(|| Iptables::open(backend)).unwrap().unwrap();
+    opened.with_lock(LockPolicy::None, LockWait::No)
+}
+
+/// Restores a text with its counters; in pieces, if it is too long for an ordinary user's transaction.
+fn restore(iptables: &mut Iptables, text: &str) {
+    let options = RestoreOptions {
+        counters: true,
+        ..RestoreOptions::default()
+    };
+    match iptables.restore(Family::Ipv4, text, &options) {
+        Ok(restored) => assert!(restored.rules > 20, "{restored:?}"),
+        Err(Error::Commit(error))
+            if matches!(error.source, Some(netlink::Error::TooLarge { .. })) =>
+        {
+            let options = RestoreOptions {
+                noflush: true,
+                ..options
+            };
+            for piece in pieces(text) {
+                iptables.restore(Family::Ipv4, piece, &options).unwrap();
+            }
+        }
+        Err(error) => panic!("{}", report(&error)),
+    }
+}
+
+fn save(iptables: &mut Iptables) -> String {
+    let mut text = Vec::new();
+    let tables = iptables.read(Family::Ipv4, &[]).unwrap();
+    let omissions = tables.save(SaveOptions { counters: true }, &mut text);
+    assert!(omissions.unwrap().is_none());
+    let text = String::from_utf8(text).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// The tables of a text, in the order of their names: backends list them in their own.
+fn tables(text: &str) -> Vec<String> {
+    let mut tables: Vec<_> = text
+        .split_inclusive("COMMIT\n")
+        .map(|table| table.trim_start_matches(|c| c != '*').to_owned())
+        .collect();
+    tables.sort();
+    tables
+}
+
+fn rules(text: &str) -> usize {
+    text.lines().filter(|line| line.contains("-A ")).count()
+}
+
+fn both_ways(name: &str, backend: Backend) {
+    let tool = match backend {
+        Backend::Nft => "nft",
+        Backend::Legacy => "legacy",
+    };
+    let original = data(name);
+    let (ours, theirs) = (prepared(), prepared());
+    restore(&mut open(&ours, backend), &original);
+    let tools = Tools::new(&theirs);
+    match backend {
+        Backend::Nft => tools.load_iptables_nft(&original),
+        Backend::Legacy => {
+            drop(tools.run_with("iptables-legacy-restore --counters", &original));
+        }
+    }
+    let line = format!("iptables-{tool}-save -c");
+    let expected = tables(&tools.save(&line));
+    assert_eq!(rules(&expected.concat()), rules(&original));
+    assert!(
+        tables(&Tools::new(&ours).save(&line)) == expected,
+        "{name}: the real save prints what we restored in another way"
+    );
+    assert!(
+        tables(&save(&mut open(&theirs, backend))) == expected,
+        "{name}: our save prints what the real tool restored in another way"
+    );
+    // And what was restored is what was asked for, but for chains' and rules' order.
+    let without_counters = |text: &str| {
+        let line = |line: &str| {
+            let line = line
+                .strip_prefix('[')
+                .and_then(|l| l.split_once("] "))
+                .map_or(line, |(_, l)| l);
+            line.to_owned()
+        };
+        let mut lines: Vec<_> = text
+            .lines()
+            .filter(|l| l.contains("-A "))
+            .map(line)
+            .collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(
+        without_counters(&original),
+        without_counters(&expected.concat())
+    );
+}
+
+#[test]
+fn kube_proxy_1_20_in_nf_tables() {
+    both_ways("kube-proxy-1.20-300-services.save", Backend::Nft);
+    both_ways("kube-proxy-1.20-4-services.save", Backend::Nft);
+}
+
+#[test]
+fn kube_proxy_1_20_in_legacy_tables() {
+    both_ways("kube-proxy-1.20-300-services.save", Backend::Legacy);
+    both_ways("kube-proxy-1.20-4-services.save", Backend::Legacy);
+}
+
+#[test]
+fn kube_proxy_1_36_in_nf_tables() {
+    both_ways("kube-proxy-1.36-iptables.save", Backend::Nft);
+}
+
+#[test]
+fn kube_proxy_1_36_in_legacy_tables() {
+    both_ways("kube-proxy-1.36-iptables.save", Backend::Legacy);
+}
