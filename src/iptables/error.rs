@@ -1,13 +1,13 @@
 //! What can go wrong between the iptables view and the kernel.
 
-use bstr::BString;
+use bstr::{BStr, BString};
 
 use super::nft::Unwritable;
 use super::text::Fault;
 use super::{Backend, Family, SetError};
 use crate::legacy::{self, DraftError};
 use crate::netlink::{self, TooLong};
-use crate::nft::{CommitError, Outcome, SnapshotError};
+use crate::nft::{CommitError, ExtensionKind, Outcome, SnapshotError};
 
 /// An error of the iptables view.
 ///
@@ -63,8 +63,10 @@ pub enum Error {
         /// The chain.
         chain: BString,
     },
-    /// A built-in chain cannot be removed or renamed.
-    #[error("chain {chain} of table {table} is built in: it cannot be removed, renamed or made")]
+    /// A built-in chain cannot be made, removed, renamed or jumped to.
+    #[error(
+        "chain {chain} of table {table} is built in: it cannot be made, removed, renamed or jumped to"
+    )]
     Builtin {
         /// The table.
         table: String,
@@ -104,7 +106,9 @@ pub enum Error {
         rule: String,
     },
     /// The chain has fewer rules.
-    #[error("chain {chain} of table {table} has {rules} rules: there is no place {number}")]
+    #[error(
+        "there is no place {number} in chain {chain} of table {table}: its number of rules is {rules}"
+    )]
     NoSuchNumber {
         /// The table.
         table: String,
@@ -121,8 +125,8 @@ pub enum Error {
          module is not there)"
     )]
     UnknownExtension {
-        /// `match` or `target`.
-        kind: &'static str,
+        /// Match or target.
+        kind: ExtensionKind,
         /// Its name.
         name: String,
         /// The revision.
@@ -223,6 +227,21 @@ impl Error {
         let near = super::text::nearest(name.as_bytes(), super::builtin::NAMES);
         Self::NoSuchTable {
             name: name.to_owned(),
+            hint: near.map(|near| format!("did you mean {near}?")),
+        }
+    }
+
+    /// The chain, or whatever else leads to it, that is not there. `known` are the table's chains.
+    pub(super) fn no_such_chain<'n>(
+        table: &str,
+        chain: &BStr,
+        known: impl IntoIterator<Item = &'n str>,
+    ) -> Self {
+        let verdicts = ["ACCEPT", "DROP", "RETURN", "QUEUE"];
+        let near = super::text::nearest(chain, known.into_iter().chain(verdicts));
+        Self::NoSuchChain {
+            table: table.to_owned(),
+            chain: chain.to_owned(),
             hint: near.map(|near| format!("did you mean {near}?")),
         }
     }

@@ -357,8 +357,13 @@ fn change_nft<R>(
         Ok(value) => value,
         // Two listings of two generations may contradict one another.
         Err(Error::Nft(crate::netlink::Error::Interrupted)) => return Ok(Done::Again),
+        Err(_) if session.is_stale() => return Ok(Done::Again),
         Err(error) => return Err(error),
     };
+    // Without a commit nothing compares generations: what was read may be of two.
+    if session.is_empty() && session.is_stale() {
+        return Ok(Done::Again);
+    }
     let (connection, mut transaction, lines) = session.finish();
     if !change.apply {
         return Ok(Done::Yes(value));
@@ -366,28 +371,57 @@ fn change_nft<R>(
     match connection.commit(&mut transaction) {
         Ok(()) => Ok(Done::Yes(value)),
         Err(error) if error.generation_moved() => Ok(Done::Again),
-        Err(error) => Err(refused(error, &transaction, &lines)),
+        Err(error) => Err(refused(connection, error, &transaction, &lines)),
     }
 }
 
-/// Names the line that asked for what the kernel did not take.
-fn refused(error: CommitError, _transaction: &Transaction, lines: &[u32]) -> Error {
+/// Names the line that asked for what the kernel did not take, or the extension that it does not have.
+fn refused(
+    connection: &mut NftConnection,
+    error: CommitError,
+    transaction: &Transaction,
+    lines: &[u32],
+) -> Error {
     let first = error.failures.first();
-    let index = first
-        .and_then(|failure| failure.operation.as_ref())
-        .map(|o| o.index);
-    let line = index
-        .and_then(|index| lines.get(index))
-        .copied()
-        .unwrap_or(0);
-    match first {
-        Some(failure) if line > 0 && error.outcome == Outcome::NothingApplied => Error::Refused {
-            line: line as usize,
-            text: String::new().into(),
-            failure: failure.to_string(),
-        },
-        _ => Error::Commit(Box::new(error)),
+    let Some((failure, index)) = first.and_then(|f| Some((f, f.operation.as_ref()?.index))) else {
+        return Error::Commit(Box::new(error));
+    };
+    let line = lines.get(index).copied().unwrap_or(0);
+    if error.outcome != Outcome::NothingApplied {
+        return Error::Commit(Box::new(error));
     }
+    if let Some(unknown) = unknown_extension(connection, transaction, index) {
+        return if line > 0 {
+            unknown.at(line as usize)
+        } else {
+            unknown
+        };
+    }
+    if line == 0 {
+        return Error::Commit(Box::new(error));
+    }
+    Error::Refused {
+        line: line as usize,
+        text: String::new().into(),
+        failure: failure.to_string(),
+    }
+}
+
+/// The first extension of the rule of an operation that the kernel does not have.
+fn unknown_extension(
+    connection: &mut NftConnection,
+    transaction: &Transaction,
+    index: usize,
+) -> Option<Error> {
+    let (family, extensions) = super::nft::extensions(transaction.payload(index)?)?;
+    extensions.into_iter().find_map(|(kind, name, revision)| {
+        let known = connection.has_extension(family, kind, &name, revision);
+        matches!(known, Ok(false)).then(|| Error::UnknownExtension {
+            kind,
+            name,
+            revision,
+        })
+    })
 }
 
 fn change_legacy<R>(

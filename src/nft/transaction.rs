@@ -493,6 +493,12 @@ impl Transaction {
         &self.buffer[BEGIN..]
     }
 
+    /// An operation, from 0, behind its message's header.
+    pub(crate) fn payload(&self, index: usize) -> Option<&[u8]> {
+        let mut messages = crate::netlink::Messages::new(self.operations());
+        Some(messages.nth(index)?.ok()?.payload)
+    }
+
     /// Completes the batch and gives the one datagram that it is to be sent as.
     ///
     /// What the datagram holds is described at [`BatchReplies`](crate::netlink::BatchReplies):

@@ -3,6 +3,7 @@
 
 pub(crate) mod accounting;
 pub(crate) mod encodings;
+pub(crate) mod iptables;
 pub(crate) mod rules;
 pub(crate) mod save;
 pub(crate) mod tools;

@@ -92,6 +92,16 @@ impl<'s> Tools<'s> {
         }
     }
 
+    /// Whether a command takes this input, and what it says if it does not.
+    #[track_caller]
+    pub(crate) fn takes(&self, line: &str, input: &str) -> Result<(), String> {
+        let output = self.output(line, input);
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
     /// What `iptables-nft-save -c` and the like print, without the comment lines, which hold the
     /// time.
     #[track_caller]

@@ -5,7 +5,6 @@ use bstr::{BStr, BString, ByteSlice};
 use super::decode::decode_draft;
 use super::encode::encode;
 use crate::iptables::edit::Editor;
-use crate::iptables::text::nearest;
 use crate::iptables::{Beyond, Counters, Entry, Error, Policy, Rule};
 use crate::legacy::{ChainId, Draft, Replacement, Table};
 use crate::xt::Family;
@@ -44,6 +43,18 @@ impl<'t> Session<'t> {
         &mut self.drafts[table].1
     }
 
+    /// That no chain has that name.
+    fn is_free(&self, table: usize, chain: &BStr) -> Result<(), Error> {
+        let draft = &self.drafts[table].1;
+        match draft.chain(chain) {
+            None => Ok(()),
+            Some(_) => Err(Error::ChainExists {
+                table: draft.table().name().to_string(),
+                chain: chain.to_owned(),
+            }),
+        }
+    }
+
     fn build(
         &mut self,
         table: usize,
@@ -52,7 +63,14 @@ impl<'t> Session<'t> {
     ) -> Result<crate::legacy::NewRule, Error> {
         let (family, draft) = &mut self.drafts[table];
         encode(*family, draft, rule, counters, |draft, name| {
-            find(draft, name.as_bstr())
+            let id = find(draft, name.as_bstr())?;
+            if draft.get(id).is_some_and(|chain| chain.builtin().is_some()) {
+                return Err(Error::Builtin {
+                    table: draft.table().name().to_string(),
+                    chain: name.into(),
+                });
+            }
+            Ok(id)
         })
     }
 }
@@ -64,12 +82,8 @@ fn find(draft: &Draft<'_>, name: &BStr) -> Result<ChainId, Error> {
             .chains()
             .map(|chain| chain.name().to_string())
             .collect();
-        let near = nearest(name, names.iter().map(String::as_str));
-        Error::NoSuchChain {
-            table: draft.table().name().to_string(),
-            chain: name.to_owned(),
-            hint: near.map(|near| format!("did you mean {near}?")),
-        }
+        let table = draft.table().name().to_string();
+        Error::no_such_chain(&table, name, names.iter().map(String::as_str))
     })
 }
 
@@ -91,6 +105,7 @@ impl Editor for Session<'_> {
     }
 
     fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        self.is_free(table, chain)?;
         self.draft(table).add_chain(chain)?;
         Ok(())
     }
@@ -112,11 +127,19 @@ impl Editor for Session<'_> {
 
     fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
         let id = self.chain(table, chain)?;
-        Ok(self.draft(table).remove_chain(id)?)
+        let draft = self.draft(table);
+        if draft.get(id).is_some_and(|chain| chain.rule_count() > 0) {
+            return Err(Error::NotEmpty {
+                table: draft.table().name().to_string(),
+                chain: chain.to_owned(),
+            });
+        }
+        Ok(draft.remove_chain(id)?)
     }
 
     fn rename_chain(&mut self, table: usize, from: &BStr, to: &BStr) -> Result<(), Error> {
         let id = self.chain(table, from)?;
+        self.is_free(table, to)?;
         Ok(self.draft(table).rename_chain(id, to)?)
     }
 

@@ -26,8 +26,13 @@ mod encode;
 mod ports;
 mod session;
 
+use bstr::ByteSlice;
+use chainwright_sys::nf_tables::NFTA_RULE_EXPRESSIONS;
+
 use super::{Builtin, builtin};
-use crate::nft::{self, Chain, ChainRef, Policy};
+use crate::netlink::{Attributes, NfGenMsg};
+use crate::nft::expr::{self, Decoded, Expressions};
+use crate::nft::{self, Chain, ChainRef, ExtensionKind, Policy};
 use crate::xt::Family;
 
 pub use decode::decode;
@@ -101,6 +106,34 @@ impl Builtin {
                 .chain_type()
                 .is_some_and(|kind| kind == self.chain_type)
     }
+}
+
+/// Kind, name and revision of an extension.
+type Extension = (ExtensionKind, String, u8);
+
+/// The extensions in an operation of a transaction that puts a rule in, and the rule's family.
+pub(super) fn extensions(operation: &[u8]) -> Option<(nft::Family, Vec<Extension>)> {
+    let (header, attributes) = NfGenMsg::split(operation).ok()?;
+    let expressions = Attributes::new(attributes).find(NFTA_RULE_EXPRESSIONS)?;
+    let expressions: Expressions<'_> = nft::Field::decode(expressions)?;
+    let extension = |kind, name: Option<nft::Name<'_>>, revision: Option<u32>| {
+        let revision = u8::try_from(revision?).ok()?;
+        Some((kind, name?.to_str().ok()?.to_owned(), revision))
+    };
+    let found =
+        expressions
+            .iter()
+            .flatten()
+            .filter_map(|expression| match expression.decode().ok()? {
+                Decoded::Match(expr::Match { name, revision, .. }) => {
+                    extension(ExtensionKind::Match, name, revision)
+                }
+                Decoded::Target(expr::Target { name, revision, .. }) => {
+                    extension(ExtensionKind::Target, name, revision)
+                }
+                _ => None,
+            });
+    Some((nft::Family(header.family), found.collect()))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::{Encoder, Profile, decode};
 use crate::iptables::edit::Editor;
-use crate::iptables::{Beyond, Counters, Entry, Error, Policy, Rule, Target, builtin};
+use crate::iptables::{Beyond, Builtin, Counters, Entry, Error, Policy, Rule, Target, builtin};
 use crate::nft::expr::{Counter, Decoded};
 use crate::nft::{self, Chain, Compat, Connection, Filter, Generation, Transaction};
 use crate::xt::Family;
@@ -52,6 +52,8 @@ struct ChainState {
     exists: Option<bool>,
     /// Its name in the kernel until everything is committed, if it was renamed.
     old_name: Option<BString>,
+    /// If it is built in: whether the transaction makes sure of it.
+    added: bool,
     rules: Rules,
 }
 
@@ -72,7 +74,8 @@ enum Slot {
     },
     New {
         id: u32,
-        entry: Box<Entry>,
+        /// What iptables has no words for is one of the kernel's with its counters at 0.
+        entry: Box<Result<Entry, Beyond>>,
     },
 }
 
@@ -110,6 +113,11 @@ impl<'c> Session<'c> {
         self.wants_tracking && !self.tracking
     }
 
+    /// Whether nothing is to be changed.
+    pub(in crate::iptables) const fn is_empty(&self) -> bool {
+        self.transaction.is_empty()
+    }
+
     /// The transaction, and for each of its operations the line that asked for it.
     pub(in crate::iptables) fn finish(mut self) -> (&'c mut Connection, Transaction, Vec<u32>) {
         self.note_lines();
@@ -143,53 +151,85 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// The state of a chain, and, if it is built in, its place in the transaction.
-    fn chain(&mut self, table: usize, name: &BStr) -> Result<&mut ChainState, Error> {
-        self.add_table(table)?;
+    /// The state of a chain.
+    fn chain(&mut self, table: usize, name: &BStr) -> &mut ChainState {
         let state = &mut self.tables[table];
-        if !state.chains.contains_key(name) {
-            let hooked = name
-                .to_str()
-                .ok()
-                .and_then(|chain| builtin(&state.name, chain));
-            if let Some(builtin) = hooked {
-                // Without a policy, so that one that is there keeps its own.
-                let chain = Chain::new(state.family.into(), state.name.as_str(), name).with_hook(
-                    builtin.chain_type,
-                    builtin.hook,
-                    builtin.priority,
-                );
-                self.transaction.add(&chain)?;
-            }
+        state.chains.entry(name.to_owned()).or_insert_with(|| {
+            let is_builtin = hooked(&state.name, name).is_some();
             let rules = if state.flushed {
                 Rules::Known(Vec::new())
             } else {
                 Rules::Unread
             };
-            let exists = match hooked {
-                Some(_) => Some(true),
-                None if state.cleared => Some(false),
-                None => None,
+            let exists = match state.cleared {
+                _ if is_builtin => Some(true),
+                true => Some(false),
+                false => None,
             };
-            let added = ChainState {
+            ChainState {
                 exists,
                 old_name: None,
+                added: false,
                 rules,
-            };
-            state.chains.insert(name.to_owned(), added);
+            }
+        })
+    }
+
+    /// Before a chain is written to: makes sure of its table, and, if it is built in, of it. What is
+    /// only read stays as it is.
+    fn prepare(&mut self, table: usize, name: &BStr) -> Result<(), Error> {
+        self.add_table(table)?;
+        if let Some(builtin) = hooked(&self.tables[table].name, name)
+            && !self.chain(table, name).added
+        {
+            // Without a policy, so that one that is there keeps its own.
+            let chain = self.object(table, name).with_hook(
+                builtin.chain_type,
+                builtin.hook,
+                builtin.priority,
+            );
+            self.transaction.add(&chain)?;
+            self.chain(table, name).added = true;
         }
-        match state.chains.get_mut(name) {
-            Some(chain) => Ok(chain),
-            None => Err(no_such_chain(&state.name, name)), // cannot be: it was put there
+        Ok(())
+    }
+
+    /// That there is no such chain, and which may have been meant.
+    fn no_such_chain(&mut self, table: usize, name: &BStr) -> Error {
+        // It is only about the message.
+        let names = self.chains(table).unwrap_or_default();
+        let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+        let table = &self.tables[table].name;
+        Error::no_such_chain(table, name, names.iter().map(String::as_str))
+    }
+
+    /// Whether what was read is of another generation than the kernel's.
+    pub(in crate::iptables) fn is_stale(&mut self) -> bool {
+        let Some(read) = self.generation else {
+            return false;
+        };
+        self.connection.generation().is_ok_and(|now| now != read)
+    }
+
+    /// The kernel goes by the names that chains had before the change: one of these is not free.
+    fn not_renamed(&self, table: usize, name: &BStr) -> Result<(), Error> {
+        let mut chains = self.tables[table].chains.values();
+        if chains.any(|chain| chain.old_name.as_ref().is_some_and(|old| old == name)) {
+            return Err(Error::Unsupported {
+                what: "making a chain of the name that another had, in the same change that renames \
+                       that",
+                backend: crate::iptables::Backend::Nft,
+            });
         }
+        Ok(())
     }
 
     /// As [`chain`](Self::chain); the chain must not be known to be absent.
     fn existing(&mut self, table: usize, name: &BStr) -> Result<&mut ChainState, Error> {
-        if self.chain(table, name)?.exists == Some(false) {
-            return Err(no_such_chain(&self.tables[table].name, name));
+        if self.chain(table, name).exists == Some(false) {
+            return Err(self.no_such_chain(table, name));
         }
-        self.chain(table, name)
+        Ok(self.chain(table, name))
     }
 
     /// Reads the rules of a chain, if they are not known.
@@ -204,25 +244,36 @@ impl<'c> Session<'c> {
                 self.guard()?;
                 let slots = self.read_rules(table, name)?;
                 if slots.is_empty() && !self.has_chain(table, name)? {
-                    return Err(no_such_chain(&self.tables[table].name, name));
+                    return Err(self.no_such_chain(table, name));
                 }
-                self.chain(table, name)?.rules = Rules::Known(slots);
+                self.chain(table, name).rules = Rules::Known(slots);
             }
         }
-        match &mut self.chain(table, name)?.rules {
+        match &mut self.chain(table, name).rules {
             Rules::Known(slots) => Ok(slots),
             _ => Err(Error::Contended { attempts: 0 }), // cannot be: they were read
         }
     }
 
     fn read_rules(&mut self, table: usize, name: &BStr) -> Result<Vec<Slot>, Error> {
+        let kernel_name = self.object(table, name).name.unwrap_or_default();
         let state = &self.tables[table];
         let mut slots = Vec::new();
-        let filter = Filter::chain(state.family.into(), &state.name, name);
+        let filter = Filter::chain(state.family.into(), &state.name, &*kernel_name);
         self.connection.rules(filter)?.for_each(|rule| {
+            let mut entry = decode(&rule);
+            if let Ok(entry) = &mut entry
+                && let Target::Jump(to) | Target::Goto(to) = &mut entry.rule.target
+            {
+                let mut chains = state.chains.iter();
+                let renamed = chains.find(|(_, chain)| chain.old_name.as_ref() == Some(to));
+                if let Some((name, _)) = renamed {
+                    to.clone_from(name);
+                }
+            }
             slots.push(Slot::Kept {
                 handle: rule.handle(),
-                entry: Box::new(decode(&rule)),
+                entry: Box::new(entry),
             });
         })?;
         Ok(slots)
@@ -231,6 +282,7 @@ impl<'c> Session<'c> {
     /// Before the rules of a chain are changed: reads them if all is to be remembered.
     fn before_change(&mut self, table: usize, name: &BStr) -> Result<(), Error> {
         self.existing(table, name)?;
+        self.prepare(table, name)?;
         if self.tracking {
             self.load(table, name)?;
         }
@@ -245,6 +297,20 @@ impl<'c> Session<'c> {
         rule: &Rule,
         counters: Counters,
     ) -> Result<nft::Rule<'static>, Error> {
+        if let Target::Jump(to) | Target::Goto(to) = &rule.target {
+            // Of what is not known, the kernel says whether it is there.
+            let state = &self.tables[table];
+            let known = state.chains.get(to.as_bstr()).map(|chain| chain.exists);
+            if hooked(&state.name, to.as_bstr()).is_some() {
+                return Err(Error::Builtin {
+                    table: state.name.clone(),
+                    chain: to.clone(),
+                });
+            }
+            if known == Some(Some(false)) || (known.is_none() && state.cleared) {
+                return Err(self.no_such_chain(table, to.as_bstr()));
+            }
+        }
         let state = &self.tables[table];
         let old_name = |name: &BStr| {
             let renamed = state.chains.get(name)?.old_name.as_ref()?;
@@ -288,11 +354,11 @@ impl<'c> Session<'c> {
         counters: Counters,
     ) -> Result<(), Error> {
         let (tracking, id) = (self.tracking, self.numbered);
-        let rules = &mut self.chain(table, chain)?.rules;
+        let rules = &mut self.chain(table, chain).rules;
         match rules {
             Rules::Known(slots) if tracking => {
                 let rule = rule.clone();
-                let entry = Box::new(Entry { rule, counters });
+                let entry = Box::new(Ok(Entry { rule, counters }));
                 let position = position.unwrap_or(slots.len()).min(slots.len());
                 slots.insert(position, Slot::New { id, entry });
             }
@@ -357,12 +423,9 @@ impl<'c> Session<'c> {
     }
 }
 
-fn no_such_chain(table: &str, chain: &BStr) -> Error {
-    Error::NoSuchChain {
-        table: table.to_owned(),
-        chain: chain.to_owned(),
-        hint: None,
-    }
+/// The built-in chain of that name.
+fn hooked(table: &str, chain: &BStr) -> Option<Builtin> {
+    builtin(table, chain.to_str().ok()?)
 }
 
 impl Editor for Session<'_> {
@@ -372,11 +435,12 @@ impl Editor for Session<'_> {
     }
 
     fn clear(&mut self, table: usize) -> Result<(), Error> {
-        // To be deleted, it must be there; and then it is there again.
+        // To be deleted, it must be there.
         self.add_table(table)?;
         let state = &mut self.tables[table];
         let object = nft::Table::new(state.family.into(), state.name.as_str());
-        self.transaction.delete(&object)?.add(&object)?;
+        self.transaction.delete(&object)?;
+        state.added = false;
         state.chains.clear();
         (state.flushed, state.cleared) = (true, true);
         Ok(())
@@ -414,7 +478,7 @@ impl Editor for Session<'_> {
     }
 
     fn has_chain(&mut self, table: usize, chain: &BStr) -> Result<bool, Error> {
-        if let Some(exists) = self.chain(table, chain)?.exists {
+        if let Some(exists) = self.chain(table, chain).exists {
             return Ok(exists);
         }
         self.guard()?;
@@ -423,41 +487,44 @@ impl Editor for Session<'_> {
         let exists = self
             .connection
             .chain_exists(family, state.name.as_str(), chain)?;
-        self.chain(table, chain)?.exists = Some(exists);
+        self.chain(table, chain).exists = Some(exists);
         Ok(exists)
     }
 
     fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
-        if self.chain(table, chain)?.exists == Some(true) {
+        if self.chain(table, chain).exists == Some(true) {
             return Err(Error::ChainExists {
                 table: self.tables[table].name.clone(),
                 chain: chain.to_owned(),
             });
         }
+        self.not_renamed(table, chain)?;
+        self.prepare(table, chain)?;
         let object = self.object(table, chain);
         self.transaction.create(&object)?;
-        *self.chain(table, chain)? = ChainState {
+        *self.chain(table, chain) = ChainState {
             exists: Some(true),
             old_name: None,
+            added: false,
             rules: Rules::Known(Vec::new()),
         };
         Ok(())
     }
 
     fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
-        let cleared = self.tables[table].cleared;
-        let name = self.tables[table].name.clone();
-        let state = self.chain(table, chain)?;
-        if chain
-            .to_str()
-            .is_ok_and(|chain| builtin(&name, chain).is_some())
-        {
+        self.not_renamed(table, chain)?;
+        self.prepare(table, chain)?;
+        let state = &self.tables[table];
+        if hooked(&state.name, chain).is_some() {
             return Ok(());
         }
+        let cleared = state.cleared;
+        let state = self.chain(table, chain);
         let is_new = cleared && state.exists == Some(false);
         *state = ChainState {
             exists: Some(true),
             old_name: state.old_name.take(),
+            added: false,
             rules: Rules::Known(Vec::new()),
         };
         let object = self.object(table, chain);
@@ -472,12 +539,19 @@ impl Editor for Session<'_> {
     }
 
     fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
-        self.existing(table, chain)?;
+        // The kernel would take the rules away with the chain.
+        if !self.load(table, chain)?.is_empty() {
+            return Err(Error::NotEmpty {
+                table: self.tables[table].name.clone(),
+                chain: chain.to_owned(),
+            });
+        }
         let object = self.object(table, chain);
         self.transaction.delete(&object)?;
-        *self.chain(table, chain)? = ChainState {
+        *self.chain(table, chain) = ChainState {
             exists: Some(false),
             old_name: None,
+            added: false,
             rules: Rules::Known(Vec::new()),
         };
         Ok(())
@@ -491,8 +565,9 @@ impl Editor for Session<'_> {
             });
         }
         if !self.has_chain(table, from)? {
-            return Err(no_such_chain(&self.tables[table].name, from));
+            return Err(self.no_such_chain(table, from));
         }
+        self.not_renamed(table, to)?;
         let object = self.object(table, from);
         let old_name = object.name.clone().unwrap_or_default();
         let state = &self.tables[table];
@@ -515,11 +590,28 @@ impl Editor for Session<'_> {
         let gone = ChainState {
             exists: Some(false),
             old_name: None,
+            added: false,
             rules: Rules::Known(Vec::new()),
         };
-        let state = std::mem::replace(self.chain(table, from)?, gone);
-        *self.chain(table, to)? = ChainState {
+        let state = std::mem::replace(self.chain(table, from), gone);
+        // What leads to it does so by its new name.
+        for other in self.tables[table].chains.values_mut() {
+            let Rules::Known(slots) = &mut other.rules else {
+                continue;
+            };
+            for slot in slots {
+                let (Slot::Kept { entry, .. } | Slot::New { entry, .. }) = slot;
+                if let Ok(entry) = &mut **entry
+                    && let Target::Jump(name) | Target::Goto(name) = &mut entry.rule.target
+                    && name == from
+                {
+                    *name = to.to_owned();
+                }
+            }
+        }
+        *self.chain(table, to) = ChainState {
             exists: Some(true),
+            added: false,
             old_name: Some(BString::from(old_name.as_bytes())),
             rules: state.rules,
         };
@@ -530,6 +622,7 @@ impl Editor for Session<'_> {
         match chain {
             Some(chain) => {
                 self.existing(table, chain)?.rules = Rules::Known(Vec::new());
+                self.prepare(table, chain)?;
                 let object = self.object(table, chain);
                 let state = &self.tables[table];
                 let name = object.name.unwrap_or_default();
@@ -557,15 +650,14 @@ impl Editor for Session<'_> {
         policy: Option<Policy>,
         counters: Option<Counters>,
     ) -> Result<(), Error> {
-        self.chain(table, chain)?;
-        let name = self.tables[table].name.clone();
-        let hooked = chain.to_str().ok().and_then(|chain| builtin(&name, chain));
-        let Some(builtin) = hooked else {
+        let name = &self.tables[table].name;
+        let Some(builtin) = hooked(name, chain) else {
             return Err(Error::NoPolicy {
-                table: name,
+                table: name.clone(),
                 chain: chain.to_owned(),
             });
         };
+        self.prepare(table, chain)?;
         let mut object =
             self.object(table, chain)
                 .with_hook(builtin.chain_type, builtin.hook, builtin.priority);
@@ -587,8 +679,7 @@ impl Editor for Session<'_> {
     fn rules(&mut self, table: usize, chain: &BStr) -> Result<Vec<Result<Entry, Beyond>>, Error> {
         let slots = self.load(table, chain)?;
         let entry = |slot: &Slot| match slot {
-            Slot::Kept { entry, .. } => Result::clone(entry),
-            Slot::New { entry, .. } => Ok(Entry::clone(entry)),
+            Slot::Kept { entry, .. } | Slot::New { entry, .. } => Result::clone(entry),
         };
         Ok(slots.iter().map(entry).collect())
     }
@@ -646,7 +737,7 @@ impl Editor for Session<'_> {
     fn remove(&mut self, table: usize, chain: &BStr, position: usize) -> Result<(), Error> {
         let named = self.named_at(table, chain, position)?;
         self.transaction.delete(&named)?;
-        if let Rules::Known(slots) = &mut self.chain(table, chain)?.rules {
+        if let Rules::Known(slots) = &mut self.chain(table, chain).rules {
             slots.remove(position);
         }
         Ok(())
@@ -654,55 +745,89 @@ impl Editor for Session<'_> {
 
     fn zero(&mut self, table: usize, chain: &BStr, position: Option<usize>) -> Result<(), Error> {
         let slots = self.load(table, chain)?;
-        let is_new = |slot: &Slot| matches!(slot, Slot::New { .. });
         let concerned = |at: usize| position.is_none_or(|position| position == at);
-        if slots
-            .iter()
-            .enumerate()
-            .any(|(at, slot)| concerned(at) && is_new(slot))
-        {
-            return Err(Error::Unsupported {
-                what: "setting the counters of a rule to 0 in the same change that makes it",
-                backend: crate::iptables::Backend::Nft,
-            });
-        }
-        let wanted: Vec<u64> = slots
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| concerned(*at))
-            .filter_map(|(_, slot)| match slot {
-                Slot::Kept { handle, .. } => Some(*handle),
-                Slot::New { .. } => None,
-            })
-            .collect();
-        let object = self.object(table, chain);
-        let state = &self.tables[table];
-        let kernel_name = object.name.unwrap_or_default();
-        let filter = Filter::chain(state.family.into(), &state.name, &*kernel_name);
-        let mut failed = None;
-        self.connection.rules(filter)?.for_each(|rule| {
-            if failed.is_none()
-                && wanted.contains(&rule.handle())
-                && let Some(zeroed) = zeroed(&rule)
-            {
-                failed = self.transaction.replace(&zeroed).err();
+        // Those of this change are written once more, without counters.
+        let mut again = Vec::new();
+        let mut kept = HashMap::new();
+        for (at, slot) in slots.iter().enumerate().filter(|(at, _)| concerned(*at)) {
+            match slot {
+                Slot::Kept { handle, .. } => drop(kept.insert(*handle, at)),
+                Slot::New { entry, .. } => match &**entry {
+                    Ok(entry) if entry.counters != Counters::default() => {
+                        again.push((at, entry.rule.clone()));
+                    }
+                    _ => {} // at 0
+                },
             }
-        })?;
-        if let Some(too_long) = failed {
-            return Err(too_long.into());
         }
-        let is_builtin = chain
-            .to_str()
-            .is_ok_and(|c| builtin(&state.name, c).is_some());
-        if position.is_none() && is_builtin {
+        for (at, rule) in again {
+            self.replace(table, chain, at, &rule, Counters::default())?;
+        }
+        self.zero_kept(table, chain, &kept)?;
+        if position.is_none() && hooked(&self.tables[table].name, chain).is_some() {
             self.set_policy(table, chain, None, Some(Counters::default()))?;
         }
         Ok(())
     }
 }
 
+impl Session<'_> {
+    /// Sets the counters of the kernel's rules to 0, given their handles and places. They have other
+    /// handles then, and are new ones as far as this change is concerned.
+    fn zero_kept(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        kept: &HashMap<u64, usize>,
+    ) -> Result<(), Error> {
+        if kept.is_empty() {
+            return Ok(());
+        }
+        let kernel_name = self.object(table, chain).name.unwrap_or_default();
+        let state = &self.tables[table];
+        let filter = Filter::chain(state.family.into(), &state.name, &*kernel_name);
+        let (mut failed, mut zeroed) = (None, Vec::new());
+        let (tracking, numbered) = (self.tracking, &mut self.numbered);
+        self.connection.rules(filter)?.for_each(|rule| {
+            let Some(at) = kept.get(&rule.handle()).filter(|_| failed.is_none()) else {
+                return;
+            };
+            if let Some(mut changed) = without_counts(&rule) {
+                if tracking {
+                    *numbered += 1;
+                    changed.id = Some(*numbered);
+                }
+                failed = self.transaction.replace(&changed).err();
+                zeroed.push((*at, *numbered));
+            }
+        })?;
+        if let Some(too_long) = failed {
+            return Err(too_long.into());
+        }
+        let rules = &mut self.chain(table, chain).rules;
+        match rules {
+            _ if zeroed.is_empty() => {}
+            Rules::Known(slots) if tracking => {
+                for (at, id) in zeroed {
+                    if let Some(slot) = slots.get_mut(at)
+                        && let Slot::Kept { entry, .. } = slot
+                    {
+                        let mut entry = entry.clone();
+                        if let Ok(entry) = &mut *entry {
+                            entry.counters = Counters::default();
+                        }
+                        *slot = Slot::New { id, entry };
+                    }
+                }
+            }
+            _ => *rules = Rules::Untracked,
+        }
+        Ok(())
+    }
+}
+
 /// The rule with its counters at 0, all else as it is; `None` if they are.
-fn zeroed(rule: &nft::RuleRef<'_>) -> Option<nft::Rule<'static>> {
+fn without_counts(rule: &nft::RuleRef<'_>) -> Option<nft::Rule<'static>> {
     let mut changed = nft::expr::Expressions::default();
     let mut counted = false;
     for expression in rule.expressions()? {
@@ -712,9 +837,11 @@ fn zeroed(rule: &nft::RuleRef<'_>) -> Option<nft::Rule<'static>> {
                 if bytes.unwrap_or(0) != 0 || packets.unwrap_or(0) != 0 =>
             {
                 counted = true;
-                drop(changed.push(&Counter::new(0, 0)));
+                let _ = changed.push(&Counter::new(0, 0));
             }
-            other => drop(changed.push_decoded(&other)),
+            other => {
+                let _ = changed.push_decoded(&other);
+            }
         }
     }
     counted.then(|| {

@@ -98,7 +98,9 @@ pub struct Command {
     pub chain: Option<BString>,
     /// The rule; empty unless the verb has one.
     pub spec: RuleSpec,
-    /// Whether `-4` or `-6` says that it is for the other family: then it is to be passed over.
+    /// Whether `-4` or `-6` says that it is for the other family: then it is to be passed over. What
+    /// stands behind that is not read, since its addresses may be the other family's, and the verb is
+    /// one that changes nothing.
     pub for_other_family: bool,
 }
 
@@ -136,6 +138,9 @@ impl Rule {
         let mut parser = Parser::new(family, &found, &|_| false);
         parser.options()?;
         let end = parser.end();
+        if parser.for_other_family {
+            return Err(Fault::new(end, "this rule is for the other family"));
+        }
         if let Some((_, column)) = parser.verb {
             return Err(Fault::new(
                 column,
@@ -186,6 +191,8 @@ struct Parser<'p, 'a> {
     for_other_family: bool,
     /// Main options seen, a bit for each, to refuse a second one.
     seen: u32,
+    /// Whether the option at hand has a value that looks like no option.
+    wants_no_option: bool,
 }
 
 impl<'p, 'a> Parser<'p, 'a> {
@@ -203,11 +210,20 @@ impl<'p, 'a> Parser<'p, 'a> {
             opaque_matches: Vec::new(),
             for_other_family: false,
             seen: 0,
+            wants_no_option: false,
         }
     }
 
     fn parse(mut self) -> Result<Command, Fault> {
         self.options()?;
+        if self.for_other_family {
+            return Ok(Command {
+                verb: Verb::Check,
+                chain: None,
+                spec: RuleSpec::default(),
+                for_other_family: true,
+            });
+        }
         let end = self.end();
         let Some((verb, column)) = self.verb.take() else {
             return Err(Fault::new(
@@ -218,17 +234,24 @@ impl<'p, 'a> Parser<'p, 'a> {
         let has_rule = self.seen != 0
             || !self.extensions.is_empty()
             || !self.opaque_matches.is_empty()
+            || self.target.is_some()
             || self.spec.rule.target != Target::None;
         if !verb.takes_rule() && has_rule {
             return Err(Fault::new(column, "this command takes no rule"));
         }
-        let (chain, for_other_family) = (self.chain.take(), self.for_other_family);
+        let chain = self.chain.take();
         let spec = self.rule()?;
+        let several = !spec.more_sources.is_empty() || !spec.more_destinations.is_empty();
+        if several && matches!(verb, Verb::Replace(_)) {
+            let message =
+                "-R puts one rule in the place of one: with one source and one destination";
+            return Err(Fault::new(column, message));
+        }
         Ok(Command {
             verb,
             chain,
             spec,
-            for_other_family,
+            for_other_family: false,
         })
     }
 
@@ -250,6 +273,9 @@ impl<'p, 'a> Parser<'p, 'a> {
                 (false, word)
             };
             self.option(word, invert)?;
+            if self.for_other_family {
+                break;
+            }
         }
         Ok(())
     }
@@ -267,10 +293,9 @@ impl<'p, 'a> Parser<'p, 'a> {
             [b'-', letter, attached @ ..] if *letter != b'-' => {
                 let Some(main) = options::short(*letter) else {
                     let shown = bytes[..2].as_bstr();
-                    return Err(Fault::new(
-                        word.column,
-                        format!("there is no option `{shown}`"),
-                    ));
+                    let fault = Fault::new(word.column, format!("there is no option `{shown}`"));
+                    let hint = options::elsewhere(&[*letter]).map(str::to_owned);
+                    return Err(fault.with_hint(hint));
                 };
                 let attached = (!attached.is_empty()).then(|| (attached, word.column + 2));
                 self.main(main, word, attached, invert)
@@ -278,8 +303,15 @@ impl<'p, 'a> Parser<'p, 'a> {
             _ => {
                 let shown = word.text();
                 let fault = Fault::new(word.column, format!("`{shown}` is no option"));
-                let hint = (bytes == b"!").then(|| "there is a `!` too many".to_owned());
-                Err(fault.with_hint(hint))
+                let hint = match bytes {
+                    b"!" => "there is a `!` too many",
+                    [b'-', ..] => "an option is a `-` and a letter, or `--` and a name",
+                    _ if self.words.iter().any(|word| word.bytes.contains(&b'\'')) => {
+                        "only double quotes hold several words together"
+                    }
+                    _ => "a value with blanks stands in double quotes",
+                };
+                Err(fault.with_hint(Some(hint.to_owned())))
             }
         }
     }
@@ -300,7 +332,13 @@ impl<'p, 'a> Parser<'p, 'a> {
             Ok(Found::Main(main)) => self.main(main, word, attached, invert),
             Ok(Found::Of(place, spec)) => self.extension(place, spec, word, attached, invert),
             Err((message, hint)) => {
-                let hint = owners(name, self.family).or(hint);
+                let elsewhere = options::elsewhere(name).map(str::to_owned);
+                let hint = elsewhere.or_else(|| {
+                    // An option that may stand here, unless another is nearer.
+                    let anywhere = options::nearest_anywhere(name);
+                    hint.filter(|hint| anywhere.is_none_or(|n| hint.contains(&format!("--{n}?"))))
+                        .or_else(|| owners(name, self.family))
+                });
                 Err(Fault::new(word.column, message).with_hint(hint))
             }
         }
@@ -406,6 +444,10 @@ impl<'p, 'a> Parser<'p, 'a> {
         let Some(value) = self.next() else {
             return Err(Fault::new(word.column, format!("`{option}` wants a value")));
         };
+        if self.wants_no_option && is_option(value.text()) {
+            let message = format!("`{option}` wants a value, but `{}` follows", value.text());
+            return Err(Fault::new(value.column, message));
+        }
         // A value may be a `!`, but before another word it was meant to negate.
         let word_follows = self
             .words
@@ -435,7 +477,8 @@ impl<'p, 'a> Parser<'p, 'a> {
                 | Main::Fragment
         );
         if invert && !inverts {
-            return Err(Fault::new(word.column, "this option cannot be negated"));
+            let message = format!("`{}` cannot be negated", word.text());
+            return Err(Fault::new(word.column, message));
         }
         let is_rule_part = inverts || matches!(main, Main::SetCounters);
         if is_rule_part {
@@ -452,6 +495,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         if matches!(main, Main::Fragment | Main::Ipv4 | Main::Ipv6) && attached.is_some() {
             return Err(Fault::new(word.column, "this option takes no value"));
         }
+        self.wants_no_option = true;
         match main {
             Main::Ipv4 => self.for_other_family |= self.family != Family::Ipv4,
             Main::Ipv6 => self.for_other_family |= self.family != Family::Ipv6,
@@ -511,6 +555,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             }
             _ => self.verb(main, word, attached)?,
         }
+        self.wants_no_option = false;
         Ok(())
     }
 
@@ -551,7 +596,14 @@ impl<'p, 'a> Parser<'p, 'a> {
             Main::DeleteChain => Verb::DeleteChain,
             Main::Flush => Verb::Flush,
             Main::Zero => Verb::Zero(self.place()?),
-            Main::Policy => Verb::Policy(self.value(word, None)?.0.to_owned()),
+            Main::Policy => {
+                let (policy, column) = self.value(word, None)?;
+                if !matches!(policy.as_bytes(), b"ACCEPT" | b"DROP") {
+                    let message = format!("`{policy}` is no policy: there are ACCEPT and DROP");
+                    return Err(Fault::new(column, message));
+                }
+                Verb::Policy(policy.to_owned())
+            }
             _ => {
                 let (name, column) = self.value(word, None)?;
                 Verb::RenameChain(chain_name(name, column)?)
@@ -592,7 +644,15 @@ impl<'p, 'a> Parser<'p, 'a> {
             at += one.len() + 1;
             value::network(one.as_bstr(), self.family)
                 .map(|(address, mask)| Address::masked(address, mask, invert))
-                .map_err(|message| Fault::new(here, message))
+                .map_err(|message| {
+                    let (other, name) = match self.family {
+                        Family::Ipv4 => (Family::Ipv6, "an IPv6"),
+                        Family::Ipv6 => (Family::Ipv4, "an IPv4"),
+                    };
+                    let is_other = value::network(one.as_bstr(), other).is_ok();
+                    let hint = is_other.then(|| format!("it is {name} address"));
+                    Fault::new(here, message).with_hint(hint)
+                })
         });
         let first = all.next().transpose()?;
         let more = all.collect::<Result<Vec<_>, _>>()?;
@@ -738,6 +798,15 @@ impl Loaded<'_> {
     }
 }
 
+/// Whether it is one of the options that belong to no extension.
+fn is_option(word: &BStr) -> bool {
+    match word.as_bytes() {
+        [b'-', b'-', name @ ..] => matches!(options::long(name, [].into_iter()), Ok(Found::Main(_))),
+        [b'-', letter] => options::short(*letter).is_some(),
+        _ => false,
+    }
+}
+
 fn unknown_match(name: &BStr, column: usize, family: Family) -> Fault {
     let known = xt::Match::ALL
         .iter()
@@ -873,7 +942,11 @@ mod tests {
                 21,
                 "did you mean --comment?",
             ),
-            ("-A INPUT --mark 1", 10, "it is an option of -m connmark, -m mark"),
+            (
+                "-A INPUT --mark 1",
+                10,
+                "it is an option of -m connmark, -m mark",
+            ),
             ("-A INPUT -m mark --mark 1x", 25, "`1x` is not a number"),
             ("-A INPUT -m mark", 13, "--mark: it is missing"),
             ("-A INPUT -s ! 1.1.1.1", 13, "write `! -s`"),

@@ -45,7 +45,7 @@ pub(in crate::iptables) fn nearest<'a>(
     word: &[u8],
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    let farthest = (word.len() / 3).clamp(1, 3);
+    let farthest = ((word.len() + 1) / 3).clamp(1, 3);
     known
         .into_iter()
         .filter(|other| other.len().abs_diff(word.len()) <= farthest)

@@ -67,6 +67,18 @@ pub(super) fn short(letter: u8) -> Option<Main> {
     found.map(|(.., main)| *main)
 }
 
+/// What to say of an option that the command has and a line of a text has not.
+pub(super) fn elsewhere(name: &[u8]) -> Option<&'static str> {
+    Some(match name {
+        b"t" | b"table" => "the table stands in a line of its own before, like *filter",
+        b"L" | b"S" | b"list" | b"list-rules" => "a text changes tables and lists nothing",
+        b"w" | b"W" | b"n" | b"v" | b"x" | b"h" | b"V" | b"M" | b"wait" | b"wait-interval"
+        | b"numeric" | b"verbose" | b"exact" | b"line-numbers" | b"help" | b"version"
+        | b"modprobe" => "it is for the command line only",
+        _ => return None,
+    })
+}
+
 /// An option that was found by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
@@ -126,6 +138,24 @@ pub(super) fn long(
     Err((format!("there is no option `--{written}` here"), hint))
 }
 
+/// The options of all extensions.
+fn of_extensions() -> impl Iterator<Item = &'static str> {
+    fn names<T>(all: &'static [xt::Spec<T>]) -> impl Iterator<Item = &'static str> {
+        let each = |spec: &'static xt::Spec<T>| spec.names().iter().map(|n| spec.options(n));
+        all.iter()
+            .flat_map(each)
+            .flatten()
+            .map(|option| option.name)
+    }
+    names(xt::Match::ALL).chain(names(xt::Target::ALL))
+}
+
+/// The option that is spelled most like this, of all that there are.
+pub(super) fn nearest_anywhere(name: &[u8]) -> Option<&'static str> {
+    let general = MAIN.iter().flat_map(|(_, names, _)| names.iter().copied());
+    nearest(name, general.chain(of_extensions()))
+}
+
 /// Which extensions, of all that there are, have an option of that name: for messages.
 pub(super) fn owners(name: &[u8], family: Family) -> Option<String> {
     fn having<T>(
@@ -146,11 +176,19 @@ pub(super) fn owners(name: &[u8], family: Family) -> Option<String> {
                     .then(|| format!("{option} {extension}"))
             })
     }
-    let mut owners: Vec<_> = having(family, xt::Match::ALL, name, "-m").collect();
-    owners.extend(having(family, xt::Target::ALL, name, "-j"));
-    if owners.is_empty() {
-        return None;
+    let owners = |name| {
+        let mut owners: Vec<_> = having(family, xt::Match::ALL, name, "-m").collect();
+        owners.extend(having(family, xt::Target::ALL, name, "-j"));
+        owners
+    };
+    let found = owners(name);
+    if found.is_empty() {
+        let near = nearest(name, of_extensions())?;
+        let owners = owners(near.as_bytes());
+        return (!owners.is_empty())
+            .then(|| format!("did you mean --{near}, an option of {}?", owners.join(", ")));
     }
+    let owners = found;
     Some(format!(
         "it is an option of {}, which must stand before it",
         owners.join(", ")

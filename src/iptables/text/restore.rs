@@ -5,7 +5,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::{Command, Fault, Verb, Word, words};
 use crate::iptables::edit::{Edit, TableEdit};
 use crate::iptables::handle::Change;
-use crate::iptables::{Backend, Counters, Error, Iptables, Policy, Rule, builtins};
+use crate::iptables::{Backend, Counters, Error, Iptables, Policy, Rule, Target, builtins};
 use crate::xt::{self, Family, value};
 
 /// How a text is restored.
@@ -70,6 +70,20 @@ impl Iptables {
                 }
             }
         }
+        // One that iptables does not know has no chains that it knows, in either backend.
+        for (position, (_, text)) in inputs.iter().enumerate() {
+            for (index, line) in text.lines().enumerate() {
+                let name = line
+                    .strip_prefix(b"*")
+                    .map(|name| name.trim_ascii().to_str_lossy());
+                if let Some(name) = name
+                    && builtins(&name).is_none()
+                {
+                    let error = Error::no_such_table(&name).at(index + 1);
+                    return Err(in_input(inputs, position, error));
+                }
+            }
+        }
         // Lines of the second text come behind those of the first.
         let mut starts = vec![0];
         for (_, text) in inputs {
@@ -112,11 +126,14 @@ impl Iptables {
                 let line = line - starts.get(text).copied().unwrap_or(0);
                 let lines = inputs.get(text).map(|(_, text)| text.lines());
                 let content = lines.and_then(|mut lines| lines.nth(line.saturating_sub(1)));
-                let refused = Error::Refused {
+                let missing = inputs.get(text).and_then(|(family, text)| {
+                    self.missing(*family, text, line, content.unwrap_or_default(), options)
+                });
+                let refused = missing.unwrap_or_else(|| Error::Refused {
                     line,
                     text: BString::from(content.unwrap_or_default()),
                     failure,
-                };
+                });
                 in_input(inputs, text, refused)
             }
             other => in_input(inputs, input, other),
@@ -150,6 +167,67 @@ impl Iptables {
             };
             restorer.restore(text, edit, &mut Restored::default())
         })
+    }
+}
+
+impl Iptables {
+    /// The chain that is not there, or is there already, if that is why the kernel refused the line.
+    fn missing(
+        &mut self,
+        family: Family,
+        text: &[u8],
+        line: usize,
+        content: &[u8],
+        options: &RestoreOptions,
+    ) -> Option<Error> {
+        let (mut table, mut names) = (None, Vec::new());
+        for before in text.lines().take(line.saturating_sub(1)) {
+            if let Some(name) = before.strip_prefix(b"*") {
+                table = Some(name.trim_ascii().to_str_lossy().into_owned());
+                names.clear();
+            } else if let Some(chain) = before.strip_prefix(b":").or(before.strip_prefix(b"-N ")) {
+                names.extend(
+                    chain
+                        .fields_with(|c| c == ' ')
+                        .next()
+                        .map(|name| name.to_str_lossy().into_owned()),
+                );
+            }
+        }
+        let table = table?;
+        if options.noflush {
+            let tables = self.read(family, &[&table]).ok()?;
+            let chains = tables
+                .table(&table)
+                .into_iter()
+                .flat_map(|table| table.chains());
+            names.extend(chains.map(|chain| chain.name().to_string()));
+        }
+        names.extend(
+            builtins(&table)?
+                .iter()
+                .map(|builtin| builtin.chain.to_owned()),
+        );
+        let mut found = Vec::new();
+        words(content, &mut found).ok()?;
+        let (_, found) = counters(&found).ok()?;
+        let command = Command::parse(family, found, |_| true).ok()?;
+        let chain = command.chain?;
+        let is_known = |chain: &BString| names.iter().any(|name| chain == name.as_str());
+        if command.verb == Verb::NewChain {
+            return is_known(&chain).then(|| Error::ChainExists { table, chain }.at(line));
+        }
+        let to = match command.spec.rule.target {
+            Target::Jump(to) | Target::Goto(to) => Some(to),
+            _ => None,
+        };
+        let target = |to: &BString| xt::Target::named(family, to).is_some();
+        let to = to.filter(|to| !target(to));
+        let missing = std::iter::once(chain)
+            .chain(to)
+            .find(|chain| !is_known(chain))?;
+        let known = names.iter().map(String::as_str);
+        Some(Error::no_such_chain(&table, missing.as_bstr(), known).at(line))
     }
 }
 

@@ -445,9 +445,10 @@ impl Reader<'_> {
                 );
             }
         }
-        for (table, (plan, rules)) in plans.into_iter().enumerate() {
+        for (table, (plan, _)) in plans.into_iter().enumerate() {
             match plan {
-                Plan::Whole if rules == 0 => {}
+                // Also if no chain counts a rule: while somebody's transaction is prepared, the counts
+                // are those that it will leave.
                 Plan::Whole => {
                     let at = self.snapshot.index.tables[table].at;
                     let (family, name) = {
@@ -484,10 +485,8 @@ impl Reader<'_> {
             for chain in &table.chains {
                 let count = uses(&chain_at(&self.snapshot.arena, chain.at)?);
                 rules += u64::from(count);
-                if count > 0 {
-                    by_chain += cost::of_dump(count.into());
-                    short += usize::from(count <= SHORT);
-                }
+                by_chain += cost::of_dump(count.into());
+                short += usize::from(count <= SHORT);
             }
             let plan = match by_chain < cost::of_dump(rules) {
                 true => Plan::ByChain,
@@ -512,9 +511,6 @@ impl Reader<'_> {
         let at = snapshot.index.tables[table].chains[chain].at;
         let view = chain_at(&snapshot.arena, at)?;
         let count = uses(&view);
-        if count == 0 {
-            return Ok(());
-        }
         snapshot.index.expect_rules(&view, table, chain);
         let lane = lane.unwrap_or(match short {
             Some(_) if count <= SHORT => Lane::Short,

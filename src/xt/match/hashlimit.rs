@@ -203,8 +203,15 @@ impl Extension for Hashlimit {
             }
         };
         let measures = cfg.mode & flags & XT_HASHLIMIT_RATE_MATCH != 0;
-        if measures && cfg.interval == 0 {
-            return None;
+        if measures {
+            // A rate that is measured is said for a second, whatever the interval.
+            let in_a_second = match rate {
+                HashlimitRate::Packets { period, .. } => rate::of(period, SCALE).1 == 1,
+                HashlimitRate::Bytes { .. } => true,
+            };
+            if cfg.interval == 0 || !in_a_second {
+                return None;
+            }
         }
         Some(Self {
             name,

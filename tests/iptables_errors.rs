@@ -1,0 +1,555 @@
+//! Mistakes in what is to be changed: what is said of them, and that nothing is applied.
+
+mod common;
+
+use chainwright::iptables::text::RestoreOptions;
+use chainwright::iptables::{Backend, Error, Family, Iptables, Rule};
+use chainwright::netns::Sandbox;
+use common::iptables::{open, state, tool};
+use common::tools::Tools;
+use common::{report, sandbox};
+
+const BACKENDS: [Backend; 2] = [Backend::Nft, Backend::Legacy];
+
+/// What the tables hold.
+const START: &str = "*mangle
+:PREROUTING ACCEPT [1:2]
+:INPUT ACCEPT [0:0]
+:FORWARD ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:POSTROUTING ACCEPT [0:0]
+[3:4] -A OUTPUT -p udp
+COMMIT
+*filter
+:INPUT DROP [7:700]
+:FORWARD ACCEPT [8:800]
+:OUTPUT ACCEPT [9:900]
+:KUBE-FORWARD - [0:0]
+:full - [0:0]
+:empty - [0:0]
+[1:100] -A INPUT -s 10.0.0.0/8 -j full
+[2:200] -A full -p tcp -j RETURN
+COMMIT
+";
+
+fn prepared(backend: Backend) -> Sandbox {
+    let sandbox = sandbox();
+    let restore = tool(backend, Family::Ipv4, "-restore --counters");
+    Tools::new(&sandbox).run_with(&restore, START);
+    sandbox
+}
+
+fn restore(iptables: &mut Iptables, text: &str, noflush: bool) -> Result<(), Error> {
+    let options = RestoreOptions {
+        noflush,
+        ..RestoreOptions::default()
+    };
+    iptables.restore(Family::Ipv4, text, &options).map(drop)
+}
+
+/// Lines of table filter, and what is said of them, up to `…`. The line's number stands before that.
+const LINES: &[(&str, &str)] = &[
+    (
+        "-A INPUT --coment x",
+        ", column 10: there is no option `--coment` here (did you mean --comment, an option of -m comment?)",
+    ),
+    (
+        "-A INPUT -m comment --coment x",
+        ", column 21: there is no option `--coment` here (did you mean --comment?)",
+    ),
+    (
+        "-A INPUT --comment x",
+        ", column 10: there is no option `--comment` here (it is an option of -m comment, which must stand before it)",
+    ),
+    ("-A INPUT -y", ", column 10: there is no option `-y`"),
+    (
+        "-A INPUT --",
+        ", column 10: `--` is no option (an option is a `-` and a letter, or `--` and a name)",
+    ),
+    (
+        "-A INPUT -",
+        ", column 10: `-` is no option (an option is a `-` and a letter, or `--` and a name)",
+    ),
+    (
+        "-A INPUT -m comet --comment x",
+        ", column 13: there is no match `comet` (did you mean -m comment?)",
+    ),
+    ("-A INPUT -m nix", ", column 13: there is no match `nix`"),
+    (
+        "-A INPUT -m comment",
+        ", column 13: -m comment: --comment: it is missing",
+    ),
+    (
+        "-A INPUT -m comment --comment a --comment b",
+        ", column 33: -m comment: --comment: it can be given only once",
+    ),
+    (
+        "-A INPUT -m mark --mark",
+        ", column 18: `--mark` wants a value",
+    ),
+    (
+        "-A INPUT -m mark --mark 0x1g",
+        ", column 25: -m mark: --mark: `0x1g` is not a number from 0 to 4294967295",
+    ),
+    (
+        "-A INPUT -m mark --mark 4294967296",
+        ", column 25: -m mark: --mark: `4294967296` is not a number from 0 to 4294967295",
+    ),
+    (
+        "-A INPUT -m conntrack --ctstate NEW,ESTABLISHD",
+        ", column 33: -m conntrack: --ctstate: `ESTABLISHD` …",
+    ),
+    ("-A INPUT -j", ", column 10: `-j` wants a value"),
+    ("-A INPUT -s", ", column 10: `-s` wants a value"),
+    (
+        "-A INPUT -s -j ACCEPT",
+        ", column 13: `-s` wants a value, but `-j` follows",
+    ),
+    ("-A", ", column 1: `-A` wants a value"),
+    (
+        "-A INPUT -A FORWARD",
+        ", column 10: a line holds one command only",
+    ),
+    (
+        "-A INPUT -N x",
+        ", column 10: a line holds one command only",
+    ),
+    (
+        "-A INPUT -j ACCEPT -j DROP",
+        ", column 20: a rule has one target only",
+    ),
+    (
+        "-A INPUT -s 1.2.3.4 -s 5.6.7.8",
+        ", column 21: `-s` is given twice",
+    ),
+    (
+        "-A INPUT -s 1.2.3.256",
+        ", column 13: `1.2.3.256` is not an IPv4 address (names of hosts are not looked up)",
+    ),
+    (
+        "-A INPUT -s 1.2.3.4/33",
+        ", column 13: `1.2.3.4/33` has a mask that is neither a prefix length from 0 to 32 nor an address",
+    ),
+    (
+        "-A INPUT -s 1.2.3.4,1.2.x",
+        ", column 21: `1.2.x` is not an IPv4 address (names of hosts are not looked up)",
+    ),
+    (
+        "-A INPUT ! -s 1.2.3.4,1.2.3.5",
+        ", column 15: a negated option takes one address only: none of several cannot be said",
+    ),
+    (
+        "-A INPUT -s example.com",
+        ", column 13: `example.com` is not an IPv4 address (names of hosts are not looked up)",
+    ),
+    (
+        "-A INPUT -s fd00::1",
+        ", column 13: `fd00::1` is not an IPv4 address (names of hosts are not looked up) (it is an IPv6 address)",
+    ),
+    (
+        "-A INPUT -i averylongname123",
+        ", column 13: `averylongname123` is no interface's name: it has 1 to 15 bytes",
+    ),
+    (
+        "-A INPUT -p tpc",
+        ", column 13: `tpc` is neither a protocol's number nor its name (did you mean tcp?)",
+    ),
+    (
+        "-A INPUT -p 256",
+        ", column 13: `256` is neither a protocol's number nor its name",
+    ),
+    (
+        "-A INPUT -s ! 1.2.3.4",
+        ", column 13: `!` stands before the option it negates (write `! -s`)",
+    ),
+    ("-A INPUT !", ", column 10: `!` stands before an option"),
+    (
+        "-A INPUT ! -j ACCEPT",
+        ", column 12: `-j` cannot be negated",
+    ),
+    (
+        "-A INPUT -t filter -j ACCEPT",
+        ", column 10: there is no option `-t` (the table stands in a line of its own before, like *filter)",
+    ),
+    (
+        "-A INPUT --table nat",
+        ", column 10: there is no option `--table` here (the table stands in a line of its own before, like *filter)",
+    ),
+    (
+        "-t nat -A INPUT",
+        ", column 1: there is no option `-t` (the table stands in a line of its own before, like *filter)",
+    ),
+    (
+        "-A INPUT word",
+        ", column 10: `word` is no option (a value with blanks stands in double quotes)",
+    ),
+    (
+        "-A INPUT -m comment --comment two words",
+        ", column 35: `words` is no option (a value with blanks stands in double quotes)",
+    ),
+    (
+        "-A INPUT -m comment --comment 'two words'",
+        ", column 36: `words'` is no option (only double quotes hold several words together)",
+    ),
+    ("-A INPUT -c 5", ", column 10: -c wants packets and bytes"),
+    (
+        "-A INPUT -c 5 x",
+        ", column 15: `x` is not a number from 0 to 18446744073709551615",
+    ),
+    (
+        "-A INPUT -m comment --comment \"open",
+        ", column 31: the quotes that open here do not close",
+    ),
+    (
+        "[1:x] -A INPUT",
+        ", column 1: counters are written like this: [PACKETS:BYTES]",
+    ),
+    (
+        "[1:2]",
+        ", column 1: there is no command in the line (-A, -I, -D, …)",
+    ),
+    (
+        "-j ACCEPT",
+        ", column 10: there is no command in the line (-A, -I, -D, …)",
+    ),
+    (
+        "-P INPUT REJECT",
+        ", column 10: `REJECT` is no policy: there are ACCEPT and DROP",
+    ),
+    (
+        "-P INPUT accept",
+        ", column 10: `accept` is no policy: there are ACCEPT and DROP",
+    ),
+    ("-P INPUT", ", column 1: `-P` wants a value"),
+    (
+        "-P full DROP",
+        ": chain full of table filter is not built in: it has no policy",
+    ),
+    (
+        ":full DROP [0:0]",
+        ": chain full of table filter is not built in: it has no policy",
+    ),
+    (
+        ":INPUT REJECT [0:0]",
+        ", column 8: `REJECT` is no policy: there are ACCEPT, DROP and -",
+    ),
+    (":INPUT", ", column 7: a policy, or -, is expected"),
+    (":", ", column 2: the name of a chain is expected"),
+    (
+        ":INPUT ACCEPT 0:0",
+        ", column 15: counters like [PACKETS:BYTES] are expected",
+    ),
+    (
+        ":a-name-of-more-than-28-bytes- - [0:0]",
+        ", column 2: `a-name-of-more-than-28-bytes-`: a chain's name has at most 28 bytes",
+    ),
+    (
+        "*mangle",
+        ", column 1: a COMMIT is expected before the next table",
+    ),
+    (
+        "-A full -j ful",
+        ": there is no chain ful in table filter (did you mean full?)",
+    ),
+    (
+        "-A INPUT -j KUBE-FOWARD",
+        ": there is no chain KUBE-FOWARD in table filter (did you mean KUBE-FORWARD?)",
+    ),
+    (
+        "-A fulll -j DROP",
+        ": there is no chain fulll in table filter (did you mean full?)",
+    ),
+    (
+        "-A INPUT -j accept",
+        ": there is no chain accept in table filter (did you mean ACCEPT?)",
+    ),
+    (
+        "-A INPUT -j OUTPUT",
+        ": chain OUTPUT of table filter is built in: it cannot be made, removed, renamed or jumped to",
+    ),
+    (
+        "-D full -p udp -j RETURN",
+        ": there is no such rule in chain full of table filter: -p udp -j RETURN",
+    ),
+    (
+        "-D full 2",
+        ": there is no place 2 in chain full of table filter: its number of rules is 1",
+    ),
+    (
+        "-D full 0",
+        ", column 9: `0` is not the number of a rule, from 1",
+    ),
+    ("-D nix 1", ": there is no chain nix in table filter"),
+    ("-D nix -p tcp", ": there is no chain nix in table filter"),
+    (
+        "-I INPUT 3 -j ACCEPT",
+        ": there is no place 3 in chain INPUT of table filter: its number of rules is 1",
+    ),
+    (
+        "-I INPUT 0 -j ACCEPT",
+        ", column 10: `0` is not the number of a rule, from 1",
+    ),
+    (
+        "-R INPUT 2 -j ACCEPT",
+        ": there is no place 2 in chain INPUT of table filter: its number of rules is 1",
+    ),
+    (
+        "-R INPUT -j ACCEPT",
+        ", column 1: -R wants the number of the rule to be replaced",
+    ),
+    (
+        "-R INPUT 1 -s 1.2.3.4,5.6.7.8",
+        ", column 1: -R puts one rule in the place of one: with one source and one destination",
+    ),
+    ("-N full", ": there is a chain full in table filter already"),
+    (
+        "-N INPUT",
+        ": chain INPUT of table filter is built in: it cannot be made, removed, renamed or jumped to",
+    ),
+    (
+        "-X full",
+        ": chain full of table filter has rules: flush it before it is removed",
+    ),
+    (
+        "-X INPUT",
+        ": chain INPUT of table filter is built in: it cannot be made, removed, renamed or jumped to",
+    ),
+    ("-X nix", ": there is no chain nix in table filter"),
+    ("-F nix", ": there is no chain nix in table filter"),
+    ("-Z nix", ": there is no chain nix in table filter"),
+    (
+        "-E full empty",
+        ": there is a chain empty in table filter already",
+    ),
+    ("-E nix other", ": there is no chain nix in table filter"),
+    (
+        "-E INPUT other",
+        ": chain INPUT of table filter is built in: it cannot be made, removed, renamed or jumped to",
+    ),
+    (
+        "-X empty -j ACCEPT",
+        ", column 1: this command takes no rule",
+    ),
+    (
+        "-L",
+        ", column 1: there is no option `-L` (a text changes tables and lists nothing)",
+    ),
+    (
+        "-S",
+        ", column 1: there is no option `-S` (a text changes tables and lists nothing)",
+    ),
+    (
+        "-w -A INPUT",
+        ", column 1: there is no option `-w` (it is for the command line only)",
+    ),
+];
+
+#[test]
+fn mistakes_in_lines() {
+    let mut wrong = Vec::new();
+    for backend in BACKENDS {
+        let sandbox = prepared(backend);
+        let before = state(&sandbox, backend);
+        for (line, expected) in LINES {
+            // A table before it, and lines before and behind it.
+            let text = format!(
+                "*mangle\n-A OUTPUT -p tcp\nCOMMIT\n*filter\n# here\n-A OUTPUT -p tcp\n{line}\n\
+                 -A OUTPUT -p udp\nCOMMIT\n"
+            );
+            let mut iptables = open(&sandbox, backend);
+            let found = match restore(&mut iptables, &text, true) {
+                Ok(()) => "nothing".to_owned(),
+                Err(error) => {
+                    if !error.nothing_applied() {
+                        wrong.push(format!("{backend:?} {line}: in part"));
+                    }
+                    error.to_string()
+                }
+            };
+            let as_expected = match expected.strip_suffix('…') {
+                Some(start) => found.starts_with(&format!("line 7{start}")),
+                None => found == format!("line 7{expected}"),
+            };
+            if !as_expected {
+                wrong.push(format!("{backend:?} {line}\n    {found}"));
+            }
+            if state(&sandbox, backend) != before {
+                wrong.push(format!("{backend:?} {line}: it was applied in part"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What only the kernel knows.
+#[test]
+fn what_the_kernel_refuses() {
+    for backend in BACKENDS {
+        let sandbox = prepared(backend);
+        let before = state(&sandbox, backend);
+        for line in [
+            "-A INPUT -j MASQUERADE",
+            "-A full -j KUBE-FORWARD\n-A KUBE-FORWARD -j full",
+        ] {
+            let text = format!("*filter\n-A OUTPUT -p tcp\n{line}\nCOMMIT\n");
+            let error = restore(&mut open(&sandbox, backend), &text, true).unwrap_err();
+            assert!(error.nothing_applied(), "{error}");
+            let (start, number) = match backend {
+                Backend::Nft => ("line ", 2 + line.lines().count()),
+                Backend::Legacy => ("the kernel refused the new legacy IPv4 table filter: E", 0),
+            };
+            let last = line.lines().last().unwrap();
+            let found = error.to_string();
+            match backend {
+                Backend::Nft => assert_eq!(
+                    found.split(": add rule").next().unwrap(),
+                    format!("{start}{number}: {last}")
+                ),
+                Backend::Legacy => assert!(found.starts_with(start), "{found}"),
+            }
+            assert_eq!(state(&sandbox, backend), before);
+        }
+        // A chain to which another leads.
+        for (text, chain) in [
+            ("-F full\n-X full", "full"),
+            ("-X empty\n-N empty\n-A INPUT -j empty\n-X empty", "empty"),
+        ] {
+            let text = format!("*filter\n{text}\nCOMMIT\n");
+            let error = restore(&mut open(&sandbox, backend), &text, true).unwrap_err();
+            let line = text.lines().count() - 1;
+            let found = error.to_string();
+            assert!(error.nothing_applied(), "{error}");
+            assert!(
+                found.starts_with(&format!("line {line}: ")) && found.contains(chain),
+                "{found}"
+            );
+            println!("{found}");
+            assert_eq!(state(&sandbox, backend), before);
+        }
+    }
+}
+
+/// Faults of the text as a whole.
+#[test]
+fn mistakes_between_lines() {
+    let texts = [
+        (
+            "-A INPUT\n",
+            "line 1, column 1: a line like `*filter` is expected here",
+        ),
+        (
+            "COMMIT\n",
+            "line 1, column 1: a line like `*filter` is expected here",
+        ),
+        (
+            "*mangle\nCOMMIT\n*filtr\nCOMMIT\n",
+            "line 3: there is no table \"filtr\" (did you mean filter?)",
+        ),
+        ("*\nCOMMIT\n", "line 1: there is no table \"\""),
+        (
+            "*mangle\n-F\nCOMMIT\n*filter\n-F\n",
+            "the text ends without a COMMIT for table filter; nothing was applied",
+        ),
+        (
+            "*filter\n-F\n*mangle\nCOMMIT\n",
+            "line 3, column 1: a COMMIT is expected before the next table",
+        ),
+        (
+            "*filter\n-A INPUT\0\nCOMMIT\n",
+            "line 2, column 9: there is a NUL in the line",
+        ),
+    ];
+    for backend in BACKENDS {
+        let sandbox = prepared(backend);
+        let before = state(&sandbox, backend);
+        for (text, expected) in texts {
+            for noflush in [false, true] {
+                let error = restore(&mut open(&sandbox, backend), text, noflush).unwrap_err();
+                assert_eq!(error.to_string(), expected, "{text}");
+                assert!(error.nothing_applied());
+                assert_eq!(state(&sandbox, backend), before, "{text}");
+            }
+        }
+        // What is flushed has no chains but those that are declared.
+        let text = "*filter\n:mine - [0:0]\n-A mine -j DROP\n-A INPUT -j KUBE-FORWARD\nCOMMIT\n";
+        let error = restore(&mut open(&sandbox, backend), text, false).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 4: there is no chain KUBE-FORWARD in table filter"
+        );
+        assert_eq!(state(&sandbox, backend), before);
+    }
+}
+
+/// Legacy tables are replaced one after the other: what was done is named.
+#[test]
+fn the_second_legacy_table_is_refused() {
+    let sandbox = prepared(Backend::Legacy);
+    let text = "*mangle\n-A OUTPUT -p tcp\nCOMMIT\n*filter\n-A INPUT -j MASQUERADE\nCOMMIT\n";
+    let error = restore(&mut open(&sandbox, Backend::Legacy), text, true).unwrap_err();
+    assert!(!error.nothing_applied());
+    let start =
+        "replaced: IPv4 mangle; then: the kernel refused the new legacy IPv4 table filter: EINVAL";
+    assert!(error.to_string().starts_with(start), "{error}");
+    assert!(matches!(&error, Error::Partly { applied, .. } if *applied == ["IPv4 mangle"]));
+    let saved = Tools::new(&sandbox).save("iptables-legacy-save");
+    assert!(
+        saved.contains("-A OUTPUT -p tcp") && !saved.contains("MASQUERADE"),
+        "{saved}"
+    );
+}
+
+/// An extension that this kernel does not have, or not in that revision, is named.
+#[test]
+fn an_unknown_extension_is_named() {
+    for backend in [Backend::Nft, Backend::Legacy] {
+        let sandbox = sandbox();
+        let mut iptables = open(&sandbox, backend);
+        for (options, kind, name) in [
+            (
+                "-m nosuchmatch --xt-revision 3 --xt-data 0011223344556677",
+                "match",
+                "nosuchmatch",
+            ),
+            (
+                "-m mark --xt-revision 200 --xt-data 0011223344556677",
+                "match",
+                "mark",
+            ),
+            (
+                "-j NOSUCH --xt-revision 1 --xt-data 0011223344556677",
+                "target",
+                "NOSUCH",
+            ),
+        ] {
+            let rule = Rule::parse(Family::Ipv4, options).unwrap();
+            let error = iptables
+                .update(Family::Ipv4, "filter", |table| table.append("INPUT", &rule))
+                .unwrap_err();
+            let text = report(&error);
+            assert!(
+                text.contains(kind) && text.contains(name),
+                "{backend:?}: {text}"
+            );
+            assert!(error.nothing_applied());
+            let text = format!("*filter\n-A INPUT -j ACCEPT\n-A INPUT {options}\nCOMMIT\n");
+            let restored = iptables.restore(Family::Ipv4, &text, &RestoreOptions::default());
+            let text = report(&restored.unwrap_err());
+            assert!(
+                text.contains(kind) && text.contains(name),
+                "{backend:?}: {text}"
+            );
+            if backend == Backend::Nft {
+                assert!(text.contains("line 3"), "{text}");
+            }
+        }
+        let chain = iptables.read(Family::Ipv4, &["filter"]).unwrap();
+        let rules: usize = chain
+            .iter()
+            .iter()
+            .flat_map(|t| t.chains())
+            .map(|c| c.rule_count())
+            .sum();
+        assert_eq!(rules, 0);
+    }
+}
