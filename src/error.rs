@@ -87,6 +87,9 @@ pub enum Error {
     /// A rule in iptables' terms could not be put into nf_tables'.
     #[error(transparent)]
     Unwritable(#[from] crate::iptables::nft::Unwritable),
+    /// Of tables in iptables' terms.
+    #[error(transparent)]
+    Iptables(Box<crate::iptables::Error>),
     /// A set that a rule names could not be looked up.
     #[error(transparent)]
     Set(#[from] crate::iptables::SetError),
@@ -108,6 +111,12 @@ pub enum Error {
 impl From<crate::nft::CommitError> for Error {
     fn from(error: crate::nft::CommitError) -> Self {
         Self::Commit(Box::new(error))
+    }
+}
+
+impl From<crate::iptables::Error> for Error {
+    fn from(error: crate::iptables::Error) -> Self {
+        Self::Iptables(Box::new(error))
     }
 }
 

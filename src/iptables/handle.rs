@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::builtin::{builtin, builtins};
 use super::edit::{Edit, Editor, TableEdit};
 use super::error::family_name;
 use super::nft::{Profile, Session as NftSession};
 use super::sets::Sets;
 use super::view::Tables;
-use super::{Backend, Error, Family, builtin, legacy};
+use super::{Backend, Error, Family, legacy};
 use crate::legacy::{
-    Connection as LegacyConnection, Error as LegacyError, Family as LegacyFamily, Lock, LockPolicy,
-    LockWait, Lookup, Table as LegacyTable,
+    Connection as LegacyConnection, Error as LegacyError, Family as LegacyFamily,
+    Hook as LegacyHook, Lock, LockPolicy, LockWait, Lookup, Table as LegacyTable,
 };
 use crate::nft::{self, CommitError, Connection as NftConnection, Filter, Outcome, Transaction};
 
@@ -194,7 +195,8 @@ impl Iptables {
     /// Changes a table. All of it happens at once, or nothing.
     ///
     /// `edit` says what is to be done. It may be called again, when somebody else changed the tables in
-    /// the meantime; what it did before is then forgotten. When it returns an error, nothing is changed.
+    /// the meantime, or when it looks for rules in a chain that it has changed before; what it did is
+    /// then forgotten. When it returns an error, nothing is changed.
     /// Rules that it does not touch stay as they are, byte for byte, with their counters.
     ///
     /// A table that is not there is made. On nf_tables what was read is what the change is applied to,
@@ -226,7 +228,8 @@ impl Iptables {
     ) -> Result<R, Error> {
         let change = Change {
             apply: true,
-            tracking: true,
+            tracking: false,
+            replaced: &[],
         };
         self.change(tables, change, &mut edit)
     }
@@ -235,12 +238,12 @@ impl Iptables {
     pub(super) fn change<R>(
         &mut self,
         tables: &[(Family, &str)],
-        mut change: Change,
+        mut change: Change<'_>,
         edit: &mut dyn FnMut(&mut Edit<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
         let mut owned: Vec<(Family, String)> = Vec::new();
         for (family, name) in tables {
-            if self.backend() == Backend::Nft && builtin::builtins(name).is_none() {
+            if self.backend() == Backend::Nft && builtins(name).is_none() {
                 return Err(Error::no_such_table(name));
             }
             let one = (*family, (*name).to_owned());
@@ -287,6 +290,32 @@ impl Iptables {
     }
 }
 
+#[cfg(feature = "measure")]
+impl Iptables {
+    /// The datagram of a change of nf_tables, which is not made.
+    pub(super) fn datagram_of(
+        &mut self,
+        tables: &[(Family, &str)],
+        edit: &mut dyn FnMut(&mut Edit<'_>) -> Result<(), Error>,
+    ) -> Result<Vec<u8>, Error> {
+        let Inner::Nft {
+            connection,
+            profile,
+        } = &mut self.inner
+        else {
+            return Err(Error::Unsupported {
+                what: "a datagram",
+                backend: Backend::Legacy,
+            });
+        };
+        let owned: Vec<_> = tables.iter().map(|(f, n)| (*f, (*n).to_owned())).collect();
+        let mut session = NftSession::new(connection, *profile, &owned, false);
+        edit(&mut Edit::new(&mut session, &owned, &self.sets))?;
+        let (_, mut transaction, _) = session.finish();
+        Ok(transaction.datagram(<[u8]>::to_vec))
+    }
+}
+
 /// The way to the sets of the calling thread's network namespace.
 fn sets() -> Sets {
     crate::ipset::Connection::open().map(Arc::new)
@@ -294,11 +323,13 @@ fn sets() -> Sets {
 
 /// How a change is carried out.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Change {
+pub(super) struct Change<'c> {
     /// Whether it is, or only tried as far as that goes without the kernel.
     pub(super) apply: bool,
     /// Whether new rules are remembered, so that they can be found again.
     pub(super) tracking: bool,
+    /// Tables of which nothing is kept, policies included: legacy ones need not be read.
+    pub(super) replaced: &'c [(Family, &'c str)],
 }
 
 /// What came of an attempt.
@@ -314,7 +345,7 @@ fn change_nft<R>(
     connection: &mut NftConnection,
     profile: Profile,
     tables: &[(Family, String)],
-    change: Change,
+    change: Change<'_>,
     edit: &mut dyn FnMut(&mut dyn Editor) -> Result<R, Error>,
 ) -> Result<Done<R>, Error> {
     let mut session = NftSession::new(connection, profile, tables, change.tracking);
@@ -396,15 +427,28 @@ fn unknown_extension(
 fn change_legacy<R>(
     connections: &[Result<LegacyConnection, LegacyError>; 2],
     names: &[(Family, String)],
-    change: Change,
+    change: Change<'_>,
     edit: &mut dyn FnMut(&mut dyn Editor) -> Result<R, Error>,
 ) -> Result<Done<R>, Error> {
     let mut tables = Vec::with_capacity(names.len());
+    // For each table that is replaced as a whole, how many entries it has.
+    let mut blank = Vec::with_capacity(names.len());
     for (family, name) in names {
         let connection = connection(connections, *family)?;
+        let mut entries = None;
         let mut table = LegacyTable::empty(connection.family());
-        connection.instantiate_and_read_into(name, &mut table)?;
+        if change.replaced.contains(&(*family, name.as_str())) {
+            let (nothing, number) = connection.instantiate_blank(name)?;
+            let known = |hook: LegacyHook| builtin(name, hook.chain_name()).is_some();
+            if nothing.info().hooks().all(known) {
+                (table, entries) = (nothing, Some(number));
+            }
+        }
+        if entries.is_none() {
+            connection.instantiate_and_read_into(name, &mut table)?;
+        }
         tables.push((*family, table));
+        blank.push(entries);
     }
     let mut session = legacy::Session::new(&tables);
     let value = edit(&mut session)?;
@@ -413,10 +457,14 @@ fn change_legacy<R>(
         return Ok(Done::Yes(value));
     }
     let mut applied = Vec::new();
-    for ((family, replacement), (_, name)) in replacements.into_iter().zip(names) {
+    let replacements = replacements.into_iter().zip(blank);
+    for (((family, replacement), blank), (_, name)) in replacements.zip(names) {
         let Some(mut replacement) = replacement else {
             continue;
         };
+        if let Some(entries) = blank {
+            replacement = replacement.in_place_of(entries);
+        }
         match connection(connections, family)?.replace(&mut replacement) {
             Ok(()) => applied.push(format!("{} {name}", family_name(family))),
             Err(LegacyError::Changed { .. }) if applied.is_empty() => return Ok(Done::Again),

@@ -238,6 +238,22 @@ impl Connection {
         self.fetch(name, buffer)
     }
 
+    /// What is to be replaced as a whole: the table as if everything had been removed from it, with the
+    /// policy `ACCEPT` everywhere, and how many entries the kernel's has
+    /// ([`Replacement::in_place_of`](super::Replacement::in_place_of)). **Creates** the table as
+    /// [`instantiate`](Self::instantiate) does. It takes one `GET_INFO`, whatever is in the table.
+    pub(crate) fn instantiate_blank(&self, table: impl AsRef<[u8]>) -> Result<(Table, u32), Error> {
+        let family = self.family;
+        let table = TableName::new(table)?;
+        let info = self.get_info(table)?;
+        let blank = Table::blank(&info).map_err(|problem| Error::Malformed {
+            family,
+            table,
+            problem,
+        })?;
+        Ok((blank, info.num_entries()))
+    }
+
     /// Asks for something that every kernel with these tables has and that belongs to no table.
     fn probe(&self) -> Result<(), Error> {
         let mut question = xt_get_revision {

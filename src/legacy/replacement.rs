@@ -142,6 +142,19 @@ impl Replacement {
         Table::from_bytes(self.info, self.entries())
     }
 
+    /// The same, for a kernel's table of so many entries, of which none is kept.
+    pub(crate) fn in_place_of(mut self, entries: u32) -> Self {
+        self.replaced = entries;
+        for counted in &mut self.counted {
+            match *counted {
+                Counted::Kept { count, .. } => *counted = Counted::Zero { count },
+                Counted::Zeroed { .. } => *counted = Counted::Zero { count: 1 },
+                Counted::Given(_) | Counted::Zero { .. } => {}
+            }
+        }
+        self
+    }
+
     pub(super) fn argument(&mut self) -> &mut [u8] {
         &mut self.argument
     }

@@ -3,10 +3,14 @@
 use std::convert::Infallible;
 use std::fmt;
 
+use chainwright_sys::netfilter::NF_INET_NUMHOOKS;
+use chainwright_sys::x_tables::XT_ERROR_TARGET;
 use zerocopy::IntoBytes;
 
 use super::chain::{ChainRef, Chains, Span};
-use super::entry::Entry;
+use super::entry::{
+    ERROR_NAME, ERROR_TARGET, Entry, STANDARD_TARGET, TARGET_NAME, VERDICT, VERDICT_ACCEPT,
+};
 use super::family::{GET_ENTRIES_HEAD, GET_ENTRIES_SIZE, Layout};
 use super::{Family, Hook, Info, Malformed, Problem, TableName};
 
@@ -58,6 +62,54 @@ impl Table {
         })?;
         table.index(info)?;
         Ok(table)
+    }
+
+    /// A table with the same built-in chains, without rules and with the policy `ACCEPT`.
+    pub(super) fn blank(info: &Info) -> Result<Self, Malformed> {
+        let layout = info.family().layout();
+        // Where the entry starts, and where its target does.
+        let entry = |entries: &mut Vec<u8>, target: usize| {
+            let start = entries.len();
+            let size = layout.entry + target;
+            entries.resize(start + size, 0);
+            // A few hundred bytes.
+            for (at, value) in [
+                (layout.target_offset, layout.entry as u16),
+                (layout.next_offset, size as u16),
+                (layout.entry, target as u16),
+            ] {
+                entries[start + at..][..2].copy_from_slice(&value.to_ne_bytes());
+            }
+            (start as u32, start + layout.entry)
+        };
+        let mut entries = Vec::new();
+        let mut places = [0; NF_INET_NUMHOOKS as usize];
+        let mut count = 1;
+        for hook in info.hooks() {
+            let (start, target) = entry(&mut entries, STANDARD_TARGET);
+            entries[target + VERDICT..][..size_of::<i32>()]
+                .copy_from_slice(&VERDICT_ACCEPT.to_ne_bytes());
+            let number = hook.number(info.family()).unwrap_or_default();
+            if let Some(place) = places.get_mut(number as usize) {
+                *place = start;
+            }
+            count += 1;
+        }
+        let (_, target) = entry(&mut entries, ERROR_TARGET);
+        for at in [TARGET_NAME, ERROR_NAME] {
+            entries[target + at..][..XT_ERROR_TARGET.len()]
+                .copy_from_slice(XT_ERROR_TARGET.as_bytes());
+        }
+        let blank = Info::new(
+            info.family(),
+            info.name().padded(),
+            info.valid_hooks(),
+            &places,
+            &places,
+            count,
+            entries.len() as u32,
+        )?;
+        Self::from_bytes(blank, &entries)
     }
 
     /// Forgets the entries, keeps the memory.

@@ -10,9 +10,12 @@
 
 mod addresses;
 pub mod floor;
+pub mod iptables;
 mod rounds;
 mod ruleset;
+mod services;
 
 pub use addresses::Addresses;
-pub use rounds::{Contender, Measured, alternate, alternate_prepared};
+pub use rounds::{Contender, Measured, alternate, alternate_prepared, once};
 pub use ruleset::KubeProxy;
+pub use services::Services;

@@ -81,6 +81,27 @@ pub fn alternate_prepared<E>(
         .collect())
 }
 
+/// Runs something once, as a multiple of a floor that was measured before: for what takes too long to be
+/// run in rounds.
+///
+/// # Errors
+/// What it returns.
+pub fn once<E>(
+    name: &str,
+    floor: &Measured,
+    work: impl FnOnce() -> Result<(), E>,
+) -> Result<Measured, E> {
+    let (clock, started) = (cpu_time(), Instant::now());
+    work()?;
+    let cpu = cpu_time().saturating_sub(clock);
+    Ok(Measured {
+        name: name.to_owned(),
+        cpu,
+        wall: started.elapsed(),
+        ratio: cpu.as_secs_f64() / floor.cpu.as_secs_f64().max(1e-9),
+    })
+}
+
 /// CPU time that the calling thread has used, in user space and in the kernel, and that of the
 /// programs that it started and waited for.
 fn cpu_time() -> Duration {

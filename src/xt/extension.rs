@@ -144,6 +144,34 @@ pub struct Spec<T: 'static> {
     pub(super) parse: fn(&Context<'_>, &[Given<'_>]) -> Result<T, Misuse>,
 }
 
+/// Extensions by the lengths of their names: most names that are looked up are chains', which are longer
+/// than all of them.
+pub(super) struct ByName<T: 'static>([Vec<(&'static str, &'static Spec<T>)>; 32]);
+
+impl<T> ByName<T> {
+    pub(super) fn new(all: &'static [Spec<T>]) -> Self {
+        let mut by_length = [const { Vec::new() }; 32];
+        for spec in all {
+            for name in spec.names {
+                // `XT_EXTENSION_MAXNAMELEN` is less.
+                if let Some(place) = by_length.get_mut(name.len()) {
+                    place.push((*name, spec));
+                }
+            }
+        }
+        Self(by_length)
+    }
+
+    pub(super) fn find(&self, family: Family, name: &[u8]) -> Option<&'static Spec<T>> {
+        let found = self
+            .0
+            .get(name.len())?
+            .iter()
+            .find(|(known, spec)| known.as_bytes() == name && spec.families.include(family));
+        found.map(|(_, spec)| *spec)
+    }
+}
+
 impl<T> Spec<T> {
     /// The names by which rules ask for it: its own first.
     #[must_use]
@@ -239,10 +267,11 @@ macro_rules! registry {
                 family: $crate::xt::Family,
                 name: &[u8],
             ) -> Option<&'static $crate::xt::Spec<Self>> {
-                Self::ALL.iter().find(|spec| {
-                    spec.names.iter().any(|own| own.as_bytes() == name)
-                        && spec.families.include(family)
-                })
+                static BY_NAME: std::sync::LazyLock<$crate::xt::extension::ByName<$Name>> =
+                    std::sync::LazyLock::new(|| {
+                        $crate::xt::extension::ByName::new($Name::ALL)
+                    });
+                BY_NAME.find(family, name)
             }
 
             /// Reads an extension's data; what has no typed value becomes [`Opaque`](Self::Opaque).

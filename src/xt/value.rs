@@ -181,9 +181,9 @@ pub(crate) fn prefix_length(mask: IpAddr) -> Option<u32> {
 /// `address`, `address/prefix` or `address/mask`: the address with the bits outside the mask
 /// cleared, and the mask. An IPv4 address may leave out its last bytes, which are 0 then.
 pub(crate) fn network(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> {
-    let (text, mask) = match value.split_once_str("/") {
+    let (text, mask) = match value.find_byte(b'/') {
         None => (value, None),
-        Some((text, mask)) => (text.as_bstr(), Some(mask.as_bstr())),
+        Some(at) => (value[..at].as_bstr(), Some(value[at + 1..].as_bstr())),
     };
     let mask = match mask {
         None => prefix_mask(family, width(family)),

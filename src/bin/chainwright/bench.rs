@@ -2,6 +2,7 @@
 
 mod chains;
 mod elements;
+mod iptables;
 mod plot;
 mod rules;
 mod tools;
@@ -15,6 +16,7 @@ use clap::Subcommand;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
+use crate::iptables::Backend;
 use crate::output::{Error, Exit, Output};
 
 /// Measure against floors, in a private namespace
@@ -54,6 +56,19 @@ enum What {
         sizes: Sizes,
     },
 
+    /// Restore the text of a kube-proxy's table, and add one rule to it: 10,000 services with 80,000
+    /// rules, if nothing else is said
+    ///
+    /// In nf_tables the floor is the same transaction's bytes, prepared beforehand; of a legacy table it
+    /// is the bare SET_REPLACE, and for one rule more a bare read before it.
+    Restore(Iptables),
+
+    /// Save a kube-proxy's table as text: 10,000 services with 80,000 rules, if nothing else is said
+    ///
+    /// The floor is what the kernel takes to list it: in nf_tables the cheaper of two ways, as in `bench
+    /// rules`.
+    Save(Iptables),
+
     /// Add the elements of a map in one transaction, and list them: 100,000, if nothing else is said
     Elements {
         #[command(flatten)]
@@ -61,10 +76,25 @@ enum What {
     },
 }
 
+/// What to measure iptables' text with.
+#[derive(clap::Args)]
+struct Iptables {
+    #[command(flatten)]
+    sizes: Sizes,
+
+    /// Only in this backend
+    #[arg(long, value_enum)]
+    backend: Option<Backend>,
+
+    /// Let the real tool do the same once, where it is installed: it can take minutes
+    #[arg(long)]
+    tools: bool,
+}
+
 /// What to measure with.
 #[derive(clap::Args)]
 struct Sizes {
-    /// How many chains or elements; of several numbers one after the other
+    /// How many chains, services or elements; of several numbers one after the other
     #[arg(value_name = "N")]
     numbers: Vec<usize>,
 
@@ -102,6 +132,15 @@ impl Sizes {
                 "{few}: a ruleset has at least 2 chains, a service's and an endpoint's"
             ))),
             None => Ok(sizes),
+        }
+    }
+
+    /// Numbers of services.
+    fn services<'s>(&'s self, usual: &'s [usize]) -> Result<&'s [usize], Error> {
+        let sizes = self.or(usual);
+        match sizes.contains(&0) {
+            true => Err(Error::Other("0: there must be a service at least".into())),
+            false => Ok(sizes),
         }
     }
 
@@ -167,6 +206,11 @@ impl From<Measured> for Contestant {
 type Measure = fn(usize, usize) -> Result<Record, Error>;
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    match &args.what {
+        What::Restore(args) => return text(iptables::What::Restore, args, json),
+        What::Save(args) => return text(iptables::What::Save, args, json),
+        _ => {}
+    }
     let (sizes, usual, measures, work, most): (_, _, &[Measure], _, _) = match &args.what {
         What::Chains { sizes, .. } => (
             sizes,
@@ -189,6 +233,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             2_000_000,
             31,
         ),
+        // Done above.
+        What::Restore(_) | What::Save(_) => return Ok(Exit::Done),
     };
     let mut out = Output::new();
     let mut records = Vec::new();
@@ -196,12 +242,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         let rounds = sizes.rounds(work, size, most);
         for measure in measures {
             let record = Sandbox::new()?.run(|| measure(size, rounds))??;
-            if json {
-                out.json(&record)?;
-            } else {
-                print(&mut out, &record)?;
-            }
-            out.flush()?;
+            show(&mut out, &record, json)?;
             records.push(record);
         }
     }
@@ -215,6 +256,27 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             .map_err(|error| Error::Other(format!("cannot write {}: {error}", path.display())))?;
     }
     Ok(Exit::Done)
+}
+
+/// Measures iptables' text.
+fn text(what: iptables::What, args: &Iptables, json: bool) -> Result<Exit, Error> {
+    let mut out = Output::new();
+    for &size in args.sizes.services(&[10_000])? {
+        let rounds = args.sizes.rounds(50_000, size, 31);
+        for record in iptables::measure(what, args.backend, size, rounds, args.tools)? {
+            show(&mut out, &record, json)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn show(out: &mut Output, record: &Record, json: bool) -> Result<(), Error> {
+    if json {
+        out.json(record)?;
+    } else {
+        print(out, record)?;
+    }
+    out.flush()
 }
 
 impl Record {

@@ -9,10 +9,13 @@ mod bench;
 mod chains;
 mod demo;
 mod diff;
+mod iptables;
 mod kubelet;
 mod output;
+mod restore;
 mod rollback;
 mod rules;
+mod save;
 mod scope;
 mod sets;
 
@@ -27,12 +30,12 @@ use output::{Error, Exit};
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  absent or different: nothing to list, something of kubelet's missing, a difference
+  1  absent or different: nothing to list or to save, something of kubelet's missing, a difference
   2  could not be done, or only in part; standard error says why";
 
 /// Lists, keeps, compares and repairs a Linux node's packet-filter tables, natively
 ///
-/// Speaks nf_tables over netlink and reads the legacy x_tables through getsockopt. No other program
+/// Speaks nf_tables over netlink, and getsockopt and setsockopt to the legacy x_tables. No other program
 /// is started, except by `bench`, which compares. Looking never creates a table. Looking and changing
 /// take CAP_NET_ADMIN over the network namespace: root, or anybody inside a namespace of their own.
 #[derive(Parser)]
@@ -59,6 +62,8 @@ enum Verb {
     Backup(backup::Args),
     Rollback(rollback::Args),
     Diff(diff::Args),
+    Save(save::Args),
+    Restore(restore::Args),
     Kubelet(kubelet::Args),
     Bench(bench::Args),
     Demo(demo::Args),
@@ -103,6 +108,8 @@ impl Verb {
             Self::Backup(args) => backup::run(args, json),
             Self::Rollback(args) => rollback::run(args, json),
             Self::Diff(args) => diff::run(args, json),
+            Self::Save(args) => save::run(args, json),
+            Self::Restore(args) => restore::run(args, json),
             Self::Kubelet(args) => kubelet::run(args, json),
             Self::Bench(args) => bench::run(args, json),
             Self::Demo(args) => demo::run(args, json),

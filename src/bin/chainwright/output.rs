@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use std::process::ExitCode;
 
 use chainwright::nft::SnapshotError;
-use chainwright::{kube, netlink, netns};
+use chainwright::{iptables, kube, netlink, netns};
 use serde::Serialize;
 
 /// How a verb ended.
@@ -70,6 +70,12 @@ impl Error {
             Self::Work(chainwright::Error::Kubelet(kube::kubelet::Error::Commit(error))) => {
                 error.source.as_ref()
             }
+            Self::Work(chainwright::Error::Iptables(error)) => match &**error {
+                iptables::Error::Nft(error)
+                | iptables::Error::Snapshot(SnapshotError::Netlink(error)) => Some(error),
+                iptables::Error::Commit(error) => error.source.as_ref(),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -154,6 +160,11 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "chainwright: {text}");
 }
 
+/// Writes text to standard error as it is.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
 /// Standard output, buffered. `write!` and `writeln!` work on it.
 pub(crate) struct Output {
     inner: BufWriter<StdoutLock<'static>>,
@@ -176,6 +187,11 @@ impl Output {
         serde_json::to_writer(&mut self.inner, value)
             .map_err(|error| Error::Output(error.into()))?;
         writeln!(self)
+    }
+
+    /// What takes bytes. Its errors are for [`Error::Output`].
+    pub(crate) fn bytes(&mut self) -> &mut impl Write {
+        &mut self.inner
     }
 
     /// Writes out what is buffered. To be called at the end: dropping does not report errors.

@@ -189,8 +189,8 @@ struct Parser<'p, 'a> {
     /// Matches without a typed value, each with the number of extensions that stand before it.
     opaque_matches: Vec<(usize, xt::Opaque)>,
     for_other_family: bool,
-    /// Main options seen, to refuse a second one.
-    seen: Vec<Main>,
+    /// Main options seen, a bit for each, to refuse a second one.
+    seen: u32,
     /// Whether the option at hand has a value that looks like no option.
     wants_no_option: bool,
 }
@@ -209,7 +209,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             target: None,
             opaque_matches: Vec::new(),
             for_other_family: false,
-            seen: Vec::new(),
+            seen: 0,
             wants_no_option: false,
         }
     }
@@ -231,7 +231,7 @@ impl<'p, 'a> Parser<'p, 'a> {
                 "there is no command in the line (-A, -I, -D, …)",
             ));
         };
-        let has_rule = !self.seen.is_empty()
+        let has_rule = self.seen != 0
             || !self.extensions.is_empty()
             || !self.opaque_matches.is_empty()
             || self.target.is_some()
@@ -317,8 +317,8 @@ impl<'p, 'a> Parser<'p, 'a> {
     }
 
     fn long(&mut self, word: &'p Word<'a>, name: &'p [u8], invert: bool) -> Result<(), Fault> {
-        let (name, attached) = match name.split_once_str("=") {
-            Some((name, value)) => (name, Some((value, word.column + 3 + name.len()))),
+        let (name, attached) = match name.iter().position(|byte| *byte == b'=') {
+            Some(at) => (&name[..at], Some((&name[at + 1..], word.column + 3 + at))),
             None => (name, None),
         };
         let mut found = self.find(name);
@@ -345,12 +345,7 @@ impl<'p, 'a> Parser<'p, 'a> {
     }
 
     fn find(&self, name: &[u8]) -> Result<Found, (String, Option<String>)> {
-        let specs: Vec<_> = self
-            .extensions
-            .iter()
-            .map(|loaded| loaded.options)
-            .collect();
-        options::long(name, &specs)
+        options::long(name, self.extensions.iter().map(|loaded| loaded.options))
     }
 
     /// The protocol's own match, if it is not there yet and has an option that starts so.
@@ -487,14 +482,15 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
         let is_rule_part = inverts || matches!(main, Main::SetCounters);
         if is_rule_part {
-            if self.seen.contains(&main) {
+            let bit = 1 << main as u32;
+            if self.seen & bit != 0 {
                 let option = word.text();
                 return Err(Fault::new(
                     word.column,
                     format!("`{option}` is given twice"),
                 ));
             }
-            self.seen.push(main);
+            self.seen |= bit;
         }
         if matches!(main, Main::Fragment | Main::Ipv4 | Main::Ipv6) && attached.is_some() {
             return Err(Fault::new(word.column, "this option takes no value"));
@@ -643,7 +639,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         invert: bool,
     ) -> Result<(), Fault> {
         let mut at = column;
-        let mut all = given.split_str(",").map(|one| {
+        let mut all = given.split(|byte| *byte == b',').map(|one| {
             let here = at;
             at += one.len() + 1;
             value::network(one.as_bstr(), self.family)
@@ -812,7 +808,7 @@ impl Loaded<'_> {
 /// Whether it is one of the options that belong to no extension.
 fn is_option(word: &BStr) -> bool {
     match word.as_bytes() {
-        [b'-', b'-', name @ ..] => matches!(options::long(name, &[]), Ok(Found::Main(_))),
+        [b'-', b'-', name @ ..] => matches!(options::long(name, [].into_iter()), Ok(Found::Main(_))),
         [b'-', letter] => options::short(*letter).is_some(),
         _ => false,
     }

@@ -94,18 +94,20 @@ pub(super) enum Found {
 /// What is wrong and what may have been meant.
 pub(super) fn long(
     name: &[u8],
-    extensions: &[&'static [OptionSpec]],
+    extensions: impl DoubleEndedIterator<Item = &'static [OptionSpec]> + ExactSizeIterator + Clone,
 ) -> Result<Found, (String, Option<String>)> {
     let general = || {
         MAIN.iter()
             .flat_map(|(_, names, main)| names.iter().map(|n| (*n, *main)))
     };
-    if let Some((_, main)) = general().find(|(known, _)| known.as_bytes() == name) {
-        return Ok(Found::Main(main));
+    for (_, names, main) in MAIN {
+        if names.iter().any(|known| known.as_bytes() == name) {
+            return Ok(Found::Main(*main));
+        }
     }
     // The extension that was named last comes first.
     let of = || {
-        let placed = extensions.iter().enumerate().rev();
+        let placed = extensions.clone().enumerate().rev();
         placed.flat_map(|(place, specs)| specs.iter().map(move |spec| (place, spec)))
     };
     if let Some((place, spec)) = of().find(|(_, spec)| spec.name.as_bytes() == name) {

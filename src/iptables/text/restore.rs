@@ -5,7 +5,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::{Command, Fault, Verb, Word, words};
 use crate::iptables::edit::{Edit, TableEdit};
 use crate::iptables::handle::Change;
-use crate::iptables::{Counters, Error, Iptables, Policy, Rule, Target, builtins};
+use crate::iptables::{Backend, Counters, Error, Iptables, Policy, Rule, Target, builtins};
 use crate::xt::{self, Family, value};
 
 /// How a text is restored.
@@ -89,9 +89,17 @@ impl Iptables {
         for (_, text) in inputs {
             starts.push(starts[starts.len() - 1] + text.lines().count());
         }
+        let mut replaced = Vec::new();
+        if self.backend() == Backend::Legacy && !options.noflush {
+            replaced.extend(tables.iter().copied().filter(|(family, name)| {
+                let mut texts = inputs.iter().filter(|(other, _)| other == family);
+                texts.any(|(_, text)| sets_all_policies(text, name))
+            }));
+        }
         let change = Change {
             apply: !options.test,
             tracking: false,
+            replaced: &replaced,
         };
         let mut input = 0;
         let result = self.change(&tables, change, &mut |edit| {
@@ -129,6 +137,35 @@ impl Iptables {
                 in_input(inputs, text, refused)
             }
             other => in_input(inputs, input, other),
+        })
+    }
+}
+
+#[cfg(feature = "measure")]
+impl Iptables {
+    /// The datagram that [`restore`](Self::restore) would send, if nothing that it does depends on what
+    /// is there: what restoring is measured against.
+    ///
+    /// # Errors
+    /// As [`restore`](Self::restore); [`Error::Unsupported`] with legacy tables.
+    pub fn restore_datagram(
+        &mut self,
+        family: Family,
+        text: impl AsRef<[u8]>,
+        options: &RestoreOptions,
+    ) -> Result<Vec<u8>, Error> {
+        let text = text.as_ref();
+        let names = table_names(text).filter_map(|name| name.to_str().ok());
+        let tables: Vec<_> = names.map(|name| (family, name)).collect();
+        self.datagram_of(&tables, &mut |edit| {
+            let restorer = Restorer {
+                family,
+                options,
+                tables: &tables,
+                first_line: 0,
+                chains: Vec::new(),
+            };
+            restorer.restore(text, edit, &mut Restored::default())
         })
     }
 }
@@ -215,6 +252,35 @@ fn table_names(text: &[u8]) -> impl Iterator<Item = &BStr> {
     text.lines()
         .filter_map(|line| line.strip_prefix(b"*"))
         .map(|name| name.trim_ascii().as_bstr())
+}
+
+/// Whether the text, which empties this table first, sets the policy of all its built-in chains. It looks
+/// as far as the first line that does something else, so that `false` may only mean that it is not
+/// written in the usual way.
+fn sets_all_policies(text: &[u8], table: &str) -> bool {
+    let Some(all) = builtins(table) else {
+        return false;
+    };
+    let is_start = |line: &&[u8]| line.strip_prefix(b"*") == Some(table.as_bytes());
+    let mut set = [false; 8]; // more than any table has
+    let lines = text.lines().skip_while(|line| !is_start(line)).skip(1);
+    for line in lines {
+        let Some(declared) = line.strip_prefix(b":") else {
+            break;
+        };
+        let mut words = declared.split(|byte| *byte == b' ');
+        let (Some(chain), Some(b"ACCEPT" | b"DROP")) = (words.next(), words.next()) else {
+            continue;
+        };
+        let known = all.iter().zip(&mut set);
+        for (_, set) in known.filter(|(known, _)| known.chain.as_bytes() == chain) {
+            *set = true;
+        }
+        if set.iter().take(all.len()).all(|set| *set) {
+            return true;
+        }
+    }
+    false
 }
 
 struct Restorer<'r> {
@@ -494,9 +560,33 @@ fn counters<'w, 'a>(words: &'w [Word<'a>]) -> Result<(Option<Counters>, &'w [Wor
 /// `[PACKETS:BYTES]`
 fn bracketed(text: &BStr) -> Option<Counters> {
     let inner = text.strip_prefix(b"[")?.strip_suffix(b"]")?;
-    let (packets, bytes) = inner.split_once_str(":")?;
+    let at = inner.find_byte(b':')?;
+    let (packets, bytes) = (&inner[..at], &inner[at + 1..]);
     Some(Counters {
         packets: value::number(packets.as_bstr()).ok()?,
         bytes: value::number(bytes.as_bstr()).ok()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_replaced_as_a_whole_if_all_its_policies_are_set() {
+        let text = b"*nat\n:OUTPUT ACCEPT\nCOMMIT\n*filter\n:INPUT DROP [1:2]\n:x - [0:0]\n\
+            :FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n-A x\nCOMMIT\n";
+        assert!(sets_all_policies(text, "filter"));
+        assert!(!sets_all_policies(text, "nat"));
+        assert!(!sets_all_policies(text, "raw"));
+        assert!(!sets_all_policies(text, "nix"));
+        for (part, other) in [
+            (":INPUT DROP", ":INPUT -"),
+            (":FORWARD", "-A x\n:FORWARD"),
+            (":OUTPUT ACCEPT [0:0]\n", ""),
+        ] {
+            let text = text.to_str().unwrap().replace(part, other);
+            assert!(!sets_all_policies(text.as_bytes(), "filter"), "{text}");
+        }
+    }
 }

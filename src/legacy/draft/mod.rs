@@ -562,7 +562,9 @@ impl<'t> Draft<'t> {
     }
 
     fn index(&self) -> NameIndex {
-        let named: Vec<(u32, &[u8])> = self.ids().map(|id| (id, &**self.name_of(id))).collect();
+        // In any order that has those that were read in theirs: all others have names of their own.
+        let ids = (0..self.slots.len() as u32).filter(|id| !self.is_removed(*id));
+        let named: Vec<(u32, &[u8])> = ids.map(|id| (id, &**self.name_of(id))).collect();
         NameIndex::new(named.into_iter())
     }
 
@@ -571,13 +573,13 @@ impl<'t> Draft<'t> {
             || name.len() >= XT_EXTENSION_MAXNAMELEN
             || name.contains(&0)
             || matches!(name, b"ACCEPT" | b"DROP" | b"QUEUE" | b"RETURN");
-        let name = || BString::from(name);
+        let owned = || BString::from(name);
         if refused {
-            return Err(DraftError::ChainName { name: name() });
+            return Err(DraftError::ChainName { name: owned() });
         }
-        match self.chain(name()) {
+        match self.chain(name) {
             None => Ok(()),
-            Some(_) => Err(DraftError::ChainExists { name: name() }),
+            Some(_) => Err(DraftError::ChainExists { name: owned() }),
         }
     }
 
@@ -627,20 +629,24 @@ impl<'t> Draft<'t> {
             let name = self.edit(*id).and_then(|edit| edit.name.as_ref());
             name.is_some()
         };
-        let (mut placed, kept): (Vec<u32>, Vec<u32>) = all.partition(is_placed);
-        placed.sort_by(|a, b| self.name_of(*a).cmp(self.name_of(*b)));
+        let (placed, kept): (Vec<u32>, Vec<u32>) = all.partition(is_placed);
+        let mut placed: Vec<(&BStr, u32)> = placed
+            .into_iter()
+            .map(|id| (self.name_of(id), id))
+            .collect();
+        placed.sort_by(|a, b| a.0.cmp(b.0));
         let mut placed = placed.into_iter().peekable();
         let mut order = Vec::with_capacity(self.slots.len());
         for id in kept {
             if self.hook_of(id).is_none() && !self.is_removed(id) {
                 let before = self.name_of(id);
-                while let Some(new) = placed.next_if(|new| self.name_of(*new) <= before) {
+                while let Some((_, new)) = placed.next_if(|(name, _)| *name <= before) {
                     order.push(new);
                 }
             }
             order.push(id);
         }
-        order.extend(placed);
+        order.extend(placed.map(|(_, id)| id));
         order
     }
 

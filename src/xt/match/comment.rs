@@ -42,8 +42,9 @@ impl Extension for Comment {
     }
 
     fn write(&self, _: Family) -> Vec<u8> {
-        let mut info = self.0.to_vec();
-        info.resize(LENGTH, 0);
+        let mut info = vec![0; LENGTH];
+        // A comment is shorter.
+        info[..self.0.len()].copy_from_slice(&self.0);
         info
     }
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use chainwright::measure::{Contender, Measured, alternate_prepared};
+use chainwright::measure::{Contender, Measured, alternate_prepared, once};
 
 use crate::output::Error;
 
@@ -26,21 +26,7 @@ pub(super) fn compare(
         tools.iter().partition(|(tool, _)| find(tool).is_some());
     let mut runs: Vec<_> = installed
         .into_iter()
-        .map(|(tool, arguments)| {
-            // A file's path would say nothing.
-            let shown: Vec<_> = arguments
-                .iter()
-                .map(|argument| {
-                    if argument.contains('/') {
-                        "FILE"
-                    } else {
-                        argument
-                    }
-                })
-                .collect();
-            let name = format!("{tool} {} (process)", shown.join(" "));
-            (name, move || start(tool, arguments))
-        })
+        .map(|(tool, arguments)| (name(tool, arguments), move || start(tool, arguments, None)))
         .collect();
     let (name, run) = floor;
     let mut floor = || run();
@@ -57,6 +43,37 @@ pub(super) fn compare(
     ))
 }
 
+/// Runs a tool once, for one takes minutes, as a multiple of a floor that was measured before; `None` if it
+/// is not installed. The legacy tools lock `lock`, not the host's file.
+pub(super) fn run_once(
+    floor: &Measured,
+    (tool, arguments): Tool<'_>,
+    lock: &Path,
+) -> Result<Option<Measured>, Error> {
+    if find(tool).is_none() {
+        return Ok(None);
+    }
+    once(&name(tool, arguments), floor, || {
+        start(tool, arguments, Some(lock))
+    })
+    .map(Some)
+}
+
+/// A tool and its arguments in a line; a file's path would say nothing.
+fn name(tool: &str, arguments: &[&str]) -> String {
+    let shown: Vec<_> = arguments
+        .iter()
+        .map(|argument| {
+            if argument.contains('/') {
+                "FILE"
+            } else {
+                argument
+            }
+        })
+        .collect();
+    format!("{tool} {} (process)", shown.join(" "))
+}
+
 /// Where a tool is installed.
 fn find(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -67,10 +84,14 @@ fn find(tool: &str) -> Option<PathBuf> {
 }
 
 /// Runs a tool to its end, its output thrown away.
-fn start(tool: &str, arguments: &[&str]) -> Result<(), Error> {
+fn start(tool: &str, arguments: &[&str], lock: Option<&Path>) -> Result<(), Error> {
     let program = find(tool);
     let program = program.as_deref().map_or(OsStr::new(tool), Path::as_os_str);
-    let status = Command::new(program)
+    let mut command = Command::new(program);
+    if let Some(lock) = lock {
+        command.env("XTABLES_LOCKFILE", lock);
+    }
+    let status = command
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -1,0 +1,44 @@
+//! Restoring and saving a kube-proxy's table, in nf_tables and in the legacy tables, against what the
+//! kernel alone takes: the same bytes prepared beforehand, or the replies thrown away.
+//!
+//! `cargo bench --features measure --bench restore [-- SERVICES [nft|legacy|save]…]`; 10,000 services
+//! are 80,000 rules.
+
+mod common;
+
+use chainwright::measure::Services;
+use chainwright::measure::iptables::{
+    Comparison, restore_legacy, restore_nft, save_legacy, save_nft,
+};
+use common::{Result, counts, in_sandbox, report};
+
+fn main() -> Result {
+    let wanted = |what: &str| {
+        let mut parts = std::env::args()
+            .skip(1)
+            .filter(|argument| ["nft", "legacy", "save"].contains(&argument.as_str()));
+        let mut parts = parts.by_ref().peekable();
+        parts.peek().is_none() || parts.any(|part| part == what)
+    };
+    for services in counts(&[10_000]) {
+        let services = Services { services };
+        let rounds = (50_000 / services.services.max(1)).clamp(5, 31);
+        let show = |all: Vec<Comparison>| {
+            for one in all {
+                let title = format!("{}: {} rules", one.measured, services.rules());
+                report(&title, &one.contenders, one.goal);
+            }
+        };
+        if wanted("nft") {
+            in_sandbox(|| Ok(show(restore_nft(services, rounds)?)))?;
+        }
+        if wanted("legacy") {
+            in_sandbox(|| Ok(show(restore_legacy(services, rounds * 2)?)))?;
+        }
+        if wanted("save") {
+            in_sandbox(|| Ok(show(vec![save_nft(services, rounds)?])))?;
+            in_sandbox(|| Ok(show(vec![save_legacy(services, rounds * 2)?])))?;
+        }
+    }
+    Ok(())
+}

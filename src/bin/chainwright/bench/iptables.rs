@@ -1,0 +1,120 @@
+//! Restoring and saving iptables' tables.
+
+use std::io::Write;
+
+use chainwright::measure::Services;
+use chainwright::measure::iptables::{
+    Comparison, restore_legacy, restore_nft, save_legacy, save_nft,
+};
+use chainwright::netns::Sandbox;
+
+use super::tools::{Tool, run_once};
+use super::{Contestant, Record};
+use crate::iptables::Backend;
+use crate::output::{Error, note};
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Restore,
+    Save,
+}
+
+/// Measures in both backends, or one, at one size, each in a namespace of its own.
+pub(super) fn measure(
+    what: What,
+    backend: Option<Backend>,
+    services: usize,
+    rounds: usize,
+    with_tools: bool,
+) -> Result<Vec<Record>, Error> {
+    let services = Services { services };
+    let mut records = Vec::new();
+    for which in [Backend::Nft, Backend::Legacy] {
+        if backend.is_some_and(|only| only != which) {
+            continue;
+        }
+        let more = Sandbox::new()?.run(|| -> Result<Vec<Record>, Error> {
+            let compared = match (what, which) {
+                (What::Restore, Backend::Nft) => restore_nft(services, rounds)?,
+                (What::Restore, Backend::Legacy) => restore_legacy(services, rounds)?,
+                (What::Save, Backend::Nft) => vec![save_nft(services, rounds)?],
+                (What::Save, Backend::Legacy) => vec![save_legacy(services, rounds)?],
+            };
+            let mut records = Vec::new();
+            for (number, mut comparison) in compared.into_iter().enumerate() {
+                let mut not_installed = Vec::new();
+                // What comes first is about the whole table.
+                if with_tools && number == 0 {
+                    tools(what, which, services, &mut comparison, &mut not_installed)?;
+                }
+                records.push(record(comparison, services, rounds, not_installed));
+            }
+            Ok(records)
+        })??;
+        records.extend(more);
+    }
+    Ok(records)
+}
+
+/// Lets the real tool do the same once, over what is there.
+fn tools(
+    what: What,
+    backend: Backend,
+    services: Services,
+    comparison: &mut Comparison,
+    not_installed: &mut Vec<&'static str>,
+) -> Result<(), Error> {
+    let Some(floor) = comparison.contenders.first().cloned() else {
+        return Ok(());
+    };
+    let temporary =
+        |error: std::io::Error| Error::Other(format!("cannot write a temporary file: {error}"));
+    let lock = tempfile::NamedTempFile::new().map_err(temporary)?;
+    let mut input = tempfile::NamedTempFile::new().map_err(temporary)?;
+    if what == What::Restore {
+        let text = services.to_table();
+        input.write_all(text.as_bytes()).map_err(temporary)?;
+    }
+    let path = input.path().to_string_lossy().into_owned();
+    let (file, table) = ([path.as_str()], ["-t", Services::TABLE]);
+    let tool: Tool<'_> = match (what, backend) {
+        (What::Restore, Backend::Nft) => ("iptables-nft-restore", &file),
+        (What::Restore, Backend::Legacy) => ("iptables-legacy-restore", &file),
+        (What::Save, Backend::Nft) => ("iptables-nft-save", &table),
+        (What::Save, Backend::Legacy) => ("iptables-legacy-save", &table),
+    };
+    note(&format!(
+        "{} works once on {} rules: it can take minutes",
+        tool.0,
+        services.rules()
+    ));
+    match run_once(&floor, tool, lock.path())? {
+        Some(measured) => comparison.contenders.push(measured),
+        None => not_installed.push(tool.0),
+    }
+    Ok(())
+}
+
+fn record(
+    comparison: Comparison,
+    services: Services,
+    rounds: usize,
+    not_installed: Vec<&'static str>,
+) -> Record {
+    Record {
+        measured: comparison.measured,
+        size: services.services,
+        chains: Some(services.chains()),
+        rules: Some(services.rules()),
+        elements: None,
+        rounds,
+        notes: vec![format!("goal: {} times the floor", comparison.goal)],
+        contenders: comparison
+            .contenders
+            .into_iter()
+            .map(Contestant::from)
+            .collect(),
+        not_installed,
+    }
+}

@@ -1,0 +1,308 @@
+//! `chainwright restore`: tables from the text of `iptables-save`.
+
+use std::borrow::Cow;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bstr::ByteSlice;
+use chainwright::iptables;
+use chainwright::iptables::nft::Profile;
+use chainwright::iptables::text::RestoreOptions;
+use chainwright::legacy::{LockPolicy, LockWait};
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::iptables::Whose;
+use crate::output::{Error, Exit, Output, Printable, note, say};
+
+/// Put tables into the kernel as iptables-restore does, all at once or not at all
+///
+/// Takes the text of `save` or of iptables-save, and whatever else iptables-restore takes: -A, -I, -D,
+/// -R, -N, -X, -F, -Z, -P, -E and -C lines. A table that the text names is emptied first, unless
+/// --noflush is given; tables that it does not name stay.
+///
+/// On nf_tables all tables of the text change in one transaction. Legacy tables are replaced one after
+/// the other, each at once, under the lock of the legacy tools. If any line is wrong, or the kernel
+/// refuses one, nothing is changed, and standard error shows the place: FILE:LINE:COLUMN. Success is
+/// silent; with --json, how much was restored: {"tables", "chains", "rules"}.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    whose: Whose,
+
+    /// Keep what is in the tables and not in the text. A chain that the text declares (`:CHAIN`) is
+    /// emptied all the same, unless it is a built-in one
+    #[arg(short, long)]
+    noflush: bool,
+
+    /// Take over the counters in the text; else all begin at 0
+    #[arg(short, long)]
+    counters: bool,
+
+    /// Read the text and build everything, and change nothing
+    #[arg(short, long)]
+    test: bool,
+
+    /// Only this table of the text
+    #[arg(short = 'T', long, value_name = "TABLE")]
+    table: Option<String>,
+
+    /// In nf_tables, write rules in the form of this version of iptables and its successors. What
+    /// 1.8.7 wrote every version since reads whole
+    #[arg(long, value_enum, value_name = "VERSION", default_value_t = Version::V1_8_7)]
+    profile: Version,
+
+    /// For legacy tables, wait so many seconds for the lock of the legacy tools; 0 does not wait.
+    /// nf_tables take no lock
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 5)]
+    wait: u64,
+
+    /// For legacy tables, the lock: `standard` is the file of the legacy tools (XTABLES_LOCKFILE, else
+    /// /run/xtables.lock), `none` is for a network namespace of one's own; else a file's path
+    #[arg(long, value_name = "none|standard|PATH", value_parser = lock, default_value = "standard")]
+    lock: LockPolicy,
+
+    /// The text; standard input if there is none, or `-`
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// A version of iptables after which another form of rules came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Version {
+    /// marks, ports and flags as matches
+    #[value(name = "1.8.7")]
+    V1_8_7,
+    /// marks, ports and flags as nf_tables' own expressions, which older versions overlook
+    #[value(name = "1.8.8")]
+    V1_8_8,
+    /// as 1.8.8, the protocol of IPv4 in the packet's header
+    #[value(name = "1.8.10")]
+    V1_8_10,
+}
+
+impl From<Version> for Profile {
+    fn from(version: Version) -> Self {
+        match version {
+            Version::V1_8_7 => Self::V1_8_7,
+            Version::V1_8_8 => Self::V1_8_8,
+            Version::V1_8_10 => Self::V1_8_10,
+        }
+    }
+}
+
+fn lock(text: &str) -> Result<LockPolicy, &'static str> {
+    match text {
+        "" => Err("`none`, `standard` or a file's path"),
+        "none" => Ok(LockPolicy::None),
+        "standard" => Ok(LockPolicy::Standard),
+        path => Ok(LockPolicy::Path(path.into())),
+    }
+}
+
+/// What was restored, for programs.
+#[derive(Serialize)]
+struct Record {
+    tables: usize,
+    chains: usize,
+    rules: usize,
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    let file = args.file.as_deref().filter(|file| *file != Path::new("-"));
+    let name = file.map_or(Cow::Borrowed("<stdin>"), |file| file.to_string_lossy());
+    let mut text = Vec::new();
+    match file {
+        Some(file) => fs::read(file).map(|read| text = read),
+        None => io::stdin().lock().read_to_end(&mut text).map(drop),
+    }
+    .map_err(|error| Error::Other(format!("cannot read {}: {error}", Printable(&name))))?;
+
+    args.whose.warn_of_the_other();
+    let wait = match args.wait {
+        0 => LockWait::No,
+        seconds => LockWait::For(Duration::from_secs(seconds)),
+    };
+    let mut iptables = args
+        .whose
+        .open()?
+        .with_profile(args.profile.into())
+        .with_lock(args.lock.clone(), wait);
+    let options = RestoreOptions {
+        noflush: args.noflush,
+        counters: args.counters,
+        test: args.test,
+        table: args.table.clone(),
+    };
+    match iptables.restore(args.whose.family(), &text, &options) {
+        Ok(restored) => {
+            if json {
+                let mut out = Output::new();
+                out.json(&Record {
+                    tables: restored.tables,
+                    chains: restored.chains,
+                    rules: restored.rules,
+                })?;
+                out.flush()?;
+            }
+            Ok(Exit::Done)
+        }
+        Err(error) => {
+            let nothing_applied = error.nothing_applied();
+            match Place::of(&error) {
+                Some(place) => say(&place.show(&name, &text)),
+                None => Error::from(error).report(),
+            }
+            if nothing_applied {
+                note("nothing was changed");
+            }
+            Ok(Exit::Failed)
+        }
+    }
+}
+
+/// Where in the text something is wrong, and what.
+#[derive(Debug)]
+struct Place {
+    /// From 1.
+    line: usize,
+    /// In bytes from 1, if it is not the whole line.
+    column: Option<usize>,
+    message: String,
+}
+
+/// How many characters of a line are shown before the place, and from it on.
+const BEFORE: usize = 60;
+const AFTER: usize = 100;
+
+impl Place {
+    fn of(error: &iptables::Error) -> Option<Self> {
+        match error {
+            iptables::Error::Text { line, fault } => Some(Self {
+                line: *line,
+                column: Some(fault.column),
+                message: match &fault.hint {
+                    Some(hint) => format!("{} ({hint})", fault.message),
+                    None => fault.message.clone(),
+                },
+            }),
+            iptables::Error::Line { line, source } => Some(Self {
+                line: *line,
+                column: None,
+                message: crate::output::causes(source),
+            }),
+            iptables::Error::Refused { line, failure, .. } => Some(Self {
+                line: *line,
+                column: None,
+                message: failure.clone(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// `FILE:LINE:COLUMN: message`, the line, and what it is about underlined.
+    fn show(&self, file: &str, text: &[u8]) -> String {
+        let line = text
+            .lines()
+            .nth(self.line.saturating_sub(1))
+            .unwrap_or_default();
+        let (start, length) = match self.column {
+            Some(column) => {
+                let start = (column.saturating_sub(1)).min(line.len());
+                let rest = &line[start..];
+                let blank = rest.find_byteset(b" \t").unwrap_or(rest.len());
+                (start, blank)
+            }
+            None => (0, line.len()),
+        };
+        let (before, rest) = line.split_at(start);
+        let (marked, after) = rest.split_at(length);
+        let [before, marked, after] = [before, marked, after].map(shown);
+        // Of a long line only what is near.
+        let skipped = before.chars().count().saturating_sub(BEFORE);
+        let before = match skipped {
+            0 => before,
+            _ => format!("…{}", before.chars().skip(skipped).collect::<String>()),
+        };
+        let cut = |text: String, most: usize| match text.chars().count() > most {
+            true => format!("{}…", text.chars().take(most).collect::<String>()),
+            false => text,
+        };
+        let marked = cut(marked, AFTER);
+        let width = marked.chars().count();
+        let after = match width < AFTER {
+            true => cut(after, AFTER - width),
+            false => String::new(),
+        };
+        let column = self
+            .column
+            .map_or_else(String::new, |column| format!(":{column}"));
+        let number = self.line.to_string();
+        let mut said = format!(
+            "{}:{number}{column}: {}\n{number:>5} | {before}{marked}{after}",
+            Printable(file),
+            Printable(&self.message),
+        );
+        if self.column.is_some() {
+            let blanks = " ".repeat(before.chars().count());
+            let carets = "^".repeat(width.max(1));
+            said.push_str(&format!(
+                "\n{:>width$} | {blanks}{carets}",
+                "",
+                width = number.len().max(5)
+            ));
+        }
+        said
+    }
+}
+
+/// Bytes of a line as they can be printed: each character takes one column, but for escapes.
+fn shown(bytes: &[u8]) -> String {
+    let text = bytes.to_str_lossy().replace('\t', " ");
+    Printable(&text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown_at(column: Option<usize>, text: &str) -> String {
+        let place = Place {
+            line: 2,
+            column,
+            message: "wrong".into(),
+        };
+        place.show("f", text.as_bytes())
+    }
+
+    #[test]
+    fn the_place_is_underlined() {
+        assert_eq!(
+            shown_at(Some(9), "*nat\n-A\tX -j DORP -m x\n"),
+            "f:2:9: wrong\n    2 | -A X -j DORP -m x\n      |         ^^^^"
+        );
+        // Behind the last word, and where no line is.
+        assert_eq!(
+            shown_at(Some(6), "*nat\n-A X "),
+            "f:2:6: wrong\n    2 | -A X \n      |      ^"
+        );
+        assert_eq!(shown_at(Some(7), ""), "f:2:7: wrong\n    2 | \n      | ^");
+        assert_eq!(shown_at(None, "*nat\n-X y"), "f:2: wrong\n    2 | -X y");
+    }
+
+    #[test]
+    fn long_lines_and_control_characters_stay_in_sight() {
+        let text = format!("\n{} here {}", "x".repeat(300), "y".repeat(300));
+        let said = shown_at(Some(302), &text);
+        let lines: Vec<_> = said.lines().collect();
+        assert_eq!(
+            lines[1],
+            format!("    2 | …{} here {}…", "x".repeat(59), "y".repeat(95))
+        );
+        assert_eq!(lines[2], format!("      | {}^^^^", " ".repeat(61)));
+        let said = shown_at(Some(3), "\n\x1b x");
+        assert_eq!(said, "f:2:3: wrong\n    2 | \\u{1b} x\n      |        ^");
+    }
+}

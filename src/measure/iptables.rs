@@ -1,0 +1,283 @@
+//! Restoring and saving iptables' tables, against what the kernel alone takes.
+
+use std::cell::Cell;
+use std::hint::black_box;
+
+use super::floor::{Floor, Request};
+use super::{Contender, Measured, Services, alternate, alternate_prepared};
+use crate::Error;
+use crate::iptables::text::{RestoreOptions, SaveOptions};
+use crate::iptables::{Family, Iptables, Rule};
+use crate::legacy::{self, Draft, LockPolicy, LockWait};
+use crate::nft;
+
+/// What was measured side by side, and how many times the floor it may take.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// What was done.
+    pub measured: &'static str,
+    /// The floor, which comes first, and who was compared with it.
+    pub contenders: Vec<Measured>,
+    /// How many times the floor it may take.
+    pub goal: f64,
+}
+
+const WHOLE: RestoreOptions = RestoreOptions {
+    noflush: false,
+    counters: false,
+    test: false,
+    table: None,
+};
+const NOFLUSH: RestoreOptions = RestoreOptions {
+    noflush: true,
+    ..WHOLE
+};
+/// Rounds in which one rule is added, which takes little.
+const ONE_RULE: usize = 15;
+/// Above so many chains the one dump of all rules is not tried: it grows with their square.
+const ONE_DUMP: usize = 20_000;
+
+/// Restoring into nf_tables: the whole table, all services into a table that has them, one rule more.
+/// The services are there afterwards.
+///
+/// # Errors
+/// Those of restoring.
+pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>, Error> {
+    let mut iptables = Iptables::nft()?;
+    let mut floor = Floor::open()?;
+    let mut all = Vec::new();
+    for (measured, text, options) in [
+        (
+            "restore into nf_tables, the table emptied first",
+            services.to_table(),
+            WHOLE,
+        ),
+        (
+            "restore --noflush into nf_tables, over the same rules",
+            services.to_sync(),
+            NOFLUSH,
+        ),
+    ] {
+        let prepared = iptables.restore_datagram(Family::Ipv4, &text, &options)?;
+        let contenders = alternate::<Error>(
+            rounds,
+            &mut [
+                ("floor: the prepared bytes", &mut || {
+                    Ok(floor.commit(&prepared)?)
+                }),
+                ("chainwright, from the text", &mut || {
+                    black_box(iptables.restore(Family::Ipv4, &text, &options)?);
+                    Ok(())
+                }),
+            ],
+        )?;
+        all.push(Comparison {
+            measured,
+            contenders,
+            goal: 1.3,
+        });
+    }
+
+    let (line, rule) = one_rule(services)?;
+    let encoded =
+        crate::iptables::nft::encode(Family::Ipv4, Services::TABLE, Services::CHAIN, &rule)?;
+    let mut tx = nft::Transaction::new();
+    tx.add(&encoded)?;
+    let prepared = tx.datagram(<[u8]>::to_vec);
+    let mut updating = Iptables::nft()?;
+    let contenders = alternate::<Error>(
+        ONE_RULE.max(rounds),
+        &mut [
+            ("floor: one rule, prepared", &mut || {
+                Ok(floor.commit(&prepared)?)
+            }),
+            ("chainwright, restore --noflush", &mut || {
+                black_box(iptables.restore(Family::Ipv4, &line, &NOFLUSH)?);
+                Ok(())
+            }),
+            ("chainwright, update()", &mut || {
+                Ok(updating.update(Family::Ipv4, Services::TABLE, |table| {
+                    table.append(Services::CHAIN, &rule)
+                })?)
+            }),
+        ],
+    )?;
+    all.push(Comparison {
+        measured: "add one rule to nf_tables",
+        contenders,
+        goal: 2.0,
+    });
+    Ok(all)
+}
+
+/// Restoring into the legacy tables: the whole table, and one rule more. The services are there
+/// afterwards.
+///
+/// # Errors
+/// Those of restoring.
+pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Comparison>, Error> {
+    // In a namespace of one's own.
+    let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, LockWait::No);
+    let connection = legacy::Connection::open(legacy::Family::Ipv4)?;
+    let text = services.to_table();
+    iptables.restore(Family::Ipv4, &text, &WHOLE)?;
+    let mut base = legacy::Table::empty(legacy::Family::Ipv4);
+    connection.instantiate_and_read_into(Services::TABLE, &mut base)?;
+    let same = Draft::of(&base).finish();
+    let mut same = same.map_err(crate::iptables::Error::from)?;
+    let contenders = alternate::<Error>(
+        rounds,
+        &mut [
+            ("floor: the bare SET_REPLACE", &mut || {
+                Ok(connection.floor_of_replace(&mut same)?)
+            }),
+            ("chainwright, from the text", &mut || {
+                black_box(iptables.restore(Family::Ipv4, &text, &WHOLE)?);
+                Ok(())
+            }),
+        ],
+    )?;
+    let mut all = vec![Comparison {
+        measured: "restore into the legacy table",
+        contenders,
+        goal: 1.5,
+    }];
+
+    let (line, rule) = one_rule(services)?;
+    let mut back = Iptables::legacy()?.with_lock(LockPolicy::None, LockWait::No);
+    let mut buffer = legacy::Table::empty(legacy::Family::Ipv4);
+    let added = Cell::new(false);
+    // The rule away again, so that the floor finds the table that it replaces.
+    let mut prepare = || {
+        if added.replace(false) {
+            back.update(Family::Ipv4, Services::TABLE, |table| {
+                table.delete_number(Services::CHAIN, services.services + 1)
+            })?;
+        }
+        Ok(())
+    };
+    let mut updating = Iptables::legacy()?.with_lock(LockPolicy::None, LockWait::No);
+    let contenders = alternate_prepared::<Error>(
+        rounds,
+        &mut prepare,
+        &mut [
+            ("floor: read, and the bare SET_REPLACE", &mut || {
+                black_box(connection.floor(Services::TABLE, &mut buffer)?);
+                Ok(connection.floor_of_replace(&mut same)?)
+            }),
+            ("chainwright, restore --noflush", &mut || {
+                added.set(true);
+                black_box(iptables.restore(Family::Ipv4, &line, &NOFLUSH)?);
+                Ok(())
+            }),
+            ("chainwright, update()", &mut || {
+                added.set(true);
+                Ok(updating.update(Family::Ipv4, Services::TABLE, |table| {
+                    table.append(Services::CHAIN, &rule)
+                })?)
+            }),
+        ],
+    )?;
+    all.push(Comparison {
+        measured: "add one rule to the legacy table",
+        contenders,
+        goal: 1.5,
+    });
+    Ok(all)
+}
+
+/// Saving the services in nf_tables.
+///
+/// # Errors
+/// Those of loading and reading.
+pub fn save_nft(services: Services, rounds: usize) -> Result<Comparison, Error> {
+    let mut iptables = Iptables::nft()?;
+    iptables.restore(Family::Ipv4, services.to_table(), &WHOLE)?;
+    let all_chains = Request::chains(nft::Family::IP);
+    let all_rules = Request::rules(nft::Family::IP);
+    let each_chain: Vec<_> = services
+        .chain_names()
+        .map(|name| Request::rules_of(nft::Family::IP, Services::TABLE, &name))
+        .collect();
+    let (mut first, mut second) = (Floor::open()?, Floor::open()?);
+    let mut by_chain = || {
+        black_box(first.dump(&all_chains)?);
+        black_box(first.dump_each(&each_chain)?);
+        Ok(())
+    };
+    let mut one_dump = || {
+        black_box(second.dump(&all_chains)?);
+        black_box(second.dump(&all_rules)?);
+        Ok(())
+    };
+    let mut floor: Contender<'_, Error> = ("floor: chains, then a dump a chain", &mut by_chain);
+    if services.chains() <= ONE_DUMP {
+        let one: Contender<'_, Error> =
+            ("floor: chains, then one dump of all rules", &mut one_dump);
+        let mut both = [floor, one];
+        let trial = alternate(3, &mut both)?;
+        let [by_chain, one] = both;
+        let dearer = trial.last().is_some_and(|one| one.ratio > 1.0);
+        floor = if dearer { by_chain } else { one };
+    }
+    let mut text = Vec::new();
+    let mut save = || save(&mut iptables, &mut text, services);
+    Ok(Comparison {
+        measured: "save from nf_tables",
+        contenders: alternate(
+            rounds,
+            &mut [floor, ("chainwright, into memory", &mut save)],
+        )?,
+        goal: 2.0,
+    })
+}
+
+/// Saving the services in the legacy table.
+///
+/// # Errors
+/// Those of loading and reading.
+pub fn save_legacy(services: Services, rounds: usize) -> Result<Comparison, Error> {
+    let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, LockWait::No);
+    iptables.restore(Family::Ipv4, services.to_table(), &WHOLE)?;
+    let connection = legacy::Connection::open(legacy::Family::Ipv4)?;
+    let mut buffer = legacy::Table::empty(legacy::Family::Ipv4);
+    let mut text = Vec::new();
+    let contenders = alternate::<Error>(
+        rounds,
+        &mut [
+            ("floor: GET_INFO and GET_ENTRIES", &mut || {
+                black_box(connection.floor(Services::TABLE, &mut buffer)?);
+                Ok(())
+            }),
+            ("chainwright, into memory", &mut || {
+                save(&mut iptables, &mut text, services)
+            }),
+        ],
+    )?;
+    Ok(Comparison {
+        measured: "save from the legacy table",
+        contenders,
+        goal: 2.0,
+    })
+}
+
+/// Reads the table and prints it.
+fn save(iptables: &mut Iptables, text: &mut Vec<u8>, services: Services) -> Result<(), Error> {
+    text.clear();
+    let tables = iptables.read(Family::Ipv4, &[Services::TABLE])?;
+    let omissions = tables
+        .save(SaveOptions::default(), text)
+        .map_err(crate::iptables::Error::Io)?;
+    debug_assert!(omissions.is_none() && text.len() > services.rules());
+    Ok(())
+}
+
+/// A text that adds one rule, and the rule.
+fn one_rule(services: Services) -> Result<(String, Rule), Error> {
+    let (table, chain, options) = (Services::TABLE, Services::CHAIN, services.rule());
+    let text = format!("*{table}\n-A {chain} {options}\nCOMMIT\n");
+    match Rule::parse(Family::Ipv4, &options) {
+        Ok(rule) => Ok((text, rule)),
+        Err(fault) => Err(crate::iptables::Error::Text { line: 2, fault }.into()),
+    }
+}
