@@ -808,7 +808,9 @@ impl Loaded<'_> {
 /// Whether it is one of the options that belong to no extension.
 fn is_option(word: &BStr) -> bool {
     match word.as_bytes() {
-        [b'-', b'-', name @ ..] => matches!(options::long(name, [].into_iter()), Ok(Found::Main(_))),
+        [b'-', b'-', name @ ..] => {
+            matches!(options::long(name, [].into_iter()), Ok(Found::Main(_)))
+        }
         [b'-', letter] => options::short(*letter).is_some(),
         _ => false,
     }
