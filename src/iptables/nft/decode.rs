@@ -35,6 +35,7 @@ pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, Beyond> {
         entry: Entry::default(),
         registers: [None; 4],
         word: None,
+        counted: false,
         ended: false,
     };
     for (position, expression) in encoded.expressions().into_iter().flatten().enumerate() {
@@ -124,6 +125,8 @@ struct Decoder {
     /// The register of 4 bytes that was loaded last. It is the same memory as those of 16 bytes, so
     /// a load of the one kind makes what the other held unknown.
     word: Option<(Register, Loaded)>,
+    /// Whether the counter was there.
+    counted: bool,
     /// Whether the target was there.
     ended: bool,
 }
@@ -252,6 +255,9 @@ impl Decoder {
                 threshold: queue_threshold.unwrap_or(0),
             }))),
             Decoded::Counter(Counter { bytes, packets, .. }) => {
+                if std::mem::replace(&mut self.counted, true) {
+                    return Err("it counts a second time");
+                }
                 self.entry.counters = Counters {
                     packets: packets.unwrap_or_default(),
                     bytes: bytes.unwrap_or_default(),
