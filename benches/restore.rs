@@ -30,14 +30,26 @@ fn main() -> Result {
             }
         };
         if wanted("nft") {
-            in_sandbox(|| Ok(show(restore_nft(services, rounds)?)))?;
+            in_sandbox(|| {
+                show(restore_nft(services, rounds)?);
+                Ok(())
+            })?;
         }
         if wanted("legacy") {
-            in_sandbox(|| Ok(show(restore_legacy(services, rounds * 2)?)))?;
+            in_sandbox(|| {
+                show(restore_legacy(services, rounds * 2)?);
+                Ok(())
+            })?;
         }
         if wanted("save") {
-            in_sandbox(|| Ok(show(vec![save_nft(services, rounds)?])))?;
-            in_sandbox(|| Ok(show(vec![save_legacy(services, rounds * 2)?])))?;
+            in_sandbox(|| {
+                show(vec![save_nft(services, rounds)?]);
+                Ok(())
+            })?;
+            in_sandbox(|| {
+                show(vec![save_legacy(services, rounds * 2)?]);
+                Ok(())
+            })?;
         }
     }
     Ok(())

@@ -125,7 +125,10 @@ fn save_and_restore_are_those_of_the_real_tools() {
         run_with(&sandbox, &restore, TEXT).expect(0);
         let again = tools.save(&real_save);
         let mut lines = again.lines().filter(|l| l.starts_with([':', '[']));
-        assert!(lines.all(|line| line.contains("[0:0]")), "{backend}: {again}");
+        assert!(
+            lines.all(|line| line.contains("[0:0]")),
+            "{backend}: {again}"
+        );
 
         // Only one table, and without counters.
         let nat = run(&sandbox, &format!("save -t nat --backend {backend}")).expect(0);

@@ -333,8 +333,8 @@ fn read_whole(backend: Backend, options: &RestoreOptions, changes: usize) {
 
 #[test]
 fn changes_read_whole_chains_of_nf_tables() {
-    read_whole(Backend::Nft, &RestoreOptions::default(), 200);
-    read_whole(Backend::Nft, &noflush(), 200);
+    read_whole(Backend::Nft, &RestoreOptions::default(), 60);
+    read_whole(Backend::Nft, &noflush(), 60);
 }
 
 #[test]

@@ -301,7 +301,7 @@ impl Model {
                 self.chains.retain(|chain| chain.rank == 0);
                 Change::RemoveAll
             }
-            18 if rank == 0 => Change::Policy(name, *random.of(&["ACCEPT", "DROP"])),
+            18 if rank == 0 => Change::Policy(name, random.of::<&str>(&["ACCEPT", "DROP"])),
             19 => Change::Zero(Some(name), None),
             20 if count > 0 => Change::Zero(Some(name), Some(1 + random.below(count))),
             20 if random.below(4) == 0 => Change::Zero(None, None),
@@ -346,7 +346,7 @@ impl Model {
 /// Which rounds are made: `CHAINWRIGHT_TEST_ROUNDS`, else few.
 fn rounds() -> usize {
     let variable = std::env::var("CHAINWRIGHT_TEST_ROUNDS").ok();
-    variable.map_or(12, |rounds| rounds.parse().expect("a number"))
+    variable.map_or(20, |rounds| rounds.parse().expect("a number"))
 }
 
 #[track_caller]
@@ -433,7 +433,8 @@ fn random_changes(backend: Backend, family: Family) {
         assert!(expected == found, "{expected}\nbut we\n{found}\n{}", told());
         assert!(found == printed, "{found}\nour save\n{printed}\n{}", told());
     }
-    assert!(by_restore > 0, "the real tool took no text at all");
+    let few = rounds() < 20;
+    assert!(by_restore > 0 || few, "the real tool took no text at all");
 }
 
 #[test]

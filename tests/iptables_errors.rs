@@ -381,6 +381,57 @@ fn mistakes_in_lines() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Names in nf_tables change when everything is committed, not before.
+#[test]
+fn what_nf_tables_cannot_do_at_once() {
+    let sandbox = prepared(Backend::Nft);
+    let before = state(&sandbox, Backend::Nft);
+    let new = "renaming a chain in the same change that makes it is not possible with nf_tables";
+    let taken = "making a chain of the name that another had, in the same change that renames that is \
+                 not possible with nf_tables";
+    for (lines, expected) in [
+        ("-N new\n-E new newer", new),
+        (":new - [0:0]\n-E new newer", new),
+        ("-E full fuller\n-N full", taken),
+        ("-E full fuller\n:full - [0:0]", taken),
+        ("-E full fuller\n-E empty full", taken),
+        ("-E full fuller\n-E fuller full", taken),
+        (
+            "-E full fuller\n-A INPUT -j full",
+            "there is no chain full in table filter",
+        ),
+        (
+            "-E full fuller\n-F full",
+            "there is no chain full in table filter",
+        ),
+    ] {
+        let text = format!("*filter\n{lines}\nCOMMIT\n");
+        let error = restore(&mut open(&sandbox, Backend::Nft), &text, true).unwrap_err();
+        assert_eq!(error.to_string(), format!("line 3: {expected}"), "{lines}");
+        assert!(error.nothing_applied());
+        assert_eq!(state(&sandbox, Backend::Nft), before, "{lines}");
+    }
+}
+
+/// A short line cannot ask for rules without end.
+#[test]
+fn too_many_addresses() {
+    let addresses = ["1.2.3.4"; 257].join(",");
+    let line = format!("-A INPUT -s {addresses} -d {addresses}");
+    for backend in BACKENDS {
+        let sandbox = prepared(backend);
+        let before = state(&sandbox, backend);
+        let text = format!("*filter\n{line}\nCOMMIT\n");
+        let error = restore(&mut open(&sandbox, backend), &text, true).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 2, column 2072: each pair of a source and a destination is a rule: one line makes at \
+             most 65536"
+        );
+        assert_eq!(state(&sandbox, backend), before);
+    }
+}
+
 /// What only the kernel knows.
 #[test]
 fn what_the_kernel_refuses() {
@@ -423,7 +474,6 @@ fn what_the_kernel_refuses() {
                 found.starts_with(&format!("line {line}: ")) && found.contains(chain),
                 "{found}"
             );
-            println!("{found}");
             assert_eq!(state(&sandbox, backend), before);
         }
     }

@@ -208,8 +208,8 @@ impl TableEdit<'_> {
     /// Removes a chain that has no rules and to which nothing leads (`-X CHAIN`).
     ///
     /// # Errors
-    /// [`Error::Builtin`]; that the chain is not there, not empty or in use may show only when
-    /// everything is committed.
+    /// [`Error::Builtin`], [`Error::NoSuchChain`], [`Error::NotEmpty`]; that something leads to it may
+    /// show only when everything is committed.
     pub fn remove_chain(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
         let chain = chain.as_ref().as_bstr();
         self.not_builtin(chain)?;
@@ -232,7 +232,9 @@ impl TableEdit<'_> {
     /// Gives a chain another name (`-E`). What leads to it still does.
     ///
     /// # Errors
-    /// [`Error::Builtin`], [`Error::ChainExists`], [`Error::NoSuchChain`].
+    /// [`Error::Builtin`], [`Error::ChainExists`], [`Error::NoSuchChain`]. On nf_tables
+    /// [`Error::Unsupported`] for a chain that the same change makes, and whenever a name becomes
+    /// another chain's in the change that takes it from one.
     pub fn rename_chain(
         &mut self,
         from: impl AsRef<[u8]>,

@@ -183,7 +183,7 @@ impl Iptables {
                     if !names.is_empty() && !names.iter().any(|wanted| name == *wanted) {
                         continue;
                     }
-                    if let Lookup::InUse(table) = connection.read(&name)? {
+                    if let Lookup::InUse(table) = connection.read(name)? {
                         tables.push(table);
                     }
                 }

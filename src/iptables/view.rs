@@ -23,7 +23,7 @@ pub struct Tables {
 
 enum Source {
     /// A snapshot, and the iptables tables in it.
-    Nft(Snapshot),
+    Nft(Box<Snapshot>),
     Legacy(Vec<legacy::Table>),
 }
 
@@ -32,7 +32,7 @@ impl Tables {
     pub(super) fn of_snapshot(family: Family, snapshot: Snapshot, sets: Sets) -> Self {
         Self {
             family,
-            source: Source::Nft(snapshot),
+            source: Source::Nft(Box::new(snapshot)),
             sets,
         }
     }

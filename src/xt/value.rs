@@ -256,28 +256,6 @@ pub(crate) fn and(address: IpAddr, mask: IpAddr) -> IpAddr {
     }
 }
 
-/// `a` or `a-b`: a range of addresses.
-pub(crate) fn addresses(value: &BStr, family: Family) -> Parsed<RangeInclusive<IpAddr>> {
-    match value.split_once_str("-") {
-        None => address(value, family).map(|only| only..=only),
-        Some((from, to)) => {
-            let (from, to) = (
-                address(from.as_bstr(), family)?,
-                address(to.as_bstr(), family)?,
-            );
-            if from > to {
-                return Err(format!("the range `{value}` ends before it starts"));
-            }
-            Ok(from..=to)
-        }
-    }
-}
-
-/// An IPv4 address of a kernel struct (network byte order in memory).
-pub(crate) fn from_be_u32(word: u32) -> IpAddr {
-    IpAddr::from(word.to_ne_bytes())
-}
-
 /// An address as the kernel's structs hold either family's: 16 bytes of which IPv4 uses 4.
 pub(crate) fn from_octets(family: Family, octets: &[u8; 16]) -> IpAddr {
     match family {
@@ -506,11 +484,6 @@ mod tests {
         assert_eq!(prefix_length(ip("ffff:f000::")), Some(20));
         assert_eq!(prefix_length(ip("255.0.255.0")), None);
         assert!(v6("fd00::1/129").is_err());
-        assert_eq!(
-            super::addresses(b("1.1.1.1-1.1.1.9"), Family::Ipv4),
-            Ok(ip("1.1.1.1")..=ip("1.1.1.9"))
-        );
-        assert!(super::addresses(b("1.1.1.9-1.1.1.1"), Family::Ipv4).is_err());
         for address in [ip("1.2.3.4"), ip("fe80::1")] {
             let family = if address.is_ipv4() {
                 Family::Ipv4

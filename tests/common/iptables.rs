@@ -84,7 +84,7 @@ pub(crate) fn state(sandbox: &Sandbox, backend: Backend) -> State {
                 let connection = sandbox.run(|| legacy::Connection::open(family)).unwrap();
                 let connection = connection.unwrap();
                 for name in connection.tables().unwrap() {
-                    let table = connection.read(&name).unwrap().in_use().unwrap();
+                    let table = connection.read(name).unwrap().in_use().unwrap();
                     all.push((family, name.to_string(), table.entries().to_vec()));
                 }
             }

@@ -664,6 +664,13 @@ impl<'p, 'a> Parser<'p, 'a> {
             Main::Source => (self.spec.rule.source, self.spec.more_sources) = (first, more),
             _ => (self.spec.rule.destination, self.spec.more_destinations) = (first, more),
         }
+        let number = |more: &Vec<Address>| more.len().saturating_add(1);
+        let sources = number(&self.spec.more_sources);
+        if sources.saturating_mul(number(&self.spec.more_destinations)) > MOST_RULES {
+            let message = "each pair of a source and a destination is a rule: one line makes at most \
+                           65536";
+            return Err(Fault::new(column, message));
+        }
         Ok(())
     }
 
@@ -801,7 +808,9 @@ impl Loaded<'_> {
 /// Whether it is one of the options that belong to no extension.
 fn is_option(word: &BStr) -> bool {
     match word.as_bytes() {
-        [b'-', b'-', name @ ..] => matches!(options::long(name, [].into_iter()), Ok(Found::Main(_))),
+        [b'-', b'-', name @ ..] => {
+            matches!(options::long(name, [].into_iter()), Ok(Found::Main(_)))
+        }
         [b'-', letter] => options::short(*letter).is_some(),
         _ => false,
     }
@@ -815,6 +824,9 @@ fn unknown_match(name: &BStr, column: usize, family: Family) -> Fault {
     let hint = nearest(name, known).map(|near| format!("did you mean -m {near}?"));
     Fault::new(column, format!("there is no match `{name}`")).with_hint(hint)
 }
+
+/// No line makes more rules than this: each pair of its addresses is one.
+const MOST_RULES: usize = 1 << 16;
 
 /// Longest name of a chain, in bytes (`XT_EXTENSION_MAXNAMELEN` with its NUL, as iptables has it).
 const LONGEST_CHAIN_NAME: usize = 28;

@@ -247,7 +247,7 @@ mod tests {
             let mut text = Text::new();
             print_fraction(number, &mut text);
             assert_eq!(text.as_bytes().as_bstr(), printed);
-            assert_eq!(fraction(printed[1..].as_bytes().as_bstr()), Ok(number));
+            assert_eq!(fraction(printed.as_bytes()[1..].as_bstr()), Ok(number));
         }
         assert_eq!(fraction(b"1e-3".as_bstr()), Ok(2_147_484));
         for wrong in ["", "1.0001", "-0.1", "nan", "inf", "1/3", "50%"] {

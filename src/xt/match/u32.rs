@@ -330,7 +330,7 @@ mod tests {
                         U32Step::At(8),
                         U32Step::Left(1),
                     ],
-                    ranges: vec![5..=3, 7..=7],
+                    ranges: vec![RangeInclusive::new(5, 3), 7..=7],
                 },
                 U32Test {
                     start: 4,
