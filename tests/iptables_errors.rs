@@ -506,7 +506,7 @@ fn mistakes_between_lines() {
         ),
         (
             "*filter\n-A INPUT\0\nCOMMIT\n",
-            "line 2, column 9: there is a NUL in the line",
+            "line 2, column 9: there is a NUL or the end of a line within it",
         ),
     ];
     for backend in BACKENDS {
