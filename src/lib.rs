@@ -1,7 +1,7 @@
 //! chainwright owns a Linux node's packet-filter tables natively: it speaks nf_tables over netlink,
-//! reads the legacy x_tables through getsockopt, and never runs another program. It lists chains as
-//! fast as the kernel hands them out, and changes rules in transactions that happen whole or not at
-//! all.
+//! reads and replaces the legacy x_tables through getsockopt and setsockopt, and never runs another
+//! program. It lists chains as fast as the kernel hands them out, changes rules in transactions that
+//! happen whole or not at all, and gives one iptables view of both backends.
 //!
 //! # In ten lines
 //!
@@ -33,10 +33,10 @@
 //! | room | what it knows |
 //! |---|---|
 //! | [`kube`] | kubelet's chains, in terms of tables, chains and rules (feature `kube`) |
-//! | [`iptables`] | iptables' rules, and how iptables-nft encodes them |
+//! | [`iptables`] | one view of iptables' tables in either backend: read, changed at once, saved, restored |
 //! | [`nft`] | nf_tables: objects, expressions, listings, transactions, snapshots |
-//! | [`xt`] | x_tables extensions: matches and targets |
-//! | [`legacy`] | the legacy tables |
+//! | [`xt`] | x_tables extensions: matches and targets, their data and their options |
+//! | [`legacy`] | the legacy tables: read, drafted, replaced |
 //! | [`netlink`] | sockets, messages, attributes, dumps, batches, errors |
 //! | [`ipset`] | names and indexes of ipset's sets |
 //! | [`netns`] | network namespaces, and private ones for tests |

@@ -144,12 +144,12 @@ pub enum Error {
         fault: Fault,
     },
     /// What a line of a text asks for cannot be done.
-    #[error("line {line}: {source}")]
+    #[error("line {line}: {error}")]
     Line {
         /// The line, from 1.
         line: usize,
         /// Why.
-        source: Box<Error>,
+        error: Box<Error>,
     },
     /// The kernel did not take what a line of a text asks for. Nothing was applied.
     #[error("line {line}: {text}: {failure}")]
@@ -162,12 +162,12 @@ pub enum Error {
         failure: String,
     },
     /// It is in the text of that family.
-    #[error("{}: {source}", family_name(*.family))]
+    #[error("{}: {error}", family_name(*.family))]
     Input {
         /// The family.
         family: Family,
         /// What is wrong.
-        source: Box<Error>,
+        error: Box<Error>,
     },
     /// Somebody else changed the tables again and again between reading and writing. Nothing was
     /// applied.
@@ -180,12 +180,12 @@ pub enum Error {
         attempts: usize,
     },
     /// Legacy tables are replaced one after the other: some were, then one could not be.
-    #[error("replaced: {}; then: {source}", .applied.join(", "))]
+    #[error("replaced: {}; then: {error}", .applied.join(", "))]
     Partly {
         /// The tables that have been replaced.
         applied: Vec<String>,
         /// What came then.
-        source: Box<Error>,
+        error: Box<Error>,
     },
     /// The text of a table ended before its `COMMIT`.
     #[error("the text ends without a COMMIT for table {table}; nothing was applied")]
@@ -217,7 +217,7 @@ impl Error {
             Self::Commit(error) => error.outcome == Outcome::NothingApplied,
             Self::Legacy(error) => !matches!(error, legacy::Error::CountersLost { .. }),
             Self::Partly { .. } => false,
-            Self::Line { source, .. } => source.nothing_applied(),
+            Self::Line { error, .. } | Self::Input { error, .. } => error.nothing_applied(),
             _ => true,
         }
     }
@@ -252,9 +252,9 @@ impl Error {
             Self::Line { .. } | Self::Text { .. } | Self::Refused { .. } | Self::Partly { .. } => {
                 self
             }
-            source => Self::Line {
+            error => Self::Line {
                 line,
-                source: Box::new(source),
+                error: Box::new(error),
             },
         }
     }

@@ -472,7 +472,7 @@ fn change_legacy<R>(
             Err(error) => {
                 return Err(Error::Partly {
                     applied,
-                    source: Box::new(error.into()),
+                    error: Box::new(error.into()),
                 });
             }
         }

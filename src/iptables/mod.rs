@@ -1,9 +1,21 @@
-//! The iptables view: tables, built-in chains and rules in iptables' terms, whichever backend they
-//! live in.
+//! One iptables view: tables, chains and rules in iptables' terms, whichever backend they live in.
 //!
-//! A [`Rule`] is what one line of `iptables-save` says. [`nft`] turns it into the expressions that
-//! iptables-nft writes and reads those that any version of it wrote. So two rules are compared by
-//! meaning, whoever encoded them.
+//! | to | use |
+//! |---|---|
+//! | read, change, save or restore tables | [`Iptables`] |
+//! | say what is to be changed | [`TableEdit`], [`Edit`] |
+//! | look at what was read | [`Tables`], [`Table`], [`Chain`], [`RuleView`] |
+//! | have a rule as a value | [`Rule`], [`Rule::parse`], [`xt`](crate::xt) for its matches and target |
+//! | read and write the text of iptables-save | [`text`] |
+//! | turn a rule into nf_tables' expressions, or an entry of a legacy table, and back | [`nft`], [`legacy`] |
+//!
+//! The way of a rule: bytes from the kernel ([`RuleView`]) → [`Entry`] ([`nft::decode`],
+//! [`legacy::decode`]) → text ([`Rule::print`]); and back: text → [`text::Command`] → [`Rule`] →
+//! expressions ([`nft::Encoder`]) or entry → one transaction, or one replaced table.
+//!
+//! Two rules are compared by meaning, whoever encoded them ([`Rule::means_the_same`]). A rule that
+//! iptables' language has no words for is [`Beyond`] it: it stays as it is, and is shown as native
+//! bytecode, never as a wider rule.
 
 mod builtin;
 mod edit;

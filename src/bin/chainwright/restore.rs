@@ -188,10 +188,10 @@ impl Place {
                     None => fault.message.clone(),
                 },
             }),
-            iptables::Error::Line { line, source } => Some(Self {
+            iptables::Error::Line { line, error } => Some(Self {
                 line: *line,
                 column: None,
-                message: crate::output::causes(source),
+                message: crate::output::causes(error),
             }),
             iptables::Error::Refused { line, failure, .. } => Some(Self {
                 line: *line,

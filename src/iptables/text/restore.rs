@@ -37,7 +37,9 @@ impl Iptables {
     /// Restores the output of `iptables-save`, or whatever `iptables-restore` takes.
     ///
     /// On nf_tables all tables are changed at once, or nothing; legacy tables are replaced one after
-    /// the other, each at once. In both cases nothing is applied of a text with an error in it.
+    /// the other, each at once. In both cases nothing is applied of a text with an error in it. What the
+    /// kernel alone refuses of a later legacy table leaves the earlier ones replaced
+    /// ([`Error::Partly`]).
     ///
     /// # Errors
     /// [`Error::Text`] names line, column and option; [`Error::Line`] and [`Error::Refused`] the line;
@@ -238,7 +240,7 @@ fn in_input(inputs: &[(Family, &[u8])], which: usize, error: Error) -> Error {
             error @ (Error::Text { .. } | Error::Line { .. } | Error::Refused { .. }) => {
                 Error::Input {
                     family: *family,
-                    source: Box::new(error),
+                    error: Box::new(error),
                 }
             }
             other => other,
