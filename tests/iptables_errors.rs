@@ -603,3 +603,26 @@ fn an_unknown_extension_is_named() {
         assert_eq!(rules, 0);
     }
 }
+
+/// With `--test` the kernel looks at a text for nf_tables, too, and nothing is changed.
+#[test]
+fn a_test_asks_the_kernel() {
+    let sandbox = prepared(Backend::Nft);
+    let mut iptables = open(&sandbox, Backend::Nft);
+    let before = state(&sandbox, Backend::Nft);
+    let options = RestoreOptions {
+        test: true,
+        ..RestoreOptions::default()
+    };
+    let wrong =
+        "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j ACCEPT\n-A INPUT -j MASQUERADE\nCOMMIT\n";
+    let error = iptables.restore(Family::Ipv4, wrong, &options).unwrap_err();
+    assert!(matches!(error, Error::Refused { line: 4, .. }), "{error}");
+    let right = wrong.replace("MASQUERADE", "DROP");
+    let restored = iptables.restore(Family::Ipv4, right, &options).unwrap();
+    assert_eq!(restored.rules, 2);
+    assert!(
+        before == state(&sandbox, Backend::Nft),
+        "something was changed"
+    );
+}

@@ -1466,3 +1466,49 @@ fn a_commit_for_generation_zero_fails() {
     assert!(error.generation_moved(), "{error}");
     assert!(nft.table(IP, "t").unwrap().is_none());
 }
+
+/// The kernel looks at a transaction and does not carry it out.
+#[test]
+fn a_check_changes_nothing() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::IP, "t")).unwrap();
+    tx.add(&Chain::new(Family::IP, "t", "c")).unwrap();
+    nft.commit(&mut tx).unwrap();
+    let generation = nft.generation().unwrap();
+
+    let jump = |to: &'static str| Rule::new(Family::IP, "t", "c").with(&Immediate::jump(to));
+    let mut good = Transaction::new();
+    good.add(&Chain::new(Family::IP, "t", "d")).unwrap();
+    good.add(&jump("d")).unwrap();
+    for _ in 0..3 {
+        nft.check(&mut good).unwrap();
+    }
+    // Absent; and only the whole shows that it would go round in a circle.
+    let mut absent = Transaction::new();
+    absent.add(&Chain::new(Family::IP, "t", "e")).unwrap();
+    absent.add(&jump("nowhere")).unwrap();
+    let error = nft.check(&mut absent).unwrap_err();
+    assert_eq!(error.outcome, Outcome::NothingApplied);
+    assert_eq!(error.failures[0].operation.as_ref().unwrap().index, 1);
+    assert_eq!(error.failures[0].errno.number(), libc::ENOENT);
+    let mut circle = Transaction::new();
+    let base = Chain::new(Family::IP, "t", "base").with_hook("filter", 1, 0);
+    circle.add(&base).unwrap();
+    let to = Rule::new(Family::IP, "t", "base").with(&Immediate::jump("c"));
+    circle.add(&to).unwrap().add(&jump("c")).unwrap();
+    assert_eq!(
+        nft.check(&mut circle).unwrap_err().outcome,
+        Outcome::NothingApplied
+    );
+    let mut stale = Transaction::new();
+    stale.add(&Chain::new(Family::IP, "t", "e")).unwrap();
+    stale.expect_generation(generation);
+    nft.check(&mut stale).unwrap();
+
+    assert_eq!(nft.generation().unwrap(), generation);
+    assert!(!nft.chain_exists(Family::IP, "t", "d").unwrap());
+    nft.commit(&mut good).unwrap();
+    assert!(nft.check(&mut stale).unwrap_err().generation_moved());
+}

@@ -324,7 +324,7 @@ fn sets() -> Sets {
 /// How a change is carried out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Change<'c> {
-    /// Whether it is, or only tried as far as that goes without the kernel.
+    /// Whether it is, or only tried: on nf_tables by the kernel, too.
     pub(super) apply: bool,
     /// Whether new rules are remembered, so that they can be found again.
     pub(super) tracking: bool,
@@ -365,10 +365,12 @@ fn change_nft<R>(
         return Ok(Done::Again);
     }
     let (connection, mut transaction, lines) = session.finish();
-    if !change.apply {
-        return Ok(Done::Yes(value));
-    }
-    match connection.commit(&mut transaction) {
+    let sent = if change.apply {
+        connection.commit(&mut transaction)
+    } else {
+        connection.check(&mut transaction)
+    };
+    match sent {
         Ok(()) => Ok(Done::Yes(value)),
         Err(error) if error.generation_moved() => Ok(Done::Again),
         Err(error) => Err(refused(connection, error, &transaction, &lines)),

@@ -3,13 +3,14 @@
 use std::fmt;
 
 use bstr::BString;
+use chainwright_sys::netlink::nlmsghdr;
 
 use super::connection::Connection;
 use super::explain::{Operation, attribute_at, describe, hint};
 use super::generation::Generation;
 use super::transaction::Transaction;
 use crate::error::Errno;
-use crate::netlink::{self, BatchReplies, Message, Rejection, Verdict};
+use crate::netlink::{self, BatchReplies, Message, NfGenMsg, Rejection, Verdict};
 
 /// What a failed commit left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +134,18 @@ const REPORT: usize = 1024;
 /// Up to how many bytes of reports are made room for.
 const REPORTS: usize = 16 * 1024 * 1024;
 
+/// Length of the message that ends a batch: its header and `struct nfgenmsg`.
+const BATCH_END: usize = size_of::<nlmsghdr>() + NfGenMsg::LENGTH;
+
+/// How a transaction is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Batch {
+    /// To be carried out.
+    Whole,
+    /// Without the message at whose end the kernel commits: it gives up instead.
+    WithoutEnd,
+}
+
 impl Connection {
     /// Commits a transaction: all of its operations, or none.
     ///
@@ -147,6 +160,29 @@ impl Connection {
         bytes = transaction.byte_length(),
     ))]
     pub fn commit(&mut self, transaction: &mut Transaction) -> Result<(), CommitError> {
+        self.send_batch(transaction, Batch::Whole)
+    }
+
+    /// Has the kernel look at a transaction without carrying it out, as `nft --check` does: every
+    /// operation is tried, and then all is undone. The ruleset and its generation stay as they are.
+    ///
+    /// That nothing is refused now is no promise: what others commit meanwhile may change it.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit) would fail; nothing is ever applied.
+    pub fn check(&mut self, transaction: &mut Transaction) -> Result<(), CommitError> {
+        let result = self.send_batch(transaction, Batch::WithoutEnd);
+        result.map_err(|error| CommitError {
+            outcome: Outcome::NothingApplied,
+            ..error
+        })
+    }
+
+    fn send_batch(
+        &mut self,
+        transaction: &mut Transaction,
+        batch: Batch,
+    ) -> Result<(), CommitError> {
         if transaction.is_empty() {
             return Ok(());
         }
@@ -192,6 +228,10 @@ impl Connection {
         let socket = &mut self.socket;
         transaction
             .datagram(|datagram| {
+                let datagram = match batch {
+                    Batch::Whole => datagram,
+                    Batch::WithoutEnd => &datagram[..datagram.len() - BATCH_END],
+                };
                 socket.reserve_send(datagram.len())?;
                 socket.send(datagram)
             })

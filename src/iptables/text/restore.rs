@@ -16,7 +16,8 @@ pub struct RestoreOptions {
     pub noflush: bool,
     /// Takes the counters of policies and rules from the text (`--counters`). Otherwise they are 0.
     pub counters: bool,
-    /// Reads and builds everything and changes nothing (`--test`).
+    /// Reads and builds everything and changes nothing (`--test`). On nf_tables the kernel looks at all
+    /// of it, too ([`nft::Connection::check`](crate::nft::Connection::check)).
     pub test: bool,
     /// Only this table of the text (`-T`).
     pub table: Option<String>,
