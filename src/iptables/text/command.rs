@@ -189,6 +189,8 @@ struct Parser<'p, 'a> {
     /// Matches without a typed value, each with the number of extensions that stand before it.
     opaque_matches: Vec<(usize, xt::Opaque)>,
     for_other_family: bool,
+    /// Where `-i` and `-o` stand; 0 for one that is not given.
+    interfaces: [usize; 2],
     /// Main options seen, a bit for each, to refuse a second one.
     seen: u32,
     /// Whether the option at hand has a value that looks like no option.
@@ -209,6 +211,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             target: None,
             opaque_matches: Vec::new(),
             for_other_family: false,
+            interfaces: [0; 2],
             seen: 0,
             wants_no_option: false,
         }
@@ -240,6 +243,9 @@ impl<'p, 'a> Parser<'p, 'a> {
             return Err(Fault::new(column, "this command takes no rule"));
         }
         let chain = self.chain.take();
+        if matches!(verb, Verb::Append | Verb::Insert(_) | Verb::Replace(_)) {
+            self.check_interfaces(chain.as_ref().map_or(b"", |chain| chain.as_slice()))?;
+        }
         let spec = self.rule()?;
         let several = !spec.more_sources.is_empty() || !spec.more_destinations.is_empty();
         if several && matches!(verb, Verb::Replace(_)) {
@@ -253,6 +259,22 @@ impl<'p, 'a> Parser<'p, 'a> {
             spec,
             for_other_family: false,
         })
+    }
+
+    /// No packet comes out of these built-in chains' places with such an interface: as the real tools,
+    /// no such rule is put there. One that is there can be taken away.
+    fn check_interfaces(&self, chain: &[u8]) -> Result<(), Fault> {
+        let (column, how) = match (chain, self.interfaces) {
+            (b"OUTPUT" | b"POSTROUTING", [column, _]) => (column, "comes in by"),
+            (b"INPUT" | b"PREROUTING", [_, column]) => (column, "goes out by"),
+            _ => return Ok(()),
+        };
+        if column == 0 {
+            return Ok(());
+        }
+        let chain = chain.as_bstr();
+        let message = format!("in {chain} it is not known which interface a packet {how}");
+        Err(Fault::new(column, message))
     }
 
     /// Behind the last word.
@@ -516,8 +538,14 @@ impl<'p, 'a> Parser<'p, 'a> {
                 let (value, column) = self.value(word, attached)?;
                 let interface = interface(value, invert).map_err(|m| Fault::new(column, m))?;
                 match main {
-                    Main::InInterface => self.spec.rule.in_interface = interface,
-                    _ => self.spec.rule.out_interface = interface,
+                    Main::InInterface => {
+                        self.spec.rule.in_interface = interface;
+                        self.interfaces[0] = word.column;
+                    }
+                    _ => {
+                        self.spec.rule.out_interface = interface;
+                        self.interfaces[1] = word.column;
+                    }
                 }
             }
             Main::Protocol => {
@@ -973,6 +1001,12 @@ mod tests {
             ("-A INPUT ! -j ACCEPT", 12, "cannot be negated"),
             ("-A INPUT stray", 10, "is no option"),
             ("-A INPUT -y", 10, "there is no option `-y`"),
+            ("-A INPUT -o lo", 10, "which interface a packet goes out by"),
+            (
+                "-I POSTROUTING -o a -i lo",
+                21,
+                "which interface a packet comes in by",
+            ),
             (
                 "-A INPUT --s 1.1.1.1",
                 10,
