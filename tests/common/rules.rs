@@ -13,7 +13,8 @@ pub(crate) struct Section {
     pub(crate) families: String,
     pub(crate) table: String,
     pub(crate) chain: String,
-    /// `nft` or `legacy`, if they are for one of them only.
+    /// `nft` or `legacy`, if they are for one of them only; `first-user-namespace`, if the kernel takes
+    /// them there only.
     pub(crate) only: Option<String>,
     /// Line number and text of each rule.
     pub(crate) rules: Vec<(usize, String)>,
@@ -96,7 +97,21 @@ impl File {
         let digit = if family == Family::Ipv4 { '4' } else { '6' };
         let mut joined: BTreeMap<(&str, &str), Section> = BTreeMap::new();
         for section in &self.sections {
-            let other = section.only.as_deref().is_some_and(|only| only != backend);
+            let other = match section.only.as_deref() {
+                Some("first-user-namespace") => {
+                    let first = in_first_user_namespace();
+                    if !first {
+                        eprintln!(
+                            "{}: {} rules are not loaded: the kernel takes them in the first user \
+                             namespace only",
+                            self.name(),
+                            section.rules.len()
+                        );
+                    }
+                    !first
+                }
+                only => only.is_some_and(|only| only != backend),
+            };
             if other || !section.families.contains(digit) {
                 continue;
             }
@@ -114,6 +129,13 @@ impl File {
         let path = self.path.strip_prefix(directory()).unwrap_or(&self.path);
         path.display().to_string()
     }
+}
+
+/// Whether network namespaces that are made here belong to the first user namespace: as they do for
+/// root, and not for an ordinary user.
+pub(crate) fn in_first_user_namespace() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap();
+    map.split_whitespace().nth(2) == Some("4294967295")
 }
 
 /// The input of iptables-restore.
