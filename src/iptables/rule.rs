@@ -227,43 +227,90 @@ impl Rule {
     }
 }
 
-/// Whether both say the same, whatever the order of those that only look at the packet.
+/// Whether both say the same: those that do more than look at the packet stand in the same order, and
+/// between them are the same conditions, whatever their order and however they are put together.
 fn same_matches(one: &[xt::Match], other: &[xt::Match]) -> bool {
     if one == other {
         return true;
     }
-    let plain = |side: &[xt::Match]| side.iter().map(plain).collect::<Vec<_>>();
-    let (one, other) = (&plain(one)[..], &plain(other)[..]);
-    if one == other {
-        return true;
-    }
-    if one.len() != other.len() || one.iter().chain(other).any(xt::Match::has_effects) {
-        return false;
-    }
-    // As many of each on either side.
-    let count = |side: &[xt::Match], wanted| side.iter().filter(|m| *m == wanted).count();
-    one.iter().all(|m| count(one, m) == count(other, m))
+    let (mut one, mut other) = (conditions(one), conditions(other));
+    let (one, other) = (sorted(&mut one), sorted(&mut other));
+    one == other
 }
 
-/// The match in the one of several forms that nf_tables gives back.
-fn plain(extension: &xt::Match) -> xt::Match {
-    let mut extension = extension.clone();
-    match &mut extension {
-        xt::Match::Tcp(xt::Tcp {
-            source,
-            destination,
-            ..
-        })
-        | xt::Match::Udp(xt::Udp {
-            source,
-            destination,
-        }) => {
-            *source = source.positive();
-            *destination = destination.positive();
+/// Each condition by itself, ports not negated where that can be: nf_tables gives two matches of ports
+/// back as one, and `! 0:1023` as `1024:65535`.
+fn conditions(matches: &[xt::Match]) -> Vec<xt::Match> {
+    let mut all = Vec::with_capacity(matches.len());
+    for extension in matches {
+        match extension {
+            xt::Match::Tcp(tcp) => {
+                let plain = xt::Tcp {
+                    source: tcp.source.positive(),
+                    destination: tcp.destination.positive(),
+                    ..*tcp
+                };
+                let none = xt::Tcp::default();
+                let before = all.len();
+                for one in [
+                    xt::Tcp {
+                        source: plain.source,
+                        ..none
+                    },
+                    xt::Tcp {
+                        destination: plain.destination,
+                        ..none
+                    },
+                    xt::Tcp {
+                        flags: plain.flags,
+                        ..none
+                    },
+                    xt::Tcp {
+                        option: plain.option,
+                        ..none
+                    },
+                ] {
+                    if one != none {
+                        all.push(xt::Match::Tcp(one));
+                    }
+                }
+                if all.len() == before {
+                    all.push(xt::Match::Tcp(none));
+                }
+            }
+            xt::Match::Udp(udp) => {
+                let none = xt::Udp::default();
+                let before = all.len();
+                for one in [
+                    xt::Udp {
+                        source: udp.source.positive(),
+                        ..none
+                    },
+                    xt::Udp {
+                        destination: udp.destination.positive(),
+                        ..none
+                    },
+                ] {
+                    if one != none {
+                        all.push(xt::Match::Udp(one));
+                    }
+                }
+                if all.len() == before {
+                    all.push(xt::Match::Udp(none));
+                }
+            }
+            other => all.push(other.clone()),
         }
-        _ => {}
     }
-    extension
+    all
+}
+
+/// The same with those that only look at the packet in an order of their own between the others.
+fn sorted(matches: &mut [xt::Match]) -> &[xt::Match] {
+    for part in matches.split_mut(xt::Match::has_effects) {
+        part.sort_by_cached_key(|extension| format!("{extension:?}"));
+    }
+    matches
 }
 
 impl fmt::Display for Rule {
@@ -280,7 +327,7 @@ mod tests {
     use std::net::IpAddr;
 
     use super::*;
-    use crate::xt::{Comment, Conntrack, ConntrackState, Match, Opaque};
+    use crate::xt::{Comment, Conntrack, ConntrackState, Family, Match, Opaque};
 
     #[test]
     fn prefixes_and_masks() {
@@ -311,6 +358,11 @@ mod tests {
             })
         };
         let rule = Rule::new(Target::Drop);
+        let ports = |options| Rule::parse(Family::Ipv4, format!("-p tcp {options}")).unwrap();
+        let both = ports("-m tcp --sport 1 ! --dport 0:1023");
+        assert!(both.means_the_same(&ports("-m tcp --dport 1024:65535 -m tcp --sport 1")));
+        assert!(!both.means_the_same(&ports("-m tcp --dport 1024:65535")));
+        assert!(!both.means_the_same(&ports("-m tcp --sport 1 -m limit -m tcp ! --dport 0:1023")));
         let one = rule.clone().with(comment.clone()).with(new.clone());
         let two = rule.clone().with(new).with(comment.clone());
         assert_ne!(one, two);
