@@ -12,9 +12,10 @@ use chainwright_sys::xt_multiport::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::extension::write_struct;
 use crate::xt::value::{Parsed, port};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Which ports are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

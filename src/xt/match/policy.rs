@@ -10,13 +10,14 @@ use chainwright_sys::xt_policy::{
     XT_POLICY_MAX_ELEM, XT_POLICY_MODE_TRANSPORT, XT_POLICY_MODE_TUNNEL, xt_policy_addr,
     xt_policy_elem, xt_policy_info,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{
     Parsed, from_octets, host_and_mask, mask_octets, number, one_of, print_mask, to_octets,
 };
 use crate::xt::{
     Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, names, read_struct,
+    write_struct,
 };
 
 /// Which transformations are meant.
@@ -332,7 +333,7 @@ impl Extension for Policy {
             PolicyWanted::Any(_) => 0,
             PolicyWanted::Strict(_) => XT_POLICY_MATCH_STRICT,
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -4,10 +4,11 @@
 //! whether it is negated.
 
 use chainwright_sys::xt_tcpmss::xt_tcpmss_match_info;
-use zerocopy::IntoBytes;
 
 use crate::xt::value::range;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// `IPPROTO_TCP`
 const TCP: u8 = 6;
@@ -45,13 +46,11 @@ impl Extension for Tcpmss {
             invert: self.invert.into(),
             __pad: [0; 1],
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [mss] = given else {
-            return Err(Misuse::of("mss", "it is missing"));
-        };
+        let mss = Given::need(given, "mss")?;
         if context.protocol_among(&[TCP]).is_none() {
             return Err(Misuse::of_all(
                 "only TCP has segments: the rule needs -p tcp",

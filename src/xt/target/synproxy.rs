@@ -7,10 +7,11 @@ use chainwright_sys::xt_synproxy_target::{
     XT_SYNPROXY_OPT_ECN, XT_SYNPROXY_OPT_MSS, XT_SYNPROXY_OPT_SACK_PERM, XT_SYNPROXY_OPT_TIMESTAMP,
     XT_SYNPROXY_OPT_WSCALE, xt_synproxy_info,
 };
-use zerocopy::IntoBytes;
 
 use crate::xt::value::number;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Offers clients these options, which are to be those of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -71,7 +72,7 @@ impl Extension for Synproxy {
             wscale: self.wscale.unwrap_or(0),
             mss: self.mss.unwrap_or(0),
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -4,10 +4,11 @@
 //! number that stands for the path's.
 
 use chainwright_sys::xt_tcpmss_target::{XT_TCPMSS_CLAMP_PMTU, xt_tcpmss_info};
-use zerocopy::IntoBytes;
 
 use crate::xt::value::number_within;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// What the maximum segment size becomes, if it is larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl Extension for TcpMss {
                 Self::ClampToPmtu => XT_TCPMSS_CLAMP_PMTU,
             },
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
