@@ -76,9 +76,8 @@ impl Compared<(u32, u32)> {
 
     pub(in crate::xt) fn print_range(&self, text: &mut Text, option: &str) {
         let (first, last) = self.value;
-        text.option(self.invert, option).push(" ").number(first);
-        if first != last {
-            text.push(":").number(last);
-        }
+        text.option(self.invert, option)
+            .push(" ")
+            .range(first, last);
     }
 }

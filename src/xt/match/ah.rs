@@ -115,9 +115,7 @@ impl Extension for Ah {
             text.option(length.invert, "ahlen").push(" ");
             text.number(length.value);
         }
-        if self.reserved {
-            text.option(false, "ahres");
-        }
+        text.switch(self.reserved, "ahres");
     }
 }
 

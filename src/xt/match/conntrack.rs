@@ -430,10 +430,8 @@ impl Extension for Conntrack {
             invert,
         }) = self.expiry
         {
-            text.option(invert, "ctexpire").push(" ").number(with.min);
-            if with.min != with.max {
-                text.push(":").number(with.max);
-            }
+            text.option(invert, "ctexpire").push(" ");
+            text.range(with.min, with.max);
         }
         match self.direction {
             None => {}

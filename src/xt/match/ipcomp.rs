@@ -57,9 +57,7 @@ impl Extension for Ipcomp {
 
     fn print(&self, text: &mut Text) {
         self.spis.print(text, "ipcompspi");
-        if self.reserved {
-            text.option(false, "compres");
-        }
+        text.switch(self.reserved, "compres");
     }
 }
 

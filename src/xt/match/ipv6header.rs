@@ -106,9 +106,7 @@ impl Extension for Ipv6header {
             text.push(separator).push(name);
             separator = ",";
         }
-        if self.soft {
-            text.option(false, "soft");
-        }
+        text.switch(self.soft, "soft");
     }
 }
 

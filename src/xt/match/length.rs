@@ -71,12 +71,8 @@ impl Extension for Length {
     }
 
     fn print(&self, text: &mut Text) {
-        text.option(self.invert, "length")
-            .push(" ")
-            .number(self.min);
-        if self.min != self.max {
-            text.push(":").number(self.max);
-        }
+        text.option(self.invert, "length").push(" ");
+        text.range(self.min, self.max);
     }
 }
 

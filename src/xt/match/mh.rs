@@ -86,10 +86,7 @@ impl Extension for Mh {
         }
         text.option(self.invert, "mh-type")
             .push(" ")
-            .number(self.first);
-        if self.first != self.last {
-            text.push(":").number(self.last);
-        }
+            .range(self.first, self.last);
     }
 }
 

@@ -150,10 +150,7 @@ impl Extension for Multiport {
         text.option(self.invert, option);
         let mut separator = " ";
         for range in &self.ports {
-            text.push(separator).number(*range.start());
-            if range.start() != range.end() {
-                text.push(":").number(*range.end());
-            }
+            text.push(separator).range(*range.start(), *range.end());
             separator = ",";
         }
     }

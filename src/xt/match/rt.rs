@@ -156,17 +156,13 @@ impl Extension for Rt {
         if let Some(length) = self.length {
             length.print(text, "rt-len");
         }
-        if self.reserved {
-            text.option(false, "rt-0-res");
-        }
+        text.switch(self.reserved, "rt-0-res");
         let mut separator = " --rt-0-addrs ";
         for address in &self.addresses {
             text.push(separator).address(*address);
             separator = ",";
         }
-        if self.not_strict {
-            text.option(false, "rt-0-not-strict");
-        }
+        text.switch(self.not_strict, "rt-0-not-strict");
     }
 }
 

@@ -240,9 +240,7 @@ impl Extension for StringMatch {
         if self.to != u16::MAX {
             text.option(false, "to").push(" ").number(self.to);
         }
-        if self.ignore_case {
-            text.option(false, "icase");
-        }
+        text.switch(self.ignore_case, "icase");
     }
 }
 

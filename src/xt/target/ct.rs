@@ -281,9 +281,7 @@ impl Extension for Ct {
         if self.shown_as_notrack {
             return;
         }
-        if self.notrack {
-            text.option(false, "notrack");
-        }
+        text.switch(self.notrack, "notrack");
         for (option, name) in [("helper", &self.helper), ("timeout", &self.timeout)] {
             if !name.is_empty() {
                 text.option(false, option).word(name);

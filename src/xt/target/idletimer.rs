@@ -95,9 +95,7 @@ impl Extension for Idletimer {
     fn print(&self, text: &mut Text) {
         text.option(false, "timeout").push(" ").number(self.timeout);
         bare(text.option(false, "label"), &self.label);
-        if self.alarm {
-            text.option(false, "alarm");
-        }
+        text.switch(self.alarm, "alarm");
     }
 }
 

@@ -90,9 +90,7 @@ impl Extension for Led {
                 text.option(false, "led-delay").push(" inf");
             }
         }
-        if self.always_blink {
-            text.option(false, "led-always-blink");
-        }
+        text.switch(self.always_blink, "led-always-blink");
     }
 }
 

@@ -130,12 +130,8 @@ impl Extension for Nfqueue {
         } else {
             text.option(false, "queue-num").push(" ").number(self.first);
         }
-        if self.bypass {
-            text.option(false, "queue-bypass");
-        }
-        if self.cpu_fanout {
-            text.option(false, "queue-cpu-fanout");
-        }
+        text.switch(self.bypass, "queue-bypass");
+        text.switch(self.cpu_fanout, "queue-cpu-fanout");
     }
 }
 

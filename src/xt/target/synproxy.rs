@@ -93,21 +93,15 @@ impl Extension for Synproxy {
     }
 
     fn print(&self, text: &mut Text) {
-        if self.sack_perm {
-            text.option(false, "sack-perm");
-        }
-        if self.timestamp {
-            text.option(false, "timestamp");
-        }
+        text.switch(self.sack_perm, "sack-perm");
+        text.switch(self.timestamp, "timestamp");
         if let Some(wscale) = self.wscale {
             text.option(false, "wscale").push(" ").number(wscale);
         }
         if let Some(mss) = self.mss {
             text.option(false, "mss").push(" ").number(mss);
         }
-        if self.ecn {
-            text.option(false, "ecn");
-        }
+        text.switch(self.ecn, "ecn");
     }
 }
 
