@@ -111,3 +111,46 @@ registry! {
         Ttl(TtlTarget),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_go_by_their_names_in_their_families() {
+        for family in [Family::Ipv4, Family::Ipv6] {
+            for spec in Match::ALL {
+                for name in spec.names() {
+                    let found = Match::named(family, name.as_bytes());
+                    let found = found.is_some_and(|found| found.names() == spec.names());
+                    assert_eq!(found, spec.families().include(family), "{name}");
+                }
+            }
+        }
+        assert!(Match::named(Family::Ipv4, b"no-such-match").is_none());
+        assert!(Match::named(Family::Ipv4, &[b'x'; 300]).is_none());
+    }
+
+    #[test]
+    fn an_alias_is_another_extension_to_the_kernel() {
+        // The kernel's own `state` has another struct than `conntrack`.
+        assert!(Match::named(Family::Ipv4, b"state").is_some());
+        for revision in 0..4 {
+            let read = Match::read(Family::Ipv4, "state", revision, &[0; 200]);
+            assert!(matches!(read, Match::Opaque(_)), "{revision}");
+        }
+        let icmp6 = |name| Match::read(Family::Ipv6, name, 0, &[0; 8]);
+        assert!(matches!(icmp6("icmp6"), Match::Icmp6(_)));
+        assert!(matches!(icmp6("icmpv6"), Match::Opaque(_)));
+    }
+
+    #[test]
+    fn targets_have_effects_and_some_matches_have() {
+        let read = |name, info: &[u8]| Match::read(Family::Ipv4, name, 0, info);
+        assert!(!read("comment", &[0; 256]).has_effects());
+        assert!(read("limit", &[1; 40]).has_effects());
+        assert!(read("no-such-match", &[]).has_effects());
+        let log = Target::read(Family::Ipv4, "LOG", 0, &[0; 32]);
+        assert!(log.has_effects() && !matches!(log, Target::Opaque(_)));
+    }
+}
