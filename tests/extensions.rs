@@ -128,88 +128,89 @@ proptest! {
     }
 }
 
+/// What becomes of an extension of a rule when one byte of its data is another: faults by the
+/// extension's name. Counts the changes.
+macro_rules! check_changes {
+    ($Kind:ident, $rule:expr, $family:expr, $encoded:expr, $wrong:expr, $typed:expr, $parsed:expr) => {{
+        let encoded: xt::Encoded<'_> = $encoded;
+        let (name, revision) = (encoded.name.to_owned(), encoded.revision);
+        let mut info = encoded.info.to_vec();
+        for byte in (0..info.len()).step_by(if info.len() > 96 { 3 } else { 1 }) {
+            let before = info[byte];
+            for value in VALUES {
+                info[byte] = value;
+                *$typed += 1;
+                let fault = check_bytes!($Kind, $rule, $family, &name, revision, &info, $parsed);
+                if let Some(fault) = fault {
+                    $wrong.entry(name.clone()).or_insert(fault);
+                }
+            }
+            info[byte] = before;
+        }
+    }};
+}
+
+/// What a byte is changed into.
+const VALUES: [u8; 5] = [0, 4, b'\n', b'"', 0xff];
+
+/// An index for every set: as long as its name is.
+struct Lengths;
+
+impl SetNames for Lengths {
+    type Error = ();
+
+    fn index(&mut self, _: Family, name: &SetName) -> Result<u16, ()> {
+        u16::try_from(name.as_bytes().len()).map_err(drop)
+    }
+
+    fn name(&mut self, _: u16) -> Result<SetName, ()> {
+        Err(())
+    }
+}
+
 /// Every byte of every extension of our rules, changed.
 #[test]
 fn changed_bytes_are_read_as_what_they_say() {
-    const VALUES: [u8; 5] = [0, 4, b'\n', b'"', 0xff];
     let mut wrong = BTreeMap::new();
     let (mut typed, mut parsed) = (0, 0);
     for file in files() {
         for family in [Family::Ipv4, Family::Ipv6] {
-            for section in file.sections(family, "legacy") {
-                for (_, line) in &section.rules {
-                    let mut rule = Rule::parse(family, line).unwrap();
-                    let index = |name: &SetName| name.as_bytes().len() as u16;
-                    struct Lengths<F>(F);
-                    impl<F: Fn(&SetName) -> u16> SetNames for Lengths<F> {
-                        type Error = ();
-                        fn index(&mut self, _: Family, name: &SetName) -> Result<u16, ()> {
-                            Ok((self.0)(name))
-                        }
-                        fn name(&mut self, _: u16) -> Result<SetName, ()> {
-                            Err(())
-                        }
-                    }
-                    rule.resolve_sets(family, &mut Lengths(index)).unwrap();
-                    for at in 0..rule.matches.len() {
-                        let encoded = rule.matches[at].encode(family).unwrap();
-                        let (name, revision) = (encoded.name.to_owned(), encoded.revision);
-                        let mut info = encoded.info.to_vec();
-                        for byte in (0..info.len()).step_by(if info.len() > 96 { 3 } else { 1 }) {
-                            let before = info[byte];
-                            for value in VALUES {
-                                info[byte] = value;
-                                let changed = |read| {
-                                    let mut rule = rule.clone();
-                                    rule.matches[at] = read;
-                                    rule
-                                };
-                                typed += 1;
-                                let fault = check_bytes!(
-                                    Match,
-                                    changed,
-                                    family,
-                                    &name,
-                                    revision,
-                                    &info,
-                                    &mut parsed
-                                );
-                                if let Some(fault) = fault {
-                                    wrong.entry(name.clone()).or_insert(fault);
-                                }
-                            }
-                            info[byte] = before;
-                        }
-                    }
-                    if let Target::Extension(target) = &rule.target {
-                        let encoded = target.encode(family).unwrap();
-                        let (name, revision) = (encoded.name.to_owned(), encoded.revision);
-                        let mut info = encoded.info.to_vec();
-                        for byte in (0..info.len()).step_by(if info.len() > 96 { 3 } else { 1 }) {
-                            let before = info[byte];
-                            for value in VALUES {
-                                info[byte] = value;
-                                let changed = |read| Rule {
-                                    target: Target::Extension(read),
-                                    ..rule.clone()
-                                };
-                                typed += 1;
-                                let fault = check_bytes!(
-                                    Target,
-                                    changed,
-                                    family,
-                                    &name,
-                                    revision,
-                                    &info,
-                                    &mut parsed
-                                );
-                                if let Some(fault) = fault {
-                                    wrong.entry(name.clone()).or_insert(fault);
-                                }
-                            }
-                            info[byte] = before;
-                        }
-                    }
+            let sections = file.sections(family, "legacy");
+            for (_, line) in sections.iter().flat_map(|section| &section.rules) {
+                let mut rule = Rule::parse(family, line).unwrap();
+                rule.resolve_sets(family, &mut Lengths).unwrap();
+                for (at, one) in rule.matches.iter().enumerate() {
+                    let changed = |read| {
+                        let mut rule = rule.clone();
+                        rule.matches[at] = read;
+                        rule
+                    };
+                    let encoded = one.encode(family).unwrap();
+                    check_changes!(
+                        Match,
+                        changed,
+                        family,
+                        encoded,
+                        wrong,
+                        &mut typed,
+                        &mut parsed
+                    );
+                }
+                if let Target::Extension(target) = &rule.target {
+                    let changed = |read| Rule {
+                        target: Target::Extension(read),
+                        ..rule.clone()
+                    };
+                    let encoded = target.encode(family).unwrap();
+                    check_changes!(
+                        Target,
+                        changed,
+                        family,
+                        encoded,
+                        wrong,
+                        &mut typed,
+                        &mut parsed
+                    );
                 }
             }
         }

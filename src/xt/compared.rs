@@ -1,10 +1,8 @@
 //! What several extensions' values are made of.
 
-use bstr::{BStr, ByteSlice};
-
 use super::option::{Given, Misuse};
 use super::text::Text;
-use super::value::{Parsed, number};
+use super::value::{ends_of, number};
 
 /// What a packet's value is compared with, and whether the comparison is negated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,51 +67,17 @@ impl Compared<(u32, u32)> {
         })
     }
 
-    /// Reads an option's value, a number or a range.
+    /// Reads an option's value, a number or a range. The range may end before it starts, as the
+    /// kernel takes it: no number is within it then.
     pub(in crate::xt) fn parse_range(given: &Given<'_>) -> Result<Option<Self>, Misuse> {
-        Ok(Self::unless_all(given.parse(range)?, given.invert))
+        let ends = given.parse(|value| ends_of(value, 0..=u32::MAX, number))?;
+        Ok(Self::unless_all(ends, given.invert))
     }
 
     pub(in crate::xt) fn print_range(&self, text: &mut Text, option: &str) {
         let (first, last) = self.value;
-        text.option(self.invert, option).push(" ").number(first);
-        if first != last {
-            text.push(":").number(last);
-        }
-    }
-}
-
-/// `a`, `a:b`, `a:`, `:b` or `:`. The range may end before it starts, as the kernel takes it: no
-/// number is within it then.
-fn range(value: &BStr) -> Parsed<(u32, u32)> {
-    let end = |text: &[u8], open| match text {
-        b"" => Ok(open),
-        text => number(text.as_bstr()),
-    };
-    match value.split_once_str(":") {
-        Some((first, last)) => Ok((end(first, 0)?, end(last, u32::MAX)?)),
-        None => number(value).map(|only| (only, only)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges() {
-        for (text, wanted) in [
-            ("7", (7, 7)),
-            ("0x10:0x20", (16, 32)),
-            (":9", (0, 9)),
-            ("9:", (9, u32::MAX)),
-            (":", (0, u32::MAX)),
-            ("9:5", (9, 5)),
-        ] {
-            assert_eq!(range(text.into()), Ok(wanted));
-        }
-        for wrong in ["", "a", "1:2:3", "4294967296", "1-2"] {
-            assert!(range(wrong.into()).is_err(), "{wrong}");
-        }
+        text.option(self.invert, option)
+            .push(" ")
+            .range(first, last);
     }
 }

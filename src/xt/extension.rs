@@ -50,8 +50,8 @@ pub(super) trait Extension: Sized {
     const FAMILIES: Families = Families::Both;
     /// Its options.
     const OPTIONS: &'static [OptionSpec];
-    /// Whether it does more than look at the packet: remembers, counts or marks. Its place among
-    /// the rule's matches counts then.
+    /// Of a match: whether it does more than look at the packet, because it remembers, counts, marks
+    /// or logs. Its place among the rule's matches counts then. Targets leave this alone.
     const HAS_EFFECTS: bool = false;
 
     /// Its options when it is asked for by that name.
@@ -141,11 +141,12 @@ pub struct Spec<T: 'static> {
     pub(super) names: &'static [&'static str],
     pub(super) families: Families,
     pub(super) options: fn(&str) -> &'static [OptionSpec],
+    pub(super) read: fn(Family, u8, &[u8]) -> Option<T>,
     pub(super) parse: fn(&Context<'_>, &[Given<'_>]) -> Result<T, Misuse>,
 }
 
-/// Extensions by the lengths of their names: most names that are looked up are chains', which are longer
-/// than all of them.
+/// Extensions by the lengths of their names. Most names that are looked up are chains', which are
+/// longer than all of them.
 pub(super) struct ByName<T: 'static>([Vec<(&'static str, &'static Spec<T>)>; 32]);
 
 impl<T> ByName<T> {
@@ -234,7 +235,12 @@ impl<T> fmt::Debug for Spec<T> {
 
 /// The registry: one line an extension.
 macro_rules! registry {
-    ($(#[$meta:meta])* $Name:ident, $option:literal { $( $Variant:ident($Type:ty), )* }) => {
+    (
+        $(#[$meta:meta])*
+        $Name:ident, printed as $option:literal, always has effects: $always:literal {
+            $( $Variant:ident($Type:ty), )*
+        }
+    ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[non_exhaustive]
@@ -255,6 +261,10 @@ macro_rules! registry {
                     names: <$Type as $crate::xt::Extension>::NAMES,
                     families: <$Type as $crate::xt::Extension>::FAMILIES,
                     options: <$Type as $crate::xt::Extension>::options,
+                    read: |family, revision, info| {
+                        <$Type as $crate::xt::Extension>::read(family, revision, info)
+                            .map(Self::$Variant)
+                    },
                     parse: |context, given| {
                         <$Type as $crate::xt::Extension>::parse(context, given).map(Self::$Variant)
                     },
@@ -282,17 +292,12 @@ macro_rules! registry {
                 revision: u8,
                 info: &[u8],
             ) -> Self {
-                $(
-                    if name == <$Type as $crate::xt::Extension>::NAME
-                        && <$Type as $crate::xt::Extension>::FAMILIES.include(family)
-                    {
-                        if let Some(value) =
-                            <$Type as $crate::xt::Extension>::read(family, revision, info)
-                        {
-                            return Self::$Variant(value);
-                        }
-                    }
-                )*
+                // Only the kernel's own name: an alias is another extension to it.
+                let spec = Self::named(family, name.as_bytes())
+                    .filter(|spec| spec.names.first() == Some(&name));
+                if let Some(value) = spec.and_then(|spec| (spec.read)(family, revision, info)) {
+                    return value;
+                }
                 Self::Opaque($crate::xt::Opaque {
                     name: name.to_owned(),
                     revision,
@@ -379,12 +384,14 @@ macro_rules! registry {
                 }
             }
 
-            /// Whether it does more than look at the packet, so that its place in a rule counts.
-            /// An extension without a typed value may.
+            /// Whether it does more than look at the packet, so that its place in a rule counts:
+            /// every target does, some matches do, and an extension without a typed value may.
             #[must_use]
             pub const fn has_effects(&self) -> bool {
                 match self {
-                    $(Self::$Variant(_) => <$Type as $crate::xt::Extension>::HAS_EFFECTS,)*
+                    $(Self::$Variant(_) => {
+                        $always || <$Type as $crate::xt::Extension>::HAS_EFFECTS
+                    })*
                     Self::Opaque(_) => true,
                 }
             }

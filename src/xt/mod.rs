@@ -15,6 +15,7 @@ mod name;
 mod names;
 mod option;
 mod rate;
+mod registry;
 mod sets;
 mod text;
 pub(crate) mod value;
@@ -130,6 +131,18 @@ mod target {
     pub(super) mod words;
 }
 
+pub use compared::Compared;
+pub use extension::{Encoded, Families, Family, Opaque, Spec};
+pub use name::Name;
+pub(crate) use names::{protocol as protocol_number, protocol_name};
+pub use option::{Context, Given, Misuse, OptionSpec, Values};
+pub use registry::{Match, Target};
+pub use sets::{SetId, SetName, SetNames, UnresolvedSet};
+pub use text::Text;
+
+// What the files of extensions are written with.
+use extension::{Extension, read_struct, write_struct};
+
 pub use r#match::addrtype::{AddressTypes, Addrtype, AddrtypeInterface};
 pub use r#match::ah::Ah;
 pub use r#match::bpf::{Bpf, BpfInstruction};
@@ -193,7 +206,7 @@ pub use r#match::srh::{Srh, SrhComparisons};
 pub use r#match::statistic::{Statistic, StatisticMode};
 pub use r#match::string::StringMatch;
 pub use r#match::tcp::{Tcp, TcpFlags, TcpFlagsTest};
-pub use r#match::tcpmss::Tcpmss;
+pub use r#match::tcpmss::Tcpmss as TcpmssMatch;
 pub use r#match::time::Time;
 pub use r#match::tos::Tos as TosMatch;
 pub use r#match::ttl::{Hops, Ttl as TtlMatch};
@@ -230,129 +243,10 @@ pub use target::set::{Set as SetTarget, SetUse};
 pub use target::snat::Snat;
 pub use target::snpt::Snpt;
 pub use target::synproxy::Synproxy;
-pub use target::tcpmss::TcpMss as TcpMssTarget;
+pub use target::tcpmss::Tcpmss as TcpmssTarget;
 pub use target::tcpoptstrip::Tcpoptstrip;
 pub use target::tee::Tee;
 pub use target::tos::Tos as TosTarget;
 pub use target::tproxy::Tproxy;
 pub use target::trace::Trace;
 pub use target::ttl::{HopsChange, Ttl as TtlTarget};
-
-pub use compared::Compared;
-pub use extension::{Encoded, Families, Family, Opaque, Spec};
-use extension::{Extension, read_struct, registry};
-pub use name::Name;
-pub use option::{Context, Given, Misuse, OptionSpec, Values};
-pub use sets::{SetId, SetName, SetNames, UnresolvedSet};
-pub use text::Text;
-
-registry! {
-    /// A match: the rule goes on if it says so.
-    Match, " -m " {
-        Addrtype(Addrtype),
-        Ah(Ah),
-        Bpf(Bpf),
-        Cgroup(Cgroup),
-        Cluster(Cluster),
-        Comment(Comment),
-        Connbytes(Connbytes),
-        Connlabel(Connlabel),
-        Connlimit(Connlimit),
-        Connmark(ConnmarkMatch),
-        Conntrack(Conntrack),
-        Cpu(Cpu),
-        Dccp(Dccp),
-        Devgroup(Devgroup),
-        Dscp(DscpMatch),
-        Dst(Dst),
-        Ecn(EcnMatch),
-        Esp(Esp),
-        Eui64(Eui64),
-        Frag(Frag),
-        Hashlimit(Hashlimit),
-        Hbh(Hbh),
-        Helper(Helper),
-        Hl(HlMatch),
-        Icmp(Icmp),
-        Icmp6(Icmp6),
-        Ipcomp(Ipcomp),
-        Iprange(Iprange),
-        Ipv6header(Ipv6header),
-        Ipvs(Ipvs),
-        Length(Length),
-        Limit(Limit),
-        Mac(Mac),
-        Mark(MarkMatch),
-        Mh(Mh),
-        Multiport(Multiport),
-        Nfacct(Nfacct),
-        Osf(Osf),
-        Owner(Owner),
-        Physdev(Physdev),
-        Pkttype(Pkttype),
-        Policy(Policy),
-        Quota(Quota),
-        Rateest(RateestMatch),
-        Realm(Realm),
-        Recent(Recent),
-        Rpfilter(Rpfilter),
-        Rt(Rt),
-        Sctp(Sctp),
-        Set(SetMatch),
-        Socket(SocketMatch),
-        Srh(Srh),
-        Statistic(Statistic),
-        String(StringMatch),
-        Tcp(Tcp),
-        Tcpmss(Tcpmss),
-        Time(Time),
-        Tos(TosMatch),
-        Ttl(TtlMatch),
-        U32(U32),
-        Udp(Udp),
-    }
-}
-
-registry! {
-    /// A target that is an extension: it works on the packet.
-    Target, " -j " {
-        Audit(Audit),
-        Checksum(Checksum),
-        Classify(Classify),
-        Clusterip(Clusterip),
-        Connmark(ConnmarkTarget),
-        Connsecmark(Connsecmark),
-        Ct(Ct),
-        Dnat(Dnat),
-        Dnpt(Dnpt),
-        Dscp(DscpTarget),
-        Ecn(EcnTarget),
-        Hl(HlTarget),
-        Hmark(Hmark),
-        Idletimer(Idletimer),
-        Led(Led),
-        Log(Log),
-        Mark(MarkTarget),
-        Masquerade(Masquerade),
-        Netmap(Netmap),
-        Nflog(Nflog),
-        Nfqueue(Nfqueue),
-        Rateest(RateestTarget),
-        Redirect(Redirect),
-        Reject(Reject),
-        Secmark(Secmark),
-        Set(SetTarget),
-        Snat(Snat),
-        Snpt(Snpt),
-        Synproxy(Synproxy),
-        Tcpmss(TcpMssTarget),
-        Tcpoptstrip(Tcpoptstrip),
-        Tee(Tee),
-        Tos(TosTarget),
-        Tproxy(Tproxy),
-        Trace(Trace),
-        Ttl(TtlTarget),
-    }
-}
-
-pub(crate) use names::{protocol as protocol_number, protocol_name};

@@ -4,13 +4,17 @@
 //! has none, by one of a few of its own; `iptables-restore` takes services by the names of
 //! `/etc/services`, users and groups by those of `/etc/passwd` and `/etc/group` (`protocols(5)`,
 //! `services(5)`, `passwd(5)`, `group(5)`); groups of devices have their names in
-//! `/etc/iproute2/group`. A file is read once, when it is first needed; a missing or strange one is
-//! as good as an empty one. Other sources of names (`nsswitch.conf(5)`) are not asked.
+//! `/etc/iproute2/group`, realms of routes in `/etc/iproute2/rt_realms`. A file is read once, when it
+//! is first needed; a missing or strange one is as good as an empty one. Other sources of names
+//! (`nsswitch.conf(5)`) are not asked.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
+
+use super::Text;
+use super::value::{Parsed, masked, number};
 
 /// A file longer than this is not one of these.
 const LONGEST: u64 = 4 << 20;
@@ -43,8 +47,6 @@ static FILE_OF_USERS: LazyLock<HashMap<BString, u32>> =
     LazyLock::new(|| accounts(&read("/etc/passwd")));
 static FILE_OF_GROUPS: LazyLock<HashMap<BString, u32>> =
     LazyLock::new(|| accounts(&read("/etc/group")));
-static FILE_OF_DEVICE_GROUPS: LazyLock<Vec<(u32, BString)>> =
-    LazyLock::new(|| numbered(&read("/etc/iproute2/group")));
 
 /// Port and protocol's name of each service's name.
 type Services = HashMap<BString, Vec<(u16, BString)>>;
@@ -119,21 +121,6 @@ fn accounts(text: &[u8]) -> HashMap<BString, u32> {
     all
 }
 
-/// Lines `number name` of a file of iproute2: numbers up to 255, in decimal or as `0x…`.
-fn numbered(text: &[u8]) -> Vec<(u32, BString)> {
-    let number = |word: &[u8]| {
-        let text = word.to_str().ok()?;
-        let number = match text.strip_prefix("0x") {
-            Some(hex) => u8::from_str_radix(hex, 16),
-            None => text.parse::<u8>(),
-        };
-        number.ok().map(u32::from)
-    };
-    lines(text)
-        .filter_map(|words| Some((number(words[0])?, words[1].into())))
-        .collect()
-}
-
 /// The number of a user.
 pub(crate) fn user(name: &[u8]) -> Option<u32> {
     FILE_OF_USERS.get(name.as_bstr()).copied()
@@ -144,22 +131,73 @@ pub(crate) fn group(name: &[u8]) -> Option<u32> {
     FILE_OF_GROUPS.get(name.as_bstr()).copied()
 }
 
-/// The number of a group of devices.
-pub(crate) fn device_group(name: &[u8]) -> Option<u32> {
-    let mut all = FILE_OF_DEVICE_GROUPS.iter();
-    all.find(|(_, own)| own == name).map(|(number, _)| *number)
+/// Numbers with names, as a file of iproute2 lists them.
+#[derive(Debug)]
+pub(super) struct Numbered {
+    path: &'static str,
+    names: Vec<(u32, BString)>,
 }
 
-/// The name of a group of devices, if it has one.
-pub(crate) fn device_group_name(number: u32) -> Option<&'static [u8]> {
-    let mut all = FILE_OF_DEVICE_GROUPS.iter();
-    all.find(|(own, _)| *own == number)
-        .map(|(_, name)| name.as_slice())
+/// Groups of devices.
+pub(super) static DEVICE_GROUPS: LazyLock<Numbered> =
+    LazyLock::new(|| Numbered::read("/etc/iproute2/group"));
+/// Realms of routes.
+pub(super) static REALMS: LazyLock<Numbered> =
+    LazyLock::new(|| Numbered::read("/etc/iproute2/rt_realms"));
+
+impl Numbered {
+    fn read(path: &'static str) -> Self {
+        Self::of(path, &read(path))
+    }
+
+    /// Lines `number name`: numbers up to 255, in decimal or as `0x…`.
+    fn of(path: &'static str, text: &[u8]) -> Self {
+        let parse = |word: &[u8]| {
+            let text = word.to_str().ok()?;
+            let number = match text.strip_prefix("0x") {
+                Some(hex) => u8::from_str_radix(hex, 16),
+                None => text.parse::<u8>(),
+            };
+            number.ok().map(u32::from)
+        };
+        let pairs = lines(text).filter_map(|words| Some((parse(words[0])?, words[1].into())));
+        Self {
+            path,
+            names: pairs.collect(),
+        }
+    }
+
+    /// A number, a number and a mask, or a name, for which all bits count: number and mask.
+    pub(super) fn masked(&self, value: &BStr) -> Parsed<(u32, u32)> {
+        masked(value).or_else(|_| {
+            let named = self.names.iter().find(|(_, name)| name == value);
+            named.map(|(number, _)| (*number, u32::MAX)).ok_or_else(|| {
+                let path = self.path;
+                format!(
+                    "`{value}` is neither a number, nor a number and a mask (`1/0xff`), nor a \
+                         name of {path}"
+                )
+            })
+        })
+    }
+
+    /// Adds the name, if all bits count and it has one, or the number in hexadecimal and the mask.
+    pub(super) fn print(&self, (value, mask): (u32, u32), text: &mut Text) {
+        if mask != u32::MAX {
+            text.push(" ").hex(value).push("/").hex(mask);
+            return;
+        }
+        match self.names.iter().find(|(number, _)| *number == value) {
+            Some((_, name)) => text.word(name),
+            None => text.push(" ").hex(value),
+        };
+    }
 }
 
-/// The number of a protocol: its own, or the one that goes by that name.
+/// The number of a protocol: decimal, hexadecimal or octal as all numbers, or the one that goes by
+/// that name.
 pub(crate) fn protocol(name: &[u8]) -> Option<u8> {
-    if let Some(number) = name.to_str().ok().and_then(|text| text.parse().ok()) {
+    if let Ok(number) = number(name.as_bstr()) {
         return Some(number);
     }
     let name = name.to_ascii_lowercase();
@@ -219,10 +257,23 @@ mod tests {
         assert_eq!(all.len(), 1);
         assert_eq!(user(b"root"), Some(0));
         assert_eq!(group(b"no-such-group"), None);
-        let all = numbered(b"# groups\n0\tdefault\n0x10 wan # comment\n256 big\n+ x\n7");
-        assert_eq!(all, [(0, "default".into()), (16, "wan".into())]);
-        assert_eq!(device_group(b"no-such-group"), None);
-        assert_eq!(device_group_name(u32::MAX), None);
+    }
+
+    #[test]
+    fn reads_and_prints_numbers_with_names() {
+        let all = Numbered::of(
+            "x",
+            b"# groups\n0\tdefault\n\n0x10 wan # x\n256 big\n+ x\n7\n8 #none",
+        );
+        assert_eq!(all.names, [(0, "default".into()), (16, "wan".into())]);
+        assert_eq!(all.masked("wan".into()), Ok((16, u32::MAX)));
+        assert_eq!(all.masked("010/0xf".into()), Ok((8, 15)));
+        assert!(all.masked("wan/1".into()).is_err());
+        let mut text = Text::new();
+        for value in [(0, u32::MAX), (9, u32::MAX), (0, 1)] {
+            all.print(value, &mut text);
+        }
+        assert_eq!(text.as_bytes().as_bstr(), " default 0x9 0x0/0x1");
     }
 
     #[test]
@@ -232,6 +283,9 @@ mod tests {
         }
         assert_eq!(protocol(b"TCP"), Some(6));
         assert_eq!(protocol(b"253"), Some(253));
+        // As iptables 1.8.9 reads `-p 010` and `-p 0x10`.
+        assert_eq!(protocol(b"010"), Some(8));
+        assert_eq!(protocol(b"0x10"), Some(16));
         assert_eq!(protocol(b"256"), None);
         assert_eq!(protocol(b"no-such-protocol"), None);
         assert_eq!(protocol_name(6), Some(&b"tcp"[..]));

@@ -137,6 +137,16 @@ pub struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
+    /// The option of that name among those that were given.
+    pub(crate) fn find<'g>(given: &'g [Self], option: &str) -> Option<&'g Self> {
+        given.iter().find(|one| one.option == option)
+    }
+
+    /// The same, for one that must be there.
+    pub(crate) fn need<'g>(given: &'g [Self], option: &'static str) -> Result<&'g Self, Misuse> {
+        Self::find(given, option).ok_or_else(|| Misuse::of(option, "it is missing"))
+    }
+
     /// The value; empty if there is none.
     pub(crate) fn value(&self) -> &'a BStr {
         self.first.unwrap_or_default()

@@ -57,6 +57,24 @@ impl Text {
         self.push(if invert { " ! --" } else { " --" }).push(name)
     }
 
+    /// Adds ` --name` if it is on.
+    pub(crate) fn switch(&mut self, on: bool, name: &str) -> &mut Self {
+        if on { self.option(false, name) } else { self }
+    }
+
+    /// Adds `first:last`, or the one number if both are the same, without a blank.
+    pub(crate) fn range<T: Into<u64> + PartialEq + Copy>(
+        &mut self,
+        first: T,
+        last: T,
+    ) -> &mut Self {
+        self.number(first);
+        if first != last {
+            self.push(":").number(last);
+        }
+        self
+    }
+
     /// Adds a number in decimal, without a blank.
     pub(crate) fn number(&mut self, number: impl Into<u64>) -> &mut Self {
         let mut number = number.into();
@@ -177,6 +195,10 @@ mod tests {
             text.as_bytes().as_bstr(),
             "-m x --a b:0 ! --c 18446744073709551615 0xff 0x0 0xffffffffffffffff"
         );
+        text.clear();
+        text.switch(true, "a").switch(false, "b").push(" ");
+        text.range(5_u16, 9).push(" ").range(7_u32, 7);
+        assert_eq!(text.as_bytes().as_bstr(), " --a 5:9 7");
         // As glibc's `inet_ntop` prints them.
         for address in [
             "10.0.200.3",

@@ -561,4 +561,22 @@ mod tests {
         assert_eq!(line(b"a\nb\0"), None);
         assert_eq!(field::<4>(b"abcdef"), *b"abcd");
     }
+
+    #[test]
+    fn ends_in_any_order() {
+        let ends = |text: &str| ends_of(b(text), 0..=u32::MAX, number);
+        for (text, wanted) in [
+            ("7", (7, 7)),
+            ("0x10:0x20", (16, 32)),
+            (":9", (0, 9)),
+            ("9:", (9, u32::MAX)),
+            (":", (0, u32::MAX)),
+            ("9:5", (9, 5)),
+        ] {
+            assert_eq!(ends(text), Ok(wanted));
+        }
+        for wrong in ["", "a", "1:2:3", "4294967296", "1-2"] {
+            assert!(ends(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -9,9 +9,10 @@ use chainwright_sys::xt_addrtype::{
 };
 
 use crate::xt::Compared;
-use crate::xt::extension::write_struct;
 use crate::xt::value::any_start_of;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 bitflags::bitflags! {
     /// Kinds of address: bits `1 << RTN_*` of the route that it has.

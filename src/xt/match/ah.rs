@@ -8,9 +8,10 @@ use chainwright_sys::ipt_ah::{IPT_AH_INV_SPI, ipt_ah};
 
 use super::spi::SpiRange;
 use crate::xt::Compared;
-use crate::xt::extension::write_struct;
 use crate::xt::value::number;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Fields of an authentication header; the default compares nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -114,9 +115,7 @@ impl Extension for Ah {
             text.option(length.invert, "ahlen").push(" ");
             text.number(length.value);
         }
-        if self.reserved {
-            text.option(false, "ahres");
-        }
+        text.switch(self.reserved, "ahres");
     }
 }
 

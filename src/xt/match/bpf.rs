@@ -13,7 +13,9 @@ use chainwright_sys::xt_bpf::{
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::xt::value::{Parsed, line, number, number_within, string};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Longest path, in bytes.
 const LONGEST: usize = XT_BPF_PATH_MAX - 1;
@@ -155,7 +157,7 @@ impl Extension for Bpf {
                 info.path[..length].copy_from_slice(&path[..length]);
             }
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -7,11 +7,12 @@ use bstr::BString;
 use chainwright_sys::xt_cgroup::{
     XT_CGROUP_PATH_MAX, xt_cgroup_info_v0, xt_cgroup_info_v1, xt_cgroup_info_v2,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{line, number, string};
 use crate::xt::{
     Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Longest path, in bytes.
@@ -93,7 +94,7 @@ impl Extension for Cgroup {
                 info.path[..4].copy_from_slice(&class.value.to_ne_bytes());
             }
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

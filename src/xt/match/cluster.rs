@@ -3,10 +3,11 @@
 //! Data of revision 0 (`struct xt_cluster_match_info`, `linux/netfilter/xt_cluster.h`).
 
 use chainwright_sys::xt_cluster::{XT_CLUSTER_F_INV, XT_CLUSTER_NODES_MAX, xt_cluster_match_info};
-use zerocopy::IntoBytes;
 
 use crate::xt::value::{number, number_within};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// The packet's connection falls to these nodes, or does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl Extension for Cluster {
             hash_seed: self.hash_seed,
             flags: if self.invert { XT_CLUSTER_F_INV } else { 0 },
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

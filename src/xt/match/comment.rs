@@ -48,9 +48,7 @@ impl Extension for Comment {
         info
     }
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [comment] = given else {
-            return Err(Misuse::of("comment", "it is missing"));
-        };
+        let comment = Given::need(given, "comment")?;
         let text = comment.parse(|value| string(value, 0..=LENGTH - 1))?;
         Ok(Self(text.into()))
     }

@@ -8,10 +8,11 @@ use chainwright_sys::xt_connbytes::{
     XT_CONNBYTES_AVGPKT, XT_CONNBYTES_BYTES, XT_CONNBYTES_DIR_BOTH, XT_CONNBYTES_DIR_ORIGINAL,
     XT_CONNBYTES_DIR_REPLY, XT_CONNBYTES_PKTS, xt_connbytes_info,
 };
-use zerocopy::IntoBytes;
 
 use crate::xt::value::{Parsed, one_of, range};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Compares what a connection has carried with a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,18 +110,15 @@ impl Extension for Connbytes {
             direction: said(&DIRECTIONS, self.direction).1,
             __pad: [0; 6],
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let find = |option| {
-            let found = given.iter().find(|one| one.option == option);
-            found.ok_or_else(|| Misuse::of(option, "it is missing"))
-        };
+        let need = |option| Given::need(given, option);
         let (amount, mode, direction) = (
-            find("connbytes")?,
-            find("connbytes-mode")?,
-            find("connbytes-dir")?,
+            need("connbytes")?,
+            need("connbytes-mode")?,
+            need("connbytes-dir")?,
         );
         let (mut from, mut to) = amount.parse(bounds)?;
         if amount.invert {

@@ -9,11 +9,12 @@ use bstr::{BStr, BString, ByteSlice};
 use chainwright_sys::xt_connlabel::{
     XT_CONNLABEL_MAXBIT, XT_CONNLABEL_OP_INVERT, XT_CONNLABEL_OP_SET, xt_connlabel_mtinfo,
 };
-use zerocopy::IntoBytes;
 
 use crate::xt::names;
 use crate::xt::value::{Parsed, number, number_within};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// The connection has a label, or has not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,14 +88,12 @@ impl Extension for Connlabel {
             bit: self.label,
             options,
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let find = |option| given.iter().find(|one| one.option == option);
-        let Some(label) = find("label") else {
-            return Err(Misuse::of("label", "it is missing"));
-        };
+        let find = |option| Given::find(given, option);
+        let label = Given::need(given, "label")?;
         Ok(Self {
             label: label.parse(|value| parse_label(value, &NAMES))?,
             set: find("set").is_some(),

@@ -6,10 +6,12 @@
 use std::net::IpAddr;
 
 use chainwright_sys::xt_connlimit::{XT_CONNLIMIT_DADDR, XT_CONNLIMIT_INVERT, xt_connlimit_info};
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{from_octets, network, number, prefix_length, to_octets, width};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Compares the number of a network's connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,11 +68,11 @@ impl Extension for Connlimit {
         ] {
             info.flags |= if set { flag } else { 0 };
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let find = |option| given.iter().find(|one| one.option == option);
+        let find = |option| Given::find(given, option);
         let (how, upto) = match (find("connlimit-upto"), find("connlimit-above")) {
             (Some(upto), None) => (upto, !upto.invert),
             (None, Some(above)) => (above, above.invert),

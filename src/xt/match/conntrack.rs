@@ -23,13 +23,13 @@ use zerocopy::FromZeros;
 
 use super::ports::PortRange;
 use crate::xt::Compared;
-use crate::xt::extension::write_struct;
 use crate::xt::value::{
     Parsed, address, any_start_of, ends_of, from_octets, number, number_within, prefix_length,
     prefix_mask, to_octets, width, word_of,
 };
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, OptionSpec, Text, protocol_number, read_struct,
+    write_struct,
 };
 
 bitflags::bitflags! {
@@ -430,10 +430,8 @@ impl Extension for Conntrack {
             invert,
         }) = self.expiry
         {
-            text.option(invert, "ctexpire").push(" ").number(with.min);
-            if with.min != with.max {
-                text.push(":").number(with.max);
-            }
+            text.option(invert, "ctexpire").push(" ");
+            text.range(with.min, with.max);
         }
         match self.direction {
             None => {}

@@ -3,10 +3,11 @@
 //! Data of revision 0 (`struct xt_cpu_info`, `linux/netfilter/xt_cpu.h`).
 
 use chainwright_sys::xt_cpu::xt_cpu_info;
-use zerocopy::IntoBytes;
 
 use crate::xt::value::number;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// This CPU works on the packet, or does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,13 +40,11 @@ impl Extension for Cpu {
             cpu: self.cpu,
             invert: self.invert.into(),
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [cpu] = given else {
-            return Err(Misuse::of("cpu", "it is missing"));
-        };
+        let cpu = Given::need(given, "cpu")?;
         Ok(Self {
             cpu: cpu.parse(number)?,
             invert: cpu.invert,

@@ -10,9 +10,10 @@ use zerocopy::FromZeros;
 
 use super::ports::{self, PortRange};
 use crate::xt::Compared;
-use crate::xt::extension::write_struct;
 use crate::xt::value::{any_word_of, number_within};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 bitflags::bitflags! {
     /// Types of DCCP packets, as bits (`1 << type`).

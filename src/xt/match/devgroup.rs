@@ -7,11 +7,13 @@ use chainwright_sys::xt_devgroup::{
     XT_DEVGROUP_INVERT_DST, XT_DEVGROUP_INVERT_SRC, XT_DEVGROUP_MATCH_DST, XT_DEVGROUP_MATCH_SRC,
     xt_devgroup_info,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
-use crate::xt::value::{Parsed, masked};
+use crate::xt::names::DEVICE_GROUPS;
+use crate::xt::value::Parsed;
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, names, read_struct,
+    Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// A group of interfaces.
@@ -34,19 +36,8 @@ pub struct Devgroup {
 
 /// A number, a number and a mask, or a name of `/etc/iproute2/group`.
 fn group(value: &BStr) -> Parsed<DeviceGroup> {
-    if let Ok((value, mask)) = masked(value) {
-        return Ok(DeviceGroup { value, mask });
-    }
-    match names::device_group(value) {
-        Some(value) => Ok(DeviceGroup {
-            value,
-            mask: u32::MAX,
-        }),
-        None => Err(format!(
-            "`{value}` is neither a number, nor a number and a mask (`1/0xff`), nor a name of \
-             /etc/iproute2/group"
-        )),
-    }
+    let (value, mask) = DEVICE_GROUPS.masked(value)?;
+    Ok(DeviceGroup { value, mask })
 }
 
 impl Extension for Devgroup {
@@ -101,7 +92,7 @@ impl Extension for Devgroup {
             info.flags |= if invert { XT_DEVGROUP_INVERT_DST } else { 0 };
             (info.dst_group, info.dst_mask) = (value.value, value.mask);
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -127,18 +118,7 @@ impl Extension for Devgroup {
                 continue;
             };
             text.option(invert, name);
-            let named = (value.mask == u32::MAX).then(|| names::device_group_name(value.value));
-            match named.flatten() {
-                Some(name) => {
-                    text.word(name);
-                }
-                None => {
-                    text.push(" ").hex(value.value);
-                    if value.mask != u32::MAX {
-                        text.push("/").hex(value.mask);
-                    }
-                }
-            }
+            DEVICE_GROUPS.print((value.value, value.mask), text);
         }
     }
 }

@@ -5,10 +5,11 @@
 
 use bstr::BStr;
 use chainwright_sys::xt_dscp::{XT_DSCP_MAX, xt_dscp_info};
-use zerocopy::IntoBytes;
 
 use crate::xt::value::{Parsed, number_within, one_of};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Names of code points.
 const CLASSES: &[(&str, u8)] = &[
@@ -80,7 +81,7 @@ impl Extension for Dscp {
             dscp: self.code_point,
             invert: self.invert.into(),
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -7,11 +7,13 @@ use chainwright_sys::xt_ecn::{
     XT_ECN_IP_MASK, XT_ECN_OP_MATCH_CWR, XT_ECN_OP_MATCH_ECE, XT_ECN_OP_MATCH_IP,
     XT_ECN_OP_MATCH_MASK, xt_ecn_info,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::Compared;
 use crate::xt::value::number_within;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// `IPPROTO_TCP`
 const TCP: u8 = 6;
@@ -69,7 +71,7 @@ impl Extension for Ecn {
             info.invert |= if holds == Some(false) { what } else { 0 };
         }
         info.ip_ect = self.field.map_or(0, |field| field.value);
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

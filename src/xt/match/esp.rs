@@ -5,8 +5,9 @@
 use chainwright_sys::xt_esp::{XT_ESP_INV_SPI, xt_esp};
 
 use super::spi::SpiRange;
-use crate::xt::extension::write_struct;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Security parameter indices of ESP; the default compares nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

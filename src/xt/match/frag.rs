@@ -7,11 +7,12 @@ use chainwright_sys::ip6t_frag::{
     IP6T_FRAG_FST, IP6T_FRAG_IDS, IP6T_FRAG_INV_IDS, IP6T_FRAG_INV_LEN, IP6T_FRAG_INV_MASK,
     IP6T_FRAG_LEN, IP6T_FRAG_MF, IP6T_FRAG_NMF, IP6T_FRAG_RES, ip6t_frag,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::Compared;
 use crate::xt::{
     Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// The packet has a fragment header, and all of this holds.
@@ -88,7 +89,7 @@ impl Extension for Frag {
         ] {
             info.flags |= if set { flag } else { 0 };
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

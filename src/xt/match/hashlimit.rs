@@ -10,13 +10,14 @@ use chainwright_sys::xt_hashlimit::{
     XT_HASHLIMIT_SCALE, hashlimit_cfg3, xt_hashlimit_mtinfo1, xt_hashlimit_mtinfo2,
     xt_hashlimit_mtinfo3,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{
     Parsed, field, network, number, number_within, one_of, prefix_length, width,
 };
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, Name, OptionSpec, Text, rate, read_struct,
+    write_struct,
 };
 
 /// The name of a table of rates: 1 to 254 bytes, as a file in `/proc/net/ipt_hashlimit` has it.
@@ -251,11 +252,11 @@ impl Extension for Hashlimit {
         (cfg.size, cfg.max) = (self.buckets, self.max);
         (cfg.gc_interval, cfg.expire) = (self.gc_interval, self.expire);
         cfg.interval = self.interval.unwrap_or_default();
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let find = |option| given.iter().find(|one| one.option == option);
+        let find = |option| Given::find(given, option);
         let (limit, above) = match (find("hashlimit-upto"), find("hashlimit-above")) {
             (Some(upto), None) => (upto, upto.invert),
             (None, Some(above)) => (above, !above.invert),
@@ -268,9 +269,7 @@ impl Extension for Hashlimit {
                 return Err(above.misuse("it cannot stand together with --hashlimit-upto"));
             }
         };
-        let Some(name) = find("hashlimit-name") else {
-            return Err(Misuse::of("hashlimit-name", "it is missing"));
-        };
+        let name = Given::need(given, "hashlimit-name")?;
         let table: HashlimitName = name.parse(Name::parse)?;
         if matches!(table.as_bytes(), b"." | b"..") || table.as_bytes().contains(&b'/') {
             return Err(name.misuse("a table's name is the name of a file in /proc"));

@@ -1,4 +1,6 @@
 //! `hbh`: compares the hop-by-hop options of an IPv6 packet.
+//!
+//! Data of revision 0 (`struct ip6t_opts`, `linux/netfilter_ipv6/ip6t_opts.h`).
 
 use super::opts::HeaderOptions;
 use crate::xt::{Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text};

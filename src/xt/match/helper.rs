@@ -4,10 +4,11 @@
 
 use bstr::BString;
 use chainwright_sys::xt_helper::xt_helper_info;
-use zerocopy::IntoBytes;
 
 use crate::xt::value::{field, line, string};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Longest name, in bytes.
 const LONGEST: usize = 29;
@@ -46,13 +47,11 @@ impl Extension for Helper {
             name,
             __pad: [0; 2],
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [helper] = given else {
-            return Err(Misuse::of("helper", "it is missing"));
-        };
+        let helper = Given::need(given, "helper")?;
         Ok(Self {
             name: helper.parse(|value| string(value, 0..=LONGEST))?.to_owned(),
             invert: helper.invert,

@@ -5,9 +5,11 @@
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::ip_tables::{IPT_ICMP_INV, ipt_icmp};
 
-use crate::xt::extension::{Families, write_struct};
 use crate::xt::value::{Parsed, number, starts};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
+};
 
 /// Type and code of an ICMP message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,9 +57,7 @@ impl Extension for Icmp {
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
         context.needs_protocol(1, "icmp")?;
-        let [one] = given else {
-            return Err(Misuse::of("icmp-type", "it is missing"));
-        };
+        let one = Given::need(given, "icmp-type")?;
         let (kind, code) = one.parse(|value| parse(value, NAMES))?;
         let any = kind == ANY;
         Ok(Self {

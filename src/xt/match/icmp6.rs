@@ -5,8 +5,10 @@
 use chainwright_sys::ip6_tables::{IP6T_ICMP_INV, ip6t_icmp};
 
 use super::icmp::{Name, code, codes, parse, print};
-use crate::xt::extension::{Families, write_struct};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
+};
 
 /// Type and code of an ICMPv6 message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,9 +50,7 @@ impl Extension for Icmp6 {
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
         context.needs_protocol(58, "ipv6-icmp")?;
-        let [one] = given else {
-            return Err(Misuse::of("icmpv6-type", "it is missing"));
-        };
+        let one = Given::need(given, "icmpv6-type")?;
         let (kind, code) = one.parse(|value| parse(value, NAMES))?;
         Ok(Self {
             kind,

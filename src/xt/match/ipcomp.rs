@@ -5,8 +5,9 @@
 use chainwright_sys::xt_ipcomp::{XT_IPCOMP_INV_SPI, xt_ipcomp};
 
 use super::spi::SpiRange;
-use crate::xt::extension::write_struct;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Compression parameter indices of IPComp; the default compares nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,9 +57,7 @@ impl Extension for Ipcomp {
 
     fn print(&self, text: &mut Text) {
         self.spis.print(text, "ipcompspi");
-        if self.reserved {
-            text.option(false, "compres");
-        }
+        text.switch(self.reserved, "compres");
     }
 }
 

@@ -10,11 +10,12 @@ use chainwright_sys::netfilter::nf_inet_addr;
 use chainwright_sys::xt_iprange::{
     IPRANGE_DST, IPRANGE_DST_INV, IPRANGE_SRC, IPRANGE_SRC_INV, xt_iprange_mtinfo,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, from_octets, network, to_octets};
 use crate::xt::{
     Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// The packet's addresses are within these ranges. A range that ends before it starts has no
@@ -89,7 +90,7 @@ impl Extension for Iprange {
                     0
                 };
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -8,12 +8,11 @@ use chainwright_sys::ip6t_ipv6header::{
     MASK_AH, MASK_DSTOPTS, MASK_ESP, MASK_FRAGMENT, MASK_HOPOPTS, MASK_NONE, MASK_PROTO,
     MASK_ROUTING, ip6t_ipv6header_info,
 };
-use zerocopy::IntoBytes;
 
 use crate::xt::value::Parsed;
 use crate::xt::{
     Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, protocol_number,
-    read_struct,
+    read_struct, write_struct,
 };
 
 bitflags::bitflags! {
@@ -88,16 +87,15 @@ impl Extension for Ipv6header {
             invflags: all_or_none(self.invert),
             modeflag: all_or_none(self.soft),
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let header = given.iter().find(|one| one.option == "header");
-        let header = header.ok_or_else(|| Misuse::of("header", "it is missing"))?;
+        let header = Given::need(given, "header")?;
         Ok(Self {
             headers: header.parse(headers)?,
             invert: header.invert,
-            soft: given.iter().any(|one| one.option == "soft"),
+            soft: Given::find(given, "soft").is_some(),
         })
     }
 
@@ -108,14 +106,13 @@ impl Extension for Ipv6header {
             text.push(separator).push(name);
             separator = ",";
         }
-        if self.soft {
-            text.option(false, "soft");
-        }
+        text.switch(self.soft, "soft");
     }
 }
 
 /// Names, or numbers or names of protocols, with commas between them; of two commas with nothing
-/// between them one counts.
+/// between them one counts. Other than iptables, this takes numbers in hexadecimal and octal, as
+/// everywhere.
 fn headers(value: &BStr) -> Parsed<Ipv6Headers> {
     let mut all = Ipv6Headers::empty();
     for one in value.split_str(",").filter(|one| !one.is_empty()) {
@@ -177,7 +174,7 @@ mod tests {
             ("--soft", "--header: it is missing"),
             ("--header \"\"", "there is no header in it"),
             ("--header tcp", "`tcp` is none of hop-by-hop, ipv6-opts, "),
-            ("--header 0x3c", "`0x3c` is none of"),
+            ("--header 0x3d", "`0x3d` is none of"),
         ] {
             let rule = format!("-m ipv6header {options}");
             let fault = Rule::parse(Family::Ipv6, rule).unwrap_err();

@@ -9,13 +9,14 @@ use chainwright_sys::xt_ipvs::{
     XT_IPVS_DIR, XT_IPVS_IPVS_PROPERTY, XT_IPVS_MASK, XT_IPVS_METHOD, XT_IPVS_PROTO, XT_IPVS_VADDR,
     XT_IPVS_VPORT, XT_IPVS_VPORTCTL, xt_ipvs_mtinfo,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{
     from_octets, host_and_mask, mask_octets, one_of, port, print_mask, to_octets,
 };
 use crate::xt::{
     Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, names, read_struct,
+    write_struct,
 };
 
 /// How IPVS forwards.
@@ -116,7 +117,7 @@ impl Extension for Ipvs {
         info.bitmask = XT_IPVS_IPVS_PROPERTY;
         let Self::Connection(connection) = self else {
             info.invert = XT_IPVS_IPVS_PROPERTY;
-            return info.as_bytes().to_vec();
+            return write_struct(&info);
         };
         let mut flag = |bit, invert: bool| {
             info.bitmask |= bit;
@@ -151,7 +152,7 @@ impl Extension for Ipvs {
             let found = METHODS.iter().find(|(_, _, own)| *own == method.value);
             info.fwd_method = found.map_or(0, |(_, number, _)| *number);
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

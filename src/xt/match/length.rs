@@ -4,10 +4,11 @@
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::xt_length::xt_length_info;
-use zerocopy::IntoBytes;
 
 use crate::xt::value::{Parsed, number};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// The packet's length, its IP header included, is within these bounds, or is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,13 +57,11 @@ impl Extension for Length {
             invert: self.invert.into(),
             __pad: [0; 1],
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [length] = given else {
-            return Err(Misuse::of("length", "it is missing"));
-        };
+        let length = Given::need(given, "length")?;
         let (min, max) = length.parse(bounds)?;
         Ok(Self {
             min,
@@ -72,12 +71,8 @@ impl Extension for Length {
     }
 
     fn print(&self, text: &mut Text) {
-        text.option(self.invert, "length")
-            .push(" ")
-            .number(self.min);
-        if self.min != self.max {
-            text.push(":").number(self.max);
-        }
+        text.option(self.invert, "length").push(" ");
+        text.range(self.min, self.max);
     }
 }
 

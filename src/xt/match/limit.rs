@@ -3,10 +3,12 @@
 //! Data of revision 0 (`struct xt_rateinfo`, `linux/netfilter/xt_limit.h`).
 
 use chainwright_sys::xt_limit::{XT_LIMIT_SCALE, xt_rateinfo};
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::number_within;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, rate, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, rate, read_struct, write_struct,
+};
 
 /// Matches up to a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +79,7 @@ impl Extension for Limit {
         let mut info = xt_rateinfo::new_zeroed();
         info.avg = self.period;
         info.burst = self.burst;
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -3,10 +3,11 @@
 //! Data of revision 0 (`struct xt_mac_info`, `linux/netfilter/xt_mac.h`).
 
 use chainwright_sys::xt_mac::xt_mac_info;
-use zerocopy::IntoBytes;
 
 use crate::xt::value::mac;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// The packet comes from this Ethernet address, or does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,13 +40,11 @@ impl Extension for Mac {
             __pad: [0; 2],
             invert: self.invert.into(),
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [source] = given else {
-            return Err(Misuse::of("mac-source", "it is missing"));
-        };
+        let source = Given::need(given, "mac-source")?;
         Ok(Self {
             source: source.parse(mac)?,
             invert: source.invert,

@@ -4,10 +4,11 @@
 //! it is negated.
 
 use chainwright_sys::xt_mark::xt_mark_mtinfo1;
-use zerocopy::IntoBytes;
 
 use crate::xt::value::masked;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// The packet's mark and `mask` is `value`, or is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,13 +45,11 @@ impl Extension for Mark {
             invert: self.invert.into(),
             __pad: [0; 3],
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [mark] = given else {
-            return Err(Misuse::of("mark", "it is missing"));
-        };
+        let mark = Given::need(given, "mark")?;
         let (value, mask) = mark.parse(masked)?;
         Ok(Self {
             value,

@@ -5,11 +5,11 @@
 
 use bstr::BStr;
 use chainwright_sys::ip6t_mh::{IP6T_MH_INV_MASK, IP6T_MH_INV_TYPE, ip6t_mh};
-use zerocopy::IntoBytes;
 
 use crate::xt::value::{Parsed, number, range_of};
 use crate::xt::{
     Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `IPPROTO_MH`
@@ -58,7 +58,7 @@ impl Extension for Mh {
             types: [self.first, self.last],
             invflags: if self.invert { IP6T_MH_INV_TYPE } else { 0 },
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -86,10 +86,7 @@ impl Extension for Mh {
         }
         text.option(self.invert, "mh-type")
             .push(" ")
-            .number(self.first);
-        if self.first != self.last {
-            text.push(":").number(self.last);
-        }
+            .range(self.first, self.last);
     }
 }
 

@@ -12,9 +12,10 @@ use chainwright_sys::xt_multiport::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::extension::write_struct;
 use crate::xt::value::{Parsed, port};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Which ports are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -149,10 +150,7 @@ impl Extension for Multiport {
         text.option(self.invert, option);
         let mut separator = " ";
         for range in &self.ports {
-            text.push(separator).number(*range.start());
-            if range.start() != range.end() {
-                text.push(":").number(*range.end());
-            }
+            text.push(separator).range(*range.start(), *range.end());
             separator = ",";
         }
     }

@@ -7,10 +7,12 @@
 use bstr::BString;
 use chainwright_sys::nfnetlink_acct::NFACCT_NAME_MAX;
 use chainwright_sys::xt_nfacct::{xt_nfacct_match_info, xt_nfacct_match_info_v1};
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{field, line, string};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Longest name, in bytes.
 const LONGEST: usize = NFACCT_NAME_MAX - 1;
@@ -42,13 +44,11 @@ impl Extension for Nfacct {
         let mut info = xt_nfacct_match_info_v1::new_zeroed();
         info.name = field(&self.name);
         info.name[LONGEST] = 0;
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [name] = given else {
-            return Err(Misuse::of("nfacct-name", "it is missing"));
-        };
+        let name = Given::need(given, "nfacct-name")?;
         let name = name.parse(|value| string(value, 1..=LONGEST))?.to_owned();
         Ok(Self { name })
     }

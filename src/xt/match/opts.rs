@@ -7,11 +7,11 @@ use chainwright_sys::ip6t_opts::{
     IP6T_OPTS_INV_LEN, IP6T_OPTS_INV_MASK, IP6T_OPTS_LEN, IP6T_OPTS_OPTS, IP6T_OPTS_OPTSNR,
     ip6t_opts,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::Compared;
 use crate::xt::value::{Parsed, number};
-use crate::xt::{Given, Misuse, Text, read_struct};
+use crate::xt::{Given, Misuse, Text, read_struct, write_struct};
 
 /// Stands for any length of an option.
 const ANY_LENGTH: u8 = 0xff;
@@ -78,7 +78,7 @@ impl HeaderOptions {
             info.optsnr += 1;
             info.flags |= IP6T_OPTS_OPTS;
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     /// Reads options that end in `-len` and `-opts`.

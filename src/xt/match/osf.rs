@@ -10,11 +10,12 @@ use chainwright_sys::xt_osf::{
     XT_OSF_LOGLEVEL_ALL, XT_OSF_LOGLEVEL_ALL_KNOWN, XT_OSF_LOGLEVEL_FIRST, XT_OSF_TTL_LESS,
     XT_OSF_TTL_NOCHECK, XT_OSF_TTL_TRUE, xt_osf_info,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, field, line, number_within, string};
 use crate::xt::{
     Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Longest genre, in bytes.
@@ -136,7 +137,7 @@ impl Extension for Osf {
         if self.invert {
             info.flags |= NF_OSF_INVERT;
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -9,11 +9,12 @@ use chainwright_sys::xt_owner::{
     XT_OWNER_GID, XT_OWNER_MASK, XT_OWNER_SOCKET, XT_OWNER_SUPPL_GROUPS, XT_OWNER_UID,
     xt_owner_match_info,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
     Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, names, read_struct,
+    write_struct,
 };
 
 /// The last number is nobody's.
@@ -115,7 +116,7 @@ impl Extension for Owner {
         if let Some(gid) = &self.gid {
             (info.gid_min, info.gid_max) = (*gid.value.start(), *gid.value.end());
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -8,11 +8,12 @@ use chainwright_sys::xt_physdev::{
     XT_PHYSDEV_OP_BRIDGED, XT_PHYSDEV_OP_IN, XT_PHYSDEV_OP_ISIN, XT_PHYSDEV_OP_ISOUT,
     XT_PHYSDEV_OP_MASK, XT_PHYSDEV_OP_OUT, xt_physdev_info,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, field, string, until_nul};
 use crate::xt::{
     Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Room for an interface's name, its closing NUL included (`IFNAMSIZ`).
@@ -128,7 +129,7 @@ impl Extension for Physdev {
                 info.invert |= if is { 0 } else { bit };
             }
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

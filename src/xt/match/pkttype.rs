@@ -5,10 +5,11 @@
 
 use bstr::ByteSlice;
 use chainwright_sys::xt_pkttype::xt_pkttype_info;
-use zerocopy::IntoBytes;
 
 use crate::xt::value::one_of;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Whom a packet is for on the link (`PACKET_*` of `linux/if_packet.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,13 +72,11 @@ impl Extension for Pkttype {
             pkttype: self.kind as i32,
             invert: self.invert.into(),
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [kind] = given else {
-            return Err(Misuse::of("pkt-type", "it is missing"));
-        };
+        let kind = Given::need(given, "pkt-type")?;
         Ok(Self {
             kind: kind.parse(|value| one_of(value.to_ascii_lowercase().as_bstr(), &NAMES))?,
             invert: kind.invert,

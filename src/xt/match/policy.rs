@@ -10,13 +10,14 @@ use chainwright_sys::xt_policy::{
     XT_POLICY_MAX_ELEM, XT_POLICY_MODE_TRANSPORT, XT_POLICY_MODE_TUNNEL, xt_policy_addr,
     xt_policy_elem, xt_policy_info,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{
     Parsed, from_octets, host_and_mask, mask_octets, number, one_of, print_mask, to_octets,
 };
 use crate::xt::{
     Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, names, read_struct,
+    write_struct,
 };
 
 /// Which transformations are meant.
@@ -56,13 +57,13 @@ pub struct PolicyElement {
     /// byte order, so that a little-endian host's packets match the number with its bytes swapped.
     pub spi: Option<Compared<u32>>,
     /// Protocol: 50 (ESP), 51 (AH) or 108 (IPComp).
-    pub proto: Option<Compared<u8>>,
+    pub protocol: Option<Compared<u8>>,
     /// Mode.
     pub mode: Option<Compared<PolicyMode>>,
     /// Destination of the tunnel.
-    pub tunnel_dst: Option<Compared<PolicyAddress>>,
+    pub tunnel_destination: Option<Compared<PolicyAddress>>,
     /// Source of the tunnel.
-    pub tunnel_src: Option<Compared<PolicyAddress>>,
+    pub tunnel_source: Option<Compared<PolicyAddress>>,
 }
 
 /// What is wanted of a packet.
@@ -126,14 +127,14 @@ impl PolicyElement {
         let element = Self {
             reqid: term(info, REQID, info.reqid),
             spi: term(info, SPI, u32::from_ne_bytes(info.spi)),
-            proto: term(info, PROTO, info.proto),
+            protocol: term(info, PROTO, info.proto),
             mode: term(info, MODE, mode),
-            tunnel_dst: term(info, DADDR, address(&info.daddr, &info.dmask)),
-            tunnel_src: term(info, SADDR, address(&info.saddr, &info.smask)),
+            tunnel_destination: term(info, DADDR, address(&info.daddr, &info.dmask)),
+            tunnel_source: term(info, SADDR, address(&info.saddr, &info.smask)),
         };
         let known = element
-            .proto
-            .is_none_or(|proto| PROTOCOLS.contains(&proto.value));
+            .protocol
+            .is_none_or(|protocol| PROTOCOLS.contains(&protocol.value));
         (known && element.tunnel_fault().is_none()).then_some(element)
     }
 
@@ -148,29 +149,29 @@ impl PolicyElement {
         if let Some(term) = self.spi {
             flag(SPI, term.invert);
         }
-        if let Some(term) = self.proto {
+        if let Some(term) = self.protocol {
             flag(PROTO, term.invert);
         }
         if let Some(term) = self.mode {
             flag(MODE, term.invert);
         }
-        if let Some(term) = self.tunnel_dst {
+        if let Some(term) = self.tunnel_destination {
             flag(DADDR, term.invert);
         }
-        if let Some(term) = self.tunnel_src {
+        if let Some(term) = self.tunnel_source {
             flag(SADDR, term.invert);
         }
         info.reqid = self.reqid.map_or(0, |term| term.value);
         info.spi = self.spi.map_or(0, |term| term.value).to_ne_bytes();
-        info.proto = self.proto.map_or(0, |term| term.value);
+        info.proto = self.protocol.map_or(0, |term| term.value);
         info.mode = match self.mode.map(|term| term.value) {
             Some(PolicyMode::Tunnel) => XT_POLICY_MODE_TUNNEL,
             _ => XT_POLICY_MODE_TRANSPORT,
         };
-        if let Some(Compared { value, .. }) = self.tunnel_dst {
+        if let Some(Compared { value, .. }) = self.tunnel_destination {
             (info.daddr.a6, info.dmask.a6) = (to_octets(value.address), mask_octets(value.mask));
         }
-        if let Some(Compared { value, .. }) = self.tunnel_src {
+        if let Some(Compared { value, .. }) = self.tunnel_source {
             (info.saddr.a6, info.smask.a6) = (to_octets(value.address), mask_octets(value.mask));
         }
     }
@@ -195,16 +196,16 @@ impl PolicyElement {
         match one.option {
             "reqid" => set(&mut self.reqid, one, number),
             "spi" => set(&mut self.spi, one, number),
-            "proto" => set(&mut self.proto, one, protocol),
+            "proto" => set(&mut self.protocol, one, protocol),
             "mode" => set(&mut self.mode, one, |value| one_of(value, &MODES)),
-            "tunnel-src" => set(&mut self.tunnel_src, one, end),
-            _ => set(&mut self.tunnel_dst, one, end),
+            "tunnel-src" => set(&mut self.tunnel_source, one, end),
+            _ => set(&mut self.tunnel_destination, one, end),
         }
     }
 
     /// An option that makes no sense since the element need not be a tunnel's.
     fn tunnel_fault(&self) -> Option<&'static str> {
-        let option = match (self.tunnel_src, self.tunnel_dst) {
+        let option = match (self.tunnel_source, self.tunnel_destination) {
             (Some(_), _) => "tunnel-src",
             (None, Some(_)) => "tunnel-dst",
             (None, None) => return None,
@@ -227,7 +228,7 @@ impl PolicyElement {
         if let Some(spi) = self.spi {
             text.option(spi.invert, "spi").push(" ").hex(spi.value);
         }
-        if let Some(proto) = self.proto {
+        if let Some(proto) = self.protocol {
             text.option(proto.invert, "proto");
             match names::protocol_name(proto.value) {
                 Some(name) => text.word(name),
@@ -240,8 +241,8 @@ impl PolicyElement {
                 .word(name.map_or("", |(name, _)| name));
         }
         for (name, end) in [
-            ("tunnel-dst", self.tunnel_dst),
-            ("tunnel-src", self.tunnel_src),
+            ("tunnel-dst", self.tunnel_destination),
+            ("tunnel-src", self.tunnel_source),
         ] {
             if let Some(Compared { value, invert }) = end {
                 text.option(invert, name).push(" ").display(value.address);
@@ -332,7 +333,7 @@ impl Extension for Policy {
             PolicyWanted::Any(_) => 0,
             PolicyWanted::Strict(_) => XT_POLICY_MATCH_STRICT,
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -438,16 +439,16 @@ mod tests {
                 invert: true,
             }),
             spi: term(0x1234),
-            proto: term(50),
+            protocol: term(50),
             mode: term(PolicyMode::Tunnel),
-            tunnel_dst: None,
-            tunnel_src: term(PolicyAddress {
+            tunnel_destination: None,
+            tunnel_source: term(PolicyAddress {
                 address: "10.1.2.3".parse().unwrap(),
                 mask: "255.255.255.0".parse().unwrap(),
             }),
         };
         let ah = PolicyElement {
-            proto: term(51),
+            protocol: term(51),
             ..PolicyElement::default()
         };
         let policy = Policy {

@@ -90,11 +90,9 @@ impl PortRange {
 
     /// Adds it as an option.
     pub(super) fn print(self, text: &mut Text, option: &str) {
-        text.option(self.invert, option).push(" ");
-        text.number(self.first);
-        if self.first != self.last {
-            text.push(":").number(self.last);
-        }
+        text.option(self.invert, option)
+            .push(" ")
+            .range(self.first, self.last);
     }
 
     /// Adds it as an option, unless every port is in it.

@@ -4,10 +4,12 @@
 //! memory of its own: what is read is the quota that was set, not what is left of it.
 
 use chainwright_sys::xt_quota::{XT_QUOTA_INVERT, xt_quota_info};
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::number;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Matches until so many bytes went by, or from then on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,13 +41,11 @@ impl Extension for Quota {
         let mut info = xt_quota_info::new_zeroed();
         info.flags = if self.invert { XT_QUOTA_INVERT } else { 0 };
         info.quota = self.bytes;
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [quota] = given else {
-            return Err(Misuse::of("quota", "it is missing"));
-        };
+        let quota = Given::need(given, "quota")?;
         Ok(Self {
             bytes: quota.parse(number)?,
             invert: quota.invert,

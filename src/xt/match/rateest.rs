@@ -9,10 +9,12 @@ use chainwright_sys::xt_rateest::{
     XT_RATEEST_MATCH_GT, XT_RATEEST_MATCH_INVERT, XT_RATEEST_MATCH_LT, XT_RATEEST_MATCH_PPS,
     XT_RATEEST_MATCH_REL, xt_rateest_match_info,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, field, number};
-use crate::xt::{Context, Extension, Family, Given, Misuse, Name, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, Name, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// The name of an estimator: 1 to 15 bytes.
 pub type RateestName = Name<15>;
@@ -157,11 +159,11 @@ impl Extension for Rateest {
         }
         [info.bps1, info.bps2] = self.bytes.unwrap_or_default();
         [info.pps1, info.pps2] = self.packets.unwrap_or_default();
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let find = |option| given.iter().find(|one| one.option == option);
+        let find = |option| Given::find(given, option);
         let Some(first) = find("rateest1") else {
             return Err(Misuse::of_all(
                 "it needs --rateest with an estimator's name",

@@ -11,10 +11,11 @@ use chainwright_sys::xt_recent::{
     XT_RECENT_SET, XT_RECENT_SOURCE, XT_RECENT_TTL, XT_RECENT_UPDATE, xt_recent_mtinfo,
     xt_recent_mtinfo_v1,
 };
-use zerocopy::IntoBytes;
 
 use crate::xt::value::{address, field, from_octets, number, number_within, to_octets};
-use crate::xt::{Context, Extension, Family, Given, Misuse, Name, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, Name, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// The name of a list of addresses: 1 to 199 bytes, as a file in `/proc/net/xt_recent` has it.
 pub type RecentName = Name<199>;
@@ -173,11 +174,11 @@ impl Extension for Recent {
                 },
             },
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let find = |option| given.iter().find(|one| one.option == option);
+        let find = |option| Given::find(given, option);
         let mut actions = given.iter().filter_map(|one| {
             let found = ACTIONS.iter().find(|(option, ..)| *option == one.option);
             found.map(|(.., action)| (one, *action))

@@ -6,9 +6,10 @@ use chainwright_sys::xt_rpfilter::{
     XT_RPFILTER_ACCEPT_LOCAL, XT_RPFILTER_INVERT, XT_RPFILTER_LOOSE, XT_RPFILTER_VALID_MARK,
     xt_rpfilter_info,
 };
-use zerocopy::IntoBytes;
 
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 bitflags::bitflags! {
     /// The way back leads by the interface that the packet came in by. No flag must be there.
@@ -52,11 +53,11 @@ impl Extension for Rpfilter {
 
     fn write(&self, _: Family) -> Vec<u8> {
         let info = xt_rpfilter_info { flags: self.bits() };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let has = |name| given.iter().any(|one| one.option == name);
+        let has = |name| Given::find(given, name).is_some();
         let flags = FLAGS.iter().filter(|(_, name)| has(*name));
         Ok(flags.map(|(flag, _)| *flag).collect())
     }

@@ -10,12 +10,13 @@ use chainwright_sys::ip6t_rt::{
     IP6T_RT_FST, IP6T_RT_FST_NSTRICT, IP6T_RT_HOPS, IP6T_RT_INV_LEN, IP6T_RT_INV_MASK,
     IP6T_RT_INV_SGS, IP6T_RT_INV_TYP, IP6T_RT_LEN, IP6T_RT_RES, IP6T_RT_SGS, IP6T_RT_TYP, ip6t_rt,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::Compared;
 use crate::xt::value::{Parsed, address};
 use crate::xt::{
     Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// The packet has a routing header, and all of this holds.
@@ -119,7 +120,7 @@ impl Extension for Rt {
             info.addrnr += 1;
             info.flags |= IP6T_RT_FST;
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -155,17 +156,13 @@ impl Extension for Rt {
         if let Some(length) = self.length {
             length.print(text, "rt-len");
         }
-        if self.reserved {
-            text.option(false, "rt-0-res");
-        }
+        text.switch(self.reserved, "rt-0-res");
         let mut separator = " --rt-0-addrs ";
         for address in &self.addresses {
             text.push(separator).address(*address);
             separator = ",";
         }
-        if self.not_strict {
-            text.option(false, "rt-0-not-strict");
-        }
+        text.switch(self.not_strict, "rt-0-not-strict");
     }
 }
 

@@ -11,9 +11,10 @@ use chainwright_sys::xt_sctp::{
 use zerocopy::FromZeros;
 
 use super::ports::{self, PortRange};
-use crate::xt::extension::write_struct;
 use crate::xt::value::{Parsed, word_of};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// How the chunks of a packet are compared with types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

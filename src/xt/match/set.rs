@@ -15,11 +15,12 @@ use chainwright_sys::xt_set::{
     IPSET_DST, IPSET_MATCH_INV, IPSET_SRC, xt_set_info, xt_set_info_match_v0, xt_set_info_match_v1,
     xt_set_info_match_v3, xt_set_info_match_v4, xt_set_info_v0,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, Name, OptionSpec, SetId, Text, read_struct,
+    write_struct,
 };
 
 /// The packet is in a set, or is not.
@@ -313,14 +314,12 @@ impl Extension for Set {
         ] {
             info.flags |= if set { flag } else { 0 };
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let find = |option| given.iter().find(|one| one.option == option);
-        let Some(matched) = find("match-set") else {
-            return Err(Misuse::of("match-set", "it is missing"));
-        };
+        let find = |option| Given::find(given, option);
+        let matched = Given::need(given, "match-set")?;
         let (set, directions) = parse_set(matched)?;
         Ok(Self {
             set,

@@ -7,9 +7,10 @@ use chainwright_sys::xt_socket::{
     XT_SOCKET_FLAGS_V1, XT_SOCKET_FLAGS_V2, XT_SOCKET_FLAGS_V3, XT_SOCKET_NOWILDCARD,
     XT_SOCKET_RESTORESKMARK, XT_SOCKET_TRANSPARENT, xt_socket_mtinfo3,
 };
-use zerocopy::IntoBytes;
 
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 bitflags::bitflags! {
     /// There is a socket for the packet. No flag must be there.
@@ -55,11 +56,11 @@ impl Extension for Socket {
 
     fn write(&self, _: Family) -> Vec<u8> {
         let info = xt_socket_mtinfo3 { flags: self.bits() };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let has = |name| given.iter().any(|one| one.option == name);
+        let has = |name| Given::find(given, name).is_some();
         let flags = FLAGS.iter().filter(|(_, name)| has(*name));
         Ok(flags.map(|(flag, _)| *flag).collect())
     }

@@ -60,10 +60,8 @@ impl SpiRange {
         if self == Self::ANY {
             return;
         }
-        text.option(self.invert, option).push(" ");
-        text.number(self.first);
-        if self.first != self.last {
-            text.push(":").number(self.last);
-        }
+        text.option(self.invert, option)
+            .push(" ")
+            .range(self.first, self.last);
     }
 }

@@ -12,11 +12,12 @@ use chainwright_sys::ip6t_srh::{
     IP6T_SRH_LEN_LT, IP6T_SRH_LSID, IP6T_SRH_NEXTHDR, IP6T_SRH_NSID, IP6T_SRH_PSID,
     IP6T_SRH_SEGS_EQ, IP6T_SRH_SEGS_GT, IP6T_SRH_SEGS_LT, IP6T_SRH_TAG, ip6t_srh, ip6t_srh1,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, address, number, prefix_length, prefix_mask};
 use crate::xt::{
     Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 bitflags::bitflags! {
@@ -242,7 +243,7 @@ impl Extension for Srh {
         info.lsid_msk = mask(self.last);
         info.mt_flags = self.compared.bits();
         info.mt_invflags = self.negated.bits();
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

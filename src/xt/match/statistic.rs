@@ -6,10 +6,12 @@ use bstr::{BStr, ByteSlice};
 use chainwright_sys::xt_statistic::{
     XT_STATISTIC_INVERT, XT_STATISTIC_MODE_NTH, XT_STATISTIC_MODE_RANDOM, xt_statistic_info,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number, number_within, one_of};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Matches some packets, or all but them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,11 +92,11 @@ impl Extension for Statistic {
                 (XT_STATISTIC_MODE_NTH, [last, packet, count])
             }
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let find = |option| given.iter().find(|one| one.option == option);
+        let find = |option| Given::find(given, option);
         let nth = match find("mode") {
             Some(mode) => mode.parse(|v| one_of(v, &[("random", false), ("nth", true)]))?,
             None => return Err(Misuse::of("mode", "it is missing: random or nth")),

@@ -8,10 +8,12 @@ use chainwright_sys::xt_string::{
     XT_STRING_FLAG_IGNORECASE, XT_STRING_FLAG_INVERT, XT_STRING_MAX_ALGO_NAME_SIZE,
     XT_STRING_MAX_PATTERN_SIZE, xt_string_info,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, field, number, until_nul};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Longest name of an algorithm, in bytes.
 const LONGEST_ALGORITHM: usize = XT_STRING_MAX_ALGO_NAME_SIZE - 1;
@@ -170,7 +172,7 @@ impl Extension for StringMatch {
         if self.ignore_case {
             info.flags |= XT_STRING_FLAG_IGNORECASE;
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -238,9 +240,7 @@ impl Extension for StringMatch {
         if self.to != u16::MAX {
             text.option(false, "to").push(" ").number(self.to);
         }
-        if self.ignore_case {
-            text.option(false, "icase");
-        }
+        text.switch(self.ignore_case, "icase");
     }
 }
 

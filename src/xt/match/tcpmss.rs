@@ -4,10 +4,11 @@
 //! whether it is negated.
 
 use chainwright_sys::xt_tcpmss::xt_tcpmss_match_info;
-use zerocopy::IntoBytes;
 
 use crate::xt::value::range;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// `IPPROTO_TCP`
 const TCP: u8 = 6;
@@ -17,9 +18,9 @@ const TCP: u8 = 6;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tcpmss {
     /// Smallest size, in bytes.
-    pub least: u16,
+    pub min: u16,
     /// Largest size, in bytes.
-    pub most: u16,
+    pub max: u16,
     /// Whether the comparison is negated.
     pub invert: bool,
 }
@@ -32,44 +33,41 @@ impl Extension for Tcpmss {
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: xt_tcpmss_match_info = read_struct(info)?;
         (revision == Self::REVISION).then_some(Self {
-            least: info.mss_min,
-            most: info.mss_max,
+            min: info.mss_min,
+            max: info.mss_max,
             invert: info.invert != 0,
         })
     }
 
     fn write(&self, _: Family) -> Vec<u8> {
         let info = xt_tcpmss_match_info {
-            mss_min: self.least,
-            mss_max: self.most,
+            mss_min: self.min,
+            mss_max: self.max,
             invert: self.invert.into(),
             __pad: [0; 1],
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [mss] = given else {
-            return Err(Misuse::of("mss", "it is missing"));
-        };
+        let mss = Given::need(given, "mss")?;
         if context.protocol_among(&[TCP]).is_none() {
             return Err(Misuse::of_all(
                 "only TCP has segments: the rule needs -p tcp",
             ));
         }
-        let (least, most) = mss.parse(|value| range(value, 0..=u16::MAX))?.into_inner();
+        let (min, max) = mss.parse(|value| range(value, 0..=u16::MAX))?.into_inner();
         Ok(Self {
-            least,
-            most,
+            min,
+            max,
             invert: mss.invert,
         })
     }
 
     fn print(&self, text: &mut Text) {
-        text.option(self.invert, "mss").push(" ").number(self.least);
-        if self.least != self.most {
-            text.push(":").number(self.most);
-        }
+        text.option(self.invert, "mss")
+            .push(" ")
+            .range(self.min, self.max);
     }
 }
 
@@ -85,8 +83,8 @@ mod tests {
         // `-m tcpmss ! --mss 536:1400` by iptables-legacy 1.8.9 (`strace -xx`).
         let info = [0x18, 0x02, 0x78, 0x05, 1, 0, 0, 0];
         let mss = Tcpmss {
-            least: 536,
-            most: 1400,
+            min: 536,
+            max: 1400,
             invert: true,
         };
         assert_eq!(Tcpmss::read(Family::Ipv4, 0, &info), Some(mss));

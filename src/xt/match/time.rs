@@ -7,10 +7,12 @@ use chainwright_sys::xt_time::{
     XT_TIME_ALL_MONTHDAYS, XT_TIME_ALL_WEEKDAYS, XT_TIME_CONTIGUOUS, XT_TIME_LOCAL_TZ,
     XT_TIME_MAX_DAYTIME, XT_TIME_MIN_DAYTIME, xt_time_info,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number_within};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// The packet came within these times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,11 +103,11 @@ impl Extension for Time {
         ] {
             info.flags |= if set { flag } else { 0 };
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let find = |option| given.iter().find(|one| one.option == option);
+        let find = |option| Given::find(given, option);
         let mut time = Self::default();
         for one in given {
             match one.option {

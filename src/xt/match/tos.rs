@@ -6,10 +6,11 @@
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::xt_dscp::xt_tos_match_info;
-use zerocopy::IntoBytes;
 
 use crate::xt::value::{Parsed, number};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Names of values; they are compared or set with the mask [`SYMBOL_MASK`].
 const SYMBOLS: &[(&str, u8)] = &[
@@ -69,13 +70,11 @@ impl Extension for Tos {
             tos_value: self.value,
             invert: self.invert.into(),
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [tos] = given else {
-            return Err(Misuse::of("tos", "it is missing"));
-        };
+        let tos = Given::need(given, "tos")?;
         let (value, mask) = tos.parse(masked_octet)?;
         Ok(Self {
             value,

@@ -4,11 +4,11 @@
 //! and a number of hops. [`Hops`] and its layout are those of `hl`, too.
 
 use chainwright_sys::ipt_ttl::{IPT_TTL_EQ, IPT_TTL_GT, IPT_TTL_LT, IPT_TTL_NE, ipt_ttl_info};
-use zerocopy::IntoBytes;
 
 use crate::xt::value::number;
 use crate::xt::{
     Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// How many hops the packet may still go: the time to live of IPv4, the hop limit of IPv6.
@@ -43,7 +43,7 @@ impl Hops {
             Self::Less(hops) => (IPT_TTL_LT, hops),
             Self::Greater(hops) => (IPT_TTL_GT, hops),
         };
-        ipt_ttl_info { mode, ttl }.as_bytes().to_vec()
+        write_struct(&ipt_ttl_info { mode, ttl })
     }
 
     /// Reads the one option that is given: its name ends in `-eq`, `-lt` or `-gt`.

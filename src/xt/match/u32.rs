@@ -9,10 +9,12 @@ use chainwright_sys::xt_u32::{
     XT_U32_AND, XT_U32_AT, XT_U32_LEFTSH, XT_U32_MAXSIZE, XT_U32_RIGHTSH, xt_u32,
     xt_u32_location_element, xt_u32_test,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// All tests are true, or not all are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,13 +228,11 @@ impl Extension for U32 {
             info.ntests += 1;
         }
         info.invert = self.invert.into();
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [u32] = given else {
-            return Err(Misuse::of("u32", "it is missing"));
-        };
+        let u32 = Given::need(given, "u32")?;
         Ok(Self {
             tests: u32.parse(tests)?,
             invert: u32.invert,

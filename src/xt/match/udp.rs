@@ -6,8 +6,9 @@
 use chainwright_sys::xt_tcpudp::{XT_UDP_INV_DSTPT, XT_UDP_INV_MASK, XT_UDP_INV_SRCPT, xt_udp};
 
 use super::ports::{self, PortRange};
-use crate::xt::extension::write_struct;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Ports of a UDP header; the default compares nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

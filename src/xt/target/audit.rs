@@ -5,10 +5,11 @@
 use chainwright_sys::xt_audit_target::{
     XT_AUDIT_TYPE_ACCEPT, XT_AUDIT_TYPE_DROP, XT_AUDIT_TYPE_REJECT, xt_audit_info,
 };
-use zerocopy::IntoBytes;
 
 use crate::xt::value::one_of;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// What the record says of the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,13 +53,11 @@ impl Extension for Audit {
                 Self::Reject => XT_AUDIT_TYPE_REJECT,
             },
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [what] = given else {
-            return Err(Misuse::of("type", "it is missing"));
-        };
+        let what = Given::need(given, "type")?;
         // In letters of either case.
         what.parse(|value| one_of(value.to_ascii_lowercase().as_slice().into(), &TYPES))
     }

@@ -4,9 +4,10 @@
 //! which there is one thing only.
 
 use chainwright_sys::xt_checksum_target::{XT_CHECKSUM_OP_FILL, xt_CHECKSUM_info};
-use zerocopy::IntoBytes;
 
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Computes and fills in the checksum: `--checksum-fill`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,7 @@ impl Extension for Checksum {
         let info = xt_CHECKSUM_info {
             operation: XT_CHECKSUM_OP_FILL,
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, _: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -5,9 +5,10 @@
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::xt_classify_target::xt_classify_target_info;
-use zerocopy::IntoBytes;
 
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// The class that the packet is put into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,13 +39,11 @@ impl Extension for Classify {
         let info = xt_classify_target_info {
             priority: u32::from(self.major) << 16 | u32::from(self.minor),
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [class] = given else {
-            return Err(Misuse::of("set-class", "it is missing"));
-        };
+        let class = Given::need(given, "set-class")?;
         class.parse(|value| {
             let numbers = value.split_once_str(":");
             numbers

@@ -8,11 +8,12 @@ use chainwright_sys::ipt_clusterip_target::{
     CLUSTERIP_FLAG_NEW, CLUSTERIP_HASHMODE_SIP, CLUSTERIP_HASHMODE_SIP_SPT,
     CLUSTERIP_HASHMODE_SIP_SPT_DPT, CLUSTERIP_MAX_NODES, ipt_clusterip_tgt_info,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{mac, number, number_within, one_of};
 use crate::xt::{
     Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// What a connection's node is chosen by.
@@ -113,14 +114,14 @@ impl Extension for Clusterip {
             };
             info.hash_initval = new.seed;
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
         if given.is_empty() {
             return Ok(Self::default());
         }
-        let find = |option| given.iter().find(|one| one.option == option);
+        let find = |option| Given::find(given, option);
         let need = |option| find(option).ok_or_else(|| missing(option));
         need("new")?;
         let node = |option| need(option)?.parse(|value| number_within(value, 1..=NODES));

@@ -7,10 +7,12 @@ use chainwright_sys::xt_connmark::{
     D_SHIFT_LEFT, D_SHIFT_RIGHT, XT_CONNMARK_RESTORE, XT_CONNMARK_SAVE, XT_CONNMARK_SET,
     xt_connmark_tginfo1, xt_connmark_tginfo2,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{masked, number, number_within};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Works on the connection's mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +136,7 @@ impl Extension for Connmark {
             Some(ConnmarkShift::Left(bits)) => (D_SHIFT_LEFT, bits),
             Some(ConnmarkShift::Right(bits)) => (D_SHIFT_RIGHT, bits),
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

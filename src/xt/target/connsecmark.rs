@@ -6,9 +6,10 @@
 use chainwright_sys::xt_connsecmark_target::{
     CONNSECMARK_RESTORE, CONNSECMARK_SAVE, xt_connsecmark_target_info,
 };
-use zerocopy::IntoBytes;
 
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Which way the security mark is copied, unless there is one already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl Extension for Connsecmark {
             Self::Save => CONNSECMARK_SAVE,
             Self::Restore => CONNSECMARK_RESTORE,
         };
-        xt_connsecmark_target_info { mode }.as_bytes().to_vec()
+        write_struct(&xt_connsecmark_target_info { mode })
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -14,10 +14,12 @@ use chainwright_sys::xt_ct_target::{
     XT_CT_NOTRACK, XT_CT_NOTRACK_ALIAS, XT_CT_ZONE_DIR_ORIG, XT_CT_ZONE_DIR_REPL, XT_CT_ZONE_MARK,
     xt_ct_target_info, xt_ct_target_info_v1,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, any_of, field, number, string, until_nul};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 bitflags::bitflags! {
     /// Events of a connection, as bits of `ct_events` (`1 << IPCT_*`).
@@ -227,7 +229,7 @@ impl Extension for Ct {
         info.exp_events = u32::from(self.new_expectations) << IPEXP_NEW;
         info.helper = field(&self.helper[..self.helper.len().min(15)]);
         info.timeout = field(&self.timeout[..self.timeout.len().min(31)]);
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -279,9 +281,7 @@ impl Extension for Ct {
         if self.shown_as_notrack {
             return;
         }
-        if self.notrack {
-            text.option(false, "notrack");
-        }
+        text.switch(self.notrack, "notrack");
         for (option, name) in [("helper", &self.helper), ("timeout", &self.timeout)] {
             if !name.is_empty() {
                 text.option(false, option).word(name);

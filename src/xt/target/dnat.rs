@@ -86,12 +86,8 @@ impl Extension for Dnat {
 
     fn print(&self, text: &mut Text) {
         self.range().print_to(text, "to-destination");
-        if self.random {
-            text.option(false, "random");
-        }
-        if self.persistent {
-            text.option(false, "persistent");
-        }
+        text.switch(self.random, "random");
+        text.switch(self.persistent, "persistent");
     }
 }
 

@@ -1,5 +1,7 @@
-//! `DNPT`: puts an IPv6 prefix in the place of the destination's (RFC 6296), without
-//! connection tracking.
+//! `DNPT`: puts an IPv6 prefix in the place of the destination's (RFC 6296), without connection
+//! tracking.
+//!
+//! Data of revision 0 (`struct ip6t_npt_tginfo`, `linux/netfilter_ipv6/ip6t_NPT.h`).
 
 use super::npt::PrefixTranslation;
 use crate::xt::{Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text};

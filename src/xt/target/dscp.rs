@@ -4,10 +4,11 @@
 
 use chainwright_sys::xt_dscp::XT_DSCP_MAX;
 use chainwright_sys::xt_dscp_target::xt_DSCP_info;
-use zerocopy::IntoBytes;
 
 use crate::xt::r#match::dscp::code_point;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// The packet's code point becomes this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +36,7 @@ impl Extension for Dscp {
         let info = xt_DSCP_info {
             dscp: self.code_point,
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -8,11 +8,12 @@ use chainwright_sys::ipt_ecn_target::{
     IPT_ECN_IP_MASK, IPT_ECN_OP_MASK, IPT_ECN_OP_SET_CWR, IPT_ECN_OP_SET_ECE, IPT_ECN_OP_SET_IP,
     ipt_ECN_info,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
     Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `IPPROTO_TCP`
@@ -81,12 +82,12 @@ impl Extension for Ecn {
             info.proto |= if value == Some(true) { bit } else { 0 };
         }
         info.ip_ect = self.field.unwrap_or(0);
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
         let mut ecn = Self::default();
-        let remove = given.iter().any(|one| one.option == "ecn-tcp-remove");
+        let remove = Given::find(given, "ecn-tcp-remove").is_some();
         for one in given {
             if one.option == "ecn-ip-ect" {
                 let field = one.parse(|value| number_within(value, 0..=IPT_ECN_IP_MASK))?;

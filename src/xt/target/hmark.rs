@@ -21,7 +21,9 @@ use crate::xt::value::{
     Parsed, address, from_octets, number, number_within, prefix_length, prefix_mask, to_octets,
     width,
 };
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// The mark becomes a hash, scaled to `modulus`, plus the offset. What is `None` is not hashed, or
 /// not set.
@@ -223,7 +225,7 @@ impl Extension for Hmark {
     }
 
     fn write(&self, family: Family) -> Vec<u8> {
-        self.info(family).as_bytes().to_vec()
+        write_struct(&self.info(family))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

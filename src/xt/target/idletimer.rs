@@ -8,11 +8,13 @@ use bstr::BString;
 use chainwright_sys::xt_idletimer_target::{
     MAX_IDLETIMER_LABEL_SIZE, XT_IDLETIMER_ALARM, idletimer_tg_info, idletimer_tg_info_v1,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use super::words::bare;
 use crate::xt::value::{field, number_within, string, until_nul};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// The kernel takes no more seconds: they would not fit as milliseconds.
 const LONGEST: u32 = (i32::MAX / 1000 - 1) as u32;
@@ -66,7 +68,7 @@ impl Extension for Idletimer {
         info.timeout = self.timeout;
         info.label = field(&self.label);
         info.timer_type = if self.alarm { XT_IDLETIMER_ALARM } else { 0 };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -93,9 +95,7 @@ impl Extension for Idletimer {
     fn print(&self, text: &mut Text) {
         text.option(false, "timeout").push(" ").number(self.timeout);
         bare(text.option(false, "label"), &self.label);
-        if self.alarm {
-            text.option(false, "alarm");
-        }
+        text.switch(self.alarm, "alarm");
     }
 }
 

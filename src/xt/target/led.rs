@@ -5,11 +5,13 @@
 
 use bstr::{BStr, BString};
 use chainwright_sys::xt_led_target::xt_led_info;
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use super::words::quoted;
 use crate::xt::value::{Parsed, field, number, string, until_nul};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// What every trigger's name starts with.
 const PREFIX: &[u8] = b"netfilter-";
@@ -56,7 +58,7 @@ impl Extension for Led {
         info.id = field(&[PREFIX, trigger].concat());
         info.delay = self.delay.unwrap_or(FOREVER);
         info.always_blink = self.always_blink.into();
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -88,9 +90,7 @@ impl Extension for Led {
                 text.option(false, "led-delay").push(" inf");
             }
         }
-        if self.always_blink {
-            text.option(false, "led-always-blink");
-        }
+        text.switch(self.always_blink, "led-always-blink");
     }
 }
 

@@ -6,10 +6,11 @@ use bstr::{BStr, BString};
 use chainwright_sys::xt_log_target::{
     XT_LOG_IPOPT, XT_LOG_MACDECODE, XT_LOG_TCPOPT, XT_LOG_TCPSEQ, XT_LOG_UID, xt_log_info,
 };
-use zerocopy::IntoBytes;
 
 use crate::xt::value::{Parsed, field, number_within, one_of, string, until_nul};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 bitflags::bitflags! {
     /// What is written as well, as bits of `logflags`.
@@ -124,7 +125,7 @@ impl Extension for Log {
             logflags: self.flags.bits(),
             prefix: field(&self.prefix[..self.prefix.len().min(ROOM - 1)]),
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

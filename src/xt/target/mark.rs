@@ -4,10 +4,11 @@
 //! `(mark & !mask) ^ value`.
 
 use chainwright_sys::xt_mark::xt_mark_tginfo2;
-use zerocopy::IntoBytes;
 
 use crate::xt::value::{masked, number};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// The packet's mark becomes `(mark & !mask) ^ value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +66,7 @@ impl Extension for Mark {
             mark: self.value,
             mask: self.mask,
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -71,12 +71,8 @@ impl Extension for Masquerade {
 
     fn print(&self, text: &mut Text) {
         self.range().print_ports(text);
-        if self.random {
-            text.option(false, "random");
-        }
-        if self.random_fully {
-            text.option(false, "random-fully");
-        }
+        text.switch(self.random, "random");
+        text.switch(self.random_fully, "random-fully");
     }
 }
 

@@ -10,10 +10,10 @@ use chainwright_sys::nf_nat::{
     NF_NAT_RANGE_MAP_IPS, NF_NAT_RANGE_PROTO_OFFSET, NF_NAT_RANGE_PROTO_SPECIFIED,
     nf_nat_ipv4_multi_range_compat, nf_nat_range, nf_nat_range2,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{self, Parsed, from_octets, number, number_within, to_octets};
-use crate::xt::{Context, Family, Given, Misuse, Text, read_struct};
+use crate::xt::{Context, Family, Given, Misuse, Text, read_struct, write_struct};
 
 /// Addresses of one family to choose from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,7 +173,7 @@ impl Range {
                 range.min_ip.copy_from_slice(&min_addr.all[..4]);
                 range.max_ip.copy_from_slice(&max_addr.all[..4]);
                 (range.min, range.max) = (min_proto, max_proto);
-                with_room(info.as_bytes())
+                write_struct(&info)
             }
             Layout::Both => {
                 let info = nf_nat_range {
@@ -183,7 +183,7 @@ impl Range {
                     min_proto,
                     max_proto,
                 };
-                with_room(info.as_bytes())
+                write_struct(&info)
             }
             Layout::Shifted => {
                 let info = nf_nat_range2 {
@@ -195,7 +195,7 @@ impl Range {
                     base_proto: proto(self.base_port),
                     ..nf_nat_range2::new_zeroed()
                 };
-                with_room(info.as_bytes())
+                write_struct(&info)
             }
         }
     }
@@ -265,13 +265,6 @@ pub(super) const UNSHIFTED: &str = "only DNAT shifts ports: a base port after `/
 /// The flag, or none.
 pub(super) const fn flag(set: bool, flag: u32) -> u32 {
     if set { flag } else { 0 }
-}
-
-/// These bytes, with room for the padding that will follow them.
-fn with_room(data: &[u8]) -> Vec<u8> {
-    let mut room = Vec::with_capacity(data.len().next_multiple_of(8));
-    room.extend_from_slice(data);
-    room
 }
 
 fn inet(address: IpAddr) -> nf_inet_addr {

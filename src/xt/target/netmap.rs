@@ -77,9 +77,7 @@ impl Extension for Netmap {
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [to] = given else {
-            return Err(Misuse::of("to", "it is missing"));
-        };
+        let to = Given::need(given, "to")?;
         let (address, mask) = to.parse(|value| network(value, context.family))?;
         let prefix = prefix_length(mask).and_then(|prefix| u8::try_from(prefix).ok());
         let prefix = prefix.ok_or_else(|| to.misuse("the mask has gaps; a network has none"))?;

@@ -5,11 +5,13 @@
 
 use bstr::BString;
 use chainwright_sys::xt_nflog_target::{XT_NFLOG_F_COPY_LEN, xt_nflog_info};
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use super::log::{prefix, read_prefix};
 use crate::xt::value::{field, number};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Sends the packet to programs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -69,7 +71,7 @@ impl Extension for Nflog {
             prefix: field(&self.prefix[..self.prefix.len().min(ROOM - 1)]),
             ..xt_nflog_info::new_zeroed()
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

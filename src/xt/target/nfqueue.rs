@@ -8,10 +8,11 @@ use chainwright_sys::xt_nfqueue_target::{
     NFQ_FLAG_BYPASS, NFQ_FLAG_CPU_FANOUT, NFQ_FLAG_MASK, xt_NFQ_info, xt_NFQ_info_v1,
     xt_NFQ_info_v2, xt_NFQ_info_v3,
 };
-use zerocopy::IntoBytes;
 
 use crate::xt::value::{number, range};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Hands the packet to one of these queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +72,7 @@ impl Extension for Nfqueue {
             queues_total: self.last.saturating_sub(self.first).saturating_add(1),
             flags: flag(self.bypass, NFQ_FLAG_BYPASS) | flag(self.cpu_fanout, NFQ_FLAG_CPU_FANOUT),
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -129,12 +130,8 @@ impl Extension for Nfqueue {
         } else {
             text.option(false, "queue-num").push(" ").number(self.first);
         }
-        if self.bypass {
-            text.option(false, "queue-bypass");
-        }
-        if self.cpu_fanout {
-            text.option(false, "queue-cpu-fanout");
-        }
+        text.switch(self.bypass, "queue-bypass");
+        text.switch(self.cpu_fanout, "queue-cpu-fanout");
     }
 }
 

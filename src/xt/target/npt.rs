@@ -7,10 +7,10 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::ip6t_npt_target::ip6t_npt_tginfo;
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, address, number, prefix_length};
-use crate::xt::{Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{Given, Misuse, OptionSpec, Text, read_struct, write_struct};
 
 use crate::xt::Family::Ipv6;
 
@@ -51,15 +51,11 @@ impl PrefixTranslation {
         info.src_pfx_len = self.before.1;
         info.dst_pfx.all = self.after.0.octets();
         info.dst_pfx_len = self.after.1;
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     pub(super) fn parse(given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let of = |option| {
-            let one = given.iter().find(|one| one.option == option);
-            one.ok_or_else(|| Misuse::of(option, "it is missing"))?
-                .parse(prefix)
-        };
+        let of = |option| Given::need(given, option)?.parse(prefix);
         Ok(Self {
             before: of("src-pfx")?,
             after: of("dst-pfx")?,

@@ -4,11 +4,13 @@
 
 use bstr::BStr;
 use chainwright_sys::xt_rateest_target::xt_rateest_target_info;
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::r#match::rateest::{RateestName, number_and_unit};
 use crate::xt::value::{Parsed, field};
-use crate::xt::{Context, Extension, Family, Given, Misuse, Name, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, Name, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// An estimator, which the match `rateest` asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +34,6 @@ impl Extension for Rateest {
         OptionSpec::one("rateest-interval").required(),
         OptionSpec::one("rateest-ewmalog").required(),
     ];
-    const HAS_EFFECTS: bool = true;
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != 0 {
@@ -53,18 +54,15 @@ impl Extension for Rateest {
         info.name = field(self.name.as_bytes());
         info.interval = self.interval;
         info.ewma_log = self.ewma_log;
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let find = |option| {
-            let found = given.iter().find(|one| one.option == option);
-            found.ok_or_else(|| Misuse::of(option, "it is missing"))
-        };
+        let need = |option| Given::need(given, option);
         let (name, interval, average) = (
-            find("rateest-name")?,
-            find("rateest-interval")?,
-            find("rateest-ewmalog")?,
+            need("rateest-name")?,
+            need("rateest-interval")?,
+            need("rateest-ewmalog")?,
         );
         let every = interval.parse(microseconds)?;
         let steps = (0..=5_i8).find(|power| every <= QUARTER << power);

@@ -64,9 +64,7 @@ impl Extension for Redirect {
 
     fn print(&self, text: &mut Text) {
         self.range().print_ports(text);
-        if self.random {
-            text.option(false, "random");
-        }
+        text.switch(self.random, "random");
     }
 }
 

@@ -8,11 +8,13 @@ use bstr::BString;
 use chainwright_sys::xt_secmark_target::{
     SECMARK_MODE_SEL, SECMARK_SECCTX_MAX, xt_secmark_target_info, xt_secmark_target_info_v1,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use super::words::bare;
 use crate::xt::value::{field, string, until_nul};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Gives the packet a security context of SELinux's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,13 +48,11 @@ impl Extension for Secmark {
         let mut info = xt_secmark_target_info_v1::new_zeroed();
         info.mode = SECMARK_MODE_SEL;
         info.secctx = field(&self.context);
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let [context] = given else {
-            return Err(Misuse::of("selctx", "it is missing"));
-        };
+        let context = Given::need(given, "selctx")?;
         let context = context.parse(|value| string(value, 1..=SECMARK_SECCTX_MAX - 1))?;
         Ok(Self {
             context: context.to_owned(),

@@ -13,11 +13,13 @@ use chainwright_sys::xt_set::{
     xt_set_info, xt_set_info_target_v0, xt_set_info_target_v1, xt_set_info_target_v2,
     xt_set_info_target_v3,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::r#match::set::{SetDirections, parse_set, read_info, upgrade, write_info};
 use crate::xt::value::number_within;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, SetId, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, SetId, Text, read_struct, write_struct,
+};
 
 /// Works on sets; with one at least.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -101,7 +103,6 @@ impl Extension for Set {
         OptionSpec::switch("map-prio"),
         OptionSpec::switch("map-queue"),
     ];
-    const HAS_EFFECTS: bool = true;
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let (mut map, mut flags, mut timeout) = (NONE, 0, u32::MAX);
@@ -164,11 +165,11 @@ impl Extension for Set {
         ] {
             info.flags |= if set { flag } else { 0 };
         }
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
-        let has = |option| given.iter().any(|one| one.option == option);
+        let has = |option| Given::find(given, option).is_some();
         let mut set = Self {
             exist: has("exist"),
             map_mark: has("map-mark"),

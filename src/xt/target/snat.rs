@@ -95,15 +95,9 @@ impl Extension for Snat {
 
     fn print(&self, text: &mut Text) {
         self.range().print_to(text, "to-source");
-        if self.random {
-            text.option(false, "random");
-        }
-        if self.random_fully {
-            text.option(false, "random-fully");
-        }
-        if self.persistent {
-            text.option(false, "persistent");
-        }
+        text.switch(self.random, "random");
+        text.switch(self.random_fully, "random-fully");
+        text.switch(self.persistent, "persistent");
     }
 }
 

@@ -7,10 +7,11 @@ use chainwright_sys::xt_synproxy_target::{
     XT_SYNPROXY_OPT_ECN, XT_SYNPROXY_OPT_MSS, XT_SYNPROXY_OPT_SACK_PERM, XT_SYNPROXY_OPT_TIMESTAMP,
     XT_SYNPROXY_OPT_WSCALE, xt_synproxy_info,
 };
-use zerocopy::IntoBytes;
 
 use crate::xt::value::number;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Offers clients these options, which are to be those of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -71,7 +72,7 @@ impl Extension for Synproxy {
             wscale: self.wscale.unwrap_or(0),
             mss: self.mss.unwrap_or(0),
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -92,21 +93,15 @@ impl Extension for Synproxy {
     }
 
     fn print(&self, text: &mut Text) {
-        if self.sack_perm {
-            text.option(false, "sack-perm");
-        }
-        if self.timestamp {
-            text.option(false, "timestamp");
-        }
+        text.switch(self.sack_perm, "sack-perm");
+        text.switch(self.timestamp, "timestamp");
         if let Some(wscale) = self.wscale {
             text.option(false, "wscale").push(" ").number(wscale);
         }
         if let Some(mss) = self.mss {
             text.option(false, "mss").push(" ").number(mss);
         }
-        if self.ecn {
-            text.option(false, "ecn");
-        }
+        text.switch(self.ecn, "ecn");
     }
 }
 

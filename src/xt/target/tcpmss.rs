@@ -4,14 +4,15 @@
 //! number that stands for the path's.
 
 use chainwright_sys::xt_tcpmss_target::{XT_TCPMSS_CLAMP_PMTU, xt_tcpmss_info};
-use zerocopy::IntoBytes;
 
 use crate::xt::value::number_within;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// What the maximum segment size becomes, if it is larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TcpMss {
+pub enum Tcpmss {
     /// This, in bytes; 65535 is taken for [`ClampToPmtu`](Self::ClampToPmtu).
     Set(u16),
     /// What the path's MTU leaves.
@@ -26,7 +27,7 @@ const fn most(family: Family) -> u16 {
     }
 }
 
-impl Extension for TcpMss {
+impl Extension for Tcpmss {
     const NAME: &'static str = "TCPMSS";
     const REVISION: u8 = 0;
     const OPTIONS: &'static [OptionSpec] = &[
@@ -53,7 +54,7 @@ impl Extension for TcpMss {
                 Self::ClampToPmtu => XT_TCPMSS_CLAMP_PMTU,
             },
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -92,27 +93,27 @@ mod tests {
     #[cfg(target_endian = "little")]
     fn reads_and_writes_what_iptables_wrote() {
         let v6 = Family::Ipv6;
-        check(v6, "78 05", &TcpMss::Set(1400), " --set-mss 1400");
-        assert_eq!(TcpMss::read(v6, 0, &[0xfe, 0xff]), None);
-        check(v6, "ff ff", &TcpMss::ClampToPmtu, " --clamp-mss-to-pmtu");
+        check(v6, "78 05", &Tcpmss::Set(1400), " --set-mss 1400");
+        assert_eq!(Tcpmss::read(v6, 0, &[0xfe, 0xff]), None);
+        check(v6, "ff ff", &Tcpmss::ClampToPmtu, " --clamp-mss-to-pmtu");
     }
 
     #[test]
     fn says_what_is_wrong() {
         let size = [("set-mss", "65515")];
-        assert_eq!(parse(Family::Ipv4, Some(6), &size), Ok(TcpMss::Set(65515)));
+        assert_eq!(parse(Family::Ipv4, Some(6), &size), Ok(Tcpmss::Set(65515)));
         assert_eq!(
-            refused::<TcpMss>(Family::Ipv6, Some(6), &size),
+            refused::<Tcpmss>(Family::Ipv6, Some(6), &size),
             "--set-mss: `65515` is not a number from 0 to 65495"
         );
         assert_eq!(
-            refused::<TcpMss>(Family::Ipv4, None, &size),
+            refused::<Tcpmss>(Family::Ipv4, None, &size),
             "the rule needs -p tcp, and in a legacy table -m tcp --syn or the like"
         );
         let both = [size[0], ("clamp-mss-to-pmtu", "")];
         for given in [&both[..], &[]] {
             assert_eq!(
-                refused::<TcpMss>(Family::Ipv4, Some(6), given),
+                refused::<Tcpmss>(Family::Ipv4, Some(6), given),
                 "TCPMSS takes one of --set-mss, --clamp-mss-to-pmtu"
             );
         }

@@ -5,10 +5,11 @@
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::xt_tcpoptstrip_target::xt_tcpoptstrip_target_info;
-use zerocopy::IntoBytes;
 
 use crate::xt::value::{Parsed, number_within};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// `IPPROTO_TCP`
 const TCP: u8 = 6;
@@ -62,7 +63,7 @@ impl Extension for Tcpoptstrip {
         let info = xt_tcpoptstrip_target_info {
             strip_bmap: self.options,
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -7,11 +7,13 @@ use std::net::IpAddr;
 use bstr::BString;
 use chainwright_sys::netfilter::nf_inet_addr;
 use chainwright_sys::xt_tee_target::xt_tee_tginfo;
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use super::ct::is_word;
 use crate::xt::value::{address, field, from_octets, string, to_octets, until_nul};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Sends a copy there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +53,7 @@ impl Extension for Tee {
             oif: field(&self.out_interface[..self.out_interface.len().min(15)]),
             ..xt_tee_tginfo::new_zeroed()
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

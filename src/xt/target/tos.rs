@@ -5,11 +5,12 @@
 //! `(octet & !mask) ^ value`. The layout of revision 0 is in no header any more.
 
 use chainwright_sys::xt_dscp_target::xt_tos_target_info;
-use zerocopy::IntoBytes;
 
 use crate::xt::r#match::tos::masked_octet;
 use crate::xt::value::number;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// The octet becomes `(octet & !mask) ^ value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl Extension for Tos {
             tos_value: self.value,
             tos_mask: self.mask,
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

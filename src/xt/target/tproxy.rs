@@ -7,10 +7,12 @@ use std::net::IpAddr;
 
 use chainwright_sys::netfilter::nf_inet_addr;
 use chainwright_sys::xt_tproxy_target::{xt_tproxy_target_info, xt_tproxy_target_info_v1};
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use crate::xt::value::{address, from_octets, masked, port, to_octets};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+};
 
 /// Hands the packet to the socket that is bound to this address and port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +71,7 @@ impl Extension for Tproxy {
             lport: self.port.to_be_bytes(),
             ..xt_tproxy_target_info_v1::new_zeroed()
         };
-        info.as_bytes().to_vec()
+        write_struct(&info)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -4,11 +4,11 @@
 //! number of hops. [`HopsChange`] and its layout are those of `HL`, too.
 
 use chainwright_sys::ipt_ttl_target::{IPT_TTL_DEC, IPT_TTL_INC, IPT_TTL_SET, ipt_TTL_info};
-use zerocopy::IntoBytes;
 
 use crate::xt::value::number_within;
 use crate::xt::{
     Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// A change of how many hops the packet may still go: of the time to live of IPv4, the hop limit of
@@ -40,7 +40,7 @@ impl HopsChange {
             Self::Increase(hops) => (IPT_TTL_INC, hops),
             Self::Decrease(hops) => (IPT_TTL_DEC, hops),
         };
-        ipt_TTL_info { mode, ttl }.as_bytes().to_vec()
+        write_struct(&ipt_TTL_info { mode, ttl })
     }
 
     /// Reads the one option that is given: its name ends in `-set`, `-inc` or `-dec`.
