@@ -12,6 +12,8 @@ use crate::xt::Family;
 /// Tables that are being changed.
 pub(in crate::iptables) struct Session<'t> {
     drafts: Vec<(Family, Draft<'t>)>,
+    /// The table and chain to which a rule was appended last: the next one goes there, too, as a rule.
+    appended: Option<(usize, ChainId)>,
 }
 
 impl<'t> Session<'t> {
@@ -21,6 +23,7 @@ impl<'t> Session<'t> {
             .map(|(family, table)| (*family, Draft::of(table)));
         Self {
             drafts: drafts.collect(),
+            appended: None,
         }
     }
 
@@ -197,7 +200,15 @@ impl Editor for Session<'_> {
         rule: &Rule,
         counters: Counters,
     ) -> Result<(), Error> {
-        let id = self.chain(table, chain)?;
+        let again = self.appended.filter(|(other, id)| {
+            let there = self.drafts[table].1.get(*id);
+            *other == table && there.is_some_and(|there| there.name() == chain)
+        });
+        let id = match again {
+            Some((_, id)) => id,
+            None => self.chain(table, chain)?,
+        };
+        self.appended = Some((table, id));
         let rule = self.build(table, rule, counters)?;
         Ok(self.draft(table).append(id, rule)?)
     }
