@@ -166,6 +166,12 @@ impl Replacement {
         self.replaced = self.info.num_entries();
     }
 
+    /// Whether no entry has counters to start with.
+    pub(super) fn starts_at_zero(&self) -> bool {
+        let zero = |counted: &Counted| matches!(counted, Counted::Zero { .. });
+        self.counted.iter().all(zero)
+    }
+
     /// The new entries' counters, in order, from the old ones' as they are now. Whether any is not zero.
     pub(super) fn counters(&self, old: &[xt_counters], mut each: impl FnMut(Counters)) -> bool {
         let mut any = false;

@@ -14,6 +14,8 @@ pub(in crate::iptables) struct Session<'t> {
     drafts: Vec<(Family, Draft<'t>)>,
     /// The table and chain to which a rule was appended last: the next one goes there, too, as a rule.
     appended: Option<(usize, ChainId)>,
+    /// Memory in which extensions are encoded.
+    info: Vec<u8>,
 }
 
 impl<'t> Session<'t> {
@@ -24,6 +26,7 @@ impl<'t> Session<'t> {
         Self {
             drafts: drafts.collect(),
             appended: None,
+            info: Vec::new(),
         }
     }
 
@@ -65,16 +68,23 @@ impl<'t> Session<'t> {
         counters: Counters,
     ) -> Result<crate::legacy::NewRule, Error> {
         let (family, draft) = &mut self.drafts[table];
-        encode(*family, draft, rule, counters, |draft, name| {
-            let id = find(draft, name.as_bstr())?;
-            if draft.get(id).is_some_and(|chain| chain.builtin().is_some()) {
-                return Err(Error::Builtin {
-                    table: draft.table().name().to_string(),
-                    chain: name.into(),
-                });
-            }
-            Ok(id)
-        })
+        encode(
+            *family,
+            draft,
+            rule,
+            counters,
+            &mut self.info,
+            |draft, name| {
+                let id = find(draft, name.as_bstr())?;
+                if draft.get(id).is_some_and(|chain| chain.builtin().is_some()) {
+                    return Err(Error::Builtin {
+                        table: draft.table().name().to_string(),
+                        chain: name.into(),
+                    });
+                }
+                Ok(id)
+            },
+        )
     }
 }
 

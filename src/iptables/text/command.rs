@@ -906,10 +906,7 @@ pub(super) fn chain_name(name: &BStr, column: usize) -> Result<BString, Fault> {
         "a chain's name has at most 28 bytes"
     } else if matches!(name[0], b'-' | b'!') {
         "a chain's name does not start with `-` or `!`"
-    } else if name
-        .iter()
-        .any(|byte| *byte <= b' ' && byte.is_ascii_whitespace())
-    {
+    } else if name.iter().any(u8::is_ascii_whitespace) {
         "a chain's name has no blanks"
     } else {
         return Ok(name.to_owned());

@@ -344,7 +344,7 @@ impl<'r> Restorer<'r> {
                 (_, _) if line.trim_ascii_end() == b"COMMIT" => place = Place::Outside,
                 (Place::Skipped(_), _) => {}
                 (Place::Table(table), b':') => {
-                    self.declare(line, &mut edit.at(table))
+                    self.declare(line, &mut buffer, &mut edit.at(table))
                         .map_err(|error| match error {
                             Error::Text { fault, .. } => Error::Text {
                                 line: number,
@@ -405,10 +405,15 @@ impl<'r> Restorer<'r> {
     }
 
     /// A line `:CHAIN POLICY [PACKETS:BYTES]`.
-    fn declare(&mut self, line: &[u8], table: &mut TableEdit<'_>) -> Result<(), Error> {
+    fn declare<'l>(
+        &mut self,
+        line: &'l [u8],
+        found: &mut Vec<Word<'l>>,
+        table: &mut TableEdit<'_>,
+    ) -> Result<(), Error> {
         let in_line = |fault| Error::Text { line: 0, fault };
-        let mut found = Vec::new();
-        words(&line[1..], &mut found).map_err(in_line)?;
+        found.clear();
+        words(&line[1..], found).map_err(in_line)?;
         let mut found = found.iter();
         let Some(name) = found.next() else {
             return Err(in_line(Fault::new(2, "the name of a chain is expected")));

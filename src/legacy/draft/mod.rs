@@ -633,24 +633,26 @@ impl<'t> Draft<'t> {
             name.is_some()
         };
         let (placed, kept): (Vec<u32>, Vec<u32>) = all.partition(is_placed);
-        let mut placed: Vec<(u128, &BStr, u32)> = placed
+        let mut placed: Vec<(u128, u32)> = placed
             .into_iter()
-            .map(|id| (self.name_of(id), id))
-            .map(|(name, id)| (start_of(name), name, id))
+            .map(|id| (start_of(self.name_of(id)), id))
             .collect();
-        placed.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+        placed.sort_by(|a, b| {
+            let names = || self.name_of(a.1).cmp(self.name_of(b.1));
+            a.0.cmp(&b.0).then_with(names)
+        });
         let mut placed = placed.into_iter().peekable();
         let mut order = Vec::with_capacity(self.slots.len());
         for id in kept {
             if self.hook_of(id).is_none() && !self.is_removed(id) {
                 let before = self.name_of(id);
-                while let Some((_, _, new)) = placed.next_if(|(_, name, _)| *name <= before) {
+                while let Some((_, new)) = placed.next_if(|(_, id)| self.name_of(*id) <= before) {
                     order.push(new);
                 }
             }
             order.push(id);
         }
-        order.extend(placed.map(|(_, _, id)| id));
+        order.extend(placed.map(|(_, id)| id));
         order
     }
 
