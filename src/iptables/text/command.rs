@@ -199,7 +199,7 @@ impl Lists<'_> {
         Lists {
             extensions: self.extensions,
             // It becomes the other one's memory.
-            given: self.given.into_iter().filter_map(|_| None).collect(),
+            given: self.given.into_iter().map_while(|_| None).collect(),
             placed: self.placed,
         }
     }
