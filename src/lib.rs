@@ -65,6 +65,7 @@
 
 #![deny(unsafe_code)]
 
+mod arena;
 mod error;
 pub mod ipset;
 pub mod iptables;
@@ -73,6 +74,7 @@ pub mod kube;
 pub mod legacy;
 #[cfg(feature = "measure")]
 pub mod measure;
+mod memory;
 pub mod netlink;
 #[allow(unsafe_code)]
 pub mod netns;

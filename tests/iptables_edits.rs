@@ -612,12 +612,17 @@ fn restored(backend: Backend, family: Family) {
                 wrong.push(format!("{told}the real tool: {error}"));
                 continue;
             }
+            let save = |text: String| normalised(&text, backend, family);
+            let before = save(real_save(&our_tools, backend, family));
             if let Err(error) = open(&ours, backend).restore(family, &text, &options(arguments)) {
                 wrong.push(format!("{told}{error}"));
                 continue;
             }
-            let save = |text: String| normalised(&text, backend, family);
-            let expected = save(real_save(&their_tools, backend, family));
+            let expected = match (backend, arguments) {
+                // The real tool creates the tables of a text that it only tests.
+                (Backend::Legacy, "--test") => before,
+                _ => save(real_save(&their_tools, backend, family)),
+            };
             let found = save(real_save(&our_tools, backend, family));
             if expected != found {
                 wrong.push(format!("{told}--- expected\n{expected}--- found\n{found}"));

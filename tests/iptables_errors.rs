@@ -2,7 +2,7 @@
 
 mod common;
 
-use chainwright::iptables::text::RestoreOptions;
+use chainwright::iptables::text::{RestoreOptions, SaveOptions};
 use chainwright::iptables::{Backend, Error, Family, Iptables, Rule};
 use chainwright::netns::Sandbox;
 use common::iptables::{open, state, tool};
@@ -45,6 +45,47 @@ fn restore(iptables: &mut Iptables, text: &str, noflush: bool) -> Result<(), Err
         ..RestoreOptions::default()
     };
     iptables.restore(Family::Ipv4, text, &options).map(drop)
+}
+
+#[test]
+fn a_wrong_text_or_a_test_creates_no_legacy_table() {
+    let sandbox = sandbox();
+    let mut iptables = open(&sandbox, Backend::Legacy);
+    let names = || {
+        let read = || std::fs::read_to_string("/proc/thread-self/net/ip_tables_names");
+        sandbox.run(read).unwrap().unwrap()
+    };
+    let right = "*raw\n:x - [0:0]\n-A PREROUTING -j x\nCOMMIT\n*nat\n-A INPUT\nCOMMIT\n";
+    for noflush in [false, true] {
+        let wrong = right.replace("-A INPUT", "-A INPUT -j nowhere");
+        restore(&mut iptables, &wrong, noflush).unwrap_err();
+        let options = RestoreOptions {
+            noflush,
+            test: true,
+            ..RestoreOptions::default()
+        };
+        iptables.restore(Family::Ipv4, right, &options).unwrap();
+        assert_eq!(names(), "");
+    }
+    restore(&mut iptables, right, true).unwrap();
+    assert_eq!(names().lines().count(), 2);
+    let tables = iptables.read(Family::Ipv4, &["raw"]).unwrap();
+    let mut text = Vec::new();
+    let omitted = tables.save(SaveOptions::default(), &mut text).unwrap();
+    assert!(omitted.is_none());
+    let text = String::from_utf8(text).unwrap().replace(" [0:0]", "");
+    let lines: Vec<_> = text.lines().filter(|l| !l.starts_with('#')).collect();
+    assert_eq!(
+        lines,
+        [
+            "*raw",
+            ":PREROUTING ACCEPT",
+            ":OUTPUT ACCEPT",
+            ":x -",
+            "-A PREROUTING -j x",
+            "COMMIT"
+        ]
+    );
 }
 
 /// Lines of table filter, and what is said of them, up to `…`. The line's number stands before that.

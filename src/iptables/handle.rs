@@ -435,8 +435,20 @@ fn change_legacy<R>(
     let mut tables = Vec::with_capacity(names.len());
     // For each table that is replaced as a whole, how many entries it has.
     let mut blank = Vec::with_capacity(names.len());
+    // Those that are not in use are created when everything is known to be right.
+    let mut unused = Vec::new();
     for (family, name) in names {
         let connection = connection(connections, *family)?;
+        let hooks =
+            builtins(name).map(|all| all.iter().fold(0, |hooks, one| hooks | 1 << one.hook));
+        if let Some(hooks) = hooks
+            && let Some(table) = connection.not_in_use(name, hooks)?
+        {
+            unused.push(tables.len());
+            tables.push((*family, table));
+            blank.push(None);
+            continue;
+        }
         let mut entries = None;
         let mut table = LegacyTable::empty(connection.family());
         if change.replaced.contains(&(*family, name.as_str())) {
@@ -457,6 +469,11 @@ fn change_legacy<R>(
     let replacements = session.finish()?;
     if !change.apply {
         return Ok(Done::Yes(value));
+    }
+    for (family, table) in unused.into_iter().filter_map(|place| tables.get(place)) {
+        if !connection(connections, *family)?.instantiate_as(table)? {
+            return Ok(Done::Again);
+        }
     }
     let mut applied = Vec::new();
     let replacements = replacements.into_iter().zip(blank);

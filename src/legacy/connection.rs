@@ -8,11 +8,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use bstr::ByteSlice;
+use chainwright_sys::netfilter::NF_INET_NUMHOOKS;
 use chainwright_sys::x_tables::{XT_EXTENSION_MAXNAMELEN, XT_STANDARD_TARGET, xt_get_revision};
 use zerocopy::IntoBytes;
 
 use super::socket::Socket;
-use super::{Access, Error, Family, Info, Operation, Table, TableName};
+use super::{Access, ChainRef, Error, Family, Info, Operation, Policy, Table, TableName};
 use crate::error::Errno;
 
 /// How often a table that somebody keeps replacing is read again before giving up.
@@ -252,6 +253,39 @@ impl Connection {
             problem,
         })?;
         Ok((blank, info.num_entries()))
+    }
+
+    /// The table as it would be when it is created, with built-in chains at these hooks (bit `1 << number`
+    /// for each); `None` if it is in use, or if that cannot be seen. Creates nothing.
+    pub(crate) fn not_in_use(
+        &self,
+        table: impl AsRef<[u8]>,
+        valid_hooks: u32,
+    ) -> Result<Option<Table>, Error> {
+        let family = self.family;
+        let table = TableName::new(table)?;
+        match self.lists(table) {
+            Ok(false) => {}
+            Ok(true) | Err(Error::NoPermission { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let none = [0; NF_INET_NUMHOOKS as usize];
+        let blank = Info::new(family, table.padded(), valid_hooks, &none, &none, 0, 0)
+            .and_then(|info| Table::blank(&info));
+        blank.map(Some).map_err(|problem| Error::Malformed {
+            family,
+            table,
+            problem,
+        })
+    }
+
+    /// **Creates** the table as [`instantiate`](Self::instantiate) does. Whether it is then what
+    /// [`not_in_use`](Self::not_in_use) said.
+    pub(crate) fn instantiate_as(&self, blank: &Table) -> Result<bool, Error> {
+        let mut table = Table::empty(self.family);
+        self.fetch(*blank.name(), &mut table)?;
+        let accepts = |chain: ChainRef<'_>| chain.policy() == Some(Policy::Accept);
+        Ok(table.info() == blank.info() && table.chains().all(accepts))
     }
 
     /// Asks for something that every kernel with these tables has and that belongs to no table.

@@ -43,6 +43,9 @@ impl Connection {
             "replaced a legacy table"
         );
 
+        if replacement.starts_at_zero() {
+            return Ok(());
+        }
         let mut argument = xt_counters_info::new_zeroed();
         argument.name = *table.padded();
         argument.num_counters = info.num_entries();

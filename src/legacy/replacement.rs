@@ -5,6 +5,7 @@ use std::fmt;
 use chainwright_sys::x_tables::xt_counters;
 
 use super::{Counters, Family, Info, Malformed, Table, TableName};
+use crate::memory::Memory;
 
 /// A table that shall replace one that was read ([`Draft::finish`](super::Draft::finish)): its
 /// entries as the kernel wants them, and where each entry's counters come from.
@@ -16,7 +17,7 @@ pub struct Replacement {
     /// Number of entries of the table that was read.
     replaced: u32,
     /// The argument of `SET_REPLACE`, without the address in it.
-    argument: Vec<u8>,
+    argument: Memory,
     /// For all entries in order.
     counted: Vec<Counted>,
 }
@@ -65,7 +66,7 @@ impl Replacement {
     pub(super) fn new(
         info: Info,
         replaced: u32,
-        mut argument: Vec<u8>,
+        mut argument: Memory,
         counted: Vec<Counted>,
     ) -> Self {
         let family = info.family();
@@ -163,6 +164,12 @@ impl Replacement {
     #[cfg(feature = "measure")]
     pub(super) const fn was_sent(&mut self) {
         self.replaced = self.info.num_entries();
+    }
+
+    /// Whether no entry has counters to start with.
+    pub(super) fn starts_at_zero(&self) -> bool {
+        let zero = |counted: &Counted| matches!(counted, Counted::Zero { .. });
+        self.counted.iter().all(zero)
     }
 
     /// The new entries' counters, in order, from the old ones' as they are now. Whether any is not zero.

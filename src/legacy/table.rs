@@ -5,7 +5,6 @@ use std::fmt;
 
 use chainwright_sys::netfilter::NF_INET_NUMHOOKS;
 use chainwright_sys::x_tables::XT_ERROR_TARGET;
-use zerocopy::IntoBytes;
 
 use super::chain::{ChainRef, Chains, Span};
 use super::entry::{
@@ -13,6 +12,7 @@ use super::entry::{
 };
 use super::family::{GET_ENTRIES_HEAD, GET_ENTRIES_SIZE, Layout};
 use super::{Family, Hook, Info, Malformed, Problem, TableName};
+use crate::memory::Memory;
 
 /// A legacy table: its entries as the kernel sent them, and where its chains start.
 ///
@@ -23,8 +23,8 @@ use super::{Family, Hook, Info, Malformed, Problem, TableName};
 pub struct Table {
     info: Info,
     /// The argument of `GET_ENTRIES`: [`GET_ENTRIES_HEAD`] bytes, then the entries, then room.
-    /// Words, so that the entries are aligned as their structs are.
-    buffer: Vec<u64>,
+    /// The entries are aligned as their structs are.
+    buffer: Memory,
     /// In the order of the entries.
     spans: Vec<Span>,
 }
@@ -35,7 +35,7 @@ impl Table {
     pub const fn empty(family: Family) -> Self {
         Self {
             info: Info::empty(family, TableName::NONE),
-            buffer: Vec::new(),
+            buffer: Memory::EMPTY,
             spans: Vec::new(),
         }
     }
@@ -132,14 +132,13 @@ impl Table {
             .ok()
             .and_then(|size| usize::try_from(size).ok()?.checked_add(GET_ENTRIES_HEAD))
             .ok_or(Malformed::new(0, Problem::TooLarge { size }))?;
-        let words = length.div_ceil(size_of::<u64>());
-        if self.buffer.len() < words {
-            // Fresh zeroed memory that is not touched costs nothing; some of it is room to grow.
+        if self.buffer.len() < length {
+            // Some of it is room to grow, which costs nothing as long as it is not touched.
             // The old memory goes first, so that there are never both.
-            self.buffer = Vec::new();
-            self.buffer = vec![0; words + words / 8];
+            self.buffer = Memory::EMPTY;
+            self.buffer = Memory::zeroed(length.saturating_add(length / 8));
         }
-        let argument = &mut self.buffer.as_mut_bytes()[..length];
+        let argument = &mut self.buffer[..length];
         let name = info.name().padded();
         argument[..name.len()].copy_from_slice(name);
         argument[GET_ENTRIES_SIZE..][..size_of::<u32>()].copy_from_slice(&size.to_ne_bytes());
@@ -239,10 +238,9 @@ impl fmt::Debug for Table {
 }
 
 /// The entries in the argument of `GET_ENTRIES`.
-fn entries<'t>(buffer: &'t [u64], info: &Info) -> &'t [u8] {
+fn entries<'t>(buffer: &'t [u8], info: &Info) -> &'t [u8] {
     // An empty table may have no buffer yet.
     buffer
-        .as_bytes()
         .get(GET_ENTRIES_HEAD..)
         .map_or(&[], |entries| &entries[..info.size() as usize])
 }

@@ -70,6 +70,11 @@ pub(super) trait Extension: Sized {
     /// The extension's data of revision [`Self::revision`], without padding.
     fn write(&self, family: Family) -> Vec<u8>;
 
+    /// Adds the same to these bytes.
+    fn write_to(&self, family: Family, info: &mut Vec<u8>) {
+        info.extend_from_slice(&self.write(family));
+    }
+
     /// The value that these options say. Each option is known, stands no more often and is negated
     /// no otherwise than its [`OptionSpec`] says, and required ones are there.
     ///
@@ -313,27 +318,47 @@ macro_rules! registry {
                 &self,
                 family: $crate::xt::Family,
             ) -> Result<$crate::xt::Encoded<'_>, $crate::xt::UnresolvedSet> {
-                Ok(match self {
+                if let Self::Opaque(opaque) = self {
+                    return Ok($crate::xt::Encoded {
+                        name: &opaque.name,
+                        revision: opaque.revision,
+                        info: std::borrow::Cow::Borrowed(&opaque.info),
+                    });
+                }
+                let mut info = Vec::new();
+                let (name, revision) = self.encode_into(family, &mut info)?;
+                Ok($crate::xt::Encoded {
+                    name,
+                    revision,
+                    info: std::borrow::Cow::Owned(info),
+                })
+            }
+
+            /// The same as [`encode`](Self::encode), with the data in the place of what these bytes were;
+            /// name and revision.
+            pub(crate) fn encode_into(
+                &self,
+                family: $crate::xt::Family,
+                info: &mut Vec<u8>,
+            ) -> Result<(&str, u8), $crate::xt::UnresolvedSet> {
+                info.clear();
+                match self {
                     $(Self::$Variant(value) => {
                         let mut sets = $crate::xt::Extension::sets(value);
                         if let Some(name) = sets.find_map($crate::xt::SetId::unresolved) {
                             return Err($crate::xt::UnresolvedSet { name: name.clone() });
                         }
                         drop(sets);
-                        let mut info = $crate::xt::Extension::write(value, family);
+                        $crate::xt::Extension::write_to(value, family, info);
                         info.resize(info.len().next_multiple_of(8), 0);
-                        $crate::xt::Encoded {
-                            name: <$Type as $crate::xt::Extension>::NAME,
-                            revision: <$Type as $crate::xt::Extension>::revision(family),
-                            info: std::borrow::Cow::Owned(info),
-                        }
+                        let revision = <$Type as $crate::xt::Extension>::revision(family);
+                        Ok((<$Type as $crate::xt::Extension>::NAME, revision))
                     })*
-                    Self::Opaque(opaque) => $crate::xt::Encoded {
-                        name: &opaque.name,
-                        revision: opaque.revision,
-                        info: std::borrow::Cow::Borrowed(&opaque.info),
-                    },
-                })
+                    Self::Opaque(opaque) => {
+                        info.extend_from_slice(&opaque.info);
+                        Ok((&opaque.name, opaque.revision))
+                    }
+                }
             }
 
             /// Puts indexes in the place of the names of sets, which must be of the family.

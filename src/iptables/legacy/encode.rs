@@ -10,12 +10,13 @@ use crate::legacy::{
 };
 use crate::xt::Family;
 
-/// Builds the rule in the draft. `chain` finds the chain that it jumps to.
+/// Builds the rule in the draft. `chain` finds the chain that it jumps to; `info` is memory to work in.
 pub(super) fn encode(
     family: Family,
     draft: &mut Draft<'_>,
     rule: &Rule,
     counters: Counters,
+    info: &mut Vec<u8>,
     chain: impl FnOnce(&Draft<'_>, &[u8]) -> Result<ChainId, Error>,
 ) -> Result<NewRule, Error> {
     let target = match &rule.target {
@@ -25,8 +26,9 @@ pub(super) fn encode(
     let header = header(family, rule)?;
     let mut builder = draft.build(header)?;
     for extension in &rule.matches {
-        let encoded = extension.encode(family).map_err(Unwritable::from)?;
-        builder.push_match(encoded.name, encoded.revision, &encoded.info)?;
+        let encoded = extension.encode_into(family, info);
+        let (name, revision) = encoded.map_err(Unwritable::from)?;
+        builder.push_match(name, revision, info)?;
     }
     builder.counters(counters.into());
     let built = match (&rule.target, target) {
@@ -37,11 +39,12 @@ pub(super) fn encode(
         (Target::Return, _) => builder.finish(NewTarget::Return),
         (Target::Queue, _) => builder.finish(NewTarget::Queue),
         (Target::Extension(target), _) => {
-            let encoded = target.encode(family).map_err(Unwritable::from)?;
+            let encoded = target.encode_into(family, info);
+            let (name, revision) = encoded.map_err(Unwritable::from)?;
             builder.finish(NewTarget::Extension {
-                name: encoded.name.as_bytes(),
-                revision: encoded.revision,
-                data: &encoded.info,
+                name: name.as_bytes(),
+                revision,
+                data: info,
             })
         }
         _ => builder.finish(NewTarget::FallThrough),

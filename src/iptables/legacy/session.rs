@@ -12,6 +12,10 @@ use crate::xt::Family;
 /// Tables that are being changed.
 pub(in crate::iptables) struct Session<'t> {
     drafts: Vec<(Family, Draft<'t>)>,
+    /// The table and chain to which a rule was appended last: the next one goes there, too, as a rule.
+    appended: Option<(usize, ChainId)>,
+    /// Memory in which extensions are encoded.
+    info: Vec<u8>,
 }
 
 impl<'t> Session<'t> {
@@ -21,6 +25,8 @@ impl<'t> Session<'t> {
             .map(|(family, table)| (*family, Draft::of(table)));
         Self {
             drafts: drafts.collect(),
+            appended: None,
+            info: Vec::new(),
         }
     }
 
@@ -62,16 +68,23 @@ impl<'t> Session<'t> {
         counters: Counters,
     ) -> Result<crate::legacy::NewRule, Error> {
         let (family, draft) = &mut self.drafts[table];
-        encode(*family, draft, rule, counters, |draft, name| {
-            let id = find(draft, name.as_bstr())?;
-            if draft.get(id).is_some_and(|chain| chain.builtin().is_some()) {
-                return Err(Error::Builtin {
-                    table: draft.table().name().to_string(),
-                    chain: name.into(),
-                });
-            }
-            Ok(id)
-        })
+        encode(
+            *family,
+            draft,
+            rule,
+            counters,
+            &mut self.info,
+            |draft, name| {
+                let id = find(draft, name.as_bstr())?;
+                if draft.get(id).is_some_and(|chain| chain.builtin().is_some()) {
+                    return Err(Error::Builtin {
+                        table: draft.table().name().to_string(),
+                        chain: name.into(),
+                    });
+                }
+                Ok(id)
+            },
+        )
     }
 }
 
@@ -197,7 +210,15 @@ impl Editor for Session<'_> {
         rule: &Rule,
         counters: Counters,
     ) -> Result<(), Error> {
-        let id = self.chain(table, chain)?;
+        let again = self.appended.filter(|(other, id)| {
+            let there = self.drafts[table].1.get(*id);
+            *other == table && there.is_some_and(|there| there.name() == chain)
+        });
+        let id = match again {
+            Some((_, id)) => id,
+            None => self.chain(table, chain)?,
+        };
+        self.appended = Some((table, id));
         let rule = self.build(table, rule, counters)?;
         Ok(self.draft(table).append(id, rule)?)
     }

@@ -122,14 +122,11 @@ impl Encoder {
         }
         self.fragment(encoded, rule)?;
         let mut compat = false;
+        let mut info = Vec::new();
         for extension in &rule.matches {
             if !self.native_match(encoded, extension) {
-                let xt::Encoded {
-                    name,
-                    revision,
-                    info,
-                } = extension.encode(self.family)?;
-                encoded.push(&expr::Match::new(name, revision.into(), info));
+                let (name, revision) = extension.encode_into(self.family, &mut info)?;
+                encoded.push(&expr::Match::new(name, revision.into(), &info[..]));
                 compat = true;
             }
         }
@@ -144,12 +141,8 @@ impl Encoder {
             Target::Goto(chain) => drop(encoded.push(&Immediate::goto(chain.as_bstr()))),
             Target::Extension(target) => {
                 if !self.native_target(encoded, target) {
-                    let xt::Encoded {
-                        name,
-                        revision,
-                        info,
-                    } = target.encode(self.family)?;
-                    encoded.push(&expr::Target::new(name, revision.into(), info));
+                    let (name, revision) = target.encode_into(self.family, &mut info)?;
+                    encoded.push(&expr::Target::new(name, revision.into(), &info[..]));
                     compat = true;
                 }
             }

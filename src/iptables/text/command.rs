@@ -115,7 +115,21 @@ impl Command {
         words: &[Word<'_>],
         is_chain: impl Fn(&BStr) -> bool,
     ) -> Result<Self, Fault> {
-        Parser::new(family, words, &is_chain).parse()
+        Self::parse_with(&mut Lists::default(), family, words, &is_chain)
+    }
+
+    /// The same, in the memory of the last one.
+    pub(super) fn parse_with(
+        lists: &mut Lists<'static>,
+        family: Family,
+        words: &[Word<'_>],
+        is_chain: &dyn Fn(&BStr) -> bool,
+    ) -> Result<Self, Fault> {
+        let mut parser = Parser::new(family, words, is_chain);
+        parser.lists = std::mem::take(lists);
+        let result = parser.parse();
+        *lists = parser.lists.cleared();
+        result
     }
 }
 
@@ -159,15 +173,44 @@ impl Rule {
 }
 
 /// An extension that a line names.
-struct Loaded<'a> {
+struct Loaded {
     which: Which,
     /// The name by which it was asked for.
     name: &'static str,
     options: &'static [OptionSpec],
     column: usize,
+}
+
+/// What a line says of extensions.
+#[derive(Default)]
+pub(super) struct Lists<'a> {
+    extensions: Vec<Loaded>,
+    /// The extensions' options, those of one together, in the order of the extensions.
     given: Vec<Given<'a>>,
-    /// Where each option and its values stand.
-    columns: Vec<[usize; 3]>,
+    /// For each of them.
+    placed: Vec<Placed>,
+}
+
+impl Lists<'_> {
+    /// Empty, with the memory that they have.
+    fn cleared<'b>(mut self) -> Lists<'b> {
+        self.extensions.clear();
+        self.placed.clear();
+        Lists {
+            extensions: self.extensions,
+            // It becomes the other one's memory.
+            given: self.given.into_iter().map_while(|_| None).collect(),
+            placed: self.placed,
+        }
+    }
+}
+
+/// Whose a given option is, and where it stands.
+struct Placed {
+    /// The place of its extension among those that the line names.
+    extension: usize,
+    /// Where it and its values stand.
+    columns: [usize; 3],
 }
 
 #[derive(Clone, Copy)]
@@ -184,7 +227,7 @@ struct Parser<'p, 'a> {
     verb: Option<(Verb, usize)>,
     chain: Option<BString>,
     spec: RuleSpec,
-    extensions: Vec<Loaded<'p>>,
+    lists: Lists<'p>,
     target: Option<usize>,
     /// Matches without a typed value, each with the number of extensions that stand before it.
     opaque_matches: Vec<(usize, xt::Opaque)>,
@@ -207,7 +250,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             verb: None,
             chain: None,
             spec: RuleSpec::default(),
-            extensions: Vec::new(),
+            lists: Lists::default(),
             target: None,
             opaque_matches: Vec::new(),
             for_other_family: false,
@@ -217,7 +260,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
     }
 
-    fn parse(mut self) -> Result<Command, Fault> {
+    fn parse(&mut self) -> Result<Command, Fault> {
         self.options()?;
         if self.for_other_family {
             return Ok(Command {
@@ -235,7 +278,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             ));
         };
         let has_rule = self.seen != 0
-            || !self.extensions.is_empty()
+            || !self.lists.extensions.is_empty()
             || !self.opaque_matches.is_empty()
             || self.target.is_some()
             || self.spec.rule.target != Target::None;
@@ -367,7 +410,10 @@ impl<'p, 'a> Parser<'p, 'a> {
     }
 
     fn find(&self, name: &[u8]) -> Result<Found, (String, Option<String>)> {
-        options::long(name, self.extensions.iter().map(|loaded| loaded.options))
+        options::long(
+            name,
+            self.lists.extensions.iter().map(|loaded| loaded.options),
+        )
     }
 
     /// The protocol's own match, if it is not there yet and has an option that starts so.
@@ -378,7 +424,12 @@ impl<'p, 'a> Parser<'p, 'a> {
             .protocol
             .filter(|protocol| !protocol.invert)?;
         let implied = implied_by(protocol.number, self.family)?;
-        if self.extensions.iter().any(|loaded| loaded.name == implied) {
+        if self
+            .lists
+            .extensions
+            .iter()
+            .any(|loaded| loaded.name == implied)
+        {
             return None;
         }
         let spec = xt::Match::named(self.family, implied.as_bytes())?;
@@ -394,13 +445,11 @@ impl<'p, 'a> Parser<'p, 'a> {
             Which::Match(spec) => spec.options(name),
             Which::Target(spec) => spec.options(name),
         };
-        self.extensions.push(Loaded {
+        self.lists.extensions.push(Loaded {
             which,
             name,
             options,
             column,
-            given: Vec::new(),
-            columns: Vec::new(),
         });
     }
 
@@ -442,14 +491,21 @@ impl<'p, 'a> Parser<'p, 'a> {
                 }
             }
         }
-        let loaded = &mut self.extensions[place];
-        loaded.columns.push(columns);
-        loaded.given.push(Given {
+        // As a rule it is the last one's.
+        let before = self.lists.placed.iter().rposition(|p| p.extension <= place);
+        let at = before.map_or(0, |before| before + 1);
+        let placed = Placed {
+            extension: place,
+            columns,
+        };
+        self.lists.placed.insert(at, placed);
+        let given = Given {
             option: spec.canonical,
             invert,
             first,
             second,
-        });
+        };
+        self.lists.given.insert(at, given);
         Ok(())
     }
 
@@ -555,7 +611,8 @@ impl<'p, 'a> Parser<'p, 'a> {
             Main::Match => {
                 let (value, column) = self.value(word, attached)?;
                 if let Some(opaque) = self.opaque(value)? {
-                    self.opaque_matches.push((self.extensions.len(), opaque));
+                    self.opaque_matches
+                        .push((self.lists.extensions.len(), opaque));
                     return Ok(());
                 }
                 let Some(spec) = xt::Match::named(self.family, value) else {
@@ -769,7 +826,7 @@ impl<'p, 'a> Parser<'p, 'a> {
                 None => Target::Jump(chain_name(name, column)?),
                 Some(spec) => {
                     let own = spec.names().iter().find(|own| name == **own);
-                    self.target = Some(self.extensions.len());
+                    self.target = Some(self.lists.extensions.len());
                     self.load(
                         Which::Target(spec),
                         own.copied().unwrap_or_default(),
@@ -783,14 +840,22 @@ impl<'p, 'a> Parser<'p, 'a> {
     }
 
     /// The rule, once all options are read.
-    fn rule(self) -> Result<RuleSpec, Fault> {
-        let mut spec = self.spec;
+    fn rule(&mut self) -> Result<RuleSpec, Fault> {
+        let mut spec = std::mem::take(&mut self.spec);
         let protocol = spec.rule.protocol;
-        let mut opaque = self.opaque_matches.into_iter().peekable();
-        for (place, loaded) in self.extensions.into_iter().enumerate() {
+        let mut opaque = std::mem::take(&mut self.opaque_matches)
+            .into_iter()
+            .peekable();
+        let (mut given, mut placed) = (&self.lists.given[..], &self.lists.placed[..]);
+        for (place, loaded) in self.lists.extensions.iter().enumerate() {
             while let Some((_, opaque)) = opaque.next_if(|(before, _)| *before <= place) {
                 spec.rule.matches.push(xt::Match::Opaque(opaque));
             }
+            let own = placed.iter().take_while(|p| p.extension == place).count();
+            let (options, others) = given.split_at(own);
+            let (places, others_places) = placed.split_at(own);
+            (given, placed) = (others, others_places);
+            let fault = |misuse, option| loaded.fault(&misuse, option, options, places);
             let context = Context {
                 family: self.family,
                 name: loaded.name,
@@ -798,13 +863,13 @@ impl<'p, 'a> Parser<'p, 'a> {
             };
             match loaded.which {
                 Which::Match(extension) => {
-                    let read = extension.parse(&context, &loaded.given);
-                    let read = read.map_err(|misuse| loaded.fault(&misuse, "-m"))?;
+                    let read = extension.parse(&context, options);
+                    let read = read.map_err(|misuse| fault(misuse, "-m"))?;
                     spec.rule.matches.push(read);
                 }
                 Which::Target(extension) => {
-                    let read = extension.parse(&context, &loaded.given);
-                    let read = read.map_err(|misuse| loaded.fault(&misuse, "-j"))?;
+                    let read = extension.parse(&context, options);
+                    let read = read.map_err(|misuse| fault(misuse, "-j"))?;
                     spec.rule.target = Target::Extension(read);
                 }
             }
@@ -816,18 +881,21 @@ impl<'p, 'a> Parser<'p, 'a> {
     }
 }
 
-impl Loaded<'_> {
-    /// Says where the misuse is.
-    fn fault(&self, misuse: &Misuse, option: &str) -> Fault {
-        let (option, name) = (option, self.name);
-        let position = self
-            .given
-            .iter()
-            .rposition(|one| one.option == misuse.option);
+impl Loaded {
+    /// Says where the misuse of its options is.
+    fn fault(
+        &self,
+        misuse: &Misuse,
+        option: &str,
+        given: &[Given<'_>],
+        placed: &[Placed],
+    ) -> Fault {
+        let name = self.name;
+        let position = given.iter().rposition(|one| one.option == misuse.option);
         let column = position
-            .and_then(|position| self.columns.get(position))
-            .map_or(self.column, |columns| {
-                columns[misuse.value.map_or(0, |value| value + 1).min(2)]
+            .and_then(|position| placed.get(position))
+            .map_or(self.column, |placed| {
+                placed.columns[misuse.value.map_or(0, |value| value + 1).min(2)]
             });
         Fault::new(column, format!("{option} {name}: {misuse}"))
     }

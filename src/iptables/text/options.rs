@@ -100,19 +100,22 @@ pub(super) fn long(
         MAIN.iter()
             .flat_map(|(_, names, main)| names.iter().map(|n| (*n, *main)))
     };
+    // No extension has an option of a general one's name. The extension that was named last comes first.
+    let is_it = |spec: &&OptionSpec| spec.name.as_bytes() == name;
+    for (place, specs) in extensions.clone().enumerate().rev() {
+        if let Some(spec) = specs.iter().find(is_it) {
+            return Ok(Found::Of(place, spec));
+        }
+    }
     for (_, names, main) in MAIN {
         if names.iter().any(|known| known.as_bytes() == name) {
             return Ok(Found::Main(*main));
         }
     }
-    // The extension that was named last comes first.
     let of = || {
         let placed = extensions.clone().enumerate().rev();
         placed.flat_map(|(place, specs)| specs.iter().map(move |spec| (place, spec)))
     };
-    if let Some((place, spec)) = of().find(|(_, spec)| spec.name.as_bytes() == name) {
-        return Ok(Found::Of(place, spec));
-    }
     let mut starting = general()
         .map(|(known, main)| (known, Found::Main(main)))
         .chain(of().map(|(place, spec)| (spec.name, Found::Of(place, spec))))
@@ -210,4 +213,17 @@ pub(super) fn implied_by(protocol: u8, family: Family) -> Option<&'static str> {
         (135, Family::Ipv6) => "mh",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_extension_has_an_option_of_a_general_ones_name() {
+        let general = MAIN.iter().flat_map(|(_, names, _)| names.iter().copied());
+        for name in general {
+            assert!(of_extensions().all(|option| option != name), "{name}");
+        }
+    }
 }

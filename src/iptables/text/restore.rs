@@ -2,6 +2,7 @@
 
 use bstr::{BStr, BString, ByteSlice};
 
+use super::command::Lists;
 use super::{Command, Fault, Verb, Word, words};
 use crate::iptables::edit::{Edit, TableEdit};
 use crate::iptables::handle::Change;
@@ -64,33 +65,26 @@ impl Iptables {
         options: &RestoreOptions,
     ) -> Result<Restored, Error> {
         let mut tables = Vec::new();
-        for (family, text) in inputs {
-            // What is no text at all shows when it is read as such.
-            for name in table_names(text).filter_map(|name| name.to_str().ok()) {
+        // Lines of the second text come behind those of the first.
+        let mut starts = vec![0];
+        for (position, (family, text)) in inputs.iter().enumerate() {
+            let mut lines = 0;
+            for line in text.lines() {
+                lines += 1;
+                let Some(name) = table_name(line) else {
+                    continue;
+                };
+                // One that iptables does not know has no chains that it knows, in either backend.
+                let Some(name) = name.to_str().ok().filter(|name| builtins(name).is_some()) else {
+                    let error = Error::no_such_table(&name.to_str_lossy()).at(lines);
+                    return Err(in_input(inputs, position, error));
+                };
                 let wanted = options.table.as_deref().is_none_or(|only| only == name);
                 if wanted && !tables.contains(&(*family, name)) {
                     tables.push((*family, name));
                 }
             }
-        }
-        // One that iptables does not know has no chains that it knows, in either backend.
-        for (position, (_, text)) in inputs.iter().enumerate() {
-            for (index, line) in text.lines().enumerate() {
-                let name = line
-                    .strip_prefix(b"*")
-                    .map(|name| name.trim_ascii().to_str_lossy());
-                if let Some(name) = name
-                    && builtins(&name).is_none()
-                {
-                    let error = Error::no_such_table(&name).at(index + 1);
-                    return Err(in_input(inputs, position, error));
-                }
-            }
-        }
-        // Lines of the second text come behind those of the first.
-        let mut starts = vec![0];
-        for (_, text) in inputs {
-            starts.push(starts[starts.len() - 1] + text.lines().count());
+            starts.push(starts[position] + lines);
         }
         let mut replaced = Vec::new();
         if self.backend() == Backend::Legacy && !options.noflush {
@@ -158,7 +152,8 @@ impl Iptables {
         options: &RestoreOptions,
     ) -> Result<Vec<u8>, Error> {
         let text = text.as_ref();
-        let names = table_names(text).filter_map(|name| name.to_str().ok());
+        let names = text.lines().filter_map(table_name);
+        let names = names.filter_map(|name| name.to_str().ok());
         let tables: Vec<_> = names.map(|name| (family, name)).collect();
         self.datagram_of(&tables, &mut |edit| {
             let restorer = Restorer {
@@ -250,11 +245,10 @@ fn in_input(inputs: &[(Family, &[u8])], which: usize, error: Error) -> Error {
     }
 }
 
-/// The names of the tables that the text has.
-fn table_names(text: &[u8]) -> impl Iterator<Item = &BStr> {
-    text.lines()
-        .filter_map(|line| line.strip_prefix(b"*"))
-        .map(|name| name.trim_ascii().as_bstr())
+/// The table that a line `*TABLE` names.
+fn table_name(line: &[u8]) -> Option<&BStr> {
+    let name = line.strip_prefix(b"*")?;
+    Some(name.trim_ascii().as_bstr())
 }
 
 /// Whether the text, which empties this table first, sets the policy of all its built-in chains. It looks
@@ -316,6 +310,7 @@ impl<'r> Restorer<'r> {
     ) -> Result<(), Error> {
         let mut place = Place::Outside;
         let mut buffer = Vec::new();
+        let mut lists = Lists::default();
         for (index, line) in text.lines().enumerate() {
             let number = index + 1;
             edit.set_line(self.first_line + number);
@@ -352,7 +347,7 @@ impl<'r> Restorer<'r> {
                 (_, _) if line.trim_ascii_end() == b"COMMIT" => place = Place::Outside,
                 (Place::Skipped(_), _) => {}
                 (Place::Table(table), b':') => {
-                    self.declare(line, &mut edit.at(table))
+                    self.declare(line, &mut buffer, &mut edit.at(table))
                         .map_err(|error| match error {
                             Error::Text { fault, .. } => Error::Text {
                                 line: number,
@@ -370,10 +365,9 @@ impl<'r> Restorer<'r> {
                     buffer.clear();
                     words(line, &mut buffer).map_err(in_line)?;
                     let (counters, words) = counters(&buffer).map_err(in_line)?;
-                    let command = Command::parse(self.family, words, |name| {
-                        self.chains.iter().any(|chain| chain == name)
-                    })
-                    .map_err(in_line)?;
+                    let is_chain = |name: &BStr| self.chains.iter().any(|chain| chain == name);
+                    let command = Command::parse_with(&mut lists, self.family, words, &is_chain)
+                        .map_err(in_line)?;
                     let mut table = edit.at(table);
                     let rules = self
                         .carry_out(command, counters, &mut table)
@@ -414,10 +408,15 @@ impl<'r> Restorer<'r> {
     }
 
     /// A line `:CHAIN POLICY [PACKETS:BYTES]`.
-    fn declare(&mut self, line: &[u8], table: &mut TableEdit<'_>) -> Result<(), Error> {
+    fn declare<'l>(
+        &mut self,
+        line: &'l [u8],
+        found: &mut Vec<Word<'l>>,
+        table: &mut TableEdit<'_>,
+    ) -> Result<(), Error> {
         let in_line = |fault| Error::Text { line: 0, fault };
-        let mut found = Vec::new();
-        words(&line[1..], &mut found).map_err(in_line)?;
+        found.clear();
+        words(&line[1..], found).map_err(in_line)?;
         let mut found = found.iter();
         let Some(name) = found.next() else {
             return Err(in_line(Fault::new(2, "the name of a chain is expected")));

@@ -1,13 +1,9 @@
 //! New rules.
 
 use bstr::BString;
-use chainwright_sys::arp_tables::arpt_arp;
-use chainwright_sys::ip_tables::ipt_ip;
-use chainwright_sys::ip6_tables::ip6t_ip6;
 use chainwright_sys::x_tables::{
     XT_ALIGN, XT_ERROR_TARGET, XT_EXTENSION_MAXNAMELEN, xt_entry_match,
 };
-use zerocopy::IntoBytes;
 
 use super::item::{Built, BuiltTarget};
 use super::{ChainId, Draft, DraftError};
@@ -56,19 +52,10 @@ pub enum NewTarget<'a> {
 #[derive(Debug)]
 pub struct RuleBuilder<'d, 't> {
     draft: &'d mut Draft<'t>,
-    /// Where the entry starts in the arena, in words.
-    start: usize,
     counters: Counters,
-    finished: bool,
 }
 
-/// Size of the arena's words: an entry's header is aligned so.
-pub(super) const WORD: usize = size_of::<u32>();
-const _: () = {
-    assert!(align_of::<ipt_ip>() == WORD && align_of::<ip6t_ip6>() == WORD);
-    assert!(align_of::<arpt_arp>() == WORD && XT_ALIGN.is_multiple_of(WORD));
-    assert!(size_of::<xt_entry_match>() == EXTENSION_HEAD);
-};
+const _: () = assert!(size_of::<xt_entry_match>() == EXTENSION_HEAD);
 
 impl<'d, 't> RuleBuilder<'d, 't> {
     pub(super) fn new(draft: &'d mut Draft<'t>, header: &HeaderBuf) -> Result<Self, DraftError> {
@@ -79,13 +66,11 @@ impl<'d, 't> RuleBuilder<'d, 't> {
                 table,
             });
         }
-        let start = draft.arena.len();
+        draft.scratch.clear();
         let layout = draft.layout;
         let mut builder = Self {
             draft,
-            start,
             counters: Counters::default(),
-            finished: false,
         };
         header.write(builder.extend(layout.entry)?);
         if let Some((flags, goto)) = layout.goto {
@@ -97,21 +82,20 @@ impl<'d, 't> RuleBuilder<'d, 't> {
 
     /// The entry as far as it is built.
     fn entry(&mut self) -> &mut [u8] {
-        self.draft.arena[self.start..].as_mut_bytes()
+        &mut self.draft.scratch
     }
 
     /// Makes the entry longer by so many zeros (filled up to a multiple of `XT_ALIGN`), which it
     /// returns.
     fn extend(&mut self, length: usize) -> Result<&mut [u8], DraftError> {
-        let before = self.draft.arena.len() - self.start;
+        let before = self.draft.scratch.len();
         let units = length.div_ceil(XT_ALIGN);
-        let words = before.saturating_add(units.saturating_mul(XT_ALIGN / WORD));
-        let size = words.saturating_mul(WORD);
+        let size = before.saturating_add(units.saturating_mul(XT_ALIGN));
         if size > usize::from(u16::MAX) {
             return Err(DraftError::RuleTooLong { size });
         }
-        self.draft.arena.resize(self.start + words, 0);
-        Ok(self.draft.arena[self.start + before..].as_mut_bytes())
+        self.draft.scratch.resize(size, 0);
+        Ok(&mut self.draft.scratch[before..])
     }
 
     /// Appends a match or an extension as target: the heads are laid out alike.
@@ -209,26 +193,25 @@ impl<'d, 't> RuleBuilder<'d, 't> {
             &counters.bytes.to_ne_bytes(),
         );
 
-        let too_large = |words: usize| DraftError::TableTooLarge {
-            size: (words as u64).saturating_mul(WORD as u64),
+        let Draft {
+            arena,
+            built,
+            scratch,
+            ..
+        } = &mut *self.draft;
+        let too_large = DraftError::TableTooLarge {
+            size: arena.len() as u64,
         };
-        let start = u32::try_from(self.start).map_err(|_| too_large(self.start))?;
-        let rule = u32::try_from(self.draft.built.len()).map_err(|_| too_large(self.start))?;
-        self.draft.built.push(Built {
-            start,
+        let (Ok(rule), Ok(room)) = (u32::try_from(built.len()), arena.room(scratch.len())) else {
+            return Err(too_large);
+        };
+        room.copy_from_slice(scratch);
+        built.push(Built {
+            at: arena.take(scratch.len()),
             length,
             target: kind,
             counters,
         });
-        self.finished = true;
         Ok(NewRule(rule))
-    }
-}
-
-impl Drop for RuleBuilder<'_, '_> {
-    fn drop(&mut self) {
-        if !self.finished {
-            self.draft.arena.truncate(self.start);
-        }
     }
 }

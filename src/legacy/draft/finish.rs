@@ -2,9 +2,7 @@
 
 use chainwright_sys::netfilter::NF_INET_NUMHOOKS;
 use chainwright_sys::x_tables::{XT_ALIGN, XT_ERROR_TARGET};
-use zerocopy::IntoBytes;
 
-use super::build::WORD;
 use super::item::{BuiltTarget, Count, Counting, Item};
 use super::{Draft, DraftError, Edit};
 use crate::legacy::chain::Span;
@@ -14,6 +12,7 @@ use crate::legacy::entry::{
 };
 use crate::legacy::replacement::{Counted, Replacement};
 use crate::legacy::{Counters, Info, Malformed, Policy, Problem};
+use crate::memory::Memory;
 
 const HOOKS: usize = NF_INET_NUMHOOKS as usize;
 
@@ -205,7 +204,9 @@ struct Writer<'d> {
     places: &'d Places,
     old: &'d [u8],
     /// The argument of `SET_REPLACE`: room for its head, then the entries.
-    argument: Vec<u8>,
+    argument: Memory,
+    /// How much of it is written.
+    length: usize,
     head: usize,
     pending: Option<Pending>,
     counted: Vec<Counted>,
@@ -216,13 +217,12 @@ struct Writer<'d> {
 impl<'d> Writer<'d> {
     fn new(draft: &'d Draft<'d>, places: &'d Places) -> Self {
         let head = draft.layout.replace.size;
-        let mut argument = Vec::with_capacity(head + places.size as usize);
-        argument.resize(head, 0);
         Self {
             draft,
             places,
             old: draft.table.entries(),
-            argument,
+            argument: Memory::zeroed(head + places.size as usize),
+            length: head,
             head,
             pending: None,
             counted: Vec::new(),
@@ -237,7 +237,7 @@ impl<'d> Writer<'d> {
             .pending
             .map_or(0, |pending| pending.end - pending.start);
         // `Places` has made sure that the sum of all fits.
-        (self.argument.len() - self.head + pending) as u32
+        (self.length - self.head + pending) as u32
     }
 
     fn chain(&mut self, id: u32) -> Result<(), DraftError> {
@@ -369,11 +369,9 @@ impl<'d> Writer<'d> {
                 let Some(built) = self.draft.built.get(built as usize) else {
                     return Err(DraftError::ForeignRule);
                 };
-                let start = self.argument.len();
-                let words =
-                    built.start as usize..built.start as usize + usize::from(built.length) / WORD;
-                let bytes = self.draft.arena.get(words).unwrap_or_default().as_bytes();
-                self.argument.extend_from_slice(bytes);
+                let bytes = self.draft.arena.bytes(built.at);
+                let bytes = bytes.get(..built.length.into()).unwrap_or_default();
+                self.write(bytes);
                 let to = match built.target {
                     BuiltTarget::Bytes => None,
                     BuiltTarget::FallThrough => Some(self.offset()),
@@ -384,7 +382,7 @@ impl<'d> Writer<'d> {
                 };
                 if let Some(to) = to {
                     // A standard target is what an entry with a verdict ends with.
-                    let at = (start + bytes.len()).saturating_sub(STANDARD_TARGET - VERDICT);
+                    let at = self.length.saturating_sub(STANDARD_TARGET - VERDICT);
                     put(&mut self.argument, at, &to.to_ne_bytes());
                 }
                 let counters = match counting.resolve(&self.draft.given) {
@@ -431,14 +429,15 @@ impl<'d> Writer<'d> {
             return Ok(());
         };
         let new = self.offset();
-        let copied = self.argument.len();
+        let copied = self.length;
         let bytes = self.old.get(start..end).unwrap_or_default();
-        self.argument.extend_from_slice(bytes);
+        self.write(bytes);
         self.count(Counted::Kept { number, count });
         if self.places.still && new as usize == start {
             return Ok(());
         }
-        let copy = &mut self.argument[copied..];
+        let copy = self.argument.get_mut(copied..self.length);
+        let copy = copy.unwrap_or_default();
         let mut at = 0;
         while at < copy.len() {
             let entry = Entry::at(self.draft.layout, copy, at)
@@ -468,6 +467,12 @@ impl<'d> Writer<'d> {
         Ok(())
     }
 
+    /// Writes what comes next. `Places` has made sure that there is room.
+    fn write(&mut self, bytes: &[u8]) {
+        put(&mut self.argument, self.length, bytes);
+        self.length += bytes.len();
+    }
+
     fn count(&mut self, counted: Counted) {
         Counted::push(&mut self.counted, counted);
     }
@@ -476,9 +481,9 @@ impl<'d> Writer<'d> {
     fn plain_entry(&mut self, target_size: usize) -> Result<usize, DraftError> {
         self.flush()?;
         let layout = self.draft.layout;
-        let start = self.argument.len();
+        let start = self.length;
         let size = layout.entry + target_size;
-        self.argument.resize(start + size, 0);
+        self.length += size;
         // A few hundred bytes.
         for (at, value) in [
             (layout.target_offset, layout.entry as u16),
@@ -523,7 +528,7 @@ impl<'d> Writer<'d> {
         // Both are offsets in the old table, whose size is a u32.
         self.keep(end as u32, self.old.len() as u32, number, 1)?;
         self.flush()?;
-        debug_assert_eq!(self.argument.len(), self.head + self.places.size as usize);
+        debug_assert_eq!(self.length, self.head + self.places.size as usize);
         let new = Info::new(
             info.family(),
             info.name().padded(),

@@ -1,7 +1,7 @@
 //! Which chain has a name.
 
 use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
 /// A hash table of chains' numbers: open addressing, linear probing. The names stay where they are;
 /// whoever asks compares them.
@@ -40,8 +40,10 @@ impl NameIndex {
     }
 
     fn start(&self, name: &[u8]) -> usize {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(name);
         // Truncated to the size of the table anyway.
-        self.hasher.hash_one(name) as usize & (self.places.len() - 1)
+        hasher.finish() as usize & (self.places.len() - 1)
     }
 
     fn put(&mut self, number: u32, name: &[u8]) {

@@ -1,5 +1,6 @@
 //! What a chain under change is made of.
 
+use crate::arena::Position;
 use crate::legacy::Counters;
 
 /// Where a rule's counters come from: 0 for its own, 1 for zero, otherwise 2 more than the position
@@ -57,8 +58,8 @@ pub(super) enum Item {
 /// A rule that was built.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Built {
-    /// Where its entry is in the arena, in words.
-    pub(super) start: u32,
+    /// Where its entry is in the arena.
+    pub(super) at: Position,
     /// Its length in bytes.
     pub(super) length: u16,
     pub(super) target: BuiltTarget,

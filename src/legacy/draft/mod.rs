@@ -14,12 +14,12 @@ use std::fmt;
 
 use bstr::{BStr, BString, ByteSlice};
 use chainwright_sys::x_tables::XT_EXTENSION_MAXNAMELEN;
-use zerocopy::IntoBytes;
 
 use super::chain::Span;
 use super::entry::Entry;
 use super::family::Layout;
 use super::{ChainRef, Counters, HeaderBuf, Hook, Policy, Replacement, RuleRef, Table};
+use crate::arena::Arena;
 use index::NameIndex;
 use item::{Built, BuiltTarget, Count, Counting, Item};
 
@@ -54,8 +54,10 @@ pub struct Draft<'t> {
     edits: Vec<Edit>,
     /// How many chains were removed.
     removed: usize,
-    /// New rules' entries, one after the other.
-    arena: Vec<u32>,
+    /// New rules' entries.
+    arena: Arena,
+    /// The entry of the rule that is being built.
+    scratch: Vec<u8>,
     built: Vec<Built>,
     /// Counters that were set.
     given: Vec<Counters>,
@@ -100,7 +102,8 @@ impl<'t> Draft<'t> {
             slots: vec![0; table.spans().len()],
             edits: Vec::new(),
             removed: 0,
-            arena: Vec::new(),
+            arena: Arena::default(),
+            scratch: Vec::new(),
             built: Vec::new(),
             given: Vec::new(),
             names: OnceCell::new(),
@@ -630,17 +633,20 @@ impl<'t> Draft<'t> {
             name.is_some()
         };
         let (placed, kept): (Vec<u32>, Vec<u32>) = all.partition(is_placed);
-        let mut placed: Vec<(&BStr, u32)> = placed
+        let mut placed: Vec<(u128, u32)> = placed
             .into_iter()
-            .map(|id| (self.name_of(id), id))
+            .map(|id| (start_of(self.name_of(id)), id))
             .collect();
-        placed.sort_by(|a, b| a.0.cmp(b.0));
+        placed.sort_by(|a, b| {
+            let names = || self.name_of(a.1).cmp(self.name_of(b.1));
+            a.0.cmp(&b.0).then_with(names)
+        });
         let mut placed = placed.into_iter().peekable();
         let mut order = Vec::with_capacity(self.slots.len());
         for id in kept {
             if self.hook_of(id).is_none() && !self.is_removed(id) {
                 let before = self.name_of(id);
-                while let Some((_, new)) = placed.next_if(|(name, _)| *name <= before) {
+                while let Some((_, new)) = placed.next_if(|(_, id)| self.name_of(*id) <= before) {
                     order.push(new);
                 }
             }
@@ -693,8 +699,7 @@ impl<'t> Draft<'t> {
             }
             Item::New { built, .. } => {
                 let built = self.built.get(built as usize)?;
-                let bytes = self.arena.get(built.start as usize..)?.as_bytes();
-                Entry::at(self.layout, bytes, 0).ok()
+                Entry::at(self.layout, self.arena.bytes(built.at), 0).ok()
             }
         }
     }
@@ -755,6 +760,14 @@ impl<'t> Draft<'t> {
             *count = count.saturating_add_signed(change);
         }
     }
+}
+
+/// The first bytes of a name as a number, which says which of two comes first wherever they differ.
+fn start_of(name: &[u8]) -> u128 {
+    let mut start = [0; 16];
+    let length = name.len().min(start.len());
+    start[..length].copy_from_slice(&name[..length]);
+    u128::from_be_bytes(start)
 }
 
 fn count(item: &mut Item, from: Counting) {

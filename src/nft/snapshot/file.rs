@@ -41,8 +41,8 @@ use chainwright_sys::nf_tables::{NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSET
 use sha2::{Digest, Sha256};
 
 use super::Snapshot;
-use super::arena::Position;
 use super::index::Inserted;
+use crate::arena::Position;
 use crate::netlink::{Malformed, Message};
 use crate::nft::expr::{DEEPEST, Dynset, Expression as _, ExpressionIter, Inner, NestedExpression};
 use crate::nft::generation::Generation;
@@ -525,7 +525,10 @@ impl Reading<'_> {
         if self.left < (padded - length.len()) as u64 {
             return Err(fail("it is longer than what is left of the file"));
         }
-        let room = snapshot.arena.room(padded).map_err(source)?;
+        let room = snapshot
+            .arena
+            .room(padded)
+            .map_err(|full| source(full.into()))?;
         room[..4].copy_from_slice(&length);
         self.exact(&mut room[4..])?;
         let at = snapshot.arena.take(padded);

@@ -14,7 +14,7 @@ use chainwright_sys::nf_tables::{
 };
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
-use super::arena::{Arena, Position};
+use crate::arena::{Arena, Position};
 use crate::netlink::{Attributes, Malformed, Message};
 use crate::nft::expr::{Data, ImmediateRef, Verdict};
 use crate::nft::name::Name;

@@ -25,9 +25,9 @@ use super::{
     ChainRef, ElementRef, ElementsRef, Family, FlowtableRef, RuleRef, SetRef, StatefulObjectRef,
     TableRef,
 };
-use crate::netlink::{Error, Message};
+use crate::arena::{Arena, Full, Position};
+use crate::netlink::{Error, Malformed, Message};
 
-mod arena;
 #[cfg(feature = "diff")]
 mod diff;
 #[cfg(feature = "backup")]
@@ -38,7 +38,6 @@ mod restore;
 #[cfg(feature = "serde")]
 mod serial;
 
-use arena::{Arena, Position};
 use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 
 #[cfg(feature = "diff")]
@@ -47,6 +46,16 @@ pub use diff::{Change, Diff, DiffOptions, Fate};
 pub use file::{FileError, Provenance};
 pub use read::MissingRules;
 pub use restore::Restored;
+
+impl From<Full> for Malformed {
+    fn from(_: Full) -> Self {
+        Self {
+            what: "snapshot",
+            offset: 0,
+            reason: "it would be larger than 16 GiB, or a message larger than 4 MiB",
+        }
+    }
+}
 
 /// Why nothing in the index can be malformed.
 const READ: &str = "invariant: it was read once when it was put into the index";

@@ -43,11 +43,12 @@ use chainwright_sys::nf_tables::{
 };
 use nix::unistd::{SysconfVar, sysconf};
 
-use super::arena::{Arena, Position};
 use super::index::{Inserted, chain_at, table_at};
 use super::{Snapshot, SnapshotError};
+use crate::arena::{Arena, Position};
 use crate::netlink::{
-    Attributes, Dump, DumpItem, Error, Message, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket,
+    Attributes, Dump, DumpItem, Error, Malformed, Message, MessageWriter, NfGenMsg, RECEIVE_BUFFER,
+    Socket,
 };
 use crate::nft::connection::Connection;
 use crate::nft::declare::Field;
@@ -625,7 +626,7 @@ impl Reader<'_> {
         socket.send(connection.request())?;
         let mut failed = None;
         while !dump.ended() {
-            let room = snapshot.arena.room(length)?;
+            let room = snapshot.arena.room(length).map_err(Malformed::from)?;
             let received = match socket.receive(room) {
                 Ok(received) => received,
                 Err(error) => {

@@ -32,7 +32,7 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::Snapshot;
-use super::arena::Position;
+use crate::arena::Position;
 use super::index::{SetIndex, TableIndex, chain_at, table_at};
 use crate::Error;
 use crate::netlink::{self, Attribute, Attributes, MessageWriter, TooLong};

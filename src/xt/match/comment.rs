@@ -41,12 +41,20 @@ impl Extension for Comment {
         info[..LENGTH].split_str(b"\0").next().and_then(Self::new)
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
-        let mut info = vec![0; LENGTH];
-        // A comment is shorter.
-        info[..self.0.len()].copy_from_slice(&self.0);
+    fn write(&self, family: Family) -> Vec<u8> {
+        let mut info = Vec::new();
+        self.write_to(family, &mut info);
         info
     }
+
+    fn write_to(&self, _: Family, info: &mut Vec<u8>) {
+        let end = info.len() + LENGTH;
+        info.reserve(LENGTH);
+        info.extend_from_slice(&self.0);
+        // A comment is shorter.
+        info.resize(end, 0);
+    }
+
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
         let comment = Given::need(given, "comment")?;
         let text = comment.parse(|value| string(value, 0..=LENGTH - 1))?;

@@ -1,13 +1,13 @@
-//! The memory of a snapshot: the kernel's messages, as they came, in segments that never move.
+//! Memory for many pieces of bytes, as the messages of a snapshot or the new entries of a table: in
+//! segments that never move.
 //!
-//! The first segments are small, so that a small ruleset takes little; later ones are large and ask
-//! for huge pages, as making room page by page would take as long as half the decoding.
+//! The first segments are small, so that a small ruleset takes little; later ones are large, in huge
+//! pages.
 
-use memmap2::{Advice, MmapMut};
-
+use crate::memory::Memory;
 use crate::netlink::{Malformed, Message};
 
-/// Distance between the positions of segments, and the largest segment, in bytes. A message never
+/// Distance between the positions of segments, and the largest segment, in bytes. A piece never
 /// spans two.
 const STRIDE: usize = 4 << 20;
 /// Length of the first segments.
@@ -17,14 +17,14 @@ const UNIT: usize = 4;
 /// How many segments positions can tell apart: 16 GiB.
 const SEGMENTS: usize = u32::MAX as usize / (STRIDE / UNIT) + 1;
 
-/// Where a message starts, in units of four bytes.
+/// Where a piece starts, in units of four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Position(u32);
+pub(crate) struct Position(u32);
 
-/// Messages, one behind the other, in the order in which they came.
-#[derive(Debug, Default)]
-pub(super) struct Arena {
-    segments: Vec<Segment>,
+/// Pieces of bytes, one behind the other, in the order in which they came.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Arena {
+    segments: Vec<Memory>,
     /// Which segment is being filled; those behind it are left over from before it was cleared.
     current: usize,
     /// How much of all segments before the current one is in use.
@@ -33,115 +33,52 @@ pub(super) struct Arena {
     used: usize,
 }
 
-#[derive(Debug)]
-enum Segment {
-    Heap(Vec<u8>),
-    Mapped(MmapMut),
-}
-
-impl Segment {
-    fn new(length: usize) -> Self {
-        if length < STRIDE {
-            return Self::Heap(vec![0; length]);
-        }
-        match MmapMut::map_anon(length) {
-            Ok(map) => {
-                // Without huge pages it is only slower.
-                let _ = map.advise(Advice::HugePage);
-                Self::Mapped(map)
-            }
-            Err(_) => Self::Heap(vec![0; length]),
-        }
-    }
-
-    #[inline]
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Heap(bytes) => bytes,
-            Self::Mapped(bytes) => bytes,
-        }
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        match self {
-            Self::Heap(bytes) => bytes,
-            Self::Mapped(bytes) => bytes,
-        }
-    }
-}
-
-impl Clone for Segment {
-    fn clone(&self) -> Self {
-        let mut copy = Self::new(self.bytes().len());
-        copy.bytes_mut().copy_from_slice(self.bytes());
-        copy
-    }
-}
-
-impl Clone for Arena {
-    fn clone(&self) -> Self {
-        Self {
-            segments: self.segments.clone(),
-            ..*self
-        }
-    }
-}
-
-const FULL: Malformed = Malformed {
-    what: "snapshot",
-    offset: 0,
-    reason: "it would be larger than 16 GiB, or a message larger than 4 MiB",
-};
+/// There is no room: an arena holds 16 GiB, in pieces of at most 4 MiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Full;
 
 impl Arena {
-    /// Room for a datagram of up to `length` bytes, to be filled and then [taken](Self::take).
-    pub(super) fn room(&mut self, length: usize) -> Result<&mut [u8], Malformed> {
-        let current = self
-            .segments
-            .get(self.current)
-            .map_or(0, |it| it.bytes().len());
+    /// Room for up to `length` bytes, to be filled and then [taken](Self::take).
+    pub(crate) fn room(&mut self, length: usize) -> Result<&mut [u8], Full> {
+        let current = self.segments.get(self.current).map_or(0, |it| it.len());
         if length > current - self.used {
             if length > STRIDE {
-                return Err(FULL);
+                return Err(Full);
             }
             // The first one has no one before it.
             let mut next = self.current + usize::from(!self.segments.is_empty());
-            while self
-                .segments
-                .get(next)
-                .is_some_and(|it| it.bytes().len() < length)
-            {
+            while self.segments.get(next).is_some_and(|it| it.len() < length) {
                 next += 1;
             }
             if next >= SEGMENTS {
-                return Err(FULL);
+                return Err(Full);
             }
             if next == self.segments.len() {
                 let usual = LENGTHS.get(next).copied().unwrap_or(STRIDE);
                 let length = if usual < length { STRIDE } else { usual };
-                self.segments.push(Segment::new(length));
+                self.segments.push(Memory::zeroed(length));
             }
             self.before += self.used;
             (self.current, self.used) = (next, 0);
         }
-        let segment = self.segments.get_mut(self.current).ok_or(FULL)?;
-        Ok(&mut segment.bytes_mut()[self.used..self.used + length])
+        let segment = self.segments.get_mut(self.current).ok_or(Full)?;
+        Ok(&mut segment[self.used..self.used + length])
     }
 
-    /// Takes all messages out and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    /// Takes all pieces out and keeps the memory.
+    pub(crate) fn clear(&mut self) {
         (self.current, self.before, self.used) = (0, 0, 0);
     }
 
     /// Takes the first `length` bytes of the room that was given last; where they start.
-    pub(super) fn take(&mut self, length: usize) -> Position {
+    pub(crate) fn take(&mut self, length: usize) -> Position {
         let start = self.current * STRIDE + self.used;
         self.used += length.next_multiple_of(UNIT);
         Position((start / UNIT) as u32)
     }
 
     /// Gives back the end of the room that was taken last, from this position on.
-    pub(super) fn give_back(&mut self, Position(start): Position) {
+    pub(crate) fn give_back(&mut self, Position(start): Position) {
         let at = start as usize * UNIT;
         if at / STRIDE == self.current {
             self.used = self.used.min(at % STRIDE);
@@ -149,17 +86,17 @@ impl Arena {
     }
 
     /// How many bytes are in use.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.before + self.used
     }
 
     /// How many bytes of memory are held.
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         // What was never touched of the last segment is not there, but for the rest of a huge page.
-        let lengths = self.segments.iter().map(|segment| segment.bytes().len());
+        let lengths = self.segments.iter().map(|segment| segment.len());
         let untouched = match self.segments.last() {
             Some(last) if self.current + 1 == self.segments.len() => {
-                last.bytes().len() - self.used.next_multiple_of(2 << 20).min(last.bytes().len())
+                last.len() - self.used.next_multiple_of(2 << 20).min(last.len())
             }
             _ => 0,
         };
@@ -168,17 +105,17 @@ impl Arena {
 
     /// The bytes from a position to the end of its segment.
     #[inline]
-    pub(super) fn bytes(&self, Position(at): Position) -> &[u8] {
+    pub(crate) fn bytes(&self, Position(at): Position) -> &[u8] {
         let at = at as usize * UNIT;
         self.segments
             .get(at / STRIDE)
-            .and_then(|segment| segment.bytes().get(at % STRIDE..))
+            .and_then(|segment| segment.get(at % STRIDE..))
             .unwrap_or_default()
     }
 
     /// The message at a position.
     #[inline]
-    pub(super) fn message(&self, at: Position) -> Result<Message<'_>, Malformed> {
+    pub(crate) fn message(&self, at: Position) -> Result<Message<'_>, Malformed> {
         Message::first(self.bytes(at))
     }
 }
@@ -186,7 +123,7 @@ impl Arena {
 impl Position {
     /// The position so many bytes further on.
     #[inline]
-    pub(super) const fn plus(self, bytes: usize) -> Self {
+    pub(crate) const fn plus(self, bytes: usize) -> Self {
         Self(self.0 + (bytes / UNIT) as u32)
     }
 }
