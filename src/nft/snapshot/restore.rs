@@ -32,9 +32,9 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::Snapshot;
-use crate::arena::Position;
 use super::index::{SetIndex, TableIndex, chain_at, table_at};
 use crate::Error;
+use crate::arena::Position;
 use crate::netlink::{self, Attribute, Attributes, MessageWriter, TooLong};
 use crate::nft::connection::Connection;
 use crate::nft::declare::Field;
