@@ -43,6 +43,8 @@ struct Table {
     flushed: bool,
     /// Whether no chain is there that is not in `chains`.
     cleared: bool,
+    /// Whether a chain was renamed.
+    renamed: bool,
     chains: HashMap<BString, ChainState>,
 }
 
@@ -92,6 +94,7 @@ impl<'c> Session<'c> {
             added: false,
             flushed: false,
             cleared: false,
+            renamed: false,
             chains: HashMap::new(),
         });
         Self {
@@ -213,7 +216,11 @@ impl<'c> Session<'c> {
 
     /// The kernel goes by the names that chains had before the change: one of these is not free.
     fn not_renamed(&self, table: usize, name: &BStr) -> Result<(), Error> {
-        let mut chains = self.tables[table].chains.values();
+        let table = &self.tables[table];
+        if !table.renamed {
+            return Ok(());
+        }
+        let mut chains = table.chains.values();
         if chains.any(|chain| chain.old_name.as_ref().is_some_and(|old| old == name)) {
             return Err(Error::Unsupported {
                 what: "making a chain of the name that another had, in the same change that renames \
@@ -262,7 +269,8 @@ impl<'c> Session<'c> {
         let filter = Filter::chain(state.family.into(), &state.name, &*kernel_name);
         self.connection.rules(filter)?.for_each(|rule| {
             let mut entry = decode(&rule);
-            if let Ok(entry) = &mut entry
+            if state.renamed
+                && let Ok(entry) = &mut entry
                 && let Target::Jump(to) | Target::Goto(to) = &mut entry.rule.target
             {
                 let mut chains = state.chains.iter();
@@ -587,6 +595,7 @@ impl Editor for Session<'_> {
             ..Chain::new(family, state.name.as_str(), to)
         };
         self.transaction.add(&renamed)?;
+        self.tables[table].renamed = true;
         let gone = ChainState {
             exists: Some(false),
             old_name: None,
