@@ -128,7 +128,7 @@ pub(super) fn compared(
                 invert,
             };
             let is_free = |tcp: &Tcp| tcp.flags == TcpFlagsTest::default();
-            tcp(matches, is_free).flags = flags;
+            with_tcp(matches, is_free, |tcp| tcp.flags = flags);
             Some(())
         }
         (TCP | UDP, SOURCE_PORT | DESTINATION_PORT, 2, None) => {
@@ -182,54 +182,55 @@ pub(super) fn within(
 
 fn set_ports(matches: &mut Vec<Match>, protocol: u8, offset: u32, range: PortRange) {
     let source = offset == SOURCE_PORT;
+    let free = |ports: PortRange| ports == PortRange::ANY;
     if protocol == TCP {
-        let ports = |tcp: &Tcp| if source { tcp.source } else { tcp.destination };
-        let tcp = tcp(matches, |tcp| ports(tcp) == PortRange::ANY);
-        *(if source {
-            &mut tcp.source
-        } else {
-            &mut tcp.destination
-        }) = range;
+        let is_free = |tcp: &Tcp| free(if source { tcp.source } else { tcp.destination });
+        with_tcp(matches, is_free, |tcp| {
+            *(if source {
+                &mut tcp.source
+            } else {
+                &mut tcp.destination
+            }) = range;
+        });
     } else {
-        let ports = |udp: &Udp| if source { udp.source } else { udp.destination };
-        let udp = udp(matches, |udp| ports(udp) == PortRange::ANY);
-        *(if source {
-            &mut udp.source
-        } else {
-            &mut udp.destination
-        }) = range;
+        let is_free = |udp: &Udp| free(if source { udp.source } else { udp.destination });
+        with_udp(matches, is_free, |udp| {
+            *(if source {
+                &mut udp.source
+            } else {
+                &mut udp.destination
+            }) = range;
+        });
     }
 }
 
-/// The last match of TCP if it is free for more and nothing with effects stands behind it, else a new
-/// one.
-fn tcp(matches: &mut Vec<Match>, is_free: impl Fn(&Tcp) -> bool) -> &mut Tcp {
+/// Adds to the last match of TCP, if it is free for that and nothing with effects stands behind it, else
+/// to a new one.
+fn with_tcp(matches: &mut Vec<Match>, is_free: impl Fn(&Tcp) -> bool, add: impl FnOnce(&mut Tcp)) {
     let last = matches
         .iter()
         .rposition(|m| matches!(m, Match::Tcp(_)) || m.has_effects());
-    let free = last.filter(|at| matches!(&matches[*at], Match::Tcp(tcp) if is_free(tcp)));
-    let at = free.unwrap_or_else(|| {
-        matches.push(Match::Tcp(Tcp::default()));
-        matches.len() - 1
-    });
-    match &mut matches[at] {
-        Match::Tcp(tcp) => tcp,
-        _ => unreachable!("the place was found by what is in it"),
+    if let Some(Match::Tcp(tcp)) = last.and_then(|at| matches.get_mut(at))
+        && is_free(tcp)
+    {
+        return add(tcp);
     }
+    let mut tcp = Tcp::default();
+    add(&mut tcp);
+    matches.push(Match::Tcp(tcp));
 }
 
-/// As [`tcp`], of UDP.
-fn udp(matches: &mut Vec<Match>, is_free: impl Fn(&Udp) -> bool) -> &mut Udp {
+/// As [`with_tcp`], of UDP.
+fn with_udp(matches: &mut Vec<Match>, is_free: impl Fn(&Udp) -> bool, add: impl FnOnce(&mut Udp)) {
     let last = matches
         .iter()
         .rposition(|m| matches!(m, Match::Udp(_)) || m.has_effects());
-    let free = last.filter(|at| matches!(&matches[*at], Match::Udp(udp) if is_free(udp)));
-    let at = free.unwrap_or_else(|| {
-        matches.push(Match::Udp(Udp::default()));
-        matches.len() - 1
-    });
-    match &mut matches[at] {
-        Match::Udp(udp) => udp,
-        _ => unreachable!("the place was found by what is in it"),
+    if let Some(Match::Udp(udp)) = last.and_then(|at| matches.get_mut(at))
+        && is_free(udp)
+    {
+        return add(udp);
     }
+    let mut udp = Udp::default();
+    add(&mut udp);
+    matches.push(Match::Udp(udp));
 }

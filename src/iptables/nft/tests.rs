@@ -180,10 +180,17 @@ fn a_rule_with_more_in_it_is_never_taken_for_a_wider_one() {
     let accept = Immediate::accept();
     let transport = Payload::load(PayloadBase::TRANSPORT, 2, 2, Register::R1);
     let beyond = [
-        // A port: not said by `Rule`.
+        // A port of no protocol.
         bare()
             .with(&transport)
             .with(&Cmp::eq(Register::R1, &[0, 22]))
+            .with(&accept),
+        // Not both ports: `! --sport 1 ! --dport 2` is neither.
+        bare()
+            .with(&Meta::load(MetaKey::L4PROTO, Register::R1))
+            .with(&Cmp::eq(Register::R1, &[6]))
+            .with(&Payload::load(PayloadBase::TRANSPORT, 0, 4, Register::R1))
+            .with(&Cmp::neq(Register::R1, &[0, 1, 0, 2]))
             .with(&accept),
         // A native statement.
         bare().with(&expr::Masq::default()),
