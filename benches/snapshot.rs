@@ -13,7 +13,7 @@ use std::hint::black_box;
 
 use chainwright::measure::floor::{Floor, Request};
 use chainwright::measure::{Contender, KubeProxy, alternate};
-use chainwright::nft::{Connection, Family, Filter, Snapshot, Table, Transaction};
+use chainwright::nft::{Connection, Family, Filter, Refreshed, Snapshot, Table, Transaction};
 use common::{BoxError, Result, counts, in_sandbox, loaded, report, resident, verdict};
 
 /// Up to how many chains the one dump is measured.
@@ -96,7 +96,7 @@ fn whole(chains: usize) -> Result {
                 };
                 there = !there;
                 writer.commit(&mut tx)?;
-                assert!(kept.refresh(&mut writer)?);
+                assert_eq!(kept.refresh(&mut writer)?, Refreshed::ReadAnew);
                 Ok(())
             }),
             ("snapshot(), dropped again", &mut || {

@@ -70,7 +70,7 @@ pub enum Error {
     Commit(Box<crate::nft::CommitError>),
     /// An attribute was too long to be put into a message.
     #[error(transparent)]
-    TooLong(#[from] crate::netlink::TooLong),
+    Unfit(#[from] crate::netlink::Unfit),
     /// A comment could not be given to an object.
     #[error(transparent)]
     Comment(#[from] crate::nft::userdata::CommentError),

@@ -147,15 +147,7 @@ impl Connection {
             }
             Err(errno) => return Err(no_answer(name, errno)),
         };
-        let index = u16::from_ne_bytes([set.name[0], set.name[1]]);
-        Ok((index != IPSET_INVALID_ID).then_some(Found {
-            index,
-            family: match u8::try_from(family) {
-                Ok(NFPROTO_IPV4) => SetFamily::Ipv4,
-                Ok(NFPROTO_IPV6) => SetFamily::Ipv6,
-                _ => SetFamily::Any,
-            },
-        }))
+        Ok(found(&set, family))
     }
 
     /// The name of the set of that index; `None` if there is none.
@@ -179,8 +171,7 @@ impl Connection {
                 return Err(failed(&doing, errno));
             }
         };
-        let name = name.split_str(b"\0").next().unwrap_or_default();
-        Ok((!name.is_empty()).then(|| name.into()))
+        Ok(named(&name))
     }
 
     /// Asks the kernel, which answers in the question's own form.
@@ -196,6 +187,25 @@ impl Connection {
         }
         Ok(question)
     }
+}
+
+/// The set that the kernel's answer to a name tells of.
+pub(crate) fn found(set: &ip_set_name_index, family: u32) -> Option<Found> {
+    let index = u16::from_ne_bytes([set.name[0], set.name[1]]);
+    (index != IPSET_INVALID_ID).then_some(Found {
+        index,
+        family: match u8::try_from(family) {
+            Ok(NFPROTO_IPV4) => SetFamily::Ipv4,
+            Ok(NFPROTO_IPV6) => SetFamily::Ipv6,
+            _ => SetFamily::Any,
+        },
+    })
+}
+
+/// The name in the kernel's answer to an index.
+pub(crate) fn named(name: &[u8; LENGTH]) -> Option<BString> {
+    let name = name.split_str(b"\0").next().unwrap_or_default();
+    (!name.is_empty()).then(|| name.into())
 }
 
 fn failed(doing: &str, errno: Errno) -> Error {

@@ -67,6 +67,9 @@
 
 mod arena;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod ipset;
 pub mod iptables;
 #[cfg(feature = "kube")]

@@ -181,8 +181,8 @@ const IP: &[Pair] = pairs! {
         udp_sport(1).udp_dport(2).matches(udp::LENGTH, 8u16).finish(),
     "sctp dport 5" => sctp_dport(5).finish(),
     "sctp sport != 5" => sctp_sport(not(5)).finish(),
-    "th dport 53" => th_dport(53).finish(),
-    "th sport 53 th dport 54" => th_sport(53).th_dport(54).finish(),
+    "meta l4proto udp th sport 53 th dport 54" =>
+        meta_l4proto(Protocol::UDP).th_sport(53).th_dport(54).finish(),
     "tcp flags syn" => tcp_flags(SYN).finish(),
     "tcp flags ! syn" => tcp_flags(not(SYN)).finish(),
     "tcp flags == syn" => tcp_flags(exactly(SYN)).finish(),
@@ -361,8 +361,8 @@ const V4: &[Pair] = pairs! {
     "update @dync { ip saddr . tcp dport timeout 1m }" => update_element(
         "dync", element(&[ip::SADDR, tcp::DPORT]).timeout(Duration::from_secs(60))
     ).finish(),
-    "update @dync { ip saddr . th dport }" =>
-        update_element("dync", &[ip::SADDR, th::DPORT]).finish(),
+    "meta l4proto udp update @dync { ip saddr . th dport }" =>
+        meta_l4proto(Protocol::UDP).update_element("dync", &[ip::SADDR, th::DPORT]).finish(),
     "add @dm { ip saddr . tcp sport : ip daddr . tcp dport }" => add_element("dm",
         element(&[ip::SADDR, tcp::SPORT]).data(&[ip::DADDR, tcp::DPORT])
     ).finish(),

@@ -10,6 +10,8 @@ use std::process::{Command, Output, Stdio};
 
 use chainwright::legacy::{self, Lock, LockPolicy, LockWait};
 use chainwright::netns::Sandbox;
+use chainwright::nft::expr::Immediate;
+use chainwright::nft::{Chain, Family, Rule, Transaction};
 use common::tools::Tools;
 use common::{connect, sandbox};
 use serde_json::{Value, json};
@@ -153,7 +155,10 @@ fn restore_keeps_what_it_is_told_to() {
         assert_eq!(tools.save(&save), before);
         let ran = run_with(&sandbox, &format!("{restore} -n -T nat --json"), more).expect(0);
         let counts: Value = serde_json::from_str(&ran.out).unwrap();
-        assert_eq!(counts, json!({"tables": 1, "chains": 0, "rules": 1}));
+        assert_eq!(
+            counts,
+            json!({"tables": 1, "chains": 0, "rules": 1, "shortened": []})
+        );
         let after = tools.save(&save);
         assert!(after.contains("-A OUTPUT -j ACCEPT"), "{after}");
         assert!(!after.contains("-A INPUT -j DROP"), "{after}");
@@ -256,7 +261,7 @@ fn what_has_no_words_is_never_left_out_in_silence() {
 
     tools.run("nft add chain ip nat early { type nat hook prerouting priority -150 ; }");
     let ran = run(&sandbox, "save").expect(2);
-    assert!(ran.err.contains("1 rule and 1 base chain,"), "{}", ran.err);
+    assert!(ran.err.contains("1 rule and 1 chain,"), "{}", ran.err);
     let ran = run(&sandbox, "save --json").expect(2);
     let document: Value = serde_json::from_str(&ran.out).unwrap();
     let tables = document["tables"].as_array().unwrap();
@@ -265,6 +270,374 @@ fn what_has_no_words_is_never_left_out_in_silence() {
         .flat_map(|table| table["chains"].as_array().unwrap())
         .flat_map(|chain| chain["rules"].as_array().unwrap());
     assert_eq!(rules.filter(|rule| rule["beyond"].is_string()).count(), 1);
+}
+
+/// A text with such names would be read as another, or not at all.
+#[test]
+fn chains_with_odd_names_are_not_said_as_others() {
+    let sandbox = sandbox();
+    run_with(&sandbox, "restore", TEXT).expect(0);
+    let before = run(&sandbox, "save").expect(0).text();
+    let mut nft = connect(&sandbox);
+    let mut tx = Transaction::new();
+    for name in ["ACCEPT", "two words", "end\n-A INPUT", &"x".repeat(29)] {
+        let jump = Rule::new(Family::IP, "filter", "INPUT").with(&Immediate::jump(name));
+        let own = Rule::new(Family::IP, "filter", name).with(&Immediate::drop());
+        tx.add(&Chain::new(Family::IP, "filter", name)).unwrap();
+        tx.add(&own).unwrap().add(&jump).unwrap();
+    }
+    nft.commit(&mut tx).unwrap();
+    let ran = run(&sandbox, "save").expect(2);
+    assert!(ran.err.contains("4 rules and 4 chains,"), "{}", ran.err);
+    // Nothing but comments came to it.
+    assert_eq!(ran.text(), before);
+    Tools::new(&sandbox).run_with("iptables-nft-restore", &ran.out);
+    assert_eq!(run(&sandbox, "save").expect(0).text(), before);
+
+    let mut tx = Transaction::new();
+    tx.add(&Chain::new(Family::IP, "filter", "ACCEPT")).unwrap();
+    nft.commit(&mut tx).unwrap();
+    let ran = run(&sandbox, "save --json -t filter").expect(2);
+    let document: Value = serde_json::from_str(&ran.out).unwrap();
+    let mut chains = document["tables"][0]["chains"].as_array().unwrap().iter();
+    let odd = chains.find(|chain| chain["chain"] == "ACCEPT").unwrap();
+    assert!(odd["beyond"].as_str().unwrap().contains("target"), "{odd}");
+}
+
+#[test]
+fn sets_are_said_by_their_names_everywhere() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run("ipset create other hash:ip");
+    tools.run("ipset create four hash:ip");
+    let rule = "-m set --match-set four src -j DROP";
+    tools.run(&format!("iptables-nft -A INPUT {rule}"));
+    let ran = run(&sandbox, "save --json").expect(0);
+    assert!(ran.out.contains(rule), "{}", ran.out);
+    let ran = run(&sandbox, "rules").expect(0);
+    assert!(ran.out.contains(rule), "{}", ran.out);
+}
+
+#[test]
+fn tables_of_sets_alone_have_bytecode() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    run(&sandbox, "rules --bytecode").expect(1);
+    tools.run("nft add table ip x");
+    tools.run("nft add set ip x s { type mark ; elements = { 7 } ; }");
+    let ran = run(&sandbox, "rules --bytecode").expect(0);
+    assert!(ran.out.contains("element 00000007"), "{}", ran.out);
+}
+
+/// iptables makes them at priority 150, not at `NF_IP_PRI_SECURITY`.
+#[test]
+fn the_table_security_is_the_one_that_iptables_makes() {
+    for (program, option) in [("iptables-nft", "-4"), ("ip6tables-nft", "-6")] {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        let rule = "-A INPUT -p tcp -j CONNSECMARK --save";
+        tools.run(&format!("{program} -t security {rule}"));
+        let ran = run(&sandbox, &format!("save {option}")).expect(0);
+        assert!(ran.out.contains(&format!("{rule}\n")), "{}", ran.out);
+        let text = "*security\n-A INPUT -p udp -j CONNSECMARK --save\nCOMMIT\n";
+        run_with(&sandbox, &format!("restore -n {option}"), text).expect(0);
+        let save = tools.save(&format!("{program}-save -t security"));
+        assert_eq!(save.matches("CONNSECMARK").count(), 2, "{save}");
+    }
+    for program in ["iptables-nft", "ip6tables-nft"] {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        // Each table as we make it is theirs.
+        let option = if program == "iptables-nft" {
+            "-4"
+        } else {
+            "-6"
+        };
+        for (table, chains) in [
+            ("raw", &["PREROUTING", "OUTPUT"][..]),
+            (
+                "mangle",
+                &["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"],
+            ),
+            ("nat", &["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"]),
+            ("filter", &["INPUT", "FORWARD", "OUTPUT"]),
+            ("security", &["INPUT", "FORWARD", "OUTPUT"]),
+        ] {
+            let rules: String = chains.iter().map(|c| format!("-A {c} -p tcp\n")).collect();
+            let text = format!("*{table}\n{rules}COMMIT\n");
+            run_with(&sandbox, &format!("restore {option}"), &text).expect(0);
+            let save = tools.save(&format!("{program}-save -t {table}"));
+            assert_eq!(save.matches("-p tcp").count(), chains.len(), "{save}");
+            for chain in chains {
+                tools.run(&format!("{program} -t {table} -A {chain} -p udp"));
+            }
+            let ours = run(&sandbox, &format!("save {option} -t {table}")).expect(0);
+            assert_eq!(ours.out.matches("-p udp").count(), chains.len());
+        }
+    }
+}
+
+/// What iptables refuses, because it would not load it again or does not mean it, is refused.
+#[test]
+fn what_the_real_tool_refuses_is_refused() {
+    for (backend, line, said) in [
+        (
+            "nft",
+            "*nat\n-A OUTPUT -j DROP",
+            "not intended for filtering",
+        ),
+        (
+            "legacy",
+            "*nat\n-A OUTPUT -j DROP",
+            "not intended for filtering",
+        ),
+        (
+            "nft",
+            "*nat\n-I POSTROUTING -p tcp -j DROP",
+            "not intended for filtering",
+        ),
+        ("nft", "*nat\n-P OUTPUT DROP", "not intended for filtering"),
+        (
+            "legacy",
+            "*nat\n-P OUTPUT DROP",
+            "not intended for filtering",
+        ),
+        (
+            "nft",
+            "*filter\n-N LOG",
+            "can be called LOG: a target has that name",
+        ),
+        ("legacy", "*filter\n-N REJECT", "can be called REJECT"),
+        ("nft", "*filter\n-N ACCEPT", "can be called ACCEPT"),
+        ("nft", "*filter\n:DROP -", "can be called DROP"),
+        ("legacy", "*filter\n:ACCEPT - [0:0]", "can be called ACCEPT"),
+    ] {
+        let sandbox = sandbox();
+        let text = format!("{line}\nCOMMIT\n");
+        let real = Tools::new(&sandbox).takes(&format!("iptables-{backend}-restore"), &text);
+        assert!(real.is_err(), "{backend}: {line}: the real tool takes it");
+        let restore = format!("restore --lock none --backend {backend}");
+        let ran = run_with(&sandbox, &restore, &text).expect(2);
+        assert!(ran.err.starts_with("<stdin>:2: "), "{}", ran.err);
+        assert!(ran.err.contains(said), "{backend}: {line}: {}", ran.err);
+    }
+    // What it takes: a policy in the line of the chain, a chain that an older version made, another
+    // family's target.
+    for backend in ["nft", "legacy"] {
+        let sandbox = sandbox();
+        let text = "*nat\n:OUTPUT DROP [0:0]\nCOMMIT\n*filter\n:LOG - [0:0]\n-A INPUT -j LOG\n\
+                    -N HL\nCOMMIT\n";
+        let tools = Tools::new(&sandbox);
+        tools.run_with(&format!("iptables-{backend}-restore"), text);
+        let save = format!("iptables-{backend}-save -c");
+        let theirs = tools.save(&save);
+        let restore = format!("restore --lock none --backend {backend}");
+        run_with(&sandbox, &restore, text).expect(0);
+        assert_eq!(tools.save(&save), theirs);
+    }
+}
+
+#[test]
+fn a_table_that_is_not_in_the_text_is_missed() {
+    let sandbox = sandbox();
+    let ran = run_with(&sandbox, "restore -T nta", TEXT).expect(2);
+    assert!(
+        ran.err
+            .contains("the text has no table nta (did you mean nat?)"),
+        "{}",
+        ran.err
+    );
+    let ran = run_with(&sandbox, "restore -T raw", TEXT).expect(2);
+    assert!(ran.err.contains("the text has no table raw"), "{}", ran.err);
+    run(&sandbox, "save").expect(1);
+}
+
+/// Whoever has read enough, as `head` does, changes nothing in how a verb ends.
+#[test]
+fn the_exit_code_is_kept_when_the_reader_leaves() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    run_with(&sandbox, "restore", TEXT).expect(0);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().display();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    tools.run("nft add rule ip filter KUBE-FIREWALL meta length 5 drop");
+    let unread = |arguments: &str| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let work = || {
+            let mut command = Command::new(PROGRAM);
+            command.args(arguments.split_whitespace());
+            command.stdout(writer).stderr(Stdio::piped());
+            command.output().unwrap()
+        };
+        sandbox.run(work).unwrap()
+    };
+    for (arguments, code) in [
+        (format!("diff {path}"), 1),
+        (format!("diff --json {path}"), 1),
+        ("save".to_owned(), 2),
+        ("save --json".to_owned(), 2),
+        ("save -t nat".to_owned(), 0),
+        ("chains".to_owned(), 0),
+        ("chains --table nowhere".to_owned(), 1),
+        ("rules --bytecode".to_owned(), 0),
+        ("kubelet check".to_owned(), 1),
+    ] {
+        let ran = Ran::from(unread(&arguments));
+        assert_eq!(ran.code, code, "{arguments}: {ran:?}");
+        assert!(!ran.err.contains("panicked"), "{arguments}: {ran:?}");
+    }
+}
+
+/// Texts that are longer than there is room for are cut as the real tool cuts them, and found again; and
+/// standard error says so.
+#[test]
+fn what_is_too_long_is_cut_with_a_warning() {
+    let long = |letter: &str, length| letter.repeat(length);
+    let rules = [
+        (
+            format!("-m comment --comment {} -j ACCEPT", long("c", 300)),
+            "comment",
+            300,
+            255,
+        ),
+        (
+            format!("-j LOG --log-prefix {}", long("l", 40)),
+            "log-prefix",
+            40,
+            29,
+        ),
+        (
+            format!("-j NFLOG --nflog-prefix {}", long("n", 64)),
+            "nflog-prefix",
+            64,
+            63,
+        ),
+    ];
+    let lines: Vec<_> = rules
+        .iter()
+        .map(|(rule, ..)| format!("-A INPUT {rule}\n"))
+        .collect();
+    let text = format!("*filter\n{}COMMIT\n", lines.concat());
+    for backend in ["nft", "legacy"] {
+        let (theirs, ours) = (sandbox(), sandbox());
+        let restore = format!("restore --lock none --backend {backend}");
+        let ran = run_with(&ours, &restore, &text).expect(0);
+        let wanted: Vec<_> = (2..)
+            .zip(&rules)
+            .map(|(line, (_, option, length, kept))| {
+                format!(
+                    "<stdin>:{line}: warning: --{option}: it has {length} bytes; as iptables does, only \
+                     the first {kept} are kept\n"
+                )
+            })
+            .collect();
+        assert_eq!(ran.err, wanted.concat(), "{backend}");
+        let tools = Tools::new(&theirs);
+        tools.run_with(&format!("iptables-{backend}-restore"), &text);
+        let save = format!("iptables-{backend}-save");
+        let saved = Tools::new(&ours).save(&save);
+        match backend {
+            // 1.8.9 has room for 127 bytes; the form of 1.8.7 has not.
+            "nft" => assert!(
+                tools
+                    .save(&save)
+                    .starts_with(&saved[..saved.find("NFLOG").unwrap()])
+            ),
+            _ => assert_eq!(saved, tools.save(&save)),
+        }
+        // The same text finds the rules, in the real tool as well.
+        let with = |verb: &str| text.replace("-A INPUT", verb);
+        run_with(&ours, &format!("{restore} -n"), &with("-C INPUT")).expect(0);
+        if backend == "legacy" {
+            let check = format!("iptables-{backend}-restore -n");
+            Tools::new(&ours).run_with(&check, &with("-C INPUT"));
+        }
+        let deleted = run_with(&ours, &format!("{restore} -n --json"), &with("-D INPUT")).expect(0);
+        let record: Value = serde_json::from_str(&deleted.out).unwrap();
+        assert_eq!(record["shortened"].as_array().unwrap().len(), 3);
+        assert!(!Tools::new(&ours).save(&save).contains("-A"));
+    }
+    // Where the form has room for it.
+    let sandbox = sandbox();
+    let ran = run_with(&sandbox, "restore --profile 1.8.8", &text).expect(0);
+    assert!(!ran.err.contains("nflog-prefix"), "{}", ran.err);
+    let many = "-A INPUT -j LOG --log-prefix 0123456789012345678901234567890\n".repeat(25);
+    let ran = run_with(&sandbox, "restore", &format!("*filter\n{many}COMMIT\n")).expect(0);
+    assert_eq!(ran.err.lines().count(), 11, "{}", ran.err);
+    assert!(ran.err.contains("15 more texts"), "{}", ran.err);
+}
+
+/// Words that no other tool knows are not written without a word.
+#[test]
+fn private_words_are_said_to_be_private() {
+    // A bridge port of which the second byte does not count.
+    let data = format!("65746800{:0>24}ff00ffff{:0>24}{:0>64}0001", "", "", "");
+    let text = format!(
+        "*filter\n-A FORWARD -m physdev --xt-revision 0 --xt-data {data}000000000000\nCOMMIT\n"
+    );
+    let sandbox = sandbox();
+    for backend in ["nft", "legacy"] {
+        let restore = format!("restore --lock none --backend {backend}");
+        run_with(&sandbox, &restore, &text).expect(0);
+        for json in ["", " --json"] {
+            let ran = run(&sandbox, &format!("save --backend {backend}{json}")).expect(2);
+            assert!(ran.out.contains("--xt-data"), "{}", ran.out);
+            assert!(
+                ran.err
+                    .contains("1 rule is said in words that only `chainwright restore` knows"),
+                "{}",
+                ran.err
+            );
+            if json.is_empty() {
+                // It is a whole copy for us.
+                run_with(&sandbox, &restore, &ran.out).expect(0);
+                let again = run(&sandbox, &format!("save --backend {backend}")).expect(2);
+                assert_eq!(again.out, ran.out);
+            }
+        }
+    }
+    let help = Command::new(PROGRAM)
+        .args(["save", "--help"])
+        .output()
+        .unwrap();
+    assert!(
+        String::from_utf8(help.stdout)
+            .unwrap()
+            .contains("--xt-data")
+    );
+}
+
+/// The hint is for others to read: it is not put where this node's components do not look.
+#[test]
+fn kubelets_chains_are_not_made_beside_legacy_ones() {
+    let sandbox = sandbox();
+    let legacy = "*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n";
+    run_with(&sandbox, "restore --backend legacy --lock none", legacy).expect(0);
+    let generation = connect(&sandbox).generation().unwrap();
+    let ran = run(&sandbox, "kubelet ensure").expect(2);
+    assert!(
+        ran.err
+            .contains("uses the legacy tables: ip mangle KUBE-IPTABLES-HINT there"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(connect(&sandbox).generation().unwrap(), generation);
+    run(&sandbox, "kubelet ensure --even-on-legacy").expect(0);
+    // Now both have them.
+    run(&sandbox, "kubelet ensure").expect(0);
+
+    // Others' legacy tables do not count, and none is made by looking.
+    let other = common::sandbox();
+    run_with(
+        &other,
+        "restore --backend legacy --lock none",
+        "*filter\n-A INPUT\nCOMMIT\n",
+    )
+    .expect(0);
+    run(&other, "kubelet ensure").expect(0);
+    assert_eq!(legacy_tables(&other), ["filter"]);
 }
 
 #[test]

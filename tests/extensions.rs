@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use bstr::ByteSlice;
 use chainwright::iptables::{Family, Rule, Target};
 use chainwright::xt::{self, SetName, SetNames, Text};
-use common::rules::files;
+use common::rules::{files, parse};
 use proptest::prelude::*;
 
 /// Bytes as extensions' data has them: mostly zeros, and small numbers, and letters.
@@ -177,7 +177,7 @@ fn changed_bytes_are_read_as_what_they_say() {
         for family in [Family::Ipv4, Family::Ipv6] {
             let sections = file.sections(family, "legacy");
             for (_, line) in sections.iter().flat_map(|section| &section.rules) {
-                let mut rule = Rule::parse(family, line).unwrap();
+                let mut rule = parse(family, line).unwrap();
                 rule.resolve_sets(family, &mut Lengths).unwrap();
                 for (at, one) in rule.matches.iter().enumerate() {
                     let changed = |read| {
@@ -224,4 +224,251 @@ fn changed_bytes_are_read_as_what_they_say() {
         parsed > typed / 4,
         "hardly anything can be parsed: {parsed} of {typed}"
     );
+}
+
+/// The first match of a rule, or its target, changed by a program.
+macro_rules! changed {
+    ($family:ident, $line:literal, $Kind:ident::$Variant:ident, $value:ident => $change:expr) => {{
+        let rule = parse(Family::$family, $line).unwrap();
+        let target = match rule.target {
+            Target::Extension(target) => Some(target),
+            _ => None,
+        };
+        let all = (rule.matches.into_iter().next(), target);
+        let mut value = changed!(@of $Kind all);
+        let xt::$Kind::$Variant($value) = &mut value else {
+            panic!("{}: {value:?}", $line);
+        };
+        $change;
+        let family = Family::$family;
+        let encoded = value.encode(family).map(|encoded| encoded.info.to_vec());
+        ($line, encoded.map_err(|error| error.to_string()))
+    }};
+    (@of Match $all:ident) => { $all.0.unwrap() };
+    (@of Target $all:ident) => { $all.1.unwrap() };
+}
+
+/// Values that a program may build and the kernel's data has no room for: nothing of them is cut.
+#[test]
+fn what_has_no_room_is_refused_with_its_option() {
+    let v6: std::net::IpAddr = "fd00::1".parse().unwrap();
+    let long = |length| bstr::BString::from(vec![b'x'; length]);
+    let again = |list: &mut Vec<xt::U32Test>, number| *list = vec![list[0].clone(); number];
+    for (given, said) in [
+        (
+            changed!(Ipv4, "-p tcp -m multiport --dports 1", Match::Multiport, m => m.ports = vec![1..=1; 16]),
+            "multiport: --dports: it names 16 ports (a range counts for two); there is room for 15",
+        ),
+        (
+            changed!(Ipv4, "-p tcp -m multiport --ports 1", Match::Multiport, m => m.ports = vec![1..=2; 8]),
+            "multiport: --ports: it names 16 ports",
+        ),
+        (
+            changed!(Ipv4, "-m u32 --u32 0=1", Match::U32, m => again(&mut m.tests, 12)),
+            "u32: --u32: there are 12 comparisons joined by &&; there is room for 11",
+        ),
+        (
+            changed!(Ipv4, "-m u32 --u32 0&1=1", Match::U32, m => m.tests[0].steps = vec![m.tests[0].steps[0]; 11]),
+            "u32: --u32: there are 11 steps; there is room for 10",
+        ),
+        (
+            changed!(Ipv4, "-m u32 --u32 0=1", Match::U32, m => m.tests[0].ranges = vec![1..=1; 12]),
+            "u32: --u32: there are 12 ranges; there is room for 11",
+        ),
+        (
+            changed!(Ipv4, "-m policy --dir in --pol ipsec --strict --reqid 1", Match::Policy, m => {
+                let xt::PolicyWanted::Strict(elements) = &mut m.wanted else { panic!() };
+                *elements = vec![elements[0].clone(); 5];
+            }),
+            "policy: --next: there are 5 elements; there is room for 4",
+        ),
+        (
+            changed!(Ipv4, "-m policy --dir in --pol ipsec --mode tunnel --tunnel-src 10.0.0.1", Match::Policy, m => {
+                let xt::PolicyWanted::Any(element) = &mut m.wanted else { panic!() };
+                element.tunnel_source.as_mut().unwrap().value.address = v6;
+            }),
+            "policy: --tunnel-src: fd00::1 is not of the rule's family, IPv4",
+        ),
+        (
+            changed!(Ipv4, "-m bpf --bytecode \"1,6 0 0 0\"", Match::Bpf, m => {
+                let xt::Bpf::Bytecode(program) = m else { panic!() };
+                *program = vec![program[0]; 65];
+            }),
+            "bpf: --bytecode: there are 65 instructions; there is room for 64",
+        ),
+        (
+            changed!(Ipv4, "-m bpf --object-pinned /x", Match::Bpf, m => *m = xt::Bpf::Pinned(long(512))),
+            "bpf: --object-pinned: it has 512 bytes; there is room for 511",
+        ),
+        (
+            changed!(Ipv4, "-m bpf --object-pinned /x", Match::Bpf, m => *m = xt::Bpf::Pinned("a\0b".into())),
+            "bpf: --object-pinned: there is a NUL",
+        ),
+        (
+            changed!(Ipv4, "-m cgroup --path /x", Match::Cgroup, m => *m = xt::Cgroup::Path(xt::Compared::is(long(512)))),
+            "cgroup: --path: it has 512 bytes",
+        ),
+        (
+            changed!(Ipv4, "-m physdev --physdev-in x", Match::Physdev, m => m.port_in = Some(xt::Compared::is(long(16)))),
+            "physdev: --physdev-in: it has 16 bytes; there is room for 15",
+        ),
+        (
+            changed!(Ipv4, "-m physdev --physdev-in x", Match::Physdev, m => m.port_in = Some(xt::Compared::is("a\0".into()))),
+            "physdev: --physdev-in: there is a NUL",
+        ),
+        (
+            changed!(Ipv4, "-m helper --helper x", Match::Helper, m => m.name = long(30)),
+            "helper: --helper: it has 30 bytes; there is room for 29",
+        ),
+        (
+            changed!(Ipv4, "-m nfacct --nfacct-name x", Match::Nfacct, m => m.name = long(32)),
+            "nfacct: --nfacct-name: it has 32 bytes; there is room for 31",
+        ),
+        (
+            changed!(Ipv4, "-p tcp -m osf --genre x", Match::Osf, m => m.genre = long(32)),
+            "osf: --genre: it has 32 bytes",
+        ),
+        (
+            changed!(Ipv4, "-m string --algo bm --string x", Match::String, m => m.pattern = long(129)),
+            "string: --string: there are 129 bytes; there is room for 128",
+        ),
+        (
+            changed!(Ipv4, "-m string --algo bm --string x", Match::String, m => m.algorithm = long(16)),
+            "string: --algo: it has 16 bytes",
+        ),
+        (
+            changed!(Ipv4, "-m iprange --src-range 10.0.0.1-10.0.0.2", Match::Iprange, m => m.source = Some(xt::Compared::is(v6..=v6))),
+            "iprange: --src-range: fd00::1 is not of the rule's family",
+        ),
+        (
+            changed!(Ipv4, "-m conntrack --ctorigsrc 10.0.0.1", Match::Conntrack, m => {
+                let tuples = m.tuples.as_mut().unwrap();
+                tuples.original_source.as_mut().unwrap().value.mask = xt::Mask::whole(Family::Ipv6);
+            }),
+            "conntrack: --ctorigsrc: ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff is not of",
+        ),
+        (
+            changed!(Ipv4, "-m conntrack --ctstate NEW", Match::Conntrack, m => {
+                m.state.as_mut().unwrap().value = xt::ConntrackState::from_bits_retain(1 << 15);
+            }),
+            "conntrack: --ctstate: there are flags in it that have no name",
+        ),
+        (
+            changed!(Ipv4, "-m connlimit --connlimit-above 1", Match::Connlimit, m => m.mask = v6.into()),
+            "connlimit: --connlimit-mask: fd00::1 is not of",
+        ),
+        (
+            changed!(Ipv4, "-m recent --set", Match::Recent, m => m.mask = v6.into()),
+            "recent: --mask: fd00::1 is not of",
+        ),
+        (
+            changed!(Ipv4, "-m addrtype --src-type LOCAL", Match::Addrtype, m => {
+                m.source.as_mut().unwrap().value = xt::AddressTypes::from_bits_retain(1 << 15);
+            }),
+            "addrtype: --src-type: there are flags",
+        ),
+        (
+            changed!(Ipv4, "-p ah -m ah --ahspi 1", Match::Ah, m => m.reserved = true),
+            "ah: --ahres: only the header of IPv6 has it",
+        ),
+        (
+            changed!(Ipv4, "-m owner --socket-exists", Match::Owner, m => m.suppl_groups = true),
+            "owner: --suppl-groups: it is for --gid-owner",
+        ),
+        (
+            changed!(Ipv4, "-p icmp -m icmp --icmp-type 3", Match::Icmp, m => m.kind = Some(255)),
+            "icmp: --icmp-type: type 255 stands for every type",
+        ),
+        (
+            changed!(Ipv6, "-m dst --dst-opts 1", Match::Dst, m => m.0.options = vec![m.0.options[0]; 17]),
+            "dst: --dst-opts: there are 17 options; there is room for 16",
+        ),
+        (
+            changed!(Ipv6, "-m rt --rt-type 0 --rt-0-addrs ::1", Match::Rt, m => m.addresses = vec![m.addresses[0]; 17]),
+            "rt: --rt-0-addrs: there are 17 addresses; there is room for 16",
+        ),
+        (
+            changed!(Ipv6, "-m srh --srh-psid ::1/64", Match::Srh, m => m.previous.1 = 129),
+            "srh: --srh-psid: the prefix has 129 bits",
+        ),
+        (
+            changed!(Ipv4, "-p sctp -m sctp --chunk-types any DATA:B", Match::Sctp, m => {
+                let types = m.chunks.as_mut().unwrap().types.as_mut().unwrap();
+                *types = vec![types[0]; 5];
+            }),
+            "sctp: --chunk-types: there are 5 types with flags; there is room for 4",
+        ),
+        (
+            changed!(Ipv4, "-j LOG --log-prefix x", Target::Log, t => t.prefix = long(30)),
+            "LOG: --log-prefix: it has 30 bytes; there is room for 29",
+        ),
+        (
+            changed!(Ipv4, "-j NFLOG --nflog-prefix x", Target::Nflog, t => t.prefix = long(64)),
+            "NFLOG: --nflog-prefix: it has 64 bytes; there is room for 63",
+        ),
+        (
+            changed!(Ipv4, "-j LED --led-trigger-id x", Target::Led, t => t.trigger = long(26)),
+            "LED: --led-trigger-id: it has",
+        ),
+        (
+            changed!(Ipv4, "-j IDLETIMER --timeout 1 --label x", Target::Idletimer, t => t.label = long(28)),
+            "IDLETIMER: --label: it has 28 bytes; there is room for 27",
+        ),
+        (
+            changed!(Ipv4, "-p tcp -j CT --helper ftp", Target::Ct, t => t.helper = long(16)),
+            "CT: --helper: it has 16 bytes; there is room for 15",
+        ),
+        (
+            changed!(Ipv4, "-p tcp -j CT --timeout x", Target::Ct, t => t.timeout = long(32)),
+            "CT: --timeout: it has 32 bytes; there is room for 31",
+        ),
+        (
+            changed!(Ipv4, "-j SECMARK --selctx x", Target::Secmark, t => t.context = long(256)),
+            "SECMARK: --selctx: it has 256 bytes; there is room for 255",
+        ),
+        (
+            changed!(Ipv4, "-j TEE --gateway 10.0.0.1", Target::Tee, t => t.gateway = v6),
+            "TEE: --gateway: fd00::1 is not of",
+        ),
+        (
+            changed!(Ipv4, "-j TEE --gateway 10.0.0.1", Target::Tee, t => t.out_interface = long(16)),
+            "TEE: --oif: it has 16 bytes",
+        ),
+        (
+            changed!(Ipv4, "-p tcp -j TPROXY --on-port 1", Target::Tproxy, t => t.address = v6),
+            "TPROXY: --on-ip: fd00::1 is not of",
+        ),
+        (
+            changed!(Ipv4, "-j SNAT --to-source 10.0.0.1", Target::Snat, t => t.addresses = Some(v6.into())),
+            "SNAT: --to-source: fd00::1 is not of",
+        ),
+        (
+            changed!(Ipv4, "-j DNAT --to-destination 10.0.0.1", Target::Dnat, t => t.addresses = Some(v6.into())),
+            "DNAT: --to-destination: fd00::1 is not of",
+        ),
+        (
+            changed!(Ipv4, "-j NETMAP --to 10.0.0.0/8", Target::Netmap, t => t.address = v6),
+            "NETMAP: --to: fd00",
+        ),
+        (
+            changed!(Ipv4, "-j NETMAP --to 10.0.0.0/8", Target::Netmap, t => t.prefix = 33),
+            "NETMAP: --to: ",
+        ),
+        (
+            changed!(Ipv4, "-j REJECT", Target::Reject, t => *t = xt::Reject::Icmp6NoRoute),
+            "REJECT: --reject-with: icmp6-no-route is not of the rule's family",
+        ),
+        (
+            changed!(Ipv4, "-j NFQUEUE --queue-balance 1:2", Target::Nfqueue, t => t.last = 0),
+            "NFQUEUE: --queue-balance: 1 to 0 are no queues",
+        ),
+        (
+            changed!(Ipv4, "-j HMARK --hmark-src-prefix 8 --hmark-rnd 1 --hmark-mod 1", Target::Hmark, t => t.source_prefix = Some(v6.into())),
+            "HMARK: --hmark-src-prefix: ",
+        ),
+    ] {
+        let (line, encoded) = given;
+        let error = encoded.expect_err(line);
+        assert!(error.starts_with(said), "{line}: {error}");
+    }
 }

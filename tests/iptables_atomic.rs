@@ -15,6 +15,7 @@ use chainwright::legacy::{self, Lock, LockPolicy, LockWait, Lookup};
 use chainwright::netns::Sandbox;
 use chainwright::nft::{self, Filter};
 use common::iptables::{ALL, legacy_family, open, real_save, state, tool};
+use common::needs::find;
 use common::tools::Tools;
 use common::{OnDrop, connect, sandbox};
 
@@ -359,17 +360,16 @@ fn start(sandbox: &Sandbox, lock: &Path, line: &str) -> Child {
     let mut words = line.split(' ');
     let program = words.next().unwrap();
     let child = sandbox.run(|| {
-        Command::new(program)
+        Command::new(find(program))
             .args(words)
             .env("XTABLES_LOCKFILE", lock)
-            .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
             .stdin(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
     });
     child
         .unwrap()
-        .unwrap_or_else(|error| panic!("{program}: {error}; apt-get install iptables"))
+        .unwrap_or_else(|error| panic!("{program}: {error}"))
 }
 
 /// Each writer looks whether its rule is there, and puts it in.

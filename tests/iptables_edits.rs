@@ -614,7 +614,15 @@ fn restored(backend: Backend, family: Family) {
             }
             let save = |text: String| normalised(&text, backend, family);
             let before = save(real_save(&our_tools, backend, family));
-            if let Err(error) = open(&ours, backend).restore(family, &text, &options(arguments)) {
+            let options = options(arguments);
+            let wanted = options.table.as_ref().map(|table| format!("*{table}\n"));
+            let result = open(&ours, backend).restore(family, &text, &options);
+            if wanted.is_some_and(|wanted| !text.contains(&wanted)) {
+                // The real tool does nothing and says nothing.
+                if !matches!(result, Err(Error::NotInText { .. })) {
+                    wrong.push(format!("{told}{result:?}"));
+                }
+            } else if let Err(error) = result {
                 wrong.push(format!("{told}{error}"));
                 continue;
             }

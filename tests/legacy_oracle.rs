@@ -13,6 +13,7 @@ use chainwright::legacy::{
     Masked, RuleRef, Status, Table, status,
 };
 use chainwright::netns::Sandbox;
+use common::needs::find;
 use common::sandbox;
 use common::save::{self, SavedChain, SavedRule, Target};
 use common::tools::Tools;
@@ -426,14 +427,14 @@ fn without_the_names_the_answer_is_no_permission_either() {
     }
     // An ordinary user: this makes a network namespace of which not even its root may read the
     // names.
-    let output = Command::new("unshare")
+    let output = Command::new(find("unshare"))
         .args(["--user", "--map-root-user", "--net"])
         .arg(std::env::current_exe().unwrap())
         .arg("without_the_names_the_answer_is_no_permission_either")
         .args(["--exact", "--nocapture"])
         .env(ALONE, "1")
         .output()
-        .expect("unshare of util-linux");
+        .unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success() && stdout.contains("1 passed"),

@@ -14,6 +14,7 @@ use chainwright::legacy::{
     RuleRef, Table, Target,
 };
 use chainwright::netns::Sandbox;
+use common::needs::find;
 use common::tools::Tools;
 use common::{OnDrop, sandbox, save};
 
@@ -119,7 +120,12 @@ fn nothing_changed_is_the_same_bytes_before_and_after() {
         let table = read(&connection, &name.to_string());
         let mut same = Draft::of(&table).finish().unwrap();
         assert_eq!(same.entries(), table.entries());
+        let mut twice = same.clone();
         connection.replace(&mut same).unwrap();
+        for sent in [&mut same, &mut twice] {
+            let error = connection.replace(sent).unwrap_err();
+            assert!(matches!(error, Error::AlreadySent { .. }), "{error}");
+        }
         let again = read(&connection, &name.to_string());
         assert_eq!(again.entries(), table.entries());
         assert_eq!(again.info(), table.info());
@@ -377,6 +383,10 @@ fn no_packet_is_lost_from_the_sum() {
             }
             replace(&connection, &draft);
         }
+        // On a busy machine the sender may not have had its turn since.
+        while sent.load(Ordering::Relaxed) <= forgotten {
+            std::thread::yield_now();
+        }
     });
     let counted = packets(&read(&connection, "filter"));
     assert_eq!(counted, sent.load(Ordering::Relaxed) - forgotten);
@@ -581,17 +591,14 @@ fn an_arp_table_too() {
 /// A tool in a sandbox, with that file as its lock.
 fn start(sandbox: &Sandbox, lock: &LockPolicy, program: &str, arguments: &[&str]) -> Child {
     let child = sandbox.run(|| {
-        Command::new(program)
+        Command::new(find(program))
             .args(arguments)
             .env("XTABLES_LOCKFILE", lock.path().unwrap())
-            .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
             .stdin(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
     });
-    child
-        .unwrap()
-        .expect("iptables-legacy is not installed: apt-get install iptables")
+    child.unwrap().unwrap()
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod common;
 
 use std::fmt::Write;
 use std::hint::black_box;
+use std::time::Duration;
 
 use allocation_counter::measure;
 use chainwright::netns::Sandbox;
@@ -12,11 +13,13 @@ use chainwright::nft::expr::{
     Register,
 };
 use chainwright::nft::{
-    Chain, ChainRef, Connection, Family, Filter, List, Policy, Rule, RuleRef, Table, Transaction,
+    Chain, ChainRef, Connection, Family, Filter, List, Policy, Refreshed, Rule, RuleRef, Table,
+    Transaction,
 };
 use chainwright::{legacy, nft};
 use common::tools::Tools;
 use common::{connect, report, sandbox};
+use nix::time::{ClockId, clock_gettime};
 
 const IP: Family = Family::IP;
 
@@ -230,19 +233,20 @@ fn committing_allocates_the_same_for_any_number_of_operations() {
 }
 
 #[test]
-fn refreshing_an_unchanged_list_allocates_nothing() {
+fn refreshing_a_list_of_the_same_generation_allocates_nothing() {
     for count in [10, 3_000] {
         let (sandbox, mut nft) = chains(count);
         let mut list = List::<Chain<'_>>::new(Filter::table(IP, "nat"));
-        let (mut first, mut changed) = (false, false);
-        let taking = allocations(|| first = list.refresh(&mut nft).unwrap());
-        assert!(first && taking > 0);
+        let mut refreshed = None;
+        let taking = allocations(|| refreshed = list.refresh(&mut nft).ok());
+        assert_eq!((refreshed, taking > 0), (Some(Refreshed::ReadAnew), true));
         let counted = allocations(|| {
             for _ in 0..100 {
-                changed |= list.refresh(&mut nft).unwrap();
+                let refreshed = list.refresh(&mut nft).unwrap();
+                assert_eq!(refreshed, Refreshed::SameGeneration);
             }
         });
-        assert_eq!((counted, changed), (0, false));
+        assert_eq!(counted, 0);
         assert_eq!(list.len(), count + 1);
         let reading = allocations(|| list.iter().for_each(|chain| read_chain(&chain)));
         assert_eq!(reading, 0);
@@ -253,8 +257,8 @@ fn refreshing_an_unchanged_list_allocates_nothing() {
         tx.add(&Table::new(IP, "nat")).unwrap();
         tx.add(&Chain::new(IP, "nat", "only")).unwrap();
         connect(&sandbox).commit(&mut tx).unwrap();
-        let counted = allocations(|| changed = list.refresh(&mut nft).unwrap());
-        assert!(changed);
+        let counted = allocations(|| refreshed = list.refresh(&mut nft).ok());
+        assert_eq!(refreshed, Some(Refreshed::ReadAnew));
         assert_eq!(list.len(), 1);
         assert_eq!(list.iter().next().unwrap().name(), "only");
         assert!(counted <= 4, "{counted}");
@@ -268,8 +272,9 @@ fn a_refresh_follows_every_change() {
     let mut tables = List::<Table<'_>>::new(Filter::all());
     let mut rules = List::<Rule<'_>>::new(Filter::chain(IP, "t", "c"));
     assert!(tables.generation().is_none());
-    assert!(tables.refresh(&mut nft).unwrap());
-    assert!(tables.is_empty() && !tables.refresh(&mut nft).unwrap());
+    assert_eq!(tables.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
+    assert!(tables.is_empty());
+    assert_eq!(tables.refresh(&mut nft).unwrap(), Refreshed::SameGeneration);
     for step in 1..=3 {
         let mut tx = Transaction::new();
         tx.add(&Table::new(IP, "t")).unwrap();
@@ -277,12 +282,12 @@ fn a_refresh_follows_every_change() {
         tx.add(&Rule::new(IP, "t", "c").with(&Immediate::accept()))
             .unwrap();
         nft.commit(&mut tx).unwrap();
-        assert!(tables.refresh(&mut nft).unwrap());
-        assert!(rules.refresh(&mut nft).unwrap());
+        assert_eq!(tables.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
+        assert_eq!(rules.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
         assert_eq!((tables.len(), rules.len()), (1, step));
         assert_eq!(tables.generation(), Some(nft.generation().unwrap()));
         assert_eq!(rules.generation(), tables.generation());
-        assert!(!rules.refresh(&mut nft).unwrap());
+        assert_eq!(rules.refresh(&mut nft).unwrap(), Refreshed::SameGeneration);
     }
 }
 
@@ -357,8 +362,62 @@ fn a_list_is_not_taken_for_that_of_another_namespace() {
     assert_eq!(nft.generation().unwrap(), other.generation().unwrap());
 
     let mut list = List::<Chain<'_>>::new(Filter::all());
-    assert!(list.refresh(&mut nft).unwrap());
+    assert_eq!(list.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
     assert_eq!(list.len(), 1);
-    assert!(list.refresh(&mut other).unwrap());
+    assert_eq!(list.refresh(&mut other).unwrap(), Refreshed::ReadAnew);
     assert!(list.is_empty());
+}
+
+/// The processor's time that `work` takes of this thread, in nanoseconds.
+fn time(work: impl FnOnce()) -> u128 {
+    let now = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
+    let start = now();
+    work();
+    (now() - start).as_nanos()
+}
+
+#[test]
+fn a_listing_can_be_dropped_half_read() {
+    const CHAINS: usize = 5_000;
+    let (_sandbox, mut nft) = chains(CHAINS);
+    let name = |number: usize| format!("KUBE-SVC-{number:016}");
+    let whole =
+        (0..3).map(|_| time(|| nft.chains(Filter::all()).unwrap().for_each(|_| {}).unwrap()));
+    let whole = whole.min().unwrap();
+    let mut dropped = u128::MAX;
+    for read in [0, 1, 200, CHAINS] {
+        for ask in 0..4 {
+            let mut listing = nft.chains(Filter::all()).unwrap();
+            for _ in 0..read {
+                listing.next().unwrap().unwrap();
+            }
+            dropped = dropped.min(time(|| drop(listing)));
+            // Whatever is asked then has its own answer.
+            match ask {
+                0 => assert!(nft.chain_exists(IP, "nat", name(7)).unwrap()),
+                1 => {
+                    let mut count = 0;
+                    let chains = nft.chains(Filter::all()).unwrap();
+                    chains.for_each(|_| count += 1).unwrap();
+                    assert_eq!(count, CHAINS + 1);
+                }
+                2 => {
+                    let generation = nft.generation().unwrap();
+                    let mut tx = Transaction::new();
+                    tx.expect_generation(generation);
+                    tx.add(&Chain::new(IP, "nat", name(7))).unwrap();
+                    nft.commit(&mut tx).unwrap();
+                    // Conditional on a generation that is known: the commit is the next request.
+                    drop(nft.rules(Filter::all()).unwrap());
+                    let generation = nft.generation().unwrap();
+                    drop(nft.rules(Filter::all()).unwrap());
+                    tx.expect_generation(generation);
+                    tx.add(&Chain::new(IP, "nat", name(8))).unwrap();
+                    nft.commit(&mut tx).unwrap();
+                }
+                _ => assert!(nft.snapshot(Filter::all()).unwrap().generation().is_some()),
+            }
+        }
+    }
+    assert!(dropped * 10 < whole, "{dropped} of {whole} ns");
 }

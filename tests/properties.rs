@@ -5,7 +5,7 @@ mod common;
 
 use chainwright::netlink::{
     Acknowledgement, Attributes, BatchReplies, Dump, DumpItem, Message, MessageWriter, Messages,
-    NfGenMsg, Verdict as BatchVerdict,
+    Misfit, NfGenMsg, Unfit, Verdict as BatchVerdict,
 };
 use chainwright::nft::expr::{
     Cmp, CmpOp, Connlimit, Counter, Dynset, Expressions, Immediate, Limit, Lookup, Match, Meta,
@@ -348,6 +348,16 @@ fn datagram() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// A view shows whatever bytes stand where a name should be; what no name can be is not written again.
+fn fits_or_has_no_name<T>(written: Result<T, Unfit>) {
+    if let Err(Unfit { misfit, .. }) = written {
+        assert!(
+            matches!(misfit, Misfit::Nul { .. } | Misfit::LongName { .. }),
+            "{misfit}"
+        );
+    }
+}
+
 /// Asks a view for everything, and gives what it says to be written again.
 fn read_everything(message: &Message<'_>) {
     let mut tx = Transaction::new();
@@ -355,7 +365,7 @@ fn read_everything(message: &Message<'_>) {
         let _ = format!("{table:?}");
         let _ = (table.family(), table.name(), table.handle(), table.flags());
         let _ = (table.references(), table.userdata(), table.owner());
-        tx.add(&table.to_builder().into_owned()).unwrap();
+        fits_or_has_no_name(tx.add(&table.to_builder().into_owned()));
     }
     if let Ok(chain) = ChainRef::parse(message) {
         let _ = format!("{chain:?} {chain}");
@@ -363,8 +373,8 @@ fn read_everything(message: &Message<'_>) {
         let _ = (chain.policy(), chain.chain_type(), chain.references());
         let _ = (chain.counters(), chain.flags(), chain.userdata());
         assert!(chain.hook().is_none() || chain.is_base());
-        tx.add(&chain.to_builder().into_owned()).unwrap();
-        tx.delete(&chain.to_builder()).unwrap();
+        fits_or_has_no_name(tx.add(&chain.to_builder().into_owned()));
+        fits_or_has_no_name(tx.delete(&chain.to_builder()));
     }
     if let Ok(rule) = RuleRef::parse(message) {
         let _ = format!("{rule:?} {rule} {:?}", Compat::of(&rule));
@@ -392,8 +402,8 @@ fn read_everything(message: &Message<'_>) {
                 assert_eq!(again.iter().count(), count);
             }
         }
-        tx.add(&rule.to_builder().into_owned()).unwrap();
-        tx.replace(&rule.to_builder()).unwrap();
+        fits_or_has_no_name(tx.add(&rule.to_builder().into_owned()));
+        fits_or_has_no_name(tx.replace(&rule.to_builder()));
     }
     if let Ok(set) = SetRef::parse(message) {
         let _ = format!("{set:?} {set}");
@@ -403,9 +413,9 @@ fn read_everything(message: &Message<'_>) {
             set.description(),
             set.comment(),
         );
-        tx.add(&set.to_builder().into_owned()).unwrap();
-        tx.delete(&set.to_builder()).unwrap();
-        tx.flush_set(&set.set_id()).unwrap();
+        fits_or_has_no_name(tx.add(&set.to_builder().into_owned()));
+        fits_or_has_no_name(tx.delete(&set.to_builder()));
+        fits_or_has_no_name(tx.flush_set(&set.set_id()));
     }
     if let Ok(elements) = ElementsRef::parse(message) {
         let _ = format!("{elements:?}");
@@ -421,29 +431,29 @@ fn read_everything(message: &Message<'_>) {
         }
         assert!(whole.len() * 4 <= message.raw.len());
         let set = Set::new(elements.family(), "t", "s", DataType::VALUE, 4);
-        tx.add_elements(&set.set_id(), &whole).unwrap();
-        tx.delete_elements(&set.set_id(), &whole).unwrap();
-        tx.add(&elements.to_builder().into_owned()).unwrap();
-        tx.delete(&elements.to_builder()).unwrap();
+        fits_or_has_no_name(tx.add_elements(&set.set_id(), &whole));
+        fits_or_has_no_name(tx.delete_elements(&set.set_id(), &whole));
+        fits_or_has_no_name(tx.add(&elements.to_builder().into_owned()));
+        fits_or_has_no_name(tx.delete(&elements.to_builder()));
     }
     if let Ok(object) = StatefulObjectRef::parse(message) {
         let _ = format!("{object:?} {object}");
         let _ = (object.data(), object.object_type(), object.comment());
-        tx.add(&object.to_builder().into_owned()).unwrap();
-        tx.delete(&object.to_builder()).unwrap();
+        fits_or_has_no_name(tx.add(&object.to_builder().into_owned()));
+        fits_or_has_no_name(tx.delete(&object.to_builder()));
     }
     if let Ok(flowtable) = FlowtableRef::parse(message) {
         let _ = format!("{flowtable:?} {flowtable}");
         let _ = (flowtable.flags(), flowtable.hook());
-        tx.add(&flowtable.to_builder().into_owned()).unwrap();
-        tx.delete(&flowtable.to_builder()).unwrap();
+        fits_or_has_no_name(tx.add(&flowtable.to_builder().into_owned()));
+        fits_or_has_no_name(tx.delete(&flowtable.to_builder()));
     }
     if let Ok(generation) = GenerationRef::parse(message) {
         let _ = format!("{generation:?}");
         let _ = (
             generation.id(),
-            generation.process_id(),
-            generation.process_name(),
+            generation.thread_id(),
+            generation.thread_name(),
         );
     }
     // What was read is written as whole messages.
@@ -498,11 +508,12 @@ proptest! {
             prop_assert!(rejection.operation.is_none_or(|operation| operation < last as usize));
             prop_assert!(rejection.errno.number() > 0);
         }
+        prop_assert!(replies.verdict != BatchVerdict::Acknowledged || !replies.lost);
         match replies.verdict {
             // Never taken for applied when anything was refused.
             BatchVerdict::Applied => prop_assert!(replies.rejections.is_empty()),
             BatchVerdict::Rejected => prop_assert!(!replies.rejections.is_empty()),
-            BatchVerdict::Unknown => {
+            BatchVerdict::Acknowledged | BatchVerdict::Unknown => {
                 prop_assert!(replies.rejections.is_empty() && !complete);
             }
         }

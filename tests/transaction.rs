@@ -8,19 +8,21 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
+use bstr::BStr;
 use caps::{CapSet, Capability};
-use chainwright::netlink::{Error, Message};
+use chainwright::netlink::{Error, Message, MessageWriter, NfGenMsg, Socket};
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{
-    Cmp, CmpOp, Counter, Decoded, Immediate, Payload, PayloadBase, Register,
+    Cmp, CmpOp, Counter, Decoded, Immediate, Lookup, Payload, PayloadBase, Register,
 };
 use chainwright::nft::{
-    Chain, ChainRef, CommitError, Compat, Connection, Failure, Family, Filter, Generation, List,
-    Operation, Outcome, Policy, Rule, RuleRef, Table, Transaction,
+    Chain, ChainRef, CommitError, Compat, Connection, DataType, Element, Failure, Family, Filter,
+    Generation, GenerationRef, List, Operation, Outcome, Policy, Refreshed, Rule, RuleRef, Set,
+    SetFlags, SetId, Table, Transaction,
 };
 use common::save;
 use common::tools::Tools;
-use common::{OnDrop, connect, report, sandbox};
+use common::{OnDrop, connect, kernel, report, sandbox};
 use nix::sys::socket::{setsockopt, sockopt};
 
 const IP: Family = Family::IP;
@@ -626,7 +628,8 @@ fn the_usual_mistakes_come_with_a_hint() {
         assert!(error.to_string().contains(failure.hint.unwrap()), "{error}");
     }
     let error = refused(&mut nft, |tx| {
-        tx.add(&Chain::new(IP, "t", long)).unwrap();
+        // The longest that is sent at all.
+        tx.add(&Chain::new(IP, "t", &long[..256])).unwrap();
     });
     assert!(only(&error).hint.is_some(), "{error}");
 }
@@ -782,9 +785,11 @@ fn destroying_takes_what_is_there_and_what_is_not() {
             tx.destroy(&Chain::new(IP, "t", "nix")).unwrap();
         });
     };
-    committed(&mut nft, |tx| {
-        tx.destroy(&table).unwrap();
-    });
+    let mut tx = Transaction::new();
+    tx.destroy(&table).unwrap();
+    if !kernel::commit_if_known(&mut nft, &mut tx) {
+        return;
+    }
     committed(&mut nft, |tx| {
         tx.add(&table).unwrap();
         tx.add(&Chain::new(IP, "t", "c")).unwrap();
@@ -1324,7 +1329,7 @@ fn a_listing_that_a_change_runs_across_is_an_error_and_never_a_short_list() {
     });
     // In peace it is whole.
     let mut list = List::<Chain<'_>>::new(Filter::table(IP, "t"));
-    assert!(list.refresh(&mut nft).unwrap());
+    assert_eq!(list.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
     assert_eq!(list.len(), CHAINS);
 }
 
@@ -1511,4 +1516,138 @@ fn a_check_changes_nothing() {
     assert!(!nft.chain_exists(Family::IP, "t", "d").unwrap());
     nft.commit(&mut good).unwrap();
     assert!(nft.check(&mut stale).unwrap_err().generation_moved());
+}
+
+/// The kernel takes what stands before a NUL for the whole name: `delete chain foo\0bar` would delete
+/// `foo`.
+#[test]
+fn no_name_is_shortened() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    committed(&mut nft, |tx| {
+        tx.add(&Table::new(IP, "t")).unwrap();
+        tx.add(&Chain::new(IP, "t", "foo")).unwrap();
+        let set = Set::new(IP, "t", "foo", DataType::IPV4_ADDR, 4);
+        tx.add(&set).unwrap();
+    });
+    let before = whole(&mut nft);
+    let long = "x".repeat(300);
+    for name in ["foo\0bar", "foo\0", long.as_str()] {
+        let mut tx = Transaction::new();
+        let set = SetId::new(IP, "t", name);
+        let jump = Rule::new(IP, "t", "foo").with(&Immediate::jump(name));
+        for (error, operation) in [
+            (tx.add(&Table::new(IP, name)).err(), "add table"),
+            (tx.delete(&Table::new(IP, name)).err(), "delete table"),
+            (tx.delete(&Chain::new(IP, "t", name)).err(), "delete chain"),
+            (
+                tx.destroy(&Chain::new(IP, name, "foo")).err(),
+                "destroy chain",
+            ),
+            (tx.add(&jump).err(), "add rule"),
+            (tx.flush_chain(IP, "t", name).err(), "delete rule"),
+            (tx.flush_set(&set).err(), "delete element"),
+            (
+                tx.add_elements(&set, [Element::new(&[1; 4])]).err(),
+                "add element",
+            ),
+        ] {
+            let error = error.expect(operation).to_string();
+            let start = BStr::new(&name.as_bytes()[..name.len().min(32)]);
+            let said = format!("cannot {operation}: the name {start:?}");
+            assert!(error.starts_with(&said), "{error}");
+        }
+        assert!(tx.is_empty());
+        for (error, operation) in [
+            (nft.table(IP, name).err(), "look a table up"),
+            (nft.chain(IP, "t", name).err(), "look a chain up"),
+            (nft.chain(IP, name, "foo").err(), "look a chain up"),
+            (nft.set(IP, "t", name).err(), "look a set up"),
+            (nft.rules(Filter::chain(IP, "t", name)).err(), "list rules"),
+            // What is filtered here, as well.
+            (
+                nft.chains(Filter::chain(IP, "t", name)).err(),
+                "list chains",
+            ),
+            (nft.tables(Filter::table(IP, name)).err(), "list tables"),
+            (nft.elements(IP, "t", name).err(), "list elements"),
+        ] {
+            let error = error.expect(operation).to_string();
+            let start = BStr::new(&name.as_bytes()[..name.len().min(32)]);
+            let said = format!("cannot {operation}: the name {start:?}");
+            assert!(error.starts_with(&said), "{error}");
+        }
+        assert!(nft.snapshot(Filter::table(IP, name)).is_err());
+    }
+    assert!(whole(&mut nft) == before);
+}
+
+/// An anonymous set is one rule's.
+#[test]
+fn an_anonymous_set_that_is_used_twice_is_explained() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    committed(&mut nft, |tx| {
+        tx.add(&Table::new(IP, "t")).unwrap();
+        tx.add(&Chain::new(IP, "t", "c")).unwrap();
+    });
+    let error = refused(&mut nft, |tx| {
+        let mut set = Set::new(IP, "t", "__set%d", DataType::IPV4_ADDR, 4);
+        set.flags = Some(SetFlags::ANONYMOUS | SetFlags::CONSTANT);
+        set.id = Some(7);
+        tx.add(&set).unwrap();
+        for _ in 0..2 {
+            let mut lookup = Lookup::set(Register::R1, "__set%d");
+            lookup.set_id = Some(7);
+            let rule = Rule::new(IP, "t", "c")
+                .with(&Payload::load(PayloadBase::NETWORK, 12, 4, Register::R1))
+                .with(&lookup);
+            tx.add(&rule).unwrap();
+        }
+    });
+    let failure = &error.failures[0];
+    assert_eq!(failure.errno.name(), "EBUSY");
+    assert!(failure.hint.unwrap().contains("one rule, once"), "{error}");
+}
+
+/// The kernel tells a thread, not a process.
+#[test]
+fn a_generation_names_the_thread_and_so_the_process() {
+    let sandbox = sandbox();
+    let asked = thread::scope(|scope| {
+        let asking = move || {
+            let socket = Socket::netfilter().unwrap();
+            let mut request = Vec::new();
+            let header = NfGenMsg {
+                family: 0,
+                resource: 0,
+            };
+            // NFT_MSG_GETGEN, NLM_F_REQUEST.
+            MessageWriter::nfnetlink(&mut request, 0xa10, 1, 1, header)
+                .finish()
+                .unwrap();
+            socket.send(&request).unwrap();
+            let mut buffer = [0; 4096];
+            let length = socket.receive(&mut buffer).unwrap();
+            let (message, _) = Message::split(&buffer[..length]).unwrap();
+            let generation = GenerationRef::parse(&message).unwrap();
+            let thread = nix::unistd::gettid().as_raw() as u32;
+            (thread, generation.thread_id(), generation.process_id())
+        };
+        let thread = scope.spawn({
+            let sandbox = &sandbox;
+            move || sandbox.run(asking).unwrap()
+        });
+        thread.join().unwrap()
+    });
+    let (thread, told, process) = asked;
+    assert_ne!(thread, std::process::id());
+    match told {
+        Some(told) if told == thread => assert_eq!(process, Some(std::process::id())),
+        // In a pid namespace of its own the numbers are others.
+        told => assert!(
+            told.is_some() && process != Some(thread),
+            "{told:?} {process:?}"
+        ),
+    }
 }

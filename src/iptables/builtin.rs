@@ -17,8 +17,9 @@ pub struct Builtin {
     pub priority: i32,
 }
 
-/// The built-in chains of IPv4 and IPv6 tables with their types and priorities (`NF_IP_PRI_*`,
-/// `linux/netfilter_ipv4.h`), as iptables-nft makes them; seen on 1.8.9.
+/// The built-in chains of IPv4 and IPv6 tables with their types and priorities, as iptables-nft makes
+/// them; seen on 1.8.9. Those of `security` are at 150 in each version from 1.8.7 to 1.8.13, not at
+/// `NF_IP_PRI_SECURITY`: what is hooked in there, by `nft` for instance, is none of iptables'.
 const TABLES: &[(&str, &[Builtin])] = &[
     (
         "raw",
@@ -57,9 +58,9 @@ const TABLES: &[(&str, &[Builtin])] = &[
     (
         "security",
         &[
-            at("INPUT", "filter", NF_INET_LOCAL_IN, 50),
-            at("FORWARD", "filter", NF_INET_FORWARD, 50),
-            at("OUTPUT", "filter", NF_INET_LOCAL_OUT, 50),
+            at("INPUT", "filter", NF_INET_LOCAL_IN, 150),
+            at("FORWARD", "filter", NF_INET_FORWARD, 150),
+            at("OUTPUT", "filter", NF_INET_LOCAL_OUT, 150),
         ],
     ),
 ];
@@ -98,6 +99,7 @@ mod tests {
     #[test]
     fn finds_built_in_chains_only() {
         assert_eq!(builtin("nat", "POSTROUTING").unwrap().priority, 100);
+        assert_eq!(builtin("security", "INPUT").unwrap().priority, 150);
         assert_eq!(builtin("mangle", "OUTPUT").unwrap().chain_type, "route");
         assert_eq!(builtin("filter", "PREROUTING"), None);
         assert_eq!(builtin("filter", "KUBE-FIREWALL"), None);

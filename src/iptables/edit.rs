@@ -1,9 +1,34 @@
 //! Changing tables: what a caller may do, in terms of chains and rules, on either backend.
 
+use std::borrow::Cow;
+
 use bstr::{BStr, BString, ByteSlice};
 
 use super::sets::{Sets, resolved};
-use super::{Beyond, Counters, Entry, Error, Family, Policy, Rule, builtin};
+use super::{Beyond, Counters, Deviation, Entry, Error, Family, Policy, Rule, Target, builtin};
+use crate::xt;
+
+/// Where tables are changed otherwise than by iptables.
+pub(super) const DEVIATIONS: &[Deviation] = &[
+    Deviation {
+        about: "`-j DROP` in the table nat",
+        iptables: "refuses -A, -I, -R, -D and -C",
+        ours: "refuses -A, -I and -R",
+        why: "A rule that somebody put there by other means can be found and taken away.",
+    },
+    Deviation {
+        about: "`-E CHAIN ACCEPT`",
+        iptables: "in nf_tables gives the chain the name of a verdict",
+        ours: "refuses it",
+        why: "No rule could jump to it any more.",
+    },
+    Deviation {
+        about: "`-D` and `-C` of rules that another version wrote",
+        iptables: "compares bytes and may not find them",
+        ours: "compares what they mean",
+        why: "The same rule has other bytes in other versions.",
+    },
+];
 
 /// What a backend can do with the tables that are being changed. Tables go by their place in the
 /// list that was opened; positions of rules start at 0.
@@ -177,32 +202,38 @@ impl TableEdit<'_> {
     /// Makes a chain (`-N`).
     ///
     /// # Errors
-    /// [`Error::ChainExists`], which on nf_tables may come from the kernel only; [`Error::Builtin`].
+    /// [`Error::ChainExists`], which on nf_tables may come from the kernel only; [`Error::Builtin`];
+    /// [`Error::TargetName`].
     pub fn new_chain(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
         let chain = chain.as_ref().as_bstr();
         self.not_builtin(chain)?;
+        self.not_target(chain)?;
         self.editor.new_chain(self.table, chain)
     }
 
     /// Makes a chain if it is not there, and leaves it as it is if it is.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Those of reading; [`Error::TargetName`].
     pub fn ensure_chain(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
         let chain = chain.as_ref().as_bstr();
         if self.has_chain(chain)? {
             return Ok(());
         }
+        self.not_target(chain)?;
         self.editor.new_chain(self.table, chain)
     }
 
     /// Sees to it that the chain is there and has no rules, as a line `:CHAIN -` of
-    /// `iptables-restore --noflush` does. A built-in chain keeps its rules.
+    /// `iptables-restore --noflush` does. A built-in chain keeps its rules. As there, the chain may have
+    /// the name of an extension, which older versions may have made, but not that of a verdict.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Those of reading; [`Error::TargetName`].
     pub fn declare(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
-        self.editor.declare(self.table, chain.as_ref().as_bstr())
+        let chain = chain.as_ref().as_bstr();
+        self.not_verdict(chain)?;
+        self.editor.declare(self.table, chain)
     }
 
     /// Removes a chain that has no rules and to which nothing leads (`-X CHAIN`).
@@ -232,8 +263,8 @@ impl TableEdit<'_> {
     /// Gives a chain another name (`-E`). What leads to it still does.
     ///
     /// # Errors
-    /// [`Error::Builtin`], [`Error::ChainExists`], [`Error::NoSuchChain`]. On nf_tables
-    /// [`Error::Unsupported`] for a chain that the same change makes, and whenever a name becomes
+    /// [`Error::Builtin`], [`Error::ChainExists`], [`Error::NoSuchChain`], [`Error::TargetName`]. On
+    /// nf_tables [`Error::Unsupported`] for a chain that the same change makes, and whenever a name becomes
     /// another chain's in the change that takes it from one.
     pub fn rename_chain(
         &mut self,
@@ -243,6 +274,7 @@ impl TableEdit<'_> {
         let (from, to) = (from.as_ref().as_bstr(), to.as_ref().as_bstr());
         self.not_builtin(from)?;
         self.not_builtin(to)?;
+        self.not_verdict(to)?;
         self.editor.rename_chain(self.table, from, to)
     }
 
@@ -303,7 +335,7 @@ impl TableEdit<'_> {
     ///
     /// # Errors
     /// [`Error::NoSuchChain`], which on nf_tables may come from the kernel only;
-    /// [`Error::Unwritable`].
+    /// [`Error::Unwritable`]; [`Error::NatDrop`].
     pub fn append(&mut self, chain: impl AsRef<[u8]>, rule: &Rule) -> Result<(), Error> {
         self.append_with(chain, rule, Counters::default())
     }
@@ -318,7 +350,7 @@ impl TableEdit<'_> {
         rule: &Rule,
         counters: Counters,
     ) -> Result<(), Error> {
-        let rule = resolved(rule, self.family, self.sets)?;
+        let rule = self.to_put_in(rule)?;
         self.editor
             .append(self.table, chain.as_ref().as_bstr(), &rule, counters)
     }
@@ -342,7 +374,7 @@ impl TableEdit<'_> {
                 return Err(self.no_such_number(chain, number, rules));
             }
         }
-        let rule = resolved(rule, self.family, self.sets)?;
+        let rule = self.to_put_in(rule)?;
         self.editor
             .insert(self.table, chain, number - 1, &rule, counters)
     }
@@ -360,7 +392,7 @@ impl TableEdit<'_> {
     ) -> Result<(), Error> {
         let chain = chain.as_ref().as_bstr();
         let position = self.position(chain, number)?;
-        let rule = resolved(rule, self.family, self.sets)?;
+        let rule = self.to_put_in(rule)?;
         self.editor
             .replace(self.table, chain, position, &rule, counters)
     }
@@ -412,6 +444,14 @@ impl TableEdit<'_> {
         self.editor.zero(self.table, chain, position)
     }
 
+    /// A rule that may be put into the table, with its sets looked up.
+    fn to_put_in<'r>(&self, rule: &'r Rule) -> Result<Cow<'r, Rule>, Error> {
+        if self.name == "nat" && rule.target == Target::Drop {
+            return Err(Error::NatDrop);
+        }
+        Ok(resolved(rule, self.family, self.sets)?)
+    }
+
     fn find(&mut self, chain: &BStr, rule: &Rule) -> Result<Option<usize>, Error> {
         let rule = resolved(rule, self.family, self.sets)?;
         let rules = self.editor.rules(self.table, chain)?;
@@ -445,6 +485,29 @@ impl TableEdit<'_> {
         chain
             .to_str()
             .is_ok_and(|chain| builtin(self.name, chain).is_some())
+    }
+
+    /// Says that the chain has the name of a verdict, of which there is no other in the line of a rule.
+    fn not_verdict(&self, chain: &BStr) -> Result<(), Error> {
+        match chain.as_bytes() {
+            b"ACCEPT" | b"DROP" | b"RETURN" | b"QUEUE" => Err(Error::TargetName {
+                table: self.name.to_owned(),
+                chain: chain.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same for targets that are extensions, too.
+    fn not_target(&self, chain: &BStr) -> Result<(), Error> {
+        self.not_verdict(chain)?;
+        match xt::Target::named(self.family, chain) {
+            None => Ok(()),
+            Some(_) => Err(Error::TargetName {
+                table: self.name.to_owned(),
+                chain: chain.to_owned(),
+            }),
+        }
     }
 
     fn not_builtin(&self, chain: &BStr) -> Result<(), Error> {

@@ -1,12 +1,12 @@
 //! What can go wrong between the iptables view and the kernel.
 
-use bstr::{BStr, BString};
+use bstr::{BStr, BString, ByteSlice};
 
 use super::nft::Unwritable;
 use super::text::Fault;
 use super::{Backend, Family, SetError};
 use crate::legacy::{self, DraftError};
-use crate::netlink::{self, TooLong};
+use crate::netlink::{self, Unfit};
 use crate::nft::{CommitError, ExtensionKind, Outcome, SnapshotError};
 
 /// An error of the iptables view.
@@ -36,11 +36,19 @@ pub enum Error {
     Unwritable(#[from] Unwritable),
     /// A name or rule is too long for a message.
     #[error(transparent)]
-    TooLong(#[from] TooLong),
+    Unfit(#[from] Unfit),
     /// There is no such table.
     #[error("there is no table {name:?}{}", suggestion(.hint.as_deref()))]
     NoSuchTable {
         /// The name.
+        name: String,
+        /// What might have been meant.
+        hint: Option<String>,
+    },
+    /// The only table that is wanted of a text is not in it.
+    #[error("the text has no table {name}{}", suggestion(.hint.as_deref()))]
+    NotInText {
+        /// The table.
         name: String,
         /// What might have been meant.
         hint: Option<String>,
@@ -73,6 +81,21 @@ pub enum Error {
         /// The chain.
         chain: BString,
     },
+    /// A target has that name, so that no rule could jump to the chain.
+    #[error("no chain of table {table} can be called {chain}: a target has that name")]
+    TargetName {
+        /// The table.
+        table: String,
+        /// The name.
+        chain: BString,
+    },
+    /// The table `nat` sees only the first packet of a connection: what it drops is not all that should
+    /// be.
+    #[error(
+        "the table nat is not intended for filtering: it sees the first packet of a connection only, and \
+         iptables refuses DROP there; drop in filter, mangle or raw"
+    )]
+    NatDrop,
     /// Only built-in chains have policies.
     #[error("chain {chain} of table {table} is not built in: it has no policy")]
     NoPolicy {
@@ -222,10 +245,30 @@ impl Error {
         }
     }
 
+    /// Why nf_tables could not be read, whichever line it was read for.
+    pub(super) fn of_reading(&self) -> Option<&crate::netlink::Error> {
+        match self {
+            Self::Nft(error) => Some(error),
+            Self::Line { error, .. } | Self::Input { error, .. } => error.of_reading(),
+            _ => None,
+        }
+    }
+
     /// The table that is not there.
     pub(super) fn no_such_table(name: &str) -> Self {
         let near = super::text::nearest(name.as_bytes(), super::builtin::NAMES);
         Self::NoSuchTable {
+            name: name.to_owned(),
+            hint: near.map(|near| format!("did you mean {near}?")),
+        }
+    }
+
+    /// The table that none of the texts has.
+    pub(super) fn not_in_text<'t>(name: &str, texts: impl Iterator<Item = &'t [u8]>) -> Self {
+        let there = texts.flat_map(|text| text.lines());
+        let there = there.filter_map(|line| line.strip_prefix(b"*")?.trim_ascii().to_str().ok());
+        let near = super::text::nearest(name.as_bytes(), there);
+        Self::NotInText {
             name: name.to_owned(),
             hint: near.map(|near| format!("did you mean {near}?")),
         }

@@ -14,6 +14,7 @@ use crate::legacy::{
     Connection as LegacyConnection, Error as LegacyError, Family as LegacyFamily,
     Hook as LegacyHook, Lock, LockPolicy, LockWait, Lookup, Table as LegacyTable,
 };
+use crate::netlink;
 use crate::nft::{self, CommitError, Connection as NftConnection, Filter, Outcome, Transaction};
 
 /// How often a change is tried again when somebody else changed the tables meanwhile.
@@ -69,6 +70,9 @@ enum Inner {
 
 impl Iptables {
     /// The tables in nf_tables of the calling thread's network namespace.
+    ///
+    /// The kernel loads nf_tables where it is not loaded yet; who only looks asks
+    /// [`nft::is_loaded`](crate::nft::is_loaded) first.
     ///
     /// # Errors
     /// Those of opening a netlink socket.
@@ -144,6 +148,11 @@ impl Iptables {
             (*policy, *wait) = (new, limit);
         }
         self
+    }
+
+    /// Whether `-j NFLOG` is written as nf_tables' own expression `log`.
+    pub(super) fn has_native_log(&self) -> bool {
+        matches!(&self.inner, Inner::Nft { profile, .. } if *profile >= Profile::V1_8_8)
     }
 
     /// Where the tables live.
@@ -230,6 +239,7 @@ impl Iptables {
             apply: true,
             tracking: false,
             replaced: &[],
+            repeatable: false,
         };
         self.change(tables, change, &mut edit)
     }
@@ -251,6 +261,8 @@ impl Iptables {
                 owned.push(one);
             }
         }
+        // Of a commit of which it could not be known whether it was done.
+        let mut unknown = None;
         for attempt in 0..ATTEMPTS {
             let result = match &mut self.inner {
                 Inner::Nft {
@@ -283,10 +295,21 @@ impl Iptables {
                     std::thread::sleep(Duration::from_micros(50 << attempt.min(8)));
                 }
                 Ok(Done::Tracking) => change.tracking = true,
-                Err(error) => return Err(error),
+                // Nothing was sent yet; it is read again.
+                Err(error)
+                    if error.of_reading().is_some_and(netlink::Error::ask_again)
+                        && attempt + 1 < ATTEMPTS => {}
+                Err(Error::Commit(error))
+                    if error.outcome == Outcome::Unknown
+                        && unknown.is_none()
+                        && change.repeatable =>
+                {
+                    unknown = Some(Error::Commit(error));
+                }
+                Err(error) => return Err(unknown.unwrap_or(error)),
             }
         }
-        Err(Error::Contended { attempts: ATTEMPTS })
+        Err(unknown.unwrap_or(Error::Contended { attempts: ATTEMPTS }))
     }
 }
 
@@ -330,6 +353,9 @@ pub(super) struct Change<'c> {
     pub(super) tracking: bool,
     /// Tables of which nothing is kept, policies included: legacy ones need not be read.
     pub(super) replaced: &'c [(Family, &'c str)],
+    /// Whether it leaves the same when it is made twice: so where it cannot be known whether it was
+    /// made it is made again.
+    pub(super) repeatable: bool,
 }
 
 /// What came of an attempt.
@@ -356,7 +382,9 @@ fn change_nft<R>(
     let value = match result {
         Ok(value) => value,
         // Two listings of two generations may contradict one another.
-        Err(Error::Nft(crate::netlink::Error::Interrupted)) => return Ok(Done::Again),
+        Err(error) if matches!(error.of_reading(), Some(netlink::Error::Interrupted)) => {
+            return Ok(Done::Again);
+        }
         Err(_) if session.is_stale() => return Ok(Done::Again),
         Err(error) => return Err(error),
     };

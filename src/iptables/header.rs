@@ -133,8 +133,11 @@ impl Interface {
     pub(super) fn print(&self, text: &mut Text, option: &str) {
         text.push(if self.invert { " ! " } else { " " })
             .push(option);
-        text.word(&self.name)
-            .push(if self.prefix { "+" } else { "" });
+        if self.prefix {
+            text.name([&self.name[..], b"+"].concat());
+        } else {
+            text.name(&self.name);
+        }
     }
 }
 

@@ -18,6 +18,7 @@
 //! bytecode, never as a wider rule.
 
 mod builtin;
+mod deviation;
 mod edit;
 mod error;
 mod handle;
@@ -25,6 +26,7 @@ mod header;
 pub mod legacy;
 pub mod nft;
 mod rule;
+mod said;
 mod sets;
 pub mod text;
 mod view;
@@ -32,6 +34,7 @@ mod view;
 pub use crate::legacy::Policy;
 pub use crate::xt::Family;
 pub use builtin::{Builtin, builtin, builtins};
+pub use deviation::{Deviation, deviations};
 pub use edit::{Edit, TableEdit};
 pub use error::Error;
 pub use handle::Iptables;

@@ -112,6 +112,14 @@ impl Rule {
         Self::new(Target::Jump(chain.into()))
     }
 
+    /// Whether an extension of it is said by its bytes, for which the real tools have no words.
+    #[must_use]
+    pub fn has_opaque(&self) -> bool {
+        let target = matches!(&self.target, Target::Extension(xt::Target::Opaque(_)));
+        let is_opaque = |one: &xt::Match| matches!(one, xt::Match::Opaque(_));
+        target || self.matches.iter().any(is_opaque)
+    }
+
     /// The same rule with one more match.
     #[must_use]
     pub fn with(mut self, more: xt::Match) -> Self {
@@ -187,7 +195,7 @@ impl Rule {
         head(self) == head(other)
             && self.in_interface == other.in_interface
             && self.out_interface == other.out_interface
-            && self.target == other.target
+            && same_target(&self.target, &other.target)
             && same_matches(&self.matches, &other.matches)
     }
 
@@ -220,11 +228,25 @@ impl Rule {
             Target::Drop => drop(text.push(" -j DROP")),
             Target::Return => drop(text.push(" -j RETURN")),
             Target::Queue => drop(text.push(" -j QUEUE")),
-            Target::Jump(chain) => drop(text.push(" -j ").push(chain)),
-            Target::Goto(chain) => drop(text.push(" -g ").push(chain)),
+            Target::Jump(chain) => drop(text.push(" -j").name(chain)),
+            Target::Goto(chain) => drop(text.push(" -g").name(chain)),
             Target::Extension(target) => target.print(text),
         }
     }
+}
+
+/// Whether both do the same: `--nflog-range` does nothing, and nf_tables has no place for it.
+fn same_target(one: &Target, other: &Target) -> bool {
+    let (Target::Extension(xt::Target::Nflog(a)), Target::Extension(xt::Target::Nflog(b))) =
+        (one, other)
+    else {
+        return one == other;
+    };
+    let counts = |log: &xt::Nflog| xt::Nflog {
+        length: if log.cut { log.length } else { 0 },
+        ..log.clone()
+    };
+    counts(a) == counts(b)
 }
 
 /// Whether both say the same: those that do more than look at the packet stand in the same order, and
@@ -372,5 +394,10 @@ mod tests {
         let two = rule.clone().with(comment).with(opaque(1));
         assert!(!one.means_the_same(&two));
         assert!(!rule.means_the_same(&Rule::new(Target::Accept)));
+        let log = |options| Rule::parse(Family::Ipv4, format!("-j NFLOG {options}")).unwrap();
+        let plain = log("--nflog-group 2");
+        assert!(plain.means_the_same(&log("--nflog-group 2 --nflog-range 64")));
+        assert!(!plain.means_the_same(&log("--nflog-group 2 --nflog-size 64")));
+        assert!(!plain.means_the_same(&log("--nflog-group 3 --nflog-range 64")));
     }
 }

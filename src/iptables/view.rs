@@ -1,12 +1,13 @@
 //! Tables as they were read, whichever backend they live in.
 
+use std::collections::HashSet;
 use std::fmt;
 
-use bstr::{BStr, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
 use super::builtin::{self, builtin, builtins};
-use super::sets::Sets;
-use super::{Backend, Beyond, Counters, Entry, Policy};
+use super::sets::{Sets, named};
+use super::{Backend, Beyond, Counters, Entry, Policy, Target, said};
 use crate::legacy;
 use crate::nft::{self, Snapshot, SnapshotChain, SnapshotTable};
 use crate::xt::Family;
@@ -18,13 +19,30 @@ pub struct Tables {
     family: Family,
     source: Source,
     /// For the names of sets.
-    pub(super) sets: Sets,
+    sets: Sets,
 }
 
 enum Source {
     /// A snapshot, and the iptables tables in it.
     Nft(Box<Snapshot>),
-    Legacy(Vec<legacy::Table>),
+    Legacy(Vec<LegacyTable>),
+}
+
+/// A legacy table.
+struct LegacyTable {
+    table: legacy::Table,
+    /// The names that several of its chains have: the kernel does not mind.
+    shared: HashSet<BString>,
+}
+
+impl LegacyTable {
+    fn new(table: legacy::Table) -> Self {
+        let mut names = HashSet::with_capacity(table.chains().len());
+        let again = table.chains().map(|chain| chain.name());
+        let again = again.filter(|name| !names.insert(*name));
+        let shared = again.map(BStr::to_owned).collect();
+        Self { table, shared }
+    }
 }
 
 impl Tables {
@@ -41,7 +59,7 @@ impl Tables {
     pub(super) fn of_legacy(family: Family, tables: Vec<legacy::Table>, sets: Sets) -> Self {
         Self {
             family,
-            source: Source::Legacy(tables),
+            source: Source::Legacy(tables.into_iter().map(LegacyTable::new).collect()),
             sets,
         }
     }
@@ -76,6 +94,32 @@ impl Tables {
         }
     }
 
+    /// A rule of theirs with its counters, as [`RuleView::entry`], and its sets by their names.
+    ///
+    /// # Errors
+    /// [`Beyond`], also if the name of a set cannot be found.
+    pub fn entry(&self, rule: &RuleView<'_>) -> Result<Entry, Beyond> {
+        let mut entry = rule.entry()?;
+        named(&mut entry.rule, &self.sets).map_err(|_| Beyond {
+            expression: None,
+            reason: "it refers to a set whose name cannot be found",
+        })?;
+        if let (RuleView::Legacy(rule), Source::Legacy(tables)) = (rule, &self.source)
+            && let Target::Jump(to) | Target::Goto(to) = &entry.rule.target
+        {
+            let name = rule.table().name();
+            let mut tables = tables.iter();
+            let shared = tables.any(|l| l.table.name() == name && l.shared.contains(to));
+            if shared {
+                return Err(Beyond {
+                    expression: None,
+                    reason: SHARED,
+                });
+            }
+        }
+        Ok(entry)
+    }
+
     /// The table of that name.
     #[must_use]
     pub fn table(&self, name: &str) -> Option<Table<'_>> {
@@ -86,7 +130,7 @@ impl Tables {
                 Inner::Nft(snapshot.table(family, name)?)
             }
             Source::Legacy(tables) => {
-                Inner::Legacy(tables.iter().find(|table| *table.name() == name)?)
+                Inner::Legacy(tables.iter().find(|legacy| *legacy.table.name() == name)?)
             }
         };
         Some(Table::new(self.family, inner))
@@ -112,7 +156,7 @@ pub struct Table<'t> {
 #[derive(Clone, Copy)]
 enum Inner<'t> {
     Nft(SnapshotTable<'t>),
-    Legacy(&'t legacy::Table),
+    Legacy(&'t LegacyTable),
 }
 
 impl<'t> Table<'t> {
@@ -131,7 +175,7 @@ impl<'t> Table<'t> {
     pub fn name(&self) -> &'t BStr {
         match self.inner {
             Inner::Nft(table) => table.table().name(),
-            Inner::Legacy(table) => table.name().as_bstr(),
+            Inner::Legacy(legacy) => legacy.table.name().as_bstr(),
         }
     }
 
@@ -140,11 +184,15 @@ impl<'t> Table<'t> {
         let name = self.name();
         let (nft, legacy) = match self.inner {
             Inner::Nft(table) => (Some(table.chains()), None),
-            Inner::Legacy(table) => (None, Some(table.chains())),
+            Inner::Legacy(table) => (None, Some(table)),
         };
         let nft = nft.into_iter().flatten();
+        let legacy = legacy.into_iter().flat_map(|legacy| {
+            let chains = legacy.table.chains();
+            chains.map(|chain| Chain::of_legacy(legacy, chain))
+        });
         nft.map(move |chain| Chain::of_nft(name, chain))
-            .chain(legacy.into_iter().flatten().map(Chain::of_legacy))
+            .chain(legacy)
     }
 
     /// The chain of that name.
@@ -152,7 +200,7 @@ impl<'t> Table<'t> {
     pub fn chain(&self, name: impl AsRef<[u8]>) -> Option<Chain<'t>> {
         match self.inner {
             Inner::Nft(table) => Some(Chain::of_nft(self.name(), table.chain(name)?)),
-            Inner::Legacy(table) => Some(Chain::of_legacy(table.chain(name)?)),
+            Inner::Legacy(legacy) => Some(Chain::of_legacy(legacy, legacy.table.chain(name)?)),
         }
     }
 }
@@ -183,10 +231,14 @@ pub enum ChainKind {
     Foreign,
 }
 
+const SHARED: &str = "several chains have the same name";
+
 /// A chain of a table.
 #[derive(Clone, Copy)]
 pub struct Chain<'t> {
     kind: ChainKind,
+    /// Whether another chain of the table has its name.
+    shared: bool,
     inner: InnerChain<'t>,
 }
 
@@ -218,11 +270,12 @@ impl<'t> Chain<'t> {
         };
         Self {
             kind,
+            shared: false,
             inner: InnerChain::Nft(inner),
         }
     }
 
-    fn of_legacy(inner: legacy::ChainRef<'t>) -> Self {
+    fn of_legacy(legacy: &LegacyTable, inner: legacy::ChainRef<'t>) -> Self {
         let kind = inner
             .builtin()
             .map_or(ChainKind::User, |builtin| ChainKind::Builtin {
@@ -231,6 +284,7 @@ impl<'t> Chain<'t> {
             });
         Self {
             kind,
+            shared: !legacy.shared.is_empty() && legacy.shared.contains(inner.name()),
             inner: InnerChain::Legacy(inner),
         }
     }
@@ -248,6 +302,25 @@ impl<'t> Chain<'t> {
     #[must_use]
     pub const fn kind(&self) -> ChainKind {
         self.kind
+    }
+
+    /// Why no text of iptables' can have this chain with its rules, if that is so: packets enter it where
+    /// they enter no built-in chain, or its name cannot be written or is that of another chain.
+    #[must_use]
+    pub fn beyond(&self) -> Option<&'static str> {
+        match (self.kind, self.inner) {
+            (ChainKind::Builtin { .. }, _) => None,
+            _ if self.shared => Some(SHARED),
+            (ChainKind::Foreign, _) => Some("packets enter it elsewhere than a built-in chain"),
+            (ChainKind::User, InnerChain::Nft(chain)) => {
+                let chain = chain.chain();
+                said::chain(chain.table(), chain.name()).err()
+            }
+            (ChainKind::User, InnerChain::Legacy(chain)) => {
+                let table = chain.table();
+                said::chain(table.name().as_bstr(), chain.name()).err()
+            }
+        }
     }
 
     /// The policy, if it is a built-in chain.

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use crate::iptables::nft::{Unwritable, chain, decode, encode};
 use crate::iptables::{Address, Entry, Family, Rule, Target, builtin};
-use crate::nft::{CommitError, Connection, Filter, Table, TableFlags, Transaction};
+use crate::nft::{CommitError, Connection, Filter, Outcome, Table, TableFlags, Transaction};
 use crate::xt::{
     Comment, Conntrack, ConntrackState, MarkMatch, MarkTarget, Masquerade, Match,
     Target as Extension,
@@ -49,6 +49,8 @@ const DROP_MARK: u32 = 1 << 15;
 /// A rival that commits without a pause leaves room for it when it loses its processor: seen, one
 /// attempt in 200 goes through, and the unluckiest took half a second.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is read again when the kernel's replies are lost.
+const LOSSES: u32 = 16;
 
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +64,7 @@ pub enum Error {
     Commit(#[source] Box<CommitError>),
     /// An attribute was too long to be put into a message.
     #[error("cannot write kubelet's rules")]
-    TooLong(#[from] netlink::TooLong),
+    Unfit(#[from] netlink::Unfit),
     /// A rule could not be put into nf_tables' terms.
     #[error("cannot encode kubelet's rules")]
     Encode(#[from] Unwritable),
@@ -196,15 +198,16 @@ impl Kubelet {
     /// As [`check`](Self::check), and [`Error::Commit`].
     #[tracing::instrument(level = "debug", skip_all)]
     pub fn ensure(&self, nft: &mut Connection) -> Result<Vec<Item>, Error> {
-        attempt(nft, |nft, generation| {
+        let mut unknown = None;
+        let done = attempt(nft, |nft, generation| {
             let mut plan = self.plan(nft)?;
             if plan.transaction.is_empty() {
-                return Ok(Done::Read(plan.missing));
+                return Ok(Done::Read(known(&unknown).unwrap_or(plan.missing)));
             }
             plan.transaction.expect_generation(generation);
-            nft.commit(&mut plan.transaction)?;
-            Ok(Done::Committed(plan.missing))
-        })
+            commit(nft, &mut plan.transaction, plan.missing, &mut unknown)
+        });
+        done.map_err(|error| contended(error, unknown))
     }
 
     /// Removes the rules and chains of a kubelet, in one transaction; the tables and their built-in
@@ -218,15 +221,16 @@ impl Kubelet {
     /// As [`ensure`](Self::ensure).
     #[tracing::instrument(level = "debug", skip_all)]
     pub fn remove(&self, nft: &mut Connection) -> Result<Removed, Error> {
-        attempt(nft, |nft, generation| {
+        let mut unknown = None;
+        let done = attempt(nft, |nft, generation| {
             let (mut transaction, removed) = self.removal(nft)?;
             if transaction.is_empty() {
-                return Ok(Done::Read(removed));
+                return Ok(Done::Read(known(&unknown).unwrap_or(removed)));
             }
             transaction.expect_generation(generation);
-            nft.commit(&mut transaction)?;
-            Ok(Done::Committed(removed))
-        })
+            commit(nft, &mut transaction, removed, &mut unknown)
+        });
+        done.map_err(|error| contended(error, unknown))
     }
 
     /// All chains with their rules, in an order in which no rule jumps to a chain that comes later.
@@ -342,8 +346,8 @@ impl From<CommitError> for Attempt {
     }
 }
 
-impl From<netlink::TooLong> for Attempt {
-    fn from(error: netlink::TooLong) -> Self {
+impl From<netlink::Unfit> for Attempt {
+    fn from(error: netlink::Unfit) -> Self {
         Self::Failed(error.into())
     }
 }
@@ -362,6 +366,39 @@ enum Done<T> {
     Read(T),
 }
 
+/// What a commit was to do of which it could not be known whether it did.
+type Unknown<T> = Option<(T, CommitError)>;
+
+/// Commits. Where it cannot be known whether that was done, what is there is looked at again, once.
+fn commit<T>(
+    nft: &mut Connection,
+    transaction: &mut Transaction,
+    done: T,
+    unknown: &mut Unknown<T>,
+) -> Result<Done<T>, Attempt> {
+    match nft.commit(transaction) {
+        Ok(()) => Ok(Done::Committed(done)),
+        Err(error) if error.outcome == Outcome::Unknown && unknown.is_none() => {
+            *unknown = Some((done, error));
+            Err(Attempt::Again)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What was done after all, now that nothing is left to be done.
+fn known<T: Clone>(unknown: &Unknown<T>) -> Option<T> {
+    unknown.as_ref().map(|(done, _)| done.clone())
+}
+
+/// An error that does not say that nothing was applied where that cannot be known.
+fn contended<T>(error: Error, unknown: Unknown<T>) -> Error {
+    match unknown {
+        Some((_, unknown)) => Error::Commit(Box::new(unknown)),
+        None => error,
+    }
+}
+
 /// Does `work` on one generation, and again if the ruleset changed meanwhile.
 fn attempt<T>(
     nft: &mut Connection,
@@ -376,6 +413,7 @@ fn attempt<T>(
             Ok(Done::Committed(done)) => return Ok(done),
             Ok(Done::Read(done)) if nft.generation()? == generation => return Ok(done),
             Ok(Done::Read(_)) | Err(Attempt::Again) => {}
+            Err(Attempt::Failed(Error::Read(error))) if error.ask_again() && attempts < LOSSES => {}
             Err(Attempt::Failed(error)) => return Err(error),
         }
         if start.elapsed() > PATIENCE {
@@ -452,7 +490,7 @@ impl Wanted {
         }
     }
 
-    fn delete(&self, tx: &mut Transaction, handle: u64) -> Result<(), netlink::TooLong> {
+    fn delete(&self, tx: &mut Transaction, handle: u64) -> Result<(), netlink::Unfit> {
         let mut rule = nft::Rule::new(self.family.into(), self.table, self.chain);
         rule.handle = Some(handle);
         tx.delete(&rule).map(drop)

@@ -1,3 +1,4 @@
 //! Kubernetes' chains: what its components create, in terms of tables, chains and rules.
 
+pub mod detect;
 pub mod kubelet;

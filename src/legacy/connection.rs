@@ -96,6 +96,7 @@ impl Connection {
     /// loads no module.
     ///
     /// # Errors
+    /// - [`Error::NarrowBuild`] in a program of 32 bits;
     /// - [`Error::NotBuilt`] if the kernel does not have them;
     /// - [`Error::NoPermission`] with [`Access::Tables`] without `CAP_NET_ADMIN` over the network
     ///   namespace;
@@ -105,6 +106,9 @@ impl Connection {
     /// A file of names that is not readable is no error yet: [`instantiate`](Self::instantiate)
     /// works without it. Reading then fails with [`Access::TableNames`].
     pub fn open(family: Family) -> Result<Self, Error> {
+        if cfg!(target_pointer_width = "32") {
+            return Err(Error::NarrowBuild { family });
+        }
         let names = match File::open(family.names_file()) {
             Ok(file) => Some(file),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,

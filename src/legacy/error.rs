@@ -24,6 +24,16 @@ pub enum Error {
         family: Family,
     },
 
+    /// The program is built for a processor of 32 bits. A kernel of 64 bits hands it tables in its own
+    /// layout or in the other one, as it was built, and does not say which: they are not touched.
+    #[error(
+        "legacy {family} tables are not supported by a program of 32 bits (their layout is the kernel's, which cannot be told): use a build for 64 bits, or nf_tables"
+    )]
+    NarrowBuild {
+        /// The family that was asked for.
+        family: Family,
+    },
+
     /// The caller may not look at the legacy tables of this network namespace.
     #[error("no access to the legacy {family} tables: {access}")]
     NoPermission {
@@ -102,6 +112,18 @@ pub enum Error {
         name: BString,
         /// The revision that was asked for.
         revision: u8,
+    },
+
+    /// This new table has replaced the one that was read already, and is not for the one that is there
+    /// now. Nothing was done.
+    #[error(
+        "this replacement of the legacy {family} table {table} was sent before: read the table again and draft it anew"
+    )]
+    AlreadySent {
+        /// The family.
+        family: Family,
+        /// The table.
+        table: TableName,
     },
 
     /// The kernel did not take the new table. Nothing was done.

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bstr::{BStr, BString, ByteSlice};
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::FlockArg;
 
 use super::Error;
 use crate::error::Errno;
@@ -72,7 +73,7 @@ pub enum LockWait {
 #[must_use = "the lock is given back when this is dropped"]
 pub struct Lock {
     /// None if the policy is to take none.
-    file: Option<Flock<File>>,
+    file: Option<File>,
 }
 
 impl Lock {
@@ -91,7 +92,7 @@ impl Lock {
             errno,
         };
         // O_CLOEXEC is always set by `std`.
-        let mut file = OpenOptions::new()
+        let file = OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_CREAT)
             .mode(0o600)
@@ -100,17 +101,11 @@ impl Lock {
         let start = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
-            let errno = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-                Ok(file) => return Ok(Self { file: Some(file) }),
-                Err((back, errno)) => {
-                    file = back;
-                    errno
-                }
-            };
-            match errno {
-                nix::errno::Errno::EINTR => continue,
-                nix::errno::Errno::EWOULDBLOCK => {}
-                other => return Err(failed(Errno::new(other as i32))),
+            match flock(&file, FlockArg::LockExclusiveNonblock) {
+                Ok(()) => return Ok(Self { file: Some(file) }),
+                Err(nix::errno::Errno::EINTR) => continue,
+                Err(nix::errno::Errno::EWOULDBLOCK) => {}
+                Err(other) => return Err(failed(Errno::new(other as i32))),
             }
             let waited = start.elapsed();
             let left = match wait {
@@ -135,6 +130,22 @@ impl Lock {
     pub const fn is_held(&self) -> bool {
         self.file.is_some()
     }
+}
+
+impl Drop for Lock {
+    /// Gives the lock back at once, also where a child holds the file too. Where that fails, the lock goes
+    /// with the last of them.
+    fn drop(&mut self) {
+        if let Some(file) = &self.file {
+            let _ = flock(file, FlockArg::Unlock);
+        }
+    }
+}
+
+/// `flock`. (nix's own guard panics when giving the lock back fails.)
+fn flock(file: &File, how: FlockArg) -> nix::Result<()> {
+    #[allow(deprecated)]
+    nix::fcntl::flock(file.as_raw_fd(), how)
 }
 
 /// Who has a lock, as far as `/proc` tells.

@@ -1,7 +1,6 @@
 //! Replacing a table by a new one.
 
 use chainwright_sys::x_tables::{xt_counters, xt_counters_info};
-use std::mem::offset_of;
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::connection::failed;
@@ -27,6 +26,8 @@ impl Connection {
     /// - [`Error::UnknownExtension`] if the kernel does not have a match or target of the new table;
     /// - [`Error::Refused`] if the kernel does not take the new table;
     /// - [`Error::NoPermission`], [`Error::NotBuilt`] or [`Error::NoSuchTable`];
+    /// - [`Error::AlreadySent`] if it, or a clone of it, has replaced a table before: the counters are
+    ///   those of other entries now;
     /// - [`Error::WrongFamily`] if the connection is for the tables of another family;
     /// - [`Error::CountersLost`]: the table **was replaced**, but its counters stay at zero;
     /// - [`Error::System`].
@@ -36,7 +37,11 @@ impl Connection {
         let info = *replacement.info();
         let span = tracing::debug_span!("legacy replace", %family, %table);
         let _entered = span.enter();
+        if replacement.is_sent() {
+            return Err(Error::AlreadySent { family, table });
+        }
         let old = self.set_replace(replacement)?;
+        replacement.set_sent();
         tracing::debug!(
             entries = info.num_entries(),
             bytes = info.size(),
@@ -157,8 +162,9 @@ impl Connection {
     }
 }
 
-// The counters follow the head directly, and are two words each.
+// The counters follow the head directly, and are two words each; with 32 bits no table is opened.
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     assert!(size_of::<xt_counters_info>().is_multiple_of(size_of::<u64>()));
-    assert!(offset_of!(xt_counters, pcnt) == 0 && offset_of!(xt_counters, bcnt) == 8);
+    assert!(size_of::<xt_counters>() == 2 * size_of::<u64>());
 };

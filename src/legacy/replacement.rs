@@ -1,6 +1,8 @@
 //! A new table, ready to be sent.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use chainwright_sys::x_tables::xt_counters;
 
@@ -10,7 +12,8 @@ use crate::memory::Memory;
 /// A table that shall replace one that was read ([`Draft::finish`](super::Draft::finish)): its
 /// entries as the kernel wants them, and where each entry's counters come from.
 ///
-/// It is for [`Connection::replace`](super::Connection::replace).
+/// It is for [`Connection::replace`](super::Connection::replace), once: it says where the counters come
+/// from of the one table that was read.
 #[derive(Clone)]
 pub struct Replacement {
     info: Info,
@@ -20,6 +23,8 @@ pub struct Replacement {
     argument: Memory,
     /// For all entries in order.
     counted: Vec<Counted>,
+    /// Whether it, or a clone of it, has replaced the table.
+    sent: Arc<AtomicBool>,
 }
 
 /// Where the counters of one or more entries come from.
@@ -100,7 +105,18 @@ impl Replacement {
             replaced,
             argument,
             counted,
+            sent: Arc::default(),
         }
+    }
+
+    /// Whether it has replaced the table.
+    pub(super) fn is_sent(&self) -> bool {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// It has replaced the table.
+    pub(super) fn set_sent(&self) {
+        self.sent.store(true, Ordering::Relaxed);
     }
 
     /// The family of the table.

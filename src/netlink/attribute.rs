@@ -151,6 +151,13 @@ mod tests {
         5, 0, 200, 0x80, 7, 0, 0, 0, // unknown, with NLA_F_NESTED
         8, 0, 6, 0, 0, 0, 0, 2, // use
     ];
+    /// The same as a big-endian machine has it.
+    #[cfg(target_endian = "big")]
+    const SAMPLE: &[u8] = &[
+        0, 8, 0, 1, b'n', b'a', b't', 0, // table
+        0, 5, 0x80, 200, 7, 0, 0, 0, // unknown, with NLA_F_NESTED
+        0, 8, 0, 6, 0, 0, 0, 2, // use
+    ];
 
     #[test]
     fn walks_all_attributes() {

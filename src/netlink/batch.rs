@@ -56,8 +56,11 @@ impl Rejection {
 /// What the replies prove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every operation was applied.
+    /// Every operation was applied: the kernel acknowledged the end.
     Applied,
+    /// Every operation was right, and nothing is said of the end: so say kernels before 6.10 that every
+    /// operation was applied, and newer ones never, unless a reply is missing.
+    Acknowledged,
     /// Nothing was applied.
     Rejected,
     /// Replies were lost: the batch may have been applied as a whole, or not at all.
@@ -173,8 +176,8 @@ impl BatchReplies {
             Verdict::Applied
         } else if !self.rejections.is_empty() {
             Verdict::Rejected
-        } else if self.last_acknowledged && !self.lost {
-            Verdict::Applied
+        } else if self.first_acknowledged && self.last_acknowledged && !self.lost {
+            Verdict::Acknowledged
         } else {
             Verdict::Unknown
         };
@@ -217,7 +220,12 @@ mod tests {
             Verdict::Applied
         );
         // Before 6.10 BATCH_END is never acknowledged.
-        assert_eq!(replay(&[(1, 0), (5, 0)], false).verdict, Verdict::Applied);
+        assert_eq!(
+            replay(&[(1, 0), (5, 0)], false).verdict,
+            Verdict::Acknowledged
+        );
+        // One of the first operation is missing: perhaps with the commit's error.
+        assert_eq!(replay(&[(5, 0)], false).verdict, Verdict::Unknown);
         // The end is acknowledged after the commit: whatever else was lost.
         assert_eq!(replay(&[(6, 0)], true).verdict, Verdict::Applied);
     }
@@ -259,7 +267,7 @@ mod tests {
     #[test]
     fn answers_to_other_requests_do_not_count() {
         let outcome = replay(&[(77, 1), (1, 0), (5, 0)], false);
-        assert_eq!(outcome.verdict, Verdict::Applied);
+        assert_eq!(outcome.verdict, Verdict::Acknowledged);
         // The end's acknowledgement proves the commit, whatever else lies about.
         let outcome = replay(&[(3, libc::ENOENT), (1, 0), (5, 0), (6, 0)], false);
         assert_eq!(

@@ -4,8 +4,8 @@ use chainwright_sys::netlink::{
     NLM_F_DUMP_INTR, NLMSG_DONE, NLMSG_ERROR, NLMSG_MIN_TYPE, NLMSG_NOOP,
 };
 
-use super::Error;
 use super::ack::Acknowledgement;
+use super::error::{Error, Loss};
 use super::message::Message;
 
 /// The signature of a message of type 65535 with all flags: of a subsystem that does not exist.
@@ -81,6 +81,7 @@ impl Dump {
     /// # Errors
     /// - [`Error::Refused`] when the kernel refused or broke off the dump.
     /// - [`Error::Interrupted`] at the end of a dump that a change ran across.
+    /// - [`Error::Lost`] when the kernel says that it dropped a part.
     /// - [`Error::Malformed`] when an acknowledgement is cut short.
     #[inline]
     pub fn accept<'a>(&mut self, message: Message<'a>) -> Result<DumpItem<'a>, Error> {
@@ -123,7 +124,7 @@ impl Dump {
             }
             _ => {
                 self.ended = true;
-                Err(Error::Lost)
+                Err(Error::Lost(Loss::Overrun))
             }
         }
     }
@@ -216,7 +217,10 @@ mod tests {
         MessageWriter::new(&mut bytes, NLMSG_OVERRUN, 0, 5)
             .finish()
             .unwrap();
-        assert!(matches!(replay(&bytes), (0, Some(Err(Error::Lost)))));
+        assert!(matches!(
+            replay(&bytes),
+            (0, Some(Err(Error::Lost(Loss::Overrun))))
+        ));
         // NLMSG_ERROR without a payload.
         let mut bytes = Vec::new();
         MessageWriter::new(&mut bytes, NLMSG_ERROR, 0, 5)

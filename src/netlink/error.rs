@@ -16,6 +16,26 @@ pub struct Malformed {
     pub reason: &'static str,
 }
 
+/// How it is known that replies were lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Loss {
+    /// The kernel says that it dropped some: the receive buffer was full, or there was no memory
+    /// (`ENOBUFS`, `ENOMEM`).
+    #[error("the receive buffer was full, or the kernel had no memory: {0}")]
+    Dropped(Errno),
+    /// The kernel says so in a message (`NLMSG_OVERRUN`).
+    #[error("the kernel dropped data (NLMSG_OVERRUN)")]
+    Overrun,
+    /// Nothing is queued, though the answer is not complete.
+    ///
+    /// The kernel answers a request within the `sendmsg` that brings it, and makes the next part of a
+    /// dump within the `recvmsg` that takes the one before it. So an answer that is not there when it is
+    /// asked for will never come, and nobody waits for it.
+    #[error("nothing is queued, and the answer is not complete")]
+    Absent,
+}
+
 /// An error of a netlink socket or of one request over it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -28,6 +48,12 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The module `nf_tables` is not loaded, and looking does not load it: it holds nothing, in any network
+    /// namespace.
+    #[error(
+        "nf_tables is not loaded: there is nothing in it (the first change loads it, a look does not)"
+    )]
+    NotLoaded,
     /// A socket option could not be set.
     #[error("cannot set {option} on a netlink socket")]
     Option {
@@ -60,16 +86,16 @@ pub enum Error {
     },
     /// An attribute was too long to be put into a request; nothing was sent.
     #[error(transparent)]
-    TooLong(#[from] super::TooLong),
+    Unfit(#[from] super::Unfit),
     /// Receiving failed.
     #[error("cannot receive from netlink")]
     Receive {
         /// What the kernel said.
         source: io::Error,
     },
-    /// The kernel dropped replies because the receive buffer was full (`ENOBUFS`).
-    #[error("the kernel dropped replies: the socket's receive buffer was full (ENOBUFS)")]
-    Lost,
+    /// Replies of the kernel were lost. What was asked for is not known; ask again.
+    #[error("a reply of the kernel was lost: {0}")]
+    Lost(Loss),
     /// A reply was longer than the buffer it was received into.
     #[error("a reply of {length} bytes was cut to {capacity}")]
     Truncated {
@@ -91,6 +117,18 @@ pub enum Error {
         /// The kernel's own text (extended acknowledgement), if it gave one.
         text: Option<String>,
     },
+    /// The kernel refused the request because it is older than what was asked for.
+    #[error("the kernel refused to {request}: this kernel lacks {what}, there since Linux {}.{}", since.0, since.1)]
+    Lacks {
+        /// What was asked.
+        request: &'static str,
+        /// What the kernel lacks, in words.
+        what: &'static str,
+        /// The first release of Linux that has it: its first two numbers.
+        since: (u32, u32),
+        /// The kernel's error number.
+        errno: Errno,
+    },
     /// The listing was interrupted by a change (`NLM_F_DUMP_INTR`): what was read is not one
     /// generation. Discard it and list again.
     #[error("the listing was interrupted by a change: what was read is not of one generation")]
@@ -106,12 +144,30 @@ impl Error {
             | Self::Option { source, .. }
             | Self::Send { source, .. }
             | Self::Receive { source } => Some(Errno::of(source)),
-            Self::Refused { errno, .. } => Some(*errno),
-            Self::Lost => Some(Errno::new(libc::ENOBUFS)),
+            Self::Refused { errno, .. } | Self::Lacks { errno, .. } => Some(*errno),
+            Self::Lost(Loss::Dropped(errno)) => Some(*errno),
             Self::TooLarge { .. } => Some(Errno::new(libc::EMSGSIZE)),
-            Self::Truncated { .. } | Self::Malformed(_) | Self::Interrupted | Self::TooLong(_) => {
-                None
-            }
+            Self::NotLoaded
+            | Self::Lost(_)
+            | Self::Truncated { .. }
+            | Self::Malformed(_)
+            | Self::Interrupted
+            | Self::Unfit(_) => None,
         }
+    }
+
+    /// The same, naming what was asked where only the attribute is known.
+    pub(crate) fn of_request(mut self, request: &str) -> Self {
+        if let Self::Unfit(unfit) = &mut self {
+            unfit.operation.get_or_insert_with(|| request.to_owned());
+        }
+        self
+    }
+
+    /// Whether the same question may well be answered when it is asked again: replies were lost, or a
+    /// change ran across the listing.
+    #[must_use]
+    pub const fn ask_again(&self) -> bool {
+        matches!(self, Self::Lost(_) | Self::Interrupted)
     }
 }

@@ -10,6 +10,7 @@
 //! All header fields are in host byte order; `nlmsg_len` counts the header. Sources:
 //! `linux/netlink.h`, `linux/netfilter/nfnetlink.h`.
 
+use bstr::{BString, ByteSlice};
 use chainwright_sys::netlink::NLA_F_NESTED;
 use chainwright_sys::nfnetlink::NFNETLINK_V0;
 
@@ -187,15 +188,56 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// A message was too long for its own length field: nothing of it is left in the buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("attribute {attribute} would be {length} bytes long; an attribute holds at most 65,531")]
-pub struct TooLong {
-    /// Type of the attribute that did not fit.
+/// What was to be written does not fit its attribute: nothing of the message is left in the buffer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{misfit} (attribute {attribute})", operation.as_deref().map(|operation| format!("cannot {operation}: ")).unwrap_or_default())]
+pub struct Unfit {
+    /// Type of the attribute.
     pub attribute: u16,
-    /// The payload's length in bytes.
-    pub length: usize,
+    /// What is wrong.
+    pub misfit: Misfit,
+    /// What the message was for, if that is known: `delete chain`, `look a chain up`.
+    pub operation: Option<String>,
 }
+
+/// Why something does not fit its attribute.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Misfit {
+    /// The payload is too long for the attribute's own length field.
+    #[error("{length} bytes do not fit into an attribute, which holds at most 65,531")]
+    TooLong {
+        /// The payload's length in bytes.
+        length: usize,
+    },
+    /// A name with a NUL in it. The kernel would take it for the part before the NUL.
+    #[error("the name {name:?} has a NUL in it, where it would end for the kernel")]
+    Nul {
+        /// The name.
+        name: BString,
+    },
+    /// A name that is longer than any of the kernel's (`NFT_NAME_MAXLEN`).
+    #[error("the name {:?}… is {} bytes long; the kernel's are at most 255", name.get(..32).unwrap_or(name).as_bstr(), name.len())]
+    LongName {
+        /// The name.
+        name: BString,
+    },
+}
+
+impl Misfit {
+    /// Why this cannot be a name of the kernel's; `None` if it can.
+    #[inline]
+    pub(crate) fn of_name(name: &[u8]) -> Option<Self> {
+        if name.find_byte(0).is_some() {
+            return Some(Self::Nul { name: name.into() });
+        }
+        (name.len() > LONGEST_NAME).then(|| Self::LongName { name: name.into() })
+    }
+}
+
+/// No string of nf_tables is longer: names have 255 bytes and a NUL (`NFT_NAME_MAXLEN`), and the context
+/// of a secmark has as many without one.
+const LONGEST_NAME: usize = 256;
 
 /// Appends one message to a buffer: header, `nfgenmsg`, attributes, nested attributes.
 ///
@@ -205,7 +247,7 @@ pub struct TooLong {
 pub struct MessageWriter<'b> {
     buffer: &'b mut Vec<u8>,
     start: usize,
-    error: Option<TooLong>,
+    error: Option<Box<Unfit>>,
 }
 
 impl<'b> MessageWriter<'b> {
@@ -254,29 +296,26 @@ impl<'b> MessageWriter<'b> {
     }
 
     /// Ends what [`bare`](Self::bare) began.
-    pub(crate) fn finish_bare(self) -> Result<(), TooLong> {
+    pub(crate) fn finish_bare(self) -> Result<(), Unfit> {
         match self.error {
             None => Ok(()),
             Some(error) => {
                 self.buffer.truncate(self.start);
-                Err(error)
+                Err(*error)
             }
         }
     }
 
     /// Takes over an error from what is being written: [`finish`](Self::finish) then fails.
-    pub(crate) fn fail(&mut self, error: TooLong) {
-        self.error.get_or_insert(error);
+    pub(crate) fn fail(&mut self, error: &Unfit) {
+        self.error.get_or_insert_with(|| Box::new(error.clone()));
     }
 
     #[inline]
     fn open(&mut self, kind: u16, length: usize) {
         let total = ATTRIBUTE_HEADER + length;
         if total > usize::from(u16::MAX) {
-            self.error.get_or_insert(TooLong {
-                attribute: kind & !NLA_F_NESTED,
-                length,
-            });
+            self.misfit(kind & !NLA_F_NESTED, Misfit::TooLong { length });
         }
         let [l0, l1] = (total as u16).to_ne_bytes();
         let [t0, t1] = kind.to_ne_bytes();
@@ -324,9 +363,37 @@ impl<'b> MessageWriter<'b> {
         self.bytes(kind, &value.to_be_bytes())
     }
 
-    /// Appends an attribute with a string, ended by a NUL as the kernel keeps names.
+    /// Remembers the first thing that does not fit.
+    #[cold]
+    fn misfit(&mut self, attribute: u16, misfit: Misfit) {
+        self.error.get_or_insert_with(|| {
+            Box::new(Unfit {
+                attribute,
+                misfit,
+                operation: None,
+            })
+        });
+    }
+
+    /// Whether this can be a name of the kernel's; if not, [`finish`](Self::finish) fails.
+    #[inline]
+    pub(crate) fn admits_name(&mut self, attribute: u16, name: &[u8]) -> bool {
+        match Misfit::of_name(name) {
+            None => true,
+            Some(misfit) => {
+                self.misfit(attribute, misfit);
+                false
+            }
+        }
+    }
+
+    /// Appends an attribute with a string, ended by a NUL as the kernel keeps names. One that has a NUL
+    /// in it, or is longer than any name, makes [`finish`](Self::finish) fail.
     #[inline]
     pub fn string(&mut self, kind: u16, value: &[u8]) -> &mut Self {
+        if !self.admits_name(kind, value) {
+            return self;
+        }
         self.open(kind, value.len() + 1);
         self.buffer.extend_from_slice(value);
         self.buffer.push(0);
@@ -346,10 +413,8 @@ impl<'b> MessageWriter<'b> {
                 self.buffer[start..start + 2].copy_from_slice(&length.to_ne_bytes());
             }
             Err(_) => {
-                self.error.get_or_insert(TooLong {
-                    attribute: kind,
-                    length: total - ATTRIBUTE_HEADER,
-                });
+                let length = total - ATTRIBUTE_HEADER;
+                self.misfit(kind, Misfit::TooLong { length });
             }
         }
         self
@@ -368,12 +433,12 @@ impl<'b> MessageWriter<'b> {
     /// Ends the message: writes its length. The buffer then ends at a four-byte boundary.
     ///
     /// # Errors
-    /// [`TooLong`] when a payload did not fit; the buffer is then as it was before this message.
+    /// [`Unfit`] when a payload did not fit; the buffer is then as it was before this message.
     #[inline]
-    pub fn finish(self) -> Result<(), TooLong> {
+    pub fn finish(self) -> Result<(), Unfit> {
         if let Some(error) = self.error {
             self.buffer.truncate(self.start);
-            return Err(error);
+            return Err(*error);
         }
         // At most some hundred attributes of 64 KiB: far below 4 GiB.
         let length = (self.buffer.len() - self.start) as u32;
@@ -441,6 +506,28 @@ mod tests {
         let mut buffer = Vec::new();
         let mut writer = MessageWriter::new(&mut buffer, 1, 0, 0);
         writer.bytes(3, &[0; 65_531]);
+        writer.finish().unwrap();
+    }
+
+    #[test]
+    fn no_name_is_shortened() {
+        let long = [b'x'; 257];
+        for name in [&b"foo\0bar"[..], b"\0", b"foo\0", &long] {
+            let mut buffer = vec![1, 2, 3, 4];
+            let mut writer = MessageWriter::new(&mut buffer, 1, 0, 0);
+            writer.be32(1, 5).nested(4, |w| {
+                w.string(3, name);
+            });
+            let error = writer.finish().unwrap_err();
+            assert_eq!((error.attribute, &buffer[..]), (3, &[1, 2, 3, 4][..]));
+            match name.len() {
+                257 => assert!(matches!(error.misfit, Misfit::LongName { .. })),
+                _ => assert_eq!(error.misfit, Misfit::Nul { name: name.into() }),
+            }
+        }
+        let mut buffer = Vec::new();
+        let mut writer = MessageWriter::new(&mut buffer, 1, 0, 0);
+        writer.string(3, &long[1..]);
         writer.finish().unwrap();
     }
 

@@ -35,6 +35,6 @@ pub use ack::Acknowledgement;
 pub use attribute::{Attribute, Attributes};
 pub use batch::{BatchReplies, Rejection, Replies, Verdict};
 pub use dump::{Dump, DumpItem};
-pub use error::{Error, Malformed};
-pub use message::{Message, MessageWriter, Messages, NfGenMsg, TooLong};
+pub use error::{Error, Loss, Malformed};
+pub use message::{Message, MessageWriter, Messages, Misfit, NfGenMsg, Unfit};
 pub use socket::{RECEIVE_BUFFER, Socket};

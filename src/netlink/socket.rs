@@ -10,7 +10,8 @@ use neli::socket::NlSocket;
 use neli::utils::Groups;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 
-use super::Error;
+use super::error::{Error, Loss};
+use crate::error::Errno;
 
 /// Size in bytes of the buffer that replies are received into.
 ///
@@ -167,32 +168,26 @@ impl Socket {
         }
     }
 
-    /// Receives one datagram, waiting for it, and returns its length.
+    /// Receives one datagram of an answer and returns its length.
+    ///
+    /// This never waits: the kernel has queued an answer, or the next part of one, before it is asked
+    /// for. What is not there is lost ([`Loss::Absent`]).
     ///
     /// # Errors
-    /// [`Error::Receive`], [`Error::Lost`] when the kernel dropped replies, [`Error::Truncated`]
-    /// when the datagram did not fit.
+    /// As [`try_receive`](Self::try_receive), and [`Error::Lost`] when nothing is queued.
     #[inline]
     pub fn receive(&self, buffer: &mut [u8]) -> Result<usize, Error> {
-        loop {
-            match self.inner.recv(&mut *buffer, Msg::TRUNC) {
-                Ok((length, _)) if length <= buffer.len() => return Ok(length),
-                Ok((length, _)) => {
-                    return Err(Error::Truncated {
-                        length,
-                        capacity: buffer.len(),
-                    });
-                }
-                Err(source) if source.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(receive_error(source)),
-            }
+        match self.try_receive(buffer)? {
+            Some(length) => Ok(length),
+            None => Err(Error::Lost(Loss::Absent)),
         }
     }
 
     /// Receives one datagram if one is queued; `None` says that none is.
     ///
     /// # Errors
-    /// As [`receive`](Self::receive).
+    /// [`Error::Receive`], [`Error::Lost`] when the kernel dropped replies, [`Error::Truncated`]
+    /// when the datagram did not fit.
     #[inline]
     pub fn try_receive(&self, buffer: &mut [u8]) -> Result<Option<usize>, Error> {
         loop {
@@ -214,10 +209,11 @@ impl Socket {
 
 #[cold]
 fn receive_error(source: io::Error) -> Error {
-    if source.raw_os_error() == Some(libc::ENOBUFS) {
-        Error::Lost
-    } else {
-        Error::Receive { source }
+    match source.raw_os_error() {
+        Some(number @ (libc::ENOBUFS | libc::ENOMEM)) => {
+            Error::Lost(Loss::Dropped(Errno::new(number)))
+        }
+        _ => Error::Receive { source },
     }
 }
 

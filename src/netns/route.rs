@@ -32,6 +32,9 @@ const NAME_LENGTH: usize = libc::IFNAMSIZ - 1;
 /// How long an interface may take from up to running.
 const RUNNING: Duration = Duration::from_secs(10);
 
+/// How often a question is asked whose answers are lost.
+const ASKS: usize = 4;
+
 /// Room for one answer. The longest, an interface's description, takes about 2 KiB.
 const ANSWER: usize = 32 * 1024;
 
@@ -256,9 +259,11 @@ impl Socket {
         flags: NlmF,
         body: io::Result<P>,
     ) -> Result<Option<Buffer>, Error> {
+        // A change is not made twice.
+        let asks = if flags.contains(NlmF::ACK) { 1 } else { ASKS };
         let answer = body
-            .and_then(|body| self.send(kind, flags, body))
-            .and_then(|()| self.receive())
+            .and_then(|body| self.encode(kind, flags, body))
+            .and_then(|request| self.ask(&request, asks))
             .map_err(|source| Error::Network {
                 action: action.into(),
                 message: None,
@@ -279,7 +284,12 @@ impl Socket {
         }
     }
 
-    fn send<P: Size + ToBytes>(&mut self, kind: Rtm, flags: NlmF, body: P) -> io::Result<()> {
+    fn encode<P: Size + ToBytes>(
+        &mut self,
+        kind: Rtm,
+        flags: NlmF,
+        body: P,
+    ) -> io::Result<Vec<u8>> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut bytes = Cursor::new(Vec::new());
         NlmsghdrBuilder::default()
@@ -291,22 +301,40 @@ impl Socket {
             .map_err(io::Error::other)?
             .to_bytes(&mut bytes)
             .map_err(io::Error::other)?;
-        // A datagram is taken whole or not at all.
-        self.socket.send(bytes.into_inner(), Msg::empty()).map(drop)
+        Ok(bytes.into_inner())
     }
 
-    fn receive(&mut self) -> io::Result<NlPayload<u16, Buffer>> {
+    /// Sends a request, up to so many times while its answers are lost.
+    fn ask(&self, request: &[u8], asks: usize) -> io::Result<NlPayload<u16, Buffer>> {
+        for _ in 0..asks {
+            // A datagram is taken whole or not at all.
+            self.socket.send(request, Msg::empty())?;
+            if let Some(answer) = self.receive()? {
+                return Ok(answer);
+            }
+        }
+        Err(io::Error::other(
+            "the kernel's answer was lost; it cannot be known whether this was done",
+        ))
+    }
+
+    /// Receives the answer to the last request. The kernel has queued it when sending returns:
+    /// what is not there is lost (`None`).
+    fn receive(&self) -> io::Result<Option<NlPayload<u16, Buffer>>> {
         let mut buffer = vec![0; ANSWER];
         loop {
-            let length = match self.socket.recv(&mut buffer, Msg::empty()) {
+            let length = match self.socket.recv(&mut buffer, Msg::DONTWAIT) {
                 Ok((length, _)) => length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => return Ok(None),
+                    _ => return Err(error),
+                },
             };
             let answer = Nlmsghdr::<u16, Buffer>::from_bytes(&mut Cursor::new(&buffer[..length]))
                 .map_err(io::Error::other)?;
             if *answer.nl_seq() == self.sequence {
-                return Ok(answer.nl_payload().clone());
+                return Ok(Some(answer.nl_payload().clone()));
             }
         }
     }

@@ -5,12 +5,13 @@ use std::fmt;
 use bstr::BString;
 use chainwright_sys::netlink::nlmsghdr;
 
-use super::connection::Connection;
+use super::connection::{ASKS, Connection};
 use super::explain::{Operation, attribute_at, describe, hint};
+use super::feature::{Feature, lacking};
 use super::generation::Generation;
 use super::transaction::Transaction;
 use crate::error::Errno;
-use crate::netlink::{self, BatchReplies, Message, NfGenMsg, Rejection, Verdict};
+use crate::netlink::{self, BatchReplies, Loss, Message, NfGenMsg, Rejection, Verdict};
 
 /// What a failed commit left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct Failure {
     pub text: Option<BString>,
     /// The attribute that the kernel points at, as a path of names.
     pub attribute: Option<String>,
+    /// What this kernel is too old for, of what the operation needs, if that is what it was refused for.
+    pub lacks: Option<Feature>,
     /// What most often lies behind this error, and what to do about it.
     pub hint: Option<&'static str>,
 }
@@ -50,10 +53,11 @@ impl fmt::Display for Failure {
         if let Some(attribute) = &self.attribute {
             write!(f, ", at {attribute}")?;
         }
-        if let Some(hint) = self.hint {
-            write!(f, " ({hint})")?;
+        match (self.lacks, self.hint) {
+            (Some(feature), _) => write!(f, " (this kernel lacks {feature})"),
+            (None, Some(hint)) => write!(f, " ({hint})"),
+            (None, None) => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -74,6 +78,13 @@ pub struct CommitError {
 }
 
 impl CommitError {
+    /// Whether the batch can be sent again to learn what is wrong with it.
+    fn is_unexplained(&self, batch: Batch) -> bool {
+        let undone = self.outcome == Outcome::NothingApplied || batch == Batch::WithoutEnd;
+        let lost = self.source.as_ref().is_some_and(netlink::Error::ask_again);
+        undone && lost && self.failures.is_empty()
+    }
+
     /// Whether the commit was conditional on a generation that has passed: nothing was applied;
     /// read again and retry.
     #[must_use]
@@ -134,6 +145,9 @@ const REPORT: usize = 1024;
 /// Up to how many bytes of reports are made room for.
 const REPORTS: usize = 16 * 1024 * 1024;
 
+/// How many errors are taken while the replies to a batch are received.
+const TROUBLES: u32 = 4;
+
 /// Length of the message that ends a batch: its header and `struct nfgenmsg`.
 const BATCH_END: usize = size_of::<nlmsghdr>() + NfGenMsg::LENGTH;
 
@@ -160,7 +174,7 @@ impl Connection {
         bytes = transaction.byte_length(),
     ))]
     pub fn commit(&mut self, transaction: &mut Transaction) -> Result<(), CommitError> {
-        self.send_batch(transaction, Batch::Whole)
+        self.insist_on_batch(transaction, Batch::Whole)
     }
 
     /// Has the kernel look at a transaction without carrying it out, as `nft --check` does: every
@@ -171,11 +185,27 @@ impl Connection {
     /// # Errors
     /// As [`commit`](Self::commit) would fail; nothing is ever applied.
     pub fn check(&mut self, transaction: &mut Transaction) -> Result<(), CommitError> {
-        let result = self.send_batch(transaction, Batch::WithoutEnd);
+        let result = self.insist_on_batch(transaction, Batch::WithoutEnd);
         result.map_err(|error| CommitError {
             outcome: Outcome::NothingApplied,
             ..error
         })
+    }
+
+    /// Sends a batch, and again while it is known that nothing was applied and the kernel's reasons are
+    /// lost.
+    fn insist_on_batch(
+        &mut self,
+        transaction: &mut Transaction,
+        batch: Batch,
+    ) -> Result<(), CommitError> {
+        for _ in 1..ASKS {
+            match self.send_batch(transaction, batch) {
+                Err(error) if error.is_unexplained(batch) => {}
+                sent => return sent,
+            }
+        }
+        self.send_batch(transaction, batch)
     }
 
     fn send_batch(
@@ -205,6 +235,7 @@ impl Connection {
                     errno: *errno,
                     text: text.as_deref().map(BString::from),
                     attribute: None,
+                    lacks: None,
                     hint: hint(*errno, None),
                 }],
                 _ => Vec::new(),
@@ -224,6 +255,7 @@ impl Connection {
             Some(generation) => generation,
             None => self.generation().map_err(not_sent)?,
         };
+        self.settle();
         self.discard_replies();
         let socket = &mut self.socket;
         transaction
@@ -239,6 +271,7 @@ impl Connection {
 
         let mut replies = BatchReplies::new(transaction.sequences());
         let mut trouble = None;
+        let mut errors = 0;
         while !replies.complete() {
             // All replies are queued by now: when there are no more, there will be no more.
             match self.socket.try_receive(&mut self.buffer) {
@@ -249,21 +282,38 @@ impl Connection {
                 }
                 Ok(None) => break,
                 Err(error) => {
+                    // What decides may be behind it still.
                     replies.lose();
-                    let over = matches!(error, netlink::Error::Receive { .. });
                     trouble.get_or_insert(error);
-                    if over {
+                    errors += 1;
+                    if errors == TROUBLES {
                         break;
                     }
                 }
             }
         }
+        if replies.complete() {
+            self.acknowledges_ends = Some(true);
+        }
         let replies = replies.finish();
         let outcome = match replies.verdict {
             Verdict::Applied => return Ok(()),
             Verdict::Rejected => Outcome::NothingApplied,
-            Verdict::Unknown => self.outcome_by_generation(before),
+            // The end was not sent, and nothing is wrong.
+            Verdict::Acknowledged if batch == Batch::WithoutEnd => return Ok(()),
+            Verdict::Acknowledged | Verdict::Unknown => match self.generation() {
+                // Every commit that changes something moves the generation.
+                Ok(now) if now == before => match replies.verdict {
+                    Verdict::Acknowledged if !self.acknowledges_ends() => return Ok(()),
+                    _ => Outcome::NothingApplied,
+                },
+                Ok(_) if replies.verdict == Verdict::Acknowledged => return Ok(()),
+                _ => Outcome::Unknown,
+            },
         };
+        if trouble.is_none() && replies.rejections.is_empty() {
+            trouble = Some(netlink::Error::Lost(Loss::Absent));
+        }
         Err(CommitError {
             outcome,
             failures: explain(transaction, replies.rejections),
@@ -283,14 +333,26 @@ impl Connection {
         ) {}
     }
 
-    /// Finds out by the generation whether a transaction whose replies were lost can have been
-    /// applied.
-    fn outcome_by_generation(&mut self, before: Generation) -> Outcome {
-        match self.generation() {
-            // Every commit that changes something moves the generation.
-            Ok(now) if now == before => Outcome::NothingApplied,
-            _ => Outcome::Unknown,
+    /// Whether the kernel acknowledges the end of a batch, as it does since Linux 6.10. Where that is
+    /// not known yet a batch without operations tells, which changes nothing.
+    fn acknowledges_ends(&mut self) -> bool {
+        if let Some(known) = self.acknowledges_ends {
+            return known;
         }
+        let mut known = false;
+        let mut empty = Transaction::new();
+        let mut replies = BatchReplies::new(empty.sequences());
+        if empty
+            .datagram(|datagram| self.socket.send(datagram))
+            .is_ok()
+        {
+            while let Ok(Some(length)) = self.socket.try_receive(&mut self.buffer) {
+                let _ = replies.accept(&self.buffer[..length]);
+            }
+            known = replies.complete();
+            self.acknowledges_ends = Some(known);
+        }
+        known
     }
 }
 
@@ -303,6 +365,7 @@ fn explain(transaction: &Transaction, rejections: Vec<Rejection>) -> Vec<Failure
     for rejection in rejections {
         let mut operation = None;
         let mut attribute = None;
+        let mut lacks = None;
         if let Some(wanted) = rejection.operation {
             // Reports come in the order of the operations: one walk finds them all.
             while message.is_none() || index <= wanted {
@@ -315,7 +378,9 @@ fn explain(transaction: &Transaction, rejections: Vec<Rejection>) -> Vec<Failure
                 }
             }
             if let Some(message) = message.as_ref().filter(|_| index == wanted + 1) {
-                operation = Some(describe(wanted, message));
+                let described = describe(wanted, message);
+                lacks = lacking(rejection.errno, &described, message);
+                operation = Some(described);
                 attribute = rejection
                     .attribute_offset
                     .and_then(|offset| attribute_at(message, offset));
@@ -327,6 +392,7 @@ fn explain(transaction: &Transaction, rejections: Vec<Rejection>) -> Vec<Failure
             errno: rejection.errno,
             text: rejection.text,
             attribute,
+            lacks,
         });
     }
     failures

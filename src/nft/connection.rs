@@ -2,15 +2,19 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use chainwright_sys::netlink::NLM_F_REQUEST;
-use chainwright_sys::nf_tables::NFT_MSG_GETGEN;
+use chainwright_sys::netlink::{NLM_F_REQUEST, NLMSG_OVERRUN};
+use chainwright_sys::nf_tables::{
+    NFT_MSG_GETGEN, NFT_MSG_GETOBJ_RESET, NFT_MSG_GETRULE_RESET, NFT_MSG_GETSETELEM_RESET,
+};
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
 use super::Family;
+use super::feature::explain_request;
 use super::generation::{Generation, GenerationRef};
 use super::object::Listed;
 use crate::netlink::{
-    Acknowledgement, Error, Message, MessageWriter, Messages, NfGenMsg, RECEIVE_BUFFER, Socket,
+    Acknowledgement, Dump, Error, Loss, Message, MessageWriter, Messages, NfGenMsg, RECEIVE_BUFFER,
+    Socket,
 };
 
 /// The message type of an nf_tables message.
@@ -20,6 +24,10 @@ pub(crate) const fn message_type(message: u8) -> u16 {
 
 /// How often an object is looked for while the ruleset changes.
 const LOOKS: usize = 8;
+/// How often a question is asked whose answers are lost.
+pub(super) const ASKS: usize = 4;
+/// Where the numbers of requests begin: those of a batch's operations are below.
+const SEQUENCES: u32 = 1 << 31;
 
 /// An open connection to the nf_tables of one network namespace.
 ///
@@ -27,6 +35,11 @@ const LOOKS: usize = 8;
 /// thread enters later. Keep it open: opening costs more than most requests, and closing after a
 /// deletion waits for the kernel's clean-up. One connection serves one thread at a time; open one
 /// for each thread that needs it.
+///
+/// Nothing here waits for an answer: the kernel gives it before a request returns, and what is not
+/// there then is [lost](Error::Lost). A look-up is asked again a few times, a snapshot and a
+/// [`List`](super::List) are read again, and of a commit the generation is asked for; all other
+/// listings end in the error.
 #[derive(Debug)]
 pub struct Connection {
     /// What tells this connection from all others of this process: generations of different
@@ -38,6 +51,10 @@ pub struct Connection {
     /// Where small requests are built.
     request: Vec<u8>,
     sequence: u32,
+    /// A dump that was given up before its end: the kernel runs one at a time on a socket.
+    unfinished: Option<Dump>,
+    /// Whether the kernel acknowledges the end of a batch, once that is known.
+    pub(super) acknowledges_ends: Option<bool>,
 }
 
 impl Connection {
@@ -53,7 +70,21 @@ impl Connection {
             buffer: vec![0; RECEIVE_BUFFER],
             request: Vec::with_capacity(512),
             sequence: 0,
+            unfinished: None,
+            acknowledges_ends: None,
         })
+    }
+
+    /// As [`open`](Self::open), for who only looks: where nf_tables is not loaded there is nothing to be seen,
+    /// and it stays so. (A request would load it.)
+    ///
+    /// # Errors
+    /// [`Error::NotLoaded`]; those of [`open`](Self::open).
+    pub fn open_to_look() -> Result<Self, Error> {
+        if !super::is_loaded() {
+            return Err(Error::NotLoaded);
+        }
+        Self::open()
     }
 
     /// Receives a datagram into the buffer.
@@ -110,7 +141,8 @@ impl Connection {
         family: Family,
         content: impl FnOnce(&mut MessageWriter<'_>),
     ) -> Result<u32, Error> {
-        self.sequence = self.sequence.wrapping_add(1);
+        self.settle();
+        self.sequence = self.sequence.wrapping_add(1) | SEQUENCES;
         self.request.clear();
         let mut writer = MessageWriter::nfnetlink(
             &mut self.request,
@@ -125,6 +157,62 @@ impl Connection {
         content(&mut writer);
         writer.finish()?;
         Ok(self.sequence)
+    }
+
+    /// Says that nobody wants the rest of a dump. It is received before the next request, not now.
+    pub(super) fn give_up(&mut self, dump: &Dump) {
+        if !dump.ended() {
+            self.unfinished = Some(dump.clone());
+        }
+    }
+
+    /// Makes the socket free for a request.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        if let Some(dump) = self.unfinished.take() {
+            self.finish(dump);
+        }
+    }
+
+    /// Receives what is left of a dump and throws it away. This does not wait either.
+    #[cold]
+    fn finish(&mut self, mut dump: Dump) {
+        let mut troubles = 0;
+        // Whether the last thing that happened was a datagram: with it the kernel has made the next
+        // part, if there is one.
+        let mut moving = false;
+        while !dump.ended() {
+            match self.socket.try_receive(&mut self.buffer) {
+                Ok(Some(length)) => {
+                    moving = true;
+                    let messages = Messages::new(&self.buffer[..length]);
+                    for message in messages.map_while(Result::ok) {
+                        // Its errors have no one to go to: the listing was given up.
+                        let _ = dump.accept(message);
+                    }
+                }
+                Err(Error::Truncated { .. }) => moving = true,
+                // Its end was lost.
+                Ok(None) if moving => return,
+                _ if troubles == ASKS => return,
+                Err(_) => {
+                    troubles += 1;
+                    moving = false;
+                }
+                // Where the kernel had no memory for the next part, it tries again when something is
+                // received: the answer to any question.
+                Ok(None) => {
+                    troubles += 1;
+                    let question = self.build(NFT_MSG_GETGEN, 0, Family::UNSPEC, |_| {});
+                    if question
+                        .and_then(|_| self.socket.send(&self.request))
+                        .is_err()
+                    {
+                        return;
+                    }
+                }
+            }
+        }
     }
 
     /// Asks for one object: its view, `None` if there is none.
@@ -170,7 +258,8 @@ impl Connection {
         Ok(None)
     }
 
-    /// Asks for one object: where in the buffer the message starts and ends.
+    /// Asks for one object: where in the buffer the message starts and ends. What was lost is asked
+    /// for again, but for counters that are set back by being told.
     fn look_once(
         &mut self,
         request: &'static str,
@@ -178,8 +267,33 @@ impl Connection {
         family: Family,
         content: impl Fn(&mut MessageWriter<'_>),
     ) -> Result<Option<(usize, usize)>, Error> {
-        let sequence = self.ask(message, 0, family, content)?;
-        self.answer(request, sequence, &[libc::ENOENT])
+        let once = matches!(
+            message,
+            NFT_MSG_GETRULE_RESET | NFT_MSG_GETSETELEM_RESET | NFT_MSG_GETOBJ_RESET
+        );
+        let asks = if once { 1 } else { ASKS };
+        self.insist(asks, |connection| {
+            let sequence = connection
+                .ask(message, 0, family, &content)
+                .map_err(|error| error.of_request(request))?;
+            let answer = connection.answer(request, sequence, &[libc::ENOENT]);
+            answer.map_err(|error| explain_request(error, message))
+        })
+    }
+
+    /// Asks up to so many times, while answers are lost.
+    fn insist<R>(
+        &mut self,
+        asks: usize,
+        mut ask: impl FnMut(&mut Self) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        for _ in 1..asks {
+            match ask(self) {
+                Err(error) if error.ask_again() => {}
+                answer => return answer,
+            }
+        }
+        ask(self)
     }
 
     /// Whether a subsystem of nfnetlink has an answer to a request, other than one of these errors.
@@ -189,10 +303,13 @@ impl Connection {
         message_type: u16,
         family: Family,
         absent: &[i32],
-        content: impl FnOnce(&mut MessageWriter<'_>),
+        content: impl Fn(&mut MessageWriter<'_>),
     ) -> Result<bool, Error> {
-        let sequence = self.ask_subsystem(message_type, family, content)?;
-        Ok(self.answer(request, sequence, absent)?.is_some())
+        let answer = self.insist(ASKS, |connection| {
+            let sequence = connection.ask_subsystem(message_type, family, &content)?;
+            connection.answer(request, sequence, absent)
+        })?;
+        Ok(answer.is_some())
     }
 
     /// Receives the answer to a request: where in the buffer it starts and ends; `None` if it is one of
@@ -209,6 +326,9 @@ impl Connection {
             let datagram = &self.buffer[..length];
             for message in Messages::new(datagram) {
                 let message = message?;
+                if message.kind == NLMSG_OVERRUN {
+                    return Err(Error::Lost(Loss::Overrun));
+                }
                 if message.sequence != sequence {
                     continue; // left over from an earlier request
                 }

@@ -14,7 +14,7 @@ use chainwright_sys::nf_tables::{NFTA_DEVICE_NAME, NFTA_DEVICE_PREFIX};
 
 use super::declare::{Field, nested_field};
 use super::name::{Bytes, Name};
-use crate::netlink::{Attributes, MessageWriter, TooLong};
+use crate::netlink::{Attributes, MessageWriter, Unfit};
 
 /// One entry of a list of devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl fmt::Display for Device<'_> {
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Devices<'a> {
     bytes: Bytes<'a>,
-    error: Option<TooLong>,
+    error: Option<Box<Unfit>>,
 }
 
 impl<'a> Devices<'a> {
@@ -73,7 +73,7 @@ impl<'a> Devices<'a> {
             Device::Unknown { kind, payload } => writer.bytes(kind, payload),
         };
         if let Err(error) = writer.finish_bare() {
-            self.error.get_or_insert(error);
+            self.error.get_or_insert_with(|| Box::new(error));
         }
         self
     }
@@ -136,7 +136,7 @@ impl<'a> Field<'a> for Devices<'a> {
     });
 
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
-        if let Some(error) = self.error {
+        if let Some(error) = &self.error {
             writer.fail(error);
         }
         writer.bytes(kind | NLA_F_NESTED, &self.bytes);

@@ -37,7 +37,7 @@ use super::object::{Messages, Object, listed};
 use super::rule::Userdata;
 use super::userdata::{self, UserData, commented};
 use super::{Family, UnknownAttributes};
-use crate::netlink::{Attributes, Malformed, MessageWriter, TooLong};
+use crate::netlink::{Attributes, Malformed, MessageWriter, Unfit};
 
 flags! {
     /// Flags of an element (`enum nft_set_elem_flags`).
@@ -432,7 +432,7 @@ impl<'a> ElementRef<'a> {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ElementList<'a> {
     bytes: Bytes<'a>,
-    error: Option<TooLong>,
+    error: Option<Box<Unfit>>,
 }
 
 impl ElementList<'_> {
@@ -445,7 +445,7 @@ impl ElementList<'_> {
         let mut writer = MessageWriter::bare(bytes);
         element.encode(&mut writer, NFTA_LIST_ELEM);
         if let Err(error) = writer.finish_bare() {
-            self.error.get_or_insert(error);
+            self.error.get_or_insert_with(|| Box::new(error));
         }
         self
     }
@@ -531,7 +531,7 @@ impl<'a> Field<'a> for ElementList<'a> {
         }
     }
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
-        if let Some(error) = self.error {
+        if let Some(error) = &self.error {
             writer.fail(error);
         }
         writer.bytes(kind | NLA_F_NESTED, &self.bytes);

@@ -113,11 +113,37 @@ const KINDS: &[Kind] = &[
 const OBJECT: &str = StatefulObject::MESSAGES.kind;
 
 impl Kind {
-    fn of(message: &Message<'_>) -> Option<&'static Self> {
-        let kind = message.kind as u8;
+    fn of(message: u8) -> Option<&'static Self> {
         KINDS
             .iter()
-            .find(|k| [k.messages.new, k.messages.delete, k.messages.destroy].contains(&kind))
+            .find(|k| [k.messages.new, k.messages.delete, k.messages.destroy].contains(&message))
+    }
+
+    /// What a message of this type, one of the kind's, and these flags is to do.
+    fn verb(&self, message: u8, flags: u16) -> &'static str {
+        let has = |flag: u16| flags & flag != 0;
+        if message == self.messages.destroy {
+            "destroy"
+        } else if message == self.messages.delete {
+            "delete"
+        } else if has(NLM_F_REPLACE) {
+            "replace"
+        } else if has(NLM_F_EXCL) {
+            "create"
+        } else if self.messages.ordered && has(NLM_F_CREATE) && !has(NLM_F_APPEND) {
+            "insert"
+        } else {
+            "add"
+        }
+    }
+}
+
+/// What a message is for of which no more is known than its type and flags: `delete chain`.
+#[cold]
+pub(super) fn name_of_operation(message: u8, flags: u16) -> String {
+    match Kind::of(message) {
+        Some(kind) => format!("{} {}", kind.verb(message, flags), kind.messages.kind),
+        None => format!("send a message of type {message}"),
     }
 }
 
@@ -127,7 +153,7 @@ pub(super) fn describe(index: usize, message: &Message<'_>) -> Operation {
         Ok((header, attributes)) => (Family(header.family), Attributes::new(attributes)),
         Err(_) => (Family::UNSPEC, Attributes::new(&[])),
     };
-    let Some(kind) = Kind::of(message) else {
+    let Some(kind) = Kind::of(message.kind as u8) else {
         return Operation {
             index,
             verb: "send",
@@ -154,24 +180,16 @@ pub(super) fn describe(index: usize, message: &Message<'_>) -> Operation {
         .find(NFTA_SET_ELEM_LIST_ELEMENTS)
         .is_none();
     let message_kind = message.kind as u8;
-    let has = |flag: u16| message.flags & flag != 0;
-    let verb = if message_kind == kind.messages.destroy {
-        "destroy"
-    } else if message_kind == kind.messages.delete {
-        let everything = (path.is_empty() && handle.is_none()) || (is_elements && unlisted);
-        if everything || (kind.messages.ordered && handle.is_none()) {
-            "flush"
-        } else {
-            "delete"
+    let verb = match kind.verb(message_kind, message.flags) {
+        "delete" => {
+            let everything = (path.is_empty() && handle.is_none()) || (is_elements && unlisted);
+            if everything || (kind.messages.ordered && handle.is_none()) {
+                "flush"
+            } else {
+                "delete"
+            }
         }
-    } else if has(NLM_F_REPLACE) {
-        "replace"
-    } else if has(NLM_F_EXCL) {
-        "create"
-    } else if kind.messages.ordered && has(NLM_F_CREATE) && !has(NLM_F_APPEND) {
-        "insert"
-    } else {
-        "add"
+        verb => verb,
     };
     let object_type = || {
         let number = attributes.find(NFTA_OBJ_TYPE).and_then(ObjectType::decode);
@@ -190,13 +208,19 @@ pub(super) fn describe(index: usize, message: &Message<'_>) -> Operation {
     }
 }
 
+/// Both, for the fuzz targets.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn explained(message: &Message<'_>, offset: u32) -> (Operation, Option<String>) {
+    (describe(0, message), attribute_at(message, offset))
+}
+
 /// Names the attribute that starts `offset` bytes into the message: its path from the outermost
 /// one inwards, for instance `NFTA_RULE_EXPRESSIONS, expression 2 (cmp), NFTA_CMP_DATA`.
 pub(super) fn attribute_at(message: &Message<'_>, offset: u32) -> Option<String> {
     let (_, bytes) = message.nfgenmsg().ok()?;
     let wanted = usize::try_from(offset).ok()?;
     let base = message.raw.len() - bytes.len();
-    let kind = Kind::of(message)?;
+    let kind = Kind::of(message.kind as u8)?;
     let (attribute, at) = covering(bytes, base, wanted)?;
     let mut path = name_of(kind.attributes, attribute.kind);
     if at == wanted {
@@ -333,6 +357,10 @@ pub(super) fn hint(errno: Errno, operation: Option<&Operation>) -> Option<&'stat
             Some("create") => "it exists already; `add` takes what is there",
             _ => "something of this name exists already, and is of another kind",
         },
+        libc::EBUSY if kind == Some("rule") && verb != Some("delete") => {
+            "an anonymous set is used by one rule, once: this one is used already, or two sets of the \
+             transaction have the same number (NFTA_SET_ID)"
+        }
         libc::EBUSY => {
             "it is still in use: rules or map elements refer to it; delete those first, or in the \
              same transaction before it (before Linux 6.2 references from maps linger)"

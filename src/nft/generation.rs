@@ -1,11 +1,17 @@
 //! The generation: a number that every committed transaction of a namespace moves on.
 
+use std::fs;
+
+use bstr::ByteSlice;
 use chainwright_sys::nf_tables::{NFTA_GEN_ID, NFTA_GEN_PROC_NAME, NFTA_GEN_PROC_PID};
 
 use super::declare::object;
 use super::name::Name;
 
 /// Number of a ruleset's generation: it moves with each commit, and wraps around after 2³².
+///
+/// It does not move when counters count or are set back, when rules add elements or elements time out:
+/// what else it does not tell stands with [`Refreshed::SameGeneration`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Generation(pub u32);
 
@@ -15,14 +21,59 @@ impl std::fmt::Display for Generation {
     }
 }
 
+/// What bringing a [`List`](super::List) or a [`Snapshot`](super::Snapshot) up to date found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refreshed {
+    /// The ruleset is of the generation that is shown: nobody has committed a transaction since, and
+    /// nothing was read.
+    ///
+    /// That is not to say that nothing changed. What moves no generation may have:
+    ///
+    /// - counters of rules, chains, objects and elements, what is used of a quota, the fill of a
+    ///   `limit`, the connections of a `connlimit`, when `last` matched, where a `numgen inc` stands; nor
+    ///   does setting them back (`nft reset`);
+    /// - elements that rules add, update or delete (`dynset`), and elements that time out;
+    /// - the rest of a timeout;
+    /// - devices that go, and with them, on kernels before 6.16, the hooks of chains and flowtables that
+    ///   name them;
+    /// - a table that goes with the process that owned it.
+    ///
+    /// To see those, read anew: [`List::read_anew`](super::List::read_anew),
+    /// [`Snapshot::read_anew`](super::Snapshot::read_anew).
+    SameGeneration,
+    /// It was read anew: the generation had moved, or there was nothing yet, or what there was came over
+    /// another connection, which may be of another namespace. What was read may still be the same.
+    ReadAnew,
+}
+
 object! {
     /// A generation: `enum nft_gen_attributes`, as `NFT_MSG_NEWGEN` carries it.
     pub struct GenerationInfo viewed as GenerationRef, "a generation" {
         /// The generation's number.
         NFTA_GEN_ID => id: required u32,
-        /// Process that committed it; in a reply to a question, the process that asked.
-        NFTA_GEN_PROC_PID => process_id: optional u32,
-        /// Name of that process (`comm`).
-        NFTA_GEN_PROC_NAME => process_name: optional Name<'a>,
+        /// Thread that committed it; in a reply to a question, the thread that asked. It is the number
+        /// that the thread has in the first pid namespace; that of a process' first thread is the
+        /// process' own.
+        NFTA_GEN_PROC_PID => thread_id: optional u32,
+        /// Name of that thread (`comm`).
+        NFTA_GEN_PROC_NAME => thread_name: optional Name<'a>,
+    }
+}
+
+impl GenerationRef<'_> {
+    /// The process of that thread, as `/proc` tells; `None` if it does not, because the thread has ended
+    /// or is not of this pid namespace.
+    #[must_use]
+    pub fn process_id(&self) -> Option<u32> {
+        let thread = format!("/proc/{}", self.thread_id()?);
+        // In another pid namespace the number is some other thread's.
+        let name = fs::read(format!("{thread}/comm")).ok()?;
+        let is_same = name.strip_suffix(b"\n") == self.thread_name().map(|name| &**name);
+        let status = fs::read(format!("{thread}/status")).ok()?;
+        let process = status
+            .lines()
+            .find_map(|line| line.strip_prefix(b"Tgid:"))?;
+        let process = process.to_str().ok()?.trim().parse().ok();
+        process.filter(|_| is_same)
     }
 }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::connection::Connection;
-use super::generation::Generation;
+use super::generation::{Generation, Refreshed};
 use super::listing::{Filter, Filtered};
 use crate::netlink::Error;
 
@@ -14,9 +14,9 @@ const ATTEMPTS: usize = 16;
 /// A listing of one generation, kept: the kernel's messages in one piece of memory, with an index.
 ///
 /// [`refresh`](Self::refresh) asks the kernel for the generation first, one small request and
-/// reply, and lists again only when it moved: knowing that 100,000 chains are unchanged costs
-/// microseconds. Refreshed from another connection, which may be of another namespace, it is listed
-/// anew.
+/// reply, and lists again only when it moved: knowing that nobody committed a change to 100,000 chains
+/// costs microseconds. What moves no generation, counters for one, shows after
+/// [`read_anew`](Self::read_anew).
 #[derive(Debug, Clone)]
 pub struct List<T> {
     filter: Filter<'static>,
@@ -69,44 +69,56 @@ impl<T: Filtered> List<T> {
         })
     }
 
-    /// Brings the list up to date; `false` says that nothing had changed, at the price of one
-    /// small request and reply whatever the size.
+    /// Lists again if the generation moved, or if this is another connection than the last time, which
+    /// may be of another namespace. If the generation is the same the list is left as it is, at the
+    /// price of one small request and reply whatever the size: what moves no generation may have changed
+    /// all the same ([`Refreshed::SameGeneration`]).
+    ///
+    /// A listing that a change ran across, or of which a part was lost, is begun again, up to 16 times.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] or [`Error::Lost`] when that befell every attempt, and the errors of a
+    /// listing. The list is then empty, without a generation.
+    pub fn refresh(&mut self, connection: &mut Connection) -> Result<Refreshed, Error> {
+        let kept = self.taken.take();
+        self.refresh_from(kept, connection).inspect_err(|_| {
+            self.bytes.clear();
+            self.spans.clear();
+        })
+    }
+
+    /// Lists again, in the memory that there is, whether or not the generation moved.
     ///
     /// A listing that a change ran across is begun again, up to 16 times.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] when every attempt was interrupted, and the errors of a listing. The
-    /// list is then empty, without a generation.
-    pub fn refresh(&mut self, connection: &mut Connection) -> Result<bool, Error> {
-        let kept = self.taken.take();
-        let refreshed = self.refresh_from(kept, connection);
-        if refreshed.is_err() {
-            self.bytes.clear();
-            self.spans.clear();
-        }
-        refreshed
+    /// As [`refresh`](Self::refresh).
+    pub fn read_anew(&mut self, connection: &mut Connection) -> Result<(), Error> {
+        self.taken = None;
+        self.refresh(connection).map(|_| ())
     }
 
     fn refresh_from(
         &mut self,
         kept: Option<(u64, Generation)>,
         connection: &mut Connection,
-    ) -> Result<bool, Error> {
+    ) -> Result<Refreshed, Error> {
         let mut generation = connection.generation()?;
         if kept == Some((connection.id, generation)) {
             self.taken = kept;
-            return Ok(false);
+            return Ok(Refreshed::SameGeneration);
         }
-        for _ in 0..ATTEMPTS {
+        for attempt in 1..=ATTEMPTS {
             let taken = self.take(connection);
             // A commit between the question and the first datagram leaves no mark on the dump.
             let after = connection.generation()?;
             match taken {
                 Ok(()) if after == generation => {
                     self.taken = Some((connection.id, generation));
-                    return Ok(true);
+                    return Ok(Refreshed::ReadAnew);
                 }
-                Ok(()) | Err(Error::Interrupted) => generation = after,
+                Err(error) if error.ask_again() && attempt < ATTEMPTS => generation = after,
+                Ok(()) => generation = after,
                 Err(error) => return Err(error),
             }
         }

@@ -11,6 +11,7 @@ use chainwright_sys::nf_tables::{
 use super::connection::Connection;
 use super::declare::Field;
 use super::element::{ElementRef, Elements, span_of_list};
+use super::feature::explain_request;
 use super::name::Name;
 use super::object::Listed;
 use super::{Chain, Family, Rule, Set, Table};
@@ -155,17 +156,22 @@ impl Filter<'_> {
             || (self.table.is_none() && self.chain.is_none() && self.set.is_none())
     }
 
-    /// Writes the filter into the request, if the kernel can filter by it.
+    /// Writes the filter into the request, if the kernel can filter by it. Names that none can have are
+    /// an error also where it cannot.
     pub(super) fn write<T: Filtered>(&self, writer: &mut MessageWriter<'_>) {
-        if self.by_kernel::<T>() {
-            if let Some(table) = &self.table {
-                writer.string(T::TABLE, table);
-            }
-            if let (Some(chain), Some(kind)) = (&self.chain, T::CHAIN) {
-                writer.string(kind, chain);
-            }
-            if let (Some(set), Some(kind)) = (&self.set, T::SET) {
-                writer.string(kind, set);
+        let by_kernel = self.by_kernel::<T>();
+        let names = [
+            (&self.table, Some(T::TABLE)),
+            (&self.chain, T::CHAIN),
+            (&self.set, T::SET),
+        ];
+        for (name, kind) in names {
+            let (Some(name), Some(kind)) = (name, kind) else {
+                continue;
+            };
+            match by_kernel {
+                true => _ = writer.string(kind, name),
+                false => _ = writer.admits_name(kind, name),
             }
         }
     }
@@ -201,13 +207,14 @@ impl Filter<'_> {
 /// prepared: while transactions of others *fail*, a dump of many datagrams can hold an object twice
 /// or lack some, though no generation passed.
 ///
-/// A
-/// `Listing` that is dropped before its end receives the rest and throws it away, because the
-/// kernel runs one dump at a time on a socket.
+/// A `Listing` may be dropped before its end. The kernel runs one dump at a time on a socket, so the
+/// connection's next request receives the rest first, and throws it away.
 #[derive(Debug)]
 pub struct Listing<'c, T> {
     connection: &'c mut Connection,
     filter: Filter<'c>,
+    /// What was asked.
+    message: u8,
     dump: Dump,
     /// Whether it ended in an error: it then stays one.
     failed: bool,
@@ -220,8 +227,14 @@ pub struct Listing<'c, T> {
 }
 
 impl<'c, T: Filtered> Listing<'c, T> {
-    pub(super) fn new(connection: &'c mut Connection, filter: Filter<'c>, sequence: u32) -> Self {
+    pub(super) fn new(
+        connection: &'c mut Connection,
+        message: u8,
+        filter: Filter<'c>,
+        sequence: u32,
+    ) -> Self {
         Self {
+            message,
             connection,
             filter,
             dump: Dump::new(T::REQUEST, sequence),
@@ -283,11 +296,11 @@ impl<'c, T: Filtered> Listing<'c, T> {
             }
             let start = self.at;
             let mut messages = Messages::new(&self.connection.buffer[start..self.end]);
-            let (dump, filter) = (&mut self.dump, &self.filter);
+            let (dump, filter, asked) = (&mut self.dump, &self.filter, self.message);
             let generations = &mut self.generations;
             let result = messages.by_ref().try_for_each(|message| {
                 let message = message?;
-                if !dump.is_usual(&message) && !asked_for::<T>(dump, filter, message.raw)? {
+                if !dump.is_usual(&message) && !asked_for::<T>(dump, filter, asked, message.raw)? {
                     return Ok(());
                 }
                 if !T::CHANGES_ARE_MARKED {
@@ -323,8 +336,8 @@ impl<'c, T: Filtered> Listing<'c, T> {
                 }
             };
             self.at += message.padded_length();
-            let (dump, filter) = (&mut self.dump, &self.filter);
-            if dump.is_usual(&message) || asked_for::<T>(dump, filter, message.raw)? {
+            let (dump, filter, asked) = (&mut self.dump, &self.filter, self.message);
+            if dump.is_usual(&message) || asked_for::<T>(dump, filter, asked, message.raw)? {
                 if !T::CHANGES_ARE_MARKED {
                     self.generations.see(message.payload);
                 }
@@ -362,6 +375,7 @@ impl Generations {
 fn asked_for<T: Filtered>(
     dump: &mut Dump,
     filter: &Filter<'_>,
+    asked: u8,
     message: &[u8],
 ) -> Result<bool, Error> {
     let item = match dump.accept(Message::first(message)?) {
@@ -370,7 +384,7 @@ fn asked_for<T: Filtered>(
         {
             return Ok(false); // the dump has ended
         }
-        item => item?,
+        item => item.map_err(|error| explain_request(error, asked))?,
     };
     match item {
         DumpItem::Object(_) if filter.is_exact::<T>() => Ok(true),
@@ -382,44 +396,18 @@ fn asked_for<T: Filtered>(
     }
 }
 
-impl<T> Listing<'_, T> {
-    /// Receives what is left of the dump, so that the socket is free for the next request.
-    fn drain(&mut self) {
-        let mut lost = false;
-        while !self.dump.ended() {
-            if self.at >= self.end {
-                let received = if lost {
-                    // The end may be among what was lost: waiting for it could take for ever.
-                    let Connection { socket, buffer, .. } = &mut *self.connection;
-                    socket.try_receive(buffer)
-                } else {
-                    self.connection.receive().map(Some)
-                };
-                match received {
-                    Ok(Some(length)) => (self.at, self.end) = (0, length),
-                    Err(Error::Lost) => {
-                        lost = true;
-                        continue;
-                    }
-                    Err(Error::Truncated { .. }) => continue,
-                    Ok(None) | Err(_) => return,
-                }
-            }
-            match Message::first(&self.connection.buffer[self.at..self.end]) {
-                Ok(message) => {
-                    self.at += message.padded_length();
-                    // Its errors have no one to go to: the listing was given up.
-                    let _ = self.dump.accept(message);
-                }
-                Err(_) => self.at = self.end,
-            }
-        }
-    }
-}
-
 impl<T> Drop for Listing<'_, T> {
     fn drop(&mut self) {
-        self.drain();
+        if self.dump.ended() {
+            return;
+        }
+        // The dump's end may be here already.
+        let buffer = &self.connection.buffer;
+        let rest = buffer.get(self.at..self.end).unwrap_or_default();
+        for message in Messages::new(rest).map_while(Result::ok) {
+            let _ = self.dump.accept(message);
+        }
+        self.connection.give_up(&self.dump);
     }
 }
 

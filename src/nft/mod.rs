@@ -50,10 +50,12 @@ mod explain;
 pub mod expr;
 mod extension;
 mod family;
+mod feature;
 mod flowtable;
 mod generation;
 mod list;
 mod listing;
+mod loaded;
 mod name;
 mod object;
 #[cfg(test)]
@@ -82,12 +84,16 @@ pub use element::{
     concatenation,
 };
 pub use explain::Operation;
+#[cfg(feature = "fuzzing")]
+pub(crate) use explain::explained;
 pub use extension::ExtensionKind;
 pub use family::Family;
+pub use feature::Feature;
 pub use flowtable::{Flowtable, FlowtableFlags, FlowtableHook, FlowtableRef};
-pub use generation::{Generation, GenerationInfo, GenerationRef};
+pub use generation::{Generation, GenerationInfo, GenerationRef, Refreshed};
 pub use list::List;
 pub use listing::{ElementListing, Filter, Filtered, Listing};
+pub use loaded::is_loaded;
 pub use name::{Bytes, Name};
 pub use object::{Listed, Messages, Object};
 pub use rule::{Compat, Rule, RuleRef};

@@ -193,10 +193,15 @@ mod serial {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::{BString, ByteSlice, Bytes, Name};
+    use crate::netlink::Misfit;
 
-    /// A string; bytes that are not UTF-8, and backslashes, are escaped (`\xFF`, `\\`).
+    /// A string; bytes that are not UTF-8, and backslashes, are escaped (`\xFF`, `\\`). What cannot be a
+    /// name of the kernel's is an error.
     impl Serialize for Name<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            if let Some(misfit) = Misfit::of_name(self) {
+                return Err(serde::ser::Error::custom(misfit));
+            }
             match self.to_str() {
                 Ok(name) if !name.contains('\\') => serializer.serialize_str(name),
                 _ => serializer.collect_str(&self.escape_bytes()),
@@ -207,10 +212,14 @@ mod serial {
     impl<'de> Deserialize<'de> for Name<'_> {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             let text = String::deserialize(deserializer)?;
-            Ok(match text.contains('\\') {
+            let name: Name<'_> = match text.contains('\\') {
                 true => BString::from(Vec::unescape_bytes(&text)).into(),
                 false => text.into(),
-            })
+            };
+            match Misfit::of_name(&name) {
+                None => Ok(name),
+                Some(misfit) => Err(D::Error::custom(misfit)),
+            }
         }
     }
 

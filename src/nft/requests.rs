@@ -368,9 +368,11 @@ impl Connection {
         message: u8,
         filter: Filter<'c>,
     ) -> Result<Listing<'c, T>, Error> {
-        let sequence = self.ask(message, NLM_F_DUMP, filter.family, |writer| {
-            filter.write::<T>(writer);
-        })?;
-        Ok(Listing::new(self, filter, sequence))
+        let sequence = self
+            .ask(message, NLM_F_DUMP, filter.family, |writer| {
+                filter.write::<T>(writer);
+            })
+            .map_err(|error| error.of_request(T::REQUEST))?;
+        Ok(Listing::new(self, message, filter, sequence))
     }
 }

@@ -15,11 +15,12 @@ use chainwright_sys::nfnetlink::{
 };
 
 use super::connection::message_type;
+use super::explain::name_of_operation;
 use super::generation::Generation;
 use super::name::Name;
 use super::object::Object;
 use super::{Element, Elements, Family, Rule, SetId};
-use crate::netlink::{Malformed, Message, MessageWriter, Messages, NfGenMsg, TooLong};
+use crate::netlink::{Malformed, Message, MessageWriter, Messages, Misfit, NfGenMsg, Unfit};
 
 /// Length of `BATCH_BEGIN` with a generation: header, nfgenmsg, one attribute of four bytes.
 const BEGIN: usize = 28;
@@ -123,7 +124,7 @@ impl Transaction {
         flags: u16,
         family: Family,
         content: impl FnOnce(&mut MessageWriter<'_>),
-    ) -> Result<&mut Self, TooLong> {
+    ) -> Result<&mut Self, Unfit> {
         let start = self.buffer.len();
         let sequence = self.operations + 1;
         let mut writer = MessageWriter::nfnetlink(
@@ -137,7 +138,10 @@ impl Transaction {
             },
         );
         content(&mut writer);
-        writer.finish()?;
+        writer.finish().map_err(|unfit| Unfit {
+            operation: Some(name_of_operation(message, flags)),
+            ..unfit
+        })?;
         self.operations = sequence;
         self.last = start;
         Ok(self)
@@ -147,9 +151,10 @@ impl Transaction {
     /// chain that is already there stays, and takes what is given (a policy, say).
     ///
     /// # Errors
-    /// [`TooLong`] when an attribute is too long; the transaction is then as it was before.
+    /// [`Unfit`] when an attribute is too long, or a name too long or with a NUL in it; the transaction
+    /// is then as it was before.
     #[inline]
-    pub fn add<T: Object>(&mut self, object: &T) -> Result<&mut Self, TooLong> {
+    pub fn add<T: Object>(&mut self, object: &T) -> Result<&mut Self, Unfit> {
         let flags = NLM_F_CREATE | append_flag::<T>();
         self.operation(T::MESSAGES.new, flags, object.family(), |writer| {
             object.write(writer);
@@ -161,7 +166,7 @@ impl Transaction {
     /// # Errors
     /// As [`add`](Self::add).
     #[inline]
-    pub fn create<T: Object>(&mut self, object: &T) -> Result<&mut Self, TooLong> {
+    pub fn create<T: Object>(&mut self, object: &T) -> Result<&mut Self, Unfit> {
         let flags = NLM_F_CREATE | NLM_F_EXCL | append_flag::<T>();
         self.operation(T::MESSAGES.new, flags, object.family(), |writer| {
             object.write(writer);
@@ -173,7 +178,7 @@ impl Transaction {
     /// # Errors
     /// As [`add`](Self::add).
     #[inline]
-    pub fn insert(&mut self, rule: &Rule<'_>) -> Result<&mut Self, TooLong> {
+    pub fn insert(&mut self, rule: &Rule<'_>) -> Result<&mut Self, Unfit> {
         let message = Rule::MESSAGES.new;
         self.operation(message, NLM_F_CREATE, rule.family, |writer| {
             rule.write(writer);
@@ -186,7 +191,7 @@ impl Transaction {
     /// # Errors
     /// As [`add`](Self::add).
     #[inline]
-    pub fn replace(&mut self, rule: &Rule<'_>) -> Result<&mut Self, TooLong> {
+    pub fn replace(&mut self, rule: &Rule<'_>) -> Result<&mut Self, Unfit> {
         let message = Rule::MESSAGES.new;
         self.operation(message, NLM_F_REPLACE, rule.family, |writer| {
             rule.write(writer);
@@ -200,7 +205,7 @@ impl Transaction {
     /// # Errors
     /// As [`add`](Self::add).
     #[inline]
-    pub fn delete<T: Object>(&mut self, object: &T) -> Result<&mut Self, TooLong> {
+    pub fn delete<T: Object>(&mut self, object: &T) -> Result<&mut Self, Unfit> {
         self.operation(T::MESSAGES.delete, 0, object.family(), |writer| {
             object.write_identity(writer);
         })
@@ -211,7 +216,7 @@ impl Transaction {
     /// # Errors
     /// As [`add`](Self::add).
     #[inline]
-    pub fn destroy<T: Object>(&mut self, object: &T) -> Result<&mut Self, TooLong> {
+    pub fn destroy<T: Object>(&mut self, object: &T) -> Result<&mut Self, Unfit> {
         self.operation(T::MESSAGES.destroy, 0, object.family(), |writer| {
             object.write_identity(writer);
         })
@@ -226,7 +231,7 @@ impl Transaction {
         family: Family,
         table: impl Into<Name<'n>>,
         chain: impl Into<Name<'n>>,
-    ) -> Result<&mut Self, TooLong> {
+    ) -> Result<&mut Self, Unfit> {
         let (table, chain) = (table.into(), chain.into());
         self.operation(NFT_MSG_DELRULE, 0, family, |writer| {
             writer
@@ -243,7 +248,7 @@ impl Transaction {
         &mut self,
         family: Family,
         table: impl Into<Name<'n>>,
-    ) -> Result<&mut Self, TooLong> {
+    ) -> Result<&mut Self, Unfit> {
         let table = table.into();
         self.operation(NFT_MSG_DELRULE, 0, family, |writer| {
             writer.string(NFTA_RULE_TABLE, &table);
@@ -254,7 +259,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub fn flush_ruleset(&mut self, family: Family) -> Result<&mut Self, TooLong> {
+    pub fn flush_ruleset(&mut self, family: Family) -> Result<&mut Self, Unfit> {
         self.operation(NFT_MSG_DELTABLE, 0, family, |_| {})
     }
 
@@ -280,14 +285,14 @@ impl Transaction {
     /// ```
     ///
     /// # Errors
-    /// [`TooLong`] when one element alone does not fit into a message, or a name does not; the
+    /// [`Unfit`] when one element alone does not fit into a message, or a name does not; the
     /// transaction is then as it was before.
     #[inline]
     pub fn add_elements<'e, E: Borrow<Element<'e>>>(
         &mut self,
         set: &SetId<'_>,
         elements: impl IntoIterator<Item = E>,
-    ) -> Result<&mut Self, TooLong> {
+    ) -> Result<&mut Self, Unfit> {
         let kind = (Elements::MESSAGES.new, NLM_F_CREATE);
         self.elements(kind, set, elements, Element::write_attributes)
     }
@@ -301,7 +306,7 @@ impl Transaction {
         &mut self,
         set: &SetId<'_>,
         elements: impl IntoIterator<Item = E>,
-    ) -> Result<&mut Self, TooLong> {
+    ) -> Result<&mut Self, Unfit> {
         let kind = (Elements::MESSAGES.new, NLM_F_CREATE | NLM_F_EXCL);
         self.elements(kind, set, elements, Element::write_attributes)
     }
@@ -316,7 +321,7 @@ impl Transaction {
         &mut self,
         set: &SetId<'_>,
         elements: impl IntoIterator<Item = E>,
-    ) -> Result<&mut Self, TooLong> {
+    ) -> Result<&mut Self, Unfit> {
         let kind = (Elements::MESSAGES.delete, 0);
         self.elements(kind, set, elements, Element::write_identity)
     }
@@ -331,7 +336,7 @@ impl Transaction {
         &mut self,
         set: &SetId<'_>,
         elements: impl IntoIterator<Item = E>,
-    ) -> Result<&mut Self, TooLong> {
+    ) -> Result<&mut Self, Unfit> {
         let kind = (Elements::MESSAGES.destroy, 0);
         self.elements(kind, set, elements, Element::write_identity)
     }
@@ -340,7 +345,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub fn flush_set(&mut self, set: &SetId<'_>) -> Result<&mut Self, TooLong> {
+    pub fn flush_set(&mut self, set: &SetId<'_>) -> Result<&mut Self, Unfit> {
         self.operation(Elements::MESSAGES.delete, 0, set.family, |writer| {
             set.write(writer);
         })
@@ -354,7 +359,7 @@ impl Transaction {
         set: &SetId<'_>,
         elements: impl IntoIterator<Item = E>,
         write: impl Fn(&Element<'e>, &mut MessageWriter<'_>),
-    ) -> Result<&mut Self, TooLong> {
+    ) -> Result<&mut Self, Unfit> {
         let before = (self.buffer.len(), self.operations, self.last);
         let mut open = None;
         for element in elements {
@@ -381,7 +386,7 @@ impl Transaction {
         set: &SetId<'_>,
         open: &mut Option<usize>,
         content: impl FnOnce(&mut MessageWriter<'_>),
-    ) -> Result<(), TooLong> {
+    ) -> Result<(), Unfit> {
         let list = match *open {
             Some(list) => list,
             None => *open.insert(self.open_elements(kind, set)?),
@@ -404,13 +409,14 @@ impl Transaction {
         set: &SetId<'_>,
         open: &mut Option<usize>,
         start: usize,
-    ) -> Result<(), TooLong> {
+    ) -> Result<(), Unfit> {
         let end = self.buffer.len();
         let length = end - start;
         if ATTRIBUTE + length > usize::from(u16::MAX) {
-            return Err(TooLong {
+            return Err(Unfit {
                 attribute: NFTA_SET_ELEM_LIST_ELEMENTS,
-                length,
+                misfit: Misfit::TooLong { length },
+                operation: Some(name_of_operation(kind.0, kind.1)),
             });
         }
         if let Some(list) = *open {
@@ -425,7 +431,7 @@ impl Transaction {
     }
 
     /// Begins a message of elements; where the attribute with its list starts.
-    fn open_elements(&mut self, kind: (u8, u16), set: &SetId<'_>) -> Result<usize, TooLong> {
+    fn open_elements(&mut self, kind: (u8, u16), set: &SetId<'_>) -> Result<usize, Unfit> {
         self.operation(kind.0, kind.1, set.family, |writer| {
             set.write(writer);
             writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |_| {});
@@ -586,7 +592,7 @@ mod tests {
         // Anything else is refused whole.
         let before = two.operations().to_vec();
         let mut foreign = one.operations().to_vec();
-        foreign[5] = 1;
+        foreign[4..6].copy_from_slice(&0x0100_u16.to_ne_bytes()); // of another subsystem
         for bad in [&foreign[..], &one.operations()[..30], &[0; 4]] {
             assert!(two.append(bad).is_err());
             assert_eq!((two.operations(), two.len()), (&before[..], 3));

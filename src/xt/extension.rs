@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::difference::Difference;
 use super::option::{Context, Given, Misuse, OptionSpec};
-use super::sets::SetId;
+use super::sets::{SetId, UnresolvedSet};
 use super::text::Text;
 
 /// The address families that extensions tell apart.
@@ -50,6 +51,8 @@ pub(super) trait Extension: Sized {
     const FAMILIES: Families = Families::Both;
     /// Its options.
     const OPTIONS: &'static [OptionSpec];
+    /// Where it differs from iptables on purpose.
+    const DIFFERENCES: &'static [Difference] = &[];
     /// Of a match: whether it does more than look at the packet, because it remembers, counts, marks
     /// or logs. Its place among the rule's matches counts then. Targets leave this alone.
     const HAS_EFFECTS: bool = false;
@@ -68,11 +71,28 @@ pub(super) trait Extension: Sized {
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self>;
 
     /// The extension's data of revision [`Self::revision`], without padding.
-    fn write(&self, family: Family) -> Vec<u8>;
+    ///
+    /// # Errors
+    /// The data has no room for what the option says. Nothing is ever cut.
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse>;
 
     /// Adds the same to these bytes.
-    fn write_to(&self, family: Family, info: &mut Vec<u8>) {
-        info.extend_from_slice(&self.write(family));
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    fn write_to(&self, family: Family, info: &mut Vec<u8>) -> Result<(), Misuse> {
+        info.extend_from_slice(&self.write(family)?);
+        Ok(())
+    }
+
+    /// Whether the value says all that the data holds: it is written back as the same bytes, unless it
+    /// was read from another revision.
+    fn says_all(&self, family: Family, revision: u8, info: &[u8]) -> bool {
+        if revision != Self::revision(family) {
+            return true;
+        }
+        let mut written = Vec::with_capacity(info.len());
+        self.write_to(family, &mut written).is_ok() && info.starts_with(&written)
     }
 
     /// The value that these options say. Each option is known, stands no more often and is negated
@@ -130,6 +150,23 @@ impl fmt::Display for Opaque {
     }
 }
 
+/// Why an extension cannot go into the kernel as it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unencodable {
+    /// It names a set that was not looked up.
+    #[error(transparent)]
+    UnresolvedSet(#[from] UnresolvedSet),
+    /// Its data has no room for what it says.
+    #[error("{name}: {misuse}")]
+    NoRoom {
+        /// The extension's name.
+        name: &'static str,
+        /// The option, what it says, and what there is room for.
+        misuse: Misuse,
+    },
+}
+
 /// An extension's name, revision and data, as they go into the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoded<'a> {
@@ -146,6 +183,7 @@ pub struct Spec<T: 'static> {
     pub(super) names: &'static [&'static str],
     pub(super) families: Families,
     pub(super) options: fn(&str) -> &'static [OptionSpec],
+    pub(super) differences: &'static [Difference],
     pub(super) read: fn(Family, u8, &[u8]) -> Option<T>,
     pub(super) parse: fn(&Context<'_>, &[Given<'_>]) -> Result<T, Misuse>,
 }
@@ -191,6 +229,12 @@ impl<T> Spec<T> {
         self.families
     }
 
+    /// Where it differs from iptables on purpose.
+    #[must_use]
+    pub const fn differences(&self) -> &'static [Difference] {
+        self.differences
+    }
+
     /// Its options when it is asked for by that name.
     #[must_use]
     pub fn options(&self, name: &str) -> &'static [OptionSpec] {
@@ -211,10 +255,9 @@ impl<T> Spec<T> {
             if one.invert && !spec.inverts {
                 return Err(Misuse::of(one.option, "it cannot be negated"));
             }
-            let again = given[..position]
-                .iter()
-                .any(|other| other.option == one.option);
-            if again && !spec.repeats {
+            // The first one that stands there again ends it, so that this is no long search.
+            let mut before = given[..position].iter();
+            if !spec.repeats && before.any(|other| other.option == one.option) {
                 return Err(Misuse::of(one.option, "it can be given only once"));
             }
         }
@@ -266,8 +309,12 @@ macro_rules! registry {
                     names: <$Type as $crate::xt::Extension>::NAMES,
                     families: <$Type as $crate::xt::Extension>::FAMILIES,
                     options: <$Type as $crate::xt::Extension>::options,
+                    differences: <$Type as $crate::xt::Extension>::DIFFERENCES,
                     read: |family, revision, info| {
                         <$Type as $crate::xt::Extension>::read(family, revision, info)
+                            .filter(|value| {
+                                $crate::xt::Extension::says_all(value, family, revision, info)
+                            })
                             .map(Self::$Variant)
                     },
                     parse: |context, given| {
@@ -313,11 +360,12 @@ macro_rules! registry {
             /// The extension as it goes into the kernel.
             ///
             /// # Errors
-            /// It says the name of a set, which must be [resolved](Self::resolve_sets) first.
+            /// It says the name of a set, which must be [resolved](Self::resolve_sets) first, or more
+            /// than its data has room for.
             pub fn encode(
                 &self,
                 family: $crate::xt::Family,
-            ) -> Result<$crate::xt::Encoded<'_>, $crate::xt::UnresolvedSet> {
+            ) -> Result<$crate::xt::Encoded<'_>, $crate::xt::Unencodable> {
                 if let Self::Opaque(opaque) = self {
                     return Ok($crate::xt::Encoded {
                         name: &opaque.name,
@@ -340,16 +388,19 @@ macro_rules! registry {
                 &self,
                 family: $crate::xt::Family,
                 info: &mut Vec<u8>,
-            ) -> Result<(&str, u8), $crate::xt::UnresolvedSet> {
+            ) -> Result<(&str, u8), $crate::xt::Unencodable> {
                 info.clear();
                 match self {
                     $(Self::$Variant(value) => {
                         let mut sets = $crate::xt::Extension::sets(value);
                         if let Some(name) = sets.find_map($crate::xt::SetId::unresolved) {
-                            return Err($crate::xt::UnresolvedSet { name: name.clone() });
+                            return Err($crate::xt::UnresolvedSet { name: name.clone() }.into());
                         }
                         drop(sets);
-                        $crate::xt::Extension::write_to(value, family, info);
+                        $crate::xt::Extension::write_to(value, family, info).map_err(|misuse| {
+                            let name = <$Type as $crate::xt::Extension>::NAME;
+                            $crate::xt::Unencodable::NoRoom { name, misuse }
+                        })?;
                         info.resize(info.len().next_multiple_of(8), 0);
                         let revision = <$Type as $crate::xt::Extension>::revision(family);
                         Ok((<$Type as $crate::xt::Extension>::NAME, revision))

@@ -10,7 +10,10 @@
 //! Where a value's numbers have another byte order than the host's, or a unit, its field says so.
 
 mod compared;
+mod difference;
 mod extension;
+mod fit;
+mod mask;
 mod name;
 mod names;
 mod option;
@@ -132,10 +135,12 @@ mod target {
 }
 
 pub use compared::Compared;
-pub use extension::{Encoded, Families, Family, Opaque, Spec};
+pub use difference::{Difference, Does};
+pub use extension::{Encoded, Families, Family, Opaque, Spec, Unencodable};
+pub use mask::Mask;
 pub use name::Name;
 pub(crate) use names::{protocol as protocol_number, protocol_name};
-pub use option::{Context, Given, Misuse, OptionSpec, Values};
+pub use option::{Context, Given, Misuse, OptionSpec, Shortened, Values};
 pub use registry::{Match, Target};
 pub use sets::{SetId, SetName, SetNames, UnresolvedSet};
 pub use text::Text;
@@ -170,7 +175,7 @@ pub use r#match::hashlimit::{Hashlimit, HashlimitKeys, HashlimitName, HashlimitR
 pub use r#match::hbh::Hbh;
 pub use r#match::helper::Helper;
 pub use r#match::hl::Hl as HlMatch;
-pub use r#match::icmp::Icmp;
+pub use r#match::icmp::{Icmp, IcmpCodes};
 pub use r#match::icmp6::Icmp6;
 pub use r#match::ipcomp::Ipcomp;
 pub use r#match::iprange::Iprange;

@@ -1,9 +1,10 @@
 //! An extension's options as a rule's text gives them: what there is, what was given, what was
 //! wrong.
 
+use std::cell::RefCell;
 use std::fmt;
 
-use bstr::BStr;
+use bstr::{BStr, ByteSlice};
 
 use super::Family;
 
@@ -94,6 +95,31 @@ impl OptionSpec {
     }
 }
 
+/// A text that was longer than there is room for, and was cut where iptables cuts it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shortened {
+    /// The option, without dashes.
+    pub option: &'static str,
+    /// The text's length, in bytes.
+    pub length: usize,
+    /// How many bytes of it are kept.
+    pub kept: usize,
+}
+
+impl fmt::Display for Shortened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            option,
+            length,
+            kept,
+        } = self;
+        write!(
+            f,
+            "--{option}: it has {length} bytes; as iptables does, only the first {kept} are kept"
+        )
+    }
+}
+
 /// What an extension may want to know about the rule that it stands in.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
@@ -103,6 +129,11 @@ pub struct Context<'a> {
     pub name: &'a str,
     /// The rule's protocol (`IPPROTO_*`), if it has one, and whether that is negated.
     pub protocol: Option<(u8, bool)>,
+    /// Whether `-j NFLOG` becomes nf_tables' expression `log`, which has room for a longer prefix than
+    /// the target's data.
+    pub native_log: bool,
+    /// Where it is noted that a text is cut. Without it, a text that is too long is refused.
+    pub shortened: Option<&'a RefCell<Vec<Shortened>>>,
 }
 
 impl Context<'_> {
@@ -111,6 +142,26 @@ impl Context<'_> {
         match self.protocol {
             Some((number, false)) if protocols.contains(&number) => Some(number),
             _ => None,
+        }
+    }
+
+    /// A value that iptables cuts where there is no more room than for so many bytes.
+    pub(crate) fn shorten<'v>(&self, one: &Given<'v>, room: usize) -> Result<&'v BStr, Misuse> {
+        let value = one.value();
+        let Some(kept) = value.get(..room).filter(|kept| kept.len() < value.len()) else {
+            return Ok(value);
+        };
+        let length = value.len();
+        match self.shortened {
+            None => Err(one.misuse(format!("it has {length} bytes; there is room for {room}"))),
+            Some(notes) => {
+                notes.borrow_mut().push(Shortened {
+                    option: one.option,
+                    length,
+                    kept: room,
+                });
+                Ok(kept.as_bstr())
+            }
         }
     }
 

@@ -145,6 +145,27 @@ mod tests {
     }
 
     #[test]
+    fn data_that_is_not_written_back_stays_opaque() {
+        // A negation that is neither 0 nor 1, which the kernel takes for true and false alike; a bit
+        // that no option sets.
+        let mut mark = [0; 16];
+        mark[8] = 2;
+        let read = |name, revision, info: &[u8]| Match::read(Family::Ipv4, name, revision, info);
+        assert!(matches!(read("mark", 1, &mark), Match::Opaque(_)));
+        mark[8] = 1;
+        assert!(matches!(read("mark", 1, &mark), Match::Mark(_)));
+        assert!(matches!(
+            read("pkttype", 0, &[0, 0, 0, 0, 2, 0, 0, 0]),
+            Match::Opaque(_)
+        ));
+        // What pads a struct to 8 bytes is none of it.
+        assert!(matches!(
+            read("ttl", 0, &[0, 5, 9, 9, 9, 9, 9, 9]),
+            Match::Ttl(_)
+        ));
+    }
+
+    #[test]
     fn targets_have_effects_and_some_matches_have() {
         let read = |name, info: &[u8]| Match::read(Family::Ipv4, name, 0, info);
         assert!(!read("comment", &[0; 256]).has_effects());

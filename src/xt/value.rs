@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use bstr::{BStr, ByteSlice};
 
 use super::option::{Given, Misuse};
-use super::{Family, Text, names};
+use super::{Family, Mask, names};
 
 /// What a value's reader says: the value, or what is wrong.
 pub(crate) type Parsed<T> = Result<T, String>;
@@ -40,6 +40,15 @@ pub(crate) fn number<T: TryFrom<u64>>(value: &BStr) -> Parsed<T> {
             };
             format!("`{value}` is not a number from 0 to {most}")
         })
+}
+
+/// A decimal number, as counters are written: there `010` is ten.
+pub(crate) fn decimal(value: &BStr) -> Parsed<u64> {
+    let text = std::str::from_utf8(value).unwrap_or_default();
+    let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    digits
+        .and_then(|digits| digits.parse().ok())
+        .ok_or_else(|| format!("`{value}` is not a number from 0 to {}", u64::MAX))
 }
 
 /// A number within these bounds.
@@ -214,23 +223,12 @@ pub(crate) fn network(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> 
 }
 
 /// As [`network`], but the address keeps its bits outside the mask, and is written in full.
-pub(crate) fn host_and_mask(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> {
-    let host = value
-        .split_once_str("/")
-        .map_or(value, |(host, _)| host.as_bstr());
-    Ok((address(host, family)?, network(value, family)?.1))
-}
-
-/// Adds `/` and the mask's prefix length, or the mask if it has gaps; nothing if it is full.
-pub(crate) fn print_mask(text: &mut Text, mask: IpAddr) {
-    match prefix_length(mask) {
-        Some(32) if mask.is_ipv4() => {}
-        Some(128) => {}
-        Some(length) => {
-            text.push("/").number(length);
-        }
-        None => {
-            text.push("/").display(mask);
+pub(crate) fn host_and_mask(value: &BStr, family: Family) -> Parsed<(IpAddr, Mask)> {
+    match value.split_once_str("/") {
+        None => Ok((address(value, family)?, Mask::whole(family))),
+        Some((host, _)) => {
+            let mask = network(value, family)?.1;
+            Ok((address(host.as_bstr(), family)?, mask.into()))
         }
     }
 }
@@ -272,15 +270,6 @@ pub(crate) fn to_octets(address: IpAddr) -> [u8; 16] {
         IpAddr::V6(address) => octets = address.octets(),
     }
     octets
-}
-
-/// As [`to_octets`], for the mask of a [host](host_and_mask): all 16 bytes of a full one are set, as
-/// iptables does.
-pub(crate) fn mask_octets(mask: IpAddr) -> [u8; 16] {
-    if mask == IpAddr::V4(Ipv4Addr::BROADCAST) {
-        return [0xff; 16];
-    }
-    to_octets(mask)
 }
 
 /// Six pairs of hexadecimal digits with colons between them.
@@ -410,6 +399,7 @@ pub(crate) fn field<const N: usize>(bytes: &[u8]) -> [u8; N] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::xt::Text;
 
     fn b(text: &str) -> &BStr {
         text.as_bytes().as_bstr()
@@ -512,11 +502,11 @@ mod tests {
             let host = ip(value.split('/').next().unwrap());
             assert_eq!(
                 host_and_mask(b(value), family),
-                Ok((host, ip(mask))),
+                Ok((host, ip(mask).into())),
                 "{value}"
             );
             let mut text = Text::new();
-            print_mask(&mut text, ip(mask));
+            Mask::new(ip(mask)).print(&mut text);
             assert_eq!(text.as_bytes().as_bstr(), printed, "{value}");
         }
         for wrong in ["10.1/16", "10.1.2.3/33", "10.1.2.3/", "/8", "host"] {

@@ -7,6 +7,9 @@
 //! Constants that are newer than the installed headers cannot be asked for and are only counted.
 //! To check them too, point `CHAINWRIGHT_SYS_HEADERS` at the `include` directory of newer kernel
 //! headers (the result of `make headers_install`); several directories are separated by colons.
+//!
+//! For another architecture, `CC` is its compiler, and `CHAINWRIGHT_SYS_RUNNER` the emulator that runs
+//! what it compiled.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,8 +19,7 @@ use std::process::Command;
 use chainwright_sys::HEADERS;
 use chainwright_sys::abi::{Constant, Header};
 
-const INSTALL: &str =
-    "install a C compiler and the kernel headers: apt-get install gcc libc6-dev linux-libc-dev";
+const INSTALL: &str = "tests/setup installs the C compiler and the kernel headers";
 
 /// What one line of the C program's output is about, in the words that a failure repeats.
 type Facts = BTreeMap<String, String>;
@@ -337,7 +339,11 @@ fn run(name: &str, program: &str) -> String {
         source.display(),
         String::from_utf8_lossy(&compiled.stderr)
     );
-    let ran = Command::new(&binary).output().unwrap();
+    let ran = match std::env::var_os("CHAINWRIGHT_SYS_RUNNER") {
+        Some(runner) => Command::new(runner).arg(&binary).output(),
+        None => Command::new(&binary).output(),
+    };
+    let ran = ran.unwrap();
     assert!(
         ran.status.success(),
         "{} failed: {}",

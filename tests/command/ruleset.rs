@@ -4,7 +4,9 @@
 use std::path::PathBuf;
 
 use chainwright::nft::{Element, Filter, TableFlags};
+use sha2::{Digest, Sha256};
 
+use super::common::kernel;
 use super::common::tools::Tools;
 use super::*;
 
@@ -380,10 +382,11 @@ fn counters_differ_only_if_asked_for() {
     let (_directory, path) = file();
     run(&sandbox, &format!("backup {path}")).expect(0);
     let mut nft = connect(&sandbox);
-    nft.reset_rules(Filter::all())
-        .unwrap()
-        .for_each(|_| {})
-        .unwrap();
+    let reset = nft.reset_rules(Filter::all()).unwrap().for_each(|_| {});
+    if kernel::if_known(reset).is_none() {
+        run(&sandbox, &format!("diff --counters {path}")).expect(0);
+        return;
+    }
     run(&sandbox, &format!("diff {path}")).expect(0);
     let ran = run(&sandbox, &format!("diff --counters {path}")).expect(1);
     assert_eq!(ran.lines().len(), 2, "{}", ran.out);
@@ -438,7 +441,9 @@ fn a_table_of_another_process_is_left_and_that_is_said() {
         ..Table::new(Family::IP, "owned")
     })
     .unwrap();
-    owner.commit(&mut tx).unwrap();
+    if !kernel::commit_if_known(&mut owner, &mut tx) {
+        return;
+    }
     let (_directory, path) = file();
     run(&sandbox, &format!("backup {path}")).expect(0);
     let ran = run(&sandbox, &format!("rollback {path} --dry-run")).expect(0);
@@ -456,6 +461,33 @@ fn a_table_of_another_process_is_left_and_that_is_said() {
     let ran = run(&sandbox, &format!("rollback {path}")).expect(0);
     let back = "add      ip owned (it had an owner, and has none any more)";
     assert!(ran.lines().contains(&back), "{}", ran.out);
+}
+
+/// A file that is one, of a ruleset that this kernel does not take: said with the operation that it is,
+/// and nothing is touched.
+#[test]
+fn what_the_kernel_does_not_take_is_said_before_anything_is_done() {
+    let sandbox = sandbox();
+    Tools::new(&sandbox).run_with("nft -f -", RULESET);
+    let (_directory, path) = file();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    let mut bytes = fs::read(&path).unwrap();
+    // An expression that there is not, and the checksum that fits.
+    let at = bytes.windows(8).position(|eight| eight == b"counter\0");
+    bytes[at.unwrap() + 6] = b'x';
+    let end = bytes.len() - 32;
+    let sum = Sha256::digest(&bytes[..end]);
+    bytes[end..].copy_from_slice(&sum);
+    fs::write(&path, bytes).unwrap();
+    let before = generation(&sandbox);
+    for verb in ["rollback --dry-run", "rollback"] {
+        let ran = run(&sandbox, &format!("{verb} {path}")).expect(2);
+        assert_eq!(ran.out, "");
+        for said in ["the transaction was not applied", "add rule", "ENOENT"] {
+            assert!(ran.err.contains(said), "{verb}: {}", ran.err);
+        }
+        assert_eq!(generation(&sandbox), before);
+    }
 }
 
 #[test]

@@ -4,6 +4,8 @@
 pub(crate) mod accounting;
 pub(crate) mod encodings;
 pub(crate) mod iptables;
+pub(crate) mod kernel;
+pub(crate) mod needs;
 pub(crate) mod rules;
 pub(crate) mod save;
 pub(crate) mod tools;

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use chainwright::iptables::Family;
+use chainwright::iptables::text::{Command, Fault, words};
+use chainwright::iptables::{Family, Rule};
 
 /// Lines of a file that go into one chain.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +32,14 @@ pub(crate) struct File {
 
 pub(crate) fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules")
+}
+
+/// The rule of a line, as a text to be restored has it: texts that are too long are cut.
+pub(crate) fn parse(family: Family, line: &str) -> Result<Rule, Fault> {
+    let line = format!("-A user {line}");
+    let mut found = Vec::new();
+    words(line.as_bytes(), &mut found)?;
+    Ok(Command::parse(family, &found, |_| false)?.spec.rule)
 }
 
 /// All files, or those whose path holds what `CHAINWRIGHT_TEST_RULES` says.

@@ -5,11 +5,12 @@
 //! in pieces that fit into the default one (`net.core.wmem_default`, 208 KiB).
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use chainwright::netns::Sandbox;
 use tempfile::NamedTempFile;
+
+use super::needs::find;
 
 /// How many rules go into one piece: the longest that kube-proxy writes take 800 bytes.
 const RULES: usize = 150;
@@ -32,7 +33,7 @@ impl<'s> Tools<'s> {
 
     /// Runs a program with this standard input, whatever comes of it.
     #[track_caller]
-    fn output(&self, line: &str, input: &str) -> Output {
+    fn output(&self, line: &str, input: &[u8]) -> Output {
         let words = words(line);
         let (program, arguments) = words.split_first().expect("a command");
         let path = find(program);
@@ -50,7 +51,7 @@ impl<'s> Tools<'s> {
                 // Output may come before all input is read.
                 std::thread::scope(|scope| {
                     // A tool that stops reading says so by its status.
-                    scope.spawn(move || stdin.write_all(input.as_bytes()));
+                    scope.spawn(move || stdin.write_all(input));
                     child.wait_with_output()
                 })
             })
@@ -67,7 +68,7 @@ impl<'s> Tools<'s> {
     /// Runs a command on this input, which must succeed, and gives its standard output.
     #[track_caller]
     pub(crate) fn run_with(&self, line: &str, input: &str) -> String {
-        let output = self.output(line, input);
+        let output = self.output(line, input.as_ref());
         assert!(
             output.status.success(),
             "{line}: {}\n{}",
@@ -80,7 +81,7 @@ impl<'s> Tools<'s> {
     /// Whether a command succeeds; any status but 0 and 1 is a failure of the test.
     #[track_caller]
     pub(crate) fn succeeds(&self, line: &str) -> bool {
-        let output = self.output(line, "");
+        let output = self.output(line, b"");
         match output.status.code() {
             Some(0) => true,
             Some(1) => false,
@@ -94,8 +95,8 @@ impl<'s> Tools<'s> {
 
     /// Whether a command takes this input, and what it says if it does not.
     #[track_caller]
-    pub(crate) fn takes(&self, line: &str, input: &str) -> Result<(), String> {
-        let output = self.output(line, input);
+    pub(crate) fn takes(&self, line: &str, input: impl AsRef<[u8]>) -> Result<(), String> {
+        let output = self.output(line, input.as_ref());
         if output.status.success() {
             return Ok(());
         }
@@ -202,22 +203,6 @@ fn chain_skeleton(block: &str) -> Option<String> {
         .filter(|line| line.starts_with("type ") || line.starts_with("comment "));
     let kept: String = kept.map(|line| format!("{line}\n")).collect();
     Some(format!("{name}\n{kept}}}\n"))
-}
-
-/// Finds a program; `/usr/sbin` is not in every ordinary user's path.
-#[track_caller]
-fn find(program: &str) -> PathBuf {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin".into(), "/sbin".into()])
-        .map(|directory| directory.join(program))
-        .find(|path| path.is_file())
-        .unwrap_or_else(|| {
-            panic!(
-                "{program} is not installed, and these tests compare with it: \
-                 apt-get install nftables iptables"
-            )
-        })
 }
 
 /// Splits a line into words as a shell does: at blanks outside double quotes.

@@ -99,7 +99,7 @@ struct Kept<'a> {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let snapshot = Connection::open()?.snapshot(args.scope.filter())?;
+    let snapshot = Connection::open_to_look()?.snapshot(args.scope.filter())?;
     if args.scope.table.is_some() && snapshot.tables().len() == 0 {
         if !json {
             note("no such table: no file was written");

@@ -308,14 +308,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Lists the chains of nf_tables. The answer is what to say if they are not of one generation.
 fn list_nft(args: &Args, each: &mut Each<'_>) -> Result<Option<String>, Error> {
-    let mut nft = Connection::open()?;
+    let mut nft = Connection::open_to_look()?;
     let mut chains = List::new(args.scope.filter());
     let start = Instant::now();
     for _ in 0..ATTEMPTS {
         let rules = match read(args, &mut nft, &mut chains) {
             Ok(rules) => rules,
-            Err(netlink::Error::Interrupted) if start.elapsed() < PATIENCE => continue,
-            Err(netlink::Error::Interrupted) => break,
+            Err(error) if error.ask_again() && start.elapsed() < PATIENCE => continue,
+            Err(error) if error.ask_again() => break,
             Err(error) => return Err(error.into()),
         };
         let mut rules = rules.into_iter();

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let old = Snapshot::load(&args.old)?;
     let new = match &args.new {
         Some(path) => Snapshot::load(path)?,
-        None => Connection::open()?.snapshot(old.scope().clone())?,
+        None => Connection::open_to_look()?.snapshot(old.scope().clone())?,
     };
     let mut options = DiffOptions::default();
     options.counters = args.counters;

@@ -2,6 +2,7 @@
 
 use chainwright::iptables::{self, Iptables};
 use chainwright::legacy::{self, Status};
+use chainwright::netlink;
 use chainwright::nft::{self, Connection, Filter};
 use clap::ValueEnum;
 
@@ -49,6 +50,14 @@ impl Whose {
         })
     }
 
+    /// As [`open`](Self::open), for who only looks: nothing is loaded for it.
+    pub(crate) fn open_to_look(&self) -> Result<Iptables, Error> {
+        if matches!(self.backend, Backend::Nft) && !nft::is_loaded() {
+            return Err(netlink::Error::NotLoaded.into());
+        }
+        self.open()
+    }
+
     /// What they are, in words.
     pub(crate) const fn describe(&self) -> &'static str {
         match (self.backend, self.ipv6) {
@@ -92,7 +101,7 @@ impl Whose {
 
     fn nft_tables(&self) -> Vec<String> {
         let mut tables = Vec::new();
-        let listed = Connection::open().and_then(|mut nft| {
+        let listed = Connection::open_to_look().and_then(|mut nft| {
             let filter = Filter::family(nft::Family::from(self.family()));
             nft.tables(filter)?.for_each(|table| {
                 let name = table.name().to_string();

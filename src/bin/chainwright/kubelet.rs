@@ -1,18 +1,20 @@
 //! `chainwright kubelet`: the chains that a kubelet makes when it starts.
 
 use chainwright::iptables::Family;
+use chainwright::kube::detect::{LegacyUse, legacy_use};
 use chainwright::kube::kubelet::{Item, Kubelet};
 use chainwright::nft::{self, Connection};
 use clap::{ArgAction, Subcommand};
 use serde::Serialize;
 
-use crate::output::{Error, Exit, Output};
+use crate::output::{Error, Exit, Output, causes, note};
 
 /// Make, check or remove the chains that a kubelet makes when it starts
 ///
 /// KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY and KUBE-FIREWALL with their rules, in nf_tables, as
 /// iptables-nft writes them. Existing ones are recognised whichever version of iptables wrote
-/// them. What others have there is left alone.
+/// them. What others have there is left alone. Where only the legacy tables have chains of Kubernetes,
+/// `ensure` makes nothing and says so: this node's components do not look into nf_tables.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -30,6 +32,36 @@ pub(crate) struct Args {
     /// KUBE-POSTROUTING as well
     #[arg(long = "up-to-1.26", global = true)]
     up_to_1_26: bool,
+
+    /// `ensure` even if this node's Kubernetes seems to use the legacy tables: chains of it are there,
+    /// and none are in nf_tables
+    #[arg(long, global = true)]
+    even_on_legacy: bool,
+}
+
+/// Whether the chains may be made in nf_tables: not on a node that works with the legacy tables, where
+/// the hint would send others to the wrong backend.
+fn is_for_nft(nft: &mut Connection) -> Result<bool, Error> {
+    match legacy_use(nft)? {
+        LegacyUse::Only(chains) => {
+            let chains: Vec<_> = chains.iter().map(ToString::to_string).collect();
+            note(&format!(
+                "this node's Kubernetes uses the legacy tables: {} there, and no KUBE- chain in \
+                 nf_tables. KUBE-IPTABLES-HINT in nf_tables would send others to the wrong backend; \
+                 nothing was made (--even-on-legacy makes it all the same)",
+                chains.join(", ")
+            ));
+            Ok(false)
+        }
+        LegacyUse::Unknown(error) => {
+            note(&format!(
+                "warning: it cannot be known whether this node's Kubernetes uses the legacy tables: {}",
+                causes(&error)
+            ));
+            Ok(true)
+        }
+        _ => Ok(true),
+    }
 }
 
 #[derive(Subcommand, Clone, Copy)]
@@ -90,10 +122,16 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         (false, true) => kubelet.only(Family::Ipv6),
         _ => kubelet,
     };
-    let mut nft = Connection::open()?;
+    let mut nft = match args.action {
+        Action::Check => Connection::open_to_look()?,
+        _ => Connection::open()?,
+    };
     let mut out = Output::new();
     let exit = match args.action {
         Action::Ensure => {
+            if !args.even_on_legacy && !is_for_nft(&mut nft)? {
+                return Ok(Exit::Failed);
+            }
             let made = kubelet.ensure(&mut nft)?;
             if json {
                 let made = records(&made);

@@ -72,10 +72,6 @@ enum Verb {
 fn main() -> ExitCode {
     let command = Command::parse();
     let exit = run(&command).unwrap_or_else(|error| {
-        // Whoever read the output had enough of it: that is no failure.
-        if error.is_broken_pipe() {
-            return Exit::Done;
-        }
         error.report();
         Exit::Failed
     });

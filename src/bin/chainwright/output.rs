@@ -51,11 +51,6 @@ impl<E: Into<chainwright::Error>> From<E> for Error {
 }
 
 impl Error {
-    /// Whether the reader of standard output has gone, as `head` does.
-    pub(crate) fn is_broken_pipe(&self) -> bool {
-        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
-    }
-
     /// The netlink error behind it, if there is one.
     pub(crate) fn netlink(&self) -> Option<&netlink::Error> {
         match self {
@@ -104,6 +99,7 @@ impl Error {
             ),
             // nfnetlink's answer for a subsystem that nobody registered.
             Some(netlink::Error::Refused { errno, .. }) => errno.number() == libc::EINVAL,
+            Some(netlink::Error::NotLoaded) => true,
             _ => false,
         }
     }
@@ -120,6 +116,8 @@ impl Error {
                 "nf_tables takes CAP_NET_ADMIN over this network namespace: run this as root, or \
                  in a namespace of your own (unshare --user --map-root-user unshare --net)",
             )
+        } else if matches!(self.netlink(), Some(netlink::Error::NotLoaded)) {
+            None // it says so itself
         } else if self.is_nft_not_built() {
             Some(
                 "this kernel seems to have no nf_tables: not built in, or the module nf_tables is \
@@ -167,13 +165,55 @@ pub(crate) fn say(text: &str) {
 
 /// Standard output, buffered. `write!` and `writeln!` work on it.
 pub(crate) struct Output {
-    inner: BufWriter<StdoutLock<'static>>,
+    inner: BufWriter<WhileRead<StdoutLock<'static>>>,
+}
+
+/// A pipe that takes everything, also when its reader had enough of it and has gone, as `head` does:
+/// that is no failure, and changes nothing in how a verb ends.
+struct WhileRead<W> {
+    pipe: W,
+    gone: bool,
+}
+
+impl<W: Write> WhileRead<W> {
+    fn unless_gone<T>(
+        &mut self,
+        instead: T,
+        write: impl FnOnce(&mut W) -> io::Result<T>,
+    ) -> io::Result<T> {
+        if self.gone {
+            return Ok(instead);
+        }
+        match write(&mut self.pipe) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.gone = true;
+                Ok(instead)
+            }
+            result => result,
+        }
+    }
+}
+
+impl<W: Write> Write for WhileRead<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.unless_gone(bytes.len(), |pipe| pipe.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.unless_gone((), Write::flush)
+    }
 }
 
 impl Output {
     pub(crate) fn new() -> Self {
         Self {
-            inner: BufWriter::with_capacity(64 * 1024, io::stdout().lock()),
+            inner: BufWriter::with_capacity(
+                64 * 1024,
+                WhileRead {
+                    pipe: io::stdout().lock(),
+                    gone: false,
+                },
+            ),
         }
     }
 

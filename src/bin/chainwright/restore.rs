@@ -1,15 +1,15 @@
 //! `chainwright restore`: tables from the text of `iptables-save`.
 
 use std::borrow::Cow;
-use std::fs;
-use std::io::{self, Read};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bstr::ByteSlice;
 use chainwright::iptables;
 use chainwright::iptables::nft::Profile;
-use chainwright::iptables::text::RestoreOptions;
+use chainwright::iptables::text::{self, RestoreOptions, ShortenedLine};
 use chainwright::legacy::{LockPolicy, LockWait};
 use clap::ValueEnum;
 use serde::Serialize;
@@ -26,7 +26,8 @@ use crate::output::{Error, Exit, Output, Printable, note, say};
 /// On nf_tables all tables of the text change in one transaction. Legacy tables are replaced one after
 /// the other, each at once, under the lock of the legacy tools. If any line is wrong, or the kernel
 /// refuses one, nothing is changed, and standard error shows the place: FILE:LINE:COLUMN. Success is
-/// silent; with --json, how much was restored: {"tables", "chains", "rules"}.
+/// silent, but for warnings of texts that are too long and are cut as iptables cuts them; with --json, how
+/// much was restored: {"tables", "chains", "rules", "shortened": [{"line", "option", "length", "kept"}]}.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -45,7 +46,7 @@ pub(crate) struct Args {
     #[arg(short, long)]
     test: bool,
 
-    /// Only this table of the text
+    /// Only this table of the text, which must have it
     #[arg(short = 'T', long, value_name = "TABLE")]
     table: Option<String>,
 
@@ -108,15 +109,52 @@ struct Record {
     tables: usize,
     chains: usize,
     rules: usize,
+    shortened: Vec<Cut>,
+}
+
+/// A text that was too long.
+#[derive(Serialize)]
+struct Cut {
+    line: usize,
+    option: &'static str,
+    length: usize,
+    kept: usize,
+}
+
+impl From<&ShortenedLine> for Cut {
+    fn from(line: &ShortenedLine) -> Self {
+        Self {
+            line: line.line,
+            option: line.shortened.option,
+            length: line.shortened.length,
+            kept: line.shortened.kept,
+        }
+    }
+}
+
+/// How many warnings of one kind are written.
+const WARNINGS: usize = 10;
+
+/// Says which texts were too long.
+fn warn(name: &str, shortened: &[ShortenedLine]) {
+    for one in shortened.iter().take(WARNINGS) {
+        let (name, line) = (Printable(name), one.line);
+        say(&format!("{name}:{line}: warning: {}", one.shortened));
+    }
+    if let Some(more) = shortened.len().checked_sub(WARNINGS + 1) {
+        note(&format!(
+            "warning: {} more texts are cut like these",
+            more + 1
+        ));
+    }
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let file = args.file.as_deref().filter(|file| *file != Path::new("-"));
     let name = file.map_or(Cow::Borrowed("<stdin>"), |file| file.to_string_lossy());
-    let mut text = Vec::new();
-    match file {
-        Some(file) => fs::read(file).map(|read| text = read),
-        None => io::stdin().lock().read_to_end(&mut text).map(drop),
+    let text = match file {
+        Some(file) => File::open(file).and_then(text::read),
+        None => text::read(io::stdin().lock()),
     }
     .map_err(|error| Error::Other(format!("cannot read {}: {error}", Printable(&name))))?;
 
@@ -138,12 +176,14 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     };
     match iptables.restore(args.whose.family(), &text, &options) {
         Ok(restored) => {
+            warn(&name, &restored.shortened);
             if json {
                 let mut out = Output::new();
                 out.json(&Record {
                     tables: restored.tables,
                     chains: restored.chains,
                     rules: restored.rules,
+                    shortened: restored.shortened.iter().map(Cut::from).collect(),
                 })?;
                 out.flush()?;
             }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
 use bstr::{BString, ByteSlice};
-use chainwright::nft::{self, Connection, Filter, Snapshot, Table, TableFlags};
+use chainwright::nft::{self, Connection, Filter, List, Snapshot, Table, TableFlags};
 use serde::Serialize;
 
 use crate::backup::Contents;
@@ -23,6 +23,9 @@ use crate::output::{Error, Exit, Output, Printable, note};
 /// with a timeout from the time that they had left. `limit`, `connlimit` and `numgen inc` begin anew:
 /// see `backup`.
 ///
+/// Before that, the kernel looks at the whole of it and carries none of it out: what this kernel does not
+/// take is said, operation by operation, before anything is touched. So it is with --dry-run.
+///
 /// A table that another process owns can be changed by nobody else: it stays as it is, this is said,
 /// and the exit code is 2, as the ruleset is then not what the file shows. A table that was owned when
 /// it was kept comes back owned by nobody.
@@ -35,7 +38,8 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Say what would be done, and do nothing; `diff` says it rule by rule
+    /// Say what would be done and whether the kernel would take it, and do nothing; `diff` says it rule by
+    /// rule
     #[arg(long)]
     dry_run: bool,
 }
@@ -101,9 +105,13 @@ struct Document<'a> {
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let snapshot = Snapshot::load(&args.file)?;
-    let mut nft = Connection::open()?;
+    let mut nft = match args.dry_run {
+        true => Connection::open_to_look()?,
+        false => Connection::open()?,
+    };
     let mut actions = plan(&snapshot, &mut nft)?;
     let mut no_longer_owned = owned(&snapshot);
+    snapshot.check(&mut nft)?;
     if !args.dry_run {
         let restored = snapshot.restore(&mut nft)?;
         // What was so when it was done, not when it was planned.
@@ -170,8 +178,9 @@ fn plan(snapshot: &Snapshot, nft: &mut Connection) -> Result<BTreeMap<Key, Actio
             ((table.family(), table.name().to_owned()), Action::Add)
         })
         .collect();
-    let mut tables = nft.list::<Table<'_>>(snapshot.scope().clone())?;
-    while let Some(table) = tables.next()? {
+    let mut tables = List::<Table<'_>>::new(snapshot.scope().clone());
+    tables.refresh(nft)?;
+    for table in tables.iter() {
         let key = (table.family(), table.name().to_owned());
         let action = match (table.owner(), actions.contains_key(&key)) {
             (Some(_), _) => Action::Leave,

@@ -1,8 +1,10 @@
 //! `chainwright rules`: the rules of chains.
 
+use std::cell::LazyCell;
 use std::fmt::Write as _;
 
 use bstr::ByteSlice;
+use chainwright::ipset;
 use chainwright::iptables::nft::decode;
 use chainwright::nft::expr::{Counter, Decoded};
 use chainwright::nft::{RuleRef, Snapshot, SnapshotChain, SnapshotTable, Table};
@@ -64,7 +66,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         .map(|table| (table, args.chains(&table)))
         .filter(|(_, chains)| !chains.is_empty())
         .collect();
-    let found = !tables.is_empty();
+    let has_sets = |table: SnapshotTable<'_>| table.sets().next().is_some();
+    let found = !tables.is_empty()
+        || (args.bytecode && args.pattern.is_none() && snapshot.tables().any(has_sets));
     let mut out = Output::new();
     if json {
         out.json(&Document {
@@ -80,8 +84,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     } else if args.bytecode {
         bytecode(&mut out, args, &snapshot, &tables)?;
     } else {
+        let sets: Sets = LazyCell::new(|| ipset::Connection::open().ok());
         for chain in tables.iter().flat_map(|(_, chains)| chains) {
-            people(&mut out, chain)?;
+            people(&mut out, chain, &sets)?;
         }
     }
     out.flush()?;
@@ -124,20 +129,23 @@ fn bytecode(
     Ok(())
 }
 
+/// The way to the names of sets, opened when the first rule refers to one; `None` if there is none.
+type Sets = LazyCell<Option<ipset::Connection>>;
+
 /// A chain with its rules, for people.
-fn people(out: &mut Output, chain: &SnapshotChain<'_>) -> Result<(), Error> {
+fn people(out: &mut Output, chain: &SnapshotChain<'_>, sets: &Sets) -> Result<(), Error> {
     let rules = chain.rules();
     writeln!(out, "{}", Line::nft(&chain.chain(), Some(rules.len())))?;
     for rule in rules {
-        let text = said(&rule);
+        let text = said(&rule, sets);
         writeln!(out, "  handle {:<6} {}", rule.handle(), Printable(&text))?;
     }
     Ok(())
 }
 
 /// What a rule does, in one line.
-fn said(rule: &RuleRef<'_>) -> String {
-    if let Some(options) = options(rule) {
+fn said(rule: &RuleRef<'_>, sets: &Sets) -> String {
+    if let Some(options) = options(rule, sets) {
         return options;
     }
     let mut line = String::new();
@@ -180,11 +188,14 @@ fn comment_of(expression: &Decoded<'_>) -> Option<String> {
 const IPTABLES: [&str; 5] = ["filter", "nat", "mangle", "raw", "security"];
 
 /// The rule in iptables' language, if it can be said whole.
-fn options(rule: &RuleRef<'_>) -> Option<String> {
+fn options(rule: &RuleRef<'_>, sets: &Sets) -> Option<String> {
     if !IPTABLES.iter().any(|name| rule.table() == *name) {
         return None;
     }
-    let options = decode(rule).ok()?.rule;
+    let mut options = decode(rule).ok()?.rule;
+    if options.has_set_indexes() {
+        options.name_sets(&mut sets.as_ref()?).ok()?;
+    }
     let mut counters = rule
         .expressions()?
         .flatten()

@@ -14,13 +14,17 @@ use crate::output::{Error, Exit, Output, note};
 /// nf_tables. Tables that are not there are not made; all that nf_tables have is of one generation.
 ///
 /// A rule that iptables' language has no words for (somebody wrote it with nft) stands in the text as a
-/// comment that shows its bytecode, and a base chain of nft's own as a comment with its name. Such a
-/// text is no whole copy: standard error says how many there are, and the exit code is 2. `backup` keeps
-/// everything. If there is no table, nothing is printed and the exit code is 1.
+/// comment that shows its bytecode, and a base chain of nft's own, or one whose name iptables does not
+/// take, as a comment with its name. Such a text is no whole copy: standard error says how many there
+/// are, and the exit code is 2. `backup` keeps everything. An extension whose data iptables has no options
+/// for stands there by its bytes (`-m NAME --xt-revision NUMBER --xt-data HEX`): `restore` loads that, and
+/// no other tool does, so that the exit code is 2 then, too. If there is no table, nothing is printed and
+/// the exit code is 1.
 ///
 /// With --json, one document: {"family", "backend", "tables": [{"table", "chains": [{"chain", "policy",
 /// "packets", "bytes", "rules": [{"packets", "bytes", "rule"}]}]}]}. A chain of a user's has no policy
-/// and no counters; a rule without words has "beyond", which says why, in their place.
+/// and no counters; a rule without words has "beyond", which says why, in their place, and so has a
+/// chain without words beside no rules.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -57,6 +61,8 @@ struct ChainRecord<'t> {
     counters: Option<CountersRecord>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     foreign: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    beyond: Option<&'static str>,
     rules: Vec<RuleRecord>,
 }
 
@@ -91,7 +97,10 @@ impl From<Counters> for CountersRecord {
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.whose.warn_of_the_other();
     let names: Vec<&str> = args.table.as_deref().into_iter().collect();
-    let tables = args.whose.open()?.read(args.whose.family(), &names)?;
+    let tables = args
+        .whose
+        .open_to_look()?
+        .read(args.whose.family(), &names)?;
     let mut out = Output::new();
     let omissions = if json {
         let (document, omissions) = document(&tables);
@@ -104,12 +113,24 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         tables.save(options, out.bytes()).map_err(Error::Output)?
     };
     out.flush()?;
-    if !omissions.is_none() {
+    if !omissions.is_whole() {
         note(&format!(
             "this is no whole copy: iptables has no words for {}, which stand in it as comments only \
              (`chainwright backup` keeps everything)",
             said(omissions)
         ));
+    }
+    if omissions.private > 0 {
+        note(&format!(
+            "{} said in words that only `chainwright restore` knows (--xt-revision, --xt-data); other \
+             tools refuse this text",
+            match omissions.private {
+                1 => "1 rule is".to_owned(),
+                many => format!("{many} rules are"),
+            }
+        ));
+    }
+    if !omissions.is_none() {
         return Ok(Exit::Failed);
     }
     if tables.iter().is_empty() {
@@ -130,7 +151,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 fn said(omissions: Omissions) -> String {
     let parts = [
         (omissions.rules, "rule", "rules"),
-        (omissions.chains, "base chain", "base chains"),
+        (omissions.chains, "chain", "chains"),
     ];
     let parts: Vec<_> = parts
         .into_iter()
@@ -157,7 +178,7 @@ fn document(tables: &Tables) -> (Document<'_>, Omissions) {
                 table: table.name().to_str_lossy(),
                 chains: table
                     .chains()
-                    .map(|chain| chain_record(&chain, &mut omissions))
+                    .map(|chain| chain_record(tables, &chain, &mut omissions))
                     .collect(),
             })
             .collect(),
@@ -165,9 +186,13 @@ fn document(tables: &Tables) -> (Document<'_>, Omissions) {
     (document, omissions)
 }
 
-fn chain_record<'t>(chain: &Chain<'t>, omissions: &mut Omissions) -> ChainRecord<'t> {
-    let foreign = chain.kind() == ChainKind::Foreign;
-    omissions.chains += usize::from(foreign);
+fn chain_record<'t>(
+    tables: &Tables,
+    chain: &Chain<'t>,
+    omissions: &mut Omissions,
+) -> ChainRecord<'t> {
+    let beyond = chain.beyond();
+    omissions.chains += usize::from(beyond.is_some());
     let (policy, counters) = match chain.kind() {
         ChainKind::Builtin { policy, counters } => (Some(policy), Some(counters)),
         _ => (None, None),
@@ -179,23 +204,27 @@ fn chain_record<'t>(chain: &Chain<'t>, omissions: &mut Omissions) -> ChainRecord
             Policy::Drop => "DROP",
         }),
         counters: counters.map(CountersRecord::from),
-        foreign,
-        rules: match foreign {
-            true => Vec::new(),
-            false => chain
+        foreign: chain.kind() == ChainKind::Foreign,
+        beyond,
+        rules: match beyond {
+            Some(_) => Vec::new(),
+            None => chain
                 .rules()
-                .map(|rule| rule_record(&rule, omissions))
+                .map(|rule| rule_record(tables, &rule, omissions))
                 .collect(),
         },
     }
 }
 
-fn rule_record(rule: &RuleView<'_>, omissions: &mut Omissions) -> RuleRecord {
-    match rule.entry() {
-        Ok(entry) => RuleRecord::Said {
-            counters: entry.counters.into(),
-            rule: entry.rule.to_string(),
-        },
+fn rule_record(tables: &Tables, rule: &RuleView<'_>, omissions: &mut Omissions) -> RuleRecord {
+    match tables.entry(rule) {
+        Ok(entry) => {
+            omissions.private += usize::from(entry.rule.has_opaque());
+            RuleRecord::Said {
+                counters: entry.counters.into(),
+                rule: entry.rule.to_string(),
+            }
+        }
         Err(beyond) => {
             omissions.rules += 1;
             RuleRecord::Beyond {

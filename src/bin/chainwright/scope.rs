@@ -63,7 +63,7 @@ impl Scope {
     /// Reads what is in these tables; and if it could not be read as one whole of one generation,
     /// what to say of that.
     pub(crate) fn look(&self) -> Result<(Snapshot, Option<String>), Error> {
-        let error = match Connection::open()?.snapshot(self.filter()) {
+        let error = match Connection::open_to_look()?.snapshot(self.filter()) {
             Ok(snapshot) => return Ok((snapshot, None)),
             Err(SnapshotError::Netlink(error)) => return Err(error.into()),
             Err(error) => error,

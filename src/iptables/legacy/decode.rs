@@ -2,12 +2,13 @@
 
 use std::net::IpAddr;
 
-use bstr::ByteSlice;
+use bstr::{BStr, ByteSlice};
 
-use crate::iptables::{Address, Beyond, Entry, Interface, Protocol, Rule, Target};
+use crate::iptables::{Address, Beyond, Entry, Interface, Protocol, Rule, Target, said};
 use crate::legacy::{
-    Draft, DraftRule, DraftTarget, ExtensionRef, Family as LegacyFamily, Header, InterfaceMatch,
-    Inversions, Ipv4Flags, Ipv6Flags, Malformed, Masked, Matches, RuleRef, Target as LegacyTarget,
+    ChainRef, Draft, DraftChain, DraftRule, DraftTarget, ExtensionRef, Family as LegacyFamily,
+    Header, InterfaceMatch, Inversions, Ipv4Flags, Ipv6Flags, Malformed, Masked, Matches, RuleRef,
+    Target as LegacyTarget,
 };
 use crate::xt::{self, Family};
 
@@ -28,16 +29,32 @@ pub fn decode(entry: &RuleRef<'_>) -> Result<Entry, Beyond> {
         LegacyTarget::Extension(extension) => Read::Extension(extension),
         _ => return Err(NO_VERDICT),
     };
-    let family = entry.table().family();
-    let rule = rule(family, &entry.header(), entry.matches(), target)?;
-    Ok(Entry {
+    let table = entry.table();
+    let rule = rule(table.family(), &entry.header(), entry.matches(), target)?;
+    let named = |hook| {
+        table
+            .builtin(hook)
+            .is_some_and(|chain| holds(&chain, entry))
+    };
+    let builtin = if rule.in_interface.is_some() || rule.out_interface.is_some() {
+        let hooks = table.family().hooks().iter().copied();
+        hooks.clone().find(|hook| named(*hook))
+    } else {
+        None // the chain does not count
+    };
+    let chain = builtin.map_or("", |hook| hook.chain_name());
+    said(table.family(), table.name().as_bstr(), chain.into(), rule).map(|rule| Entry {
         rule,
         counters: entry.counters().into(),
     })
 }
 
 /// Reads a rule of a table that is being changed.
-pub(super) fn decode_draft(draft: &Draft<'_>, entry: &DraftRule<'_>) -> Result<Entry, Beyond> {
+pub(super) fn decode_draft(
+    draft: &Draft<'_>,
+    chain: &DraftChain<'_>,
+    entry: &DraftRule<'_>,
+) -> Result<Entry, Beyond> {
     let name = |chain| {
         let chain = draft.get(chain).ok_or(beyond("it leads to no chain"))?;
         Ok(chain.name().to_owned())
@@ -53,12 +70,35 @@ pub(super) fn decode_draft(draft: &Draft<'_>, entry: &DraftRule<'_>) -> Result<E
         DraftTarget::Extension(extension) => Read::Extension(extension),
         _ => return Err(NO_VERDICT),
     };
-    let family = draft.table().family();
-    let rule = rule(family, &entry.header(), entry.matches(), target)?;
-    Ok(Entry {
+    let table = draft.table();
+    let rule = rule(table.family(), &entry.header(), entry.matches(), target)?;
+    let name = table.name().as_bstr();
+    said(table.family(), name, chain.name(), rule).map(|rule| Entry {
         rule,
         counters: entry.counters().into(),
     })
+}
+
+/// Whether the chain holds the rule.
+fn holds(chain: &ChainRef<'_>, rule: &RuleRef<'_>) -> bool {
+    let start = chain.bytes().as_ptr_range();
+    start.contains(&rule.bytes().as_ptr())
+}
+
+/// The rule, if its text is read as the same.
+fn said(family: LegacyFamily, table: &BStr, chain: &BStr, rule: Rule) -> Result<Rule, Beyond> {
+    let family = family_of(family)?;
+    said::rule(family, table, chain, &rule)
+        .map(|()| rule)
+        .map_err(beyond)
+}
+
+const fn family_of(family: LegacyFamily) -> Result<Family, Beyond> {
+    match family {
+        LegacyFamily::Ipv4 => Ok(Family::Ipv4),
+        LegacyFamily::Ipv6 => Ok(Family::Ipv6),
+        LegacyFamily::Arp => Err(beyond("it is of another family than IPv4 and IPv6")),
+    }
 }
 
 const fn beyond(reason: &'static str) -> Beyond {
@@ -89,11 +129,11 @@ fn rule(
     let mut rule = header(head).ok_or(beyond(
         "its header compares what iptables has no option for",
     ))?;
-    let family = match family {
-        LegacyFamily::Ipv4 => Family::Ipv4,
-        LegacyFamily::Ipv6 => Family::Ipv6,
-        LegacyFamily::Arp => return Err(beyond("it is of another family than IPv4 and IPv6")),
-    };
+    let family = family_of(family)?;
+    let goes = matches!(target, Read::Said(Target::Goto(_)));
+    if head.is_goto() && !goes {
+        return Err(beyond("it is marked as a goto and leads to no chain"));
+    }
     let unnamed = |_| beyond("the name of an extension is not text");
     for extension in matches {
         let extension = extension.map_err(malformed)?;
@@ -126,11 +166,11 @@ fn header(header: &Header<'_>) -> Option<Rule> {
                 return None;
             }
             (
-                address(ip.source(), ip.inversions().contains(Inversions::SOURCE)),
+                address(ip.source(), ip.inversions().contains(Inversions::SOURCE))?,
                 address(
                     ip.destination(),
                     ip.inversions().contains(Inversions::DESTINATION),
-                ),
+                )?,
                 (ip.protocol() != 0).then_some(ip.protocol()),
                 ip.inversions(),
                 fragments.then_some(!inverted),
@@ -138,19 +178,21 @@ fn header(header: &Header<'_>) -> Option<Rule> {
         }
         Header::Ipv6(ip) => {
             let flags = ip.flags();
+            // Without the flag the kernel tells the protocol to the matches and compares nothing.
             if !(Ipv6Flags::PROTOCOL | Ipv6Flags::GOTO).contains(flags)
                 || ip.inversions().contains(Inversions::FRAGMENT)
+                || (ip.protocol() != 0 && !flags.contains(Ipv6Flags::PROTOCOL))
             {
                 return None;
             }
             (
-                address(ip.source(), ip.inversions().contains(Inversions::SOURCE)),
+                address(ip.source(), ip.inversions().contains(Inversions::SOURCE))?,
                 address(
                     ip.destination(),
                     ip.inversions().contains(Inversions::DESTINATION),
-                ),
+                )?,
                 // Protocol 0 stands for all.
-                (flags.contains(Ipv6Flags::PROTOCOL) && ip.protocol() != 0).then(|| ip.protocol()),
+                (ip.protocol() != 0).then(|| ip.protocol()),
                 ip.inversions(),
                 None,
             )
@@ -186,9 +228,13 @@ fn header(header: &Header<'_>) -> Option<Rule> {
     })
 }
 
-fn address<A: Into<IpAddr>>(masked: Masked<A>, invert: bool) -> Option<Address> {
-    let address = Address::masked(masked.value.into(), masked.mask.into(), invert);
-    (!address.is_everything()).then_some(address)
+/// The address, if one is compared; `None` outside if it cannot be said: one with bits that the mask has
+/// cleared is never found.
+#[allow(clippy::option_option)]
+fn address<A: Into<IpAddr>>(masked: Masked<A>, invert: bool) -> Option<Option<Address>> {
+    let value = masked.value.into();
+    let address = Address::masked(value, masked.mask.into(), invert);
+    (address.address == value).then(|| Some(address).filter(|address| !address.is_everything()))
 }
 
 /// The interface, if one is compared; `None` outside if it cannot be said.

@@ -198,9 +198,13 @@ impl Editor for Session<'_> {
     fn rules(&mut self, table: usize, chain: &BStr) -> Result<Vec<Result<Entry, Beyond>>, Error> {
         let id = self.chain(table, chain)?;
         let draft = &self.drafts[table].1;
-        let rules = draft.get(id).map(|chain| chain.rules());
-        let rules = rules.into_iter().flatten();
-        Ok(rules.map(|rule| decode_draft(draft, &rule)).collect())
+        let Some(chain) = draft.get(id) else {
+            return Ok(Vec::new());
+        };
+        let rules = chain.rules();
+        Ok(rules
+            .map(|rule| decode_draft(draft, &chain, &rule))
+            .collect())
     }
 
     fn append(

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use bstr::ByteSlice;
 
 use super::encode::NO_INTERFACE;
-use super::{FRAGMENT_OFFSET, header, ports};
-use crate::iptables::{Address, Beyond, Counters, Entry, Interface, Protocol, Target};
+use super::{FRAGMENT_OFFSET, fields, header, ports};
+use crate::iptables::{Address, Beyond, Counters, Entry, Interface, Protocol, Target, said};
 use crate::nft::expr::{
     self, Bitwise, BitwiseOp, Cmp, CmpOp, Counter, Data, Decoded, Immediate, Limit, LimitType, Log,
     Meta, MetaKey, Payload, PayloadBase, Range, Register, Verdict,
@@ -35,6 +35,7 @@ pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, Beyond> {
         entry: Entry::default(),
         registers: [None; 4],
         word: None,
+        fixed: false,
         counted: false,
         ended: false,
     };
@@ -55,7 +56,15 @@ pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, Beyond> {
         })?;
         decoder.entry.rule.matches.push(xt::Match::Comment(comment));
     }
-    Ok(decoder.entry)
+    let entry = decoder.finish();
+    let said = entry.and_then(|entry| {
+        let (table, chain) = (encoded.table(), encoded.chain());
+        said::rule(family, table, chain, &entry.rule).map(|()| entry)
+    });
+    said.map_err(|reason| Beyond {
+        expression: None,
+        reason,
+    })
 }
 
 /// Up to 16 bytes, as a register holds them.
@@ -86,6 +95,8 @@ struct Loaded {
     what: Part,
     /// `value & mask ^ xor`, if it is not the bare part.
     masked: Option<(Short, Short)>,
+    /// Whether it was compared or set.
+    used: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -102,6 +113,7 @@ enum Part {
     InInterface,
     OutInterface,
     Mark,
+    PacketType,
     /// A value of the rule's own.
     Constant(Short),
 }
@@ -113,6 +125,11 @@ const OTHER: Refusal = "iptables has no such expression";
 const UNKNOWN: Refusal = "it compares what iptables does not";
 const NEVER: Refusal = "it compares with a value that can never be";
 const TWICE: Refusal = "it compares the same part again";
+const UNUSED: Refusal =
+    "it loads what nothing looks at, and ends the rule where there is no such thing";
+const LATE: Refusal =
+    "it compares what iptables compares first, behind a match that may have effects";
+const COUNTED: Refusal = "it compares behind the counter, which counts only what a rule is for";
 
 /// The registers of 16 bytes.
 const LONG: [Register; 4] = [Register::R1, Register::R2, Register::R3, Register::R4];
@@ -125,6 +142,9 @@ struct Decoder {
     /// The register of 4 bytes that was loaded last. It is the same memory as those of 16 bytes, so
     /// a load of the one kind makes what the other held unknown.
     word: Option<(Register, Loaded)>,
+    /// Whether a match was there before which nothing can be put: it has effects, or may end the way
+    /// of a packet.
+    fixed: bool,
     /// Whether the counter was there.
     counted: bool,
     /// Whether the target was there.
@@ -166,6 +186,7 @@ impl Decoder {
                     MetaKey::IIFNAME => Part::InInterface,
                     MetaKey::OIFNAME => Part::OutInterface,
                     MetaKey::MARK => Part::Mark,
+                    MetaKey::PKTTYPE => Part::PacketType,
                     _ => return Err(UNKNOWN),
                 };
                 self.load(dreg, part)
@@ -184,6 +205,7 @@ impl Decoder {
                 unknown: _,
             }) => {
                 let loaded = self.register(sreg)?;
+                self.before_match()?;
                 self.compared(&loaded, op, &value)
             }
             Decoded::Range(Range {
@@ -194,9 +216,11 @@ impl Decoder {
                 unknown: _,
             }) => {
                 let loaded = self.register(sreg)?;
+                self.before_match()?;
                 let Loaded {
                     what: Part::Transport { offset, length },
                     masked: None,
+                    ..
                 } = loaded
                 else {
                     return Err(UNKNOWN);
@@ -211,8 +235,12 @@ impl Decoder {
                 info: Some(info),
                 unknown: _,
             }) => {
+                self.before_match()?;
                 let (name, revision) = extension(&name, revision)?;
                 let read = xt::Match::read(self.family, name, revision, &info);
+                if !matches!(read, xt::Match::Comment(_)) {
+                    self.fix()?;
+                }
                 self.entry.rule.matches.push(read);
                 Ok(())
             }
@@ -234,6 +262,8 @@ impl Decoder {
                 flags,
                 unknown: _,
             }) if flags.is_none_or(|flags| flags.is_empty()) => {
+                self.before_match()?;
+                self.fix()?;
                 let limit = xt::Limit::with_rate(rate, unit, burst.unwrap_or(0));
                 let limit = limit.ok_or("the match limit cannot say this rate")?;
                 self.entry.rule.matches.push(xt::Match::Limit(limit));
@@ -255,6 +285,7 @@ impl Decoder {
                 threshold: queue_threshold.unwrap_or(0),
             }))),
             Decoded::Counter(Counter { bytes, packets, .. }) => {
+                self.fix()?;
                 if std::mem::replace(&mut self.counted, true) {
                     return Err("it counts a second time");
                 }
@@ -294,34 +325,74 @@ impl Decoder {
         Ok(())
     }
 
-    fn register(&self, register: Register) -> Result<Loaded, Refusal> {
+    /// The rule, when all expressions are taken in.
+    fn finish(mut self) -> Result<Entry, Refusal> {
+        self.fix()?;
+        let rule = &mut self.entry.rule;
+        if rule.matches.iter().any(ports::is_overlooked) {
+            return Err(
+                "iptables 1.8.8 and newer overlook a comparison that never holds in its text",
+            );
+        }
+        // What every address is within is not printed.
+        rule.source = rule.source.filter(|address| !address.is_everything());
+        rule.destination = rule.destination.filter(|address| !address.is_everything());
+        Ok(self.entry)
+    }
+
+    /// Before what has effects, or may have: all that can end the rule until there is known.
+    fn fix(&mut self) -> Result<(), Refusal> {
+        let word = self.word.map(|(_, loaded)| loaded);
+        if self.registers.iter().any(is_unused) || is_unused(&word) {
+            return Err(UNUSED);
+        }
+        self.fixed = true;
+        Ok(())
+    }
+
+    /// Before anything is compared: what is counted is what the whole rule is for.
+    const fn before_match(&self) -> Result<(), Refusal> {
+        if self.counted { Err(COUNTED) } else { Ok(()) }
+    }
+
+    /// Before a part of the header is compared, which in iptables' language comes first.
+    const fn before_header(&self) -> Result<(), Refusal> {
+        if self.fixed { Err(LATE) } else { Ok(()) }
+    }
+
+    /// What is in a register that is looked at.
+    fn register(&mut self, register: Register) -> Result<Loaded, Refusal> {
         let loaded = match LONG.iter().position(|known| *known == register) {
-            Some(position) => self.registers[position],
+            Some(position) => self.registers[position].as_mut(),
             None => self
                 .word
+                .as_mut()
                 .filter(|(word, _)| *word == register)
                 .map(|(_, loaded)| loaded),
         };
-        loaded.ok_or("nothing that is known here was loaded into its register")
+        let loaded = loaded.ok_or("nothing that is known here was loaded into its register")?;
+        loaded.used = true;
+        Ok(*loaded)
     }
 
-    fn set_register(&mut self, register: Register, loaded: Loaded) {
+    fn set_register(&mut self, register: Register, loaded: Loaded) -> Result<(), Refusal> {
+        let word = self.word.take().map(|(_, loaded)| loaded);
+        let mut unused = is_unused(&word);
         match LONG.iter().position(|known| *known == register) {
-            Some(position) => {
-                self.registers[position] = Some(loaded);
-                self.word = None;
-            }
+            Some(position) => unused |= is_unused(&self.registers[position].replace(loaded)),
             None => {
+                unused |= self.registers.iter().any(is_unused);
                 self.registers = [None; 4];
                 self.word = Some((register, loaded));
             }
         }
+        if unused { Err(UNUSED) } else { Ok(()) }
     }
 
     /// Takes in a load.
     fn load(&mut self, register: Register, what: Part) -> Result<(), Refusal> {
-        self.set_register(register, Loaded { what, masked: None });
-        Ok(())
+        let (masked, used) = (None, false);
+        self.set_register(register, Loaded { what, masked, used })
     }
 
     /// Takes in `dreg = sreg & mask ^ xor`.
@@ -339,8 +410,8 @@ impl Decoder {
             return Err(OTHER);
         }
         let masked = Some((mask, xor));
-        self.set_register(dreg, Loaded { masked, ..loaded });
-        Ok(())
+        let (what, used) = (loaded.what, false);
+        self.set_register(dreg, Loaded { what, masked, used })
     }
 
     /// Takes in a comparison.
@@ -353,7 +424,16 @@ impl Decoder {
         if mask.is_some_and(|mask| mask.length != value.len()) {
             return Err(OTHER);
         }
-        if let Part::Transport { offset, length } = loaded.what {
+        if let (Part::Network { offset, length: 1 }, None) = (loaded.what, mask)
+            && offset == header(self.family).hops
+        {
+            let hops = fields::hops(self.family, op, value).ok_or(UNKNOWN)?;
+            self.entry.rule.matches.push(hops);
+            return Ok(());
+        }
+        if let Part::Transport { offset, length } = loaded.what
+            && self.transport_protocol()? != icmp(self.family)
+        {
             let protocol = self.transport_protocol()?;
             let mask = mask.map(Short::as_slice);
             let matches = &mut self.entry.rule.matches;
@@ -383,6 +463,17 @@ impl Decoder {
                 self.entry.rule.matches.push(xt::Match::Mark(mark));
                 Ok(())
             }
+            Part::Transport { offset: 0, length } if length as usize == value.len() => {
+                // Of the protocol: other headers were looked at before.
+                let read = fields::icmp(self.family, value, invert).filter(|_| mask.is_none());
+                self.entry.rule.matches.push(read.ok_or(UNKNOWN)?);
+                Ok(())
+            }
+            Part::PacketType => {
+                let read = fields::packet_type(value, invert).filter(|_| mask.is_none());
+                self.entry.rule.matches.push(read.ok_or(UNKNOWN)?);
+                Ok(())
+            }
             Part::Transport { .. } | Part::Constant(_) => Err(UNKNOWN),
         }
     }
@@ -406,6 +497,7 @@ impl Decoder {
         value: &[u8],
         invert: bool,
     ) -> Result<(), Refusal> {
+        self.before_header()?;
         let header = header(self.family);
         if value.len() != length as usize {
             return Err(OTHER);
@@ -462,6 +554,7 @@ impl Decoder {
         value: &[u8],
         invert: bool,
     ) -> Result<(), Refusal> {
+        self.before_header()?;
         let (&[number], None) = (value, mask) else {
             return Err(UNKNOWN);
         };
@@ -479,6 +572,7 @@ impl Decoder {
         value: &[u8],
         invert: bool,
     ) -> Result<(), Refusal> {
+        self.before_header()?;
         let end = value.find_byte(0).unwrap_or(value.len());
         let (name, padding) = value.split_at(end);
         if mask.is_some() || value.len() > 16 {
@@ -535,11 +629,35 @@ impl Decoder {
     }
 }
 
+/// Whether something was loaded that nothing looked at, and whose load ends the rule for packets that have
+/// no such thing.
+fn is_unused(loaded: &Option<Loaded>) -> bool {
+    loaded.is_some_and(|loaded| {
+        let always = matches!(
+            loaded.what,
+            Part::InInterface
+                | Part::OutInterface
+                | Part::Mark
+                | Part::PacketType
+                | Part::Constant(_)
+        );
+        !loaded.used && !always
+    })
+}
+
 /// The name and revision of an extension.
 fn extension<'n>(name: &'n nft::Name<'_>, revision: u32) -> Result<(&'n str, u8), Refusal> {
     match (name.to_str(), u8::try_from(revision)) {
         (Ok(name), Ok(revision)) => Ok((name, revision)),
         _ => Err("no extension has this name or revision"),
+    }
+}
+
+/// The number of the family's own ICMP.
+const fn icmp(family: Family) -> u8 {
+    match family {
+        Family::Ipv4 => libc::IPPROTO_ICMP as u8,
+        Family::Ipv6 => libc::IPPROTO_ICMPV6 as u8,
     }
 }
 

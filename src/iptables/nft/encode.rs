@@ -6,7 +6,7 @@ use bstr::{BString, ByteSlice};
 use chainwright_sys::nf_tables::NFT_RULE_COMPAT_F_INV;
 
 use super::{FRAGMENT_OFFSET, Header, header, ports};
-use crate::iptables::{Address, Counters, Interface, Protocol, Rule, Target};
+use crate::iptables::{Address, Counters, Deviation, Interface, Protocol, Rule, Target};
 use crate::nft::UnknownAttributes;
 use crate::nft::expr::{
     self, Bitwise, Cmp, CmpOp, Counter, Immediate, Meta, MetaKey, Payload, PayloadBase, Register,
@@ -42,6 +42,28 @@ impl Profile {
     }
 }
 
+/// Where rules are written otherwise than by the iptables of the profile.
+pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
+    Deviation {
+        about: "the form of rules",
+        iptables: "that of its own version",
+        ours: "by default that of 1.8.7",
+        why: "Every version since then reads it whole; older ones overlook parts of the newer form.",
+    },
+    Deviation {
+        about: "`-i +`",
+        iptables: "loads the name and compares nothing",
+        ours: "writes nothing",
+        why: "It says the same.",
+    },
+    Deviation {
+        about: "`-j NFLOG --nflog-prefix` of more than 63 bytes",
+        iptables: "keeps 127 from 1.8.8 on, 63 before",
+        ours: "63 in the form of 1.8.7, 127 in the newer ones",
+        why: "The older form has no room for more.",
+    },
+];
+
 /// Why a rule cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -61,9 +83,10 @@ pub enum Unwritable {
     /// It looks for fragments, which are not in the header of IPv6.
     #[error("only IPv4 has fragments in its header; for IPv6 there is the match frag")]
     Fragment,
-    /// It names a set that was not looked up: see [`Rule::resolve_sets`].
+    /// An extension names a set that was not looked up (see [`Rule::resolve_sets`]), or says more than
+    /// its data has room for.
     #[error(transparent)]
-    UnresolvedSet(#[from] xt::UnresolvedSet),
+    Extension(#[from] xt::Unencodable),
     /// It hands packets to queue 0 in the way that only the legacy tables have.
     #[error("there is no target QUEUE in nf_tables; -j NFQUEUE does the same")]
     Queue,

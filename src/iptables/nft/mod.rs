@@ -12,6 +12,7 @@
 //! | address | whole with `bitwise`; shortened to the bytes of the prefix (1.8.7 on) |
 //! | fragments | `payload` at byte 6 of the IPv4 header, `bitwise`, `cmp` |
 //! | comment | `match comment`; user data of the rule (1.8.2, and `nft`) |
+//! | time to live, type of ICMP, whom a packet is for | `match ttl`, …; `payload`, `meta pkttype` (`nft`; read by 1.8.8 on) |
 //! | limit | `limit` |
 //! | TRACE | `meta set nftrace` |
 //! | NFLOG | `target NFLOG`; `log group` (1.8.8 on) |
@@ -23,6 +24,7 @@
 
 mod decode;
 mod encode;
+mod fields;
 mod ports;
 mod session;
 
@@ -36,6 +38,7 @@ use crate::nft::{self, Chain, ChainRef, ExtensionKind, Policy};
 use crate::xt::Family;
 
 pub use decode::decode;
+pub(super) use encode::DEVIATIONS;
 pub use encode::{Encoder, Profile, Unwritable, encode};
 pub(super) use session::Session;
 
@@ -53,6 +56,8 @@ struct Header {
     source: u32,
     destination: u32,
     protocol: Option<u32>,
+    /// Time to live, or hop limit.
+    hops: u32,
     fragment: Option<u32>,
     address_length: u32,
 }
@@ -64,6 +69,7 @@ const fn header(family: Family) -> Header {
             source: 12,
             destination: 16,
             protocol: Some(9),
+            hops: 8,
             fragment: Some(6),
             address_length: 4,
         },
@@ -72,6 +78,7 @@ const fn header(family: Family) -> Header {
             source: 8,
             destination: 24,
             protocol: None,
+            hops: 7,
             fragment: None,
             address_length: 16,
         },

@@ -123,8 +123,9 @@ pub(super) fn compared(
                 _ => return None,
             };
             let flags = TcpFlagsTest {
-                mask: TcpFlags::from_bits_retain(mask),
-                comp: TcpFlags::from_bits_retain(comp),
+                // There are no words for ECE and CWR.
+                mask: TcpFlags::from_bits(mask)?,
+                comp: TcpFlags::from_bits(comp)?,
                 invert,
             };
             let is_free = |tcp: &Tcp| tcp.flags == TcpFlagsTest::default();
@@ -153,6 +154,20 @@ pub(super) fn compared(
             Some(())
         }
         _ => None,
+    }
+}
+
+/// Whether it compares what never holds in words that iptables-nft, since it has expressions of its own for
+/// them, takes to compare nothing: `! --dport 0:65535`, `--tcp-flags NONE SYN`.
+pub(super) fn is_overlooked(one: &Match) -> bool {
+    let none = |ports: PortRange| ports == PortRange::ANY.not();
+    match one {
+        Match::Tcp(tcp) => {
+            let never = tcp.flags.mask.is_empty() && tcp.flags != TcpFlagsTest::default();
+            never || none(tcp.source) || none(tcp.destination)
+        }
+        Match::Udp(udp) => none(udp.source) || none(udp.destination),
+        _ => false,
     }
 }
 

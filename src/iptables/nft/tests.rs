@@ -240,6 +240,276 @@ fn a_rule_with_more_in_it_is_never_taken_for_a_wider_one() {
     }
 }
 
+/// A rule of a chain of this name.
+fn of_chain(chain: &str) -> nft::Rule<'static> {
+    nft::Rule::new(nft::Family::IP, "filter", chain.to_owned())
+}
+
+fn tcp() -> [(Meta, Cmp<'static>); 1] {
+    [(
+        Meta::load(MetaKey::L4PROTO, Register::R1),
+        Cmp::eq(Register::R1, &[6]),
+    )]
+}
+
+#[test]
+fn what_has_no_words_or_stands_too_late_is_not_said() {
+    let accept = Immediate::accept();
+    let of_tcp = || {
+        let [(load, compare)] = tcp();
+        bare().with(&load).with(&compare)
+    };
+    let source = Payload::load(PayloadBase::NETWORK, 12, 4, Register::R1);
+    let is_source = Cmp::eq(Register::R1, &[10, 0, 0, 1]);
+    let flags = Payload::load(PayloadBase::TRANSPORT, 13, 1, Register::R1);
+    let port = Payload::load(PayloadBase::TRANSPORT, 2, 2, Register::R1);
+    let limit = expr::Limit::packets(1, 1, 5);
+    let beyond = [
+        // `tcp flags & (syn | ecn) == syn`, `tcp flags & syn == ecn`: there is no word for that flag.
+        of_tcp()
+            .with(&flags)
+            .with(&Bitwise::mask_xor(Register::R1, &[0x42], &[0]))
+            .with(&Cmp::eq(Register::R1, &[0x02]))
+            .with(&accept),
+        of_tcp()
+            .with(&flags)
+            .with(&Bitwise::mask_xor(Register::R1, &[0x02], &[0]))
+            .with(&Cmp::eq(Register::R1, &[0x82]))
+            .with(&accept),
+        // `limit rate 1/second ip saddr 10.0.0.1`: the limit counts packets of all addresses. So for
+        // the interface and the protocol, and behind an extension.
+        bare()
+            .with(&limit)
+            .with(&source)
+            .with(&is_source)
+            .with(&accept),
+        bare()
+            .with(&limit)
+            .with(&Meta::load(MetaKey::IIFNAME, Register::R1))
+            .with(&Cmp::eq(Register::R1, b"lo\0"))
+            .with(&accept),
+        bare()
+            .with(&limit)
+            .with(&Meta::load(MetaKey::L4PROTO, Register::R1))
+            .with(&Cmp::eq(Register::R1, &[6]))
+            .with(&accept),
+        bare()
+            .with(&expr::Match::new("recent", 1, &[0; 232][..]))
+            .with(&source)
+            .with(&is_source)
+            .with(&accept),
+        // A counter that counts more than the rule is for.
+        bare()
+            .with(&Counter::new(0, 0))
+            .with(&source)
+            .with(&is_source)
+            .with(&accept),
+        // A load that ends the rule for fragments, and nothing else.
+        of_tcp().with(&port).with(&accept),
+        // The same before a limit, though it is compared behind it.
+        of_tcp()
+            .with(&port)
+            .with(&limit)
+            .with(&Cmp::eq(Register::R1, &[0, 80]))
+            .with(&accept),
+        // Protocol 0, which is all protocols behind `-p`.
+        bare()
+            .with(&Meta::load(MetaKey::L4PROTO, Register::R1))
+            .with(&Cmp::eq(Register::R1, &[0]))
+            .with(&accept),
+        // A range that ends before it starts.
+        of_tcp()
+            .with(&port)
+            .with(&expr::Range::within(Register::R1, &[0, 9], &[0, 5]))
+            .with(&accept),
+        // An extension that wants a protocol, in a rule that has none.
+        bare()
+            .with(&expr::Match::new(
+                "tcp",
+                0,
+                &[0, 0, 255, 255, 80, 0, 80, 0, 0, 0, 0, 0, 0, 0, 0, 0][..],
+            ))
+            .with(&accept),
+        // The end of a line in a comment, and in the name of an extension.
+        {
+            let mut rule = bare().with(&accept);
+            rule.userdata = Some(b"\0\x04a\nb\0"[..].into());
+            rule
+        },
+        bare()
+            .with(&expr::Match::new("a -j DROP", 0, &[][..]))
+            .with(&accept),
+        // Interfaces that no packet of the chain has for iptables.
+        of_chain("OUTPUT")
+            .with(&Meta::load(MetaKey::IIFNAME, Register::R1))
+            .with(&Cmp::eq(Register::R1, b"lo\0"))
+            .with(&accept),
+        of_chain("INPUT")
+            .with(&Meta::load(MetaKey::OIFNAME, Register::R1))
+            .with(&Cmp::neq(Register::R1, b"lo\0"))
+            .with(&accept),
+    ];
+    for (index, rule) in beyond.into_iter().enumerate() {
+        assert_eq!(listed(Family::Ipv4, rule), None, "{index}");
+    }
+}
+
+#[test]
+fn what_nft_writes_has_iptables_words() {
+    let of = |family, protocol: u8, offset, length, op, value: &'static [u8]| {
+        let (base, mut rule) = match protocol {
+            0 => (PayloadBase::NETWORK, nft::Rule::new(family, "filter", "A")),
+            _ => {
+                let rule = nft::Rule::new(family, "filter", "A")
+                    .with(&Meta::load(MetaKey::L4PROTO, Register::R1))
+                    .with(&Cmp::eq(Register::R1, &[protocol]));
+                (PayloadBase::TRANSPORT, rule)
+            }
+        };
+        rule.push(&Payload::load(base, offset, length, Register::R1))
+            .push(&Cmp::new(Register::R1, op, value));
+        rule
+    };
+    let (v4, v6) = (nft::Family::IP, nft::Family::IP6);
+    for (rule, text) in [
+        (of(v4, 0, 8, 1, CmpOp::EQ, &[5]), "-m ttl --ttl-eq 5"),
+        (of(v4, 0, 8, 1, CmpOp::LTE, &[5]), "-m ttl --ttl-lt 6"),
+        (of(v6, 0, 7, 1, CmpOp::NEQ, &[5]), "-m hl ! --hl-eq 5"),
+        (of(v6, 0, 7, 1, CmpOp::GTE, &[5]), "-m hl --hl-gt 4"),
+        (
+            of(v4, 1, 0, 1, CmpOp::EQ, &[8]),
+            "-p icmp -m icmp --icmp-type 8",
+        ),
+        // iptables-save 1.8.9 prints these two without the `!`.
+        (
+            of(v4, 1, 0, 1, CmpOp::NEQ, &[8]),
+            "-p icmp -m icmp ! --icmp-type 8",
+        ),
+        (
+            of(v4, 1, 0, 2, CmpOp::NEQ, &[3, 1]),
+            "-p icmp -m icmp ! --icmp-type 3/1",
+        ),
+        (
+            of(v6, 58, 0, 2, CmpOp::EQ, &[1, 3]),
+            "-p ipv6-icmp -m icmp6 --icmpv6-type 1/3",
+        ),
+    ] {
+        let family = if rule.family == v4 {
+            Family::Ipv4
+        } else {
+            Family::Ipv6
+        };
+        assert_eq!(listed(family, rule).unwrap().to_string(), text);
+    }
+    for rule in [
+        of(v4, 0, 8, 1, CmpOp::LTE, &[255]),
+        of(v4, 0, 8, 1, CmpOp::GTE, &[0]),
+        of(v4, 1, 0, 1, CmpOp::EQ, &[255]), // which stands for any
+        of(v4, 1, 1, 1, CmpOp::EQ, &[1]),   // a code of no type
+        of(v4, 1, 0, 1, CmpOp::GT, &[8]),
+        of(v4, 58, 0, 1, CmpOp::EQ, &[8]), // not the ICMP of the family
+        of(v4, 6, 0, 1, CmpOp::EQ, &[8]),
+    ] {
+        assert_eq!(listed(Family::Ipv4, rule), None);
+    }
+    let kind = |value: &'static [u8]| {
+        bare()
+            .with(&Meta::load(MetaKey::PKTTYPE, Register::R1))
+            .with(&Cmp::eq(Register::R1, value))
+    };
+    let rule = listed(Family::Ipv4, kind(&[1])).unwrap();
+    assert_eq!(rule.to_string(), "-m pkttype --pkt-type broadcast");
+    assert_eq!(listed(Family::Ipv4, kind(&[7])), None);
+}
+
+/// What iptables-nft 1.8.9 would load without the comparison, or with another.
+#[test]
+fn what_the_real_tool_reads_as_another_rule_is_not_said() {
+    let of_tcp = || {
+        let [(load, compare)] = tcp();
+        bare().with(&load).with(&compare)
+    };
+    let ports = Payload::load(PayloadBase::TRANSPORT, 2, 2, Register::R1);
+    let flags = Payload::load(PayloadBase::TRANSPORT, 13, 1, Register::R1);
+    let nat = nft::Rule::new(nft::Family::IP, "nat", "A").with(&Immediate::drop());
+    for rule in [
+        of_tcp()
+            .with(&ports)
+            .with(&Cmp::new(Register::R1, CmpOp::GT, &[0xff, 0xff])),
+        of_tcp()
+            .with(&flags)
+            .with(&Bitwise::mask_xor(Register::R1, &[0], &[0]))
+            .with(&Cmp::eq(Register::R1, &[2])),
+        encode(
+            Family::Ipv4,
+            "filter",
+            "A",
+            &Rule::parse(Family::Ipv4, "-m conntrack --ctorigdst 10.0.0.0/255.1.0.0").unwrap(),
+        )
+        .unwrap(),
+        nat, // there is no DROP in it
+    ] {
+        assert_eq!(listed(Family::Ipv4, rule), None);
+    }
+}
+
+#[test]
+fn names_are_said_as_they_are_read_or_not_at_all() {
+    let interface = |name: &'static [u8]| {
+        bare()
+            .with(&Meta::load(MetaKey::IIFNAME, Register::R1))
+            .with(&Cmp::eq(Register::R1, name))
+            .with(&Immediate::accept())
+    };
+    for name in [
+        &b"a+\0"[..],       // all that start with `a`, in iptables' words
+        b"a\nb\0",          // two lines
+        b"abcdefghijklmno", // one byte too many with its `+`
+    ] {
+        assert_eq!(listed(Family::Ipv4, interface(name)), None, "{name:?}");
+    }
+    for (name, text) in [
+        (&b"x y\0"[..], r#"-i "x y" -j ACCEPT"#),
+        (b"x\" -d 1.2.3.4\0", r#"-i "x\" -d 1.2.3.4" -j ACCEPT"#),
+        (b"x y", r#"-i "x y+" -j ACCEPT"#),
+        (b"a+", "-i a++ -j ACCEPT"),
+        (b"a+b\0", "-i a+b -j ACCEPT"),
+        (b"-x\0", "-i -x -j ACCEPT"),
+        (b"\xff\xfe\0", "-i \u{fffd}\u{fffd} -j ACCEPT"),
+    ] {
+        let rule = listed(Family::Ipv4, interface(name)).unwrap();
+        assert_eq!(rule.to_string(), text);
+        let mut printed = xt::Text::new();
+        rule.print(&mut printed);
+        assert_eq!(Rule::parse(Family::Ipv4, printed.as_bytes()), Ok(rule));
+    }
+    let long = "x".repeat(29);
+    for name in [
+        "ACCEPT", "DROP", "QUEUE", "RETURN", "LOG", "MARK", "HL", "NOTRACK", "ULOG", "INPUT",
+        "a b", "a\tb", "a\nb", "a\"b", "-x", "!x", "", &long,
+    ] {
+        let jump = bare().with(&Immediate::jump(name));
+        let goto = bare().with(&Immediate::goto(name));
+        assert_eq!(listed(Family::Ipv4, jump), None, "{name:?}");
+        assert_eq!(listed(Family::Ipv4, goto), None, "{name:?}");
+    }
+    for name in [
+        "accept",
+        "LOGS",
+        "a'b\\",
+        "[x]",
+        "#x",
+        "PREROUTING",
+        "x!",
+        &long[1..],
+    ] {
+        let jump = bare().with(&Immediate::jump(name));
+        let rule = listed(Family::Ipv4, jump).unwrap();
+        assert_eq!(rule.to_string(), format!("-j {name}"));
+        assert_eq!(Rule::parse(Family::Ipv4, rule.to_string()), Ok(rule));
+    }
+}
+
 #[test]
 fn what_can_never_match_is_not_written_as_what_always_does() {
     let never = Rule {

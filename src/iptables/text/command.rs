@@ -1,6 +1,7 @@
 //! A command of `iptables`, as a line of `iptables-restore` holds it: what is to be done with which
 //! chain, and a rule.
 
+use std::cell::RefCell;
 use std::net::IpAddr;
 
 use bstr::{BStr, BString, ByteSlice};
@@ -8,8 +9,43 @@ use bstr::{BStr, BString, ByteSlice};
 use super::error::nearest;
 use super::options::{self, Found, Main, implied_by, owners};
 use super::{Fault, Word};
+use crate::iptables::Deviation;
 use crate::iptables::{Address, Counters, Interface, Protocol, Rule, Target};
-use crate::xt::{self, Context, Family, Given, Misuse, OptionSpec, Spec, Values, value};
+use crate::xt::{self, Context, Family, Given, Misuse, OptionSpec, Shortened, Spec, Values, value};
+
+/// Where lines are read otherwise than iptables reads them.
+pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
+    Deviation {
+        about: "names of hosts (`-s localhost`)",
+        iptables: "looks them up",
+        ours: "refuses them",
+        why: "What a name means changes, and a look-up can hang or lie; a rule holds addresses.",
+    },
+    Deviation {
+        about: "a comment, or the prefix of LOG or NFLOG, that is too long",
+        iptables: "cuts it in silence",
+        ours: "cuts it at the same place and says so; `Rule::parse` refuses it",
+        why: "A rule should not say something else than its text without a word.",
+    },
+    Deviation {
+        about: "`-c 5x,6`, `-c -1 3`",
+        iptables: "takes what digits there are",
+        ours: "refuses it",
+        why: "It is a slip, and counters are for reckoning.",
+    },
+    Deviation {
+        about: "the length of a line",
+        iptables: "at most 254 words, none of 1,024 bytes or more",
+        ours: "1 MiB, and any number of words",
+        why: "What we save can be longer.",
+    },
+    Deviation {
+        about: "`-s a,b,… -d c,d,…`",
+        iptables: "makes a rule of each pair",
+        ours: "the same, but at most 65,536 for a line, and for a text 262,144 more than it has lines",
+        why: "A short text must not make rules without end.",
+    },
+];
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,9 +96,17 @@ pub struct RuleSpec {
     pub more_destinations: Vec<Address>,
     /// `-c`
     pub counters: Option<Counters>,
+    /// Texts that were too long and are cut, as iptables cuts them.
+    pub shortened: Vec<Shortened>,
 }
 
 impl RuleSpec {
+    /// How many rules these are.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        (self.more_sources.len() + 1).saturating_mul(self.more_destinations.len() + 1)
+    }
+
     /// The rules: one for each pair of addresses.
     pub fn rules(self) -> impl Iterator<Item = Rule> {
         let Self {
@@ -115,17 +159,20 @@ impl Command {
         words: &[Word<'_>],
         is_chain: impl Fn(&BStr) -> bool,
     ) -> Result<Self, Fault> {
-        Self::parse_with(&mut Lists::default(), family, words, &is_chain)
+        Self::parse_with(&mut Lists::default(), family, true, words, &is_chain)
     }
 
-    /// The same, in the memory of the last one.
+    /// The same, in the memory of the last one. `native_log` is that of [`Context`].
     pub(super) fn parse_with(
         lists: &mut Lists<'static>,
         family: Family,
+        native_log: bool,
         words: &[Word<'_>],
         is_chain: &dyn Fn(&BStr) -> bool,
     ) -> Result<Self, Fault> {
         let mut parser = Parser::new(family, words, is_chain);
+        parser.native_log = native_log;
+        parser.shortened = Some(RefCell::default());
         parser.lists = std::mem::take(lists);
         let result = parser.parse();
         *lists = parser.lists.cleared();
@@ -145,7 +192,8 @@ impl Rule {
     /// ```
     ///
     /// # Errors
-    /// The first thing that is wrong; also more than one address after `-s` or `-d`.
+    /// The first thing that is wrong; also more than one address after `-s` or `-d`, and texts that
+    /// iptables would cut.
     pub fn parse(family: Family, options: impl AsRef<[u8]>) -> Result<Self, Fault> {
         let mut found = Vec::new();
         super::words(options.as_ref(), &mut found)?;
@@ -185,7 +233,10 @@ struct Loaded {
 #[derive(Default)]
 pub(super) struct Lists<'a> {
     extensions: Vec<Loaded>,
-    /// The extensions' options, those of one together, in the order of the extensions.
+    /// Places of those of them that have options of their own: of several that have the same ones, the
+    /// last. So a look for an option takes no longer in a long line.
+    distinct: Vec<usize>,
+    /// The extensions' options, in the order in which they stand.
     given: Vec<Given<'a>>,
     /// For each of them.
     placed: Vec<Placed>,
@@ -195,13 +246,29 @@ impl Lists<'_> {
     /// Empty, with the memory that they have.
     fn cleared<'b>(mut self) -> Lists<'b> {
         self.extensions.clear();
+        self.distinct.clear();
         self.placed.clear();
         Lists {
             extensions: self.extensions,
+            distinct: self.distinct,
             // It becomes the other one's memory.
             given: self.given.into_iter().map_while(|_| None).collect(),
             placed: self.placed,
         }
+    }
+}
+
+impl<'a> Lists<'a> {
+    /// Puts the options of one extension together, in the order of the extensions. As a rule they stand
+    /// so already.
+    fn sort(&mut self) {
+        if self.placed.is_sorted_by_key(|placed| placed.extension) {
+            return;
+        }
+        let all = self.placed.drain(..).zip(self.given.drain(..));
+        let mut all: Vec<(Placed, Given<'a>)> = all.collect();
+        all.sort_by_key(|(placed, _)| placed.extension);
+        (self.placed, self.given) = all.into_iter().unzip();
     }
 }
 
@@ -232,6 +299,8 @@ struct Parser<'p, 'a> {
     /// Matches without a typed value, each with the number of extensions that stand before it.
     opaque_matches: Vec<(usize, xt::Opaque)>,
     for_other_family: bool,
+    native_log: bool,
+    shortened: Option<RefCell<Vec<Shortened>>>,
     /// Where `-i` and `-o` stand; 0 for one that is not given.
     interfaces: [usize; 2],
     /// Main options seen, a bit for each, to refuse a second one.
@@ -254,6 +323,8 @@ impl<'p, 'a> Parser<'p, 'a> {
             target: None,
             opaque_matches: Vec::new(),
             for_other_family: false,
+            native_log: true,
+            shortened: None,
             interfaces: [0; 2],
             seen: 0,
             wants_no_option: false,
@@ -410,10 +481,17 @@ impl<'p, 'a> Parser<'p, 'a> {
     }
 
     fn find(&self, name: &[u8]) -> Result<Found, (String, Option<String>)> {
-        options::long(
-            name,
-            self.lists.extensions.iter().map(|loaded| loaded.options),
-        )
+        let of = |place: &usize| {
+            self.lists
+                .extensions
+                .get(*place)
+                .map_or(&[][..], |l| l.options)
+        };
+        let found = options::long(name, self.lists.distinct.iter().map(of))?;
+        Ok(match found {
+            Found::Of(at, spec) => Found::Of(self.lists.distinct[at], spec),
+            main => main,
+        })
     }
 
     /// The protocol's own match, if it is not there yet and has an option that starts so.
@@ -424,12 +502,9 @@ impl<'p, 'a> Parser<'p, 'a> {
             .protocol
             .filter(|protocol| !protocol.invert)?;
         let implied = implied_by(protocol.number, self.family)?;
-        if self
-            .lists
-            .extensions
-            .iter()
-            .any(|loaded| loaded.name == implied)
-        {
+        let loaded = |place: &usize| self.lists.extensions.get(*place);
+        let mut loaded = self.lists.distinct.iter().filter_map(loaded);
+        if loaded.any(|loaded| loaded.name == implied) {
             return None;
         }
         let spec = xt::Match::named(self.family, implied.as_bytes())?;
@@ -445,7 +520,13 @@ impl<'p, 'a> Parser<'p, 'a> {
             Which::Match(spec) => spec.options(name),
             Which::Target(spec) => spec.options(name),
         };
-        self.lists.extensions.push(Loaded {
+        let lists = &mut self.lists;
+        let same = |place: &usize| std::ptr::eq(lists.extensions[*place].options, options);
+        if let Some(before) = lists.distinct.iter().position(same) {
+            lists.distinct.remove(before);
+        }
+        lists.distinct.push(lists.extensions.len());
+        lists.extensions.push(Loaded {
             which,
             name,
             options,
@@ -491,21 +572,16 @@ impl<'p, 'a> Parser<'p, 'a> {
                 }
             }
         }
-        // As a rule it is the last one's.
-        let before = self.lists.placed.iter().rposition(|p| p.extension <= place);
-        let at = before.map_or(0, |before| before + 1);
-        let placed = Placed {
+        self.lists.placed.push(Placed {
             extension: place,
             columns,
-        };
-        self.lists.placed.insert(at, placed);
-        let given = Given {
+        });
+        self.lists.given.push(Given {
             option: spec.canonical,
             invert,
             first,
             second,
-        };
-        self.lists.given.insert(at, given);
+        });
         Ok(())
     }
 
@@ -631,12 +707,23 @@ impl<'p, 'a> Parser<'p, 'a> {
             }
             Main::SetCounters => {
                 let (packets, column) = self.value(word, attached)?;
-                let packets = value::number(packets).map_err(|m| Fault::new(column, m))?;
-                let Some(bytes) = self.next() else {
-                    return Err(Fault::new(word.column, "-c wants packets and bytes"));
+                // Both in a word with a comma, or in two.
+                let (packets, bytes, of_bytes) = match packets.split_once_str(",") {
+                    Some((packets, bytes)) => {
+                        let of_bytes = column + packets.len() + 1;
+                        (packets.as_bstr(), bytes.as_bstr(), of_bytes)
+                    }
+                    None => {
+                        let Some(bytes) = self.next() else {
+                            return Err(Fault::new(word.column, "-c wants packets and bytes"));
+                        };
+                        (packets, bytes.text(), bytes.column)
+                    }
                 };
-                let bytes = value::number(bytes.text()).map_err(|m| Fault::new(bytes.column, m))?;
-                self.spec.counters = Some(Counters { packets, bytes });
+                self.spec.counters = Some(Counters {
+                    packets: value::decimal(packets).map_err(|m| Fault::new(column, m))?,
+                    bytes: value::decimal(bytes).map_err(|m| Fault::new(of_bytes, m))?,
+                });
             }
             _ => self.verb(main, word, attached)?,
         }
@@ -749,9 +836,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             Main::Source => (self.spec.rule.source, self.spec.more_sources) = (first, more),
             _ => (self.spec.rule.destination, self.spec.more_destinations) = (first, more),
         }
-        let number = |more: &Vec<Address>| more.len().saturating_add(1);
-        let sources = number(&self.spec.more_sources);
-        if sources.saturating_mul(number(&self.spec.more_destinations)) > MOST_RULES {
+        if self.spec.number() > MOST_RULES {
             let message = "each pair of a source and a destination is a rule: one line makes at most \
                            65536";
             return Err(Fault::new(column, message));
@@ -846,6 +931,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         let mut opaque = std::mem::take(&mut self.opaque_matches)
             .into_iter()
             .peekable();
+        self.lists.sort();
         let (mut given, mut placed) = (&self.lists.given[..], &self.lists.placed[..]);
         for (place, loaded) in self.lists.extensions.iter().enumerate() {
             while let Some((_, opaque)) = opaque.next_if(|(before, _)| *before <= place) {
@@ -860,6 +946,8 @@ impl<'p, 'a> Parser<'p, 'a> {
                 family: self.family,
                 name: loaded.name,
                 protocol: protocol.map(|protocol| (protocol.number, protocol.invert)),
+                native_log: self.native_log,
+                shortened: self.shortened.as_ref(),
             };
             match loaded.which {
                 Which::Match(extension) => {
@@ -877,6 +965,9 @@ impl<'p, 'a> Parser<'p, 'a> {
         spec.rule
             .matches
             .extend(opaque.map(|(_, opaque)| xt::Match::Opaque(opaque)));
+        if let Some(shortened) = &mut self.shortened {
+            spec.shortened = std::mem::take(shortened.get_mut());
+        }
         Ok(spec)
     }
 }

@@ -3,13 +3,21 @@
 mod command;
 mod error;
 mod options;
+mod read;
 mod restore;
 mod save;
 mod words;
 
+pub(super) use command::DEVIATIONS as LINE_DEVIATIONS;
 pub use command::{Command, RuleSpec, Verb};
 pub use error::Fault;
 pub(super) use error::nearest;
-pub use restore::{RestoreOptions, Restored};
+pub use read::{LONGEST_TEXT, read};
+pub(super) use restore::DEVIATIONS as RESTORE_DEVIATIONS;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use restore::restore_drafts;
+pub use restore::{LONGEST_LINE, RestoreOptions, Restored, ShortenedLine};
+pub(super) use save::DEVIATIONS as SAVE_DEVIATIONS;
 pub use save::{Omissions, SaveOptions};
 pub use words::{Word, words};

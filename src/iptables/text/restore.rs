@@ -1,13 +1,16 @@
 //! The input of `iptables-restore`.
 
+use std::collections::HashSet;
+
 use bstr::{BStr, BString, ByteSlice};
 
 use super::command::Lists;
 use super::{Command, Fault, Verb, Word, words};
+use crate::iptables::Deviation;
 use crate::iptables::edit::{Edit, TableEdit};
 use crate::iptables::handle::Change;
 use crate::iptables::{Backend, Counters, Error, Iptables, Policy, Rule, Target, builtins};
-use crate::xt::{self, Family, value};
+use crate::xt::{self, Family, Shortened, value};
 
 /// How a text is restored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -25,7 +28,7 @@ pub struct RestoreOptions {
 }
 
 /// What was restored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Restored {
     /// How many tables the text has.
     pub tables: usize,
@@ -33,6 +36,19 @@ pub struct Restored {
     pub chains: usize,
     /// How many rules were put in.
     pub rules: usize,
+    /// Texts that were too long, and cut as iptables cuts them; at most one for each line.
+    pub shortened: Vec<ShortenedLine>,
+}
+
+/// A line with a text that was too long, and is cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShortenedLine {
+    /// The family whose text it is.
+    pub family: Family,
+    /// The line, from 1.
+    pub line: usize,
+    /// What was cut.
+    pub shortened: Shortened,
 }
 
 impl Iptables {
@@ -86,6 +102,12 @@ impl Iptables {
             }
             starts.push(starts[position] + lines);
         }
+        if let Some(wanted) = options.table.as_deref().filter(|_| tables.is_empty()) {
+            return Err(Error::not_in_text(
+                wanted,
+                inputs.iter().map(|(_, text)| *text),
+            ));
+        }
         let mut replaced = Vec::new();
         if self.backend() == Backend::Legacy && !options.noflush {
             replaced.extend(tables.iter().copied().filter(|(family, name)| {
@@ -97,8 +119,10 @@ impl Iptables {
             apply: !options.test,
             tracking: false,
             replaced: &replaced,
+            repeatable: !options.noflush,
         };
         let mut input = 0;
+        let native_log = self.has_native_log();
         let result = self.change(&tables, change, &mut |edit| {
             let mut restored = Restored::default();
             for (position, (family, text)) in inputs.iter().enumerate() {
@@ -108,7 +132,9 @@ impl Iptables {
                     options,
                     tables: &tables,
                     first_line: starts[position],
-                    chains: Vec::new(),
+                    chains: HashSet::new(),
+                    native_log,
+                    multiplied: 0,
                 };
                 restorer.restore(text, edit, &mut restored)?;
             }
@@ -155,17 +181,55 @@ impl Iptables {
         let names = text.lines().filter_map(table_name);
         let names = names.filter_map(|name| name.to_str().ok());
         let tables: Vec<_> = names.map(|name| (family, name)).collect();
+        let native_log = self.has_native_log();
         self.datagram_of(&tables, &mut |edit| {
             let restorer = Restorer {
                 family,
                 options,
                 tables: &tables,
                 first_line: 0,
-                chains: Vec::new(),
+                chains: HashSet::new(),
+                native_log,
+                multiplied: 0,
             };
             restorer.restore(text, edit, &mut Restored::default())
         })
     }
+}
+
+/// Restores a text of one family into legacy tables that were read before, without a kernel: what each
+/// would be replaced by. For the fuzz targets.
+///
+/// # Errors
+/// As [`Iptables::restore`].
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub fn restore_drafts(
+    tables: &[(Family, crate::legacy::Table)],
+    text: impl AsRef<[u8]>,
+    options: &RestoreOptions,
+) -> Result<(Restored, Vec<Option<crate::legacy::Replacement>>), Error> {
+    let names: Vec<_> = tables
+        .iter()
+        .map(|(family, table)| (*family, table.name().to_string()))
+        .collect();
+    let known: Vec<_> = names.iter().map(|(f, name)| (*f, name.as_str())).collect();
+    let sets = Err(crate::ipset::Error::NotBuilt);
+    let mut session = crate::iptables::legacy::Session::new(tables);
+    let mut restored = Restored::default();
+    let restorer = Restorer {
+        family: tables.first().map_or(Family::Ipv4, |(family, _)| *family),
+        options,
+        tables: &known,
+        first_line: 0,
+        chains: HashSet::new(),
+        native_log: false,
+        multiplied: 0,
+    };
+    let mut edit = Edit::new(&mut session, &names, &sets);
+    restorer.restore(text.as_ref(), &mut edit, &mut restored)?;
+    let replacements = session.finish()?.into_iter().map(|(_, one)| one);
+    Ok((restored, replacements.collect()))
 }
 
 impl Iptables {
@@ -280,6 +344,34 @@ fn sets_all_policies(text: &[u8], table: &str) -> bool {
     false
 }
 
+/// Where texts are restored otherwise than by `iptables-restore`.
+pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
+    Deviation {
+        about: "several tables in one text",
+        iptables: "one after the other: an error leaves the earlier ones changed",
+        ours: "nf_tables: all at once or nothing; legacy tables: nothing of a text with an error in it",
+        why: "A ruleset that is half the old and half the new is neither.",
+    },
+    Deviation {
+        about: "`-T TABLE` with a text that lacks it",
+        iptables: "does nothing, with exit code 0",
+        ours: "refuses it",
+        why: "It is a slip of the name, or the wrong file.",
+    },
+    Deviation {
+        about: "`-m NAME --xt-revision NUMBER --xt-data HEX`",
+        iptables: "knows no such options",
+        ours: "takes an extension by its bytes",
+        why: "What has no options can be saved and restored all the same.",
+    },
+    Deviation {
+        about: "text that has no end, or a NUL in it",
+        iptables: "reads on, or stops at the NUL",
+        ours: "refuses it: at most 1 GiB",
+        why: "It is no text of tables.",
+    },
+];
+
 struct Restorer<'r> {
     family: Family,
     options: &'r RestoreOptions,
@@ -288,8 +380,19 @@ struct Restorer<'r> {
     /// How many lines are before this text's.
     first_line: usize,
     /// Chains of the table at hand that have the name of a target.
-    chains: Vec<BString>,
+    chains: HashSet<BString>,
+    /// As in [`Context`](xt::Context).
+    native_log: bool,
+    /// How many rules there are beside one for each line.
+    multiplied: usize,
 }
+
+/// The longest line of a text, in bytes. A rule of a legacy table has at most 64 KiB, and the kernel
+/// lists none of nf_tables that is longer.
+pub const LONGEST_LINE: usize = 1 << 20;
+
+/// How many rules a text makes beside one for each line, where lines give several addresses.
+const MOST_MULTIPLIED: usize = 1 << 18;
 
 /// Where a line belongs.
 #[derive(Clone, Copy)]
@@ -325,6 +428,12 @@ impl<'r> Restorer<'r> {
             match line.first() {
                 None | Some(b'#') => continue,
                 Some(_) if line.trim_ascii().is_empty() => continue,
+                Some(_) if line.len() > LONGEST_LINE => {
+                    let length = line.len();
+                    let most = LONGEST_LINE;
+                    let message = format!("the line has {length} bytes; at most {most} are read");
+                    return Err(fault(most, message));
+                }
                 _ => {}
             }
             match (place, line[0]) {
@@ -365,9 +474,28 @@ impl<'r> Restorer<'r> {
                     buffer.clear();
                     words(line, &mut buffer).map_err(in_line)?;
                     let (counters, words) = counters(&buffer).map_err(in_line)?;
-                    let is_chain = |name: &BStr| self.chains.iter().any(|chain| chain == name);
-                    let command = Command::parse_with(&mut lists, self.family, words, &is_chain)
-                        .map_err(in_line)?;
+                    let is_chain = |name: &BStr| self.chains.contains(name);
+                    let native_log = self.native_log;
+                    let mut command =
+                        Command::parse_with(&mut lists, self.family, native_log, words, &is_chain)
+                            .map_err(in_line)?;
+                    let mut shortened = command.spec.shortened.drain(..);
+                    restored
+                        .shortened
+                        .extend(shortened.next().map(|shortened| ShortenedLine {
+                            family: self.family,
+                            line: number,
+                            shortened,
+                        }));
+                    drop(shortened);
+                    self.multiplied = command.spec.number().saturating_add(self.multiplied) - 1;
+                    if self.multiplied > MOST_MULTIPLIED {
+                        let message = format!(
+                            "each pair of a source and a destination is a rule: lists of addresses \
+                             make at most {MOST_MULTIPLIED} rules of a text more than it has lines"
+                        );
+                        return Err(fault(1, message));
+                    }
                     let mut table = edit.at(table);
                     let rules = self
                         .carry_out(command, counters, &mut table)
@@ -435,7 +563,7 @@ impl<'r> Restorer<'r> {
             None => None,
         };
         if xt::Target::named(self.family, &chain).is_some() {
-            self.chains.push(chain.clone());
+            self.chains.insert(chain.clone());
         }
         table.declare(&chain)?;
         let policy = match policy.text().as_bytes() {
@@ -533,6 +661,10 @@ impl<'r> Restorer<'r> {
             Verb::Zero(number) => table.zero(&chain, number)?,
             Verb::RenameChain(name) => table.rename_chain(&chain, name)?,
             Verb::Policy(policy) => {
+                // As iptables has it: a line `:CHAIN DROP` may say so, and `-P` may not.
+                if table.name() == "nat" && policy == "DROP" {
+                    return Err(Error::NatDrop);
+                }
                 let policy = match policy.as_slice() {
                     b"ACCEPT" => Policy::Accept,
                     b"DROP" => Policy::Drop,
@@ -565,8 +697,8 @@ fn bracketed(text: &BStr) -> Option<Counters> {
     let at = inner.find_byte(b':')?;
     let (packets, bytes) = (&inner[..at], &inner[at + 1..]);
     Some(Counters {
-        packets: value::number(packets.as_bstr()).ok()?,
-        bytes: value::number(bytes.as_bstr()).ok()?,
+        packets: value::decimal(packets.as_bstr()).ok()?,
+        bytes: value::decimal(bytes.as_bstr()).ok()?,
     })
 }
 

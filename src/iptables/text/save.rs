@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use bstr::ByteSlice;
 
-use crate::iptables::sets::{Sets, named};
+use crate::iptables::Deviation;
 use crate::iptables::{
     Backend, Beyond, Chain, ChainKind, Counters, Policy, RuleView, Table, Tables,
 };
@@ -21,23 +21,64 @@ pub struct SaveOptions {
 }
 
 /// What could not be said in iptables' language. It stands in the text as comments, which
-/// `iptables-restore` passes over: such a text is no whole copy.
+/// `iptables-restore` passes over, or in words that it refuses: such a text is no whole copy for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[must_use = "a text that lacks rules is no whole copy of the tables"]
 pub struct Omissions {
     /// Rules, shown as bytecode or bytes.
     pub rules: usize,
-    /// Chains that packets enter elsewhere than iptables' built-in ones.
+    /// Chains with all their rules: those that packets enter elsewhere than iptables' built-in ones, and
+    /// those with names that iptables does not take ([`Chain::beyond`]).
     pub chains: usize,
+    /// Rules in which an extension is said by its bytes (`--xt-revision`, `--xt-data`). They do stand in
+    /// the text, and [`restore`](crate::iptables::Iptables::restore) loads them, but the real tools know
+    /// no such words.
+    pub private: usize,
+}
+
+impl std::ops::AddAssign for Omissions {
+    fn add_assign(&mut self, more: Self) {
+        self.rules += more.rules;
+        self.chains += more.chains;
+        self.private += more.private;
+    }
 }
 
 impl Omissions {
     /// Whether everything could be said.
     #[must_use]
     pub const fn is_none(&self) -> bool {
+        self.is_whole() && self.private == 0
+    }
+
+    /// Whether everything stands in the text, be it in words of our own.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
         self.rules == 0 && self.chains == 0
     }
 }
+
+/// Where tables are saved otherwise than by `iptables-save`.
+pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
+    Deviation {
+        about: "a rule that iptables has no words for",
+        iptables: "leaves parts of it out, or refuses the table",
+        ours: "writes it as a comment with its bytecode; exit code 2",
+        why: "A rule is never said wider than it is.",
+    },
+    Deviation {
+        about: "an extension without options for its data",
+        iptables: "prints some other option, or none",
+        ours: "`--xt-revision` and `--xt-data`; exit code 2",
+        why: "It can be restored, and it is seen that other tools cannot.",
+    },
+    Deviation {
+        about: "comments around tables",
+        iptables: "the tool and the time",
+        ours: "the tool",
+        why: "Two saves of the same tables are the same text.",
+    },
+];
 
 impl Tables {
     /// Writes all tables as `iptables-save` prints them.
@@ -50,9 +91,7 @@ impl Tables {
     pub fn save(&self, options: SaveOptions, out: &mut impl Write) -> io::Result<Omissions> {
         let mut omissions = Omissions::default();
         for table in self.iter() {
-            let more = table.save(self, options, out)?;
-            omissions.rules += more.rules;
-            omissions.chains += more.chains;
+            omissions += table.save(self, options, out)?;
         }
         Ok(omissions)
     }
@@ -96,18 +135,11 @@ impl Table<'_> {
             head(&mut text, chain, &mut omissions);
         }
         for chain in &chains {
-            if chain.kind() == ChainKind::Foreign {
+            if chain.beyond().is_some() {
                 continue;
             }
             for rule in chain.rules() {
-                line(
-                    &mut text,
-                    chain,
-                    &rule,
-                    options,
-                    &tables.sets,
-                    &mut omissions,
-                );
+                line(&mut text, chain, &rule, options, tables, &mut omissions);
                 if text.as_bytes().len() >= PIECE {
                     out.write_all(text.as_bytes())?;
                     text.clear();
@@ -137,6 +169,14 @@ impl Table<'_> {
 
 /// The line that declares a chain.
 fn head(text: &mut Text, chain: &Chain<'_>, omissions: &mut Omissions) {
+    if let Some(reason) = chain.beyond() {
+        omissions.chains += 1;
+        let (name, rules) = (chain.name(), chain.rule_count());
+        text.display(format_args!(
+            "# the chain {name:?} with {rules} rules, which iptables has no words for ({reason})\n"
+        ));
+        return;
+    }
     let (policy, counters) = match chain.kind() {
         ChainKind::Builtin { policy, counters } => {
             let policy = match policy {
@@ -145,13 +185,7 @@ fn head(text: &mut Text, chain: &Chain<'_>, omissions: &mut Omissions) {
             };
             (policy, counters)
         }
-        ChainKind::User => ("-", Counters::default()),
-        ChainKind::Foreign => {
-            omissions.chains += 1;
-            text.push("# a base chain of its own, which iptables has no words for: ");
-            text.push(chain.name()).push("\n");
-            return;
-        }
+        _ => ("-", Counters::default()),
     };
     text.push(":").push(chain.name()).word(policy).push(" ");
     counters.print(text);
@@ -164,18 +198,11 @@ fn line(
     chain: &Chain<'_>,
     rule: &RuleView<'_>,
     options: SaveOptions,
-    sets: &Sets,
+    tables: &Tables,
     omissions: &mut Omissions,
 ) {
     let start = text.as_bytes().len();
-    let entry = rule.entry().and_then(|mut entry| {
-        let named = named(&mut entry.rule, sets);
-        named.map(|()| entry).map_err(|_| Beyond {
-            expression: None,
-            reason: "it refers to a set whose name cannot be found",
-        })
-    });
-    let beyond = match entry {
+    let beyond = match tables.entry(rule) {
         Ok(entry) => {
             if options.counters {
                 entry.counters.print(text);
@@ -185,9 +212,10 @@ fn line(
             entry.rule.print(text);
             if !text.as_bytes()[start..].contains(&b'\n') {
                 text.push("\n");
+                omissions.private += usize::from(entry.rule.has_opaque());
                 return;
             }
-            // A comment, say, that would become a line of its own.
+            // A set's name, say, that would become a line of its own.
             text.truncate(start);
             Beyond {
                 expression: None,

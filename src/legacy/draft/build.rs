@@ -6,7 +6,7 @@ use chainwright_sys::x_tables::{
 };
 
 use super::item::{Built, BuiltTarget};
-use super::{ChainId, Draft, DraftError};
+use super::{ChainId, Draft, DraftError, Maker, Own};
 use crate::legacy::entry::{
     EXTENSION_HEAD, STANDARD_TARGET, VERDICT, VERDICT_ACCEPT, VERDICT_DROP, VERDICT_RETURN,
 };
@@ -14,11 +14,14 @@ use crate::legacy::extension::{NAME, REVISION};
 use crate::legacy::target::VERDICT_QUEUE;
 use crate::legacy::{Counters, HeaderBuf};
 
-/// A rule that was built, to be put into a chain of the draft that built it: once, more than once or
-/// not at all.
+/// A rule that was built, to be put into a chain of the draft that built it, or of a clone that was made
+/// later: once, more than once or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a rule that was built is in no chain yet"]
-pub struct NewRule(pub(super) u32);
+pub struct NewRule {
+    pub(super) number: u32,
+    pub(super) maker: Maker,
+}
 
 /// What a new rule does with a packet that it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +161,7 @@ impl<'d, 't> RuleBuilder<'d, 't> {
             NewTarget::FallThrough => kind = BuiltTarget::FallThrough,
             NewTarget::Jump(chain) | NewTarget::Goto(chain) => {
                 self.draft.user_chain(chain)?;
-                kind = BuiltTarget::Jump(chain.0);
+                kind = BuiltTarget::Jump(chain.number);
                 goto = matches!(target, NewTarget::Goto(_));
             }
             NewTarget::Extension { .. } => {}
@@ -197,8 +200,10 @@ impl<'d, 't> RuleBuilder<'d, 't> {
             arena,
             built,
             scratch,
+            own: Own(maker),
             ..
         } = &mut *self.draft;
+        let maker = *maker;
         let too_large = DraftError::TableTooLarge {
             size: arena.len() as u64,
         };
@@ -211,7 +216,11 @@ impl<'d, 't> RuleBuilder<'d, 't> {
             length,
             target: kind,
             counters,
+            maker,
         });
-        Ok(NewRule(rule))
+        Ok(NewRule {
+            number: rule,
+            maker,
+        })
     }
 }

@@ -12,6 +12,9 @@ pub enum DraftError {
     /// That chain is not in the draft: it was removed, or the id is another draft's.
     #[error("the chain is not in this draft (any more)")]
     NoSuchChain,
+    /// That chain is another draft's.
+    #[error("the chain is another draft's")]
+    ForeignChain,
     /// That rule was not built by this draft.
     #[error("the rule was not built by this draft")]
     ForeignRule,

@@ -1,5 +1,6 @@
 //! What a chain under change is made of.
 
+use super::Maker;
 use crate::arena::Position;
 use crate::legacy::Counters;
 
@@ -64,6 +65,8 @@ pub(super) struct Built {
     pub(super) length: u16,
     pub(super) target: BuiltTarget,
     pub(super) counters: Counters,
+    /// The draft that built it.
+    pub(super) maker: Maker,
 }
 
 /// A built rule's target, as far as its bytes are not known before the end.

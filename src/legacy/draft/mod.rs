@@ -11,6 +11,7 @@ mod view;
 
 use std::cell::OnceCell;
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bstr::{BStr, BString, ByteSlice};
 use chainwright_sys::x_tables::XT_EXTENSION_MAXNAMELEN;
@@ -28,9 +29,41 @@ pub use error::DraftError;
 pub use view::{DraftChain, DraftRule, DraftRules, DraftTarget};
 
 /// A chain of a [`Draft`]. It stays the same as long as the chain exists, whatever else is changed,
-/// and when the chain is renamed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChainId(u32);
+/// and when the chain is renamed. It means nothing to other drafts, except to clones that were made
+/// later.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChainId {
+    number: u32,
+    /// The draft that made the chain, or began with it.
+    maker: Maker,
+}
+
+impl fmt::Debug for ChainId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ChainId").field(&self.number).finish()
+    }
+}
+
+/// What tells a draft from all others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+struct Maker(u32);
+
+/// A draft's own [`Maker`]: a clone has another.
+#[derive(Debug)]
+struct Own(Maker);
+
+impl Own {
+    fn new() -> Self {
+        static DRAFTS: AtomicU32 = AtomicU32::new(0);
+        Self(Maker(DRAFTS.fetch_add(1, Ordering::Relaxed)))
+    }
+}
+
+impl Clone for Own {
+    fn clone(&self) -> Self {
+        Self::new()
+    }
+}
 
 /// A change of a [`Table`]: which chains and rules the new table has.
 ///
@@ -48,6 +81,11 @@ pub struct ChainId(u32);
 pub struct Draft<'t> {
     table: &'t Table,
     layout: &'static Layout,
+    own: Own,
+    /// The draft that began with the table's chains.
+    first: Maker,
+    /// The makers of all other chains.
+    makers: Vec<Maker>,
     /// For each chain, those of the table first: 0 if it is as it was read, else one more than the
     /// position of its edit.
     slots: Vec<u32>,
@@ -96,9 +134,13 @@ impl<'t> Draft<'t> {
     /// The table as it was read.
     #[must_use]
     pub fn of(table: &'t Table) -> Self {
+        let own = Own::new();
         Self {
             table,
             layout: table.family().layout(),
+            first: own.0,
+            makers: Vec::new(),
+            own,
             slots: vec![0; table.spans().len()],
             edits: Vec::new(),
             removed: 0,
@@ -135,7 +177,8 @@ impl<'t> Draft<'t> {
     pub fn chain(&self, name: impl AsRef<[u8]>) -> Option<ChainId> {
         let name = name.as_ref();
         let names = self.names.get_or_init(|| self.index());
-        names.find(name, |id| self.name_of(id) == name).map(ChainId)
+        let found = names.find(name, |id| self.name_of(id) == name);
+        found.map(|id| self.id(id))
     }
 
     /// The built-in chain of that hook.
@@ -143,7 +186,7 @@ impl<'t> Draft<'t> {
     pub fn builtin(&self, hook: Hook) -> Option<ChainId> {
         let spans = self.table.spans();
         let position = spans.iter().position(|span| span.hook == Some(hook))?;
-        u32::try_from(position).ok().map(ChainId)
+        u32::try_from(position).ok().map(|id| self.id(id))
     }
 
     /// A look at the chain; `None` if it was removed.
@@ -156,7 +199,7 @@ impl<'t> Draft<'t> {
     /// The chains, in the order of the new table: those that were read in the kernel's order, the
     /// others sorted by name among them, as iptables does it.
     pub fn chains(&self) -> impl Iterator<Item = DraftChain<'_>> {
-        self.ids().map(|id| DraftChain::new(self, ChainId(id)))
+        self.ids().map(|id| DraftChain::new(self, self.id(id)))
     }
 
     /// Number of chains.
@@ -179,6 +222,7 @@ impl<'t> Draft<'t> {
             _ => return Err(DraftError::TableTooLarge { size: u64::MAX }),
         };
         self.slots.push(0);
+        self.makers.push(self.own.0);
         let edit = self.edit_mut(id);
         edit.name = Some(name.into());
         edit.rules = Some(Vec::new());
@@ -186,7 +230,7 @@ impl<'t> Draft<'t> {
             references.push(0);
         }
         self.named(id);
-        Ok(ChainId(id))
+        Ok(self.id(id))
     }
 
     /// Removes a user-defined chain.
@@ -196,8 +240,8 @@ impl<'t> Draft<'t> {
     /// [`DraftError::NoSuchChain`]: whatever `iptables -X` refuses.
     pub fn remove_chain(&mut self, chain: ChainId) -> Result<(), DraftError> {
         self.user_chain(chain)?;
-        let name = || BString::from(self.name_of(chain.0));
-        let rules = self.rule_count(chain.0);
+        let name = || BString::from(self.name_of(chain.number));
+        let rules = self.rule_count(chain.number);
         if rules != 0 {
             return Err(DraftError::NotEmpty {
                 name: name(),
@@ -211,7 +255,7 @@ impl<'t> Draft<'t> {
                 references,
             });
         }
-        self.drop_chain(chain.0);
+        self.drop_chain(chain.number);
         Ok(())
     }
 
@@ -228,9 +272,9 @@ impl<'t> Draft<'t> {
         let name = name.as_ref();
         self.user_chain(chain)?;
         self.check_name(name)?;
-        self.unname(chain.0);
-        self.edit_mut(chain.0).name = Some(name.into());
-        self.named(chain.0);
+        self.unname(chain.number);
+        self.edit_mut(chain.number).name = Some(name.into());
+        self.named(chain.number);
         Ok(())
     }
 
@@ -258,7 +302,7 @@ impl<'t> Draft<'t> {
     pub fn references(&self, chain: ChainId) -> Result<u32, DraftError> {
         self.live(chain)?;
         let counted = self.references.get_or_init(|| self.count_references());
-        Ok(counted.get(chain.0 as usize).copied().unwrap_or(0))
+        Ok(counted.get(chain.number as usize).copied().unwrap_or(0))
     }
 
     // Policies.
@@ -270,7 +314,7 @@ impl<'t> Draft<'t> {
     /// [`DraftError::NotBuiltin`] or [`DraftError::NoSuchChain`].
     pub fn set_policy(&mut self, chain: ChainId, policy: Policy) -> Result<(), DraftError> {
         self.builtin_chain(chain)?;
-        self.edit_mut(chain.0).policy = Some(policy);
+        self.edit_mut(chain.number).policy = Some(policy);
         Ok(())
     }
 
@@ -284,7 +328,7 @@ impl<'t> Draft<'t> {
         counters: Counters,
     ) -> Result<(), DraftError> {
         self.builtin_chain(chain)?;
-        self.edit_mut(chain.0).foot = Count::Given(counters);
+        self.edit_mut(chain.number).foot = Count::Given(counters);
         Ok(())
     }
 
@@ -309,7 +353,7 @@ impl<'t> Draft<'t> {
     pub fn append(&mut self, chain: ChainId, rule: NewRule) -> Result<(), DraftError> {
         self.live(chain)?;
         let item = self.new_item(rule)?;
-        self.items(chain.0).push(item);
+        self.items(chain.number).push(item);
         self.refer(&item, 1);
         Ok(())
     }
@@ -326,11 +370,11 @@ impl<'t> Draft<'t> {
         rule: NewRule,
     ) -> Result<(), DraftError> {
         self.live(chain)?;
-        if position != self.rule_count(chain.0) {
+        if position != self.rule_count(chain.number) {
             self.has_rule(chain, position)?;
         }
         let item = self.new_item(rule)?;
-        self.items(chain.0).insert(position, item);
+        self.items(chain.number).insert(position, item);
         self.refer(&item, 1);
         Ok(())
     }
@@ -348,7 +392,7 @@ impl<'t> Draft<'t> {
     ) -> Result<(), DraftError> {
         self.has_rule(chain, position)?;
         let item = self.new_item(rule)?;
-        let old = std::mem::replace(&mut self.items(chain.0)[position], item);
+        let old = std::mem::replace(&mut self.items(chain.number)[position], item);
         self.refer(&old, -1);
         self.refer(&item, 1);
         Ok(())
@@ -360,7 +404,7 @@ impl<'t> Draft<'t> {
     /// [`DraftError::NoSuchChain`] or [`DraftError::NoSuchRule`].
     pub fn remove(&mut self, chain: ChainId, position: usize) -> Result<(), DraftError> {
         self.has_rule(chain, position)?;
-        let old = self.items(chain.0).remove(position);
+        let old = self.items(chain.number).remove(position);
         self.refer(&old, -1);
         Ok(())
     }
@@ -384,7 +428,7 @@ impl<'t> Draft<'t> {
         }
         let mut gone = Vec::new();
         let mut position = 0;
-        self.items(chain.0).retain(|item| {
+        self.items(chain.number).retain(|item| {
             let keep = kept.get(position).copied().unwrap_or(true);
             position += 1;
             if !keep {
@@ -404,13 +448,13 @@ impl<'t> Draft<'t> {
     /// [`DraftError::NoSuchChain`].
     pub fn flush(&mut self, chain: ChainId) -> Result<(), DraftError> {
         self.live(chain)?;
-        if self.rule_count(chain.0) == 0 {
+        if self.rule_count(chain.number) == 0 {
             return Ok(());
         }
         let gone = if self.references.get().is_some() {
-            std::mem::take(self.items(chain.0))
+            std::mem::take(self.items(chain.number))
         } else {
-            self.edit_mut(chain.0).rules = Some(Vec::new());
+            self.edit_mut(chain.number).rules = Some(Vec::new());
             Vec::new()
         };
         for item in &gone {
@@ -433,7 +477,7 @@ impl<'t> Draft<'t> {
     ) -> Result<(), DraftError> {
         self.has_rule(chain, position)?;
         let counting = Counting::given(&mut self.given, counters);
-        count(&mut self.items(chain.0)[position], counting);
+        count(&mut self.items(chain.number)[position], counting);
         Ok(())
     }
 
@@ -444,7 +488,7 @@ impl<'t> Draft<'t> {
     /// [`DraftError::NoSuchChain`] or [`DraftError::NoSuchRule`].
     pub fn zero_rule(&mut self, chain: ChainId, position: usize) -> Result<(), DraftError> {
         self.has_rule(chain, position)?;
-        count(&mut self.items(chain.0)[position], Counting::ZEROED);
+        count(&mut self.items(chain.number)[position], Counting::ZEROED);
         Ok(())
     }
 
@@ -455,10 +499,10 @@ impl<'t> Draft<'t> {
     /// [`DraftError::NoSuchChain`].
     pub fn zero(&mut self, chain: ChainId) -> Result<(), DraftError> {
         self.live(chain)?;
-        for item in self.items(chain.0) {
+        for item in self.items(chain.number) {
             count(item, Counting::ZEROED);
         }
-        self.edit_mut(chain.0).foot = Count::Zeroed;
+        self.edit_mut(chain.number).foot = Count::Zeroed;
         Ok(())
     }
 
@@ -501,9 +545,22 @@ impl<'t> Draft<'t> {
         &mut self.edits[*slot as usize - 1]
     }
 
+    /// A chain's id.
+    fn id(&self, number: u32) -> ChainId {
+        let added = (number as usize).checked_sub(self.table.spans().len());
+        let maker = added.and_then(|added| self.makers.get(added));
+        ChainId {
+            number,
+            maker: *maker.unwrap_or(&self.first),
+        }
+    }
+
     /// A chain that is there.
     fn live(&self, chain: ChainId) -> Result<(), DraftError> {
-        let there = (chain.0 as usize) < self.slots.len() && !self.is_removed(chain.0);
+        if chain != self.id(chain.number) {
+            return Err(DraftError::ForeignChain);
+        }
+        let there = (chain.number as usize) < self.slots.len() && !self.is_removed(chain.number);
         if there {
             Ok(())
         } else {
@@ -517,7 +574,7 @@ impl<'t> Draft<'t> {
 
     fn user_chain(&self, chain: ChainId) -> Result<(), DraftError> {
         self.live(chain)?;
-        match self.hook_of(chain.0) {
+        match self.hook_of(chain.number) {
             None => Ok(()),
             Some(hook) => Err(DraftError::Builtin { hook }),
         }
@@ -525,22 +582,22 @@ impl<'t> Draft<'t> {
 
     fn builtin_chain(&self, chain: ChainId) -> Result<(), DraftError> {
         self.live(chain)?;
-        match self.hook_of(chain.0) {
+        match self.hook_of(chain.number) {
             Some(_) => Ok(()),
             None => Err(DraftError::NotBuiltin {
-                name: BString::from(self.name_of(chain.0)),
+                name: BString::from(self.name_of(chain.number)),
             }),
         }
     }
 
     fn has_rule(&self, chain: ChainId, position: usize) -> Result<(), DraftError> {
         self.live(chain)?;
-        let rules = self.rule_count(chain.0);
+        let rules = self.rule_count(chain.number);
         if position < rules {
             return Ok(());
         }
         Err(DraftError::NoSuchRule {
-            name: BString::from(self.name_of(chain.0)),
+            name: BString::from(self.name_of(chain.number)),
             position,
             rules,
         })
@@ -667,12 +724,13 @@ impl<'t> Draft<'t> {
     }
 
     fn new_item(&self, rule: NewRule) -> Result<Item, DraftError> {
-        let built = self.built.get(rule.0 as usize);
+        let built = self.built.get(rule.number as usize);
+        let built = built.filter(|built| built.maker == rule.maker);
         if let BuiltTarget::Jump(chain) = built.ok_or(DraftError::ForeignRule)?.target {
-            self.live(ChainId(chain))?;
+            self.live(self.id(chain))?;
         }
         Ok(Item::New {
-            built: rule.0,
+            built: rule.number,
             counting: Counting::OWN,
         })
     }

@@ -195,11 +195,11 @@ fn matches_targets_and_inversions() {
     let again = Draft::of(&new);
     let chain = again.get(again.builtin(Hook::Input).unwrap()).unwrap();
     let names = |text: String| {
-        let number = again.chain("to").unwrap().0;
+        let number = again.chain("to").unwrap().number;
         text.replace(&format!("ChainId({number})"), "to")
     };
     let after: Vec<_> = chain.rules().map(|rule| names(describe(&rule))).collect();
-    let number = to.0;
+    let number = to.number;
     let before: Vec<_> = before
         .iter()
         .map(|text| text.replace(&format!("ChainId({number})"), "to"))
@@ -301,8 +301,6 @@ fn what_cannot_be_is_refused() {
         "{error}"
     );
 
-    let foreign = NewRule(0);
-    assert_eq!(draft.append(input, foreign), Err(DraftError::ForeignRule));
     let header = Ipv4HeaderBuf::default();
     let error = draft.build(Ipv6HeaderBuf::default()).unwrap_err();
     assert!(matches!(error, DraftError::Family { .. }), "{error}");
@@ -746,4 +744,50 @@ proptest! {
         let same = Draft::of(&new).finish().unwrap();
         prop_assert_eq!(same.entries(), new.entries());
     }
+}
+
+#[test]
+fn what_is_another_drafts_is_an_error() {
+    let table = IPV4_FILTER.read();
+    let (mut one, mut other) = (Draft::of(&table), Draft::of(&table));
+    let rule = |draft: &mut Draft<'_>| {
+        let rule = draft.build(Ipv4HeaderBuf::default()).unwrap();
+        rule.finish(NewTarget::Accept).unwrap()
+    };
+    let (ones, others) = (rule(&mut one), rule(&mut other));
+    let input = one.builtin(Hook::Input).unwrap();
+    let foreign = other.builtin(Hook::Input).unwrap();
+    assert_eq!(one.append(input, others), Err(DraftError::ForeignRule));
+    assert_eq!(one.append(foreign, ones), Err(DraftError::ForeignChain));
+    assert_eq!(one.flush(foreign), Err(DraftError::ForeignChain));
+    assert_eq!(
+        one.rename_chain(foreign, "x"),
+        Err(DraftError::ForeignChain)
+    );
+    assert!(one.get(foreign).is_none());
+    // As many chains, but not the same.
+    let (added, foreign) = (
+        one.add_chain("one").unwrap(),
+        other.add_chain("other").unwrap(),
+    );
+    assert_eq!(one.remove_chain(foreign), Err(DraftError::ForeignChain));
+    let jump = one.build(Ipv4HeaderBuf::default()).unwrap();
+    assert_eq!(
+        jump.finish(NewTarget::Jump(foreign)),
+        Err(DraftError::ForeignChain)
+    );
+
+    // A clone takes what there was, and nothing that came later.
+    let mut clone = one.clone();
+    clone.append(added, ones).unwrap();
+    clone.append(input, ones).unwrap();
+    assert_eq!(clone.chain("one"), Some(added));
+    let (later, later_rule) = (one.add_chain("later").unwrap(), rule(&mut one));
+    let clones = clone.add_chain("clones").unwrap();
+    assert_eq!(clone.append(later, ones), Err(DraftError::ForeignChain));
+    assert_eq!(
+        clone.append(clones, later_rule),
+        Err(DraftError::ForeignRule)
+    );
+    assert_eq!(one.append(clones, ones), Err(DraftError::ForeignChain));
 }

@@ -33,14 +33,14 @@ impl<'d> DraftChain<'d> {
     /// The chain's name.
     #[must_use]
     pub fn name(&self) -> &'d BStr {
-        self.draft.name_of(self.id.0)
+        self.draft.name_of(self.id.number)
     }
 
     /// Hook, policy and the policy's counters of a built-in chain; `None` for a user-defined one.
     #[must_use]
     pub fn builtin(&self) -> Option<Builtin> {
-        let kept = self.draft.kept(self.id.0)?.builtin()?;
-        let Some(edit) = self.draft.edit(self.id.0) else {
+        let kept = self.draft.kept(self.id.number)?.builtin()?;
+        let Some(edit) = self.draft.edit(self.id.number) else {
             return Some(kept);
         };
         Some(Builtin {
@@ -57,21 +57,25 @@ impl<'d> DraftChain<'d> {
     /// The hook of a built-in chain; `None` for a user-defined one.
     #[must_use]
     pub fn hook(&self) -> Option<Hook> {
-        self.draft.hook_of(self.id.0)
+        self.draft.hook_of(self.id.number)
     }
 
     /// Number of rules.
     #[must_use]
     pub fn rule_count(&self) -> usize {
-        self.draft.rule_count(self.id.0)
+        self.draft.rule_count(self.id.number)
     }
 
     /// The rules, in order.
     #[must_use]
     pub fn rules(&self) -> DraftRules<'d> {
-        let source = match self.draft.edit(self.id.0).and_then(|e| e.rules.as_ref()) {
+        let source = match self
+            .draft
+            .edit(self.id.number)
+            .and_then(|e| e.rules.as_ref())
+        {
             Some(items) => Source::Items(items.iter()),
-            None => match self.draft.kept(self.id.0) {
+            None => match self.draft.kept(self.id.number) {
                 Some(chain) => Source::Kept(chain.rules()),
                 None => Source::Items([].iter()),
             },
@@ -230,8 +234,10 @@ impl<'d> DraftRule<'d> {
         };
         let goto = self.header().is_goto();
         match self.draft.built.get(built as usize).map(|b| b.target) {
-            Some(BuiltTarget::Jump(chain)) if goto => return Ok(DraftTarget::Goto(ChainId(chain))),
-            Some(BuiltTarget::Jump(chain)) => return Ok(DraftTarget::Jump(ChainId(chain))),
+            Some(BuiltTarget::Jump(chain)) if goto => {
+                return Ok(DraftTarget::Goto(self.draft.id(chain)));
+            }
+            Some(BuiltTarget::Jump(chain)) => return Ok(DraftTarget::Jump(self.draft.id(chain))),
             Some(BuiltTarget::FallThrough) => return Ok(DraftTarget::FallThrough),
             _ => {}
         }
@@ -250,7 +256,7 @@ impl<'d> DraftRule<'d> {
             let position = self.draft.table.position_at(to.offset());
             position
                 .and_then(|p| u32::try_from(p).ok())
-                .map(ChainId)
+                .map(|id| self.draft.id(id))
                 .ok_or_else(|| {
                     // As far as a u32: it was one in the entry.
                     let to = to.offset() as u32;

@@ -29,8 +29,10 @@ pub enum BuildError {
         /// The protocol, in nft's words.
         protocol: &'static str,
     },
-    /// Ports are to be changed of packets that need not have any.
-    #[error("`{what}` with ports takes a match of a transport protocol with ports before it")]
+    /// Ports are to be looked at or changed of packets that need not have any.
+    #[error(
+        "the ports of `{what}` take, before them, a match of a transport protocol that has ports"
+    )]
     NoTransport {
         /// What was asked for, in nft's words.
         what: &'static str,

@@ -84,10 +84,12 @@ matches! {
     ip6_hoplimit: ip6::HOPLIMIT, u8;
 
     /// `th sport`: the source port, whatever the transport protocol is. Before it must be a match of
-    /// one that has ports.
+    /// one that has ports, or of a set of them: else the rule ends in
+    /// [`BuildError::NoTransport`](super::BuildError::NoTransport), as packets of other protocols have
+    /// something else there.
     th_sport: th::SPORT, u16;
     /// `th dport`: the destination port, whatever the transport protocol is. Before it must be a
-    /// match of one that has ports.
+    /// match of one that has ports, as for [`th_sport`](Self::th_sport).
     th_dport: th::DPORT, u16;
     /// `tcp sport`
     tcp_sport: tcp::SPORT, u16;

@@ -1,7 +1,7 @@
 //! What is looked up in a set or map, compared, or put into a mark: a field, several of them, or a
 //! number that the kernel makes.
 
-use super::select::Selector;
+use super::select::{Needs, Selector, meta};
 use super::value::ByteOrder;
 use super::{Build, BuildError};
 use crate::nft::expr::{Hash, Numgen, NumgenType, Register};
@@ -219,7 +219,13 @@ impl Build<'_> {
     /// Sees to it that packets have all that the key is made of; whether they can, and whether the
     /// key itself can be.
     pub(super) fn require_key(&mut self, key: &Key<'_>) -> bool {
-        if !key.fields().iter().all(|field| self.require(field)) {
+        // What the protocol is may stand in the same key: then what it is compared with says it.
+        let says_protocol = key.fields().iter().any(Selector::is_protocol);
+        let mut fields = key.fields().iter();
+        if !fields.all(|field| match field.needs {
+            Needs::Ports if says_protocol => self.require(&meta::L4PROTO),
+            _ => self.require(field),
+        }) {
             return false;
         }
         let (modulus, offset) = match key.0 {

@@ -96,6 +96,8 @@ enum Transport {
     One(u8),
     /// One of several: of a set that does not change.
     Several,
+    /// One of a set that may change: whether all in it have ports is for its keeper to see to.
+    OfSet,
 }
 
 /// A comparison of packet bytes that the next one may be joined with.
@@ -295,6 +297,13 @@ impl<'a> Build<'a> {
                 _ => self.no_family(what),
             },
             Needs::Transport(protocol) if sees_ip => self.require_transport(protocol, what),
+            Needs::Ports if sees_ip => {
+                let known = self.has_ports() || self.transport == Transport::OfSet;
+                if !known {
+                    self.fail(BuildError::NoTransport { what });
+                }
+                known
+            }
             Needs::Icmp(version, protocol) if sees_ip => {
                 if self.transport == Transport::One(protocol) && self.network.is_none() {
                     return true;
@@ -382,7 +391,7 @@ impl<'a> Build<'a> {
                 self.fail(BuildError::Conflict { what, protocol });
                 false
             }
-            Transport::Any | Transport::Several => {
+            Transport::Any | Transport::Several | Transport::OfSet => {
                 self.push(&Meta::load(MetaKey::L4PROTO, Register::R1));
                 self.push(&Cmp::eq(Register::R1, &[protocol]));
                 self.transport = Transport::One(protocol);
@@ -652,15 +661,14 @@ impl<'a> Build<'a> {
         }
         self.load_key(key, 0);
         if let (Ok(Some(selector)), None, None) = (key.only(), flags, dreg)
-            && matches!(
-                selector.source,
-                Source::Meta(MetaKey::L4PROTO) | Source::Payload(PayloadBase::NETWORK, 6 | 9)
-            )
-            && self.transport == Transport::Any
-            && set.id.is_some()
+            && selector.is_protocol()
+            && matches!(self.transport, Transport::Any | Transport::OfSet)
         {
-            // What is in another set may change.
-            self.transport = Transport::Several;
+            self.transport = match set.id {
+                Some(_) => Transport::Several,
+                // What is in another set may change.
+                None => Transport::OfSet,
+            };
         }
         self.push(&Lookup {
             sreg: Some(Register::R1),

@@ -324,9 +324,9 @@ impl<'a> Build<'a> {
     }
 
     /// Whether all packets that are left have ports.
-    fn has_ports(&self) -> bool {
+    pub(super) fn has_ports(&self) -> bool {
         match self.transport {
-            Transport::Any => false,
+            Transport::Any | Transport::OfSet => false,
             Transport::Several => true,
             Transport::One(protocol) => matches!(
                 Protocol(protocol),

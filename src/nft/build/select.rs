@@ -49,6 +49,8 @@ pub(super) enum Needs {
     /// A version of IP, which the kernel looks at itself.
     Unasked(Version),
     Transport(u8),
+    /// A transport protocol that has ports, whichever it is.
+    Ports,
     Icmp(Version, u8),
     Ethernet,
     /// A table that sees both versions.
@@ -156,6 +158,14 @@ impl Selector {
     pub const fn length(&self) -> u32 {
         self.length as u32
     }
+
+    /// Whether it says which transport protocol a packet is of.
+    pub(super) fn is_protocol(&self) -> bool {
+        matches!(
+            self.source,
+            Source::Meta(MetaKey::L4PROTO) | Source::Payload(PayloadBase::NETWORK, 6 | 9)
+        )
+    }
 }
 
 macro_rules! fields {
@@ -217,12 +227,13 @@ fields! {
         /// Destination, 16 bytes.
         DADDR = Selector::payload("ip6 daddr", NETWORK, 24, 16, V6);
     }
-    /// The header of a transport protocol, whichever it is: all of them begin with the ports.
+    /// The header of a transport protocol that has ports, whichever it is: with them it begins. Before
+    /// them in the rule, or beside them in the key, must be a match of the protocol.
     th {
         /// Source port, 2 bytes.
-        SPORT = Selector::payload("th sport", TRANSPORT, 0, 2, Needs::Ip);
+        SPORT = Selector::payload("th sport", TRANSPORT, 0, 2, Needs::Ports);
         /// Destination port, 2 bytes.
-        DPORT = Selector::payload("th dport", TRANSPORT, 2, 2, Needs::Ip);
+        DPORT = Selector::payload("th dport", TRANSPORT, 2, 2, Needs::Ports);
     }
     /// The TCP header.
     tcp {

@@ -78,7 +78,9 @@ fn what_a_family_has_not() {
         b.icmpv6_type(Icmpv6Type::ECHO_REQUEST).finish()
     });
     only_in(&NOT_ARP, |b| b.tcp_dport(22).finish());
-    only_in(&NOT_ARP, |b| b.th_dport(22).finish());
+    only_in(&NOT_ARP, |b| {
+        b.meta_l4proto(Protocol::UDP).th_dport(22).finish()
+    });
     only_in(&NOT_ARP, |b| b.meta_l4proto(Protocol::TCP).finish());
     only_in(&NOT_ARP, |b| b.reject());
     only_in(&NOT_ARP, |b| b.reject_with(RejectWith::TcpReset));
@@ -155,6 +157,47 @@ fn one_rule_is_for_one_protocol() {
 }
 
 #[test]
+fn ports_of_what_has_none_are_not_looked_at() {
+    let refused = |rule: Result<Rule<'_>, BuildError>, what| {
+        assert_eq!(rule, Err(BuildError::NoTransport { what }));
+    };
+    let ip = || build(Family::IP);
+    refused(ip().th_dport(53).finish(), "th dport");
+    refused(ip().th_sport(53).finish(), "th sport");
+    refused(ip().matches(th::DPORT, 53u16).finish(), "th dport");
+    refused(ip().th_dport(in_set("ports")).finish(), "th dport");
+    refused(
+        ip().update_element("s", &[ip::SADDR, th::DPORT]).finish(),
+        "th dport",
+    );
+    refused(
+        ip().lookup(&[ip::SADDR, th::DPORT], "s").finish(),
+        "th dport",
+    );
+    let icmp = ip().meta_l4proto(Protocol::ICMP);
+    refused(icmp.th_dport(53).finish(), "th dport");
+    let not_icmp = ip().meta_l4proto(not(Protocol::ICMP));
+    refused(not_icmp.th_dport(53).finish(), "th dport");
+    let not_these = ip().meta_l4proto(not(in_set("protocols")));
+    refused(not_these.th_dport(53).finish(), "th dport");
+
+    // The protocol before it, of a set before it, or in the same key.
+    let taken = [
+        ip().meta_l4proto(Protocol::UDP).th_dport(53),
+        ip().ip_protocol(Protocol::TCP).th_dport(53),
+        ip().tcp_sport(1).th_dport(53),
+        ip().meta_l4proto(in_set("protocols")).th_dport(53),
+        ip().lookup(&[meta::L4PROTO, th::DPORT], "s"),
+        ip().lookup(&[th::DPORT, ip::PROTOCOL], "s"),
+    ];
+    for rule in taken {
+        assert!(rule.finish().is_ok());
+    }
+    let arp = build(Family::ARP).lookup(&[meta::L4PROTO, th::DPORT], "s");
+    assert!(matches!(arp.finish(), Err(BuildError::Family { .. })));
+}
+
+#[test]
 fn ports_of_what_has_none_are_not_changed() {
     let none = |what| Err(BuildError::NoTransport { what });
     let to = SocketAddrV4::new(V4, 80);
@@ -166,6 +209,8 @@ fn ports_of_what_has_none_are_not_changed() {
     );
     assert_eq!(build(Family::IP).redirect_to(80, NONE), none("redirect"));
     let map = NatTo::map_with_port(Version::V4, &[ip::DADDR, th::DPORT], "m");
+    assert_eq!(build(Family::IP).dnat(map), none("th dport"));
+    let map = NatTo::map_with_port(Version::V4, &[ip::DADDR, meta::L4PROTO], "m");
     assert_eq!(build(Family::IP).dnat(map), none("dnat"));
     let icmp = build(Family::IP).meta_l4proto(Protocol::ICMP);
     assert_eq!(icmp.dnat(to), none("dnat"));

@@ -33,7 +33,7 @@ use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_LIST_ELEM}
 use super::UnknownAttributes;
 use super::declare::Field;
 use super::name::{Bytes, Name};
-use crate::netlink::{Attributes, Malformed, MessageWriter, TooLong};
+use crate::netlink::{Attributes, Malformed, MessageWriter, Unfit};
 
 mod bitwise;
 mod byteorder;
@@ -106,7 +106,7 @@ pub use masq::{Masq, MasqRef};
 pub use match_::{Match, MatchRef};
 pub use meta::{Meta, MetaKey, MetaRef};
 pub use nat::{Nat, NatRangeFlags, NatRef, NatType};
-#[cfg(feature = "backup")]
+#[cfg(any(feature = "backup", feature = "serde"))]
 pub(crate) use nested::DEEPEST;
 pub use nested::NestedExpression;
 pub use notrack::{Notrack, NotrackRef};
@@ -543,7 +543,7 @@ impl std::fmt::Debug for ExpressionRef<'_> {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Expressions<'a> {
     bytes: Bytes<'a>,
-    error: Option<TooLong>,
+    error: Option<Box<Unfit>>,
 }
 
 impl<'a> Expressions<'a> {
@@ -578,7 +578,7 @@ impl<'a> Expressions<'a> {
             data(writer);
         });
         if let Err(error) = writer.finish_bare() {
-            self.error.get_or_insert(error);
+            self.error.get_or_insert_with(|| Box::new(error));
         }
         self
     }
@@ -674,7 +674,7 @@ impl<'a> Field<'a> for Expressions<'a> {
     }
     #[inline]
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
-        if let Some(error) = self.error {
+        if let Some(error) = &self.error {
             writer.fail(error);
         }
         writer.bytes(kind | NLA_F_NESTED, &self.bytes);

@@ -11,7 +11,7 @@ use chainwright_sys::netlink::NLA_F_NESTED;
 use chainwright_sys::nf_tables::NFTA_EXPR_NAME;
 
 use super::{Decoded, Dynset, Expression, ExpressionRef, Inner, write_data};
-use crate::netlink::{Malformed, MessageWriter, TooLong};
+use crate::netlink::{Malformed, MessageWriter, Unfit};
 use crate::nft::declare::{Field, nested_field};
 use crate::nft::name::Bytes;
 
@@ -47,7 +47,7 @@ impl ExpressionRef<'_> {
 #[derive(Clone, PartialEq, Eq)]
 pub struct NestedExpression<'a> {
     bytes: Bytes<'a>,
-    error: Option<TooLong>,
+    error: Option<Box<Unfit>>,
 }
 
 impl<'a> NestedExpression<'a> {
@@ -71,7 +71,7 @@ impl<'a> NestedExpression<'a> {
         let mut writer = MessageWriter::bare(&mut bytes);
         writer.string(NFTA_EXPR_NAME, name);
         data(&mut writer);
-        let error = writer.finish_bare().err();
+        let error = writer.finish_bare().err().map(Box::new);
         NestedExpression {
             bytes: bytes.into(),
             error,
@@ -111,7 +111,7 @@ impl<'a> Field<'a> for NestedExpression<'a> {
     });
 
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
-        if let Some(error) = self.error {
+        if let Some(error) = &self.error {
             writer.fail(error);
         }
         writer.bytes(kind | NLA_F_NESTED, &self.bytes);
@@ -127,12 +127,40 @@ impl<'a> Field<'a> for NestedExpression<'a> {
 
 #[cfg(feature = "serde")]
 mod serial {
-    use serde::ser::Error;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::cell::Cell;
 
-    use super::{Decoded, NestedExpression};
+    use serde::ser::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    use super::{DEEPEST, Decoded, NestedExpression};
     use crate::netlink::Attributes;
     use crate::nft::expr::Expressions;
+
+    thread_local! {
+        /// How many expressions stand around the one that is being read. A format need not have a limit
+        /// of its own.
+        static DEPTH: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Reads what stands in an expression or list.
+    fn deeper<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        struct Back(usize);
+        impl Drop for Back {
+            fn drop(&mut self) {
+                DEPTH.set(self.0);
+            }
+        }
+        let depth = Back(DEPTH.get());
+        if depth.0 > DEEPEST {
+            return Err(de::Error::custom(
+                "too many expressions stand in one another",
+            ));
+        }
+        DEPTH.set(depth.0 + 1);
+        T::deserialize(deserializer)
+    }
 
     impl Serialize for NestedExpression<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -144,9 +172,8 @@ mod serial {
 
     impl<'de> Deserialize<'de> for NestedExpression<'_> {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            Ok(NestedExpression::of_decoded(&Decoded::deserialize(
-                deserializer,
-            )?))
+            let decoded: Decoded<'_> = deeper(deserializer)?;
+            Ok(NestedExpression::of_decoded(&decoded))
         }
     }
 
@@ -166,7 +193,7 @@ mod serial {
     impl<'de> Deserialize<'de> for Expressions<'_> {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             let mut expressions = Expressions::new();
-            for expression in Vec::<Decoded<'_>>::deserialize(deserializer)? {
+            for expression in deeper::<Vec<Decoded<'_>>, _>(deserializer)? {
                 expressions.push_decoded(&expression);
             }
             Ok(expressions)

@@ -114,6 +114,10 @@ impl Snapshot {
     /// What differs between this snapshot, as the old one, and another, as the new one: of all that
     /// either covers, so compare snapshots of one scope.
     ///
+    /// Objects are compared byte by byte: a snapshot that was read from JSON or the like has the
+    /// attributes of each in this crate's order and not in the kernel's, so there compare two that were
+    /// read so.
+    ///
     /// An anonymous chain has a name of the kernel's, and is another one when that name is another: so
     /// it is after a rollback in another boot.
     #[must_use]
@@ -493,18 +497,22 @@ fn pairs<'s>(
     old: Vec<Item<'s>>,
     new: Vec<Item<'s>>,
 ) -> Vec<(BString, Option<Item<'s>>, Option<Item<'s>>)> {
+    // The first of each name; and of those of one name, which only a file can have, the next of each.
     let mut numbers: HashMap<BString, usize> = HashMap::with_capacity(new.len());
-    let mut new: Vec<Option<Item<'s>>> = new.into_iter().map(Some).collect();
-    for (number, item) in new.iter().enumerate() {
-        if let Some(item) = item {
-            numbers.entry(item.name.clone()).or_insert(number);
-        }
+    let mut next = vec![None; new.len()];
+    for (number, item) in new.iter().enumerate().rev() {
+        next[number] = numbers.insert(item.name.clone(), number);
     }
+    let mut new: Vec<Option<Item<'s>>> = new.into_iter().map(Some).collect();
     let mut pairs: Vec<_> = old
         .into_iter()
         .map(|item| {
-            let number = numbers.get(&item.name);
-            let other = number.and_then(|&number| new[number].take());
+            let number = numbers.get(&item.name).copied();
+            match number.and_then(|number| next[number]) {
+                Some(next) => drop(numbers.insert(item.name.clone(), next)),
+                None => drop(numbers.remove(&item.name)),
+            }
+            let other = number.and_then(|number| new[number].take());
             (item.name.clone(), Some(item), other)
         })
         .collect();

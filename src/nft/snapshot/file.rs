@@ -36,26 +36,21 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use bstr::{BStr, ByteSlice};
-use chainwright_sys::nf_tables::{NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM};
 use sha2::{Digest, Sha256};
 
 use super::Snapshot;
-use super::index::Inserted;
+use super::outside::LONGEST;
 use crate::arena::Position;
-use crate::netlink::{Malformed, Message};
-use crate::nft::expr::{DEEPEST, Dynset, Expression as _, ExpressionIter, Inner, NestedExpression};
+use crate::netlink::Malformed;
 use crate::nft::generation::Generation;
 use crate::nft::listing::Filter;
-use crate::nft::{ElementsRef, Family, Name, RuleRef, SetRef};
+use crate::nft::{Family, Name};
 
 const MAGIC: [u8; 8] = *b"CHAINWR\n";
 const VERSION: u32 = 1;
 const ORDER: u32 = 0x0102_0304;
 const FIXED: usize = 64;
 const CHECKSUM: usize = 32;
-/// The largest message that a snapshot holds; the kernel's are 32 KiB at most.
-const LONGEST: u32 = 1 << 20;
 
 /// Why a file could not be written, or is no snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -205,14 +200,14 @@ impl Snapshot {
     ///
     /// # Errors
     /// Those of the writer; [`InvalidInput`](io::ErrorKind::InvalidInput) for a snapshot of a table
-    /// with an empty name, which no kernel has.
+    /// with an empty name or one of more than 65,535 bytes, which no kernel has.
     pub fn write(&self, writer: impl Write) -> io::Result<()> {
         let table = self.scope.table.as_deref().map_or(&[][..], |name| name);
-        if self.scope.table.is_some() && table.is_empty() {
-            // In a file that would stand for all tables.
+        // An empty one would stand for all tables, and a longer one be another.
+        if self.scope.table.is_some() && (table.is_empty() || table.len() > usize::from(u16::MAX)) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "the snapshot is of a table with an empty name",
+                "the snapshot is of a table with an empty name, or with one of more than 65,535 bytes",
             ));
         }
         let mut out = Summing {
@@ -480,17 +475,7 @@ impl Reading<'_> {
         if self.left != 0 {
             return Err(self.inconsistent("it holds more messages than it says"));
         }
-        // Writing it back would otherwise leave tables alone that it is to replace.
-        let scope = &snapshot.scope;
-        let outside = snapshot.tables().any(|table| {
-            let table = table.table();
-            (scope.family != Family::UNSPEC && scope.family != table.family())
-                || scope
-                    .table
-                    .as_deref()
-                    .is_some_and(|name| name != table.name())
-        });
-        if outside {
+        if !snapshot.is_in_scope() {
             return Err(self.inconsistent("it holds a table that it says it does not cover"));
         }
         snapshot.close();
@@ -532,40 +517,6 @@ impl Reading<'_> {
         room[..4].copy_from_slice(&length);
         self.exact(&mut room[4..])?;
         let at = snapshot.arena.take(padded);
-        if is_nested_too_deep(&snapshot.arena.message(at).map_err(source)?) {
-            return Err(fail("expressions stand in one another too deep"));
-        }
-        match snapshot.index.insert(&snapshot.arena, at).map_err(source)? {
-            Inserted::Placed => Ok(()),
-            Inserted::Stray => Err(fail("what it belongs to is not before it")),
-            Inserted::Unrelated => Err(fail("it is no object of a ruleset")),
-        }
-    }
-}
-
-/// Whether expressions of an object stand in one another deeper than that.
-fn is_nested_too_deep(message: &Message<'_>) -> bool {
-    let raw = BStr::new(message.raw);
-    let holders = [Dynset::NAME, Inner::NAME].map(|name| raw.find_iter(name).take(DEEPEST).count());
-    if holders.iter().sum::<usize>() < DEEPEST {
-        return false; // so it is with nearly all
-    }
-    let list = |list: Option<ExpressionIter<'_>>| {
-        let mut expressions = list.into_iter().flatten().map_while(Result::ok);
-        expressions.any(|expression| expression.is_too_deep())
-    };
-    let one = |one: Option<NestedExpression<'_>>| {
-        one.is_some_and(|one| one.get().is_ok_and(|it| it.is_too_deep()))
-    };
-    match message.kind as u8 {
-        NFT_MSG_NEWRULE => RuleRef::parse(message).is_ok_and(|rule| list(rule.expressions())),
-        NFT_MSG_NEWSET => {
-            SetRef::parse(message).is_ok_and(|set| one(set.expression()) || list(set.expressions()))
-        }
-        NFT_MSG_NEWSETELEM => ElementsRef::parse(message).is_ok_and(|elements| {
-            let mut elements = elements.elements().into_iter().flatten().flatten();
-            elements.any(|element| one(element.expression()) || list(element.expressions()))
-        }),
-        _ => false,
+        snapshot.admit(at).map_err(source)
     }
 }

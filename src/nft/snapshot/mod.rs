@@ -10,8 +10,9 @@
 //! | messages into memory | `arena.rs` |
 //! | messages into their places | `index.rs` |
 //! | from the kernel | `read.rs`: [`Connection::snapshot`](super::Connection::snapshot) |
-//! | back into the kernel | `restore.rs` |
+//! | back into the kernel | `restore.rs`; what it takes in another way than it lists it: `request.rs`, `elements.rs` |
 //! | to and from a file | `file.rs` |
+//! | to and from JSON and the like | `serial.rs`; what comes from outside: `outside.rs` |
 //! | two snapshots | `diff.rs` |
 
 use std::fmt;
@@ -30,10 +31,14 @@ use crate::netlink::{Error, Malformed, Message};
 
 #[cfg(feature = "diff")]
 mod diff;
+mod elements;
 #[cfg(feature = "backup")]
 mod file;
 mod index;
+#[cfg(any(feature = "backup", feature = "serde"))]
+mod outside;
 mod read;
+mod request;
 mod restore;
 #[cfg(feature = "serde")]
 mod serial;
@@ -70,6 +75,9 @@ pub struct Snapshot {
     connection: Option<u64>,
     /// What it covers: all, a family or a table.
     scope: Filter<'static>,
+    /// Whether nothing says in which boot it was taken.
+    #[cfg(feature = "serde")]
+    of_any_boot: bool,
     /// Of the file that it was loaded from.
     #[cfg(feature = "backup")]
     provenance: Option<Provenance>,

@@ -52,6 +52,7 @@ use crate::netlink::{
 };
 use crate::nft::connection::Connection;
 use crate::nft::declare::Field;
+use crate::nft::generation::Refreshed;
 use crate::nft::listing::Filter;
 use crate::nft::name::Name;
 use crate::nft::{ChainFlags, ChainRef, Family};
@@ -134,8 +135,8 @@ impl Connection {
     ///
     /// A scope that names a chain or a set stands for its table.
     ///
-    /// When a change runs across the reading it is begun again, up to 16 times. How it is read, and
-    /// what makes it whole, stands at the head of this module's source.
+    /// When a change runs across the reading, or a part of it is lost, it is begun again, up to 16
+    /// times. How it is read, and what makes it whole, stands at the head of this module's source.
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
@@ -171,7 +172,7 @@ impl Connection {
             let last = attempt == ATTEMPTS;
             let (snapshot, missing) = match self.read(std::mem::take(&mut arena), scope, last) {
                 Ok(read) => read,
-                Err(Error::Interrupted) if !last => {
+                Err(error) if error.ask_again() && !last => {
                     std::thread::sleep(pause.min(CHURN));
                     pause *= 2;
                     continue;
@@ -271,23 +272,34 @@ impl Connection {
 }
 
 impl Snapshot {
-    /// Brings the snapshot up to date, in the memory that it has; `false` says that nothing had
-    /// changed, at the price of one small request and reply whatever the size. Refreshed over another
-    /// connection, which may be of another namespace, it is read anew.
+    /// Reads it again, in the memory that it has, if the generation moved, or if this is another
+    /// connection than the last time, which may be of another namespace. If the generation is the same
+    /// the snapshot is left as it is, at the price of one small request and reply whatever the size:
+    /// what moves no generation, counters and the elements that rules add for instance, may have changed
+    /// all the same ([`Refreshed::SameGeneration`]).
     ///
     /// # Errors
     /// As [`Connection::snapshot`]. The snapshot is then empty, without a generation, or as it was if not
     /// even that of the ruleset could be asked for.
-    pub fn refresh(&mut self, connection: &mut Connection) -> Result<bool, SnapshotError> {
+    pub fn refresh(&mut self, connection: &mut Connection) -> Result<Refreshed, SnapshotError> {
         let kept = self.connection.zip(self.generation);
         if kept.is_some() && kept == Some((connection.id, connection.generation()?)) {
-            return Ok(false);
+            return Ok(Refreshed::SameGeneration);
         }
+        self.read_anew(connection)?;
+        Ok(Refreshed::ReadAnew)
+    }
+
+    /// Reads it again, in the memory that it has, whether or not the generation moved.
+    ///
+    /// # Errors
+    /// As [`Connection::snapshot`]. The snapshot is then empty, without a generation.
+    pub fn read_anew(&mut self, connection: &mut Connection) -> Result<(), SnapshotError> {
         let old = std::mem::take(self);
         let scope = old.scope;
         self.scope = scope.clone();
         *self = connection.snapshot_in(old.arena, &scope)?;
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -619,8 +631,8 @@ impl Reader<'_> {
             snapshot,
             ..
         } = self;
-        let (socket, length) = match (lane, short) {
-            (Lane::Short, Some(short)) => (&*short, *SHORT_BUFFER),
+        let (socket, length) = match (lane, &*short) {
+            (Lane::Short, Some(short)) => (short, *SHORT_BUFFER),
             _ => (&connection.socket, RECEIVE_BUFFER),
         };
         socket.send(connection.request())?;
@@ -630,11 +642,9 @@ impl Reader<'_> {
             let received = match socket.receive(room) {
                 Ok(received) => received,
                 Err(error) => {
-                    // So that the socket is free: its end may be among what was lost.
-                    while !dump.ended() && matches!(socket.try_receive(room), Ok(Some(_))) {
-                        if let Ok(message) = Message::first(room) {
-                            let _ = dump.accept(message);
-                        }
+                    match lane {
+                        Lane::Short => *short = None,
+                        Lane::Long => connection.give_up(&dump),
                     }
                     return Err(error);
                 }

@@ -9,6 +9,7 @@ use chainwright_sys::xt_addrtype::{
 };
 
 use crate::xt::Compared;
+use crate::xt::fit;
 use crate::xt::value::any_start_of;
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
@@ -131,14 +132,14 @@ impl Extension for Addrtype {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let none = Compared::is(AddressTypes::empty());
         let source = self.source.unwrap_or(none);
         let destination = self.destination.unwrap_or(none);
         let inverted = |invert, flag| if invert { flag } else { 0 };
-        write_struct(&xt_addrtype_info_v1 {
-            source: source.value.bits(),
-            dest: destination.value.bits(),
+        Ok(write_struct(&xt_addrtype_info_v1 {
+            source: fit::flags("src-type", source.value)?,
+            dest: fit::flags("dst-type", destination.value)?,
             flags: inverted(source.invert, XT_ADDRTYPE_INVERT_SOURCE)
                 | inverted(destination.invert, XT_ADDRTYPE_INVERT_DEST)
                 | match self.interface {
@@ -146,7 +147,7 @@ impl Extension for Addrtype {
                     Some(AddrtypeInterface::In) => XT_ADDRTYPE_LIMIT_IFACE_IN,
                     Some(AddrtypeInterface::Out) => XT_ADDRTYPE_LIMIT_IFACE_OUT,
                 },
-        })
+        }))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -242,7 +243,7 @@ mod tests {
             interface: Some(AddrtypeInterface::In),
         };
         assert_eq!(Addrtype::read(Family::Ipv4, 1, &info), Some(addrtype));
-        assert_eq!(addrtype.write(Family::Ipv6), info);
+        assert_eq!(addrtype.write(Family::Ipv6).unwrap(), info);
         assert_eq!(
             Match::Addrtype(addrtype).to_string(),
             "-m addrtype ! --src-type UNICAST,LOCAL --limit-iface-in"

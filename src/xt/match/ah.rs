@@ -8,9 +8,11 @@ use chainwright_sys::ipt_ah::{IPT_AH_INV_SPI, ipt_ah};
 
 use super::spi::SpiRange;
 use crate::xt::Compared;
+use crate::xt::fit;
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Fields of an authentication header; the default compares nothing.
@@ -32,6 +34,11 @@ impl Extension for Ah {
         OptionSpec::one("ahlen").inverts(),
         OptionSpec::switch("ahres"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::kept(
+        "-p ah -m ah ! --ahspi 0:4294967295",
+        "-p ah -m ah",
+        "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.",
+    )];
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
@@ -64,13 +71,18 @@ impl Extension for Ah {
         }
     }
 
-    fn write(&self, family: Family) -> Vec<u8> {
-        match family {
-            Family::Ipv4 => write_struct(&ipt_ah {
-                spis: self.spis.ends(),
-                invflags: self.spis.flags(IPT_AH_INV_SPI),
-                __pad: [0; 3],
-            }),
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+        Ok(match family {
+            Family::Ipv4 => {
+                let why = "only the header of IPv6 has it";
+                fit::only_if(self.length.is_none(), "ahlen", why)?;
+                fit::only_if(!self.reserved, "ahres", why)?;
+                write_struct(&ipt_ah {
+                    spis: self.spis.ends(),
+                    invflags: self.spis.flags(IPT_AH_INV_SPI),
+                    __pad: [0; 3],
+                })
+            }
             Family::Ipv6 => {
                 let length = self.length.unwrap_or(Compared::is(0));
                 write_struct(&ip6t_ah {
@@ -82,7 +94,7 @@ impl Extension for Ah {
                     __pad: [0; 2],
                 })
             }
-        }
+        })
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

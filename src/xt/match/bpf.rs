@@ -12,9 +12,11 @@ use chainwright_sys::xt_bpf::{
 };
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
+use crate::xt::fit;
 use crate::xt::value::{Parsed, line, number, number_within, string};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Longest path, in bytes.
@@ -111,6 +113,12 @@ impl Extension for Bpf {
         OptionSpec::one("bytecode"),
         OptionSpec::one("object-pinned"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::kept(
+        "-m bpf --bytecode \"1,6 0 0 0x10\"",
+        "-m bpf --bytecode \"1,6 0 0 0\"",
+        "iptables reads hexadecimal numbers of a program as 0.",
+    )
+    .printed("-m bpf --bytecode \"1,6 0 0 16\"")];
     /// A pinned program may remember and count.
     const HAS_EFFECTS: bool = true;
 
@@ -138,13 +146,13 @@ impl Extension for Bpf {
         }
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_bpf_info_v1::new_zeroed();
         match self {
             Self::Bytecode(program) => {
                 info.mode = XT_BPF_MODE_BYTECODE;
                 let mut into = [sock_filter::new_zeroed(); XT_BPF_MAX_NUM_INSTR];
-                // More than there is room for is left out.
+                let program = fit::at_most("bytecode", program, into.len(), "instructions")?;
                 for (one, into) in program.iter().zip(&mut into) {
                     (into.code, into.jt, into.jf, into.k) = (one.code, one.jt, one.jf, one.k);
                     info.bpf_program_num_elem += 1;
@@ -153,11 +161,10 @@ impl Extension for Bpf {
             }
             Self::Pinned(path) => {
                 info.mode = XT_BPF_MODE_PATH_PINNED;
-                let length = path.len().min(LONGEST);
-                info.path[..length].copy_from_slice(&path[..length]);
+                info.path = fit::text("object-pinned", path)?;
             }
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -249,7 +256,7 @@ mod tests {
         let pinned = Bpf::Pinned("/run/bpf/prog".into());
         assert_eq!(Bpf::read(Family::Ipv4, 1, &info), Some(pinned.clone()));
         let written = captured(b"\x01\0\0\0\0\0\0\0/run/bpf/prog");
-        assert_eq!(pinned.write(Family::Ipv4), written);
+        assert_eq!(pinned.write(Family::Ipv4).unwrap(), written);
         let pinned = Match::Bpf(pinned);
         assert_eq!(pinned.to_string(), "-m bpf --object-pinned /run/bpf/prog");
         let rule = Rule::parse(Family::Ipv4, pinned.to_string()).unwrap();

@@ -9,6 +9,7 @@ use chainwright_sys::xt_cgroup::{
 };
 use zerocopy::FromZeros;
 
+use crate::xt::fit;
 use crate::xt::value::{line, number, string};
 use crate::xt::{
     Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
@@ -79,14 +80,13 @@ impl Extension for Cgroup {
         }
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_cgroup_info_v2::new_zeroed();
         match self {
             Self::Path(path) => {
                 info.has_path = 1;
                 info.invert_path = path.invert.into();
-                let length = path.value.len().min(LONGEST);
-                info.path[..length].copy_from_slice(&path.value[..length]);
+                info.path = fit::text("path", &path.value)?;
             }
             Self::Class(class) => {
                 info.has_classid = 1;
@@ -94,7 +94,7 @@ impl Extension for Cgroup {
                 info.path[..4].copy_from_slice(&class.value.to_ne_bytes());
             }
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

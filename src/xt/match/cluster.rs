@@ -53,14 +53,14 @@ impl Extension for Cluster {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_cluster_match_info {
             total_nodes: self.total_nodes,
             node_mask: self.nodes,
             hash_seed: self.hash_seed,
             flags: if self.invert { XT_CLUSTER_F_INV } else { 0 },
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -135,7 +135,7 @@ mod tests {
             invert: true,
         };
         assert_eq!(Cluster::read(Family::Ipv4, 0, &CAPTURED), Some(cluster));
-        assert_eq!(cluster.write(Family::Ipv4), CAPTURED);
+        assert_eq!(cluster.write(Family::Ipv4).unwrap(), CAPTURED);
         assert_eq!(
             Match::Cluster(cluster).to_string(),
             "-m cluster ! --cluster-local-nodemask 0x00000004 --cluster-total-nodes 4 \

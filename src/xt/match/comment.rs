@@ -4,7 +4,6 @@
 
 use bstr::{BString, ByteSlice};
 
-use crate::xt::value::string;
 use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text};
 
 /// Length of the data; the comment itself is one byte shorter at least.
@@ -41,24 +40,29 @@ impl Extension for Comment {
         info[..LENGTH].split_str(b"\0").next().and_then(Self::new)
     }
 
-    fn write(&self, family: Family) -> Vec<u8> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = Vec::new();
-        self.write_to(family, &mut info);
-        info
+        self.write_to(family, &mut info)?;
+        Ok(info)
     }
 
-    fn write_to(&self, _: Family, info: &mut Vec<u8>) {
+    fn write_to(&self, _: Family, info: &mut Vec<u8>) -> Result<(), Misuse> {
         let end = info.len() + LENGTH;
         info.reserve(LENGTH);
         info.extend_from_slice(&self.0);
         // A comment is shorter.
         info.resize(end, 0);
+        Ok(())
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn says_all(&self, _: Family, _: u8, _: &[u8]) -> bool {
+        true // what stands behind the NUL says nothing
+    }
+
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
         let comment = Given::need(given, "comment")?;
-        let text = comment.parse(|value| string(value, 0..=LENGTH - 1))?;
-        Ok(Self(text.into()))
+        let text = context.shorten(comment, LENGTH - 1)?;
+        Self::new(text).ok_or_else(|| comment.misuse("there is a NUL in it"))
     }
 
     fn print(&self, text: &mut Text) {
@@ -74,7 +78,7 @@ mod tests {
     #[test]
     fn round_trip_and_bounds() {
         let comment = Comment::new("block incoming localnet connections").unwrap();
-        let info = comment.write(Family::Ipv4);
+        let info = comment.write(Family::Ipv4).unwrap();
         assert_eq!(info.len(), 256);
         assert_eq!(Comment::read(Family::Ipv4, 0, &info), Some(comment.clone()));
         assert_eq!(

@@ -11,7 +11,8 @@ use chainwright_sys::xt_connbytes::{
 
 use crate::xt::value::{Parsed, one_of, range};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Compares what a connection has carried with a range.
@@ -88,6 +89,11 @@ impl Extension for Connbytes {
         OptionSpec::one("connbytes-dir").required(),
         OptionSpec::one("connbytes-mode").required(),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::kept(
+        "-m connbytes --connbytes 0:0 --connbytes-mode bytes --connbytes-dir both",
+        "-m connbytes --connbytes 0 --connbytes-mode bytes --connbytes-dir both",
+        "iptables reads what it prints here as no upper bound.",
+    )];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != 0 {
@@ -102,7 +108,7 @@ impl Extension for Connbytes {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_connbytes_info {
             from: self.from,
             to: self.to,
@@ -110,7 +116,7 @@ impl Extension for Connbytes {
             direction: said(&DIRECTIONS, self.direction).1,
             __pad: [0; 6],
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -180,7 +186,7 @@ mod tests {
             direction: ConnbytesDirection::Both,
         };
         assert_eq!(Connbytes::read(Family::Ipv4, 0, &info), Some(bytes));
-        assert_eq!(bytes.write(Family::Ipv4), info);
+        assert_eq!(bytes.write(Family::Ipv4).unwrap(), info);
         assert_eq!(
             Match::Connbytes(bytes).to_string(),
             "-m connbytes ! --connbytes 10:256 --connbytes-mode avgpkt --connbytes-dir both"

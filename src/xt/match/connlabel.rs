@@ -76,7 +76,7 @@ impl Extension for Connlabel {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut options = 0;
         for (set, bit) in [
             (self.set, XT_CONNLABEL_OP_SET),
@@ -88,7 +88,7 @@ impl Extension for Connlabel {
             bit: self.label,
             options,
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -143,7 +143,7 @@ mod tests {
             invert: true,
         };
         assert_eq!(Connlabel::read(Family::Ipv4, 0, &info), Some(label));
-        assert_eq!(label.write(Family::Ipv4), info);
+        assert_eq!(label.write(Family::Ipv4).unwrap(), info);
         assert_eq!(Connlabel::read(Family::Ipv4, 0, &info[..3]), None);
         assert_eq!(Connlabel::read(Family::Ipv4, 1, &info), None);
         assert_eq!(Connlabel::read(Family::Ipv4, 0, &[128, 0, 3, 0]), None);

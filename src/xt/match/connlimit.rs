@@ -3,14 +3,13 @@
 //! Data of revision 1 (`struct xt_connlimit_info`, `linux/netfilter/xt_connlimit.h`), and of
 //! revision 0, which counts by source only and has 1 for "up to" in the place of the flags.
 
-use std::net::IpAddr;
-
 use chainwright_sys::xt_connlimit::{XT_CONNLIMIT_DADDR, XT_CONNLIMIT_INVERT, xt_connlimit_info};
 use zerocopy::FromZeros;
 
-use crate::xt::value::{from_octets, network, number, prefix_length, to_octets, width};
+use crate::xt::value::{network, number, width};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Mask, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Compares the number of a network's connections.
@@ -21,7 +20,7 @@ pub struct Connlimit {
     /// Whether up to so many match (`--connlimit-upto`), instead of more (`--connlimit-above`).
     pub upto: bool,
     /// Mask of the networks whose connections are counted together; of the rule's family.
-    pub mask: IpAddr,
+    pub mask: Mask,
     /// Whether destinations are counted, instead of sources.
     pub destination: bool,
 }
@@ -36,6 +35,11 @@ impl Extension for Connlimit {
         OptionSpec::switch("connlimit-saddr"),
         OptionSpec::switch("connlimit-daddr"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::kept(
+        "-m connlimit --connlimit-above 5 --connlimit-mask 255.0.255.0 --connlimit-saddr",
+        "-m connlimit --connlimit-above 5 --connlimit-mask 32 --connlimit-saddr",
+        "iptables takes a mask with gaps for another one.",
+    )];
     const HAS_EFFECTS: bool = true;
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -48,27 +52,22 @@ impl Extension for Connlimit {
         (flags & !(XT_CONNLIMIT_INVERT | XT_CONNLIMIT_DADDR) == 0).then_some(Self {
             limit: info.limit,
             upto: flags & XT_CONNLIMIT_INVERT != 0,
-            mask: from_octets(family, &info.mask.all),
+            mask: Mask::read(family, &info.mask.all),
             destination: flags & XT_CONNLIMIT_DADDR != 0,
         })
     }
 
-    fn write(&self, family: Family) -> Vec<u8> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_connlimit_info::new_zeroed();
         info.limit = self.limit;
-        // iptables' default, whichever the family, is all bits.
-        info.mask.all = if prefix_length(self.mask) == Some(width(family)) {
-            [0xff; 16]
-        } else {
-            to_octets(self.mask)
-        };
+        info.mask.all = self.mask.write("connlimit-mask", family)?;
         for (set, flag) in [
             (self.upto, XT_CONNLIMIT_INVERT),
             (self.destination, XT_CONNLIMIT_DADDR),
         ] {
             info.flags |= if set { flag } else { 0 };
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -89,12 +88,11 @@ impl Extension for Connlimit {
             return Err(daddr.misuse("it cannot stand together with --connlimit-saddr"));
         }
         let family = context.family;
-        let whole = from_octets(family, &[0xff; 16]);
         Ok(Self {
             limit: how.parse(number)?,
             upto,
             mask: match find("connlimit-mask") {
-                None => whole,
+                None => Mask::whole(family),
                 Some(mask) => mask.parse(|value| {
                     let any = match family {
                         Family::Ipv4 => "0.0.0.0/",
@@ -102,7 +100,7 @@ impl Extension for Connlimit {
                     };
                     let most = width(family);
                     network([any.as_bytes(), value].concat().as_slice().into(), family)
-                        .map(|(_, mask)| mask)
+                        .map(|(_, mask)| mask.into())
                         .map_err(|_| {
                             format!(
                                 "`{value}` is neither a prefix length from 0 to {most} nor a mask"
@@ -121,9 +119,9 @@ impl Extension for Connlimit {
             " --connlimit-above "
         });
         text.number(self.limit).push(" --connlimit-mask ");
-        match prefix_length(self.mask) {
+        match self.mask.prefix_length() {
             Some(length) => text.number(length),
-            None => text.display(self.mask),
+            None => text.display(self.mask.address()),
         };
         text.push(if self.destination {
             " --connlimit-daddr"
@@ -135,6 +133,8 @@ impl Extension for Connlimit {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
     use crate::iptables::Rule;
     use crate::xt::Match;
@@ -149,11 +149,11 @@ mod tests {
         let limit = Connlimit {
             limit: 5,
             upto: true,
-            mask: [255, 255, 255, 0].into(),
+            mask: IpAddr::from([255, 255, 255, 0]).into(),
             destination: true,
         };
         assert_eq!(Connlimit::read(Family::Ipv4, 1, &info), Some(limit));
-        assert_eq!(limit.write(Family::Ipv4), info);
+        assert_eq!(limit.write(Family::Ipv4).unwrap(), info);
         assert_eq!(
             Match::Connlimit(limit).to_string(),
             "-m connlimit --connlimit-upto 5 --connlimit-mask 24 --connlimit-daddr"

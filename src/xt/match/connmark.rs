@@ -55,7 +55,7 @@ impl Extension for Connmark {
         Mark::read(family, revision, info).map(Self::of)
     }
 
-    fn write(&self, family: Family) -> Vec<u8> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
         self.mark().write(family)
     }
 
@@ -84,7 +84,7 @@ mod tests {
             invert: true,
         };
         assert_eq!(Connmark::read(Family::Ipv4, 1, &info), Some(mark));
-        assert_eq!(mark.write(Family::Ipv4), info);
+        assert_eq!(mark.write(Family::Ipv4).unwrap(), info);
         assert_eq!(
             Match::Connmark(mark).to_string(),
             "-m connmark ! --mark 0x10/0xff"

@@ -23,13 +23,14 @@ use zerocopy::FromZeros;
 
 use super::ports::PortRange;
 use crate::xt::Compared;
+use crate::xt::fit;
 use crate::xt::value::{
-    Parsed, address, any_start_of, ends_of, from_octets, number, number_within, prefix_length,
-    prefix_mask, to_octets, width, word_of,
+    Parsed, address, any_start_of, ends_of, from_octets, number, number_within, prefix_mask, width,
+    word_of,
 };
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, protocol_number, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, Mask, Misuse, OptionSpec, Text, protocol_number,
+    read_struct, write_struct,
 };
 
 bitflags::bitflags! {
@@ -92,7 +93,7 @@ pub struct ConntrackAddress {
     /// The address, as it was written: bits outside the mask may be set.
     pub address: IpAddr,
     /// Its mask, of the same family.
-    pub mask: IpAddr,
+    pub mask: Mask,
 }
 
 /// Addresses and ports of both directions; the default compares nothing.
@@ -239,6 +240,18 @@ impl Extension for Conntrack {
         OptionSpec::one("ctexpire").inverts(),
         OptionSpec::one("ctdir"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[
+        Difference::kept(
+            "-m conntrack --ctorigsrc 10.0.1.0/255.0.255.0",
+            "-m conntrack --ctorigsrc 10.0.1.0",
+            "iptables takes a mask with gaps for another one.",
+        ),
+        Difference::refused(
+            "-m conntrack --ctorigdstport 70000",
+            "-m conntrack --ctorigdstport 4464",
+            "A port has 16 bits; iptables takes what is left of a larger number.",
+        ),
+    ];
 
     fn options(name: &str) -> &'static [OptionSpec] {
         match name {
@@ -264,10 +277,10 @@ impl Extension for Conntrack {
         }
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_conntrack_mtinfo3::new_zeroed();
         if let Some(tuples) = &self.tuples {
-            tuples.write(&mut info);
+            tuples.write(family, &mut info)?;
         }
         let mut set = |flag, invert| {
             info.match_flags |= flag;
@@ -277,7 +290,7 @@ impl Extension for Conntrack {
         };
         if let Some(state) = self.state {
             set(XT_CONNTRACK_STATE, state.invert);
-            info.state_mask = state.value.bits();
+            info.state_mask = fit::flags("ctstate", state.value)?;
         }
         if let Some(protocol) = self.protocol {
             set(XT_CONNTRACK_PROTO, protocol.invert);
@@ -285,7 +298,7 @@ impl Extension for Conntrack {
         }
         if let Some(status) = self.status {
             set(XT_CONNTRACK_STATUS, status.invert);
-            info.status_mask = status.value.bits();
+            info.status_mask = fit::flags("ctstatus", status.value)?;
         }
         if let Some(expiry) = self.expiry {
             set(XT_CONNTRACK_EXPIRES, expiry.invert);
@@ -300,7 +313,7 @@ impl Extension for Conntrack {
         if self.is_alias() {
             info.match_flags |= XT_CONNTRACK_STATE_ALIAS;
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -513,7 +526,7 @@ impl ConntrackTuples {
             has(flag).then(|| Compared {
                 value: ConntrackAddress {
                     address: from_octets(family, &address.all),
-                    mask: from_octets(family, &mask.all),
+                    mask: Mask::read(family, &mask.all),
                 },
                 invert: inverted(flag),
             })
@@ -551,29 +564,30 @@ impl ConntrackTuples {
         }
     }
 
-    fn write(&self, info: &mut xt_conntrack_mtinfo3) {
+    fn write(&self, family: Family, info: &mut xt_conntrack_mtinfo3) -> Result<(), Misuse> {
         let (mut compared, mut inverted) = (0, 0);
-        let mut host = |flag, value: Option<Compared<ConntrackAddress>>| {
+        let mut host = |option, flag, value: Option<Compared<ConntrackAddress>>| {
             let Some(Compared {
                 value: with,
                 invert,
             }) = value
             else {
-                return [nf_inet_addr { all: [0; 16] }; 2];
+                return Ok([nf_inet_addr { all: [0; 16] }; 2]);
             };
             compared |= flag;
             inverted |= if invert { flag } else { 0 };
-            let mask = match prefix_length(with.mask) {
-                Some(32) if with.mask.is_ipv4() => [u8::MAX; 16], // as iptables writes it
-                _ => to_octets(with.mask),
-            };
-            [to_octets(with.address), mask].map(|all| nf_inet_addr { all })
+            let address = fit::address(option, family, with.address)?;
+            let mask = with.mask.write(option, family)?;
+            Ok([address, mask].map(|all| nf_inet_addr { all }))
         };
-        [info.origsrc_addr, info.origsrc_mask] = host(XT_CONNTRACK_ORIGSRC, self.original_source);
+        [info.origsrc_addr, info.origsrc_mask] =
+            host("ctorigsrc", XT_CONNTRACK_ORIGSRC, self.original_source)?;
         [info.origdst_addr, info.origdst_mask] =
-            host(XT_CONNTRACK_ORIGDST, self.original_destination);
-        [info.replsrc_addr, info.replsrc_mask] = host(XT_CONNTRACK_REPLSRC, self.reply_source);
-        [info.repldst_addr, info.repldst_mask] = host(XT_CONNTRACK_REPLDST, self.reply_destination);
+            host("ctorigdst", XT_CONNTRACK_ORIGDST, self.original_destination)?;
+        [info.replsrc_addr, info.replsrc_mask] =
+            host("ctreplsrc", XT_CONNTRACK_REPLSRC, self.reply_source)?;
+        [info.repldst_addr, info.repldst_mask] =
+            host("ctrepldst", XT_CONNTRACK_REPLDST, self.reply_destination)?;
         let mut ports = |flag, value: Option<PortRange>| {
             let Some(ports) = value else { return [0; 2] };
             compared |= flag;
@@ -590,6 +604,7 @@ impl ConntrackTuples {
             ports(XT_CONNTRACK_REPLDST_PORT, self.reply_destination_port);
         info.match_flags |= compared;
         info.invert_flags |= inverted;
+        Ok(())
     }
 
     fn print(&self, text: &mut Text) {
@@ -607,12 +622,7 @@ impl ConntrackTuples {
                 continue;
             };
             text.option(invert, option).push(" ").address(with.address);
-            let whole = if with.mask.is_ipv4() { 32 } else { 128 };
-            match prefix_length(with.mask) {
-                Some(prefix) if prefix == whole => {}
-                Some(prefix) => drop(text.push("/").number(prefix)),
-                None => drop(text.push("/").address(with.mask)),
-            }
+            with.mask.print(text);
         }
         for (option, ports) in [
             ("ctorigsrcport", self.original_source_port),
@@ -631,7 +641,7 @@ impl ConntrackTuples {
 fn host(value: &BStr, family: Family) -> Parsed<ConntrackAddress> {
     let most = width(family);
     let (text, mask) = match value.split_once_str("/") {
-        None => (value, prefix_mask(family, most)),
+        None => (value, Some(Mask::whole(family))),
         Some((text, mask)) => {
             let mask = mask.as_bstr();
             let prefix = number_within(mask, 0..=most).ok();
@@ -639,7 +649,7 @@ fn host(value: &BStr, family: Family) -> Parsed<ConntrackAddress> {
                 Some(prefix) => prefix_mask(family, prefix),
                 None => address(mask, family).ok(),
             };
-            (text.as_bstr(), mask)
+            (text.as_bstr(), mask.map(Mask::new))
         }
     };
     let mask = mask.ok_or_else(|| {
@@ -723,7 +733,7 @@ mod tests {
             Match::Conntrack(new.clone()).to_string(),
             "-m state --state NEW"
         );
-        assert_eq!(new.write(Family::Ipv4)[..164], info[..164]);
+        assert_eq!(new.write(Family::Ipv4).unwrap()[..164], info[..164]);
         // With a translated source, or a protocol, `-m state` has no words for it.
         for (at, bits) in [(150, 0x40), (146, 0x02)] {
             let mut more = info.clone();

@@ -35,12 +35,12 @@ impl Extension for Cpu {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_cpu_info {
             cpu: self.cpu,
             invert: self.invert.into(),
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -71,7 +71,7 @@ mod tests {
             invert: true,
         };
         assert_eq!(Cpu::read(Family::Ipv6, 0, &info), Some(cpu));
-        assert_eq!(cpu.write(Family::Ipv6), info);
+        assert_eq!(cpu.write(Family::Ipv6).unwrap(), info);
         assert_eq!(Match::Cpu(cpu).to_string(), "-m cpu ! --cpu 3");
         assert_eq!(Cpu::read(Family::Ipv6, 0, &info[..7]), None);
         assert_eq!(Cpu::read(Family::Ipv6, 1, &info), None);

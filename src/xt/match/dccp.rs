@@ -10,9 +10,11 @@ use zerocopy::FromZeros;
 
 use super::ports::{self, PortRange};
 use crate::xt::Compared;
+use crate::xt::fit;
 use crate::xt::value::{any_word_of, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 bitflags::bitflags! {
@@ -68,6 +70,11 @@ impl Extension for Dccp {
         OptionSpec::one("dccp-types").inverts(),
         OptionSpec::one("dccp-option").inverts(),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::refused(
+        "-p dccp -m dccp --dport 70000",
+        "-p dccp -m dccp --dport 4464",
+        "A port has 16 bits; iptables takes what is left of a larger number.",
+    )];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: xt_dccp_info = read_struct(info).filter(|_| revision == Self::REVISION)?;
@@ -105,7 +112,7 @@ impl Extension for Dccp {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_dccp_info::new_zeroed();
         let mut set = |flag, invert| {
             info.flags |= flag;
@@ -123,13 +130,13 @@ impl Extension for Dccp {
         }
         if let Some(types) = self.types {
             set(XT_DCCP_TYPE, types.invert);
-            info.typemask = types.value.bits();
+            info.typemask = fit::flags("dccp-types", types.value)?;
         }
         if let Some(option) = self.option {
             set(XT_DCCP_OPTION, option.invert);
             info.option = option.value;
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -218,7 +225,7 @@ mod tests {
             option: Some(Compared::is(7)),
         };
         assert_eq!(Dccp::read(Family::Ipv4, 0, &info), Some(dccp));
-        assert_eq!(dccp.write(Family::Ipv4), info);
+        assert_eq!(dccp.write(Family::Ipv4).unwrap(), info);
         assert_eq!(
             Match::Dccp(dccp).to_string(),
             "-m dccp --sport 5:9 ! --dccp-types DATA,SYNC --dccp-option 7"
@@ -248,7 +255,7 @@ mod tests {
                 "-m dccp --dccp-types INVALID"
             );
             let written = [0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0xfc, 0, 0];
-            assert_eq!(dccp.write(Family::Ipv4), written);
+            assert_eq!(dccp.write(Family::Ipv4).unwrap(), written);
         }
     }
 

@@ -80,7 +80,7 @@ impl Extension for Devgroup {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_devgroup_info::new_zeroed();
         if let Some(Compared { value, invert }) = self.source {
             info.flags |= XT_DEVGROUP_MATCH_SRC;
@@ -92,7 +92,7 @@ impl Extension for Devgroup {
             info.flags |= if invert { XT_DEVGROUP_INVERT_DST } else { 0 };
             (info.dst_group, info.dst_mask) = (value.value, value.mask);
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

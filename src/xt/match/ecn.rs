@@ -60,7 +60,7 @@ impl Extension for Ecn {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_ecn_info::new_zeroed();
         for (what, holds) in [
             (XT_ECN_OP_MATCH_ECE, self.ece),
@@ -71,7 +71,7 @@ impl Extension for Ecn {
             info.invert |= if holds == Some(false) { what } else { 0 };
         }
         info.ip_ect = self.field.map_or(0, |field| field.value);
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -6,7 +6,8 @@ use chainwright_sys::xt_esp::{XT_ESP_INV_SPI, xt_esp};
 
 use super::spi::SpiRange;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Security parameter indices of ESP; the default compares nothing.
@@ -20,6 +21,11 @@ impl Extension for Esp {
     const NAME: &'static str = "esp";
     const REVISION: u8 = 0;
     const OPTIONS: &'static [OptionSpec] = &[OptionSpec::one("espspi").inverts()];
+    const DIFFERENCES: &'static [Difference] = &[Difference::kept(
+        "-p esp -m esp ! --espspi 0:4294967295",
+        "-p esp -m esp",
+        "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.",
+    )];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: xt_esp = read_struct(info).filter(|_| revision == Self::REVISION)?;
@@ -27,12 +33,12 @@ impl Extension for Esp {
         Some(Self { spis })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
-        write_struct(&xt_esp {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+        Ok(write_struct(&xt_esp {
             spis: self.spis.ends(),
             invflags: self.spis.flags(XT_ESP_INV_SPI),
             __pad: [0; 3],
-        })
+        }))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -22,8 +22,8 @@ impl Extension for Eui64 {
         (revision == Self::REVISION && info.len() >= LENGTH).then_some(Self)
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
-        vec![0; LENGTH]
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+        Ok(vec![0; LENGTH])
     }
 
     fn parse(_: &Context<'_>, _: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -11,7 +11,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::Compared;
 use crate::xt::{
-    Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -45,6 +45,9 @@ impl Extension for Frag {
         OptionSpec::switch("fragmore"),
         OptionSpec::switch("fraglast"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[
+        Difference::kept("-m frag ! --fragid 0:4294967295", "-m frag", "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.").ipv6(),
+    ];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: ip6t_frag = read_struct(info)?;
@@ -68,7 +71,7 @@ impl Extension for Frag {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = ip6t_frag::new_zeroed();
         info.ids = [0, u32::MAX];
         if let Some(ids) = self.ids {
@@ -89,7 +92,7 @@ impl Extension for Frag {
         ] {
             info.flags |= if set { flag } else { 0 };
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -151,7 +154,7 @@ mod tests {
             ..Frag::default()
         };
         assert_eq!(Frag::read(Family::Ipv6, 0, &CAPTURED), Some(frag));
-        assert_eq!(frag.write(Family::Ipv6), CAPTURED);
+        assert_eq!(frag.write(Family::Ipv6).unwrap(), CAPTURED);
         assert_eq!(Match::Frag(frag).to_string(), "-m frag ! --fragid 4:7");
         assert_eq!(Frag::read(Family::Ipv6, 0, &CAPTURED[..15]), None);
         assert_eq!(Frag::read(Family::Ipv6, 1, &CAPTURED), None);

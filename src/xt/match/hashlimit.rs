@@ -12,12 +12,11 @@ use chainwright_sys::xt_hashlimit::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::value::{
-    Parsed, field, network, number, number_within, one_of, prefix_length, width,
-};
+use crate::xt::fit;
+use crate::xt::value::{Parsed, network, number, number_within, one_of, prefix_length, width};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, Name, OptionSpec, Text, rate, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, Name, OptionSpec, Text, rate,
+    read_struct, write_struct,
 };
 
 /// The name of a table of rates: 1 to 254 bytes, as a file in `/proc/net/ipt_hashlimit` has it.
@@ -136,6 +135,11 @@ impl Extension for Hashlimit {
         OptionSpec::switch("hashlimit-rate-match"),
         OptionSpec::one("hashlimit-rate-interval"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::refused(
+        "-m hashlimit --hashlimit-upto 4b --hashlimit-name a",
+        "-m hashlimit --hashlimit-upto 4/sec --hashlimit-burst 5 --hashlimit-name a",
+        "iptables takes bytes without a unit of time for packets.",
+    )];
     const HAS_EFFECTS: bool = true;
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -229,16 +233,16 @@ impl Extension for Hashlimit {
         })
     }
 
-    fn write(&self, family: Family) -> Vec<u8> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_hashlimit_mtinfo3::new_zeroed();
-        info.name = field(self.name.as_bytes());
+        info.name = fit::text("hashlimit-name", self.name.as_bytes())?;
         let cfg = &mut info.cfg;
         let bytes;
         (bytes, cfg.avg, cfg.burst) = match self.rate {
             HashlimitRate::Packets { period, burst } => (false, period, burst),
             HashlimitRate::Bytes { cost, burst } => (true, cost.into(), burst),
         };
-        cfg.mode = self.keys.bits();
+        cfg.mode = fit::flags("hashlimit-mode", self.keys)?;
         for (set, flag) in [
             (self.above, XT_HASHLIMIT_INVERT),
             (bytes, XT_HASHLIMIT_BYTES),
@@ -252,7 +256,7 @@ impl Extension for Hashlimit {
         (cfg.size, cfg.max) = (self.buckets, self.max);
         (cfg.gc_interval, cfg.expire) = (self.gc_interval, self.expire);
         cfg.interval = self.interval.unwrap_or_default();
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -537,7 +541,7 @@ mod tests {
             HashlimitKeys::SOURCE_IP | HashlimitKeys::DESTINATION_PORT
         );
         assert_eq!(Match::Hashlimit(hashlimit.clone()).to_string(), TEXT);
-        assert_eq!(hashlimit.write(Family::Ipv4), captured());
+        assert_eq!(hashlimit.write(Family::Ipv4).unwrap(), captured());
         let rule = Rule::parse(Family::Ipv4, TEXT).unwrap();
         assert_eq!(rule.matches, [Match::Hashlimit(hashlimit)]);
         assert!(size_of::<Hashlimit>() <= 128);

@@ -23,8 +23,8 @@ impl Extension for Hbh {
         HeaderOptions::read(info).map(Self)
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
-        self.0.write()
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+        self.0.write("hbh-opts")
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -55,7 +55,7 @@ mod tests {
             assert!(fault.to_string().contains(said), "{fault}");
         }
         assert!(Rule::parse(Family::Ipv4, text).is_err());
-        let info = Hbh::default().write(Family::Ipv6);
+        let info = Hbh::default().write(Family::Ipv6).unwrap();
         assert_eq!(Hbh::read(Family::Ipv6, 0, &info), Some(Hbh::default()));
         assert_eq!(Hbh::read(Family::Ipv6, 1, &info), None);
     }

@@ -5,7 +5,8 @@
 use bstr::BString;
 use chainwright_sys::xt_helper::xt_helper_info;
 
-use crate::xt::value::{field, line, string};
+use crate::xt::fit;
+use crate::xt::value::{line, string};
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
 };
@@ -39,15 +40,13 @@ impl Extension for Helper {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
-        let mut name: [u8; LONGEST + 1] = field(&self.name);
-        name[LONGEST] = 0;
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_helper_info {
             invert: self.invert.into(),
-            name,
+            name: fit::text("helper", &self.name)?,
             __pad: [0; 2],
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

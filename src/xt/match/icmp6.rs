@@ -4,9 +4,9 @@
 
 use chainwright_sys::ip6_tables::{IP6T_ICMP_INV, ip6t_icmp};
 
-use super::icmp::{Name, code, codes, parse, print};
+use super::icmp::{IcmpCodes, Name, parse, print};
 use crate::xt::{
-    Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -15,8 +15,8 @@ use crate::xt::{
 pub struct Icmp6 {
     /// The type.
     pub kind: u8,
-    /// The code; `None` for every code.
-    pub code: Option<u8>,
+    /// The codes; `None` for every code.
+    pub code: Option<IcmpCodes>,
     /// Whether the comparison is negated.
     pub invert: bool,
 }
@@ -27,6 +27,12 @@ impl Extension for Icmp6 {
     const REVISION: u8 = 0;
     const FAMILIES: Families = Families::Ipv6;
     const OPTIONS: &'static [OptionSpec] = &[OptionSpec::one("icmpv6-type").inverts().required()];
+    const DIFFERENCES: &'static [Difference] = &[Difference::kept(
+        "-p ipv6-icmp -m icmp6 --icmpv6-type 1/1:5",
+        "-p ipv6-icmp -m icmp6 --icmpv6-type 1/1",
+        "iptables takes and stores several codes, and prints the first only.",
+    )
+    .ipv6()];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: ip6t_icmp = read_struct(info).filter(|_| revision == Self::REVISION)?;
@@ -35,17 +41,17 @@ impl Extension for Icmp6 {
         }
         Some(Self {
             kind: info.r#type,
-            code: code(info.code)?,
+            code: IcmpCodes::read(info.code),
             invert: info.invflags != 0,
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
-        write_struct(&ip6t_icmp {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+        Ok(write_struct(&ip6t_icmp {
             r#type: self.kind,
-            code: codes(self.code),
+            code: IcmpCodes::write(self.code),
             invflags: if self.invert { IP6T_ICMP_INV } else { 0 },
-        })
+        }))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -108,7 +114,7 @@ mod tests {
         let info = [1, 0, 0, 1, 0, 0, 0, 0];
         let icmp = Icmp6 {
             kind: 1,
-            code: Some(0),
+            code: Some(0.into()),
             invert: true,
         };
         assert_eq!(Icmp6::read(Family::Ipv6, 0, &info), Some(icmp));
@@ -120,12 +126,26 @@ mod tests {
             Match::Icmp6(icmp).to_string(),
             "-m icmp6 ! --icmpv6-type 1/0"
         );
-        for info in [&[1, 1, 2, 0][..], &[1, 0, 0, 2], &[1, 0, 0]] {
+        for info in [&[1, 0, 0, 2][..], &[1, 0, 0]] {
             assert_eq!(Icmp6::read(Family::Ipv6, 0, info), None);
         }
         assert_eq!(Icmp6::read(Family::Ipv6, 1, &info), None);
         let elsewhere = Match::read(Family::Ipv4, "icmp6", 0, &info);
         assert!(matches!(elsewhere, Match::Opaque(_)));
+    }
+
+    #[test]
+    fn several_codes() {
+        // `-p icmpv6 -m icmp6 --icmpv6-type 1/1:5` by ip6tables-legacy 1.8.9.
+        let line = "-p ipv6-icmp -m icmp6 --icmpv6-type 1/1:5";
+        let rule = Rule::parse(Family::Ipv6, line).unwrap();
+        let info = [1, 1, 5, 0, 0, 0, 0, 0];
+        assert_eq!(rule.matches[0].encode(Family::Ipv6).unwrap().info[..], info);
+        assert_eq!(
+            Match::read(Family::Ipv6, "icmp6", 0, &info),
+            rule.matches[0]
+        );
+        assert_eq!(rule.to_string(), line);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use chainwright_sys::xt_ipcomp::{XT_IPCOMP_INV_SPI, xt_ipcomp};
 
 use super::spi::SpiRange;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Compression parameter indices of IPComp; the default compares nothing.
@@ -25,6 +26,11 @@ impl Extension for Ipcomp {
         OptionSpec::one("ipcompspi").inverts(),
         OptionSpec::switch("compres"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::kept(
+        "-p ipcomp -m ipcomp",
+        "-p ipcomp -m ipcomp --ipcompspi 0",
+        "iptables takes no option for the index 0, and prints every index so.",
+    )];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: xt_ipcomp = read_struct(info).filter(|_| revision == Self::REVISION)?;
@@ -34,13 +40,13 @@ impl Extension for Ipcomp {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
-        write_struct(&xt_ipcomp {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+        Ok(write_struct(&xt_ipcomp {
             spis: self.spis.ends(),
             invflags: self.spis.flags(XT_IPCOMP_INV_SPI),
             hdrres: self.reserved.into(),
             __pad: [0; 2],
-        })
+        }))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -12,7 +12,8 @@ use chainwright_sys::xt_iprange::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::value::{Parsed, from_octets, network, to_octets};
+use crate::xt::fit;
+use crate::xt::value::{Parsed, from_octets, network};
 use crate::xt::{
     Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
     write_struct,
@@ -73,16 +74,16 @@ impl Extension for Iprange {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_iprange_mtinfo::new_zeroed();
         if let Some(source) = &self.source {
-            info.src_min.all = to_octets(*source.value.start());
-            info.src_max.all = to_octets(*source.value.end());
+            info.src_min.all = fit::address("src-range", family, *source.value.start())?;
+            info.src_max.all = fit::address("src-range", family, *source.value.end())?;
             info.flags |= IPRANGE_SRC | if source.invert { IPRANGE_SRC_INV } else { 0 };
         }
         if let Some(destination) = &self.destination {
-            info.dst_min.all = to_octets(*destination.value.start());
-            info.dst_max.all = to_octets(*destination.value.end());
+            info.dst_min.all = fit::address("dst-range", family, *destination.value.start())?;
+            info.dst_max.all = fit::address("dst-range", family, *destination.value.end())?;
             info.flags |= IPRANGE_DST
                 | if destination.invert {
                     IPRANGE_DST_INV
@@ -90,7 +91,7 @@ impl Extension for Iprange {
                     0
                 };
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

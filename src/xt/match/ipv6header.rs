@@ -9,6 +9,7 @@ use chainwright_sys::ip6t_ipv6header::{
     MASK_ROUTING, ip6t_ipv6header_info,
 };
 
+use crate::xt::fit;
 use crate::xt::value::Parsed;
 use crate::xt::{
     Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, protocol_number,
@@ -80,14 +81,14 @@ impl Extension for Ipv6header {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let all_or_none = |set| if set { 0xff } else { 0 };
         let info = ip6t_ipv6header_info {
-            matchflags: self.headers.bits(),
+            matchflags: fit::flags("header", self.headers)?,
             invflags: all_or_none(self.invert),
             modeflag: all_or_none(self.soft),
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

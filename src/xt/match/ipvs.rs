@@ -11,12 +11,11 @@ use chainwright_sys::xt_ipvs::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::value::{
-    from_octets, host_and_mask, mask_octets, one_of, port, print_mask, to_octets,
-};
+use crate::xt::fit;
+use crate::xt::value::{from_octets, host_and_mask, one_of, port};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, names, read_struct,
-    write_struct,
+    Compared, Context, Extension, Family, Given, Mask, Misuse, OptionSpec, Text, names,
+    read_struct, write_struct,
 };
 
 /// How IPVS forwards.
@@ -44,7 +43,7 @@ pub struct IpvsConnection {
     pub protocol: Option<Compared<u8>>,
     /// Virtual address and mask; the address may have bits outside the mask, and matches nothing
     /// then.
-    pub address: Option<Compared<(IpAddr, IpAddr)>>,
+    pub address: Option<Compared<(IpAddr, Mask)>>,
     /// Virtual port.
     pub port: Option<Compared<u16>>,
     /// Whether the packet is a reply.
@@ -101,7 +100,7 @@ impl Extension for Ipvs {
             None => None,
         };
         let address = from_octets(family, &info.vaddr.all);
-        let mask = from_octets(family, &info.vmask.all);
+        let mask = Mask::read(family, &info.vmask.all);
         Some(Self::Connection(IpvsConnection {
             protocol: term(&info, XT_IPVS_PROTO, info.l4proto),
             address: term(&info, XT_IPVS_VADDR, (address, mask)),
@@ -112,12 +111,12 @@ impl Extension for Ipvs {
         }))
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_ipvs_mtinfo::new_zeroed();
         info.bitmask = XT_IPVS_IPVS_PROPERTY;
         let Self::Connection(connection) = self else {
             info.invert = XT_IPVS_IPVS_PROPERTY;
-            return write_struct(&info);
+            return Ok(write_struct(&info));
         };
         let mut flag = |bit, invert: bool| {
             info.bitmask |= bit;
@@ -143,7 +142,8 @@ impl Extension for Ipvs {
         }
         info.l4proto = connection.protocol.map_or(0, |protocol| protocol.value);
         if let Some(Compared { value, .. }) = connection.address {
-            (info.vaddr.all, info.vmask.all) = (to_octets(value.0), mask_octets(value.1));
+            info.vaddr.all = fit::address("vaddr", family, value.0)?;
+            info.vmask.all = value.1.write("vaddr", family)?;
         }
         let number = |port: Option<Compared<u16>>| port.map_or(0, |port| port.value).to_be_bytes();
         info.vport = number(connection.port);
@@ -152,7 +152,7 @@ impl Extension for Ipvs {
             let found = METHODS.iter().find(|(_, _, own)| *own == method.value);
             info.fwd_method = found.map_or(0, |(_, number, _)| *number);
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -228,7 +228,7 @@ impl Extension for Ipvs {
         }
         if let Some(Compared { value, invert }) = connection.address {
             text.option(invert, "vaddr").push(" ").display(value.0);
-            print_mask(text, value.1);
+            value.1.print(text);
         }
         if let Some(port) = connection.port {
             text.option(port.invert, "vport")

@@ -7,7 +7,8 @@ use chainwright_sys::xt_length::xt_length_info;
 
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// The packet's length, its IP header included, is within these bounds, or is not.
@@ -37,6 +38,11 @@ impl Extension for Length {
     const NAME: &'static str = "length";
     const REVISION: u8 = 0;
     const OPTIONS: &'static [OptionSpec] = &[OptionSpec::one("length").inverts().required()];
+    const DIFFERENCES: &'static [Difference] = &[Difference::refused(
+        "-m length --length \"\"",
+        "-m length --length 0",
+        "An empty value is a slip, not a 0.",
+    )];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
@@ -50,14 +56,14 @@ impl Extension for Length {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_length_info {
             min: self.min,
             max: self.max,
             invert: self.invert.into(),
             __pad: [0; 1],
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

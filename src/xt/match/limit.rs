@@ -75,11 +75,11 @@ impl Extension for Limit {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_rateinfo::new_zeroed();
         info.avg = self.period;
         info.burst = self.burst;
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -122,7 +122,7 @@ mod tests {
             burst: 7,
         };
         assert_eq!(Limit::read(Family::Ipv4, 0, &info), Some(limit));
-        assert_eq!(limit.write(Family::Ipv4), info);
+        assert_eq!(limit.write(Family::Ipv4).unwrap(), info);
         assert_eq!(
             Match::Limit(limit).to_string(),
             "-m limit --limit 10/min --limit-burst 7"

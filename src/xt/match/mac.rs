@@ -34,13 +34,13 @@ impl Extension for Mac {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_mac_info {
             srcaddr: self.source,
             __pad: [0; 2],
             invert: self.invert.into(),
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -38,14 +38,14 @@ impl Extension for Mark {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_mark_mtinfo1 {
             mark: self.value,
             mask: self.mask,
             invert: self.invert.into(),
             __pad: [0; 3],
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -78,7 +78,7 @@ mod tests {
             mask: 0x4000,
             invert: true,
         };
-        let info = mark.write(Family::Ipv4);
+        let info = mark.write(Family::Ipv4).unwrap();
         assert_eq!(info.len(), 12);
         assert_eq!(Mark::read(Family::Ipv4, 1, &info), Some(mark));
         assert_eq!(Mark::read(Family::Ipv4, 1, &info[..11]), None);

@@ -8,7 +8,7 @@ use chainwright_sys::ip6t_mh::{IP6T_MH_INV_MASK, IP6T_MH_INV_TYPE, ip6t_mh};
 
 use crate::xt::value::{Parsed, number, range_of};
 use crate::xt::{
-    Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -43,6 +43,9 @@ impl Extension for Mh {
     const REVISION: u8 = 0;
     const FAMILIES: Families = Families::Ipv6;
     const OPTIONS: &'static [OptionSpec] = &[OptionSpec::one("mh-type").inverts()];
+    const DIFFERENCES: &'static [Difference] = &[
+        Difference::kept("-p mobility-header -m mh ! --mh-type 0:255", "-p mobility-header -m mh", "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.").ipv6(),
+    ];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: ip6t_mh = read_struct(info)?;
@@ -53,12 +56,12 @@ impl Extension for Mh {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = ip6t_mh {
             types: [self.first, self.last],
             invflags: if self.invert { IP6T_MH_INV_TYPE } else { 0 },
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -28,6 +28,16 @@ pub enum MultiportSide {
     Either,
 }
 
+impl MultiportSide {
+    const fn option(self) -> &'static str {
+        match self {
+            Self::Source => "sports",
+            Self::Destination => "dports",
+            Self::Either => "ports",
+        }
+    }
+}
+
 /// A port is in a list of ports and ranges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Multiport {
@@ -93,7 +103,7 @@ impl Extension for Multiport {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_multiport_v1::new_zeroed();
         info.flags = match self.side {
             MultiportSide::Source => XT_MULTIPORT_SOURCE,
@@ -101,13 +111,18 @@ impl Extension for Multiport {
             MultiportSide::Either => XT_MULTIPORT_EITHER,
         };
         info.invert = self.invert.into();
+        let places = |range: &RangeInclusive<u16>| if range.start() == range.end() { 1 } else { 2 };
+        let wanted: usize = self.ports.iter().map(places).sum();
+        if wanted > XT_MULTI_PORTS {
+            let reason = format!(
+                "it names {wanted} ports (a range counts for two); there is room for {XT_MULTI_PORTS}"
+            );
+            return Err(Misuse::of(self.side.option(), reason));
+        }
         let mut at = 0;
         for range in &self.ports {
             let (first, last) = (*range.start(), *range.end());
             let wanted = if first == last { 1 } else { 2 };
-            if at + wanted > XT_MULTI_PORTS {
-                break;
-            }
             info.ports[at] = first;
             if wanted == 2 {
                 info.pflags[at] = 1;
@@ -116,7 +131,7 @@ impl Extension for Multiport {
             at += wanted;
             info.count += wanted as u8;
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -211,7 +226,7 @@ mod tests {
             Multiport::read(Family::Ipv4, 1, &info),
             Some(multiport.clone())
         );
-        assert_eq!(multiport.write(Family::Ipv6), info);
+        assert_eq!(multiport.write(Family::Ipv6).unwrap(), info);
         assert_eq!(
             Match::Multiport(multiport).to_string(),
             "-m multiport ! --dports 80,1000:2000"
@@ -237,11 +252,9 @@ mod tests {
             ports: vec![1..=2; 9],
             invert: false,
         };
-        let info = many.write(Family::Ipv4);
-        assert_eq!(info[1], 14);
         assert_eq!(
-            Multiport::read(Family::Ipv4, 1, &info).unwrap().ports.len(),
-            7
+            many.write(Family::Ipv4).unwrap_err().to_string(),
+            "--ports: it names 18 ports (a range counts for two); there is room for 15"
         );
     }
 

@@ -9,7 +9,8 @@ use chainwright_sys::nfnetlink_acct::NFACCT_NAME_MAX;
 use chainwright_sys::xt_nfacct::{xt_nfacct_match_info, xt_nfacct_match_info_v1};
 use zerocopy::FromZeros;
 
-use crate::xt::value::{field, line, string};
+use crate::xt::fit;
+use crate::xt::value::{line, string};
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
 };
@@ -40,11 +41,10 @@ impl Extension for Nfacct {
         Some(Self { name })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_nfacct_match_info_v1::new_zeroed();
-        info.name = field(&self.name);
-        info.name[LONGEST] = 0;
-        write_struct(&info)
+        info.name = fit::text("nfacct-name", &self.name)?;
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

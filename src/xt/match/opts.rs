@@ -10,6 +10,7 @@ use chainwright_sys::ip6t_opts::{
 use zerocopy::FromZeros;
 
 use crate::xt::Compared;
+use crate::xt::fit;
 use crate::xt::value::{Parsed, number};
 use crate::xt::{Given, Misuse, Text, read_struct, write_struct};
 
@@ -66,19 +67,20 @@ impl HeaderOptions {
         })
     }
 
-    pub(super) fn write(&self) -> Vec<u8> {
+    pub(super) fn write(&self, option: &'static str) -> Result<Vec<u8>, Misuse> {
         let mut info = ip6t_opts::new_zeroed();
         if let Some(length) = self.length {
             info.hdrlen = length.value;
             info.flags |= IP6T_OPTS_LEN;
             info.invflags = if length.invert { IP6T_OPTS_INV_LEN } else { 0 };
         }
-        for (packed, option) in info.opts.iter_mut().zip(&self.options) {
+        let options = fit::at_most(option, &self.options, info.opts.len(), "options")?;
+        for (packed, option) in info.opts.iter_mut().zip(options) {
             *packed = u16::from_be_bytes([option.kind, option.length.unwrap_or(ANY_LENGTH)]);
             info.optsnr += 1;
             info.flags |= IP6T_OPTS_OPTS;
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     /// Reads options that end in `-len` and `-opts`.
@@ -176,7 +178,7 @@ mod tests {
         info[..10].copy_from_slice(&[16, 0, 0, 0, 3, 1, 2, 1, 0xff, 3]);
         info[38] = 2;
         let header = HeaderOptions::read(&info).unwrap();
-        assert_eq!(header.write(), info);
+        assert_eq!(header.write("dst-opts").unwrap(), info);
         assert_eq!(header.length.map(|length| length.invert), Some(true));
         let mut padding = info;
         padding[7] = 0;

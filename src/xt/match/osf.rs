@@ -12,9 +12,10 @@ use chainwright_sys::xt_osf::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::value::{Parsed, field, line, number_within, string};
+use crate::xt::fit;
+use crate::xt::value::{Parsed, line, number_within, string};
 use crate::xt::{
-    Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -92,6 +93,11 @@ impl Extension for Osf {
         OptionSpec::one("ttl"),
         OptionSpec::one("log"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::kept(
+        "-p tcp -m osf --genre \"a b\"",
+        "-p tcp -m osf --genre a b",
+        "iptables-save prints the name without quotes, so that its text cannot be loaded again.",
+    )];
     const HAS_EFFECTS: bool = true;
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -121,11 +127,10 @@ impl Extension for Osf {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_osf_info::new_zeroed();
-        info.genre = field(&self.genre);
-        info.genre[LONGEST] = 0;
-        info.len = self.genre.len().min(LONGEST) as u32;
+        info.genre = fit::text("genre", &self.genre)?;
+        info.len = self.genre.len() as u32;
         if let Some(ttl) = &self.ttl {
             info.flags |= NF_OSF_TTL;
             info.ttl = number(&TTLS, ttl);
@@ -137,7 +142,7 @@ impl Extension for Osf {
         if self.invert {
             info.flags |= NF_OSF_INVERT;
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -204,7 +209,7 @@ mod tests {
             invert: true,
         };
         assert_eq!(Osf::read(Family::Ipv4, 0, &captured()), Some(osf.clone()));
-        assert_eq!(osf.write(Family::Ipv4), captured());
+        assert_eq!(osf.write(Family::Ipv4).unwrap(), captured());
         assert_eq!(
             Match::Osf(osf).to_string(),
             "-m osf ! --genre Linux --ttl 1 --log 2"

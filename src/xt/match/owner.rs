@@ -11,6 +11,7 @@ use chainwright_sys::xt_owner::{
 };
 use zerocopy::FromZeros;
 
+use crate::xt::fit;
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
     Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, names, read_struct,
@@ -92,7 +93,13 @@ impl Extension for Owner {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+        let why = "it is for --gid-owner, which is not there";
+        fit::only_if(
+            self.gid.is_some() || !self.suppl_groups,
+            "suppl-groups",
+            why,
+        )?;
         let mut info = xt_owner_match_info::new_zeroed();
         let mut flag = |bit, invert| {
             info.r#match |= bit;
@@ -116,7 +123,7 @@ impl Extension for Owner {
         if let Some(gid) = &self.gid {
             (info.gid_min, info.gid_max) = (*gid.value.start(), *gid.value.end());
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -10,7 +10,8 @@ use chainwright_sys::xt_physdev::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::value::{Parsed, field, string, until_nul};
+use crate::xt::fit;
+use crate::xt::value::{Parsed, string, until_nul};
 use crate::xt::{
     Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
     write_struct,
@@ -49,12 +50,12 @@ fn read_name(name: &[u8; ROOM], mask: &[u8; ROOM]) -> Option<BString> {
         .then(|| name.to_owned())
 }
 
-fn write_name(name: &BString) -> ([u8; ROOM], [u8; ROOM]) {
-    let mut bytes: [u8; ROOM] = field(name);
-    bytes[ROOM - 1] = 0;
+fn write_name(option: &'static str, name: &BString) -> Result<([u8; ROOM], [u8; ROOM]), Misuse> {
+    let bytes = fit::text(option, name)?;
+    fit::only_if(is_name(name), option, "no interface can have this name")?;
     let mut mask = [0; ROOM];
     mask[..counting(name).min(ROOM)].fill(0xff);
-    (bytes, mask)
+    Ok((bytes, mask))
 }
 
 /// As the kernel sees it; a `:` is left to it.
@@ -108,13 +109,13 @@ impl Extension for Physdev {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_physdev_info::new_zeroed();
         if let Some(port) = &self.port_in {
-            (info.physindev, info.in_mask) = write_name(&port.value);
+            (info.physindev, info.in_mask) = write_name("physdev-in", &port.value)?;
         }
         if let Some(port) = &self.port_out {
-            (info.physoutdev, info.out_mask) = write_name(&port.value);
+            (info.physoutdev, info.out_mask) = write_name("physdev-out", &port.value)?;
         }
         let invert = |port: &Option<Compared<BString>>| port.as_ref().map(|port| !port.invert);
         for (bit, is) in [
@@ -129,7 +130,7 @@ impl Extension for Physdev {
                 info.invert |= if is { 0 } else { bit };
             }
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -67,12 +67,12 @@ impl Extension for Pkttype {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_pkttype_info {
             pkttype: self.kind as i32,
             invert: self.invert.into(),
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -106,7 +106,7 @@ mod tests {
             invert: true,
         };
         assert_eq!(Pkttype::read(Family::Ipv4, 0, &info), Some(kind));
-        assert_eq!(kind.write(Family::Ipv4), info);
+        assert_eq!(kind.write(Family::Ipv4).unwrap(), info);
         assert_eq!(
             Match::Pkttype(kind).to_string(),
             "-m pkttype ! --pkt-type multicast"

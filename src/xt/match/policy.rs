@@ -12,12 +12,11 @@ use chainwright_sys::xt_policy::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::value::{
-    Parsed, from_octets, host_and_mask, mask_octets, number, one_of, print_mask, to_octets,
-};
+use crate::xt::fit;
+use crate::xt::value::{Parsed, from_octets, host_and_mask, number, one_of};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, names, read_struct,
-    write_struct,
+    Compared, Context, Difference, Extension, Family, Given, Mask, Misuse, OptionSpec, Text, names,
+    read_struct, write_struct,
 };
 
 /// Which transformations are meant.
@@ -44,7 +43,7 @@ pub struct PolicyAddress {
     /// The address; it may have bits outside the mask, and matches nothing then.
     pub address: IpAddr,
     /// Bits to compare.
-    pub mask: IpAddr,
+    pub mask: Mask,
 }
 
 /// A transformation: all that is given must be true of it.
@@ -122,7 +121,7 @@ impl PolicyElement {
         };
         let address = |address: &xt_policy_addr, mask: &xt_policy_addr| PolicyAddress {
             address: from_octets(family, &address.a6),
-            mask: from_octets(family, &mask.a6),
+            mask: Mask::read(family, &mask.a6),
         };
         let element = Self {
             reqid: term(info, REQID, info.reqid),
@@ -138,7 +137,7 @@ impl PolicyElement {
         (known && element.tunnel_fault().is_none()).then_some(element)
     }
 
-    fn write(&self, info: &mut xt_policy_elem) {
+    fn write(&self, family: Family, info: &mut xt_policy_elem) -> Result<(), Misuse> {
         let mut flag = |bit, invert: bool| {
             info.r#match |= bit;
             info.invert |= if invert { bit } else { 0 };
@@ -169,11 +168,14 @@ impl PolicyElement {
             _ => XT_POLICY_MODE_TRANSPORT,
         };
         if let Some(Compared { value, .. }) = self.tunnel_destination {
-            (info.daddr.a6, info.dmask.a6) = (to_octets(value.address), mask_octets(value.mask));
+            info.daddr.a6 = fit::address("tunnel-dst", family, value.address)?;
+            info.dmask.a6 = value.mask.write("tunnel-dst", family)?;
         }
         if let Some(Compared { value, .. }) = self.tunnel_source {
-            (info.saddr.a6, info.smask.a6) = (to_octets(value.address), mask_octets(value.mask));
+            info.saddr.a6 = fit::address("tunnel-src", family, value.address)?;
+            info.smask.a6 = value.mask.write("tunnel-src", family)?;
         }
+        Ok(())
     }
 
     /// Reads one of its options.
@@ -246,7 +248,7 @@ impl PolicyElement {
         ] {
             if let Some(Compared { value, invert }) = end {
                 text.option(invert, name).push(" ").display(value.address);
-                print_mask(text, value.mask);
+                value.mask.print(text);
             }
         }
     }
@@ -289,6 +291,11 @@ impl Extension for Policy {
         OptionSpec::one("mode").inverts().repeats(),
         OptionSpec::switch("next").repeats(),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::kept(
+        "-m policy --dir in --pol ipsec --mode tunnel --tunnel-src 10.0.1.0/255.0.255.0",
+        "-m policy --dir in --pol ipsec --mode tunnel --tunnel-src 10.0.1.0",
+        "iptables takes a mask with gaps for another one.",
+    )];
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
@@ -317,11 +324,11 @@ impl Extension for Policy {
         Some(Self { direction, wanted })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_policy_info::new_zeroed();
-        // More than there is room for is left out.
-        for (element, into) in self.elements().iter().zip(&mut info.pol) {
-            element.write(into);
+        let elements = fit::at_most("next", self.elements(), info.pol.len(), "elements")?;
+        for (element, into) in elements.iter().zip(&mut info.pol) {
+            element.write(family, into)?;
             info.len += 1;
         }
         info.flags |= match self.direction {
@@ -333,7 +340,7 @@ impl Extension for Policy {
             PolicyWanted::Any(_) => 0,
             PolicyWanted::Strict(_) => XT_POLICY_MATCH_STRICT,
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -444,7 +451,7 @@ mod tests {
             tunnel_destination: None,
             tunnel_source: term(PolicyAddress {
                 address: "10.1.2.3".parse().unwrap(),
-                mask: "255.255.255.0".parse().unwrap(),
+                mask: Mask::prefix(Family::Ipv4, 24).unwrap(),
             }),
         };
         let ah = PolicyElement {
@@ -498,7 +505,7 @@ mod tests {
         let [Match::Policy(policy)] = &parsed.matches[..] else {
             panic!("{parsed:?}");
         };
-        let info = policy.write(Family::Ipv4);
+        let info = policy.write(Family::Ipv4).unwrap();
         assert_eq!(Policy::read(Family::Ipv4, 0, &info).as_ref(), Some(policy));
     }
 

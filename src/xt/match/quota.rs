@@ -37,11 +37,11 @@ impl Extension for Quota {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_quota_info::new_zeroed();
         info.flags = if self.invert { XT_QUOTA_INVERT } else { 0 };
         info.quota = self.bytes;
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -76,7 +76,7 @@ mod tests {
             invert: true,
         };
         assert_eq!(Quota::read(Family::Ipv4, 0, &info), Some(quota));
-        assert_eq!(quota.write(Family::Ipv4), info);
+        assert_eq!(quota.write(Family::Ipv4).unwrap(), info);
         assert_eq!(Match::Quota(quota).to_string(), "-m quota ! --quota 65536");
         assert_eq!(Quota::read(Family::Ipv4, 0, &info[..23]), None);
         assert_eq!(Quota::read(Family::Ipv4, 1, &info), None);

@@ -11,7 +11,8 @@ use chainwright_sys::xt_rateest::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::value::{Parsed, field, number};
+use crate::xt::fit;
+use crate::xt::value::{Parsed, number};
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, Name, OptionSpec, Text, read_struct, write_struct,
 };
@@ -139,11 +140,11 @@ impl Extension for Rateest {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_rateest_match_info::new_zeroed();
-        info.name1 = field(self.first.as_bytes());
+        info.name1 = fit::text("rateest1", self.first.as_bytes())?;
         if let Some(second) = &self.second {
-            info.name2 = field(second.as_bytes());
+            info.name2 = fit::text("rateest2", second.as_bytes())?;
         }
         let operator = OPERATORS.into_iter().find(|(.., o)| *o == self.operator);
         info.mode = operator.map_or(0, |(_, mode, _)| mode);
@@ -159,7 +160,7 @@ impl Extension for Rateest {
         }
         [info.bps1, info.bps2] = self.bytes.unwrap_or_default();
         [info.pps1, info.pps2] = self.packets.unwrap_or_default();
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -328,7 +329,7 @@ mod tests {
     #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
     fn reads_and_writes_what_iptables_wrote() {
         let rateest = Rateest::read(Family::Ipv4, 0, &captured()).unwrap();
-        assert_eq!(rateest.write(Family::Ipv4), captured());
+        assert_eq!(rateest.write(Family::Ipv4).unwrap(), captured());
         assert_eq!(
             Match::Rateest(rateest).to_string(),
             "-m rateest --rateest-delta --rateest1 in --rateest-bps1 1000Kbit ! --rateest-gt \

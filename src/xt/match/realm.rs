@@ -37,14 +37,14 @@ impl Extension for Realm {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_realm_info {
             id: self.value,
             mask: self.mask,
             invert: self.invert.into(),
             __pad: [0; 3],
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -3,8 +3,6 @@
 //! Data of revision 1 (`struct xt_recent_mtinfo_v1`, `linux/netfilter/xt_recent.h`), and of
 //! revision 0, which has no mask.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
 use chainwright_sys::netfilter::nf_inet_addr;
 use chainwright_sys::xt_recent::{
     XT_RECENT_CHECK, XT_RECENT_DEST, XT_RECENT_NAME_LEN, XT_RECENT_REAP, XT_RECENT_REMOVE,
@@ -12,9 +10,10 @@ use chainwright_sys::xt_recent::{
     xt_recent_mtinfo_v1,
 };
 
-use crate::xt::value::{address, field, from_octets, number, number_within, to_octets};
+use crate::xt::value::{address, field, number, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, Name, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Mask, Misuse, Name, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// The name of a list of addresses: 1 to 199 bytes, as a file in `/proc/net/xt_recent` has it.
@@ -40,7 +39,7 @@ pub struct Recent {
     /// Which of the packet's addresses.
     pub side: RecentSide,
     /// Bits of addresses that count; of the rule's family.
-    pub mask: IpAddr,
+    pub mask: Mask,
 }
 
 /// What is done with a list.
@@ -73,13 +72,6 @@ const ACTIONS: [(&str, u8, RecentAction); 4] = [
     ("remove", XT_RECENT_REMOVE, RecentAction::Remove),
 ];
 
-const fn whole(family: Family) -> IpAddr {
-    match family {
-        Family::Ipv4 => IpAddr::V4(Ipv4Addr::BROADCAST),
-        Family::Ipv6 => IpAddr::V6(Ipv6Addr::from_bits(u128::MAX)),
-    }
-}
-
 impl Recent {
     /// Whole source addresses of any age in a list.
     #[must_use]
@@ -93,7 +85,7 @@ impl Recent {
             same_ttl: false,
             name,
             side: RecentSide::Source,
-            mask: whole(family),
+            mask: Mask::whole(family),
         }
     }
 }
@@ -115,14 +107,26 @@ impl Extension for Recent {
         OptionSpec::switch("rdest"),
         OptionSpec::one("mask"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[
+        Difference::kept(
+            "-m recent --set --name \"a b\" --mask 255.255.255.255 --rsource",
+            "-m recent --set --name a b --mask 255.255.255.255 --rsource",
+            "iptables-save prints the name without quotes, so that its text cannot be loaded again.",
+        ),
+        Difference::kept(
+            "-m recent --update --seconds 4294967295 --name DEFAULT --mask 255.255.255.255 --rsource",
+            "-m recent --update --seconds -1 --name DEFAULT --mask 255.255.255.255 --rsource",
+            "iptables-save prints a number with a sign, which iptables refuses.",
+        ),
+    ];
     const HAS_EFFECTS: bool = true;
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let mask = match revision {
-            0 => whole(family),
+            0 => Mask::whole(family),
             1 => {
                 let mask = info.get(size_of::<xt_recent_mtinfo>()..)?;
-                from_octets(family, &read_struct(mask)?)
+                Mask::read(family, &read_struct(mask)?)
             }
             _ => return None,
         };
@@ -148,7 +152,11 @@ impl Extension for Recent {
         })
     }
 
-    fn write(&self, family: Family) -> Vec<u8> {
+    fn says_all(&self, _: Family, _: u8, _: &[u8]) -> bool {
+        true // what stands behind the name's NUL says nothing
+    }
+
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
         let action = ACTIONS.into_iter().find(|(.., a)| *a == self.action);
         let mut check_set = action.map_or(0, |(_, bit, _)| bit);
         for (set, bit) in [(self.reap, XT_RECENT_REAP), (self.same_ttl, XT_RECENT_TTL)] {
@@ -166,15 +174,10 @@ impl Extension for Recent {
             },
             __pad: [0; 1],
             mask: nf_inet_addr {
-                // iptables' default, whichever the family.
-                all: if self.mask == whole(family) {
-                    [0xff; 16]
-                } else {
-                    to_octets(self.mask)
-                },
+                all: self.mask.write("mask", family)?,
             },
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -211,7 +214,7 @@ impl Extension for Recent {
                 "rttl" => recent.same_ttl = true,
                 "rsource" => recent.side = RecentSide::Source,
                 "rdest" => recent.side = RecentSide::Destination,
-                "mask" => recent.mask = one.parse(|v| address(v, context.family))?,
+                "mask" => recent.mask = one.parse(|v| address(v, context.family))?.into(),
                 _ => {}
             }
         }
@@ -247,10 +250,10 @@ impl Extension for Recent {
         }
         text.push(" --name").name(&self.name);
         // The default, without the way through `fmt`.
-        if self.mask == whole(Family::Ipv4) {
+        if self.mask == Mask::whole(Family::Ipv4) {
             text.push(" --mask 255.255.255.255");
         } else {
-            text.push(" --mask ").display(self.mask);
+            text.push(" --mask ").display(self.mask.address());
         }
         text.push(match self.side {
             RecentSide::Source => " --rsource",
@@ -279,6 +282,8 @@ fn default_name() -> Result<RecentName, Misuse> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
     use crate::iptables::Rule;
     use crate::xt::Match;
@@ -297,7 +302,7 @@ mod tests {
         Recent {
             seconds: 10800,
             reap: true,
-            mask: [255, 255, 255, 0].into(),
+            mask: IpAddr::from([255, 255, 255, 0]).into(),
             ..Recent::new(
                 Family::Ipv4,
                 RecentAction::Update,
@@ -311,7 +316,7 @@ mod tests {
     fn reads_and_writes_what_iptables_wrote() {
         let info = captured();
         assert_eq!(Recent::read(Family::Ipv4, 1, &info), Some(affinity()));
-        let mut written = affinity().write(Family::Ipv4);
+        let mut written = affinity().write(Family::Ipv4).unwrap();
         assert_eq!(written.len(), 228);
         written.resize(232, 0);
         assert_eq!(written, info);
@@ -322,18 +327,18 @@ mod tests {
         );
         // Revision 0 has no mask.
         let old = Recent::read(Family::Ipv4, 0, &info[..212]).unwrap();
-        assert_eq!(old.mask, IpAddr::from([255; 4]));
-        assert_eq!(old.write(Family::Ipv4)[212..], [0xff; 16]);
+        assert_eq!(old.mask, Mask::whole(Family::Ipv4));
+        assert_eq!(old.write(Family::Ipv4).unwrap()[212..], [0xff; 16]);
     }
 
     #[test]
     fn behind_a_short_name_is_the_rest_of_the_default() {
         // As iptables-legacy 1.8.9 wrote `--name one`.
         let one = Recent::new(Family::Ipv4, RecentAction::Set, Name::new("one").unwrap());
-        assert_eq!(one.write(Family::Ipv4)[10..20], *b"one\0ULT\0\0\0");
+        assert_eq!(one.write(Family::Ipv4).unwrap()[10..20], *b"one\0ULT\0\0\0");
         let longest = Name::new([b'x'; 199]).unwrap();
         let longest = Recent::new(Family::Ipv4, RecentAction::Set, longest);
-        let read = Recent::read(Family::Ipv4, 1, &longest.write(Family::Ipv4));
+        let read = Recent::read(Family::Ipv4, 1, &longest.write(Family::Ipv4).unwrap());
         assert_eq!(read, Some(longest));
     }
 

@@ -13,9 +13,10 @@ use chainwright_sys::ip6t_rt::{
 use zerocopy::FromZeros;
 
 use crate::xt::Compared;
+use crate::xt::fit;
 use crate::xt::value::{Parsed, address};
 use crate::xt::{
-    Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -59,6 +60,9 @@ impl Extension for Rt {
         OptionSpec::one("rt-0-addrs"),
         OptionSpec::switch("rt-0-not-strict"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[
+        Difference::kept("-m rt ! --rt-segsleft 0:4294967295", "-m rt", "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.").ipv6(),
+    ];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: ip6t_rt = read_struct(info)?;
@@ -89,7 +93,7 @@ impl Extension for Rt {
         sayable.then_some(value)
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = ip6t_rt::new_zeroed();
         let mut set = |flag, inverted, invert| {
             info.flags |= flag;
@@ -115,12 +119,13 @@ impl Extension for Rt {
             .segments_left
             .map_or([0, u32::MAX], |segments| segments.value.into());
         info.hdrlen = self.length.map_or(0, |length| length.value);
-        for (place, address) in info.addrs.iter_mut().zip(&self.addresses) {
+        let addresses = fit::at_most("rt-0-addrs", &self.addresses, info.addrs.len(), "addresses")?;
+        for (place, address) in info.addrs.iter_mut().zip(addresses) {
             *place = address.octets();
             info.addrnr += 1;
             info.flags |= IP6T_RT_FST;
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -203,7 +208,7 @@ mod tests {
     fn reads_and_writes_what_iptables_wrote() {
         let rt = Rt::read(Family::Ipv6, 0, &captured()).unwrap();
         assert_eq!(rt.addresses, [Ipv6Addr::LOCALHOST]);
-        assert_eq!(rt.write(Family::Ipv6), captured());
+        assert_eq!(rt.write(Family::Ipv6).unwrap(), captured());
         assert_eq!(
             Match::Rt(rt).to_string(),
             "-m rt --rt-type 0 ! --rt-segsleft 1:4 --rt-0-addrs ::1 --rt-0-not-strict"

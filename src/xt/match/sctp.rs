@@ -11,6 +11,7 @@ use chainwright_sys::xt_sctp::{
 use zerocopy::FromZeros;
 
 use super::ports::{self, PortRange};
+use crate::xt::fit;
 use crate::xt::value::{Parsed, word_of};
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
@@ -43,8 +44,7 @@ pub struct SctpChunk {
 pub struct SctpChunks {
     /// How they are compared.
     pub scope: SctpScope,
-    /// The types, ascending; `None` for all that there are. At most four have a mask; what is more
-    /// is not written.
+    /// The types, ascending; `None` for all that there are. At most four have a mask.
     pub types: Option<Vec<SctpChunk>>,
     /// Whether the comparison is negated.
     pub invert: bool,
@@ -132,7 +132,7 @@ impl Extension for Sctp {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_sctp_info::new_zeroed();
         for flags in &mut info.flag_info {
             flags.chunktype = u8::MAX;
@@ -153,9 +153,9 @@ impl Extension for Sctp {
         }
         if let Some(chunks) = &self.chunks {
             set(XT_SCTP_CHUNK_TYPES, chunks.invert);
-            chunks.write(&mut info);
+            chunks.write(&mut info)?;
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -252,7 +252,7 @@ impl SctpChunks {
         })
     }
 
-    fn write(&self, info: &mut xt_sctp_info) {
+    fn write(&self, info: &mut xt_sctp_info) -> Result<(), Misuse> {
         info.chunk_match_type = match self.scope {
             SctpScope::Any => SCTP_CHUNK_MATCH_ANY,
             SctpScope::All => SCTP_CHUNK_MATCH_ALL,
@@ -260,12 +260,17 @@ impl SctpChunks {
         };
         let Some(types) = &self.types else {
             info.chunkmap.fill(u32::MAX);
-            return;
+            return Ok(());
         };
         for one in types {
             info.chunkmap[usize::from(one.kind / 32)] |= 1 << (one.kind % 32);
         }
-        let with_flags = types.iter().filter(|one| one.mask != 0);
+        let with_flags: Vec<_> = types
+            .iter()
+            .filter(|one| one.mask | one.flags != 0)
+            .collect();
+        let room = info.flag_info.len();
+        fit::at_most("chunk-types", &with_flags, room, "types with flags")?;
         for (place, one) in info.flag_info.iter_mut().zip(with_flags) {
             *place = xt_sctp_flag_info {
                 chunktype: one.kind,
@@ -274,6 +279,7 @@ impl SctpChunks {
             };
             info.flag_count += 1;
         }
+        Ok(())
     }
 }
 

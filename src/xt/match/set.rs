@@ -301,7 +301,7 @@ impl Extension for Set {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_set_info_match_v4::new_zeroed();
         let invert = if self.invert { IPSET_INV_MATCH } else { 0 };
         info.match_set = write_info(&self.set, self.directions, invert);
@@ -314,7 +314,7 @@ impl Extension for Set {
         ] {
             info.flags |= if set { flag } else { 0 };
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -397,7 +397,7 @@ mod tests {
         // Without an index it cannot be written.
         let error = set.encode(Family::Ipv4).unwrap_err();
         let name = Name::new("two").unwrap();
-        assert_eq!(error, UnresolvedSet { name });
+        assert_eq!(error, UnresolvedSet { name }.into());
         rule.resolve_sets(Family::Ipv4, &mut names).unwrap();
         let encoded = rule.matches[0].encode(Family::Ipv4).unwrap();
         assert_eq!((encoded.revision, &encoded.info[..]), (4, &captured()[..]));

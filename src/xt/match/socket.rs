@@ -54,9 +54,9 @@ impl Extension for Socket {
         (info.flags & !known == 0).then(|| Self::from_bits_truncate(info.flags))
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_socket_mtinfo3 { flags: self.bits() };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -14,6 +14,7 @@ use chainwright_sys::ip6t_srh::{
 };
 use zerocopy::FromZeros;
 
+use crate::xt::fit;
 use crate::xt::value::{Parsed, address, number, prefix_length, prefix_mask};
 use crate::xt::{
     Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
@@ -223,11 +224,16 @@ impl Extension for Srh {
         read.map(Self::canonical)
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
-        let mask = |(_, prefix): (Ipv6Addr, u8)| match prefix_mask(Family::Ipv6, u32::from(prefix))
-        {
-            Some(IpAddr::V6(mask)) => mask.octets(),
-            _ => [0xff; 16],
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+        let mask = |option, (_, prefix): (Ipv6Addr, u8)| match prefix_mask(
+            Family::Ipv6,
+            u32::from(prefix),
+        ) {
+            Some(IpAddr::V6(mask)) => Ok(mask.octets()),
+            _ => {
+                let reason = format!("the prefix has {prefix} bits; an address has 128");
+                Err(Misuse::of(option, reason))
+            }
         };
         let mut info = ip6t_srh1::new_zeroed();
         info.next_hdr = self.next_header;
@@ -236,14 +242,14 @@ impl Extension for Srh {
         info.last_entry = self.last_entry;
         info.tag = self.tag;
         info.psid_addr = self.previous.0.octets();
-        info.psid_msk = mask(self.previous);
+        info.psid_msk = mask("srh-psid", self.previous)?;
         info.nsid_addr = self.next.0.octets();
-        info.nsid_msk = mask(self.next);
+        info.nsid_msk = mask("srh-nsid", self.next)?;
         info.lsid_addr = self.last.0.octets();
-        info.lsid_msk = mask(self.last);
-        info.mt_flags = self.compared.bits();
-        info.mt_invflags = self.negated.bits();
-        write_struct(&info)
+        info.lsid_msk = mask("srh-lsid", self.last)?;
+        info.mt_flags = fit::flags("srh", self.compared)?;
+        info.mt_invflags = fit::flags("srh", self.negated)?;
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

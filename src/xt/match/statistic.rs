@@ -10,7 +10,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number, number_within, one_of};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Matches some packets, or all but them.
@@ -51,6 +52,11 @@ impl Extension for Statistic {
         OptionSpec::one("every").inverts(),
         OptionSpec::one("packet"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::refused(
+        "-m statistic --mode random --probability 0x.8p0",
+        "-m statistic --mode random --probability 0.50000000000",
+        "Nobody writes a probability in hexadecimal digits; it is a slip.",
+    )];
     const HAS_EFFECTS: bool = true;
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -78,7 +84,7 @@ impl Extension for Statistic {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_statistic_info::new_zeroed();
         info.flags = if self.invert { XT_STATISTIC_INVERT } else { 0 };
         // The kernel does not use the third number; this is what iptables puts there.
@@ -92,7 +98,7 @@ impl Extension for Statistic {
                 (XT_STATISTIC_MODE_NTH, [last, packet, count])
             }
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -204,7 +210,7 @@ mod tests {
             invert: true,
         };
         assert_eq!(Statistic::read(Family::Ipv4, 0, &info), Some(third));
-        assert_eq!(third.write(Family::Ipv4), info);
+        assert_eq!(third.write(Family::Ipv4).unwrap(), info);
         assert_eq!(
             Match::Statistic(third).to_string(),
             "-m statistic --mode random ! --probability 0.33333333349"

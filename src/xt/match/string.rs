@@ -10,6 +10,7 @@ use chainwright_sys::xt_string::{
 };
 use zerocopy::FromZeros;
 
+use crate::xt::fit;
 use crate::xt::value::{Parsed, field, number, until_nul};
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
@@ -158,21 +159,21 @@ impl Extension for StringMatch {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_string_info::new_zeroed();
         info.from_offset = self.from;
         info.to_offset = self.to;
-        info.algo = field(&self.algorithm);
-        info.algo[LONGEST_ALGORITHM] = 0;
-        info.pattern = field(&self.pattern);
-        info.patlen = self.pattern.len().min(XT_STRING_MAX_PATTERN_SIZE) as u8;
+        info.algo = fit::text("algo", &self.algorithm)?;
+        let pattern = fit::at_most("string", &self.pattern, info.pattern.len(), "bytes")?;
+        info.pattern = field(pattern);
+        info.patlen = pattern.len() as u8;
         if self.invert {
             info.flags |= XT_STRING_FLAG_INVERT;
         }
         if self.ignore_case {
             info.flags |= XT_STRING_FLAG_IGNORECASE;
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -279,7 +280,7 @@ mod tests {
             ..string.clone()
         };
         assert_eq!(read(0, &captured()), Some(old));
-        assert_eq!(string.write(Family::Ipv4), captured());
+        assert_eq!(string.write(Family::Ipv4).unwrap(), captured());
         assert_eq!(
             Match::String(string).to_string(),
             "-m string ! --hex-string \"|61620d0a|\" --algo bm --from 10 --to 100 --icase"

@@ -12,7 +12,8 @@ use super::ports::{self, PortRange};
 use crate::xt::Compared;
 use crate::xt::value::{any_word_of, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 bitflags::bitflags! {
@@ -82,6 +83,11 @@ impl Extension for Tcp {
         OptionSpec::switch("syn").inverts(),
         OptionSpec::one("tcp-option").inverts(),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::kept(
+        "-p tcp -m tcp ! --dport 0:65535",
+        "-p tcp -m tcp",
+        "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.",
+    )];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: xt_tcp = read_struct(info).filter(|_| revision == Self::REVISION)?;
@@ -105,10 +111,10 @@ impl Extension for Tcp {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let inverted = |invert, flag| if invert { flag } else { 0 };
         let option = self.option.unwrap_or(Compared::is(0));
-        write_struct(&xt_tcp {
+        Ok(write_struct(&xt_tcp {
             spts: self.source.ends(),
             dpts: self.destination.ends(),
             option: option.value,
@@ -118,7 +124,7 @@ impl Extension for Tcp {
                 | inverted(self.destination.invert, XT_TCP_INV_DSTPT)
                 | inverted(self.flags.invert, XT_TCP_INV_FLAGS)
                 | inverted(option.invert, XT_TCP_INV_OPTION),
-        })
+        }))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -39,14 +39,14 @@ impl Extension for Tcpmss {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_tcpmss_match_info {
             mss_min: self.min,
             mss_max: self.max,
             invert: self.invert.into(),
             __pad: [0; 1],
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

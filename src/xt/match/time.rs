@@ -11,7 +11,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// The packet came within these times.
@@ -70,6 +71,12 @@ impl Extension for Time {
         OptionSpec::switch("utc"),
         OptionSpec::switch("kerneltz"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::kept(
+        "-m time ! --weekdays 1,2,3,4,5,6,7",
+        "-m time --weekdays  --datestop 2038-01-19T03:14:07",
+        "iptables-save prints no days, so that the next option is read as one.",
+    )
+    .printed("-m time --weekdays \"\" --datestop 2038-01-19T03:14:07")];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != 0 {
@@ -92,7 +99,7 @@ impl Extension for Time {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_time_info::new_zeroed();
         (info.date_start, info.date_stop) = (self.date_start, self.date_stop);
         (info.daytime_start, info.daytime_stop) = (self.daytime_start, self.daytime_stop);
@@ -103,7 +110,7 @@ impl Extension for Time {
         ] {
             info.flags |= if set { flag } else { 0 };
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -334,7 +341,7 @@ mod tests {
             0x00, 0x00, 0x02, 0x00, 0x00, 0x80, 0xc0, 0x03, 0x00, 0x00,
         ];
         let time = Time::read(Family::Ipv4, 0, &info).unwrap();
-        assert_eq!(time.write(Family::Ipv4), info);
+        assert_eq!(time.write(Family::Ipv4).unwrap(), info);
         let text = "-m time --timestart 22:00:00 --timestop 06:00:00 --monthdays 1,31 \
             --weekdays Sat,Sun --datestart 2024-02-29T12:34:56 --datestop 2038-01-19T03:14:07 \
             --kerneltz --contiguous";

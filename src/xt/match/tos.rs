@@ -64,13 +64,13 @@ impl Extension for Tos {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_tos_match_info {
             tos_mask: self.mask,
             tos_value: self.value,
             invert: self.invert.into(),
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -11,6 +11,7 @@ use chainwright_sys::xt_u32::{
 };
 use zerocopy::FromZeros;
 
+use crate::xt::fit;
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
@@ -211,24 +212,27 @@ impl Extension for U32 {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
-        // More than there is room for is left out.
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_u32::new_zeroed();
-        for (test, into) in self.tests.iter().zip(&mut info.tests) {
+        let room = "comparisons joined by &&";
+        let tests = fit::at_most("u32", &self.tests, info.tests.len(), room)?;
+        for (test, into) in tests.iter().zip(&mut info.tests) {
             into.location[0].number = test.start;
             into.nnums = 1;
-            for (step, into_step) in test.steps.iter().zip(&mut into.location[1..]) {
+            let steps = fit::at_most("u32", &test.steps, into.location.len() - 1, "steps")?;
+            for (step, into_step) in steps.iter().zip(&mut into.location[1..]) {
                 (into_step.nextop, into_step.number, _) = step.encoded();
                 into.nnums += 1;
             }
-            for (range, into_range) in test.ranges.iter().zip(&mut into.value) {
+            let ranges = fit::at_most("u32", &test.ranges, into.value.len(), "ranges")?;
+            for (range, into_range) in ranges.iter().zip(&mut into.value) {
                 (into_range.min, into_range.max) = (*range.start(), *range.end());
                 into.nvalues += 1;
             }
             info.ntests += 1;
         }
         info.invert = self.invert.into();
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -7,7 +7,8 @@ use chainwright_sys::xt_tcpudp::{XT_UDP_INV_DSTPT, XT_UDP_INV_MASK, XT_UDP_INV_S
 
 use super::ports::{self, PortRange};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Ports of a UDP header; the default compares nothing.
@@ -23,6 +24,18 @@ impl Extension for Udp {
     const NAME: &'static str = "udp";
     const REVISION: u8 = 0;
     const OPTIONS: &'static [OptionSpec] = &ports::OPTIONS;
+    const DIFFERENCES: &'static [Difference] = &[
+        Difference::refused(
+            "-p udp -m udp --dport 70000",
+            "-p udp -m udp --dport 4464",
+            "A port has 16 bits; iptables takes what is left of a larger number.",
+        ),
+        Difference::kept(
+            "-p udp -m udp ! --sport 0:65535",
+            "-p udp -m udp",
+            "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.",
+        ),
+    ];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: xt_udp = read_struct(info).filter(|_| revision == Self::REVISION)?;
@@ -35,15 +48,15 @@ impl Extension for Udp {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let inverted = |invert, flag| if invert { flag } else { 0 };
-        write_struct(&xt_udp {
+        Ok(write_struct(&xt_udp {
             spts: self.source.ends(),
             dpts: self.destination.ends(),
             invflags: inverted(self.source.invert, XT_UDP_INV_SRCPT)
                 | inverted(self.destination.invert, XT_UDP_INV_DSTPT),
             __pad: [0],
-        })
+        }))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

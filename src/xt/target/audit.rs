@@ -45,7 +45,7 @@ impl Extension for Audit {
         }
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_audit_info {
             r#type: match self {
                 Self::Accept => XT_AUDIT_TYPE_ACCEPT,
@@ -53,7 +53,7 @@ impl Extension for Audit {
                 Self::Reject => XT_AUDIT_TYPE_REJECT,
             },
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

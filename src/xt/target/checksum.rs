@@ -26,11 +26,11 @@ impl Extension for Checksum {
         (info.operation == XT_CHECKSUM_OP_FILL).then_some(Self)
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_CHECKSUM_info {
             operation: XT_CHECKSUM_OP_FILL,
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, _: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -99,7 +99,7 @@ impl Extension for Clusterip {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = ipt_clusterip_tgt_info::new_zeroed();
         if let Some(new) = self.new {
             info.flags = CLUSTERIP_FLAG_NEW;
@@ -114,7 +114,7 @@ impl Extension for Clusterip {
             };
             info.hash_initval = new.seed;
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

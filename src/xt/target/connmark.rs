@@ -121,7 +121,7 @@ impl Extension for Connmark {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_connmark_tginfo2::new_zeroed();
         (info.mode, info.ctmark, info.ctmask, info.nfmask) = match self.operation {
             // The packet's mark has no part in it, but iptables fills in its mask.
@@ -136,7 +136,7 @@ impl Extension for Connmark {
             Some(ConnmarkShift::Left(bits)) => (D_SHIFT_LEFT, bits),
             Some(ConnmarkShift::Right(bits)) => (D_SHIFT_RIGHT, bits),
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(Connmark::read(Family::Ipv4, 1, &older), Some(unshifted));
         assert_eq!(Connmark::read(Family::Ipv4, 1, &older[..15]), None);
         // A strange direction, a shift of 32 bits, a strange operation.
-        let info = value.write(Family::Ipv4);
+        let info = value.write(Family::Ipv4).unwrap();
         for (at, byte) in [(12, 2), (13, 32), (14, 3)] {
             let mut other = info.clone();
             other[at] = byte;

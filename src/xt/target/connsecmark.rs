@@ -35,12 +35,12 @@ impl Extension for Connsecmark {
         }
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mode = match self {
             Self::Save => CONNSECMARK_SAVE,
             Self::Restore => CONNSECMARK_RESTORE,
         };
-        write_struct(&xt_connsecmark_target_info { mode })
+        Ok(write_struct(&xt_connsecmark_target_info { mode }))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -16,9 +16,11 @@ use chainwright_sys::xt_ct_target::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::value::{Parsed, any_of, field, number, string, until_nul};
+use crate::xt::fit;
+use crate::xt::value::{Parsed, any_of, number, string, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 bitflags::bitflags! {
@@ -163,6 +165,12 @@ impl Extension for Ct {
         OptionSpec::one("zone-reply"),
         OptionSpec::one("zone"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::refused(
+        "-j CT --zone 0 --zone-orig 0",
+        "-j CT",
+        "A packet has one zone: the two options contradict one another.",
+    )
+    .within("raw", "PREROUTING")];
 
     fn options(name: &str) -> &'static [OptionSpec] {
         if name == "NOTRACK" {
@@ -218,18 +226,18 @@ impl Extension for Ct {
         (flags_said && events_said && alias_said).then_some(value)
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_ct_target_info_v1::new_zeroed();
         info.flags = self.flags();
         info.zone = match self.zone {
             CtZone::Id(id) => id,
             CtZone::Mark => 0,
         };
-        info.ct_events = self.events.bits();
+        info.ct_events = fit::flags("ctevents", self.events)?;
         info.exp_events = u32::from(self.new_expectations) << IPEXP_NEW;
-        info.helper = field(&self.helper[..self.helper.len().min(15)]);
-        info.timeout = field(&self.timeout[..self.timeout.len().min(31)]);
-        write_struct(&info)
+        info.helper = fit::text("helper", &self.helper)?;
+        info.timeout = fit::text("timeout", &self.timeout)?;
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -7,7 +7,7 @@
 use chainwright_sys::nf_nat::{NF_NAT_RANGE_PERSISTENT, NF_NAT_RANGE_PROTO_RANDOM};
 
 use super::nat::{AddressRange, Layout, NatPorts, Range, flag};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text};
+use crate::xt::{Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text};
 
 /// Translates the destination. Addresses or ports, or both, are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,6 +45,12 @@ impl Extension for Dnat {
         OptionSpec::switch("random"),
         OptionSpec::switch("persistent"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::kept(
+        "-p tcp -j DNAT --to-destination :5-5/1",
+        "-p tcp -j DNAT --to-destination :5/1",
+        "iptables refuses what it prints here.",
+    )
+    .within("nat", "PREROUTING")];
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let layout = Layout::of_revision(family, revision)?;
@@ -64,8 +70,9 @@ impl Extension for Dnat {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
-        self.range().write(Layout::Shifted)
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+        self.range()
+            .write("to-destination", family, Layout::Shifted)
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -135,10 +142,9 @@ mod tests {
         let mut older = shifted;
         older.base_port = None;
         for (revision, layout) in [(0, Layout::Ipv4), (1, Layout::Both)] {
-            let info = older.range().write(layout);
+            let info = older.range().write("to", Family::Ipv4, layout).unwrap();
             assert_eq!(Dnat::read(Family::Ipv4, revision, &info), Some(older));
-            let info = shifted.range().write(layout);
-            assert_eq!(Dnat::read(Family::Ipv4, revision, &info), None);
+            assert!(shifted.range().write("to", Family::Ipv4, layout).is_err());
         }
         // Nothing, a base port alone, `--random-fully`, which DNAT has no option for.
         let alone = Dnat {
@@ -146,10 +152,10 @@ mod tests {
             ..shifted
         };
         for unsaid in [Dnat::default(), alone] {
-            let info = unsaid.write(Family::Ipv4);
+            let info = unsaid.write(Family::Ipv4).unwrap();
             assert_eq!(Dnat::read(Family::Ipv4, 2, &info), None);
         }
-        let mut fully = plain.write(Family::Ipv6);
+        let mut fully = plain.write(Family::Ipv6).unwrap();
         fully[0] |= 16;
         assert_eq!(Dnat::read(Family::Ipv6, 2, &fully), None);
     }

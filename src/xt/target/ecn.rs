@@ -71,7 +71,7 @@ impl Extension for Ecn {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = ipt_ECN_info::new_zeroed();
         for (what, bit, value) in [
             (IPT_ECN_OP_SET_ECE, ECE, self.ece),
@@ -82,7 +82,7 @@ impl Extension for Ecn {
             info.proto |= if value == Some(true) { bit } else { 0 };
         }
         info.ip_ect = self.field.unwrap_or(0);
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -25,8 +25,8 @@ impl Extension for Hl {
         HopsChange::read(info).map(Self)
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
-        self.0.write()
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+        Ok(self.0.write())
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -6,8 +6,6 @@
 //! An IPv4 address has 16 bytes there; of those the kernel uses 4, and what `--hmark-tuple` of
 //! iptables writes into the others is not kept.
 
-use std::net::IpAddr;
-
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::netfilter::nf_inet_addr;
 use chainwright_sys::xt_hmark_target::{
@@ -17,22 +15,21 @@ use chainwright_sys::xt_hmark_target::{
 };
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::xt::value::{
-    Parsed, address, from_octets, number, number_within, prefix_length, prefix_mask, to_octets,
-    width,
-};
+use crate::xt::fit;
+use crate::xt::value::{Parsed, address, number, number_within, width};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Mask, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// The mark becomes a hash, scaled to `modulus`, plus the offset. What is `None` is not hashed, or
 /// not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hmark {
-    /// Length of the source's prefix that is hashed, in bits.
-    pub source_prefix: Option<u8>,
-    /// Length of the destination's prefix that is hashed, in bits.
-    pub destination_prefix: Option<u8>,
+    /// The source's prefix that is hashed: a mask without gaps.
+    pub source_prefix: Option<Mask>,
+    /// The destination's prefix that is hashed: a mask without gaps.
+    pub destination_prefix: Option<Mask>,
     /// Bits of the source port that are hashed, host byte order.
     pub source_port_mask: Option<u16>,
     /// Bits of the destination port that are hashed, host byte order.
@@ -60,7 +57,7 @@ pub struct Hmark {
 }
 
 impl Hmark {
-    fn info(&self, family: Family) -> xt_hmark_info {
+    fn info(&self, family: Family) -> Result<xt_hmark_info, Misuse> {
         let mut info = xt_hmark_info::new_zeroed();
         let mut set = |flag: u32, is_set: bool| info.flags |= u32::from(is_set) << flag;
         set(XT_HMARK_SADDR_MASK, self.source_prefix.is_some());
@@ -76,14 +73,16 @@ impl Hmark {
         set(XT_HMARK_MODULUS, true);
         set(XT_HMARK_OFFSET, self.offset.is_some());
         set(XT_HMARK_CT, self.connection);
-        let mask = |prefix: Option<u8>| {
-            let mask = prefix.and_then(|prefix| prefix_mask(family, u32::from(prefix)));
-            nf_inet_addr {
-                all: mask.map_or([0; 16], to_octets),
-            }
+        let mask = |option, prefix: Option<Mask>| {
+            let Some(mask) = prefix else {
+                return Ok(nf_inet_addr { all: [0; 16] });
+            };
+            let why = "a prefix has no gaps";
+            fit::only_if(mask.prefix_length().is_some(), option, why)?;
+            mask.write(option, family).map(|all| nf_inet_addr { all })
         };
-        info.src_mask = mask(self.source_prefix);
-        info.dst_mask = mask(self.destination_prefix);
+        info.src_mask = mask("hmark-src-prefix", self.source_prefix)?;
+        info.dst_mask = mask("hmark-dst-prefix", self.destination_prefix)?;
         info.port_mask = ports(
             self.source_port_mask,
             self.destination_port_mask,
@@ -94,7 +93,7 @@ impl Hmark {
         info.hashrnd = self.seed;
         info.hmodulus = self.modulus;
         info.hoffset = self.offset.unwrap_or(0);
-        info
+        Ok(info)
     }
 
     /// What is wrong with the options together, and which one is.
@@ -123,7 +122,7 @@ impl Hmark {
 
     /// Takes the parts of `--hmark-tuple`: names in upper or lower case, or their starts.
     fn tuple(&mut self, one: &Given<'_>, family: Family) -> Result<(), Misuse> {
-        let all = width(family) as u8;
+        let all = Mask::whole(family);
         for part in one.value().split_str(",") {
             let lower = part.to_ascii_lowercase();
             let name = PARTS
@@ -184,6 +183,12 @@ impl Extension for Hmark {
         OptionSpec::one("hmark-mod").required(),
         OptionSpec::one("hmark-offset"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::refused(
+        "-j HMARK --hmark-src-prefix 33 --hmark-rnd 7 --hmark-mod 5",
+        "-j HMARK --hmark-src-prefix 32 --hmark-rnd 0x00000007 --hmark-mod 5",
+        "An IPv4 address has 32 bits.",
+    )
+    .within("mangle", "PREROUTING")];
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let mut info: xt_hmark_info = read_struct(info)?;
@@ -192,8 +197,9 @@ impl Extension for Hmark {
         }
         let has = |flag: u32| info.flags & (1 << flag) != 0;
         let prefix = |flag, mask: &nf_inet_addr| {
-            let prefix = prefix_length(from_octets(family, &mask.all))?;
-            Some(has(flag).then_some(u8::try_from(prefix).ok()?))
+            let mask = Mask::read(family, &mask.all);
+            let said = has(flag).then_some(mask);
+            mask.prefix_length().map(|_| said)
         };
         let port = |flag, port| has(flag).then_some(u16::from_be_bytes(port));
         let spi = |flag, ports: &hmark_ports| {
@@ -217,15 +223,23 @@ impl Extension for Hmark {
         };
         // Masks and values count without their flags, too; what has none cannot be said.
         if family == Family::Ipv4 {
-            info.src_mask.all[4..].fill(0);
-            info.dst_mask.all[4..].fill(0);
+            for mask in [&mut info.src_mask, &mut info.dst_mask] {
+                if mask.all != [0xff; 16] {
+                    mask.all[4..].fill(0);
+                }
+            }
         }
-        let same = value.info(family).as_bytes() == info.as_bytes();
+        let same = value
+            .info(family)
+            .is_ok_and(|own| own.as_bytes() == info.as_bytes());
         (same && value.modulus != 0 && value.misuse().is_none()).then_some(value)
     }
 
-    fn write(&self, family: Family) -> Vec<u8> {
-        write_struct(&self.info(family))
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+        if let Some(misuse) = self.misuse() {
+            return Err(misuse);
+        }
+        Ok(write_struct(&self.info(family)?))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -264,7 +278,8 @@ impl Extension for Hmark {
             ("hmark-dst-prefix", self.destination_prefix),
         ] {
             if let Some(prefix) = prefix {
-                text.option(false, option).push(" ").number(prefix);
+                let length = prefix.prefix_length().unwrap_or_default();
+                text.option(false, option).push(" ").number(length);
             }
         }
         for (option, number, digits) in [
@@ -299,14 +314,16 @@ impl Extension for Hmark {
 }
 
 /// A prefix length, or a mask without gaps.
-fn prefix(value: &BStr, family: Family) -> Parsed<u8> {
+fn prefix(value: &BStr, family: Family) -> Parsed<Mask> {
     let most = width(family) as u8;
-    let mask = || -> Option<u8> {
-        let mask: IpAddr = address(value, family).ok()?;
-        u8::try_from(prefix_length(mask)?).ok()
+    let mask = || {
+        let mask = Mask::new(address(value, family).ok()?);
+        mask.prefix_length().map(|_| mask)
     };
-    number_within(value, 0..=most)
-        .or_else(|wrong| mask().ok_or_else(|| format!("{wrong}, nor a mask of ones, then zeros")))
+    let prefix = number_within(value, 0..=most).map(|bits| Mask::prefix(family, bits));
+    prefix.unwrap_or_default().or_else(mask).ok_or_else(|| {
+        format!("`{value}` is not a number from 0 to {most}, nor a mask of ones, then zeros")
+    })
 }
 
 #[cfg(test)]
@@ -339,11 +356,17 @@ mod tests {
             assert_eq!(value.to_string(), text);
             let rule = Rule::parse(family, format!("-j HMARK {TUPLE}")).unwrap();
             assert_eq!(rule.to_string(), text);
+            assert_eq!(value.encode(family).unwrap().info, captured());
             // What iptables writes for the prefixes.
             let mut info = captured();
             info[mask..16].fill(0);
             info[16 + mask..32].fill(0);
-            assert_eq!(value.encode(family).unwrap().info, info);
+            let rule = Rule::parse(family, text).unwrap();
+            let crate::iptables::Target::Extension(again) = rule.target else {
+                panic!("{rule}");
+            };
+            assert_eq!(again, value);
+            assert_eq!(again.encode(family).unwrap().info, info);
         }
         let read = |info: &[u8]| Hmark::read(Family::Ipv6, 0, info);
         assert_eq!(read(&captured()[..59]), None);

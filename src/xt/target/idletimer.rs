@@ -11,9 +11,11 @@ use chainwright_sys::xt_idletimer_target::{
 use zerocopy::FromZeros;
 
 use super::words::bare;
-use crate::xt::value::{field, number_within, string, until_nul};
+use crate::xt::fit;
+use crate::xt::value::{number_within, string, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// The kernel takes no more seconds: they would not fit as milliseconds.
@@ -37,6 +39,18 @@ impl Extension for Idletimer {
         OptionSpec::one("timeout").required(),
         OptionSpec::one("label").required(),
         OptionSpec::switch("alarm"),
+    ];
+    const DIFFERENCES: &'static [Difference] = &[
+        Difference::refused(
+            "-j IDLETIMER --timeout 5 --label 1234567890123456789012345678",
+            "-j IDLETIMER --timeout 5 --label 123456789012345678901234567",
+            "A label names a timer: the start of it would be another one.",
+        ),
+        Difference::kept(
+            "-j IDLETIMER --timeout 5 --label \"a b\"",
+            "-j IDLETIMER --timeout 5 --label a b",
+            "iptables-save prints the name without quotes, so that its text cannot be loaded again.",
+        ),
     ];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -63,12 +77,12 @@ impl Extension for Idletimer {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = idletimer_tg_info_v1::new_zeroed();
         info.timeout = self.timeout;
-        info.label = field(&self.label);
+        info.label = fit::text("label", &self.label)?;
         info.timer_type = if self.alarm { XT_IDLETIMER_ALARM } else { 0 };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

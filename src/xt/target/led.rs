@@ -8,6 +8,7 @@ use chainwright_sys::xt_led_target::xt_led_info;
 use zerocopy::FromZeros;
 
 use super::words::quoted;
+use crate::xt::fit;
 use crate::xt::value::{Parsed, field, number, string, until_nul};
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
@@ -52,13 +53,13 @@ impl Extension for Led {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_led_info::new_zeroed();
-        let trigger = &self.trigger[..self.trigger.len().min(LONGEST)];
-        info.id = field(&[PREFIX, trigger].concat());
+        let _: [u8; LONGEST + 1] = fit::text("led-trigger-id", &self.trigger)?;
+        info.id = field(&[PREFIX, &self.trigger].concat());
         info.delay = self.delay.unwrap_or(FOREVER);
         info.always_blink = self.always_blink.into();
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -7,7 +7,8 @@ use chainwright_sys::xt_log_target::{
     XT_LOG_IPOPT, XT_LOG_MACDECODE, XT_LOG_TCPOPT, XT_LOG_TCPSEQ, XT_LOG_UID, xt_log_info,
 };
 
-use crate::xt::value::{Parsed, field, number_within, one_of, string, until_nul};
+use crate::xt::fit;
+use crate::xt::value::{Parsed, number_within, one_of, until_nul};
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
 };
@@ -79,13 +80,20 @@ const FLAGS: [(LogFlags, &str); 5] = [
 /// Length of the prefix's field; the prefix itself is one byte shorter at least.
 const ROOM: usize = 30;
 
-/// A prefix for a field of that length; as in iptables, what is longer is cut.
-pub(super) fn prefix(value: &BStr, room: usize) -> Parsed<BString> {
-    let text = string(value, 1..=usize::MAX).map_err(|_| "it is empty or has a NUL in it")?;
-    if text.contains(&b'\n') {
-        return Err("a prefix is part of one line: it has no line breaks".to_owned());
+/// A prefix for a field of that length.
+pub(super) fn prefix(
+    context: &Context<'_>,
+    one: &Given<'_>,
+    room: usize,
+) -> Result<BString, Misuse> {
+    let text = context.shorten(one, room - 1)?;
+    if text.is_empty() || text.contains(&0) {
+        return Err(one.misuse("it is empty or has a NUL in it"));
     }
-    Ok(text[..text.len().min(room - 1)].into())
+    if text.contains(&b'\n') {
+        return Err(one.misuse("a prefix is part of one line: it has no line breaks"));
+    }
+    Ok(text.to_owned())
 }
 
 /// The prefix in the kernel's field; `None` if it has no end, or is more than part of a line.
@@ -119,21 +127,21 @@ impl Extension for Log {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_log_info {
             level: self.level,
-            logflags: self.flags.bits(),
-            prefix: field(&self.prefix[..self.prefix.len().min(ROOM - 1)]),
+            logflags: fit::flags("log-flags", self.flags)?,
+            prefix: fit::text("log-prefix", &self.prefix)?,
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
         let mut value = Self::default();
         for one in given {
             match one.option {
                 "log-level" => value.level = one.parse(level)?,
-                "log-prefix" => value.prefix = one.parse(|value| prefix(value, ROOM))?,
+                "log-prefix" => value.prefix = prefix(context, one, ROOM)?,
                 option => {
                     let flag = FLAGS.iter().find(|(_, name)| *name == option);
                     value.flags |= flag.map_or(LogFlags::empty(), |(flag, _)| *flag);
@@ -180,7 +188,7 @@ mod tests {
         let data = format!("06 08 69 6e 3a 20{}", " 00".repeat(26));
         let shown = " --log-prefix \"in: \" --log-level 6 --log-uid";
         check(Family::Ipv4, &data, &value, shown);
-        let info = value.write(Family::Ipv4);
+        let info = value.write(Family::Ipv4).unwrap();
         // A level that there is not, a flag without an option, a prefix of two lines.
         for (at, byte) in [(0, 8), (1, 0x10), (1, 0x40), (3, b'\n')] {
             let mut other = info.clone();
@@ -193,7 +201,10 @@ mod tests {
             prefix: [b'x'; 99].into(),
             ..Log::default()
         };
-        assert_eq!(long.write(Family::Ipv4)[30..], [b'x', 0]);
+        assert_eq!(
+            long.write(Family::Ipv4).unwrap_err().to_string(),
+            "--log-prefix: it has 99 bytes; there is room for 29"
+        );
     }
 
     #[test]

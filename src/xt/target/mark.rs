@@ -61,12 +61,12 @@ impl Extension for Mark {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_mark_tginfo2 {
             mark: self.value,
             mask: self.mask,
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -113,7 +113,7 @@ mod tests {
         // `-j MARK --or-mark 0x4000` by iptables-nft 1.8.9.
         let info = [0, 0x40, 0, 0, 0, 0x40, 0, 0];
         assert_eq!(Mark::read(Family::Ipv6, 2, &info), Some(Mark::or(0x4000)));
-        assert_eq!(Mark::or(0x4000).write(Family::Ipv6), info);
+        assert_eq!(Mark::or(0x4000).write(Family::Ipv6).unwrap(), info);
         assert_eq!(Mark::read(Family::Ipv6, 2, &info[..7]), None);
         assert_eq!(Mark::read(Family::Ipv6, 1, &info), None);
         assert_eq!(

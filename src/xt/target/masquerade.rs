@@ -53,8 +53,8 @@ impl Extension for Masquerade {
         })
     }
 
-    fn write(&self, family: Family) -> Vec<u8> {
-        self.range().write(Layout::of(family))
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+        self.range().write("to-ports", family, Layout::of(family))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -95,7 +95,7 @@ mod tests {
                     ..Masquerade::default()
                 },
             ] {
-                let info = value.write(family);
+                let info = value.write(family).unwrap();
                 assert_eq!(info.len(), if family == Family::Ipv4 { 20 } else { 40 });
                 assert_eq!(Masquerade::read(family, 0, &info), Some(value));
                 // An address, persistence and a base port are more than the value can say.
@@ -127,7 +127,7 @@ mod tests {
             &value,
             " --to-ports 10-20 --random-fully",
         );
-        let mut two = value.write(Family::Ipv4);
+        let mut two = value.write(Family::Ipv4).unwrap();
         two[0] = 2;
         assert_eq!(Masquerade::read(Family::Ipv4, 0, &two), None);
     }

@@ -12,6 +12,7 @@ use chainwright_sys::nf_nat::{
 };
 use zerocopy::FromZeros;
 
+use crate::xt::fit;
 use crate::xt::value::{self, Parsed, from_octets, number, number_within, to_octets};
 use crate::xt::{Context, Family, Given, Misuse, Text, read_struct, write_struct};
 
@@ -153,18 +154,32 @@ impl Range {
             | flag(self.base_port.is_some(), NF_NAT_RANGE_PROTO_OFFSET)
     }
 
-    /// The data. Addresses of another family than the layout's are cut.
-    pub(super) fn write(&self, layout: Layout) -> Vec<u8> {
+    /// The data; `option` is the one that says the addresses.
+    pub(super) fn write(
+        &self,
+        option: &'static str,
+        family: Family,
+        layout: Layout,
+    ) -> Result<Vec<u8>, Misuse> {
+        let only = "only DNAT shifts ports, and only in data of revision 2";
+        fit::only_if(
+            self.base_port.is_none() || layout == Layout::Shifted,
+            option,
+            only,
+        )?;
         let proto = |port: Option<u16>| nf_conntrack_man_proto {
             all: port.unwrap_or(0).to_be_bytes(),
         };
-        let address = |address: Option<IpAddr>| address.map_or(nf_inet_addr { all: [0; 16] }, inet);
+        let address = |address: Option<IpAddr>| match address {
+            None => Ok(nf_inet_addr { all: [0; 16] }),
+            Some(address) => fit::address(option, family, address).map(|all| nf_inet_addr { all }),
+        };
         let flags = self.all_flags();
-        let min_addr = address(self.addresses.map(|range| range.first));
-        let max_addr = address(self.addresses.map(|range| range.last));
+        let min_addr = address(self.addresses.map(|range| range.first))?;
+        let max_addr = address(self.addresses.map(|range| range.last))?;
         let min_proto = proto(self.ports.map(|range| range.first));
         let max_proto = proto(self.ports.map(|range| range.last));
-        match layout {
+        Ok(match layout {
             Layout::Ipv4 => {
                 let mut info = nf_nat_ipv4_multi_range_compat::new_zeroed();
                 info.rangesize = 1;
@@ -197,7 +212,7 @@ impl Range {
                 };
                 write_struct(&info)
             }
-        }
+        })
     }
 
     /// Whether it has that flag.

@@ -7,8 +7,9 @@
 use std::net::IpAddr;
 
 use super::nat::{AddressRange, Layout, Range};
+use crate::xt::fit;
 use crate::xt::value::{and, network, prefix_length, prefix_mask, width};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text};
+use crate::xt::{Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text};
 
 /// Maps onto this network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,21 @@ impl Extension for Netmap {
     const NAME: &'static str = "NETMAP";
     const REVISION: u8 = 0;
     const OPTIONS: &'static [OptionSpec] = &[OptionSpec::one("to").required()];
+    const DIFFERENCES: &'static [Difference] = &[
+        Difference::refused(
+            "-j NETMAP --to 192.0.2.77/33",
+            "-j NETMAP --to 192.0.2.77/32",
+            "An IPv4 address has 32 bits.",
+        )
+        .within("nat", "PREROUTING"),
+        Difference::kept(
+            "-j NETMAP --to 10/8",
+            "-j NETMAP --to 0.0.0.0/8",
+            "iptables takes a short address for a number, and elsewhere for the start of one.",
+        )
+        .within("nat", "PREROUTING")
+        .printed("-j NETMAP --to 10.0.0.0/8"),
+    ];
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
@@ -68,12 +84,14 @@ impl Extension for Netmap {
         })
     }
 
-    fn write(&self, family: Family) -> Vec<u8> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+        let why = "the prefix is longer than an address";
+        fit::only_if(u32::from(self.prefix) <= width(family), "to", why)?;
         let range = Range {
             addresses: Some(self.ends()),
             ..Range::default()
         };
-        range.write(Layout::of(family))
+        range.write("to", family, Layout::of(family))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -120,7 +138,7 @@ mod tests {
             " --to 2001:db8::/33",
         );
         // A mask with gaps; no addresses; ports.
-        let info = value.write(Family::Ipv4);
+        let info = value.write(Family::Ipv4).unwrap();
         for (at, byte) in [(13, 0x80), (4, 0), (4, 3)] {
             let mut other = info.clone();
             other[at] = byte;

@@ -8,7 +8,8 @@ use chainwright_sys::xt_nflog_target::{XT_NFLOG_F_COPY_LEN, xt_nflog_info};
 use zerocopy::FromZeros;
 
 use super::log::{prefix, read_prefix};
-use crate::xt::value::{field, number};
+use crate::xt::fit;
+use crate::xt::value::number;
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
 };
@@ -16,8 +17,8 @@ use crate::xt::{
 /// Sends the packet to programs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Nflog {
-    /// Text that goes with each packet, at most 127 bytes. The target's data holds 63; what is longer
-    /// is cut there, as iptables does.
+    /// Text that goes with each packet, at most 127 bytes where it becomes nf_tables' expression
+    /// `log`; the target's data has room for 63.
     pub prefix: BString,
     /// Netlink group.
     pub group: u16,
@@ -62,25 +63,32 @@ impl Extension for Nflog {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_nflog_info {
             len: self.length,
             group: self.group,
             threshold: self.threshold,
             flags: if self.cut { XT_NFLOG_F_COPY_LEN } else { 0 },
-            prefix: field(&self.prefix[..self.prefix.len().min(ROOM - 1)]),
+            prefix: fit::text("nflog-prefix", &self.prefix)?,
             ..xt_nflog_info::new_zeroed()
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
         let mut value = Self::default();
         let mut sizes = 0;
         for one in given {
             match one.option {
                 "nflog-group" => value.group = one.parse(number)?,
-                "nflog-prefix" => value.prefix = one.parse(|value| prefix(value, NATIVE_ROOM))?,
+                "nflog-prefix" => {
+                    let room = if context.native_log {
+                        NATIVE_ROOM
+                    } else {
+                        ROOM
+                    };
+                    value.prefix = prefix(context, one, room)?;
+                }
                 "nflog-threshold" => value.threshold = one.parse(number)?,
                 option => {
                     value.length = one.parse(number)?;
@@ -142,7 +150,7 @@ mod tests {
         let data = "60 00 00 00 07 00 14 00 01 00 00 00 69 6e 3a 20".to_owned() + &" 00".repeat(60);
         let shown = " --nflog-prefix \"in: \" --nflog-group 7 --nflog-size 96 --nflog-threshold 20";
         check(Family::Ipv4, &data, &value, shown);
-        let mut info = value.write(Family::Ipv4);
+        let mut info = value.write(Family::Ipv4).unwrap();
         info[8] = 2;
         assert_eq!(Nflog::read(Family::Ipv4, 0, &info), None);
         info[8] = 1;

@@ -65,14 +65,22 @@ impl Extension for Nfqueue {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+        let all = self.last.checked_sub(self.first);
+        let Some(queues_total) = all.and_then(|all| all.checked_add(1)) else {
+            let reason = format!(
+                "{} to {} are no queues that the target's two numbers can say",
+                self.first, self.last
+            );
+            return Err(Misuse::of("queue-balance", reason));
+        };
         let flag = |set, flag| if set { flag } else { 0 };
         let info = xt_NFQ_info_v3 {
             queuenum: self.first,
-            queues_total: self.last.saturating_sub(self.first).saturating_add(1),
+            queues_total,
             flags: flag(self.bypass, NFQ_FLAG_BYPASS) | flag(self.cpu_fanout, NFQ_FLAG_CPU_FANOUT),
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -6,8 +6,9 @@ use bstr::BStr;
 use chainwright_sys::xt_rateest_target::xt_rateest_target_info;
 use zerocopy::FromZeros;
 
+use crate::xt::fit;
 use crate::xt::r#match::rateest::{RateestName, number_and_unit};
-use crate::xt::value::{Parsed, field};
+use crate::xt::value::Parsed;
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, Name, OptionSpec, Text, read_struct, write_struct,
 };
@@ -49,12 +50,12 @@ impl Extension for Rateest {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_rateest_target_info::new_zeroed();
-        info.name = field(self.name.as_bytes());
+        info.name = fit::text("rateest-name", self.name.as_bytes())?;
         info.interval = self.interval;
         info.ewma_log = self.ewma_log;
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -144,7 +145,7 @@ mod tests {
             ewma_log: 3,
         };
         assert_eq!(Rateest::read(Family::Ipv4, 0, &info), Some(rateest.clone()));
-        assert_eq!(rateest.write(Family::Ipv4), info);
+        assert_eq!(rateest.write(Family::Ipv4).unwrap(), info);
         let text =
             "-j RATEEST --rateest-name eth0 --rateest-interval 250.0ms --rateest-ewmalog 2.0s";
         assert_eq!(Target::Rateest(rateest).to_string(), text);

@@ -47,8 +47,8 @@ impl Extension for Redirect {
         })
     }
 
-    fn write(&self, family: Family) -> Vec<u8> {
-        self.range().write(Layout::of(family))
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+        self.range().write("to-ports", family, Layout::of(family))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -90,7 +90,7 @@ mod tests {
         );
         // An address, persistence, `--random-fully`.
         for flag in [1, 8, 16] {
-            let mut info = value.write(Family::Ipv4);
+            let mut info = value.write(Family::Ipv4).unwrap();
             info[4] |= flag;
             assert_eq!(Redirect::read(Family::Ipv4, 0, &info), None);
         }

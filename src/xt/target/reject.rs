@@ -9,8 +9,8 @@ use chainwright_sys::ipt_reject_target as v4;
 
 use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
 
-/// What is sent back. Those that start with `Icmp6` are for IPv6, those with `Icmp` for IPv4; in a
-/// rule of the other family they become its port unreachable.
+/// What is sent back. Those that start with `Icmp6` are for IPv6, those with `Icmp` for IPv4; a
+/// rule of the other family cannot be written with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reject {
     /// ICMP network unreachable.
@@ -123,10 +123,13 @@ impl Extension for Reject {
         found.map(|entry| entry.value)
     }
 
-    fn write(&self, family: Family) -> Vec<u8> {
-        let of_family = self.entry().number(family);
-        let number = of_family.or(Self::default_of(family).entry().number(family));
-        number.unwrap_or(0).to_ne_bytes().to_vec()
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+        let entry = self.entry();
+        let Some(number) = entry.number(family) else {
+            let reason = format!("{} is not of the rule's family", entry.names[0]);
+            return Err(Misuse::of("reject-with", reason));
+        };
+        Ok(number.to_ne_bytes().to_vec())
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -205,8 +208,8 @@ mod tests {
         for (family, number) in [(v4, 4), (v4, 9), (v6, 5), (v6, 2)] {
             assert_eq!(Reject::read(family, 0, &[number, 0, 0, 0]), None);
         }
-        assert_eq!(Reject::Icmp6NoRoute.write(v4), [3, 0, 0, 0]);
-        assert_eq!(Reject::IcmpNetUnreachable.write(v6), [4, 0, 0, 0]);
+        assert!(Reject::Icmp6NoRoute.write(v4).is_err());
+        assert!(Reject::IcmpNetUnreachable.write(v6).is_err());
     }
 
     #[test]

@@ -11,7 +11,8 @@ use chainwright_sys::xt_secmark_target::{
 use zerocopy::FromZeros;
 
 use super::words::bare;
-use crate::xt::value::{field, string, until_nul};
+use crate::xt::fit;
+use crate::xt::value::{string, until_nul};
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
 };
@@ -44,11 +45,11 @@ impl Extension for Secmark {
         (mode == SECMARK_MODE_SEL).then_some(Self { context })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_secmark_target_info_v1::new_zeroed();
         info.mode = SECMARK_MODE_SEL;
-        info.secctx = field(&self.context);
-        write_struct(&info)
+        info.secctx = fit::text("selctx", &self.context)?;
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -152,7 +152,7 @@ impl Extension for Set {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let mut info = xt_set_info_target_v3::new_zeroed();
         let sets = self.uses().map(|set| SetUse::write(set.as_ref()));
         [info.add_set, info.del_set, info.map_set] = sets;
@@ -165,7 +165,7 @@ impl Extension for Set {
         ] {
             info.flags |= if set { flag } else { 0 };
         }
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -70,8 +70,8 @@ impl Extension for Snat {
         })
     }
 
-    fn write(&self, family: Family) -> Vec<u8> {
-        self.range().write(Layout::of(family))
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+        self.range().write("to-source", family, Layout::of(family))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -135,7 +135,7 @@ mod tests {
         // Revisions 1 and 2 have the same to say.
         let raw = snat.range();
         for (revision, layout) in [(1, Layout::Both), (2, Layout::Shifted)] {
-            let info = raw.write(layout);
+            let info = raw.write("to", Family::Ipv4, layout).unwrap();
             assert_eq!(Snat::read(Family::Ipv4, revision, &info), Some(snat));
         }
         snat = Snat {
@@ -151,15 +151,18 @@ mod tests {
             &snat,
             " --to-source [2001:db8::1]:80 --random-fully",
         );
-        assert_eq!(Snat::read(Family::Ipv6, 0, &snat.write(Family::Ipv6)), None);
+        assert_eq!(
+            Snat::read(Family::Ipv6, 0, &snat.write(Family::Ipv6).unwrap()),
+            None
+        );
         // Neither address nor port; a base port.
-        let nothing = Snat::default().write(Family::Ipv4);
+        let nothing = Snat::default().write(Family::Ipv4).unwrap();
         assert_eq!(Snat::read(Family::Ipv4, 0, &nothing), None);
         let shifted = Range {
             base_port: Some(1),
             ..raw
         };
-        let info = shifted.write(Layout::Shifted);
+        let info = shifted.write("to", Family::Ipv4, Layout::Shifted).unwrap();
         assert_eq!(Snat::read(Family::Ipv4, 2, &info), None);
     }
 

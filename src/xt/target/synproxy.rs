@@ -10,7 +10,8 @@ use chainwright_sys::xt_synproxy_target::{
 
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Offers clients these options, which are to be those of the server.
@@ -49,6 +50,11 @@ impl Extension for Synproxy {
         OptionSpec::one("mss"),
         OptionSpec::switch("ecn"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::refused(
+        "-p tcp -j SYNPROXY --mss 65536",
+        "-p tcp -j SYNPROXY --mss 0",
+        "iptables takes what 16 bits leave of a larger number.",
+    )];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
@@ -66,13 +72,13 @@ impl Extension for Synproxy {
         (Self::options(value) == info.options).then_some(value)
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_synproxy_info {
             options: Self::options(*self),
             wscale: self.wscale.unwrap_or(0),
             mss: self.mss.unwrap_or(0),
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -47,14 +47,14 @@ impl Extension for Tcpmss {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_tcpmss_info {
             mss: match self {
                 Self::Set(size) => *size,
                 Self::ClampToPmtu => XT_TCPMSS_CLAMP_PMTU,
             },
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

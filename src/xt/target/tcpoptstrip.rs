@@ -59,11 +59,11 @@ impl Extension for Tcpoptstrip {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_tcpoptstrip_target_info {
             strip_bmap: self.options,
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

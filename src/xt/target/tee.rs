@@ -10,7 +10,8 @@ use chainwright_sys::xt_tee_target::xt_tee_tginfo;
 use zerocopy::FromZeros;
 
 use super::ct::is_word;
-use crate::xt::value::{address, field, from_octets, string, to_octets, until_nul};
+use crate::xt::fit;
+use crate::xt::value::{address, from_octets, string, until_nul};
 use crate::xt::{
     Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
 };
@@ -45,15 +46,15 @@ impl Extension for Tee {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_tee_tginfo {
             gw: nf_inet_addr {
-                all: to_octets(self.gateway),
+                all: fit::address("gateway", family, self.gateway)?,
             },
-            oif: field(&self.out_interface[..self.out_interface.len().min(15)]),
+            oif: fit::text("oif", &self.out_interface)?,
             ..xt_tee_tginfo::new_zeroed()
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -108,7 +109,7 @@ mod tests {
         let shown = " --gateway 192.0.2.1 --oif eth0";
         check(Family::Ipv4, &data, &value, shown);
         // Names that cannot be printed without quotes, or have no end.
-        let info = value.write(Family::Ipv4);
+        let info = value.write(Family::Ipv4).unwrap();
         for name in [*b"a b\0", *b"a\"b\0", *b"long"] {
             let mut other = info.clone();
             other[16..32].copy_from_slice(&name.repeat(4));

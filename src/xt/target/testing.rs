@@ -25,7 +25,7 @@ pub(super) fn check<T: Extension + PartialEq + Debug>(
 ) {
     let (data, revision) = (hex(data), T::revision(family));
     assert_eq!(T::read(family, revision, &data).as_ref(), Some(value));
-    assert_eq!(value.write(family), data);
+    assert_eq!(value.write(family).unwrap(), data);
     let padded = [&data[..], &[0xff; 8]].concat();
     assert_eq!(T::read(family, revision, &padded).as_ref(), Some(value));
     for length in 0..data.len() {
@@ -47,6 +47,8 @@ pub(super) fn parse<T: Extension>(
         family,
         name: T::NAME,
         protocol: protocol.map(|number| (number, false)),
+        native_log: true,
+        shortened: None,
     };
     let given: Vec<_> = options
         .iter()

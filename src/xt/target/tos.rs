@@ -39,12 +39,12 @@ impl Extension for Tos {
         })
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_tos_target_info {
             tos_value: self.value,
             tos_mask: self.mask,
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -9,9 +9,11 @@ use chainwright_sys::netfilter::nf_inet_addr;
 use chainwright_sys::xt_tproxy_target::{xt_tproxy_target_info, xt_tproxy_target_info_v1};
 use zerocopy::FromZeros;
 
-use crate::xt::value::{address, from_octets, masked, port, to_octets};
+use crate::xt::fit;
+use crate::xt::value::{address, from_octets, masked, port};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Hands the packet to the socket that is bound to this address and port.
@@ -36,6 +38,12 @@ impl Extension for Tproxy {
         OptionSpec::one("on-ip"),
         OptionSpec::one("tproxy-mark"),
     ];
+    const DIFFERENCES: &'static [Difference] = &[Difference::refused(
+        "-p tcp -j TPROXY --on-port 70000",
+        "-p tcp -j TPROXY --on-port 4464 --on-ip 0.0.0.0 --tproxy-mark 0x0/0x0",
+        "A port has 16 bits; iptables takes what is left of a larger number.",
+    )
+    .within("mangle", "PREROUTING")];
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
         match (family, revision) {
@@ -61,17 +69,17 @@ impl Extension for Tproxy {
         }
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
         let info = xt_tproxy_target_info_v1 {
             mark_mask: self.mask,
             mark_value: self.mark,
             laddr: nf_inet_addr {
-                all: to_octets(self.address),
+                all: fit::address("on-ip", family, self.address)?,
             },
             lport: self.port.to_be_bytes(),
             ..xt_tproxy_target_info_v1::new_zeroed()
         };
-        write_struct(&info)
+        Ok(write_struct(&info))
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
@@ -124,10 +132,7 @@ mod tests {
         let older = [0, 15, 0, 0, 0, 2, 0, 0, 127, 0, 0, 1, 0x3a, 0x99, 0, 0];
         assert_eq!(Tproxy::read(Family::Ipv4, 0, &older), Some(value));
         assert_eq!(Tproxy::read(Family::Ipv4, 0, &older[..15]), None);
-        assert_eq!(
-            Tproxy::read(Family::Ipv6, 0, &value.write(Family::Ipv6)),
-            None
-        );
+        assert!(value.write(Family::Ipv6).is_err());
     }
 
     #[test]

@@ -17,8 +17,8 @@ impl Extension for Trace {
         (revision == Self::REVISION).then_some(Self)
     }
 
-    fn write(&self, _: Family) -> Vec<u8> {
-        Vec::new()
+    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+        Ok(Vec::new())
     }
 
     fn parse(_: &Context<'_>, _: &[Given<'_>]) -> Result<Self, Misuse> {

@@ -1,0 +1,161 @@
+//! Fuzz targets for every parser of chainwright that faces bytes or text from outside.
+//!
+//! A target is a function of any bytes that panics when something is wrong: not only when a parser
+//! crashes, but when what it read is not what is written from it again. Each stands in a file of
+//! [`targets`]. The same functions are driven
+//!
+//! - by cargo-fuzz, which finds its way by coverage: `cargo fuzz run TARGET`;
+//! - by a driver for any stable toolchain, without a C++ compiler, which changes the seeds at
+//!   random: `cargo run -p chainwright-fuzz -- run`;
+//! - by an ordinary test with what was found once: `findings/`.
+
+pub mod driver;
+pub mod mutate;
+pub mod seeds;
+pub mod targets;
+
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use libfuzzer_sys;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+
+use mutate::Shape;
+
+/// A parser with what must hold of it.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// Its name: that of its file and of its binary for cargo-fuzz.
+    pub name: &'static str,
+    /// What its inputs are like.
+    pub shape: Shape,
+    /// Panics if something is wrong with these bytes.
+    pub run: fn(&[u8]),
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Memory that an input may take at most at any moment, in bytes: so much, and so much more for each of
+/// its bytes. A snapshot takes memory in segments of 4 MiB, a legacy table an eighth more than it is.
+const MEMORY: (u64, u64) = (48 << 20, 4096);
+/// Time of the processor that an input may take at most: so much, and so much more for each of its
+/// bytes. Generous, since builds without optimisation and with instrumentation are slow.
+const TIME: (Duration, Duration) = (Duration::from_secs(2), Duration::from_micros(200));
+
+impl Target {
+    /// The target of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        targets::ALL.iter().find(|target| target.name == name)
+    }
+
+    /// Runs an input within the limits of memory and time.
+    ///
+    /// # Panics
+    /// If what must hold does not, or it took more.
+    pub fn check(&self, input: &[u8]) {
+        let length = input.len() as u64;
+        let start = processor_time();
+        let mut outcome = Ok(());
+        // What unwinds through the measuring is measured for ever.
+        let memory = allocation_counter::measure(|| {
+            outcome = catch_unwind(AssertUnwindSafe(|| (self.run)(input)));
+        });
+        if let Err(panic) = outcome {
+            resume_unwind(panic);
+        }
+        let time = processor_time().saturating_sub(start);
+        let limit = MEMORY.0 + MEMORY.1 * length;
+        assert!(
+            memory.bytes_max <= limit,
+            "{} bytes of memory for an input of {length}",
+            memory.bytes_max
+        );
+        let limit = TIME.0 + TIME.1 * u32::try_from(length).unwrap_or(u32::MAX);
+        assert!(time <= limit, "{time:?} for an input of {length} bytes");
+    }
+}
+
+/// How long this thread has run.
+fn processor_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Into::into)
+}
+
+/// The binary of a target: under cargo-fuzz its `fuzz_target!`, else one that runs the files it is given.
+#[macro_export]
+macro_rules! target {
+    ($name:ident) => {
+        #[cfg(fuzzing)]
+        $crate::libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+            $crate::targets::$name::TARGET.check(input)
+        });
+
+        #[cfg(fuzzing)]
+        $crate::libfuzzer_sys::fuzz_mutator!(|data: &mut [u8],
+                                              size: usize,
+                                              most: usize,
+                                              seed: u32| {
+            let fallback = |data: &mut [u8]| $crate::libfuzzer_sys::fuzzer_mutate(data, size, most);
+            $crate::mutate::for_libfuzzer(
+                $crate::targets::$name::TARGET.shape,
+                data,
+                size,
+                most,
+                seed,
+                fallback,
+            )
+        });
+
+        #[cfg(not(fuzzing))]
+        fn main() -> std::process::ExitCode {
+            $crate::driver::replay(&$crate::targets::$name::TARGET, std::env::args_os().skip(1))
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn what_was_found_once_is_not_found_again() {
+        let findings = Path::new(env!("CARGO_MANIFEST_DIR")).join("findings");
+        let mut replayed = 0;
+        for directory in std::fs::read_dir(findings).unwrap() {
+            let directory = directory.unwrap();
+            let name = directory.file_name().into_string().unwrap();
+            let target = Target::named(&name).unwrap_or_else(|| panic!("no target {name}"));
+            for file in std::fs::read_dir(directory.path()).unwrap() {
+                let path = file.unwrap().path();
+                println!("{}", path.display());
+                target.check(&std::fs::read(path).unwrap());
+                replayed += 1;
+            }
+        }
+        assert!(replayed > 0);
+    }
+
+    #[test]
+    fn seeds_are_accepted() {
+        let of_kernel = seeds::of_kernel();
+        assert!(
+            of_kernel.len() > 40,
+            "nft is missing: tests/setup installs it"
+        );
+        for target in targets::ALL {
+            let seeds = seeds::all(target, &of_kernel);
+            assert!(seeds.len() > 2, "{target:?}: {}", seeds.len());
+            for seed in seeds.iter().step_by(seeds.len().div_ceil(60)) {
+                target.check(seed);
+            }
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! Where inputs begin: the data of the tests, in the form that each target takes. Nothing of it is kept
+//! twice; what cargo-fuzz needs as files is written when it is asked for.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use chainwright::iptables::nft::{Encoder, Profile};
+use chainwright::iptables::text::RestoreOptions;
+use chainwright::iptables::{Counters, Family, Rule, Target as RuleTarget};
+use chainwright::netlink::{Attributes, Message, Messages};
+use chainwright::nft::{self, Filter, RuleRef, Snapshot, Transaction};
+use sha2::{Digest, Sha256};
+
+use crate::Target;
+use crate::targets;
+
+/// The checkout.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A file of the checkout.
+///
+/// # Panics
+/// If it is not there: the targets belong to a checkout.
+#[must_use]
+pub fn file(path: &str) -> Vec<u8> {
+    let path = root().join(path);
+    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// All files below a directory of the checkout whose names end so, in their order.
+fn files(directory: &str, end: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut directories = vec![root().join(directory)];
+    while let Some(directory) = directories.pop() {
+        let entries = fs::read_dir(&directory)
+            .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+        for path in entries.flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.to_str().is_some_and(|path| path.ends_with(end)) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn texts(directory: &str, end: &str) -> Vec<String> {
+    let read = |path: PathBuf| fs::read_to_string(&path).unwrap_or_default();
+    files(directory, end).into_iter().map(read).collect()
+}
+
+/// The rules of `tests/rules`.
+fn rules() -> Vec<String> {
+    let all = texts("tests/rules", ".rules");
+    let lines = all.iter().flat_map(|text| text.lines());
+    let rules = lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '$', '@']));
+    rules.map(str::to_owned).collect()
+}
+
+/// The same, parsed, for the families that take them.
+fn parsed() -> Vec<(Family, Rule)> {
+    let mut all = Vec::new();
+    for line in rules() {
+        for family in [Family::Ipv4, Family::Ipv6] {
+            if let Ok(mut rule) = Rule::parse(family, &line)
+                && rule.resolve_sets(family, &mut targets::Sums).is_ok()
+            {
+                all.push((family, rule));
+            }
+        }
+    }
+    all
+}
+
+/// The messages of a transaction, without its ends, and as the kernel lists them.
+fn messages(tx: &mut Transaction) -> Vec<u8> {
+    tx.datagram(|datagram| {
+        let all: Vec<_> = Messages::new(datagram).flatten().collect();
+        let inner = all.get(1..all.len().saturating_sub(1)).unwrap_or_default();
+        inner
+            .iter()
+            .flat_map(|message| message.raw)
+            .copied()
+            .collect()
+    })
+}
+
+/// The rules of `tests/rules` as messages, in all forms.
+fn encoded_rules() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for (family, rule) in parsed() {
+        for profile in [Profile::V1_8_7, Profile::V1_8_8, Profile::V1_8_10] {
+            let mut encoded = nft::Rule::new(family.into(), "filter", "INPUT");
+            encoded.handle = Some(1);
+            let encoder = Encoder { family, profile };
+            if encoder
+                .fill(&mut encoded, &rule, Counters::default())
+                .is_ok()
+            {
+                let mut tx = Transaction::new();
+                if tx.add(&encoded).is_ok() {
+                    all.push(messages(&mut tx));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// What kube-proxy sent to the kernel, captured: whole batches.
+fn batches() -> Vec<Vec<u8>> {
+    let read = |path: PathBuf| fs::read(path).unwrap_or_default();
+    let files = files("src/bin/chainwright/demo/kube-proxy", ".batch");
+    files.into_iter().map(read).collect()
+}
+
+/// Each message by itself.
+fn single(streams: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let all = streams
+        .iter()
+        .flat_map(|stream| Messages::new(stream).flatten());
+    all.map(|message| message.raw.to_vec()).collect()
+}
+
+/// What the attribute of that type of each message holds.
+fn attribute(messages: &[Vec<u8>], message_kind: u16, kind: u16) -> Vec<Vec<u8>> {
+    let payload = |bytes: &Vec<u8>| {
+        let (message, _) = Message::split(bytes).ok()?;
+        let (_, attributes) = message.nfgenmsg().ok()?;
+        let wanted = message.kind & 0xff == message_kind;
+        let found = Attributes::new(attributes).find(kind).filter(|_| wanted)?;
+        Some(found.to_vec())
+    };
+    messages.iter().filter_map(payload).collect()
+}
+
+/// Types of messages and attributes of `linux/netfilter/nf_tables.h`.
+const NEWRULE: u16 = 6;
+const NEWSETELEM: u16 = 12;
+const RULE_EXPRESSIONS: u16 = 4;
+const SET_ELEM_LIST_ELEMENTS: u16 = 3;
+
+/// Every object in a snapshot, as JSON.
+fn json(stream: &[u8]) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for message in Messages::new(stream).flatten() {
+        let json = match message.kind & 0xff {
+            0 => nft::TableRef::parse(&message)
+                .ok()
+                .and_then(|v| serde_json::to_string_pretty(&v.to_builder()).ok()),
+            3 => nft::ChainRef::parse(&message)
+                .ok()
+                .and_then(|v| serde_json::to_string_pretty(&v.to_builder()).ok()),
+            NEWRULE => RuleRef::parse(&message)
+                .ok()
+                .and_then(|v| serde_json::to_string_pretty(&v.to_builder()).ok()),
+            9 => nft::SetRef::parse(&message)
+                .ok()
+                .and_then(|v| serde_json::to_string_pretty(&v.to_builder()).ok()),
+            NEWSETELEM => nft::ElementsRef::parse(&message)
+                .ok()
+                .and_then(|v| serde_json::to_string_pretty(&v.to_builder()).ok()),
+            18 => nft::StatefulObjectRef::parse(&message)
+                .ok()
+                .and_then(|v| serde_json::to_string_pretty(&v.to_builder()).ok()),
+            22 => nft::FlowtableRef::parse(&message)
+                .ok()
+                .and_then(|v| serde_json::to_string_pretty(&v.to_builder()).ok()),
+            _ => None,
+        };
+        all.extend(json.map(String::into_bytes));
+    }
+    all
+}
+
+/// Legacy tables, with the byte for the family before each.
+fn legacy_tables() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for path in files("tests/data/legacy", ".bin") {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let family = ["ipv4", "ipv6", "arp"]
+            .iter()
+            .position(|family| name.starts_with(family));
+        let family = family.unwrap_or_default() as u8;
+        all.push([&[family], &fs::read(&path).unwrap_or_default()[..]].concat());
+    }
+    // One with each of the rules.
+    for (position, family, name) in [
+        (0, Family::Ipv4, "ipv4-nat-initial.bin"),
+        (1, Family::Ipv6, "ipv6-filter-initial.bin"),
+    ] {
+        let legacy = [
+            chainwright::legacy::Family::Ipv4,
+            chainwright::legacy::Family::Ipv6,
+        ][position];
+        let bytes = file(&format!("tests/data/legacy/{name}"));
+        let (info, entries) = bytes.split_at(targets::iptables_legacy::info_length(legacy));
+        let table = chainwright::legacy::Info::from_bytes(legacy, info)
+            .and_then(|info| chainwright::legacy::Table::from_bytes(info, entries))
+            .expect("captured");
+        let tables = [(family, table)];
+        let table = if position == 0 { "nat" } else { "filter" };
+        for line in rules() {
+            let text = format!("*{table}\n:other - [0:0]\n:user - [0:0]\n-A user {line}\nCOMMIT\n");
+            let options = RestoreOptions {
+                noflush: true,
+                ..RestoreOptions::default()
+            };
+            if let Ok((_, replacements)) =
+                chainwright::fuzzing::restore_drafts(&tables, text, &options)
+            {
+                for replacement in replacements.into_iter().flatten() {
+                    all.push(legacy_input(position as u8, &replacement));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// A table as the kernel would describe it and send it.
+fn legacy_input(family: u8, replacement: &chainwright::legacy::Replacement) -> Vec<u8> {
+    use chainwright::legacy::Hook;
+    let info = replacement.info();
+    let mut bytes = vec![family];
+    let mut name = replacement.name().to_string().into_bytes();
+    name.resize(32, 0);
+    bytes.extend(name);
+    bytes.extend(info.valid_hooks().to_ne_bytes());
+    let hooks = [
+        Hook::Prerouting,
+        Hook::Input,
+        Hook::Forward,
+        Hook::Output,
+        Hook::Postrouting,
+    ];
+    for places in [
+        hooks.map(|hook| info.hook_entry(hook)),
+        hooks.map(|hook| info.underflow(hook)),
+    ] {
+        for place in places {
+            bytes.extend(place.unwrap_or_default().to_ne_bytes());
+        }
+    }
+    bytes.extend(info.num_entries().to_ne_bytes());
+    bytes.extend(info.size().to_ne_bytes());
+    bytes.extend(replacement.entries());
+    bytes
+}
+
+/// Each match and target of the rules.
+fn extensions() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for (family, rule) in parsed() {
+        let ipv6 = family == Family::Ipv6;
+        for one in &rule.matches {
+            if let Ok(encoded) = one.encode(family) {
+                all.push(targets::extension::input(ipv6, false, &encoded));
+            }
+        }
+        if let RuleTarget::Extension(target) = &rule.target
+            && let Ok(encoded) = target.encode(family)
+        {
+            all.push(targets::extension::input(ipv6, true, &encoded));
+        }
+    }
+    all
+}
+
+/// Texts for restoring: whole ones that are short, and the rules each in one.
+fn restore_texts() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for text in texts("tests/data", ".save") {
+        all.extend((text.len() < 32_768).then(|| text.into_bytes()));
+    }
+    for some in rules().chunks(4) {
+        let lines: String = some.iter().map(|line| format!("-A own {line}\n")).collect();
+        for table in ["filter", "nat", "mangle"] {
+            let text = format!("*{table}\n:own - [1:2]\n:user - [0:0]\n:other -\n{lines}COMMIT\n");
+            all.push(text.into_bytes());
+        }
+    }
+    all.extend([
+        b"*filter\n:INPUT DROP [5:6]\n-N own\n-I INPUT 1 -s 1.2.3.4,5.6.7.8 -j own\n-E own other\n\
+          -P FORWARD DROP\n-D INPUT 1\n-Z\n-F INPUT\n-X other\nCOMMIT\n"
+            .to_vec(),
+        b"# comment\n*nat\n[1:2] -A OUTPUT -m comment --comment \"two \\\" words\" -j RETURN\nCOMMIT\n".to_vec(),
+    ]);
+    all
+}
+
+/// The seeds of a target, given what a kernel listed.
+#[must_use]
+pub fn all(target: &Target, of_kernel: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let streams = || [batches(), of_kernel.to_vec()].concat();
+    let one_by_one = || [single(&streams()), encoded_rules()].concat();
+    let found = match target.name {
+        "netlink" => [streams(), single(&batches()), replies()].concat(),
+        "nft_objects" | "iptables_nft" => one_by_one(),
+        "nft_expressions" => attribute(&one_by_one(), NEWRULE, RULE_EXPRESSIONS),
+        "nft_elements" => attribute(&one_by_one(), NEWSETELEM, SET_ELEM_LIST_ELEMENTS),
+        "nft_json" => streams().iter().flat_map(|stream| json(stream)).collect(),
+        "snapshot" => {
+            let files = streams().into_iter().map(|stream| {
+                let count = Messages::new(&stream).count() as u64;
+                targets::snapshot::file(&stream, count)
+            });
+            let files: Vec<_> = files.collect();
+            [streams(), files].concat()
+        }
+        "iptables_legacy" => legacy_tables(),
+        "extension" => extensions(),
+        "rule_text" => {
+            let rules = rules().into_iter();
+            rules
+                .flat_map(|line| [format!("-A INPUT {line}"), line])
+                .map(String::into_bytes)
+                .collect()
+        }
+        "restore_text" => restore_texts(),
+        "ipset" => (0..3)
+            .map(|n| {
+                let mut answer = vec![n; 44];
+                answer[12..16].copy_from_slice(b"set\0");
+                answer
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    let mut seeds: Vec<_> = found
+        .into_iter()
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect();
+    seeds.extend(findings(target));
+    seeds
+}
+
+/// Replies to a batch: acknowledgements, refusals, the end of a dump.
+fn replies() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for (kind, error) in [(2_u16, 0_i32), (2, -2), (3, 0), (3, -4)] {
+        let mut datagram = Vec::new();
+        for sequence in 1..4_u32 {
+            let mut writer =
+                chainwright::netlink::MessageWriter::new(&mut datagram, kind, 0x300, sequence);
+            let mut body = error.to_ne_bytes().to_vec();
+            body.extend([20, 0, 0, 0, 6, 10, 5, 0]);
+            body.extend(sequence.to_ne_bytes());
+            body.extend([0; 4]);
+            writer.encoded(&body);
+            writer.string(1, b"why").be32(2, 20);
+            let _ = writer.finish();
+        }
+        all.push(datagram);
+    }
+    all
+}
+
+/// What was found once.
+fn findings(target: &Target) -> Vec<Vec<u8>> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("findings")
+        .join(target.name);
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| fs::read(entry.path()).ok())
+        .collect()
+}
+
+/// What the kernel lists of the rulesets of `tests/rulesets`, each loaded by nft into a sandbox of its own:
+/// streams of messages. Says on standard error what of it is missing.
+#[must_use]
+pub fn of_kernel() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    let mut missing = None;
+    for path in files("tests/rulesets", ".nft") {
+        match listed(&path) {
+            Ok(Some(stream)) => all.push(stream),
+            Ok(None) => {} // this kernel does not take it
+            Err(error) => missing = Some(error),
+        }
+    }
+    if let Some(error) = missing {
+        eprintln!("without seeds of some rulesets, which take nft and network namespaces: {error}");
+    }
+    all
+}
+
+/// What the kernel lists of a ruleset; `None` if it does not take it.
+fn listed(path: &Path) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error + Send + Sync>> {
+    let sandbox = chainwright::netns::Sandbox::new()?;
+    sandbox.run(|| {
+        let loaded = Command::new("nft")
+            .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+            .arg("-f")
+            .arg(path)
+            .stderr(Stdio::null())
+            .status()?;
+        if !loaded.success() {
+            return Ok(None);
+        }
+        let snapshot: Snapshot = nft::Connection::open()?.snapshot(Filter::default())?;
+        let mut file = Vec::new();
+        snapshot.write(&mut file)?;
+        // The messages begin where a whole number of them ends before the checksum.
+        let end = file.len().saturating_sub(32);
+        let length = file
+            .get(56..64)
+            .and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
+        let length = length.map_or(0, |bytes| u64::from_ne_bytes(bytes) as usize);
+        Ok(file
+            .get(end.saturating_sub(length)..end)
+            .map(<[u8]>::to_vec))
+    })?
+}
+
+/// Writes all seeds, a directory a target.
+///
+/// # Errors
+/// Writing.
+pub fn write(directory: &Path) -> io::Result<()> {
+    let of_kernel = of_kernel();
+    for target in targets::ALL {
+        let directory = directory.join(target.name);
+        fs::create_dir_all(&directory)?;
+        let seeds = all(target, &of_kernel);
+        for seed in &seeds {
+            let name: String = Sha256::digest(seed)
+                .iter()
+                .take(10)
+                .map(|b| format!("{b:02x}"))
+                .collect();
+            fs::write(directory.join(name), seed)?;
+        }
+        writeln!(io::stdout(), "{}: {}", target.name, seeds.len())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! The kernel's answers to look-ups of sets.
+
+use chainwright::fuzzing::ipset_answer;
+
+use crate::Target;
+use crate::mutate::Shape;
+
+/// The target: `struct ip_set_req_get_set_family`.
+pub const TARGET: Target = Target {
+    name: "ipset",
+    shape: Shape::Bytes,
+    run,
+};
+
+fn run(input: &[u8]) {
+    let Some((_found, name)) = ipset_answer(input) else {
+        assert!(input.len() < 44);
+        return;
+    };
+    if let Some(name) = name {
+        assert!(!name.is_empty() && name.len() <= 32 && !name.contains(&0));
+    }
+}

@@ -1,0 +1,103 @@
+//! Legacy tables: what the kernel says of one and its entries, what is drafted from it, and what iptables
+//! says of its rules.
+
+use chainwright::iptables::{Family as IptablesFamily, legacy::decode};
+use chainwright::legacy::{Draft, Family, Info, Table, Target as RuleTarget};
+
+use super::assert_said;
+use crate::Target;
+use crate::mutate::Shape;
+
+/// The target: a byte for the family (IPv4, IPv6, ARP), the answer to `GET_INFO`, the entries.
+pub const TARGET: Target = Target {
+    name: "iptables_legacy",
+    shape: Shape::Bytes,
+    run,
+};
+
+/// How long the answer to `GET_INFO` is (`ipt_getinfo`, `ip6t_getinfo`, `arpt_getinfo`).
+#[must_use]
+pub const fn info_length(family: Family) -> usize {
+    match family {
+        Family::Ipv4 | Family::Ipv6 => 84,
+        Family::Arp => 68,
+    }
+}
+
+fn run(input: &[u8]) {
+    let Some((family, input)) = input.split_first() else {
+        return;
+    };
+    let family = [Family::Ipv4, Family::Ipv6, Family::Arp][usize::from(family % 3)];
+    let Some((info, entries)) = input.split_at_checked(info_length(family)) else {
+        return;
+    };
+    let mut info = info.to_vec();
+    // Changes of the length would else all be refused at once.
+    let whole = entries.len() / 8 * 8;
+    info[info_length(family) - 4..].copy_from_slice(&(whole as u32).to_ne_bytes());
+    let Ok(info) = Info::from_bytes(family, &info) else {
+        return;
+    };
+    let Ok(table) = Table::from_bytes(info, &entries[..whole]) else {
+        return;
+    };
+    let mut counted = 0;
+    for chain in table.chains() {
+        let _ = format!("{chain:?}");
+        for rule in chain.rules() {
+            counted += 1;
+            let _ = format!("{:?} {:?} {}", rule.header(), rule, rule.counters());
+            for one in rule.matches() {
+                let Ok(one) = one else { break };
+                let _ = format!("{one:?}");
+            }
+            match rule.target() {
+                Ok(RuleTarget::Jump(chain) | RuleTarget::Goto(chain)) => {
+                    let _ = chain.name();
+                }
+                other => drop(format!("{other:?}")),
+            }
+            let family = match family {
+                Family::Ipv4 => IptablesFamily::Ipv4,
+                Family::Ipv6 => IptablesFamily::Ipv6,
+                Family::Arp => continue,
+            };
+            if let Ok(entry) = decode(&rule) {
+                assert_said(family, &entry.rule);
+            }
+        }
+    }
+    assert!(counted <= table.info().num_entries() as usize);
+    drafted(&table);
+}
+
+/// An unchanged draft is the table, byte for byte but for its counters; and one with another chain has all
+/// that was there.
+fn drafted(table: &Table) {
+    let draft = Draft::of(table);
+    if let Ok(replacement) = draft.finish() {
+        assert_eq!(replacement.entries().len(), table.entries().len());
+        let again = replacement.to_table().expect("what is written is read");
+        assert_eq!(chains(table), chains(&again));
+    }
+    let mut draft = Draft::of(table);
+    if draft.add_chain("fuzz-target").is_err() {
+        return;
+    }
+    if let Ok(replacement) = draft.finish() {
+        let again = replacement.to_table().expect("what is written is read");
+        let mut names = chains(&again);
+        let new = names.iter().position(|(name, _)| name == b"fuzz-target");
+        names.remove(new.expect("the new chain"));
+        assert_eq!(chains(table), names);
+    }
+}
+
+/// Names and numbers of rules, in order.
+fn chains(table: &Table) -> Vec<(Vec<u8>, usize)> {
+    let chains = table.chains();
+    chains
+        .map(|chain| (chain.name().to_vec(), chain.rule_count()))
+        .collect()
+}

@@ -1,0 +1,97 @@
+//! The targets, one a file.
+
+pub mod extension;
+pub mod ipset;
+pub mod iptables_legacy;
+pub mod iptables_nft;
+pub mod netlink;
+pub mod nft_elements;
+pub mod nft_expressions;
+pub mod nft_json;
+pub mod nft_objects;
+pub mod restore_text;
+pub mod rule_text;
+pub mod snapshot;
+
+use crate::Target;
+
+/// All targets.
+pub const ALL: &[Target] = &[
+    netlink::TARGET,
+    nft_objects::TARGET,
+    nft_expressions::TARGET,
+    nft_elements::TARGET,
+    nft_json::TARGET,
+    snapshot::TARGET,
+    iptables_nft::TARGET,
+    iptables_legacy::TARGET,
+    extension::TARGET,
+    rule_text::TARGET,
+    restore_text::TARGET,
+    ipset::TARGET,
+];
+
+use chainwright::iptables::{Entry, Family, Rule};
+use chainwright::netlink::Message;
+use chainwright::nft;
+use chainwright::xt::{SetName, SetNames, Text};
+
+/// Both families.
+const FAMILIES: [Family; 2] = [Family::Ipv4, Family::Ipv6];
+
+/// Sets by name as the kernel would have them: their index is the sum of their letters.
+pub(crate) struct Sums;
+
+impl SetNames for Sums {
+    type Error = ();
+
+    fn index(&mut self, _: Family, name: &SetName) -> Result<u16, ()> {
+        Ok(name.as_bytes().iter().map(|byte| u16::from(*byte)).sum())
+    }
+
+    fn name(&mut self, index: u16) -> Result<SetName, ()> {
+        SetName::new(format!("set{index}")).ok_or(())
+    }
+}
+
+/// That a rule that was read somewhere is printed as what is parsed to the same rule.
+///
+/// Rules by themselves must not hold what has no words; then `private` says that it does.
+fn assert_said(family: Family, rule: &Rule) {
+    let mut named = rule.clone();
+    if named.name_sets(&mut Sums).is_err() {
+        return;
+    }
+    let mut text = Text::new();
+    named.print(&mut text);
+    let shown = bstr::BStr::new(text.as_bytes());
+    let parsed = match Rule::parse(family, text.as_bytes()) {
+        Ok(parsed) => parsed,
+        Err(fault) => panic!("{family:?}: {shown:?} is not parsed: {fault}\n{rule:?}"),
+    };
+    assert!(
+        parsed.means_the_same(&named),
+        "{family:?}: {shown:?} is parsed as another rule:\n{named:?}\n{parsed:?}"
+    );
+    let mut again = Text::new();
+    parsed.print(&mut again);
+    assert_eq!(bstr::BStr::new(again.as_bytes()), shown);
+}
+
+/// Reads a rule for nf_tables as if the kernel had listed it.
+fn listed(mut rule: nft::Rule<'_>) -> Result<Entry, chainwright::iptables::Beyond> {
+    rule.handle = Some(1);
+    let mut tx = nft::Transaction::new();
+    if tx.add(&rule).is_err() {
+        return Err(chainwright::iptables::Beyond {
+            expression: None,
+            reason: "it is too long for a message",
+        });
+    }
+    tx.datagram(|datagram| {
+        let (_begin, rest) = Message::split(datagram).expect("the transaction's own message");
+        let (message, _) = Message::split(rest).expect("the transaction's own message");
+        let view = nft::RuleRef::parse(&message).expect("what was written is read");
+        chainwright::iptables::nft::decode(&view)
+    })
+}

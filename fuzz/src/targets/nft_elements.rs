@@ -1,0 +1,61 @@
+//! The elements of a set: keys, data, user data, expressions.
+
+use chainwright::nft::userdata::UserData;
+use chainwright::nft::{Element, ElementList, Elements, ElementsRef, Family, Field};
+
+use super::nft_objects::assert_same;
+use crate::Target;
+use crate::mutate::Shape;
+
+/// The target: what `NFTA_SET_ELEM_LIST_ELEMENTS` holds; and the same bytes as user data.
+pub const TARGET: Target = Target {
+    name: "nft_elements",
+    shape: Shape::Attributes(0),
+    run,
+};
+
+fn run(input: &[u8]) {
+    let mut entries = 0;
+    for entry in UserData::new(input) {
+        let _ = format!("{entry:?}");
+        entries += 1;
+    }
+    assert!(entries <= input.len() / 2 + 1);
+    for kind in 0..8 {
+        let _ = UserData::new(input).number(kind);
+        assert!(
+            UserData::new(input)
+                .comment(kind)
+                .is_none_or(|comment| comment.len() < 256)
+        );
+    }
+    let Some(list) = <ElementList<'_> as Field<'_>>::decode(input) else {
+        return;
+    };
+    let elements = Elements {
+        family: Family::IP,
+        table: Some("t".into()),
+        set: Some("s".into()),
+        elements: Some(list),
+        ..Elements::default()
+    };
+    // What is typed from any bytes may be written in another way, but from then on it is the same.
+    let typed: Vec<Element<'static>> = (elements.elements.iter())
+        .flat_map(|list| list.iter())
+        .map_while(Result::ok)
+        .map(|element| {
+            let _ = format!("{element:?} {element}");
+            element.to_builder().into_owned()
+        })
+        .collect();
+    for element in &typed {
+        let _ = format!("{element:?}");
+    }
+    let typed = Elements {
+        elements: Some(typed.into_iter().collect()),
+        ..elements
+    };
+    assert_same(&typed.into_owned(), |message| {
+        Some(ElementsRef::parse(message).ok()?.to_builder().into_owned())
+    });
+}

@@ -1,0 +1,73 @@
+//! Objects and expressions from JSON: what is taken is written, and read as the same.
+
+use chainwright::netlink::Message;
+use chainwright::nft::expr::Decoded;
+use chainwright::nft::{
+    Chain, ChainRef, Elements, ElementsRef, Flowtable, FlowtableRef, Object, Rule, RuleRef, Set,
+    SetRef, StatefulObject, StatefulObjectRef, Table, TableRef,
+};
+use serde::de::DeserializeOwned;
+
+use super::nft_objects::written;
+use crate::Target;
+use crate::mutate::Shape;
+
+/// The target.
+pub const TARGET: Target = Target {
+    name: "nft_json",
+    shape: Shape::Text,
+    run,
+};
+
+/// What was read is written as JSON that is read as the same.
+fn taken<T: DeserializeOwned + serde::Serialize + PartialEq + std::fmt::Debug>(
+    input: &[u8],
+) -> Option<T> {
+    let value: T = serde_json::from_slice(input).ok()?;
+    let json = serde_json::to_string(&value).unwrap_or_else(|e| panic!("{e}: {value:?}"));
+    let again: T = serde_json::from_str(&json).unwrap_or_else(|e| panic!("{e}: {json}"));
+    assert_eq!(again, value, "{json}");
+    Some(value)
+}
+
+/// And as a message, by which the kernel is told and which a view reads without complaint.
+fn object<T>(input: &[u8], read: impl Fn(&Message<'_>) -> Option<T>)
+where
+    T: Object + DeserializeOwned + serde::Serialize + PartialEq + std::fmt::Debug,
+{
+    let Some(value) = taken::<T>(input) else {
+        return;
+    };
+    let Some(bytes) = written(&value) else { return };
+    let (message, _) = Message::split(&bytes).unwrap();
+    // What is missing of what the kernel always sends makes no view.
+    let Some(once) = read(&message) else { return };
+    let Some(bytes) = written(&once) else { return };
+    let (message, _) = Message::split(&bytes).unwrap();
+    assert_eq!(read(&message), Some(once));
+}
+
+fn run(input: &[u8]) {
+    taken::<Decoded<'static>>(input);
+    object::<Table<'static>>(input, |m| {
+        Some(TableRef::parse(m).ok()?.to_builder().into_owned())
+    });
+    object::<Chain<'static>>(input, |m| {
+        Some(ChainRef::parse(m).ok()?.to_builder().into_owned())
+    });
+    object::<Rule<'static>>(input, |m| {
+        Some(RuleRef::parse(m).ok()?.to_builder().into_owned())
+    });
+    object::<Set<'static>>(input, |m| {
+        Some(SetRef::parse(m).ok()?.to_builder().into_owned())
+    });
+    object::<Elements<'static>>(input, |m| {
+        Some(ElementsRef::parse(m).ok()?.to_builder().into_owned())
+    });
+    object::<StatefulObject<'static>>(input, |m| {
+        Some(StatefulObjectRef::parse(m).ok()?.to_builder().into_owned())
+    });
+    object::<Flowtable<'static>>(input, |m| {
+        Some(FlowtableRef::parse(m).ok()?.to_builder().into_owned())
+    });
+}

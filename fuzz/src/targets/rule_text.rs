@@ -1,0 +1,68 @@
+//! A rule's text: what is parsed prints as what is parsed to the same, and is encoded for nf_tables as what is
+//! decoded to the same.
+
+use chainwright::iptables::nft::{Encoder, Profile};
+use chainwright::iptables::text::{Command, words};
+use chainwright::iptables::{Counters, Rule};
+use chainwright::nft;
+
+use super::{FAMILIES, Sums, assert_said, listed};
+use crate::Target;
+use crate::mutate::Shape;
+
+/// The target.
+pub const TARGET: Target = Target {
+    name: "rule_text",
+    shape: Shape::Text,
+    run,
+};
+
+fn run(input: &[u8]) {
+    let mut found = Vec::new();
+    let _ = words(input, &mut found);
+    for family in FAMILIES {
+        for chains in [false, true] {
+            if let Ok(command) = Command::parse(family, &found, |_| chains) {
+                let _ = format!("{command:?}");
+            }
+        }
+        let rule = match Rule::parse(family, input) {
+            Ok(rule) => rule,
+            Err(fault) => {
+                assert!(
+                    fault.column >= 1 && fault.column <= input.len() + 2,
+                    "{fault:?}"
+                );
+                continue;
+            }
+        };
+        assert_said(family, &rule);
+        let mut resolved = rule.clone();
+        if resolved.resolve_sets(family, &mut Sums).is_err() {
+            continue;
+        }
+        let counters = Counters {
+            packets: 7,
+            bytes: u64::MAX,
+        };
+        for profile in [Profile::V1_8_7, Profile::V1_8_8, Profile::V1_8_10] {
+            let mut encoded = nft::Rule::new(family.into(), "t", "c");
+            let encoder = Encoder { family, profile };
+            if encoder.fill(&mut encoded, &resolved, counters).is_err() {
+                continue;
+            }
+            match listed(encoded) {
+                Ok(entry) => {
+                    assert!(
+                        entry.rule.means_the_same(&resolved),
+                        "{profile:?}: {resolved}\n{}",
+                        entry.rule
+                    );
+                    assert_eq!(entry.counters, counters);
+                }
+                // Shown as native, never as another rule.
+                Err(beyond) => assert!(!beyond.to_string().is_empty()),
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Files of snapshots: what is loaded is saved as what is loaded as the same.
+
+use std::io::Write;
+
+use chainwright::nft::{DiffOptions, FileError, Snapshot};
+use sha2::{Digest, Sha256};
+
+use crate::Target;
+use crate::mutate::Shape;
+
+/// The target: messages, for which a header is made that fits; and the same bytes as a file whose checksum
+/// is put right.
+pub const TARGET: Target = Target {
+    name: "snapshot",
+    shape: Shape::Messages,
+    run,
+};
+
+/// The file that holds these messages, so many; `src/nft/snapshot/file.rs` documents it.
+#[must_use]
+pub fn file(messages: &[u8], count: u64) -> Vec<u8> {
+    let mut bytes = b"CHAINWR\n".to_vec();
+    for number in [1_u32, 0x0102_0304, 7, 0] {
+        bytes.extend(number.to_ne_bytes());
+    }
+    bytes.extend(0_u64.to_ne_bytes());
+    bytes.extend([0; 16]);
+    bytes.extend(count.to_ne_bytes());
+    bytes.extend((messages.len() as u64).to_ne_bytes());
+    // No table, no kernel.
+    bytes.extend([0; 4]);
+    bytes.extend(messages);
+    sealed(bytes)
+}
+
+/// With the checksum of what is there.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let sum = Sha256::digest(&bytes);
+    bytes.extend(sum);
+    bytes
+}
+
+fn run(input: &[u8]) {
+    if input.starts_with(b"CHAINWR\n") {
+        load(input);
+        load(&sealed(input[..input.len().saturating_sub(32)].to_vec()));
+        return;
+    }
+    let mut count = 0;
+    let mut messages = Vec::new();
+    for message in chainwright::netlink::Messages::new(input).flatten() {
+        count += 1;
+        messages.extend(message.raw);
+        messages.resize(messages.len().next_multiple_of(4), 0);
+    }
+    load(&file(&messages, count));
+    let whole = input.len() / 4 * 4;
+    load(&file(&input[..whole], count));
+}
+
+fn load(bytes: &[u8]) {
+    let mut file = tempfile::NamedTempFile::new_in("/dev/shm").expect("a file in memory");
+    file.write_all(bytes).expect("a file in memory");
+    let snapshot = match Snapshot::load(file.path()) {
+        Ok(snapshot) => snapshot,
+        Err(error @ FileError::Io { .. }) => panic!("{error:?}"),
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let _ = format!("{snapshot:?}");
+    let json = serde_json::to_string(&snapshot).ok();
+    let mut saved = Vec::new();
+    snapshot.write(&mut saved).expect("memory");
+    let mut again = tempfile::NamedTempFile::new_in("/dev/shm").expect("a file in memory");
+    again.write_all(&saved).expect("a file in memory");
+    let other = Snapshot::load(again.path()).unwrap_or_else(|error| panic!("{error:?}"));
+    assert_eq!(serde_json::to_string(&other).ok(), json);
+    let difference = snapshot.diff(&other, DiffOptions::default());
+    assert!(difference.is_empty(), "{difference}");
+    // The order is the file's own from then on.
+    let mut third = Vec::new();
+    other.write(&mut third).expect("memory");
+    // But for the time at which it was written.
+    assert_eq!(third.len(), saved.len());
+    assert_eq!(third[64..third.len() - 32], saved[64..saved.len() - 32]);
+}

@@ -1,0 +1,235 @@
+//! A machine that boots a kernel and runs the plan: qemu, which shares this machine's files with it, read-only.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::kernel::Installed;
+use crate::suite::Program;
+use crate::{Result, initramfs};
+
+/// How long a machine may take to reach its files; five times that if it is emulated.
+const START: Duration = Duration::from_secs(40);
+/// The status of a program that was killed.
+pub(crate) const TOO_LONG: u8 = 128 + 9;
+
+/// What a machine is made of.
+#[derive(Debug)]
+pub(crate) struct Machine<'a> {
+    pub(crate) kernel: &'a Installed,
+    /// Where files are put that the machine starts from.
+    pub(crate) work: &'a Path,
+    /// Where the results go.
+    pub(crate) results: &'a Path,
+    /// MiB.
+    pub(crate) memory: u32,
+    /// Whether the processor is emulated although KVM works.
+    pub(crate) emulate: bool,
+}
+
+/// Who runs a program.
+pub(crate) const USERS: [&str; 2] = ["root", "user"];
+/// Who `user` is: the first that Debian gives a person.
+const ORDINARY: &str = "setpriv --reuid 1000 --regid 1000 --clear-groups";
+
+/// How a machine's processor is had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Processor {
+    Kvm,
+    Emulated,
+}
+
+/// What became of a machine.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// It was switched off from inside.
+    Off,
+    /// It did not reach its files in the time given.
+    NotStarted,
+    /// It was ended from outside, or qemu failed.
+    Broken,
+}
+
+impl Machine<'_> {
+    /// Boots, runs every program as root and as an ordinary user, and waits until the machine is off.
+    pub(crate) fn run(&self, plan: &[Program], directory: &Path, limit: Duration) -> Result<()> {
+        let initramfs = self.work.join(format!("initramfs-{}", self.kernel.release));
+        initramfs::write(self.kernel, &initramfs)?;
+        let write = |name: &str, text: &str| {
+            fs::write(self.results.join(name), text).map_err(|error| format!("{name}: {error}"))
+        };
+        write("directory", &format!("{}\n", directory.display()))?;
+        let mut lines = String::new();
+        for program in plan {
+            for user in USERS {
+                let (name, path) = (&program.name, program.path.display());
+                let arguments = program.arguments.join(" ");
+                lines += &format!("{user} {name} {} {path} {arguments}\n", limit.as_secs());
+            }
+        }
+        write("plan", &lines)?;
+
+        // That `/dev/kvm` opens does not prove that this kernel runs there: some hypervisors lend KVM to
+        // kernels of their own kind alone.
+        let kvm = !self.emulate
+            && File::options()
+                .read(true)
+                .write(true)
+                .open("/dev/kvm")
+                .is_ok();
+        let longest = limit * plan.len() as u32 * USERS.len() as u32;
+        let mut end = End::NotStarted;
+        if kvm {
+            end = self.boot(&initramfs, Processor::Kvm, START, longest)?;
+        }
+        if end == End::NotStarted {
+            end = self.boot(&initramfs, Processor::Emulated, START * 5, longest)?;
+        }
+        if end == End::Off {
+            return Ok(());
+        }
+        Err(format!(
+            "the machine with {} did not end well; its console: {}",
+            self.kernel.release,
+            self.results.join("console").display()
+        ))
+    }
+
+    /// Boots once.
+    fn boot(
+        &self,
+        initramfs: &Path,
+        processor: Processor,
+        start: Duration,
+        longest: Duration,
+    ) -> Result<End> {
+        let share = |path: &Path, tag: &str, more: &str| {
+            let path = path.display();
+            format!("local,path={path},mount_tag={tag},security_model=none,multidevs=remap{more}")
+        };
+        let memory = format!("{}M", self.memory);
+        let console = self.results.join("console");
+        let mut qemu = Command::new("qemu-system-x86_64");
+        qemu.args(
+            "-nodefaults -no-user-config -display none -no-reboot -machine q35 -smp 2".split(' '),
+        )
+        .args(["-m", &memory])
+        .args(match processor {
+            Processor::Kvm => ["-accel", "kvm", "-cpu", "host"],
+            Processor::Emulated => ["-accel", "tcg,thread=multi", "-cpu", "max"],
+        })
+        .arg("-kernel")
+        .arg(&self.kernel.image)
+        .arg("-initrd")
+        .arg(initramfs)
+        .args([
+            "-append",
+            "console=ttyS0 quiet loglevel=4 panic=-1 random.trust_cpu=on",
+        ])
+        .args(["-device", "virtio-rng-pci"])
+        .args(["-virtfs", &share(Path::new("/"), "host", ",readonly=on")])
+        .args([
+            "-virtfs",
+            &share(&self.kernel.modules, "modules", ",readonly=on"),
+        ])
+        .args(["-virtfs", &share(self.results, "results", "")])
+        .args(["-serial", &format!("file:{}", console.display())])
+        .stdin(Stdio::null());
+        let how = match processor {
+            Processor::Kvm => "with KVM",
+            Processor::Emulated => "with an emulated processor",
+        };
+        eprintln!("booting {} {how}", self.kernel.release);
+        let began = Instant::now();
+        let mut child = qemu.spawn().map_err(|error| {
+            format!("qemu-system-x86_64 cannot be run ({error}): apt-get install qemu-system-x86")
+        })?;
+        let started = self.results.join("started");
+        let mut end = wait(&mut child, start, || started.exists())?;
+        if end.is_none() && started.exists() {
+            end = wait(&mut child, longest, || false)?;
+        }
+        let seconds = began.elapsed().as_secs();
+        eprintln!("{} took {seconds} s", self.kernel.release);
+        if end.is_none() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        Ok(match end {
+            Some(true) if started.exists() => End::Off,
+            _ if !started.exists() => End::NotStarted,
+            _ => End::Broken,
+        })
+    }
+}
+
+/// Waits until a process has ended, and gives whether it succeeded; or until something else is so, or the time
+/// is over.
+fn wait(child: &mut Child, limit: Duration, so: impl Fn() -> bool) -> Result<Option<bool>> {
+    let start = Instant::now();
+    while start.elapsed() < limit && !so() {
+        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
+            return Ok(Some(status.success()));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(None)
+}
+
+/// Runs the plan on the kernel that runs here, with results as a machine leaves them. As an ordinary user
+/// only what an ordinary user can run.
+pub(crate) fn run_here(
+    plan: &[Program],
+    directory: &Path,
+    results: &Path,
+    limit: Duration,
+) -> Result<()> {
+    let id = crate::output(Command::new("id").arg("-u"))?;
+    let users: &[&str] = if id.trim() == "0" {
+        &USERS
+    } else {
+        &USERS[1..]
+    };
+    for program in plan {
+        for &user in users {
+            let io = |error: std::io::Error| format!("{}: {error}", program.name);
+            let log =
+                File::create(results.join(format!("{}.{user}.log", program.name))).map_err(io)?;
+            let mut words = ORDINARY.split(' ');
+            let mut command = match (user, id.trim()) {
+                ("user", "0") => {
+                    let mut command = Command::new(words.next().unwrap_or_default());
+                    command.args(words).arg(&program.path).env("HOME", "/tmp");
+                    command
+                }
+                _ => Command::new(&program.path),
+            };
+            let start = Instant::now();
+            let mut child = command
+                .args(&program.arguments)
+                .current_dir(directory)
+                .env("LC_ALL", "C")
+                .stdin(Stdio::null())
+                .stdout(log.try_clone().map_err(io)?)
+                .stderr(log)
+                .spawn()
+                .map_err(io)?;
+            let status = match wait(&mut child, limit, || false)? {
+                Some(passed) => u8::from(!passed),
+                None => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    TOO_LONG
+                }
+            };
+            let status = format!("{status} 0 {}\n", start.elapsed().as_secs_f32());
+            fs::write(
+                results.join(format!("{}.{user}.status", program.name)),
+                status,
+            )
+            .map_err(io)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! Boots Debian's kernels under qemu and runs the integration tests inside, as they were built here, as
+//! root and as an ordinary user, with this machine's tools beside them.
+//!
+//!     cargo run -p integration-vm                   # the chosen tests, on every kernel
+//!     cargo run -p integration-vm -- 5.10 6.1       # on these
+//!     cargo run -p integration-vm -- --all 5.10     # every integration test
+//!     cargo run -p integration-vm -- --test sets --test owned sid
+//!
+//! Needs `qemu-system-x86` and `busybox-static`, Debian's `apt-get` with its keyring, and `setpriv`. Nothing is
+//! installed and the machine's own apt is not touched. Where `/dev/kvm` cannot be opened qemu emulates the
+//! processor, which takes many times as long.
+
+mod archive;
+mod initramfs;
+mod kernel;
+mod machine;
+mod report;
+mod suite;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::kernel::Kernel;
+use crate::machine::Machine;
+use crate::report::Column;
+
+/// What goes wrong is told to whoever started this, and nothing else becomes of it.
+type Result<T> = std::result::Result<T, String>;
+
+/// Runs the integration tests inside Debian's kernels.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// `5.10`, `6.1`, `6.12`, `sid`, or `host` for the kernel that runs here; all of them if none is named
+    kernels: Vec<Kernel>,
+    /// Every integration test, not only the chosen ones
+    #[arg(long)]
+    all: bool,
+    /// Only this integration test, by its name; can be given more than once
+    #[arg(long = "test", value_name = "NAME")]
+    tests: Vec<String>,
+    /// Only tests whose names contain this
+    #[arg(long)]
+    filter: Option<String>,
+    /// Emulate the processor even where KVM works
+    #[arg(long)]
+    tcg: bool,
+    /// Look for newer kernels in the archive; without it what is in the cache is used
+    #[arg(long)]
+    update: bool,
+    /// Where kernels and results are kept
+    #[arg(long, value_name = "DIRECTORY")]
+    cache: Option<PathBuf>,
+    /// How long one test program may take on one kernel
+    #[arg(long, value_name = "SECONDS", default_value_t = 1200)]
+    limit: u64,
+    /// Memory of the machine
+    #[arg(long, value_name = "MIB", default_value_t = 3072)]
+    memory: u32,
+    /// Write the table, as Markdown, into this file
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("integration-vm: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether every test passed on every kernel.
+fn run(arguments: &Arguments) -> Result<bool> {
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .ok_or("this was not built inside the checkout")?;
+    let cache = match &arguments.cache {
+        Some(cache) => cache.clone(),
+        None => checkout.join("target/integration-vm"),
+    };
+    std::fs::create_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display()))?;
+    let cache = cache.canonicalize().map_err(|error| error.to_string())?;
+
+    let kernels = match arguments.kernels.as_slice() {
+        [] => Kernel::ALL.to_vec(),
+        some => some.to_vec(),
+    };
+    let plan = suite::plan(
+        suite::build(checkout, &arguments.tests)?,
+        &arguments.tests,
+        arguments.all,
+        arguments.filter.as_deref(),
+    )?;
+    let limit = Duration::from_secs(arguments.limit);
+
+    let mut columns = Vec::new();
+    for kernel in kernels {
+        let results = cache.join("results").join(kernel.name());
+        let _ = std::fs::remove_dir_all(&results);
+        std::fs::create_dir_all(&results)
+            .map_err(|error| format!("{}: {error}", results.display()))?;
+        let release = match kernel.suite() {
+            None => {
+                machine::run_here(&plan, checkout, &results, limit)?;
+                here()?
+            }
+            Some(suite) => {
+                let installed = kernel::fetch(&cache, kernel, suite, arguments.update)?;
+                let machine = Machine {
+                    kernel: &installed,
+                    work: &cache,
+                    results: &results,
+                    memory: arguments.memory,
+                    emulate: arguments.tcg,
+                };
+                machine.run(&plan, checkout, limit)?;
+                installed.version.clone()
+            }
+        };
+        let column = Column::read(kernel, release, &plan, &results)?;
+        eprint!("{}", column.summary(&results));
+        columns.push(column);
+    }
+    let markdown = report::markdown(&plan, &columns);
+    match &arguments.markdown {
+        Some(file) => std::fs::write(file, &markdown)
+            .map_err(|error| format!("{}: {error}", file.display()))?,
+        None => print!("{markdown}"),
+    }
+    Ok(columns.iter().all(Column::passed))
+}
+
+/// The release of the kernel that runs here.
+fn here() -> Result<String> {
+    let file = "/proc/sys/kernel/osrelease";
+    let release = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    Ok(release.trim().to_owned())
+}
+
+/// Runs a program of this machine, which must succeed, and gives its standard output.
+fn output(command: &mut Command) -> Result<String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .map_err(|error| format!("{program} could not be run: {error}"))?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{program}: {}\n{}", output.status, text.trim_end()));
+    }
+    String::from_utf8(output.stdout).map_err(|_| format!("{program} wrote what is no text"))
+}

@@ -1,0 +1,284 @@
+//! What came of the runs: a column for each kernel, a table of all.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::Result;
+use crate::kernel::Kernel;
+use crate::machine::{TOO_LONG, USERS};
+use crate::suite::Program;
+
+/// How a test says that it checked a clear refusal, because the kernel lacks what it is about.
+const LACKS: &str = "this kernel lacks ";
+
+/// What one program of tests did on one kernel, as one user.
+#[derive(Debug, Default, Clone)]
+struct Cell {
+    passed: u32,
+    /// The names of the tests that failed.
+    failed: Vec<String>,
+    ignored: u32,
+    seconds: f32,
+    /// Why there is no result.
+    broken: Option<String>,
+    /// What the kernel lacks, by the words of the tests that met it.
+    lacks: BTreeSet<String>,
+}
+
+/// What came of one kernel.
+#[derive(Debug)]
+pub(crate) struct Column {
+    kernel: Kernel,
+    release: String,
+    /// For each program its cell as root and as an ordinary user.
+    cells: Vec<[Option<Cell>; 2]>,
+    /// Lines of the kernel's log that tell of a fault in it.
+    faults: Vec<String>,
+}
+
+impl Column {
+    pub(crate) fn read(
+        kernel: Kernel,
+        release: String,
+        plan: &[Program],
+        results: &Path,
+    ) -> Result<Self> {
+        let read = |name: String| std::fs::read(results.join(name)).ok();
+        let mut cells = Vec::new();
+        for program in plan {
+            cells.push(USERS.map(|user| {
+                let status = read(format!("{}.{user}.status", program.name));
+                let log = read(format!("{}.{user}.log", program.name));
+                match (status, log, kernel) {
+                    (Some(status), Some(log), _) => Some(Cell::parse(
+                        &String::from_utf8_lossy(&status),
+                        &String::from_utf8_lossy(&log),
+                    )),
+                    (_, _, Kernel::Host) => None, // nobody but an ordinary user started this
+                    _ => Some(Cell {
+                        broken: Some("the machine ended before".to_owned()),
+                        ..Cell::default()
+                    }),
+                }
+            }));
+        }
+        let dmesg = read("dmesg".to_owned()).unwrap_or_default();
+        let dmesg = String::from_utf8_lossy(&dmesg);
+        let is_fault = |line: &&str| {
+            [
+                "BUG:",
+                "WARNING:",
+                "Oops",
+                "general protection",
+                "rcu_sched self-detected",
+            ]
+            .iter()
+            .any(|word| line.contains(word))
+        };
+        let faults = dmesg.lines().filter(is_fault).map(str::to_owned).collect();
+        Ok(Self {
+            kernel,
+            release,
+            cells,
+            faults,
+        })
+    }
+
+    pub(crate) fn passed(&self) -> bool {
+        self.faults.is_empty() && self.cells.iter().flatten().flatten().all(Cell::is_good)
+    }
+
+    /// What whoever started this wants to see at once.
+    pub(crate) fn summary(&self, results: &Path) -> String {
+        let cells: Vec<&Cell> = self.cells.iter().flatten().flatten().collect();
+        let passed: u32 = cells.iter().map(|cell| cell.passed).sum();
+        let failed: usize = cells.iter().map(|cell| cell.failed.len()).sum();
+        let broken = cells.iter().filter(|cell| cell.broken.is_some()).count();
+        let mut text = format!(
+            "{}: {passed} passed, {failed} failed, {broken} programs without a result\n",
+            self.release
+        );
+        for fault in &self.faults {
+            let _ = writeln!(text, "  the kernel says: {fault}");
+        }
+        if failed + broken > 0 {
+            let _ = writeln!(text, "  see {}", results.display());
+        }
+        text
+    }
+}
+
+impl Cell {
+    /// Reads what a program of tests wrote, and `STATUS START END`.
+    fn parse(status: &str, log: &str) -> Self {
+        let mut cell = Self::default();
+        let numbers: Vec<f32> = status
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        let status = numbers.first().copied();
+        if let [_, start, end] = numbers[..] {
+            cell.seconds = end - start;
+        }
+        let mut ended = false;
+        for line in log.lines() {
+            if let Some(test) = line.strip_prefix("test ") {
+                if let Some(name) = test.strip_suffix(" ... FAILED") {
+                    cell.failed.push(name.to_owned());
+                } else if let Some(counts) = test.strip_prefix("result: ") {
+                    ended = true;
+                    cell.passed = count(counts, " passed");
+                    cell.ignored = count(counts, " ignored");
+                }
+            }
+            if let Some(what) = line.strip_prefix(LACKS) {
+                cell.lacks.insert(what.to_owned());
+            }
+        }
+        if !ended {
+            cell.broken = Some(match status {
+                Some(status) if status == f32::from(TOO_LONG) => "it took too long".to_owned(),
+                status => format!("it ended with status {}", status.unwrap_or(-1.0)),
+            });
+        } else if status != Some(0.0) && cell.failed.is_empty() {
+            cell.broken = Some("it failed outside its tests".to_owned());
+        }
+        cell
+    }
+
+    fn is_good(&self) -> bool {
+        self.broken.is_none() && self.failed.is_empty()
+    }
+
+    /// What stands in the table; the numbers of the notes go with it.
+    fn text(&self, notes: &[usize]) -> String {
+        let mut text = match (&self.broken, self.failed.len()) {
+            (Some(reason), _) => format!("**no result**: {reason}"),
+            (None, 0) => self.passed.to_string(),
+            (None, failed) => format!("{} passed, **{failed} failed**", self.passed),
+        };
+        if self.ignored > 0 {
+            let _ = write!(text, ", {} ignored", self.ignored);
+        }
+        if !notes.is_empty() {
+            let notes: Vec<String> = notes.iter().map(|note| format!("[{note}]")).collect();
+            let _ = write!(text, " {}", notes.join(""));
+        }
+        text
+    }
+}
+
+/// The number before these words.
+fn count(counts: &str, words: &str) -> u32 {
+    counts
+        .split(['.', ';'])
+        .find_map(|part| part.trim().strip_suffix(words.trim()))
+        .and_then(|number| number.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+/// The table, kernel × test, and what its cells mean.
+pub(crate) fn markdown(plan: &[Program], columns: &[Column]) -> String {
+    // One note for each thing that a kernel lacks, in the order they are met.
+    let mut notes: Vec<&str> = Vec::new();
+    for column in columns {
+        for cell in column.cells.iter().flatten().flatten() {
+            for lack in &cell.lacks {
+                if !notes.contains(&lack.as_str()) {
+                    notes.push(lack);
+                }
+            }
+        }
+    }
+    let number = |lack: &str| notes.iter().position(|note| *note == lack).map(|at| at + 1);
+
+    let mut text = String::from("| test |");
+    for column in columns {
+        let name = match column.kernel {
+            Kernel::Host => format!("{}, not Debian's", column.release),
+            other => format!("{} ({})", column.release, other.suite().unwrap_or("")),
+        };
+        let _ = write!(text, " {name} |");
+    }
+    text += "\n|---|";
+    text += &"---|".repeat(columns.len());
+    text.push('\n');
+    for (row, program) in plan.iter().enumerate() {
+        let _ = write!(text, "| `{}` |", program.name);
+        for column in columns {
+            let [root, user] = &column.cells[row];
+            let words = |cell: &Option<Cell>| {
+                cell.as_ref().map_or_else(
+                    || "not run".to_owned(),
+                    |cell| {
+                        let notes: Vec<usize> =
+                            cell.lacks.iter().filter_map(|lack| number(lack)).collect();
+                        cell.text(&notes)
+                    },
+                )
+            };
+            let (root, user) = (words(root), words(user));
+            if root == user {
+                let _ = write!(text, " {root} |");
+            } else {
+                let _ = write!(text, " {root}; user: {user} |");
+            }
+        }
+        text.push('\n');
+    }
+    text += "\nA number says how many tests passed, as root and as an ordinary user alike unless both are said.\n";
+    if !notes.is_empty() {
+        text += "Where a note stands, the kernel lacks something, and the test checked that it is refused with just\n\
+                 these words and that nothing is changed:\n\n";
+        for (at, note) in notes.iter().enumerate() {
+            let _ = writeln!(text, "{}. {note}", at + 1);
+        }
+    }
+    for column in columns {
+        for (program, cells) in plan.iter().zip(&column.cells) {
+            for (user, cell) in USERS.iter().zip(cells) {
+                for name in cell.iter().flat_map(|cell| &cell.failed) {
+                    let _ = writeln!(
+                        text,
+                        "\n{}, {user}: `{}` failed: `{name}`",
+                        column.release, program.name
+                    );
+                }
+            }
+        }
+        for fault in &column.faults {
+            let _ = writeln!(text, "\n{}: the kernel said `{fault}`", column.release);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cell;
+
+    #[test]
+    fn a_log_of_tests_is_read() {
+        let log = "\nrunning 3 tests\ntest one ... ok\ntest two ... FAILED\ntest three ... ok\n\
+                   this kernel lacks flowers (since Linux 9.9)\n\
+                   test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.0s\n";
+        let cell = Cell::parse("101 3.5 5.0\n", log);
+        assert_eq!(cell.passed, 2);
+        assert_eq!(cell.failed, ["two"]);
+        assert!(cell.lacks.contains("flowers (since Linux 9.9)"));
+        assert_eq!(cell.seconds, 1.5);
+        assert!(!cell.is_good());
+        assert_eq!(cell.text(&[4]), "2 passed, **1 failed** [4]");
+    }
+
+    #[test]
+    fn what_did_not_end_is_not_good() {
+        let killed = Cell::parse("137 0 9", "running 3 tests\ntest one ... ok\n");
+        assert!(!killed.is_good());
+        assert_eq!(killed.text(&[]), "**no result**: it took too long");
+        let ok = "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
+        assert!(Cell::parse("0 0 1", ok).is_good());
+        assert!(!Cell::parse("1 0 1", ok).is_good());
+    }
+}

@@ -1,0 +1,193 @@
+//! What iptables' language can say: a rule that was decoded is given out only if its text, read again,
+//! is the same rule.
+//!
+//! Of the parts that nearly all rules are made of this is known without reading the text again; a rule
+//! with any other part is printed and read.
+
+use bstr::{BStr, ByteSlice};
+
+use super::{Interface, Protocol, Rule, Target, builtin};
+use crate::xt::{self, Family, PortRange, SetName, SetNames, Text};
+
+/// What no text can say, and why.
+type Unsaid = &'static str;
+
+/// Longest name of a chain, in bytes (`XT_EXTENSION_MAXNAMELEN` with its NUL, as iptables has it).
+const LONGEST_CHAIN_NAME: usize = 28;
+
+/// Words behind `-j` that mean no chain, besides the targets that have a typed value.
+const VERDICTS: [&[u8]; 6] = [
+    b"ACCEPT",
+    b"DROP",
+    b"QUEUE",
+    b"RETURN",
+    b"ULOG",
+    b"standard",
+];
+
+/// Whether a chain of this name that somebody made can be declared, filled and jumped to.
+pub(super) fn chain(table: &BStr, name: &BStr) -> Result<(), Unsaid> {
+    let bytes = name.as_bytes();
+    let odd = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, 0x0b | b'"' | 0);
+    if bytes.is_empty() || bytes.len() > LONGEST_CHAIN_NAME {
+        return Err("the name of a chain has 1 to 28 bytes there");
+    }
+    if matches!(bytes[0], b'-' | b'!') || bytes.iter().any(odd) {
+        return Err("the name of a chain has a blank, quotes or the end of a line in it there");
+    }
+    let named = |family| xt::Target::named(family, bytes).is_some();
+    if VERDICTS.contains(&bytes) || named(Family::Ipv4) || named(Family::Ipv6) {
+        return Err("the name of a chain is that of a target there");
+    }
+    let builtin = |table: &str, name| builtin(table, name).is_some();
+    if let (Ok(table), Ok(name)) = (table.to_str(), name.to_str())
+        && builtin(table, name)
+    {
+        return Err("the name of a chain is that of a built-in one there");
+    }
+    Ok(())
+}
+
+/// Whether the rule's text, in this chain, is read as the same rule.
+pub(super) fn rule(
+    family: Family,
+    table: &BStr,
+    in_chain: &BStr,
+    rule: &Rule,
+) -> Result<(), Unsaid> {
+    if let Target::Jump(to) | Target::Goto(to) = &rule.target {
+        chain(table, to.as_bstr())?;
+    }
+    let in_interface = rule.in_interface.as_ref().map(interface).transpose()?;
+    let out_interface = rule.out_interface.as_ref().map(interface).transpose()?;
+    match in_chain.as_bytes() {
+        b"OUTPUT" | b"POSTROUTING" if in_interface.is_some() => {
+            return Err(
+                "no rule of this chain can ask for the interface a packet came in by there",
+            );
+        }
+        b"INPUT" | b"PREROUTING" if out_interface.is_some() => {
+            return Err(
+                "no rule of this chain can ask for the interface a packet goes out by there",
+            );
+        }
+        _ => {}
+    }
+    if table == "nat" && rule.target == Target::Drop {
+        return Err("no rule of the table nat drops packets there");
+    }
+    if rule.protocol.is_some_and(|protocol| protocol.number == 0) {
+        return Err("protocol 0 stands for all protocols there");
+    }
+    if rule.matches.iter().any(has_gaps) {
+        return Err(
+            "conntrack has no words for a mask with gaps: iptables reads it as a whole one",
+        );
+    }
+    let sure = in_interface.unwrap_or(true)
+        && out_interface.unwrap_or(true)
+        && rule.matches.iter().all(|m| is_sure_match(m, rule.protocol))
+        && is_sure_target(&rule.target);
+    if sure || is_read_back(family, rule) {
+        Ok(())
+    } else {
+        Err("its text would be read as another rule")
+    }
+}
+
+/// Whether the name can be an option's value, and whether nothing of it needs a second look.
+fn interface(interface: &Interface) -> Result<bool, Unsaid> {
+    let name = interface.name.as_bytes();
+    let length = name.len() + usize::from(interface.prefix);
+    if length == 0 || length > 15 {
+        return Err("the name of an interface has 1 to 15 bytes there");
+    }
+    if name.contains(&b'\n') || name.contains(&0) {
+        return Err("the name of an interface has the end of a line in it");
+    }
+    if !interface.prefix && name.ends_with(b"+") {
+        return Err("a name that ends in + stands for all that start so there");
+    }
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_@:/+*".contains(byte);
+    Ok(name.iter().all(plain) && !name.starts_with(b"-"))
+}
+
+/// Whether a mask of connections' addresses has gaps, which iptables prints, and reads as a whole mask.
+fn has_gaps(one: &xt::Match) -> bool {
+    let xt::Match::Conntrack(conntrack) = one else {
+        return false;
+    };
+    let gaps = |compared: Option<xt::Compared<xt::ConntrackAddress>>| {
+        let mask = compared.map(|compared| compared.value.mask);
+        mask.is_some_and(|mask| mask.prefix_length().is_none())
+    };
+    conntrack.tuples.as_ref().is_some_and(|tuples| {
+        gaps(tuples.original_source)
+            || gaps(tuples.original_destination)
+            || gaps(tuples.reply_source)
+            || gaps(tuples.reply_destination)
+    })
+}
+
+/// Whether this match is known to be read as it is printed.
+fn is_sure_match(one: &xt::Match, protocol: Option<Protocol>) -> bool {
+    let is = |number| {
+        let wanted = Protocol {
+            number,
+            invert: false,
+        };
+        protocol == Some(wanted)
+    };
+    let range = |ports: PortRange| ports.first <= ports.last;
+    match one {
+        xt::Match::Comment(comment) => !comment.as_bytes().contains(&b'\n'),
+        xt::Match::Mark(_) => true,
+        xt::Match::Tcp(tcp) => is(6) && range(tcp.source) && range(tcp.destination),
+        xt::Match::Udp(udp) => is(17) && range(udp.source) && range(udp.destination),
+        xt::Match::Conntrack(conntrack) => conntrack
+            .state
+            .is_some_and(|state| *conntrack == xt::Conntrack::states(state.value)),
+        _ => false,
+    }
+}
+
+/// Whether this target is known to be read as it is printed.
+fn is_sure_target(target: &Target) -> bool {
+    match target {
+        Target::Extension(xt::Target::Masquerade(masquerade)) => {
+            *masquerade == xt::Masquerade::default()
+        }
+        Target::Extension(_) => false,
+        _ => true,
+    }
+}
+
+/// Prints the rule and reads it.
+fn is_read_back(family: Family, rule: &Rule) -> bool {
+    let mut text = Text::new();
+    let read = |rule: &Rule, text: &mut Text| {
+        rule.print(text);
+        Rule::parse(family, text.as_bytes()).is_ok_and(|read| read == *rule)
+    };
+    if !rule.has_set_indexes() {
+        return read(rule, &mut text);
+    }
+    // Any name will do for a set.
+    let mut named = rule.clone();
+    named.name_sets(&mut AnyName).is_ok() && read(&named, &mut text)
+}
+
+/// Knows a name for every set.
+struct AnyName;
+
+impl SetNames for AnyName {
+    type Error = ();
+
+    fn index(&mut self, _: Family, _: &SetName) -> Result<u16, ()> {
+        Err(())
+    }
+
+    fn name(&mut self, _: u16) -> Result<SetName, ()> {
+        SetName::new("x").ok_or(())
+    }
+}

@@ -1,0 +1,101 @@
+//! Reading a text to be restored from a file or a pipe.
+
+use std::io::{self, Read};
+
+use bstr::ByteSlice;
+
+use super::LONGEST_LINE;
+
+/// The longest text that is read, in bytes: some five million rules.
+pub const LONGEST_TEXT: usize = 1 << 30;
+
+/// Reads a text, whatever writes it: no more than [`LONGEST_TEXT`], and no further than a line goes that
+/// is longer than [`LONGEST_LINE`] or has a NUL in it.
+///
+/// # Errors
+/// Those of reading; [`InvalidData`](io::ErrorKind::InvalidData) for what no text of tables is.
+pub fn read(mut from: impl Read) -> io::Result<Vec<u8>> {
+    let wrong = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
+    let mut text = Vec::new();
+    // Number and start of the line at hand.
+    let (mut line, mut start) = (1, 0);
+    loop {
+        let before = text.len();
+        // In growing pieces, so that a long text takes few.
+        let piece = before.clamp(64 * 1024, LONGEST_LINE);
+        text.reserve(piece);
+        let read = from.by_ref().take(piece as u64).read_to_end(&mut text)?;
+        if read == 0 {
+            return Ok(text);
+        }
+        let piece = &text[before..];
+        if let Some(at) = piece.find_byte(0) {
+            line += piece[..at]
+                .lines_with_terminator()
+                .count()
+                .saturating_sub(1);
+            return Err(wrong(format!(
+                "there is a NUL near line {line}: it is no text"
+            )));
+        }
+        for end in piece.find_iter(b"\n") {
+            if before + end - start > LONGEST_LINE {
+                break;
+            }
+            (line, start) = (line + 1, before + end + 1);
+        }
+        if text.len() - start > LONGEST_LINE {
+            return Err(wrong(format!(
+                "line {line} has more than {LONGEST_LINE} bytes"
+            )));
+        }
+        if text.len() > LONGEST_TEXT {
+            return Err(wrong(format!("it has more than {LONGEST_TEXT} bytes")));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts what is read of something without an end.
+    struct Endless<'p>(&'p [u8], usize);
+
+    impl Read for Endless<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            for (place, byte) in into.iter_mut().zip(self.0.iter().cycle()) {
+                *place = *byte;
+            }
+            self.1 += into.len();
+            Ok(into.len())
+        }
+    }
+
+    #[test]
+    fn what_has_no_end_is_left_off() {
+        let mut zeros = Endless(b"\0", 0);
+        let error = read(&mut zeros).unwrap_err();
+        assert!(error.to_string().contains("NUL near line 1"), "{error}");
+        assert!(zeros.1 <= 128 * 1024, "{}", zeros.1);
+        let mut line = Endless(b"x", 0);
+        let error = read(&mut line).unwrap_err();
+        assert!(
+            error.to_string().contains("line 1 has more than"),
+            "{error}"
+        );
+        assert!(line.1 <= 4 * LONGEST_LINE, "{}", line.1);
+    }
+
+    #[test]
+    fn texts_are_read_whole() {
+        let long = [vec![b'#'; LONGEST_LINE], vec![b'\n'; 3]].concat();
+        let text = long.repeat(3);
+        for text in [&b""[..], b"*nat\nCOMMIT", &text] {
+            assert_eq!(read(text).unwrap(), text);
+        }
+        let longer = [&text[..], b"x", &long].concat();
+        let error = read(&longer[..]).unwrap_err();
+        assert!(error.to_string().starts_with("line 10 has"), "{error}");
+    }
+}

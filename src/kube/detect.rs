@@ -1,0 +1,106 @@
+//! Which backend a node's Kubernetes uses, as far as its tables tell.
+
+use std::fmt;
+
+use bstr::BString;
+
+use crate::iptables::Family;
+use crate::legacy::{self, Lookup, Status};
+use crate::netlink;
+use crate::nft::{self, Chain, Connection, Filter, List};
+
+/// What the names of all chains of Kubernetes start with: `KUBE-IPTABLES-HINT`, `KUBE-SERVICES`, ….
+const PREFIX: &[u8] = b"KUBE-";
+
+/// A chain of Kubernetes in a legacy table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LegacyChain {
+    /// Address family.
+    pub family: Family,
+    /// Table.
+    pub table: String,
+    /// Chain.
+    pub chain: BString,
+}
+
+impl fmt::Display for LegacyChain {
+    /// `ip mangle KUBE-IPTABLES-HINT`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let family = nft::Family::from(self.family);
+        write!(f, "{family} {} {}", self.table, self.chain)
+    }
+}
+
+/// Whether the node's Kubernetes uses the legacy tables.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LegacyUse {
+    /// Nothing says so: there are chains of Kubernetes in nf_tables, or none in either.
+    No,
+    /// Chains of Kubernetes are in the legacy tables, and none in nf_tables. The first of each table.
+    Only(Vec<LegacyChain>),
+    /// The legacy tables could not be looked at, and there is none in nf_tables.
+    Unknown(legacy::Error),
+}
+
+/// Looks in which backend there are chains of Kubernetes. Neither creates a table nor loads a module.
+///
+/// The hint `KUBE-IPTABLES-HINT` is made for others to read: in nf_tables of a node whose kubelet and
+/// kube-proxy work with legacy tables it sends them to the wrong backend.
+///
+/// # Errors
+/// Those of listing the chains of nf_tables.
+pub fn legacy_use(nft: &mut Connection) -> Result<LegacyUse, netlink::Error> {
+    for family in [Family::Ipv4, Family::Ipv6] {
+        // What was lost, or what a change ran across, is listed again.
+        let mut chains = List::<Chain<'_>>::new(Filter::family(family.into()));
+        chains.refresh(nft)?;
+        if chains.iter().any(|chain| chain.name().starts_with(PREFIX)) {
+            return Ok(LegacyUse::No);
+        }
+    }
+    let mut all = Vec::new();
+    for (family, legacy_family) in [
+        (Family::Ipv4, legacy::Family::Ipv4),
+        (Family::Ipv6, legacy::Family::Ipv6),
+    ] {
+        match chains(family, legacy_family) {
+            Ok(chains) => all.extend(chains),
+            Err(error) => return Ok(LegacyUse::Unknown(error)),
+        }
+    }
+    Ok(match all.is_empty() {
+        true => LegacyUse::No,
+        false => LegacyUse::Only(all),
+    })
+}
+
+/// The first chain of Kubernetes in each legacy table of a family that is in use.
+fn chains(family: Family, legacy: legacy::Family) -> Result<Vec<LegacyChain>, legacy::Error> {
+    let tables = match legacy::status(legacy)? {
+        Status::InUse(tables) => tables,
+        Status::NoPermission(access) => {
+            return Err(legacy::Error::NoPermission {
+                family: legacy,
+                access,
+            });
+        }
+        _ => return Ok(Vec::new()),
+    };
+    let connection = legacy::Connection::open(legacy)?;
+    let mut found = Vec::new();
+    for name in tables {
+        let Lookup::InUse(table) = connection.read(name)? else {
+            continue;
+        };
+        let chain = table
+            .chains()
+            .find(|chain| chain.name().starts_with(PREFIX));
+        found.extend(chain.map(|chain| LegacyChain {
+            family,
+            table: name.to_string(),
+            chain: chain.name().to_owned(),
+        }));
+    }
+    Ok(found)
+}

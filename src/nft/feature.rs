@@ -1,0 +1,363 @@
+//! What newer kernels have and older ones lack, and which of it an operation needs: so that a refusal can say
+//! it. Looked at only when the kernel refused something; a kernel that took a feature over from a later
+//! release does not refuse it.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use chainwright_sys::netfilter::{NF_NETDEV_EGRESS, NFPROTO_NETDEV};
+use chainwright_sys::nf_tables::{
+    NFT_MSG_GETRULE_RESET, NFT_MSG_GETSETELEM_RESET, NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE,
+    NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_CHAIN_HOOK,
+    NFTA_FLOWTABLE_HOOK, NFTA_RULE_EXPRESSIONS, NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS,
+    NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS, NFTA_SET_FLAGS,
+    NFTA_TABLE_FLAGS,
+};
+
+use super::declare::Field;
+use super::explain::Operation;
+use super::expr::{
+    BitwiseOp, Decoded, ExpressionRef, Expressions, ExthdrOp, MetaKey, NestedExpression,
+    PayloadBase, SocketKey,
+};
+use super::{Device, Devices, ElementFlags, ElementRef, FlowtableHook, Hook, SetFlags, TableFlags};
+use crate::error::Errno;
+use crate::netlink::{self, Attributes, Message};
+
+/// The first two numbers of a release of Linux.
+type Release = (u32, u32);
+
+/// Something that nf_tables has had since a release of Linux.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Feature {
+    name: &'static str,
+    since: Release,
+}
+
+impl Feature {
+    /// What it is, in words: `catch-all elements`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The first release of Linux that has it: its first two numbers.
+    #[must_use]
+    pub const fn since(&self) -> (u32, u32) {
+        self.since
+    }
+}
+
+impl fmt::Display for Feature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (major, minor) = self.since;
+        write!(f, "{}, there since Linux {major}.{minor}", self.name)
+    }
+}
+
+/// One line a feature: its name here, in words, and the release.
+macro_rules! features {
+    ($($NAME:ident: $name:literal, $major:literal . $minor:literal;)*) => {
+        $(const $NAME: Feature = Feature { name: $name, since: ($major, $minor) };)*
+    };
+}
+
+features! {
+    SEVERAL_STATEMENTS: "several statements in an element", 5 . 11;
+    OWNER: "owned tables", 5 . 12;
+    CATCH_ALL: "catch-all elements", 5 . 13;
+    CGROUPS: "cgroups of sockets", 5 . 13;
+    LAST: "the expression `last`", 5 . 14;
+    SCTP_CHUNKS: "chunks of SCTP", 5 . 14;
+    INNER_HEADER: "the payload behind the transport header", 5 . 16;
+    EGRESS: "the hook egress", 5 . 16;
+    INNER: "headers inside tunnels", 6 . 2;
+    RESET_RULES: "setting the counters of rules back", 6 . 2;
+    DESTROY: "`destroy`", 6 . 3;
+    BROUTE: "`meta broute`", 6 . 4;
+    DCCP_OPTIONS: "options of DCCP", 6 . 5;
+    RESET_ELEMENTS: "setting the counters of elements back", 6 . 5;
+    PERSIST: "tables that outlive their owner", 6 . 9;
+    TWO_REGISTERS: "and, or and exclusive or of two registers", 6 . 13;
+    DEVICES_TO_COME: "hooks on devices that are not there yet", 6 . 16;
+    DEVICE_PREFIX: "devices by the start of their names", 6 . 17;
+    BRIDGE_ADDRESS: "`meta ibrhwaddr`", 6 . 18;
+}
+
+/// What the kernel that runs here lacks for an operation, as far as that can be why it refused it.
+pub(super) fn lacking(
+    errno: Errno,
+    operation: &Operation,
+    message: &Message<'_>,
+) -> Option<Feature> {
+    if !is_of_the_unknown(errno) {
+        return None;
+    }
+    let needed = if operation.verb == "destroy" {
+        vec![DESTROY]
+    } else {
+        needed(message).unwrap_or_default()
+    };
+    let lacking = needed.into_iter().filter(|feature| {
+        // A device that is not there is the only thing that is refused so for its name.
+        (*feature != DEVICES_TO_COME || errno.number() == libc::ENOENT)
+            && is_later_than(feature, release())
+    });
+    lacking.max_by_key(|feature| feature.since)
+}
+
+/// Says of a request that was refused what the kernel that runs here lacks for it.
+pub(super) fn explain_request(error: netlink::Error, message: u8) -> netlink::Error {
+    let needed = match message {
+        NFT_MSG_GETRULE_RESET => RESET_RULES,
+        NFT_MSG_GETSETELEM_RESET => RESET_ELEMENTS,
+        _ => return error,
+    };
+    match error {
+        netlink::Error::Refused { request, errno, .. }
+            if is_of_the_unknown(errno) && is_later_than(&needed, release()) =>
+        {
+            netlink::Error::Lacks {
+                request,
+                what: needed.name,
+                since: needed.since,
+                errno,
+            }
+        }
+        error => error,
+    }
+}
+
+/// What a kernel says of messages, flags, attributes and expressions that it does not know.
+fn is_of_the_unknown(errno: Errno) -> bool {
+    let unknown = [libc::EINVAL, libc::EOPNOTSUPP, libc::ENOENT, libc::ERANGE];
+    unknown.contains(&errno.number())
+}
+
+fn is_later_than(feature: &Feature, release: Option<Release>) -> bool {
+    release.is_some_and(|release| release < feature.since)
+}
+
+/// The release that runs here; `None` if it is not said in numbers.
+fn release() -> Option<Release> {
+    static RELEASE: OnceLock<Option<Release>> = OnceLock::new();
+    *RELEASE.get_or_init(|| {
+        let names = nix::sys::utsname::uname().ok()?;
+        parse_release(names.release().to_str()?)
+    })
+}
+
+/// Reads `6.12.107+deb13-amd64`.
+fn parse_release(text: &str) -> Option<Release> {
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// What a message needs; `None` where there is nothing to need anything.
+fn needed(message: &Message<'_>) -> Option<Vec<Feature>> {
+    let (header, attributes) = message.nfgenmsg().ok()?;
+    let attributes = || Attributes::new(attributes);
+    let mut needed = Vec::new();
+    match message.kind as u8 {
+        NFT_MSG_NEWTABLE => {
+            let flags = attributes().find(NFTA_TABLE_FLAGS)?;
+            let flags = TableFlags::decode(flags)?;
+            needed.extend(flags.contains(TableFlags::OWNER).then_some(OWNER));
+            needed.extend(flags.contains(TableFlags::PERSIST).then_some(PERSIST));
+        }
+        NFT_MSG_NEWCHAIN => {
+            let hook = Hook::decode(attributes().find(NFTA_CHAIN_HOOK)?)?;
+            let egress = header.family == NFPROTO_NETDEV && hook.number == Some(NF_NETDEV_EGRESS);
+            needed.extend(egress.then_some(EGRESS));
+            needed.extend(of_devices(hook.devices.as_ref()));
+        }
+        NFT_MSG_NEWFLOWTABLE => {
+            let hook = FlowtableHook::decode(attributes().find(NFTA_FLOWTABLE_HOOK)?)?;
+            needed.extend(of_devices(hook.devices.as_ref()));
+        }
+        NFT_MSG_NEWRULE => {
+            let list = attributes().find(NFTA_RULE_EXPRESSIONS);
+            needed.extend(list.into_iter().flat_map(of_expressions));
+        }
+        NFT_MSG_NEWSET => {
+            let flags = attributes().find(NFTA_SET_FLAGS).and_then(SetFlags::decode);
+            let flags = flags.unwrap_or_default();
+            needed.extend(flags.contains(SetFlags::EXPR).then_some(SEVERAL_STATEMENTS));
+            needed.extend(of_statements(
+                attributes(),
+                NFTA_SET_EXPR,
+                NFTA_SET_EXPRESSIONS,
+            ));
+        }
+        NFT_MSG_NEWSETELEM => {
+            let elements = attributes().find(NFTA_SET_ELEM_LIST_ELEMENTS)?;
+            for (_, element) in Attributes::new(elements)
+                .map_while(Result::ok)
+                .map(|a| (a.kind, a.payload))
+            {
+                let flags = ElementRef::parse(element)
+                    .ok()
+                    .and_then(|element| element.to_builder().flags);
+                let catches_all = flags.is_some_and(|flags| flags.contains(ElementFlags::CATCHALL));
+                needed.extend(catches_all.then_some(CATCH_ALL));
+                let attributes = Attributes::new(element);
+                needed.extend(of_statements(
+                    attributes,
+                    NFTA_SET_ELEM_EXPR,
+                    NFTA_SET_ELEM_EXPRESSIONS,
+                ));
+            }
+        }
+        _ => {}
+    }
+    Some(needed)
+}
+
+/// What the devices of a hook need.
+fn of_devices(devices: Option<&Devices<'_>>) -> Option<Feature> {
+    let mut devices = devices?.iter().peekable();
+    devices.peek()?;
+    let prefix = devices.any(|device| matches!(device, Device::Prefix(_)));
+    Some(if prefix {
+        DEVICE_PREFIX
+    } else {
+        DEVICES_TO_COME
+    })
+}
+
+/// What the statements of a set or an element need: one in an attribute of its own, several in a list.
+fn of_statements(attributes: Attributes<'_>, one: u16, several: u16) -> Vec<Feature> {
+    let mut needed = Vec::new();
+    if let Some(one) = attributes.clone().find(one)
+        && let Some(expression) = <NestedExpression<'_> as Field<'_>>::decode(one)
+        && let Ok(expression) = expression.get()
+    {
+        needed.extend(of_expression(&expression));
+    }
+    if let Some(several) = attributes.find(several) {
+        needed.push(SEVERAL_STATEMENTS);
+        needed.extend(of_expressions(several));
+    }
+    needed
+}
+
+/// What a list of expressions needs.
+fn of_expressions(list: &[u8]) -> Vec<Feature> {
+    let expressions = Expressions::decode(list).unwrap_or_default();
+    let read = expressions.iter().map_while(Result::ok);
+    read.filter_map(|expression| of_expression(&expression))
+        .collect()
+}
+
+fn of_expression(expression: &ExpressionRef<'_>) -> Option<Feature> {
+    match expression.decode().ok()? {
+        Decoded::Last(_) => Some(LAST),
+        Decoded::Inner(_) => Some(INNER),
+        Decoded::Bitwise(bitwise) => {
+            let two = [BitwiseOp::AND, BitwiseOp::OR, BitwiseOp::XOR];
+            (bitwise.sreg2.is_some() || two.contains(&bitwise.op?)).then_some(TWO_REGISTERS)
+        }
+        Decoded::Exthdr(exthdr) => match exthdr.op? {
+            ExthdrOp::SCTP => Some(SCTP_CHUNKS),
+            ExthdrOp::DCCP => Some(DCCP_OPTIONS),
+            _ => None,
+        },
+        Decoded::Meta(meta) => match meta.key? {
+            MetaKey::BRI_BROUTE => Some(BROUTE),
+            MetaKey::BRI_IIFHWADDR => Some(BRIDGE_ADDRESS),
+            _ => None,
+        },
+        Decoded::Payload(payload) => match payload.base? {
+            PayloadBase::INNER => Some(INNER_HEADER),
+            PayloadBase::TUNNEL => Some(INNER),
+            _ => None,
+        },
+        Decoded::Socket(socket) => (socket.key? == SocketKey::CGROUPV2).then_some(CGROUPS),
+        Decoded::Dynset(dynset) => {
+            let list = dynset.expressions.as_ref()?;
+            (list.iter().count() > 1).then_some(SEVERAL_STATEMENTS)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nft::expr::{Bitwise, Counter, Last, Register};
+    use crate::nft::{Chain, Element, Family, Rule, SetId, Table, Transaction};
+
+    fn needed_by(build: impl FnOnce(&mut Transaction)) -> Option<&'static str> {
+        let mut tx = Transaction::new();
+        build(&mut tx);
+        let (message, _) = Message::split(tx.operations()).unwrap();
+        let newest = needed(&message)?
+            .into_iter()
+            .max_by_key(|feature| feature.since);
+        newest.map(|feature| feature.name)
+    }
+
+    #[test]
+    fn what_an_operation_needs_is_found() {
+        let rule = || Rule::new(Family::IP, "t", "c").with(&Counter::new(0, 0));
+        assert_eq!(needed_by(|tx| _ = tx.add(&rule()).unwrap()), None);
+        let last = rule().with(&Last::default());
+        assert_eq!(needed_by(|tx| _ = tx.add(&last).unwrap()), Some(LAST.name));
+        let two = Bitwise {
+            sreg2: Some(Register::R1),
+            ..Bitwise::mask_xor(Register::R1, &[1; 4], &[0; 4])
+        };
+        // The newest counts.
+        let both = last.with(&two);
+        assert_eq!(
+            needed_by(|tx| _ = tx.add(&both).unwrap()),
+            Some(TWO_REGISTERS.name)
+        );
+
+        let table = |flags| {
+            let table = Table {
+                flags: Some(flags),
+                ..Table::new(Family::IP, "t")
+            };
+            needed_by(|tx| _ = tx.add(&table).unwrap())
+        };
+        assert_eq!(table(TableFlags::empty()), None);
+        assert_eq!(table(TableFlags::OWNER), Some(OWNER.name));
+        assert_eq!(
+            table(TableFlags::OWNER | TableFlags::PERSIST),
+            Some(PERSIST.name)
+        );
+
+        let egress = |family| {
+            let hook = Chain::new(family, "t", "c").with_hook("filter", NF_NETDEV_EGRESS, 0);
+            needed_by(|tx| _ = tx.add(&hook).unwrap())
+        };
+        assert_eq!(egress(Family::NETDEV), Some(EGRESS.name));
+        assert_eq!(egress(Family::IP), None); // its number is another hook's
+
+        let set = SetId::new(Family::IP, "t", "s");
+        let element = |element: Element<'static>| {
+            needed_by(|tx| _ = tx.add_elements(&set, [element]).unwrap())
+        };
+        assert_eq!(element(Element::new(&[1, 2, 3, 4])), None);
+        assert_eq!(element(Element::catch_all()), Some(CATCH_ALL.name));
+    }
+
+    #[test]
+    fn releases_are_read_and_compared_as_numbers() {
+        assert_eq!(parse_release("6.12.107+deb13-amd64"), Some((6, 12)));
+        assert_eq!(parse_release("5.10.0-32-amd64"), Some((5, 10)));
+        assert_eq!(parse_release("7.2-rc1"), Some((7, 2)));
+        assert_eq!(parse_release("next"), None);
+        assert!(is_later_than(&CATCH_ALL, Some((5, 10))));
+        assert!(
+            is_later_than(&TWO_REGISTERS, Some((6, 2))),
+            "13 is more than 2"
+        );
+        assert!(!is_later_than(&CATCH_ALL, Some((5, 13))));
+        assert!(
+            !is_later_than(&CATCH_ALL, None),
+            "nothing is claimed of an unknown release"
+        );
+    }
+}

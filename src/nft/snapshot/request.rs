@@ -1,0 +1,103 @@
+//! What the kernel lists, as the kernel takes it: where the two differ.
+//!
+//! - Expressions have attributes that are only listed
+//!   ([`ExpressionRef::to_request`](crate::nft::expr::ExpressionRef::to_request)).
+//! - Of a quota, what was consumed of it; of a tunnel's Geneve options, the mark that they are nested
+//!   (`NLA_F_NESTED`): the kernel lists them without and refuses them without. They are the only
+//!   attributes of nf_tables of which it demands the mark (`strict_start_type` in `nft_tunnel.c`).
+
+use chainwright_sys::nf_tables::{
+    NFT_OBJECT_QUOTA, NFT_OBJECT_TUNNEL, NFTA_OBJ_DATA, NFTA_OBJ_HANDLE, NFTA_OBJ_TYPE,
+    NFTA_OBJ_USE, NFTA_SET_COUNT, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS, NFTA_SET_HANDLE,
+    NFTA_SET_ID, NFTA_SET_TYPE, NFTA_TUNNEL_KEY_OPTS, NFTA_TUNNEL_KEY_OPTS_GENEVE,
+};
+
+use crate::netlink::{Attribute, Attributes, MessageWriter};
+use crate::nft::declare::Field;
+use crate::nft::expr::{Expressions, NestedExpression, Quota};
+
+/// Appends all attributes but some, as they are.
+pub(super) fn copy_attributes(writer: &mut MessageWriter<'_>, attributes: &[u8], without: &[u16]) {
+    for attribute in Attributes::new(attributes).map_while(Result::ok) {
+        if !without.contains(&attribute.kind) {
+            writer.encoded(attribute.raw);
+        }
+    }
+}
+
+/// Appends the attributes of a stateful object.
+pub(super) fn copy_object(writer: &mut MessageWriter<'_>, attributes: &[u8]) {
+    let object_type = Attributes::new(attributes).find(NFTA_OBJ_TYPE);
+    let object_type: Option<u32> = object_type.and_then(Field::decode);
+    for attribute in Attributes::new(attributes).map_while(Result::ok) {
+        match (attribute.kind, object_type) {
+            (NFTA_OBJ_HANDLE | NFTA_OBJ_USE, _) => {}
+            (NFTA_OBJ_DATA, Some(NFT_OBJECT_QUOTA)) => match Quota::decode(attribute.payload) {
+                Some(listed) => listed.into_request().encode(writer, NFTA_OBJ_DATA),
+                None => _ = writer.encoded(attribute.raw),
+            },
+            (NFTA_OBJ_DATA, Some(NFT_OBJECT_TUNNEL)) => copy_tunnel(writer, &attribute),
+            _ => _ = writer.encoded(attribute.raw),
+        }
+    }
+}
+
+/// Appends a tunnel, its Geneve options marked as nested.
+fn copy_tunnel(writer: &mut MessageWriter<'_>, tunnel: &Attribute<'_>) {
+    writer.nested(tunnel.kind, |writer| {
+        for part in Attributes::new(tunnel.payload).map_while(Result::ok) {
+            if part.kind != NFTA_TUNNEL_KEY_OPTS {
+                writer.encoded(part.raw);
+                continue;
+            }
+            writer.nested(part.kind, |writer| {
+                for option in Attributes::new(part.payload).map_while(Result::ok) {
+                    match option.kind {
+                        NFTA_TUNNEL_KEY_OPTS_GENEVE => {
+                            writer.nested(option.kind, |writer| _ = writer.encoded(option.payload));
+                        }
+                        _ => _ = writer.encoded(option.raw),
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Appends the attributes of a set, with a number for it in this transaction.
+pub(super) fn copy_set(writer: &mut MessageWriter<'_>, attributes: &[u8], id: u32) {
+    for attribute in Attributes::new(attributes).map_while(Result::ok) {
+        match attribute.kind {
+            NFTA_SET_HANDLE | NFTA_SET_TYPE | NFTA_SET_COUNT => {}
+            _ => copy_with_expressions(writer, &attribute, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS),
+        }
+    }
+    writer.be32(NFTA_SET_ID, id);
+}
+
+/// The listed expressions in an attribute as the kernel takes them, if that is not how they were
+/// listed.
+pub(super) fn request_of_list(payload: &[u8]) -> Option<Expressions<'static>> {
+    Expressions::decode(payload)?.to_request()
+}
+
+/// Appends an attribute that an element or set has; expressions as the kernel takes them.
+pub(super) fn copy_with_expressions(
+    writer: &mut MessageWriter<'_>,
+    attribute: &Attribute<'_>,
+    one: u16,
+    list: u16,
+) {
+    if attribute.kind == list
+        && let Some(request) = request_of_list(attribute.payload)
+    {
+        request.encode(writer, list);
+    } else if attribute.kind == one
+        && let Some(nested) = <NestedExpression<'_> as Field>::decode(attribute.payload)
+        && let Some(request) = nested.get().ok().and_then(|listed| listed.to_request())
+    {
+        NestedExpression::of_decoded(&request).encode(writer, one);
+    } else {
+        writer.encoded(attribute.raw);
+    }
+}

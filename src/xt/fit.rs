@@ -1,0 +1,115 @@
+//! How values are put into the fields of an extension's data: what has no room there is refused, by
+//! the name of its option, and never cut.
+
+use std::net::IpAddr;
+
+use bitflags::Flags;
+
+use super::value::to_octets;
+use super::{Family, Misuse};
+
+/// A field of `N` bytes with this text in it, which ends at a NUL: `N - 1` bytes at most.
+pub(super) fn text<const N: usize>(option: &'static str, text: &[u8]) -> Result<[u8; N], Misuse> {
+    let mut field = [0; N];
+    if text.contains(&0) {
+        return Err(Misuse::of(
+            option,
+            "there is a NUL in it, where it would end",
+        ));
+    }
+    match field.get_mut(..text.len()) {
+        Some(place) if text.len() < N => place.copy_from_slice(text),
+        _ => {
+            let most = N.saturating_sub(1);
+            let reason = format!("it has {} bytes; there is room for {most}", text.len());
+            return Err(Misuse::of(option, reason));
+        }
+    }
+    Ok(field)
+}
+
+/// An address as the kernel's structs hold either family's: 16 bytes of which IPv4 uses 4.
+pub(super) fn address(
+    option: &'static str,
+    family: Family,
+    address: IpAddr,
+) -> Result<[u8; 16], Misuse> {
+    let (right, name) = match family {
+        Family::Ipv4 => (address.is_ipv4(), "IPv4"),
+        Family::Ipv6 => (address.is_ipv6(), "IPv6"),
+    };
+    if right {
+        return Ok(to_octets(address));
+    }
+    Err(Misuse::of(
+        option,
+        format!("{address} is not of the rule's family, {name}"),
+    ))
+}
+
+/// A list of at most so many.
+pub(super) fn at_most<'a, T>(
+    option: &'static str,
+    list: &'a [T],
+    most: usize,
+    what: &str,
+) -> Result<&'a [T], Misuse> {
+    if list.len() <= most {
+        return Ok(list);
+    }
+    let number = list.len();
+    Err(Misuse::of(
+        option,
+        format!("there are {number} {what}; there is room for {most}"),
+    ))
+}
+
+/// The bits of a set of flags that all have a name.
+pub(super) fn flags<F: Flags>(option: &'static str, flags: F) -> Result<F::Bits, Misuse> {
+    if flags.contains_unknown_bits() {
+        return Err(Misuse::of(
+            option,
+            "there are flags in it that have no name",
+        ));
+    }
+    Ok(flags.bits())
+}
+
+/// Says that something can only be said together with something else.
+pub(super) fn only_if(said: bool, option: &'static str, why: &str) -> Result<(), Misuse> {
+    if said {
+        return Ok(());
+    }
+    Err(Misuse::of(option, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        assert_eq!(text::<4>("x", b"abc"), Ok(*b"abc\0"));
+        assert_eq!(text::<4>("x", b""), Ok([0; 4]));
+        let said = |misuse: Misuse| misuse.to_string();
+        assert_eq!(
+            text::<4>("x", b"abcd").map_err(said),
+            Err("--x: it has 4 bytes; there is room for 3".to_owned())
+        );
+        assert_eq!(
+            text::<4>("x", b"a\0").map_err(said),
+            Err("--x: there is a NUL in it, where it would end".to_owned())
+        );
+        let v6 = IpAddr::from([0; 16]);
+        assert_eq!(
+            address("to", Family::Ipv4, v6).map_err(said),
+            Err("--to: :: is not of the rule's family, IPv4".to_owned())
+        );
+        assert!(address("to", Family::Ipv6, IpAddr::from([0; 4])).is_err());
+        assert_eq!(at_most("p", &[1, 2], 2, "ports"), Ok(&[1, 2][..]));
+        assert_eq!(
+            at_most("p", &[1, 2, 3], 2, "ports").map_err(said),
+            Err("--p: there are 3 ports; there is room for 2".to_owned())
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! Masks of addresses, which extensions' data holds in 16 bytes for either family.
+
+use std::hash::{Hash, Hasher};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::value::{from_octets, prefix_length, prefix_mask};
+use super::{Family, Misuse, Text, fit};
+
+/// A mask of an address.
+///
+/// Where no mask is given, iptables sets all 16 bytes, also for IPv4, which uses 4 of them; where a full
+/// one is given, it sets only those. The kernel does not look at the other 12, but iptables does when it
+/// looks for a rule. So both forms are kept and written, but masks are equal if their addresses are.
+#[derive(Debug, Clone, Copy)]
+pub struct Mask {
+    address: IpAddr,
+    /// The bytes that the family does not use are set, too.
+    filled: bool,
+}
+
+impl Mask {
+    /// A mask that is given.
+    #[must_use]
+    pub const fn new(address: IpAddr) -> Self {
+        Self {
+            address,
+            filled: false,
+        }
+    }
+
+    /// All bits, as where no mask is given.
+    #[must_use]
+    pub const fn whole(family: Family) -> Self {
+        Self {
+            address: match family {
+                Family::Ipv4 => IpAddr::V4(Ipv4Addr::BROADCAST),
+                Family::Ipv6 => IpAddr::V6(Ipv6Addr::from_bits(u128::MAX)),
+            },
+            filled: true,
+        }
+    }
+
+    /// A mask of so many leading bits; `None` if the family's addresses have less.
+    #[must_use]
+    pub fn prefix(family: Family, bits: u8) -> Option<Self> {
+        prefix_mask(family, bits.into()).map(Self::new)
+    }
+
+    /// The mask.
+    #[must_use]
+    pub const fn address(self) -> IpAddr {
+        self.address
+    }
+
+    /// How many leading bits it has; `None` if it has gaps.
+    #[must_use]
+    pub fn prefix_length(self) -> Option<u32> {
+        prefix_length(self.address)
+    }
+
+    /// Whether all bits of the address count.
+    #[must_use]
+    pub fn is_whole(self) -> bool {
+        match self.address {
+            IpAddr::V4(mask) => mask.to_bits() == u32::MAX,
+            IpAddr::V6(mask) => mask.to_bits() == u128::MAX,
+        }
+    }
+
+    pub(super) fn read(family: Family, octets: &[u8; 16]) -> Self {
+        Self {
+            address: from_octets(family, octets),
+            filled: *octets == [0xff; 16],
+        }
+    }
+
+    pub(super) fn write(self, option: &'static str, family: Family) -> Result<[u8; 16], Misuse> {
+        let octets = fit::address(option, family, self.address)?;
+        Ok(if self.filled { [0xff; 16] } else { octets })
+    }
+
+    /// Adds `/` and the prefix length, or the mask if it has gaps; nothing if it is whole.
+    pub(super) fn print(self, text: &mut Text) {
+        match self.prefix_length() {
+            _ if self.is_whole() => {}
+            Some(length) => drop(text.push("/").number(length)),
+            None => drop(text.push("/").display(self.address)),
+        }
+    }
+}
+
+impl From<IpAddr> for Mask {
+    fn from(address: IpAddr) -> Self {
+        Self::new(address)
+    }
+}
+
+impl PartialEq for Mask {
+    fn eq(&self, other: &Self) -> bool {
+        self.address == other.address
+    }
+}
+
+impl Eq for Mask {}
+
+impl Hash for Mask {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.address.hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_are_kept_and_equal() {
+        let mut four = [0; 16];
+        four[..4].fill(0xff);
+        let (given, default) = (
+            Mask::read(Family::Ipv4, &four),
+            Mask::read(Family::Ipv4, &[0xff; 16]),
+        );
+        assert_eq!(given, default);
+        assert_eq!(given, Mask::new([255; 4].into()));
+        assert_eq!(default, Mask::whole(Family::Ipv4));
+        assert_eq!(given.write("mask", Family::Ipv4), Ok(four));
+        assert_eq!(default.write("mask", Family::Ipv4), Ok([0xff; 16]));
+        assert!(default.write("mask", Family::Ipv6).is_err());
+        let six = Mask::whole(Family::Ipv6);
+        assert_eq!(six, Mask::prefix(Family::Ipv6, 128).unwrap());
+        assert_eq!(six.write("mask", Family::Ipv6), Ok([0xff; 16]));
+        assert_eq!(Mask::prefix(Family::Ipv4, 33), None);
+        for (mask, shown) in [
+            (default, ""),
+            (Mask::prefix(Family::Ipv6, 32).unwrap(), "/32"),
+            (Mask::new([255, 0, 255, 0].into()), "/255.0.255.0"),
+        ] {
+            let mut text = Text::new();
+            mask.print(&mut text);
+            assert_eq!(text.as_bytes(), shown.as_bytes());
+        }
+    }
+}

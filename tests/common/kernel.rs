@@ -1,0 +1,218 @@
+//! Kernels that lack something: they are asked by trying it, never by their number. Where one refuses, a test
+//! checks that the refusal names what is lacking and that nothing was changed, and says so in a line that
+//! `integration-vm` puts into its table.
+
+use std::error::Error;
+
+use chainwright::netlink;
+use chainwright::nft::expr::{
+    Counter, Fib, FibFlags, FibResult, Limit, Payload, PayloadBase, Register, Reject, Socket,
+    SocketKey,
+};
+use chainwright::nft::{
+    Chain, CommitError, Connection, DataType, Devices, Element, ElementFlags, Family, Outcome,
+    Rule, Set, SetFlags, Table, Transaction,
+};
+
+use super::report;
+
+/// How an error says it.
+const LACKS: &str = "this kernel lacks ";
+
+/// Commits what a kernel may be too old for. `false` if it was refused with words that say so, and nothing was
+/// changed; any other failure is the test's.
+#[track_caller]
+#[must_use = "where it is lacking the test goes another way"]
+pub(crate) fn commit_if_known(nft: &mut Connection, tx: &mut Transaction) -> bool {
+    let before = nft.generation().expect("the kernel tells the generation");
+    match nft.commit(tx) {
+        Ok(()) => true,
+        Err(error) => {
+            is_lacking(&error);
+            assert_eq!(nft.generation().unwrap(), before, "{error}");
+            false
+        }
+    }
+}
+
+/// The words for what the kernel lacks, of an error that must be about that.
+#[track_caller]
+fn is_lacking(error: &CommitError) {
+    assert_eq!(error.outcome, Outcome::NothingApplied, "{error}");
+    let lacks = error.failures.iter().find_map(|failure| failure.lacks);
+    let Some(feature) = lacks else {
+        panic!("{error}");
+    };
+    assert!(
+        error.to_string().contains(&format!("{LACKS}{feature}")),
+        "{error}"
+    );
+    println!("{LACKS}{feature}");
+}
+
+/// Commits what a kernel may be built without, whatever its number. `false` if it was refused with these words
+/// and nothing was changed; any other failure is the test's.
+#[track_caller]
+#[must_use = "where it is lacking the test goes another way"]
+pub(crate) fn commit_if_built(
+    nft: &mut Connection,
+    tx: &mut Transaction,
+    what: &str,
+    words: &str,
+) -> bool {
+    let before = nft.generation().expect("the kernel tells the generation");
+    let Err(error) = nft.commit(tx) else {
+        return true;
+    };
+    let text = error.to_string();
+    assert!(text.contains(words), "{text}");
+    assert_eq!(error.outcome, Outcome::NothingApplied, "{text}");
+    assert_eq!(nft.generation().unwrap(), before, "{text}");
+    println!("{LACKS}{what}: it is built without");
+    false
+}
+
+/// Commits what an ordinary user's send buffer may be too small for (`net.core.wmem_max`: 208 KiB, and 4 MiB since
+/// Linux 6.17). `false` if it was refused with words that say so; nothing was sent then.
+#[track_caller]
+#[must_use = "where it does not fit the test goes another way"]
+pub(crate) fn commit_if_it_fits(nft: &mut Connection, tx: &mut Transaction) -> bool {
+    match nft.commit(tx) {
+        Ok(()) => true,
+        Err(CommitError {
+            source: Some(netlink::Error::TooLarge { length, limit }),
+            outcome: Outcome::NothingApplied,
+            ..
+        }) if length > limit => {
+            println!(
+                "{LACKS}room for a transaction of this size from an ordinary user (`net.core.wmem_max`)"
+            );
+            false
+        }
+        Err(error) => panic!("{}", report(&error)),
+    }
+}
+
+/// Whether the kernel has what the header of a ruleset names: it is asked in a table that is deleted again.
+#[track_caller]
+pub(crate) fn has(nft: &mut Connection, feature: &str) -> bool {
+    const NETDEV: Family = Family::NETDEV;
+    /// `NF_NETDEV_INGRESS`, `NF_NETDEV_EGRESS`.
+    const INGRESS: u32 = 0;
+    const EGRESS: u32 = 1;
+    let on = |hook, device| {
+        Chain::new(NETDEV, "probe", "c")
+            .with_hook("filter", hook, 0)
+            .with_devices(Devices::new([device]))
+    };
+    let rule = || Rule::new(Family::IP, "probe", "c");
+    let set = Set::new(Family::IP, "probe", "s", DataType::IPV4_ADDR, 4);
+    let probe = |family, fill: &dyn Fn(&mut Transaction)| {
+        let table = Table::new(family, "probe");
+        let mut tx = Transaction::new();
+        tx.add(&table).unwrap();
+        tx.add(&Chain::new(family, "probe", "c")).unwrap();
+        fill(&mut tx);
+        tx.delete(&table).unwrap();
+        tx
+    };
+    let mut tx = match feature {
+        "catch-all elements" => probe(Family::IP, &|tx| {
+            tx.add(&set).unwrap();
+            tx.add_elements(&set.set_id(), [Element::catch_all()])
+                .unwrap();
+        }),
+        "several statements in an element" => probe(Family::IP, &|tx| {
+            let two = set
+                .clone()
+                .with_updates(9)
+                .with_expression(&Counter::default())
+                .with_expression(&Limit::packets(5, 1, 5));
+            tx.add(&two).unwrap();
+        }),
+        "the hook egress" => probe(NETDEV, &|tx| {
+            tx.delete(&Chain::new(NETDEV, "probe", "c")).unwrap();
+            tx.add(&on(EGRESS, "lo")).unwrap();
+        }),
+        "devices to come" => probe(NETDEV, &|tx| {
+            tx.delete(&Chain::new(NETDEV, "probe", "c")).unwrap();
+            tx.add(&on(INGRESS, "later0")).unwrap();
+        }),
+        "the payload behind the transport header" => probe(Family::IP, &|tx| {
+            let load = Payload::load(PayloadBase::INNER, 0, 4, Register::R1);
+            tx.add(&rule().with(&load)).unwrap();
+        }),
+        "cgroups of sockets" => probe(Family::IP, &|tx| {
+            let socket = Socket {
+                level: Some(1),
+                ..Socket::load(SocketKey::CGROUPV2, Register::R1)
+            };
+            tx.add(&rule().with(&socket)).unwrap();
+        }),
+        "reject in netdev" => {
+            let mut tx = probe(NETDEV, &|tx| {
+                tx.delete(&Chain::new(NETDEV, "probe", "c")).unwrap();
+                tx.add(&on(INGRESS, "lo")).unwrap();
+                let reject = Reject::tcp_reset();
+                tx.add(&Rule::new(NETDEV, "probe", "c").with(&reject))
+                    .unwrap();
+            });
+            let words = "an expression or extension of it does not exist here";
+            return commit_if_built(nft, &mut tx, "`reject` in netdev tables", words);
+        }
+        "fib of devices before routing" => {
+            let mut tx = probe(Family::IP, &|tx| {
+                let hook = Chain::new(Family::IP, "probe", "in").with_hook("filter", 1, 0);
+                tx.add(&hook).unwrap();
+                let fib = Fib::new(
+                    FibFlags::SADDR | FibFlags::IIF,
+                    FibResult::OIF,
+                    Register::R1,
+                );
+                tx.add(&Rule::new(Family::IP, "probe", "in").with(&fib))
+                    .unwrap();
+            });
+            return commit_if_built(
+                nft,
+                &mut tx,
+                "`fib … iif oif` in the hook input",
+                "the kernel does not do this here",
+            );
+        }
+        "intervals counted as one" => {
+            let mut tx = probe(Family::IP, &|tx| {
+                let set = set.clone().with_flags(SetFlags::INTERVAL).with_size(1);
+                tx.add(&set).unwrap();
+                let end = Element {
+                    flags: Some(ElementFlags::INTERVAL_END),
+                    ..Element::new(&[10, 0, 0, 9])
+                };
+                tx.add_elements(&set.set_id(), [Element::new(&[10, 0, 0, 1]), end])
+                    .unwrap();
+            });
+            let what =
+                "a count of intervals, there since Linux 6.16: it counts their two ends, and so";
+            return commit_if_built(nft, &mut tx, what, "the set is full");
+        }
+        other => panic!("no test asks for `{other}`"),
+    };
+    commit_if_known(nft, &mut tx)
+}
+
+/// The value, or `None` where the request was refused with words that say that the kernel lacks it.
+#[track_caller]
+#[must_use = "where it is lacking the test goes another way"]
+pub(crate) fn if_known<T, E: Error>(result: Result<T, E>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(error) => {
+            let text = report(&error);
+            let Some((_, lacking)) = text.split_once(LACKS) else {
+                panic!("{text}");
+            };
+            let line = lacking.lines().next().unwrap_or_default();
+            println!("{LACKS}{}", line.trim_end_matches(')'));
+            None
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The programs that tests run: each stands in `tests/needs`, from which `tests/setup` installs it.
+
+use std::path::PathBuf;
+
+/// What the tests need, and the package that it comes with.
+const NEEDS: &str = include_str!("../needs");
+
+/// The needs and their packages.
+fn needs() -> impl Iterator<Item = (&'static str, &'static str)> {
+    NEEDS
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once(' '))
+        .map(|(need, package)| (need, package.trim()))
+}
+
+/// The package that a program comes with. The forms of iptables (`ip6tables-nft-restore`, …) come
+/// together.
+fn package(program: &str) -> Option<&'static str> {
+    let named = |name: &str| needs().find(|(need, _)| *need == name);
+    let (_, package) = named(program).or_else(|| {
+        let table = [
+            "iptables-",
+            "ip6tables-",
+            "arptables-",
+            "ebtables-",
+            "xtables-",
+        ];
+        let of_iptables = table.iter().any(|prefix| program.starts_with(prefix));
+        of_iptables.then(|| named("iptables-nft-save")).flatten()
+    })?;
+    Some(package)
+}
+
+/// Finds a program; `/usr/sbin` is not in every ordinary user's path.
+#[track_caller]
+pub(crate) fn find(program: &str) -> PathBuf {
+    let Some(package) = package(program) else {
+        panic!("{program} is not in tests/needs: write it there, so that tests/setup installs it");
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .map(|directory| directory.join(program))
+        .find(|path| path.is_file())
+        .unwrap_or_else(|| {
+            panic!("{program} is not installed: run tests/setup once (package {package})")
+        })
+}
