@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::fs::{self, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -15,13 +16,15 @@ use chainwright::Error;
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Immediate};
 use chainwright::nft::{
-    Chain, Connection, Family, FileError, Filter, Generation, Outcome, Rule, Snapshot, Table,
-    Transaction,
+    Chain, Connection, Family, FileError, Filter, Generation, NotRegular, Outcome, Rule, Snapshot,
+    Table, Transaction,
 };
 use common::tools::Tools;
 use common::{connect, kernel, report, sandbox};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};
@@ -1017,16 +1020,79 @@ fn a_file_is_its_owners_alone() {
 }
 
 #[test]
-fn a_symbolic_link_is_replaced() {
+fn only_a_regular_file_is_replaced() {
     let place = Place::new();
-    let target = place.0.path().join("target");
-    fs::write(&target, "somebody's").unwrap();
-    symlink("target", place.path()).unwrap();
-    snapshot_of(SMALL).save(place.path()).unwrap();
-    assert!(fs::symlink_metadata(place.path()).unwrap().is_file());
-    assert_eq!(fs::read(target).unwrap(), b"somebody's");
-    assert!(Snapshot::load(place.path()).is_ok());
-    assert_eq!(place.names(), ["backup", "target"]);
+    let snapshot = snapshot_of(SMALL);
+    let refused = |name: &str, kind: NotRegular, said: &str| {
+        let path = place.0.path().join(name);
+        let before = fs::symlink_metadata(&path).unwrap();
+        let error = snapshot.save(&path).unwrap_err();
+        let FileError::NotRegular { path: named, what } = &error else {
+            panic!("{name}: {error:?}");
+        };
+        assert_eq!((named, *what), (&path, kind));
+        assert!(report(&error).contains(said), "{error}");
+        let after = fs::symlink_metadata(&path).unwrap();
+        assert_eq!((after.dev(), after.ino()), (before.dev(), before.ino()));
+        assert_eq!(after.file_type(), before.file_type());
+    };
+    let at = |name: &str| place.0.path().join(name);
+    fs::create_dir(at("directory")).unwrap();
+    refused(
+        "directory",
+        NotRegular::Directory,
+        "is a directory, and only",
+    );
+    mkfifo(&at("pipe"), Mode::S_IRWXU).unwrap();
+    refused("pipe", NotRegular::Pipe, "is a named pipe");
+    let listener = UnixListener::bind(at("socket")).unwrap();
+    refused("socket", NotRegular::Socket, "is a socket");
+    drop(listener);
+
+    // Links: to a file, to a device, to nothing.
+    fs::write(at("target"), "somebody's").unwrap();
+    for (name, target) in [
+        ("link", "target"),
+        ("null", "/dev/null"),
+        ("lost", "nowhere"),
+    ] {
+        symlink(target, at(name)).unwrap();
+        refused(name, NotRegular::Link, "give the path that it points to");
+        assert_eq!(fs::read_link(at(name)).unwrap(), Path::new(target));
+    }
+    assert_eq!(fs::read(at("target")).unwrap(), b"somebody's");
+
+    // A device can be made by root alone, and be mounted here by all. Nothing else is renamed onto a mount.
+    fs::write(at("device"), "").unwrap();
+    apart(|| {
+        let none = None::<&str>;
+        mount(
+            Some("/dev/zero"),
+            &at("device"),
+            none,
+            MsFlags::MS_BIND,
+            none,
+        )
+        .unwrap();
+        refused("device", NotRegular::Device, "is a device");
+    });
+
+    // Nothing is left beside them, and a file in their place is replaced.
+    let mut names = [
+        "device",
+        "directory",
+        "link",
+        "lost",
+        "null",
+        "pipe",
+        "socket",
+        "target",
+    ];
+    names.sort_unstable();
+    assert_eq!(place.names(), names);
+    snapshot.save(at("target")).unwrap();
+    assert!(Snapshot::load(at("target")).is_ok());
+    assert_eq!(place.names(), names);
 }
 
 /// Why a save failed, and that the error names the path.
@@ -1060,11 +1126,7 @@ fn a_place_that_is_none_is_named() {
     fs::write(place.path(), "").unwrap();
     let (_, error) = failure(&snapshot, &place.path().join("backup"));
     assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
-    let directory = place.0.path().join("directory");
-    fs::create_dir(&directory).unwrap();
-    let (action, _) = failure(&snapshot, &directory);
-    assert_eq!(action, "replace");
-    assert_eq!(place.names(), ["backup", "directory"]);
+    assert_eq!(place.names(), ["backup"]);
 }
 
 /// Runs this on a thread whose capabilities and mounts are its own.

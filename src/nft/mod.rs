@@ -101,7 +101,7 @@ pub use set::{DataType, Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, 
 #[cfg(feature = "diff")]
 pub use snapshot::{Change, Diff, DiffOptions, Fate};
 #[cfg(feature = "backup")]
-pub use snapshot::{FileError, Provenance};
+pub use snapshot::{FileError, NotRegular, Provenance};
 pub use snapshot::{
     MissingRules, Restored, Snapshot, SnapshotChain, SnapshotError, SnapshotSet, SnapshotTable,
 };

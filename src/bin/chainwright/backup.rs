@@ -27,7 +27,8 @@ use crate::sets::count;
 /// file back, `diff` says what changed since.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The file; one that is there is replaced
+    /// The file. A regular file that is there is replaced; a device, directory, pipe, socket or symbolic link
+    /// is an error
     #[arg(value_name = "FILE")]
     file: PathBuf,
 

@@ -30,9 +30,10 @@
 //! ruleset. As anybody can make a checksum, the second pass believes nothing either: memory is taken
 //! for what is there, not for what a number says, and every object is checked as if the kernel sent it.
 
-use std::fs::{File, Permissions};
+use std::fmt;
+use std::fs::{self, File, FileType, Permissions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -67,6 +68,18 @@ pub enum FileError {
         path: PathBuf,
         /// Why it failed.
         source: io::Error,
+    },
+    /// What stands there is no regular file, and so is not replaced: a device, a directory, a pipe, a
+    /// socket, or a symbolic link.
+    #[error("{} is {what}, and only a regular file is replaced{hint}", path.display(), hint = match what {
+        NotRegular::Link => ": give the path that it points to",
+        _ => "",
+    })]
+    NotRegular {
+        /// Where it stands.
+        path: PathBuf,
+        /// What it is.
+        what: NotRegular,
     },
     /// The file does not begin as one of this crate's.
     #[error("{} is no chainwright backup", path.display())]
@@ -124,6 +137,52 @@ pub enum FileError {
     },
 }
 
+/// What stands at a path, if it is no regular file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NotRegular {
+    /// A directory.
+    Directory,
+    /// A symbolic link, whatever it points to.
+    Link,
+    /// A character or block device.
+    Device,
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// Something that this crate does not know.
+    Unknown,
+}
+
+impl NotRegular {
+    /// What is replaced is a file, or nothing.
+    fn of(kind: FileType) -> Option<Self> {
+        Some(match kind {
+            _ if kind.is_file() => return None,
+            _ if kind.is_dir() => Self::Directory,
+            _ if kind.is_symlink() => Self::Link,
+            _ if kind.is_char_device() || kind.is_block_device() => Self::Device,
+            _ if kind.is_fifo() => Self::Pipe,
+            _ if kind.is_socket() => Self::Socket,
+            _ => Self::Unknown,
+        })
+    }
+}
+
+impl fmt::Display for NotRegular {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Directory => "a directory",
+            Self::Link => "a symbolic link",
+            Self::Device => "a device",
+            Self::Pipe => "a named pipe",
+            Self::Socket => "a socket",
+            Self::Unknown => "something unknown",
+        })
+    }
+}
+
 /// What a file says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provenance {
@@ -155,14 +214,19 @@ impl<W: Write> Write for Summing<W> {
 impl Snapshot {
     /// Writes the snapshot into a file: under another name first, then in the place of what was there,
     /// so that at any moment, and after a crash at any moment, the file holds the old content or the
-    /// new one. Only its owner can read it. A symbolic link is replaced, not followed.
+    /// new one. Only its owner can read it.
+    ///
+    /// Only a regular file is replaced. Whatever else stands there stays: a device, a directory, a pipe, a
+    /// socket. A symbolic link is neither replaced nor followed: whoever may make links in a directory that
+    /// all may write to would else choose what root overwrites. What somebody puts there between the look and
+    /// the replacement is not seen.
     ///
     /// A process that is killed while it saves may leave a file beside it that is called
     /// `.chainwright-` and six letters or digits.
     ///
     /// # Errors
-    /// [`FileError::Io`]; what was there before is then as it was, but for the case that is said
-    /// there.
+    /// [`FileError::NotRegular`]; [`FileError::Io`]; what was there before is then as it was, but for the
+    /// case that is said there.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
         let path = path.as_ref();
         let fail = |action| {
@@ -176,6 +240,18 @@ impl Snapshot {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
+        // The path itself, not what a link points to.
+        let there = match fs::symlink_metadata(path) {
+            Ok(there) => NotRegular::of(there.file_type()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(fail("look at")(error)),
+        };
+        if let Some(what) = there {
+            return Err(FileError::NotRegular {
+                path: path.to_owned(),
+                what,
+            });
+        }
         // So that what cannot be made durable is not begun.
         let parent = File::open(directory).map_err(fail("open the directory of"))?;
         let mut file = tempfile::Builder::new()

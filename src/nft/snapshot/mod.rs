@@ -48,7 +48,7 @@ use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 #[cfg(feature = "diff")]
 pub use diff::{Change, Diff, DiffOptions, Fate};
 #[cfg(feature = "backup")]
-pub use file::{FileError, Provenance};
+pub use file::{FileError, NotRegular, Provenance};
 pub use read::MissingRules;
 pub use restore::Restored;
 
