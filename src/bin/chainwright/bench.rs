@@ -3,12 +3,13 @@
 mod chains;
 mod elements;
 mod iptables;
+#[cfg(feature = "plot")]
 mod plot;
 mod rules;
 mod tools;
 
-use std::fs;
-use std::path::PathBuf;
+#[cfg(feature = "plot")]
+use std::{fs, path::PathBuf};
 
 use chainwright::measure::Measured;
 use chainwright::netns::Sandbox;
@@ -41,6 +42,7 @@ enum What {
         sizes: Sizes,
 
         /// Draw the CPU times into this SVG file
+        #[cfg(feature = "plot")]
         #[arg(long, value_name = "FILE.svg")]
         plot: Option<PathBuf>,
     },
@@ -167,8 +169,6 @@ impl Sizes {
 struct Record {
     /// What was done.
     measured: &'static str,
-    #[serde(skip)]
-    size: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     chains: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -246,6 +246,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             records.push(record);
         }
     }
+    #[cfg(feature = "plot")]
     if let What::Chains {
         plot: Some(path), ..
     } = &args.what

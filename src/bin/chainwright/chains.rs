@@ -10,11 +10,11 @@ use chainwright::legacy::{self, Lookup};
 use chainwright::netlink;
 use chainwright::nft::{self, ChainRef, Connection, Hook, List, hook_name};
 use clap::ValueEnum;
-use globset::GlobMatcher;
 use serde::Serialize;
 
+use crate::glob::Glob;
 use crate::output::{Error, Exit, Output, Printable, causes, note};
-use crate::scope::{Family, Scope, admits, glob};
+use crate::scope::{Family, Scope, admits};
 
 /// List chains, one line each
 ///
@@ -35,8 +35,8 @@ pub(crate) struct Args {
 
     /// Only chains whose names match this pattern, for instance 'KUBE-S[VE][CP]-*' or
     /// '{INPUT,OUTPUT}'
-    #[arg(long = "match", value_name = "GLOB", value_parser = glob)]
-    pattern: Option<GlobMatcher>,
+    #[arg(long = "match", value_name = "GLOB")]
+    pattern: Option<Glob>,
 
     /// Count the rules of each chain
     #[arg(long)]
@@ -78,7 +78,11 @@ impl Args {
         Ok(Self {
             backend,
             scope: Scope::default(),
-            pattern: Some(glob(pattern).map_err(|error| Error::Other(error.to_string()))?),
+            pattern: Some(
+                pattern
+                    .parse()
+                    .map_err(|error: fast_glob::Error| Error::Other(error.to_string()))?,
+            ),
             rules: true,
         })
     }

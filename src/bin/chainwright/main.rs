@@ -9,6 +9,7 @@ mod bench;
 mod chains;
 mod demo;
 mod diff;
+mod glob;
 mod iptables;
 mod kubelet;
 mod output;

@@ -8,12 +8,12 @@ use chainwright::ipset;
 use chainwright::iptables::nft::decode;
 use chainwright::nft::expr::{Counter, Decoded};
 use chainwright::nft::{RuleRef, Snapshot, SnapshotChain, SnapshotTable, Table};
-use globset::GlobMatcher;
 use serde::Serialize;
 
 use crate::chains::Line;
+use crate::glob::Glob;
 use crate::output::{Error, Exit, Output, Printable};
-use crate::scope::{Scope, admits, ended, glob};
+use crate::scope::{Scope, admits, ended};
 
 /// List rules, by chain
 ///
@@ -37,8 +37,8 @@ pub(crate) struct Args {
     scope: Scope,
 
     /// Only chains whose names match this pattern, for instance 'KUBE-S[VE][CP]-*'
-    #[arg(long = "match", value_name = "GLOB", value_parser = glob)]
-    pattern: Option<GlobMatcher>,
+    #[arg(long = "match", value_name = "GLOB")]
+    pattern: Option<Glob>,
 
     /// Write what `nft --debug=netlink list` prints before its own listing (nft 1.0.6): of each table
     /// the sets with their elements, then the rules, each expression in a line

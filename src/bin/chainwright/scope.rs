@@ -1,13 +1,13 @@
 //! What verbs are narrowed to, and how they read it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use bstr::BStr;
 use chainwright::nft::{self, Connection, Filter, Snapshot, SnapshotError};
 use clap::ValueEnum;
-use globset::{Glob, GlobMatcher};
 
+use crate::glob::Glob;
 use crate::output::{Error, Exit, causes, note};
 
 /// Which tables.
@@ -104,12 +104,7 @@ pub(crate) fn ended(
     Exit::Absent
 }
 
-/// Reads a pattern.
-pub(crate) fn glob(pattern: &str) -> Result<GlobMatcher, globset::Error> {
-    Ok(Glob::new(pattern)?.compile_matcher())
-}
-
 /// Whether a name matches the pattern, if there is one.
-pub(crate) fn admits(pattern: Option<&GlobMatcher>, name: &BStr) -> bool {
-    pattern.is_none_or(|pattern| pattern.is_match(OsStr::from_bytes(name)))
+pub(crate) fn admits(pattern: Option<&Glob>, name: &BStr) -> bool {
+    pattern.is_none_or(|pattern| pattern.is_match(name))
 }

@@ -6,11 +6,11 @@ use std::fmt;
 
 use bstr::ByteSlice;
 use chainwright::nft::{Element, Set, SetFlags, SetRef, SnapshotSet, SnapshotTable, Table};
-use globset::GlobMatcher;
 use serde::{Serialize, Serializer};
 
+use crate::glob::Glob;
 use crate::output::{Error, Exit, Output, Printable};
-use crate::scope::{Scope, admits, ended, glob};
+use crate::scope::{Scope, admits, ended};
 use value::{Duration, elements, types};
 
 /// List sets and maps, one line each
@@ -33,8 +33,8 @@ pub(crate) struct Args {
     scope: Scope,
 
     /// Only sets whose names match this pattern, for instance 'blocked-*'
-    #[arg(long = "match", value_name = "GLOB", value_parser = glob)]
-    pattern: Option<GlobMatcher>,
+    #[arg(long = "match", value_name = "GLOB")]
+    pattern: Option<Glob>,
 
     /// List the elements of each set
     #[arg(long)]

@@ -58,7 +58,6 @@ pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     measured.extend(tools);
     Ok(Record {
         measured: "list chains",
-        size: chains,
         chains: Some(chains),
         rules: Some(ruleset.rules()),
         elements: None,

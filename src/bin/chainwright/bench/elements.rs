@@ -15,7 +15,6 @@ use crate::output::Error;
 fn record(measured: &'static str, map: Addresses, rounds: usize) -> Record {
     Record {
         measured,
-        size: map.elements,
         chains: None,
         rules: None,
         elements: Some(map.elements),

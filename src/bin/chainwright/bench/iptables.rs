@@ -104,7 +104,6 @@ fn record(
 ) -> Record {
     Record {
         measured: comparison.measured,
-        size: services.services,
         chains: Some(services.chains()),
         rules: Some(services.rules()),
         elements: None,

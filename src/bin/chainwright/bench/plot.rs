@@ -9,9 +9,10 @@ pub(super) fn draw(records: &[Record]) -> Result<String, Box<dyn std::error::Err
     let points: Vec<(&str, f64, f64)> = records
         .iter()
         .flat_map(|record| {
-            record.contenders.iter().map(|contender| {
+            let chains = record.chains.unwrap_or_default() as f64;
+            record.contenders.iter().map(move |contender| {
                 let milliseconds = (contender.cpu_ns as f64 / 1e6).max(1e-3);
-                (contender.name.as_str(), record.size as f64, milliseconds)
+                (contender.name.as_str(), chains, milliseconds)
             })
         })
         .collect();

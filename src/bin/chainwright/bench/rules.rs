@@ -90,7 +90,6 @@ pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     measured.extend(tools);
     Ok(Record {
         measured: "read the whole ruleset",
-        size: chains,
         chains: Some(chains),
         rules: Some(ruleset.rules()),
         elements: None,

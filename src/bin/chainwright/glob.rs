@@ -1,0 +1,112 @@
+//! Patterns of names.
+
+use std::str::FromStr;
+
+use bstr::{BStr, ByteSlice};
+
+/// A pattern that the names of chains and sets are matched with: `*` any bytes, `?` one, `[a-z]` and
+/// `[!a-z]` one of these or none of them, `{a,b}` either, and `\` takes the meaning of what follows. A name
+/// is a name: no byte of it separates parts, and all of it must match.
+#[derive(Debug, Clone)]
+pub(crate) struct Glob(Vec<u8>);
+
+/// `fast_glob` keeps `/` apart, as it stands between the parts of a path. In names it stands for nothing, so
+/// that it is put as a byte that no name can have.
+const SLASH: u8 = 0;
+
+impl FromStr for Glob {
+    type Err = fast_glob::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        fast_glob::validate(text)?;
+        let mut pattern = Vec::with_capacity(text.len() + 1);
+        // At the beginning it would stand for "all but".
+        if text.starts_with('!') {
+            pattern.push(b'\\');
+        }
+        let mut escaped = false;
+        for byte in text.bytes() {
+            // Two of them would stand for parts of a path.
+            let again = byte == b'*' && !escaped && pattern.last() == Some(&b'*');
+            // An escaped `*` is no first one of two.
+            let after_escaped = again && pattern.ends_with(br"\*");
+            if !again || after_escaped {
+                pattern.push(if byte == b'/' { SLASH } else { byte });
+            }
+            escaped = byte == b'\\' && !escaped;
+        }
+        Ok(Self(pattern))
+    }
+}
+
+impl Glob {
+    pub(crate) fn is_match(&self, name: &BStr) -> bool {
+        match name.contains(&b'/') {
+            true => fast_glob::glob_match(&self.0, name.replace("/", [SLASH])),
+            false => fast_glob::glob_match(&self.0, name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_names_match() {
+        for (pattern, matching, others) in [
+            (
+                "KUBE-S[VE][CP]-*",
+                &["KUBE-SVC-X", "KUBE-SEP-"][..],
+                &["KUBE-SXC-X", "xKUBE-SVC-X"][..],
+            ),
+            (
+                "{INPUT,OUTPUT}",
+                &["INPUT", "OUTPUT"],
+                &["PUT", "INPUTOUTPUT", ""],
+            ),
+            ("{a*,{b,c}?}z", &["az", "a/bz", "bxz", "c/z"], &["bz", "z"]),
+            ("a*z", &["az", "a/b/z"], &["a/zb"]),
+            ("a**z", &["az", "a/b/z", "abz"], &["b"]),
+            ("**/z", &["/z", "a/b/z"], &["z"]),
+            ("a/*", &["a/", "a/b/c"], &["a", "ab"]),
+            ("a?c", &["abc", "a/c"], &["ac", "abbc"]),
+            ("[!a-c]*", &["d", "/x"], &["a", ""]),
+            ("[]x]", &["]", "x"], &["[", "a"]),
+            ("!a", &["!a"], &["b", "a", ""]),
+            ("!!a", &["!!a"], &["a"]),
+            (r"\*\**", &["**", "**x"], &["*", "x"]),
+            (r"\\**", &[r"\", r"\x"], &["x"]),
+            (r"\{a,b}", &["{a,b}"], &["a"]),
+            ("", &[""], &["a"]),
+            ("*", &["", "a", "/"], &[]),
+        ] {
+            let glob: Glob = pattern.parse().unwrap();
+            for name in matching {
+                assert!(glob.is_match(name.as_bytes().as_bstr()), "{pattern} {name}");
+            }
+            for name in others {
+                assert!(
+                    !glob.is_match(name.as_bytes().as_bstr()),
+                    "{pattern} {name}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_bytes() {
+        let glob = |text: &str| text.parse::<Glob>().unwrap();
+        assert!(glob("a*").is_match(b"a\xff\xfe".as_bstr()));
+        assert!(glob("a?").is_match(b"a\xff".as_bstr()));
+        assert!(glob("größe").is_match("größe".as_bytes().as_bstr()));
+        assert!(!glob("a").is_match(b"a\xff".as_bstr()));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for pattern in ["[", "{a", "a[b", r"a\"] {
+            assert!(pattern.parse::<Glob>().is_err(), "{pattern}");
+        }
+    }
+}
