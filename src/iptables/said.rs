@@ -87,7 +87,7 @@ pub(super) fn rule(
     let sure = in_interface.unwrap_or(true)
         && out_interface.unwrap_or(true)
         && rule.matches.iter().all(|m| is_sure_match(m, rule.protocol))
-        && is_sure_target(&rule.target);
+        && is_sure_target(&rule.target, rule.protocol);
     if sure || is_read_back(family, rule) {
         Ok(())
     } else {
@@ -147,15 +147,29 @@ fn is_sure_match(one: &xt::Match, protocol: Option<Protocol>) -> bool {
         xt::Match::Conntrack(conntrack) => conntrack
             .state
             .is_some_and(|state| *conntrack == xt::Conntrack::states(state.value)),
+        // Eleven decimals tell every multiple of 2⁻³¹ from the next.
+        xt::Match::Statistic(statistic) => match statistic.mode {
+            xt::StatisticMode::Random { probability } => probability <= 1 << 31,
+            xt::StatisticMode::Nth { every, packet } => packet < every,
+        },
         _ => false,
     }
 }
 
 /// Whether this target is known to be read as it is printed.
-fn is_sure_target(target: &Target) -> bool {
+fn is_sure_target(target: &Target, protocol: Option<Protocol>) -> bool {
     match target {
-        Target::Extension(xt::Target::Masquerade(masquerade)) => {
-            *masquerade == xt::Masquerade::default()
+        Target::Extension(xt::Target::Masquerade(masquerade)) => masquerade.ports.is_none(),
+        Target::Extension(xt::Target::Mark(_)) => true,
+        Target::Extension(xt::Target::Dnat(dnat)) => {
+            let with_ports = protocol
+                .is_some_and(|protocol| matches!(protocol.number, 6 | 17) && !protocol.invert);
+            let single = |range: xt::AddressRange| range.first == range.last;
+            dnat.addresses.is_some_and(single)
+                && dnat.base_port.is_none()
+                && dnat
+                    .ports
+                    .is_none_or(|ports| with_ports && ports.first == ports.last)
         }
         Target::Extension(_) => false,
         _ => true,
@@ -189,5 +203,104 @@ impl SetNames for AnyName {
 
     fn name(&mut self, _: u16) -> Result<SetName, ()> {
         SetName::new("x").ok_or(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn protocols() -> impl Strategy<Value = Option<Protocol>> {
+        let number = prop_oneof![Just(6), Just(17), Just(132), any::<u8>()];
+        prop::option::of(
+            (number, any::<bool>()).prop_map(|(number, invert)| Protocol { number, invert }),
+        )
+    }
+
+    fn addresses(family: Family) -> BoxedStrategy<IpAddr> {
+        match family {
+            Family::Ipv4 => any::<[u8; 4]>().prop_map(IpAddr::from).boxed(),
+            Family::Ipv6 => prop_oneof![
+                any::<[u8; 16]>().prop_map(IpAddr::from),
+                // Those with a text of their own kind.
+                any::<[u8; 4]>()
+                    .prop_map(|v4| IpAddr::from(std::net::Ipv4Addr::from(v4).to_ipv6_mapped())),
+            ]
+            .boxed(),
+        }
+    }
+
+    fn targets(family: Family) -> impl Strategy<Value = xt::Target> {
+        let ports = || prop::option::of((any::<u16>(), 0..2_u16));
+        let ports = move || {
+            ports().prop_map(|ports| {
+                ports.map(|(first, more)| xt::NatPorts {
+                    first,
+                    last: first.saturating_add(more),
+                })
+            })
+        };
+        let range = prop::option::of((addresses(family), addresses(family), any::<bool>()));
+        let dnat = (
+            range,
+            ports(),
+            prop::option::of(1_u16..),
+            any::<[bool; 2]>(),
+        )
+            .prop_map(|(range, ports, base_port, [random, persistent])| xt::Dnat {
+                addresses: range.map(|(first, last, single)| xt::AddressRange {
+                    first,
+                    last: if single { first } else { last },
+                }),
+                ports,
+                base_port,
+                random,
+                persistent,
+            });
+        let masquerade =
+            (ports(), any::<[bool; 2]>()).prop_map(|(ports, [random, random_fully])| {
+                xt::Masquerade {
+                    ports,
+                    random,
+                    random_fully,
+                }
+            });
+        prop_oneof![
+            any::<(u32, u32)>()
+                .prop_map(|(value, mask)| xt::Target::Mark(xt::MarkTarget { value, mask })),
+            dnat.prop_map(xt::Target::Dnat),
+            masquerade.prop_map(xt::Target::Masquerade),
+        ]
+    }
+
+    fn matches() -> impl Strategy<Value = xt::Match> {
+        let random =
+            (0..=1_u32 << 31).prop_map(|probability| xt::StatisticMode::Random { probability });
+        let nth = (any::<u32>(), any::<u32>())
+            .prop_map(|(every, packet)| xt::StatisticMode::Nth { every, packet });
+        (prop_oneof![random, nth], any::<bool>())
+            .prop_map(|(mode, invert)| xt::Match::Statistic(xt::Statistic { mode, invert }))
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_sure_is_read_back(
+            (family, target) in prop_oneof![Just(Family::Ipv4), Just(Family::Ipv6)]
+                .prop_flat_map(|family| (Just(family), targets(family))),
+            matches in prop::collection::vec(matches(), 0..2),
+            protocol in protocols(),
+        ) {
+            let rule = Rule { protocol, matches, target: Target::Extension(target), ..Rule::default() };
+            let sure = rule.matches.iter().all(|m| is_sure_match(m, rule.protocol))
+                && is_sure_target(&rule.target, rule.protocol);
+            // Protocol 0 is refused before.
+            if sure && rule.protocol.is_none_or(|protocol| protocol.number != 0) {
+                prop_assert!(is_read_back(family, &rule), "{rule}");
+            }
+        }
     }
 }
