@@ -437,6 +437,88 @@ fn what_the_real_tool_refuses_is_refused() {
     }
 }
 
+/// In all spellings that the real tool takes: both numbers in one word, and no digit of them octal.
+#[test]
+fn counters_are_read_as_the_real_tool_reads_them() {
+    for (word, save) in [
+        ("-c 5,6", "[5:6]"),
+        ("-c 5 6", "[5:6]"),
+        ("--set-counters 7,8", "[7:8]"),
+        ("-c 010,011", "[10:11]"),
+        ("-c 010 011", "[10:11]"),
+    ] {
+        for backend in ["nft", "legacy"] {
+            let text = format!("*filter\n-A INPUT {word} -p tcp\nCOMMIT\n");
+            let (theirs, ours) = (sandbox(), sandbox());
+            let tools = Tools::new(&theirs);
+            tools.run_with(&format!("iptables-{backend}-restore -c"), &text);
+            let restore = format!("restore -c --lock none --backend {backend}");
+            run_with(&ours, &restore, &text).expect(0);
+            for tools in [tools, Tools::new(&ours)] {
+                let saved = tools.save(&format!("iptables-{backend}-save -c"));
+                let wanted = format!("{save} -A INPUT -p tcp\n");
+                assert!(saved.contains(&wanted), "{word}: {saved}");
+            }
+        }
+    }
+    // The real tool takes the digits there are (docs/differences.md).
+    for word in [
+        "-c 5x,6", "-c 5,6x", "-c -1 3", "-c 5,", "-c ,6", "-c 0x5,6",
+    ] {
+        let text = format!("*filter\n-A INPUT {word} -p tcp\nCOMMIT\n");
+        let ran = run_with(&sandbox(), "restore", &text).expect(2);
+        assert!(ran.err.starts_with("<stdin>:2:"), "{word}: {}", ran.err);
+    }
+}
+
+/// What docs/differences.md says of tables and chains, and of an interface that is none.
+#[test]
+fn differences_in_tables_and_chains() {
+    for backend in ["nft", "legacy"] {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        let restore = format!("restore -n --lock none --backend {backend}");
+        let line = |line: &str| format!("*nat\n{line}\nCOMMIT\n");
+        let real = format!("iptables-{backend}-restore -n");
+        run_with(&sandbox, &restore, &line("-N mine")).expect(0);
+        for verb in ["-A mine", "-I mine", "-C mine", "-D mine"] {
+            let text = line(&format!("{verb} -j DROP"));
+            assert!(tools.takes(&real, &text).is_err(), "{backend} {verb}");
+            let ran = run_with(&sandbox, &restore, &text).expect(2);
+            let refused = ran.err.contains("not intended for filtering");
+            assert_eq!(
+                refused,
+                matches!(verb, "-A mine" | "-I mine"),
+                "{}",
+                ran.err
+            );
+        }
+        // A chain cannot get the name of a verdict.
+        let ran = run_with(&sandbox, &restore, &line("-E mine ACCEPT")).expect(2);
+        assert!(ran.err.contains("can be called ACCEPT"), "{}", ran.err);
+        let save = tools.save(&format!("iptables-{backend}-save -t nat"));
+        assert!(
+            save.contains(":mine - ") && !save.contains(":ACCEPT"),
+            "{save}"
+        );
+    }
+    let sandbox = sandbox();
+    run_with(
+        &sandbox,
+        "restore",
+        "*filter\n-A INPUT -i + -j ACCEPT\nCOMMIT\n",
+    )
+    .expect(0);
+    let ran = run(&sandbox, "rules --bytecode").expect(0);
+    assert!(!ran.out.contains("iifname"), "{}", ran.out);
+    assert!(
+        run(&sandbox, "save")
+            .expect(0)
+            .out
+            .contains("-A INPUT -j ACCEPT\n")
+    );
+}
+
 #[test]
 fn a_table_that_is_not_in_the_text_is_missed() {
     let sandbox = sandbox();

@@ -185,6 +185,44 @@ fn a_line_that_is_too_long_is_refused() {
     }
 }
 
+/// Lines as `iptables-save` writes them, and then 100 MB of something else.
+#[test]
+fn garbage_behind_a_valid_head() {
+    const WHOLE: usize = 100 << 20;
+    let head = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -p tcp -j ACCEPT\n";
+    for (piece, length, said) in [
+        (
+            &b"\0"[..],
+            WHOLE,
+            "the line has 104857600 bytes; at most 1048576 are read",
+        ),
+        (b"\0\n", 1 << 20, "line 4, column 1"),
+        (b"\xff\n", 1 << 20, "line 4, column 1"),
+        (b"-A INPUT -p \xc3\x28\n", WHOLE, "line 4, column 13"),
+        (b"*filter\n", 1 << 20, "line 4"),
+        // No garbage, but no end either.
+        (
+            b"# x\n",
+            1 << 20,
+            "the text ends without a COMMIT for table filter",
+        ),
+    ] {
+        let mut text = head.as_bytes().to_vec();
+        text.extend(piece.repeat(length / piece.len()));
+        for backend in [Backend::Nft, Backend::Legacy] {
+            let (_, memory, result) = cost(backend, &text);
+            let error = result.unwrap_err();
+            assert!(
+                error.contains(said),
+                "{backend:?}: {}",
+                &error[..error.len().min(300)]
+            );
+            assert!(error.len() < 1000, "{backend:?}: {}", error.len());
+            assert!(memory < 1 << 20, "{backend:?} {piece:?}: {memory}");
+        }
+    }
+}
+
 #[test]
 fn lists_of_addresses_do_not_multiply_without_end() {
     let list = |n: usize| vec!["0"; n].join(",");

@@ -2,7 +2,8 @@
 //!
 //! A message is put into its place as a listing's is, and must be an object whose table, chain or set is
 //! there before it. What has no end in the kernel's messages has one here: a message is at most 1 MiB
-//! long, and expressions stand in one another at most 8 deep.
+//! long, has at most 64 attributes of its own (whatever is looked for in what others belong to, is looked for
+//! again and again), and expressions stand in one another at most 8 deep.
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::nf_tables::{NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM};
@@ -17,6 +18,9 @@ use crate::nft::{ElementsRef, Family, RuleRef, SetRef};
 /// The largest message that a snapshot holds; the kernel's are 32 KiB at most.
 pub(super) const LONGEST: u32 = 1 << 20;
 
+/// More attributes than any object has; the kernel's have 20 at most.
+const MOST_ATTRIBUTES: usize = 64;
+
 impl Snapshot {
     /// Takes in the message at this position, which is in the arena already.
     pub(super) fn admit(&mut self, at: Position) -> Result<(), Malformed> {
@@ -25,7 +29,11 @@ impl Snapshot {
             offset: 0,
             reason,
         };
-        if is_nested_too_deep(&self.arena.message(at)?) {
+        let message = self.arena.message(at)?;
+        if message.attributes()?.nth(MOST_ATTRIBUTES).is_some() {
+            return Err(refused("it has more attributes than any object"));
+        }
+        if is_nested_too_deep(&message) {
             return Err(refused("expressions stand in one another too deep"));
         }
         match self.index.insert(&self.arena, at)? {
