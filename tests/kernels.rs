@@ -4,6 +4,10 @@
 
 mod common;
 
+use bstr::ByteSlice;
+use chainwright::iptables::text::{RestoreOptions, SaveOptions};
+use chainwright::iptables::{self, Backend, Iptables};
+use chainwright::legacy::{LockPolicy, LockWait};
 use chainwright::nft::expr::{
     Counter, Decoded, FlowOffload, Immediate, ObjectType, Objref, Queue, QueueFlags, Register,
     Tunnel, TunnelKey, TunnelMode,
@@ -216,15 +220,20 @@ fn security_marks() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     committed(&mut nft, |tx| _ = tx.add(&Table::new(INET, "t")).unwrap());
-    let secmark = Secmark::new("system_u:object_r:ssh_server_packet_t:s0");
-    let object = StatefulObject::new(INET, "t", "s", secmark);
-    let mut tx = transaction(|tx| _ = tx.add(&object).unwrap());
-    let words = "secmark inet t s #0";
-    if !kernel::commit_if_built(&mut nft, &mut tx, "security marks of this context", words) {
+    // A context of SELinux, and one of AppArmor, which is what Debian runs.
+    let contexts = ["system_u:object_r:ssh_server_packet_t:s0", "unconfined"];
+    let taken = contexts.into_iter().find_map(|context| {
+        let object = StatefulObject::new(INET, "t", "s", Secmark::new(context));
+        let mut tx = transaction(|tx| _ = tx.add(&object).unwrap());
+        let what = format!("the security context `{context}`");
+        let known = kernel::commit_if_built(&mut nft, &mut tx, &what, "secmark inet t s #0");
         let found = nft.object(INET, "t", ObjectType::SECMARK, "s").unwrap();
-        assert!(found.is_none());
+        assert_eq!(found.is_some(), known);
+        known.then_some(object)
+    });
+    let Some(object) = taken else {
         return;
-    }
+    };
     let found = nft
         .object(INET, "t", ObjectType::SECMARK, "s")
         .unwrap()
@@ -327,6 +336,88 @@ fn chains_of_devices() {
     }
 }
 
+/// Devices that are nothing but names: every hook of one, and a flow table on it.
+#[test]
+fn dummy_devices() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    if let Err(refusal) = tools.takes("ip link add d0 type dummy", "") {
+        assert!(refusal.contains("Unknown device type"), "{refusal}");
+        println!("this kernel lacks dummy devices: it is built without");
+        return;
+    }
+    let mut nft = connect(&sandbox);
+    for (family, hook) in [
+        (Family::NETDEV, INGRESS),
+        (Family::NETDEV, EGRESS),
+        (INET, INET_INGRESS),
+    ] {
+        let mut tx = transaction(|tx| {
+            let chain = Chain::new(family, "t", format!("c{hook}"))
+                .with_hook("filter", hook, 7)
+                .with_devices(Devices::new(["d0"]));
+            tx.add(&Table::new(family, "t")).unwrap();
+            tx.add(&chain).unwrap();
+        });
+        if !kernel::commit_if_known(&mut nft, &mut tx) {
+            assert_eq!(hook, EGRESS);
+        }
+    }
+    let flowtable = Flowtable::new(INET, "t", "f", 0, Devices::new(["d0"]));
+    let mut tx = transaction(|tx| _ = tx.add(&flowtable).unwrap());
+    if kernel::commit_if_built(&mut nft, &mut tx, "flow tables", "built without flowtables") {
+        assert!(nft.flowtable(INET, "t", "f").unwrap().is_some());
+    }
+    comes_back(&mut nft);
+    // With its device an older kernel lets the chain go; a newer one waits for it.
+    tools.run("ip link del d0");
+    let snapshot = nft.snapshot(Filter::all()).unwrap();
+    let text = snapshot.to_string();
+    committed(&mut nft, |tx| {
+        tx.flush_ruleset(Family::UNSPEC).unwrap();
+    });
+    snapshot.restore(&mut nft).unwrap();
+    let again = nft.snapshot(Filter::all()).unwrap().to_string();
+    assert_eq!(without_handles(&again), without_handles(&text));
+}
+
+/// What IPVS knows of a packet is asked in rules of iptables, of both backends.
+#[test]
+fn connections_of_ipvs() {
+    const RULE: &str =
+        "-A INPUT -m ipvs --vproto 6 --vaddr 10.0.0.1 --vport 80 --vmethod MASQ -j ACCEPT";
+    let text = format!("*filter\n:INPUT ACCEPT [0:0]\n{RULE}\nCOMMIT\n");
+    for (backend, save) in [
+        (Backend::Nft, "iptables-nft-save"),
+        (Backend::Legacy, "iptables-legacy-save"),
+    ] {
+        let sandbox = sandbox();
+        let mut iptables = sandbox
+            .run(|| Iptables::open(backend))
+            .unwrap()
+            .unwrap()
+            .with_lock(LockPolicy::None, LockWait::No);
+        let restored = iptables.restore(iptables::Family::Ipv4, &text, &RestoreOptions::default());
+        if let Err(error) = restored {
+            let error = report(&error);
+            let words = match backend {
+                Backend::Nft => "this kernel has no revision 0 of the match ipvs for nf_tables",
+                Backend::Legacy => "this kernel has no legacy IPv4 match \"ipvs\" of revision 0",
+            };
+            assert!(error.contains(words), "{error}");
+            println!("this kernel lacks the match `ipvs`: it is built without");
+            continue;
+        }
+        let listed = Tools::new(&sandbox).run(save);
+        assert!(listed.contains(RULE), "{listed}");
+        let tables = iptables.read(iptables::Family::Ipv4, &[]).unwrap();
+        let mut ours = Vec::new();
+        let omissions = tables.save(SaveOptions::default(), &mut ours).unwrap();
+        assert!(omissions.is_none());
+        assert!(ours.contains_str(RULE), "{}", ours.as_bstr());
+    }
+}
+
 #[test]
 fn keys_of_tunnels() {
     let sandbox = sandbox();
@@ -342,8 +433,8 @@ fn keys_of_tunnels() {
                 tx.add(&Rule::new(family, "t", "c").with(&tunnel)).unwrap();
             });
             let words = "an expression or extension of it does not exist here";
-            let what = "the expression `tunnel` in this family";
-            if !kernel::commit_if_built(&mut nft, &mut tx, what, words) {
+            let what = format!("the expression `tunnel` in tables of the family {family}");
+            if !kernel::commit_if_built(&mut nft, &mut tx, &what, words) {
                 assert_ne!(family, Family::NETDEV, "every kernel has it there");
                 continue;
             }

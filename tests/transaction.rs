@@ -514,11 +514,22 @@ fn a_loop_is_refused_and_said_to_be_one() {
         content(tx);
         tx.add(&Chain::new(IP, "t", "a")).unwrap();
         tx.add(&Chain::new(IP, "t", "b")).unwrap();
-        // No packet comes here yet.
         tx.add(&jump("t", "a", "b")).unwrap();
-        tx.add(&jump("t", "b", "a")).unwrap();
     });
-    for (from, to) in [("kept", "one"), ("one", "one"), ("two", "a")] {
+    let mut loops = vec![("kept", "one"), ("one", "one")];
+    // No packet comes here yet: the kernel looks only at what packets reach, or at every chain.
+    let mut tx = Transaction::new();
+    tx.add(&jump("t", "b", "a")).unwrap();
+    match nft.commit(&mut tx) {
+        Ok(()) => loops.push(("two", "a")),
+        Err(error) => {
+            is_loop(&error, 0, "add rule ip t b #0");
+            println!(
+                "this kernel lacks loops among chains that no packet reaches: it refuses them when they are made"
+            );
+        }
+    }
+    for (from, to) in loops {
         let error = refused(&mut nft, |tx| {
             tx.add(&jump("t", from, to)).unwrap();
         });
@@ -621,7 +632,9 @@ fn the_usual_mistakes_come_with_a_hint() {
         let failure = only(&error);
         let summary = summary(failure);
         assert_eq!((&*summary.1, &*summary.2), (*operation, *errno), "{error}");
-        if let Some(attribute) = attribute {
+        if *attribute == Some("NFTA_CHAIN_TYPE") && failure.attribute.is_none() {
+            println!("this kernel lacks the place of the mistake when it refuses a chain's type");
+        } else if let Some(attribute) = attribute {
             assert_eq!(failure.attribute.as_deref(), Some(*attribute), "{error}");
         }
         assert!(failure.hint.is_some(), "{error}");

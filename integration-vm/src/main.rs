@@ -5,6 +5,7 @@
 //!     cargo run -p integration-vm -- 5.10 6.1       # on these
 //!     cargo run -p integration-vm -- --all 5.10     # every integration test
 //!     cargo run -p integration-vm -- --test sets --test owned sid
+//!     cargo run -p integration-vm -- --kept         # the table of what was run last, once more
 //!
 //! Needs `qemu-system-x86` and `busybox-static`, Debian's `apt-get` with its keyring, and `setpriv`. Nothing is
 //! installed and the machine's own apt is not touched. Where `/dev/kvm` cannot be opened qemu emulates the
@@ -59,6 +60,12 @@ struct Arguments {
     /// Memory of the machine
     #[arg(long, value_name = "MIB", default_value_t = 3072)]
     memory: u32,
+    /// Processors of the machine
+    #[arg(long, value_name = "NUMBER", default_value_t = 2)]
+    processors: u32,
+    /// Run nothing: make the table of the results that earlier runs left
+    #[arg(long)]
+    kept: bool,
     /// Write the table, as Markdown, into this file
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -92,7 +99,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         some => some.to_vec(),
     };
     let plan = suite::plan(
-        suite::build(checkout, &arguments.tests)?,
+        suite::build(checkout, &arguments.tests, arguments.all)?,
         &arguments.tests,
         arguments.all,
         arguments.filter.as_deref(),
@@ -102,12 +109,22 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let mut columns = Vec::new();
     for kernel in kernels {
         let results = cache.join("results").join(kernel.name());
-        let _ = std::fs::remove_dir_all(&results);
+        if !arguments.kept {
+            // What other tests left stays.
+            for program in &plan {
+                program.forget(&results);
+            }
+            for file in ["started", "console", "dmesg"] {
+                let _ = std::fs::remove_file(results.join(file));
+            }
+        }
         std::fs::create_dir_all(&results)
             .map_err(|error| format!("{}: {error}", results.display()))?;
         let release = match kernel.suite() {
             None => {
-                machine::run_here(&plan, checkout, &results, limit)?;
+                if !arguments.kept {
+                    machine::run_here(&plan, checkout, &results, limit)?;
+                }
                 here()?
             }
             Some(suite) => {
@@ -117,9 +134,12 @@ fn run(arguments: &Arguments) -> Result<bool> {
                     work: &cache,
                     results: &results,
                     memory: arguments.memory,
+                    processors: arguments.processors,
                     emulate: arguments.tcg,
                 };
-                machine.run(&plan, checkout, limit)?;
+                if !arguments.kept {
+                    machine.run(&plan, checkout, limit)?;
+                }
                 installed.version.clone()
             }
         };
@@ -127,7 +147,9 @@ fn run(arguments: &Arguments) -> Result<bool> {
         eprint!("{}", column.summary(&results));
         columns.push(column);
     }
-    let markdown = report::markdown(&plan, &columns);
+    let chosen = arguments.tests.is_empty() && !arguments.all;
+    let left_out = chosen.then(suite::left_out);
+    let markdown = report::markdown(&plan, &columns, left_out.as_deref());
     match &arguments.markdown {
         Some(file) => std::fs::write(file, &markdown)
             .map_err(|error| format!("{}: {error}", file.display()))?,

@@ -179,7 +179,7 @@ fn count(counts: &str, words: &str) -> u32 {
 }
 
 /// The table, kernel × test, and what its cells mean.
-pub(crate) fn markdown(plan: &[Program], columns: &[Column]) -> String {
+pub(crate) fn markdown(plan: &[Program], columns: &[Column], left_out: Option<&str>) -> String {
     // One note for each thing that a kernel lacks, in the order they are met.
     let mut notes: Vec<&str> = Vec::new();
     for column in columns {
@@ -228,6 +228,12 @@ pub(crate) fn markdown(plan: &[Program], columns: &[Column]) -> String {
         text.push('\n');
     }
     text += "\nA number says how many tests passed, as root and as an ordinary user alike unless both are said.\n";
+    if let Some(left_out) = left_out {
+        let _ = writeln!(
+            text,
+            "Left to `--all`, because emulation makes hours of them: {left_out}.\n"
+        );
+    }
     if !notes.is_empty() {
         text += "Where a note stands, the kernel lacks something, and the test checked that it is refused with just\n\
                  these words and that nothing is changed:\n\n";

@@ -1,4 +1,4 @@
-# Runs the plan: one line a program, `USER NAME SECONDS PATH ARGUMENTS…`.
+# Runs the plan: one line a program, `USER NAME SECONDS PATH ARGUMENTS…`; or `load MODULE…`.
 bb=/run/integration-vm/busybox
 results=/run/integration-vm/results
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C RUST_BACKTRACE=0
@@ -14,6 +14,13 @@ ulimit -n 1048576
 $bb touch $results/started
 cd "$($bb cat $results/directory)" || $bb poweroff -f
 while read -r user name limit command; do
+    if [ "$user" = load ]; then
+        for module in $name $limit $command; do
+            # A kernel has it built in, or not at all: the tests that need it will say so.
+            $bb modprobe -q "$module" || $bb echo "integration-vm: no module $module"
+        done
+        continue
+    fi
     as=""
     home=/root
     if [ "$user" != root ]; then
