@@ -181,7 +181,9 @@ fn shown(rule: &[Decoded<'_>]) -> String {
 /// The rules that tables have in the chains that can be said, in the order of the text.
 fn rules_of<'t>(tables: &'t Tables) -> impl Iterator<Item = (BString, BString, RuleView<'t>)> {
     tables.iter().into_iter().flat_map(|table| {
-        let chains = table.chains().filter(|chain| chain.beyond().is_none());
+        let chains = table
+            .chains()
+            .filter(|chain| chain.not_expressible().is_none());
         let chains: Vec<_> = chains.collect();
         chains.into_iter().flat_map(move |chain| {
             let name = table.name().to_owned();

@@ -63,7 +63,7 @@ fn printed(rule: &Rule) -> String {
 type Extensions = Vec<(String, u8, Vec<u8>)>;
 
 fn encoded(family: Family, rule: &Rule) -> Extensions {
-    let plain = |encoded: Result<xt::Encoded<'_>, xt::Unencodable>| {
+    let plain = |encoded: Result<xt::Encoded<'_>, xt::EncodeError>| {
         let encoded = encoded.unwrap();
         (
             encoded.name.to_owned(),

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use bstr::{BStr, BString, ByteSlice};
 
 use super::sets::{Sets, resolved};
-use super::{Beyond, Counters, Deviation, Entry, Error, Family, Policy, Rule, Target, builtin};
+use super::{
+    Counters, Deviation, Entry, Error, Family, NotExpressible, Policy, Rule, Target, builtin,
+};
 use crate::xt;
 
 /// Where tables are changed otherwise than by iptables.
@@ -64,7 +66,11 @@ pub(super) trait Editor {
     /// Number of the chain's rules.
     fn rule_count(&mut self, table: usize, chain: &BStr) -> Result<usize, Error>;
     /// The chain's rules.
-    fn rules(&mut self, table: usize, chain: &BStr) -> Result<Vec<Result<Entry, Beyond>>, Error>;
+    fn rules(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+    ) -> Result<Vec<Result<Entry, NotExpressible>>, Error>;
     /// Puts a rule behind the others.
     fn append(
         &mut self,
@@ -327,7 +333,10 @@ impl TableEdit<'_> {
     ///
     /// # Errors
     /// [`Error::NoSuchChain`] and those of reading.
-    pub fn rules(&mut self, chain: impl AsRef<[u8]>) -> Result<Vec<Result<Entry, Beyond>>, Error> {
+    pub fn rules(
+        &mut self,
+        chain: impl AsRef<[u8]>,
+    ) -> Result<Vec<Result<Entry, NotExpressible>>, Error> {
         self.editor.rules(self.table, chain.as_ref().as_bstr())
     }
 
@@ -455,7 +464,7 @@ impl TableEdit<'_> {
     fn find(&mut self, chain: &BStr, rule: &Rule) -> Result<Option<usize>, Error> {
         let rule = resolved(rule, self.family, self.sets)?;
         let rules = self.editor.rules(self.table, chain)?;
-        let same = |entry: &Result<Entry, Beyond>| {
+        let same = |entry: &Result<Entry, NotExpressible>| {
             entry
                 .as_ref()
                 .is_ok_and(|entry| entry.rule.means_the_same(&rule))

@@ -3,7 +3,7 @@
 use bstr::{BStr, BString, ByteSlice};
 
 use super::nft::Unwritable;
-use super::text::Fault;
+use super::text::ParseError;
 use super::{Backend, Family, SetError};
 use crate::legacy::{self, DraftError};
 use crate::netlink::{self, Unfit};
@@ -159,12 +159,12 @@ pub enum Error {
     #[error(transparent)]
     Set(#[from] SetError),
     /// A text to be restored is wrong.
-    #[error("line {line}, {fault}")]
+    #[error("line {line}, {error}")]
     Text {
         /// The line, from 1.
         line: usize,
         /// What is wrong in it.
-        fault: Fault,
+        error: ParseError,
     },
     /// What a line of a text asks for cannot be done.
     #[error("line {line}: {error}")]

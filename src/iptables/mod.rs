@@ -14,7 +14,7 @@
 //! expressions ([`nft::Encoder`]) or entry → one transaction, or one replaced table.
 //!
 //! Two rules are compared by meaning, whoever encoded them ([`Rule::means_the_same`]). A rule that
-//! iptables' language has no words for is [`Beyond`] it: it stays as it is, and is shown as native
+//! iptables' language has no words for is [`NotExpressible`]: it stays as it is, and is shown as native
 //! bytecode, never as a wider rule.
 
 mod builtin;
@@ -39,7 +39,7 @@ pub use edit::{Edit, TableEdit};
 pub use error::Error;
 pub use handle::Iptables;
 pub use header::{Address, Interface, Protocol};
-pub use rule::{Beyond, Counters, Entry, Rule, Target};
+pub use rule::{Counters, Entry, NotExpressible, Rule, Target};
 pub use sets::SetError;
 pub use view::{Chain, ChainKind, RuleView, Table, Tables};
 

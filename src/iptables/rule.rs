@@ -35,14 +35,14 @@ pub struct Entry {
 
 /// A rule that iptables' language has no words for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Beyond {
+pub struct NotExpressible {
     /// Which of the rule's expressions, from 0; `None` if it is something else of the rule.
     pub expression: Option<usize>,
     /// Why.
     pub reason: &'static str,
 }
 
-impl fmt::Display for Beyond {
+impl fmt::Display for NotExpressible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.expression {
             Some(position) => write!(f, "expression {}: {}", position + 1, self.reason),
@@ -51,7 +51,7 @@ impl fmt::Display for Beyond {
     }
 }
 
-impl std::error::Error for Beyond {}
+impl std::error::Error for NotExpressible {}
 
 /// What becomes of a packet that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -7,7 +7,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::builtin::{self, builtin, builtins};
 use super::sets::{Sets, named};
-use super::{Backend, Beyond, Counters, Entry, Policy, Target, said};
+use super::{Backend, Counters, Entry, NotExpressible, Policy, Target, said};
 use crate::legacy;
 use crate::nft::{self, Snapshot, SnapshotChain, SnapshotTable};
 use crate::xt::Family;
@@ -97,10 +97,10 @@ impl Tables {
     /// A rule of theirs with its counters, as [`RuleView::entry`], and its sets by their names.
     ///
     /// # Errors
-    /// [`Beyond`], also if the name of a set cannot be found.
-    pub fn entry(&self, rule: &RuleView<'_>) -> Result<Entry, Beyond> {
+    /// [`NotExpressible`], also if the name of a set cannot be found.
+    pub fn entry(&self, rule: &RuleView<'_>) -> Result<Entry, NotExpressible> {
         let mut entry = rule.entry()?;
-        named(&mut entry.rule, &self.sets).map_err(|_| Beyond {
+        named(&mut entry.rule, &self.sets).map_err(|_| NotExpressible {
             expression: None,
             reason: "it refers to a set whose name cannot be found",
         })?;
@@ -111,7 +111,7 @@ impl Tables {
             let mut tables = tables.iter();
             let shared = tables.any(|l| l.table.name() == name && l.shared.contains(to));
             if shared {
-                return Err(Beyond {
+                return Err(NotExpressible {
                     expression: None,
                     reason: SHARED,
                 });
@@ -307,7 +307,7 @@ impl<'t> Chain<'t> {
     /// Why no text of iptables' can have this chain with its rules, if that is so: packets enter it where
     /// they enter no built-in chain, or its name cannot be written or is that of another chain.
     #[must_use]
-    pub fn beyond(&self) -> Option<&'static str> {
+    pub fn not_expressible(&self) -> Option<&'static str> {
         match (self.kind, self.inner) {
             (ChainKind::Builtin { .. }, _) => None,
             _ if self.shared => Some(SHARED),
@@ -376,8 +376,8 @@ impl RuleView<'_> {
     /// ([`Rule::name_sets`](super::Rule::name_sets)).
     ///
     /// # Errors
-    /// [`Beyond`] if iptables' language has no words for it.
-    pub fn entry(&self) -> Result<Entry, Beyond> {
+    /// [`NotExpressible`] if iptables' language has no words for it.
+    pub fn entry(&self) -> Result<Entry, NotExpressible> {
         match self {
             Self::Nft(rule) => super::nft::decode(rule),
             Self::Legacy(rule) => super::legacy::decode(rule),
@@ -389,7 +389,7 @@ impl fmt::Debug for RuleView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.entry() {
             Ok(entry) => fmt::Display::fmt(&entry.rule, f),
-            Err(beyond) => fmt::Display::fmt(&beyond, f),
+            Err(error) => fmt::Display::fmt(&error, f),
         }
     }
 }

@@ -380,7 +380,7 @@ pub enum Problem {
         /// The size or offset.
         value: u16,
     },
-    /// A match or target is smaller than its head or larger than its room.
+    /// A match or target is smaller than its head or larger than its place.
     #[error("a match or target of {size} bytes in {room}")]
     ExtensionSize {
         /// The size that it gives itself.

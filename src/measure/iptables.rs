@@ -278,6 +278,6 @@ fn one_rule(services: Services) -> Result<(String, Rule), Error> {
     let text = format!("*{table}\n-A {chain} {options}\nCOMMIT\n");
     match Rule::parse(Family::Ipv4, &options) {
         Ok(rule) => Ok((text, rule)),
-        Err(fault) => Err(crate::iptables::Error::Text { line: 2, fault }.into()),
+        Err(error) => Err(crate::iptables::Error::Text { line: 2, error }.into()),
     }
 }

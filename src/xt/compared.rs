@@ -1,6 +1,6 @@
 //! What several extensions' values are made of.
 
-use super::option::{Given, Misuse};
+use super::option::{Given, OptionError};
 use super::text::Text;
 use super::value::{ends_of, number};
 
@@ -41,7 +41,7 @@ impl<T> Compared<T> {
 
 impl<T: TryFrom<u64>> Compared<T> {
     /// Reads an option's value, a number.
-    pub(in crate::xt) fn parse(given: &Given<'_>) -> Result<Self, Misuse> {
+    pub(in crate::xt) fn parse(given: &Given<'_>) -> Result<Self, OptionError> {
         Ok(Self {
             value: given.parse(number)?,
             invert: given.invert,
@@ -69,7 +69,7 @@ impl Compared<(u32, u32)> {
 
     /// Reads an option's value, a number or a range. The range may end before it starts, as the
     /// kernel takes it: no number is within it then.
-    pub(in crate::xt) fn parse_range(given: &Given<'_>) -> Result<Option<Self>, Misuse> {
+    pub(in crate::xt) fn parse_range(given: &Given<'_>) -> Result<Option<Self>, OptionError> {
         let ends = given.parse(|value| ends_of(value, 0..=u32::MAX, number))?;
         Ok(Self::unless_all(ends, given.invert))
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::difference::Difference;
-use super::option::{Context, Given, Misuse, OptionSpec};
+use super::option::{Context, Given, OptionError, OptionSpec};
 use super::sets::{SetId, UnresolvedSet};
 use super::text::Text;
 
@@ -74,13 +74,13 @@ pub(super) trait Extension: Sized {
     ///
     /// # Errors
     /// The data has no room for what the option says. Nothing is ever cut.
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse>;
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError>;
 
     /// Adds the same to these bytes.
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    fn write_to(&self, family: Family, info: &mut Vec<u8>) -> Result<(), Misuse> {
+    fn write_to(&self, family: Family, info: &mut Vec<u8>) -> Result<(), OptionError> {
         info.extend_from_slice(&self.write(family)?);
         Ok(())
     }
@@ -100,7 +100,7 @@ pub(super) trait Extension: Sized {
     ///
     /// # Errors
     /// A value or a combination of options that has no meaning.
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse>;
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError>;
 
     /// The name under which `iptables-save` shows it.
     fn shown_name(&self) -> &'static str {
@@ -153,17 +153,17 @@ impl fmt::Display for Opaque {
 /// Why an extension cannot go into the kernel as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unencodable {
+pub enum EncodeError {
     /// It names a set that was not looked up.
     #[error(transparent)]
     UnresolvedSet(#[from] UnresolvedSet),
     /// Its data has no room for what it says.
-    #[error("{name}: {misuse}")]
-    NoRoom {
+    #[error("{name}: {error}")]
+    Option {
         /// The extension's name.
         name: &'static str,
         /// The option, what it says, and what there is room for.
-        misuse: Misuse,
+        error: OptionError,
     },
 }
 
@@ -185,7 +185,7 @@ pub struct Spec<T: 'static> {
     pub(super) options: fn(&str) -> &'static [OptionSpec],
     pub(super) differences: &'static [Difference],
     pub(super) read: fn(Family, u8, &[u8]) -> Option<T>,
-    pub(super) parse: fn(&Context<'_>, &[Given<'_>]) -> Result<T, Misuse>,
+    pub(super) parse: fn(&Context<'_>, &[Given<'_>]) -> Result<T, OptionError>,
 }
 
 /// Extensions by the lengths of their names. Most names that are looked up are chains', which are
@@ -246,19 +246,19 @@ impl<T> Spec<T> {
     /// # Errors
     /// An option that it does not have, that stands too often, is negated though it cannot be, or
     /// is missing; a value or a combination that has no meaning.
-    pub fn parse(&self, context: &Context<'_>, given: &[Given<'_>]) -> Result<T, Misuse> {
+    pub fn parse(&self, context: &Context<'_>, given: &[Given<'_>]) -> Result<T, OptionError> {
         let options = self.options(context.name);
         for (position, one) in given.iter().enumerate() {
             let Some(spec) = options.iter().find(|spec| spec.canonical == one.option) else {
-                return Err(Misuse::of(one.option, "there is no such option"));
+                return Err(OptionError::of(one.option, "there is no such option"));
             };
             if one.invert && !spec.inverts {
-                return Err(Misuse::of(one.option, "it cannot be negated"));
+                return Err(OptionError::of(one.option, "it cannot be negated"));
             }
             // The first one that stands there again ends it, so that this is no long search.
             let mut before = given[..position].iter();
             if !spec.repeats && before.any(|other| other.option == one.option) {
-                return Err(Misuse::of(one.option, "it can be given only once"));
+                return Err(OptionError::of(one.option, "it can be given only once"));
             }
         }
         let missing = options
@@ -266,7 +266,7 @@ impl<T> Spec<T> {
             .filter(|spec| spec.required && spec.name == spec.canonical)
             .find(|spec| given.iter().all(|one| one.option != spec.canonical));
         if let Some(spec) = missing {
-            return Err(Misuse::of(spec.canonical, "it is missing"));
+            return Err(OptionError::of(spec.canonical, "it is missing"));
         }
         (self.parse)(context, given)
     }
@@ -365,7 +365,7 @@ macro_rules! registry {
             pub fn encode(
                 &self,
                 family: $crate::xt::Family,
-            ) -> Result<$crate::xt::Encoded<'_>, $crate::xt::Unencodable> {
+            ) -> Result<$crate::xt::Encoded<'_>, $crate::xt::EncodeError> {
                 if let Self::Opaque(opaque) = self {
                     return Ok($crate::xt::Encoded {
                         name: &opaque.name,
@@ -388,7 +388,7 @@ macro_rules! registry {
                 &self,
                 family: $crate::xt::Family,
                 info: &mut Vec<u8>,
-            ) -> Result<(&str, u8), $crate::xt::Unencodable> {
+            ) -> Result<(&str, u8), $crate::xt::EncodeError> {
                 info.clear();
                 match self {
                     $(Self::$Variant(value) => {
@@ -397,9 +397,9 @@ macro_rules! registry {
                             return Err($crate::xt::UnresolvedSet { name: name.clone() }.into());
                         }
                         drop(sets);
-                        $crate::xt::Extension::write_to(value, family, info).map_err(|misuse| {
+                        $crate::xt::Extension::write_to(value, family, info).map_err(|error| {
                             let name = <$Type as $crate::xt::Extension>::NAME;
-                            $crate::xt::Unencodable::NoRoom { name, misuse }
+                            $crate::xt::EncodeError::Option { name, error }
                         })?;
                         info.resize(info.len().next_multiple_of(8), 0);
                         let revision = <$Type as $crate::xt::Extension>::revision(family);

@@ -6,13 +6,16 @@ use std::net::IpAddr;
 use bitflags::Flags;
 
 use super::value::to_octets;
-use super::{Family, Misuse};
+use super::{Family, OptionError};
 
 /// A field of `N` bytes with this text in it, which ends at a NUL: `N - 1` bytes at most.
-pub(super) fn text<const N: usize>(option: &'static str, text: &[u8]) -> Result<[u8; N], Misuse> {
+pub(super) fn text<const N: usize>(
+    option: &'static str,
+    text: &[u8],
+) -> Result<[u8; N], OptionError> {
     let mut field = [0; N];
     if text.contains(&0) {
-        return Err(Misuse::of(
+        return Err(OptionError::of(
             option,
             "there is a NUL in it, where it would end",
         ));
@@ -22,7 +25,7 @@ pub(super) fn text<const N: usize>(option: &'static str, text: &[u8]) -> Result<
         _ => {
             let most = N.saturating_sub(1);
             let reason = format!("it has {} bytes; there is room for {most}", text.len());
-            return Err(Misuse::of(option, reason));
+            return Err(OptionError::of(option, reason));
         }
     }
     Ok(field)
@@ -33,7 +36,7 @@ pub(super) fn address(
     option: &'static str,
     family: Family,
     address: IpAddr,
-) -> Result<[u8; 16], Misuse> {
+) -> Result<[u8; 16], OptionError> {
     let (right, name) = match family {
         Family::Ipv4 => (address.is_ipv4(), "IPv4"),
         Family::Ipv6 => (address.is_ipv6(), "IPv6"),
@@ -41,7 +44,7 @@ pub(super) fn address(
     if right {
         return Ok(to_octets(address));
     }
-    Err(Misuse::of(
+    Err(OptionError::of(
         option,
         format!("{address} is not of the rule's family, {name}"),
     ))
@@ -53,21 +56,21 @@ pub(super) fn at_most<'a, T>(
     list: &'a [T],
     most: usize,
     what: &str,
-) -> Result<&'a [T], Misuse> {
+) -> Result<&'a [T], OptionError> {
     if list.len() <= most {
         return Ok(list);
     }
     let number = list.len();
-    Err(Misuse::of(
+    Err(OptionError::of(
         option,
         format!("there are {number} {what}; there is room for {most}"),
     ))
 }
 
 /// The bits of a set of flags that all have a name.
-pub(super) fn flags<F: Flags>(option: &'static str, flags: F) -> Result<F::Bits, Misuse> {
+pub(super) fn flags<F: Flags>(option: &'static str, flags: F) -> Result<F::Bits, OptionError> {
     if flags.contains_unknown_bits() {
-        return Err(Misuse::of(
+        return Err(OptionError::of(
             option,
             "there are flags in it that have no name",
         ));
@@ -76,11 +79,11 @@ pub(super) fn flags<F: Flags>(option: &'static str, flags: F) -> Result<F::Bits,
 }
 
 /// Says that something can only be said together with something else.
-pub(super) fn only_if(said: bool, option: &'static str, why: &str) -> Result<(), Misuse> {
+pub(super) fn only_if(said: bool, option: &'static str, why: &str) -> Result<(), OptionError> {
     if said {
         return Ok(());
     }
-    Err(Misuse::of(option, why))
+    Err(OptionError::of(option, why))
 }
 
 #[cfg(test)]
@@ -91,7 +94,7 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         assert_eq!(text::<4>("x", b"abc"), Ok(*b"abc\0"));
         assert_eq!(text::<4>("x", b""), Ok([0; 4]));
-        let said = |misuse: Misuse| misuse.to_string();
+        let said = |error: OptionError| error.to_string();
         assert_eq!(
             text::<4>("x", b"abcd").map_err(said),
             Err("--x: it has 4 bytes; there is room for 3".to_owned())

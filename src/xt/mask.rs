@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::value::{from_octets, prefix_length, prefix_mask};
-use super::{Family, Misuse, Text, fit};
+use super::{Family, OptionError, Text, fit};
 
 /// A mask of an address.
 ///
@@ -74,7 +74,11 @@ impl Mask {
         }
     }
 
-    pub(super) fn write(self, option: &'static str, family: Family) -> Result<[u8; 16], Misuse> {
+    pub(super) fn write(
+        self,
+        option: &'static str,
+        family: Family,
+    ) -> Result<[u8; 16], OptionError> {
         let octets = fit::address(option, family, self.address)?;
         Ok(if self.filled { [0xff; 16] } else { octets })
     }

@@ -2,7 +2,7 @@
 //!
 //! An extension's data is a C struct in host byte order, particular to a revision, padded to 8
 //! bytes; the same bytes stand in a legacy table and in an nf_tables `match` or `target`
-//! expression. A file of this room turns the struct into a typed value and back ([`Match::read`],
+//! expression. Each file turns the struct into a typed value and back ([`Match::read`],
 //! [`Match::encode`]), prints it as the options of `iptables-save` ([`Match::print`]), and reads
 //! those options ([`Spec::parse`]). An extension, or a revision of one, that has no file here stays
 //! [`Opaque`]: shown as such, kept and written back unchanged.
@@ -136,11 +136,11 @@ mod target {
 
 pub use compared::Compared;
 pub use difference::{Difference, Does};
-pub use extension::{Encoded, Families, Family, Opaque, Spec, Unencodable};
+pub use extension::{EncodeError, Encoded, Families, Family, Opaque, Spec};
 pub use mask::Mask;
 pub use name::Name;
 pub(crate) use names::{protocol as protocol_number, protocol_name};
-pub use option::{Context, Given, Misuse, OptionSpec, Shortened, Values};
+pub use option::{Context, Given, OptionError, OptionSpec, Shortened, Values};
 pub use registry::{Match, Target};
 pub use sets::{SetId, SetName, SetNames, UnresolvedSet};
 pub use text::Text;

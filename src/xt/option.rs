@@ -146,14 +146,18 @@ impl Context<'_> {
     }
 
     /// A value that iptables cuts where there is no more room than for so many bytes.
-    pub(crate) fn shorten<'v>(&self, one: &Given<'v>, room: usize) -> Result<&'v BStr, Misuse> {
+    pub(crate) fn shorten<'v>(
+        &self,
+        one: &Given<'v>,
+        room: usize,
+    ) -> Result<&'v BStr, OptionError> {
         let value = one.value();
         let Some(kept) = value.get(..room).filter(|kept| kept.len() < value.len()) else {
             return Ok(value);
         };
         let length = value.len();
         match self.shortened {
-            None => Err(one.misuse(format!("it has {length} bytes; there is room for {room}"))),
+            None => Err(one.error(format!("it has {length} bytes; there is room for {room}"))),
             Some(notes) => {
                 notes.borrow_mut().push(Shortened {
                     option: one.option,
@@ -166,10 +170,10 @@ impl Context<'_> {
     }
 
     /// Says that the rule must be for one protocol, as the kernel wants it for this extension.
-    pub(crate) fn needs_protocol(&self, number: u8, name: &str) -> Result<(), Misuse> {
+    pub(crate) fn needs_protocol(&self, number: u8, name: &str) -> Result<(), OptionError> {
         match self.protocol_among(&[number]) {
             Some(_) => Ok(()),
-            None => Err(Misuse::of_all(format!("the rule needs `-p {name}`"))),
+            None => Err(OptionError::of_all(format!("the rule needs `-p {name}`"))),
         }
     }
 }
@@ -194,8 +198,11 @@ impl<'a> Given<'a> {
     }
 
     /// The same, for one that must be there.
-    pub(crate) fn need<'g>(given: &'g [Self], option: &'static str) -> Result<&'g Self, Misuse> {
-        Self::find(given, option).ok_or_else(|| Misuse::of(option, "it is missing"))
+    pub(crate) fn need<'g>(
+        given: &'g [Self],
+        option: &'static str,
+    ) -> Result<&'g Self, OptionError> {
+        Self::find(given, option).ok_or_else(|| OptionError::of(option, "it is missing"))
     }
 
     /// The value; empty if there is none.
@@ -209,8 +216,8 @@ impl<'a> Given<'a> {
     }
 
     /// Says that the option, or its first value, is wrong.
-    pub(crate) fn misuse(&self, reason: impl Into<String>) -> Misuse {
-        Misuse {
+    pub(crate) fn error(&self, reason: impl Into<String>) -> OptionError {
+        OptionError {
             option: self.option,
             value: self.first.is_some().then_some(0),
             reason: reason.into(),
@@ -218,8 +225,8 @@ impl<'a> Given<'a> {
     }
 
     /// Says that the second value is wrong.
-    pub(crate) fn misuse_of_second(&self, reason: impl Into<String>) -> Misuse {
-        Misuse {
+    pub(crate) fn error_of_second(&self, reason: impl Into<String>) -> OptionError {
+        OptionError {
             option: self.option,
             value: Some(1),
             reason: reason.into(),
@@ -229,7 +236,7 @@ impl<'a> Given<'a> {
 
 /// What is wrong with an extension's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misuse {
+pub struct OptionError {
     /// The option's canonical name without dashes; empty if it is none in particular.
     pub option: &'static str,
     /// Which of its values is wrong, from 0; `None` if it is the option itself.
@@ -238,7 +245,7 @@ pub struct Misuse {
     pub reason: String,
 }
 
-impl Misuse {
+impl OptionError {
     /// The options together are wrong.
     pub(crate) fn of_all(reason: impl Into<String>) -> Self {
         Self {
@@ -258,7 +265,7 @@ impl Misuse {
     }
 }
 
-impl fmt::Display for Misuse {
+impl fmt::Display for OptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.option.is_empty() {
             return f.write_str(&self.reason);
@@ -267,4 +274,4 @@ impl fmt::Display for Misuse {
     }
 }
 
-impl std::error::Error for Misuse {}
+impl std::error::Error for OptionError {}

@@ -1,6 +1,6 @@
 //! Sets in rules: text has their names, the kernel's data their indexes.
 //!
-//! This room does no input or output, so that a rule that was read from text says a set's name, and
+//! This module does no input or output, so that a rule that was read from text says a set's name, and
 //! one that was read from the kernel its index. Something that can ask the kernel ([`SetNames`])
 //! turns one into the other: `resolve_sets` before a rule is encoded, `name_sets` before it is
 //! printed. A rule with a name in it cannot be encoded: that is an [`UnresolvedSet`].

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use bstr::{BStr, ByteSlice};
 
-use super::option::{Given, Misuse};
+use super::option::{Given, OptionError};
 use super::{Family, Mask, names};
 
 /// What a value's reader says: the value, or what is wrong.
@@ -14,16 +14,19 @@ pub(crate) type Parsed<T> = Result<T, String>;
 
 impl<'a> Given<'a> {
     /// Reads the value.
-    pub(crate) fn parse<T>(&self, read: impl FnOnce(&'a BStr) -> Parsed<T>) -> Result<T, Misuse> {
-        read(self.value()).map_err(|reason| self.misuse(reason))
+    pub(crate) fn parse<T>(
+        &self,
+        read: impl FnOnce(&'a BStr) -> Parsed<T>,
+    ) -> Result<T, OptionError> {
+        read(self.value()).map_err(|reason| self.error(reason))
     }
 
     /// Reads the second value.
     pub(crate) fn parse_second<T>(
         &self,
         read: impl FnOnce(&'a BStr) -> Parsed<T>,
-    ) -> Result<T, Misuse> {
-        read(self.second()).map_err(|reason| self.misuse_of_second(reason))
+    ) -> Result<T, OptionError> {
+        read(self.second()).map_err(|reason| self.error_of_second(reason))
     }
 }
 

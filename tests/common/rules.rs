@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use chainwright::iptables::text::{Command, Fault, words};
+use chainwright::iptables::text::{Command, ParseError, words};
 use chainwright::iptables::{Family, Rule};
 
 /// Lines of a file that go into one chain.
@@ -35,7 +35,7 @@ pub(crate) fn directory() -> PathBuf {
 }
 
 /// The rule of a line, as a text to be restored has it: texts that are too long are cut.
-pub(crate) fn parse(family: Family, line: &str) -> Result<Rule, Fault> {
+pub(crate) fn parse(family: Family, line: &str) -> Result<Rule, ParseError> {
     let line = format!("-A user {line}");
     let mut found = Vec::new();
     words(line.as_bytes(), &mut found)?;

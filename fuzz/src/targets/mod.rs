@@ -79,11 +79,11 @@ fn assert_said(family: Family, rule: &Rule) {
 }
 
 /// Reads a rule for nf_tables as if the kernel had listed it.
-fn listed(mut rule: nft::Rule<'_>) -> Result<Entry, chainwright::iptables::Beyond> {
+fn listed(mut rule: nft::Rule<'_>) -> Result<Entry, chainwright::iptables::NotExpressible> {
     rule.handle = Some(1);
     let mut tx = nft::Transaction::new();
     if tx.add(&rule).is_err() {
-        return Err(chainwright::iptables::Beyond {
+        return Err(chainwright::iptables::NotExpressible {
             expression: None,
             reason: "it is too long for a message",
         });

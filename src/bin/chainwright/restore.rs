@@ -220,7 +220,7 @@ const AFTER: usize = 100;
 impl Place {
     fn of(error: &iptables::Error) -> Option<Self> {
         match error {
-            iptables::Error::Text { line, fault } => Some(Self {
+            iptables::Error::Text { line, error: fault } => Some(Self {
                 line: *line,
                 column: Some(fault.column),
                 message: match &fault.hint {

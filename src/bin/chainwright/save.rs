@@ -191,7 +191,7 @@ fn chain_record<'t>(
     chain: &Chain<'t>,
     omissions: &mut Omissions,
 ) -> ChainRecord<'t> {
-    let beyond = chain.beyond();
+    let beyond = chain.not_expressible();
     omissions.chains += usize::from(beyond.is_some());
     let (policy, counters) = match chain.kind() {
         ChainKind::Builtin { policy, counters } => (Some(policy), Some(counters)),

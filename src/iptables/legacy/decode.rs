@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use bstr::{BStr, ByteSlice};
 
-use crate::iptables::{Address, Beyond, Entry, Interface, Protocol, Rule, Target, said};
+use crate::iptables::{Address, Entry, Interface, NotExpressible, Protocol, Rule, Target, said};
 use crate::legacy::{
     ChainRef, Draft, DraftChain, DraftRule, DraftTarget, ExtensionRef, Family as LegacyFamily,
     Header, InterfaceMatch, Inversions, Ipv4Flags, Ipv6Flags, Malformed, Masked, Matches, RuleRef,
@@ -15,9 +15,9 @@ use crate::xt::{self, Family};
 /// Reads an entry.
 ///
 /// # Errors
-/// [`Beyond`], if it says anything that a [`Rule`] cannot say: an ARP table's entry, the type of
+/// [`NotExpressible`], if it says anything that a [`Rule`] cannot say: an ARP table's entry, the type of
 /// service in its header, an interface's mask that no name has, a verdict without a name.
-pub fn decode(entry: &RuleRef<'_>) -> Result<Entry, Beyond> {
+pub fn decode(entry: &RuleRef<'_>) -> Result<Entry, NotExpressible> {
     let target = match entry.target().map_err(malformed)? {
         LegacyTarget::Accept => Read::Said(Target::Accept),
         LegacyTarget::Drop => Read::Said(Target::Drop),
@@ -54,9 +54,11 @@ pub(super) fn decode_draft(
     draft: &Draft<'_>,
     chain: &DraftChain<'_>,
     entry: &DraftRule<'_>,
-) -> Result<Entry, Beyond> {
+) -> Result<Entry, NotExpressible> {
     let name = |chain| {
-        let chain = draft.get(chain).ok_or(beyond("it leads to no chain"))?;
+        let chain = draft
+            .get(chain)
+            .ok_or(not_expressible("it leads to no chain"))?;
         Ok(chain.name().to_owned())
     };
     let target = match entry.target().map_err(malformed)? {
@@ -86,32 +88,39 @@ fn holds(chain: &ChainRef<'_>, rule: &RuleRef<'_>) -> bool {
 }
 
 /// The rule, if its text is read as the same.
-fn said(family: LegacyFamily, table: &BStr, chain: &BStr, rule: Rule) -> Result<Rule, Beyond> {
+fn said(
+    family: LegacyFamily,
+    table: &BStr,
+    chain: &BStr,
+    rule: Rule,
+) -> Result<Rule, NotExpressible> {
     let family = family_of(family)?;
     said::rule(family, table, chain, &rule)
         .map(|()| rule)
-        .map_err(beyond)
+        .map_err(not_expressible)
 }
 
-const fn family_of(family: LegacyFamily) -> Result<Family, Beyond> {
+const fn family_of(family: LegacyFamily) -> Result<Family, NotExpressible> {
     match family {
         LegacyFamily::Ipv4 => Ok(Family::Ipv4),
         LegacyFamily::Ipv6 => Ok(Family::Ipv6),
-        LegacyFamily::Arp => Err(beyond("it is of another family than IPv4 and IPv6")),
+        LegacyFamily::Arp => Err(not_expressible(
+            "it is of another family than IPv4 and IPv6",
+        )),
     }
 }
 
-const fn beyond(reason: &'static str) -> Beyond {
-    Beyond {
+const fn not_expressible(reason: &'static str) -> NotExpressible {
+    NotExpressible {
         expression: None,
         reason,
     }
 }
 
-const NO_VERDICT: Beyond = beyond("iptables has no such verdict");
+const NO_VERDICT: NotExpressible = not_expressible("iptables has no such verdict");
 
-fn malformed(_: Malformed) -> Beyond {
-    beyond("it is malformed")
+fn malformed(_: Malformed) -> NotExpressible {
+    not_expressible("it is malformed")
 }
 
 /// A target, whose extension is not read yet.
@@ -125,16 +134,18 @@ fn rule(
     head: &Header<'_>,
     matches: Matches<'_>,
     target: Read<'_>,
-) -> Result<Rule, Beyond> {
-    let mut rule = header(head).ok_or(beyond(
+) -> Result<Rule, NotExpressible> {
+    let mut rule = header(head).ok_or(not_expressible(
         "its header compares what iptables has no option for",
     ))?;
     let family = family_of(family)?;
     let goes = matches!(target, Read::Said(Target::Goto(_)));
     if head.is_goto() && !goes {
-        return Err(beyond("it is marked as a goto and leads to no chain"));
+        return Err(not_expressible(
+            "it is marked as a goto and leads to no chain",
+        ));
     }
-    let unnamed = |_| beyond("the name of an extension is not text");
+    let unnamed = |_| not_expressible("the name of an extension is not text");
     for extension in matches {
         let extension = extension.map_err(malformed)?;
         let name = extension.name().to_str().map_err(unnamed)?;

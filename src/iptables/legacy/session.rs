@@ -5,7 +5,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::decode::decode_draft;
 use super::encode::encode;
 use crate::iptables::edit::Editor;
-use crate::iptables::{Beyond, Counters, Entry, Error, Policy, Rule};
+use crate::iptables::{Counters, Entry, Error, NotExpressible, Policy, Rule};
 use crate::legacy::{ChainId, Draft, Replacement, Table};
 use crate::xt::Family;
 
@@ -195,7 +195,11 @@ impl Editor for Session<'_> {
         Ok(chain.map_or(0, |chain| chain.rule_count()))
     }
 
-    fn rules(&mut self, table: usize, chain: &BStr) -> Result<Vec<Result<Entry, Beyond>>, Error> {
+    fn rules(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+    ) -> Result<Vec<Result<Entry, NotExpressible>>, Error> {
         let id = self.chain(table, chain)?;
         let draft = &self.drafts[table].1;
         let Some(chain) = draft.get(id) else {

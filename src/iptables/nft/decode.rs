@@ -6,7 +6,9 @@ use bstr::ByteSlice;
 
 use super::encode::NO_INTERFACE;
 use super::{FRAGMENT_OFFSET, fields, header, ports};
-use crate::iptables::{Address, Beyond, Counters, Entry, Interface, Protocol, Target, said};
+use crate::iptables::{
+    Address, Counters, Entry, Interface, NotExpressible, Protocol, Target, said,
+};
 use crate::nft::expr::{
     self, Bitwise, BitwiseOp, Cmp, CmpOp, Counter, Data, Decoded, Immediate, Limit, LimitType, Log,
     Meta, MetaKey, Payload, PayloadBase, Range, Register, Verdict,
@@ -17,14 +19,14 @@ use crate::xt::{self, Comment, Family, MarkMatch, MarkTarget};
 /// Reads a rule that iptables-nft wrote, of whichever version.
 ///
 /// # Errors
-/// [`Beyond`], if anything in it is more than a [`Rule`](crate::iptables::Rule) says: such a rule is not to be taken for
+/// [`NotExpressible`], if anything in it is more than a [`Rule`](crate::iptables::Rule) says: such a rule is not to be taken for
 /// another.
-pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, Beyond> {
+pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, NotExpressible> {
     let family = match encoded.family() {
         nft::Family::IP => Family::Ipv4,
         nft::Family::IP6 => Family::Ipv6,
         _ => {
-            return Err(Beyond {
+            return Err(NotExpressible {
                 expression: None,
                 reason: "it is of another family than IPv4 and IPv6",
             });
@@ -44,13 +46,13 @@ pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, Beyond> {
             Ok(Ok(expression)) => decoder.take(expression),
             _ => Err("it is malformed"),
         };
-        taken.map_err(|reason| Beyond {
+        taken.map_err(|reason| NotExpressible {
             expression: Some(position),
             reason,
         })?;
     }
     if let Some(userdata) = encoded.userdata() {
-        let comment = comment(userdata).ok_or(Beyond {
+        let comment = comment(userdata).ok_or(NotExpressible {
             expression: None,
             reason: "its user data is more than a comment",
         })?;
@@ -61,7 +63,7 @@ pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, Beyond> {
         let (table, chain) = (encoded.table(), encoded.chain());
         said::rule(family, table, chain, &entry.rule).map(|()| entry)
     });
-    said.map_err(|reason| Beyond {
+    said.map_err(|reason| NotExpressible {
         expression: None,
         reason,
     })

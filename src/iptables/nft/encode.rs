@@ -86,7 +86,7 @@ pub enum Unwritable {
     /// An extension names a set that was not looked up (see [`Rule::resolve_sets`]), or says more than
     /// its data has room for.
     #[error(transparent)]
-    Extension(#[from] xt::Unencodable),
+    Extension(#[from] xt::EncodeError),
     /// It hands packets to queue 0 in the way that only the legacy tables have.
     #[error("there is no target QUEUE in nf_tables; -j NFQUEUE does the same")]
     Queue,

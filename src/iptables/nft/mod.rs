@@ -19,7 +19,7 @@
 //! | MARK | `target MARK`; `meta set mark` (`nft`; read by 1.8.10 on) |
 //! | counter, order of the parts | any |
 //!
-//! A rule with anything else in it is [beyond](super::Beyond) iptables' language: it is never taken for a wider
+//! A rule with anything else in it is [not expressible](super::NotExpressible): it is never taken for a wider
 //! one.
 
 mod decode;

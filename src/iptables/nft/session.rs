@@ -10,7 +10,9 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::{Encoder, Profile, decode};
 use crate::iptables::edit::Editor;
-use crate::iptables::{Beyond, Builtin, Counters, Entry, Error, Policy, Rule, Target, builtin};
+use crate::iptables::{
+    Builtin, Counters, Entry, Error, NotExpressible, Policy, Rule, Target, builtin,
+};
 use crate::nft::expr::{Counter, Decoded};
 use crate::nft::{self, Chain, Compat, Connection, Filter, Generation, Transaction};
 use crate::xt::Family;
@@ -72,12 +74,12 @@ enum Rules {
 enum Slot {
     Kept {
         handle: u64,
-        entry: Box<Result<Entry, Beyond>>,
+        entry: Box<Result<Entry, NotExpressible>>,
     },
     New {
         id: u32,
         /// What iptables has no words for is one of the kernel's with its counters at 0.
-        entry: Box<Result<Entry, Beyond>>,
+        entry: Box<Result<Entry, NotExpressible>>,
     },
 }
 
@@ -685,7 +687,11 @@ impl Editor for Session<'_> {
         Ok(self.load(table, chain)?.len())
     }
 
-    fn rules(&mut self, table: usize, chain: &BStr) -> Result<Vec<Result<Entry, Beyond>>, Error> {
+    fn rules(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+    ) -> Result<Vec<Result<Entry, NotExpressible>>, Error> {
         let slots = self.load(table, chain)?;
         let entry = |slot: &Slot| match slot {
             Slot::Kept { entry, .. } | Slot::New { entry, .. } => Result::clone(entry),

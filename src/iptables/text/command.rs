@@ -8,10 +8,12 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::error::nearest;
 use super::options::{self, Found, Main, implied_by, owners};
-use super::{Fault, Word};
+use super::{ParseError, Word};
 use crate::iptables::Deviation;
 use crate::iptables::{Address, Counters, Interface, Protocol, Rule, Target};
-use crate::xt::{self, Context, Family, Given, Misuse, OptionSpec, Shortened, Spec, Values, value};
+use crate::xt::{
+    self, Context, Family, Given, OptionError, OptionSpec, Shortened, Spec, Values, value,
+};
 
 /// Where lines are read otherwise than iptables reads them.
 pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
@@ -158,7 +160,7 @@ impl Command {
         family: Family,
         words: &[Word<'_>],
         is_chain: impl Fn(&BStr) -> bool,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ParseError> {
         Self::parse_with(&mut Lists::default(), family, true, words, &is_chain)
     }
 
@@ -169,7 +171,7 @@ impl Command {
         native_log: bool,
         words: &[Word<'_>],
         is_chain: &dyn Fn(&BStr) -> bool,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ParseError> {
         let mut parser = Parser::new(family, words, is_chain);
         parser.native_log = native_log;
         parser.shortened = Some(RefCell::default());
@@ -188,30 +190,30 @@ impl Rule {
     ///
     /// let rule = Rule::parse(Family::Ipv4, "-m mark --mark 0x8000/0x8000 -j DROP")?;
     /// assert_eq!(rule.to_string(), "-m mark --mark 0x8000/0x8000 -j DROP");
-    /// # Ok::<(), chainwright::iptables::text::Fault>(())
+    /// # Ok::<(), chainwright::iptables::text::ParseError>(())
     /// ```
     ///
     /// # Errors
     /// The first thing that is wrong; also more than one address after `-s` or `-d`, and texts that
     /// iptables would cut.
-    pub fn parse(family: Family, options: impl AsRef<[u8]>) -> Result<Self, Fault> {
+    pub fn parse(family: Family, options: impl AsRef<[u8]>) -> Result<Self, ParseError> {
         let mut found = Vec::new();
         super::words(options.as_ref(), &mut found)?;
         let mut parser = Parser::new(family, &found, &|_| false);
         parser.options()?;
         let end = parser.end();
         if parser.for_other_family {
-            return Err(Fault::new(end, "this rule is for the other family"));
+            return Err(ParseError::new(end, "this rule is for the other family"));
         }
         if let Some((_, column)) = parser.verb {
-            return Err(Fault::new(
+            return Err(ParseError::new(
                 column,
                 "a rule without a command is expected here",
             ));
         }
         let spec = parser.rule()?;
         if !spec.more_sources.is_empty() || !spec.more_destinations.is_empty() {
-            return Err(Fault::new(
+            return Err(ParseError::new(
                 end,
                 "one rule has one source and one destination",
             ));
@@ -331,7 +333,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
     }
 
-    fn parse(&mut self) -> Result<Command, Fault> {
+    fn parse(&mut self) -> Result<Command, ParseError> {
         self.options()?;
         if self.for_other_family {
             return Ok(Command {
@@ -343,7 +345,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
         let end = self.end();
         let Some((verb, column)) = self.verb.take() else {
-            return Err(Fault::new(
+            return Err(ParseError::new(
                 end,
                 "there is no command in the line (-A, -I, -D, …)",
             ));
@@ -354,7 +356,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             || self.target.is_some()
             || self.spec.rule.target != Target::None;
         if !verb.takes_rule() && has_rule {
-            return Err(Fault::new(column, "this command takes no rule"));
+            return Err(ParseError::new(column, "this command takes no rule"));
         }
         let chain = self.chain.take();
         if matches!(verb, Verb::Append | Verb::Insert(_) | Verb::Replace(_)) {
@@ -365,7 +367,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         if several && matches!(verb, Verb::Replace(_)) {
             let message =
                 "-R puts one rule in the place of one: with one source and one destination";
-            return Err(Fault::new(column, message));
+            return Err(ParseError::new(column, message));
         }
         Ok(Command {
             verb,
@@ -377,7 +379,7 @@ impl<'p, 'a> Parser<'p, 'a> {
 
     /// No packet comes out of these built-in chains' places with such an interface: as the real tools,
     /// no such rule is put there. One that is there can be taken away.
-    fn check_interfaces(&self, chain: &[u8]) -> Result<(), Fault> {
+    fn check_interfaces(&self, chain: &[u8]) -> Result<(), ParseError> {
         let (column, how) = match (chain, self.interfaces) {
             (b"OUTPUT" | b"POSTROUTING", [column, _]) => (column, "comes in by"),
             (b"INPUT" | b"PREROUTING", [_, column]) => (column, "goes out by"),
@@ -388,7 +390,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
         let chain = chain.as_bstr();
         let message = format!("in {chain} it is not known which interface a packet {how}");
-        Err(Fault::new(column, message))
+        Err(ParseError::new(column, message))
     }
 
     /// Behind the last word.
@@ -398,11 +400,11 @@ impl<'p, 'a> Parser<'p, 'a> {
             .map_or(1, |word| word.column + word.bytes.len())
     }
 
-    fn options(&mut self) -> Result<(), Fault> {
+    fn options(&mut self) -> Result<(), ParseError> {
         while let Some(word) = self.next() {
             let (invert, word) = if word.text() == "!" {
                 let Some(option) = self.next() else {
-                    return Err(Fault::new(word.column, "`!` stands before an option"));
+                    return Err(ParseError::new(word.column, "`!` stands before an option"));
                 };
                 (true, option)
             } else {
@@ -422,14 +424,15 @@ impl<'p, 'a> Parser<'p, 'a> {
         Some(word)
     }
 
-    fn option(&mut self, word: &'p Word<'a>, invert: bool) -> Result<(), Fault> {
+    fn option(&mut self, word: &'p Word<'a>, invert: bool) -> Result<(), ParseError> {
         let bytes = &word.bytes[..];
         match bytes {
             [b'-', b'-', name @ ..] if !name.is_empty() => self.long(word, name, invert),
             [b'-', letter, attached @ ..] if *letter != b'-' => {
                 let Some(main) = options::short(*letter) else {
                     let shown = bytes[..2].as_bstr();
-                    let fault = Fault::new(word.column, format!("there is no option `{shown}`"));
+                    let fault =
+                        ParseError::new(word.column, format!("there is no option `{shown}`"));
                     let hint = options::elsewhere(&[*letter]).map(str::to_owned);
                     return Err(fault.with_hint(hint));
                 };
@@ -438,7 +441,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             }
             _ => {
                 let shown = word.text();
-                let fault = Fault::new(word.column, format!("`{shown}` is no option"));
+                let fault = ParseError::new(word.column, format!("`{shown}` is no option"));
                 let hint = match bytes {
                     b"!" => "there is a `!` too many",
                     [b'-', ..] => "an option is a `-` and a letter, or `--` and a name",
@@ -452,7 +455,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
     }
 
-    fn long(&mut self, word: &'p Word<'a>, name: &'p [u8], invert: bool) -> Result<(), Fault> {
+    fn long(&mut self, word: &'p Word<'a>, name: &'p [u8], invert: bool) -> Result<(), ParseError> {
         let (name, attached) = match name.iter().position(|byte| *byte == b'=') {
             Some(at) => (&name[..at], Some((&name[at + 1..], word.column + 3 + at))),
             None => (name, None),
@@ -475,7 +478,7 @@ impl<'p, 'a> Parser<'p, 'a> {
                     hint.filter(|hint| anywhere.is_none_or(|n| hint.contains(&format!("--{n}?"))))
                         .or_else(|| owners(name, self.family))
                 });
-                Err(Fault::new(word.column, message).with_hint(hint))
+                Err(ParseError::new(word.column, message).with_hint(hint))
             }
         }
     }
@@ -542,10 +545,13 @@ impl<'p, 'a> Parser<'p, 'a> {
         word: &'p Word<'a>,
         attached: Option<(&'p [u8], usize)>,
         invert: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ParseError> {
         let name = spec.name;
         if attached.is_some() && spec.values == Values::None {
-            return Err(Fault::new(word.column, format!("--{name} takes no value")));
+            return Err(ParseError::new(
+                word.column,
+                format!("--{name} takes no value"),
+            ));
         }
         let mut columns = [word.column; 3];
         let (mut first, mut second) = (None, None);
@@ -566,7 +572,7 @@ impl<'p, 'a> Parser<'p, 'a> {
                 if spec.values == Values::Two {
                     let Some(value) = self.next() else {
                         let message = format!("--{name} takes two values");
-                        return Err(Fault::new(word.column, message));
+                        return Err(ParseError::new(word.column, message));
                     };
                     (second, columns[2]) = (Some(value.text()), value.column);
                 }
@@ -590,17 +596,20 @@ impl<'p, 'a> Parser<'p, 'a> {
         &mut self,
         word: &'p Word<'a>,
         attached: Option<(&'p [u8], usize)>,
-    ) -> Result<(&'p BStr, usize), Fault> {
+    ) -> Result<(&'p BStr, usize), ParseError> {
         if let Some((value, column)) = attached {
             return Ok((value.as_bstr(), column));
         }
         let option = word.text();
         let Some(value) = self.next() else {
-            return Err(Fault::new(word.column, format!("`{option}` wants a value")));
+            return Err(ParseError::new(
+                word.column,
+                format!("`{option}` wants a value"),
+            ));
         };
         if self.wants_no_option && is_option(value.text()) {
             let message = format!("`{option}` wants a value, but `{}` follows", value.text());
-            return Err(Fault::new(value.column, message));
+            return Err(ParseError::new(value.column, message));
         }
         // A value may be a `!`, but before another word it was meant to negate.
         let word_follows = self
@@ -608,7 +617,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             .get(self.at)
             .is_some_and(|next| !next.bytes.starts_with(b"-") && next.text() != "!");
         if value.text() == "!" && word_follows {
-            let fault = Fault::new(value.column, "`!` stands before the option it negates");
+            let fault = ParseError::new(value.column, "`!` stands before the option it negates");
             return Err(fault.with_hint(Some(format!("write `! {option}`"))));
         }
         Ok((value.text(), value.column))
@@ -620,7 +629,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         word: &'p Word<'a>,
         attached: Option<(&'p [u8], usize)>,
         invert: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ParseError> {
         let inverts = matches!(
             main,
             Main::Source
@@ -632,14 +641,14 @@ impl<'p, 'a> Parser<'p, 'a> {
         );
         if invert && !inverts {
             let message = format!("`{}` cannot be negated", word.text());
-            return Err(Fault::new(word.column, message));
+            return Err(ParseError::new(word.column, message));
         }
         let is_rule_part = inverts || matches!(main, Main::SetCounters);
         if is_rule_part {
             let bit = 1 << main as u32;
             if self.seen & bit != 0 {
                 let option = word.text();
-                return Err(Fault::new(
+                return Err(ParseError::new(
                     word.column,
                     format!("`{option}` is given twice"),
                 ));
@@ -647,7 +656,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             self.seen |= bit;
         }
         if matches!(main, Main::Fragment | Main::Ipv4 | Main::Ipv6) && attached.is_some() {
-            return Err(Fault::new(word.column, "this option takes no value"));
+            return Err(ParseError::new(word.column, "this option takes no value"));
         }
         self.wants_no_option = true;
         match main {
@@ -655,10 +664,11 @@ impl<'p, 'a> Parser<'p, 'a> {
             Main::Ipv6 => self.for_other_family |= self.family != Family::Ipv6,
             Main::Fragment => {
                 if self.family != Family::Ipv4 {
-                    return Err(
-                        Fault::new(word.column, "only IPv4 has fragments in its header")
-                            .with_hint(Some("use -m frag".to_owned())),
-                    );
+                    return Err(ParseError::new(
+                        word.column,
+                        "only IPv4 has fragments in its header",
+                    )
+                    .with_hint(Some("use -m frag".to_owned())));
                 }
                 self.spec.rule.fragment = Some(!invert);
             }
@@ -668,7 +678,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             }
             Main::InInterface | Main::OutInterface => {
                 let (value, column) = self.value(word, attached)?;
-                let interface = interface(value, invert).map_err(|m| Fault::new(column, m))?;
+                let interface = interface(value, invert).map_err(|m| ParseError::new(column, m))?;
                 match main {
                     Main::InInterface => {
                         self.spec.rule.in_interface = interface;
@@ -715,14 +725,14 @@ impl<'p, 'a> Parser<'p, 'a> {
                     }
                     None => {
                         let Some(bytes) = self.next() else {
-                            return Err(Fault::new(word.column, "-c wants packets and bytes"));
+                            return Err(ParseError::new(word.column, "-c wants packets and bytes"));
                         };
                         (packets, bytes.text(), bytes.column)
                     }
                 };
                 self.spec.counters = Some(Counters {
-                    packets: value::decimal(packets).map_err(|m| Fault::new(column, m))?,
-                    bytes: value::decimal(bytes).map_err(|m| Fault::new(of_bytes, m))?,
+                    packets: value::decimal(packets).map_err(|m| ParseError::new(column, m))?,
+                    bytes: value::decimal(bytes).map_err(|m| ParseError::new(of_bytes, m))?,
                 });
             }
             _ => self.verb(main, word, attached)?,
@@ -736,9 +746,12 @@ impl<'p, 'a> Parser<'p, 'a> {
         main: Main,
         word: &'p Word<'a>,
         attached: Option<(&'p [u8], usize)>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ParseError> {
         if self.verb.is_some() {
-            return Err(Fault::new(word.column, "a line holds one command only"));
+            return Err(ParseError::new(
+                word.column,
+                "a line holds one command only",
+            ));
         }
         let optional = matches!(main, Main::DeleteChain | Main::Flush | Main::Zero);
         let none_follows = self
@@ -761,7 +774,7 @@ impl<'p, 'a> Parser<'p, 'a> {
                 Some(number) => Verb::Replace(number),
                 None => {
                     let message = "-R wants the number of the rule to be replaced";
-                    return Err(Fault::new(word.column, message));
+                    return Err(ParseError::new(word.column, message));
                 }
             },
             Main::NewChain => Verb::NewChain,
@@ -772,7 +785,7 @@ impl<'p, 'a> Parser<'p, 'a> {
                 let (policy, column) = self.value(word, None)?;
                 if !matches!(policy.as_bytes(), b"ACCEPT" | b"DROP") {
                     let message = format!("`{policy}` is no policy: there are ACCEPT and DROP");
-                    return Err(Fault::new(column, message));
+                    return Err(ParseError::new(column, message));
                 }
                 Verb::Policy(policy.to_owned())
             }
@@ -786,7 +799,7 @@ impl<'p, 'a> Parser<'p, 'a> {
     }
 
     /// The number of a rule, if one follows.
-    fn place(&mut self) -> Result<Option<usize>, Fault> {
+    fn place(&mut self) -> Result<Option<usize>, ParseError> {
         let Some(word) = self.words.get(self.at) else {
             return Ok(None);
         };
@@ -798,7 +811,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             Ok(number) if number > 0 => Ok(Some(number as usize)),
             _ => {
                 let message = format!("`{}` is not the number of a rule, from 1", word.text());
-                Err(Fault::new(word.column, message))
+                Err(ParseError::new(word.column, message))
             }
         }
     }
@@ -809,7 +822,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         given: &BStr,
         column: usize,
         invert: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ParseError> {
         let mut at = column;
         let mut all = given.split(|byte| *byte == b',').map(|one| {
             let here = at;
@@ -823,14 +836,14 @@ impl<'p, 'a> Parser<'p, 'a> {
                     };
                     let is_other = value::network(one.as_bstr(), other).is_ok();
                     let hint = is_other.then(|| format!("it is {name} address"));
-                    Fault::new(here, message).with_hint(hint)
+                    ParseError::new(here, message).with_hint(hint)
                 })
         });
         let first = all.next().transpose()?;
         let more = all.collect::<Result<Vec<_>, _>>()?;
         if invert && !more.is_empty() {
             let message = "a negated option takes one address only: none of several cannot be said";
-            return Err(Fault::new(column, message));
+            return Err(ParseError::new(column, message));
         }
         match main {
             Main::Source => (self.spec.rule.source, self.spec.more_sources) = (first, more),
@@ -839,31 +852,34 @@ impl<'p, 'a> Parser<'p, 'a> {
         if self.spec.number() > MOST_RULES {
             let message = "each pair of a source and a destination is a rule: one line makes at most \
                            65536";
-            return Err(Fault::new(column, message));
+            return Err(ParseError::new(column, message));
         }
         Ok(())
     }
 
-    fn protocol(&mut self, given: &BStr, column: usize, invert: bool) -> Result<(), Fault> {
+    fn protocol(&mut self, given: &BStr, column: usize, invert: bool) -> Result<(), ParseError> {
         let Some(number) = xt::protocol_number(given) else {
             let message = format!("`{given}` is neither a protocol's number nor its name");
             let known = [
                 "tcp", "udp", "icmp", "icmpv6", "sctp", "esp", "udplite", "all",
             ];
             let hint = nearest(given, known).map(|near| format!("did you mean {near}?"));
-            return Err(Fault::new(column, message).with_hint(hint));
+            return Err(ParseError::new(column, message).with_hint(hint));
         };
         if number != 0 {
             self.spec.rule.protocol = Some(Protocol { number, invert });
         } else if invert {
-            return Err(Fault::new(column, "no packet has none of all protocols"));
+            return Err(ParseError::new(
+                column,
+                "no packet has none of all protocols",
+            ));
         }
         Ok(())
     }
 
     /// The data of an extension as bytes, if that is what follows its name: `--xt-revision NUMBER
     /// --xt-data HEX`, as extensions without a typed value are printed.
-    fn opaque(&mut self, name: &BStr) -> Result<Option<xt::Opaque>, Fault> {
+    fn opaque(&mut self, name: &BStr) -> Result<Option<xt::Opaque>, ParseError> {
         let is_option =
             |at: usize, option: &str| self.words.get(at).is_some_and(|word| word.text() == option);
         if !is_option(self.at, "--xt-revision") || !is_option(self.at + 2, "--xt-data") {
@@ -875,7 +891,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             return Ok(None);
         };
         self.at += 4;
-        let fault = |column| move |message| Fault::new(column, message);
+        let fault = |column| move |message| ParseError::new(column, message);
         Ok(Some(xt::Opaque {
             name: name.to_str_lossy().into_owned(),
             revision: value::number(revision.text()).map_err(fault(revision.column))?,
@@ -889,9 +905,9 @@ impl<'p, 'a> Parser<'p, 'a> {
         name: &BStr,
         option: usize,
         column: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ParseError> {
         if self.target.is_some() || self.spec.rule.target != Target::None {
-            return Err(Fault::new(option, "a rule has one target only"));
+            return Err(ParseError::new(option, "a rule has one target only"));
         }
         let family = self.family;
         if main == Main::Jump
@@ -925,7 +941,7 @@ impl<'p, 'a> Parser<'p, 'a> {
     }
 
     /// The rule, once all options are read.
-    fn rule(&mut self) -> Result<RuleSpec, Fault> {
+    fn rule(&mut self) -> Result<RuleSpec, ParseError> {
         let mut spec = std::mem::take(&mut self.spec);
         let protocol = spec.rule.protocol;
         let mut opaque = std::mem::take(&mut self.opaque_matches)
@@ -941,7 +957,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             let (options, others) = given.split_at(own);
             let (places, others_places) = placed.split_at(own);
             (given, placed) = (others, others_places);
-            let fault = |misuse, option| loaded.fault(&misuse, option, options, places);
+            let fault = |error, option| loaded.parse_error(&error, option, options, places);
             let context = Context {
                 family: self.family,
                 name: loaded.name,
@@ -952,12 +968,12 @@ impl<'p, 'a> Parser<'p, 'a> {
             match loaded.which {
                 Which::Match(extension) => {
                     let read = extension.parse(&context, options);
-                    let read = read.map_err(|misuse| fault(misuse, "-m"))?;
+                    let read = read.map_err(|error| fault(error, "-m"))?;
                     spec.rule.matches.push(read);
                 }
                 Which::Target(extension) => {
                     let read = extension.parse(&context, options);
-                    let read = read.map_err(|misuse| fault(misuse, "-j"))?;
+                    let read = read.map_err(|error| fault(error, "-j"))?;
                     spec.rule.target = Target::Extension(read);
                 }
             }
@@ -973,22 +989,22 @@ impl<'p, 'a> Parser<'p, 'a> {
 }
 
 impl Loaded {
-    /// Says where the misuse of its options is.
-    fn fault(
+    /// Says where the error of its options is.
+    fn parse_error(
         &self,
-        misuse: &Misuse,
+        error: &OptionError,
         option: &str,
         given: &[Given<'_>],
         placed: &[Placed],
-    ) -> Fault {
+    ) -> ParseError {
         let name = self.name;
-        let position = given.iter().rposition(|one| one.option == misuse.option);
+        let position = given.iter().rposition(|one| one.option == error.option);
         let column = position
             .and_then(|position| placed.get(position))
             .map_or(self.column, |placed| {
-                placed.columns[misuse.value.map_or(0, |value| value + 1).min(2)]
+                placed.columns[error.value.map_or(0, |value| value + 1).min(2)]
             });
-        Fault::new(column, format!("{option} {name}: {misuse}"))
+        ParseError::new(column, format!("{option} {name}: {error}"))
     }
 }
 
@@ -1003,13 +1019,13 @@ fn is_option(word: &BStr) -> bool {
     }
 }
 
-fn unknown_match(name: &BStr, column: usize, family: Family) -> Fault {
+fn unknown_match(name: &BStr, column: usize, family: Family) -> ParseError {
     let known = xt::Match::ALL
         .iter()
         .filter(|spec| spec.families().include(family))
         .flat_map(|spec| spec.names().iter().copied());
     let hint = nearest(name, known).map(|near| format!("did you mean -m {near}?"));
-    Fault::new(column, format!("there is no match `{name}`")).with_hint(hint)
+    ParseError::new(column, format!("there is no match `{name}`")).with_hint(hint)
 }
 
 /// No line makes more rules than this: each pair of its addresses is one.
@@ -1018,7 +1034,7 @@ const MOST_RULES: usize = 1 << 16;
 /// Longest name of a chain, in bytes (`XT_EXTENSION_MAXNAMELEN` with its NUL, as iptables has it).
 const LONGEST_CHAIN_NAME: usize = 28;
 
-pub(super) fn chain_name(name: &BStr, column: usize) -> Result<BString, Fault> {
+pub(super) fn chain_name(name: &BStr, column: usize) -> Result<BString, ParseError> {
     let wrong = if name.is_empty() {
         "a chain's name has at least one byte"
     } else if name.len() > LONGEST_CHAIN_NAME {
@@ -1030,7 +1046,7 @@ pub(super) fn chain_name(name: &BStr, column: usize) -> Result<BString, Fault> {
     } else {
         return Ok(name.to_owned());
     };
-    Err(Fault::new(column, format!("`{name}`: {wrong}")))
+    Err(ParseError::new(column, format!("`{name}`: {wrong}")))
 }
 
 /// Reads an interface's name, or the start of one before a `+`. A lone `+` that is not negated says

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What is wrong at a place of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct ParseError {
     /// Where in the line, in bytes from 1.
     pub column: usize,
     /// What is wrong.
@@ -13,7 +13,7 @@ pub struct Fault {
     pub hint: Option<String>,
 }
 
-impl Fault {
+impl ParseError {
     pub(super) fn new(column: usize, message: impl Into<String>) -> Self {
         Self {
             column,
@@ -28,7 +28,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "column {}: {}", self.column, self.message)?;
         match &self.hint {
@@ -38,7 +38,7 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for ParseError {}
 
 /// The likely spelling among the known ones: the nearest, if it is near.
 pub(in crate::iptables) fn nearest<'a>(

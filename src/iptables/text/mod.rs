@@ -10,7 +10,7 @@ mod words;
 
 pub(super) use command::DEVIATIONS as LINE_DEVIATIONS;
 pub use command::{Command, RuleSpec, Verb};
-pub use error::Fault;
+pub use error::ParseError;
 pub(super) use error::nearest;
 pub use read::{LONGEST_TEXT, read};
 pub(super) use restore::DEVIATIONS as RESTORE_DEVIATIONS;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use bstr::{BStr, BString, ByteSlice};
 
 use super::command::Lists;
-use super::{Command, Fault, Verb, Word, words};
+use super::{Command, ParseError, Verb, Word, words};
 use crate::iptables::Deviation;
 use crate::iptables::edit::{Edit, TableEdit};
 use crate::iptables::handle::Change;
@@ -419,7 +419,7 @@ impl<'r> Restorer<'r> {
             edit.set_line(self.first_line + number);
             let fault = |column, message: String| Error::Text {
                 line: number,
-                fault: Fault {
+                error: ParseError {
                     column,
                     message,
                     hint: None,
@@ -458,18 +458,18 @@ impl<'r> Restorer<'r> {
                 (Place::Table(table), b':') => {
                     self.declare(line, &mut buffer, &mut edit.at(table))
                         .map_err(|error| match error {
-                            Error::Text { fault, .. } => Error::Text {
+                            Error::Text { error, .. } => Error::Text {
                                 line: number,
-                                fault,
+                                error,
                             },
                             other => other.at(number),
                         })?;
                     restored.chains += 1;
                 }
                 (Place::Table(table), _) => {
-                    let in_line = |fault| Error::Text {
+                    let in_line = |error| Error::Text {
                         line: number,
-                        fault,
+                        error,
                     };
                     buffer.clear();
                     words(line, &mut buffer).map_err(in_line)?;
@@ -542,23 +542,26 @@ impl<'r> Restorer<'r> {
         found: &mut Vec<Word<'l>>,
         table: &mut TableEdit<'_>,
     ) -> Result<(), Error> {
-        let in_line = |fault| Error::Text { line: 0, fault };
+        let in_line = |error| Error::Text { line: 0, error };
         found.clear();
         words(&line[1..], found).map_err(in_line)?;
         let mut found = found.iter();
         let Some(name) = found.next() else {
-            return Err(in_line(Fault::new(2, "the name of a chain is expected")));
+            return Err(in_line(ParseError::new(
+                2,
+                "the name of a chain is expected",
+            )));
         };
         let column = |word: &Word<'_>| word.column + 1;
         let chain = super::command::chain_name(name.text(), column(name)).map_err(in_line)?;
         let Some(policy) = found.next() else {
             let end = column(name) + name.bytes.len();
-            return Err(in_line(Fault::new(end, "a policy, or -, is expected")));
+            return Err(in_line(ParseError::new(end, "a policy, or -, is expected")));
         };
         let given = match found.next() {
             Some(word) => Some(bracketed(word.text()).ok_or_else(|| {
                 let message = "counters like [PACKETS:BYTES] are expected";
-                in_line(Fault::new(column(word), message))
+                in_line(ParseError::new(column(word), message))
             })?),
             None => None,
         };
@@ -573,7 +576,7 @@ impl<'r> Restorer<'r> {
             other => {
                 let other = other.as_bstr();
                 let message = format!("`{other}` is no policy: there are ACCEPT, DROP and -");
-                return Err(in_line(Fault::new(column(policy), message)));
+                return Err(in_line(ParseError::new(column(policy), message)));
             }
         };
         let is_builtin = chain
@@ -678,11 +681,13 @@ impl<'r> Restorer<'r> {
 }
 
 /// The counters at the head of a line, and the words behind them.
-fn counters<'w, 'a>(words: &'w [Word<'a>]) -> Result<(Option<Counters>, &'w [Word<'a>]), Fault> {
+fn counters<'w, 'a>(
+    words: &'w [Word<'a>],
+) -> Result<(Option<Counters>, &'w [Word<'a>]), ParseError> {
     match words {
         [first, rest @ ..] if first.bytes.starts_with(b"[") => match bracketed(first.text()) {
             Some(counters) => Ok((Some(counters), rest)),
-            None => Err(Fault::new(
+            None => Err(ParseError::new(
                 first.column,
                 "counters are written like this: [PACKETS:BYTES]",
             )),

@@ -6,7 +6,7 @@ use bstr::ByteSlice;
 
 use crate::iptables::Deviation;
 use crate::iptables::{
-    Backend, Beyond, Chain, ChainKind, Counters, Policy, RuleView, Table, Tables,
+    Backend, Chain, ChainKind, Counters, NotExpressible, Policy, RuleView, Table, Tables,
 };
 use crate::xt::Text;
 
@@ -28,7 +28,7 @@ pub struct Omissions {
     /// Rules, shown as bytecode or bytes.
     pub rules: usize,
     /// Chains with all their rules: those that packets enter elsewhere than iptables' built-in ones, and
-    /// those with names that iptables does not take ([`Chain::beyond`]).
+    /// those with names that iptables does not take ([`Chain::not_expressible`]).
     pub chains: usize,
     /// Rules in which an extension is said by its bytes (`--xt-revision`, `--xt-data`). They do stand in
     /// the text, and [`restore`](crate::iptables::Iptables::restore) loads them, but the real tools know
@@ -135,7 +135,7 @@ impl Table<'_> {
             head(&mut text, chain, &mut omissions);
         }
         for chain in &chains {
-            if chain.beyond().is_some() {
+            if chain.not_expressible().is_some() {
                 continue;
             }
             for rule in chain.rules() {
@@ -169,7 +169,7 @@ impl Table<'_> {
 
 /// The line that declares a chain.
 fn head(text: &mut Text, chain: &Chain<'_>, omissions: &mut Omissions) {
-    if let Some(reason) = chain.beyond() {
+    if let Some(reason) = chain.not_expressible() {
         omissions.chains += 1;
         let (name, rules) = (chain.name(), chain.rule_count());
         text.display(format_args!(
@@ -202,7 +202,7 @@ fn line(
     omissions: &mut Omissions,
 ) {
     let start = text.as_bytes().len();
-    let beyond = match tables.entry(rule) {
+    let error = match tables.entry(rule) {
         Ok(entry) => {
             if options.counters {
                 entry.counters.print(text);
@@ -217,18 +217,16 @@ fn line(
             }
             // A set's name, say, that would become a line of its own.
             text.truncate(start);
-            Beyond {
+            NotExpressible {
                 expression: None,
                 reason: "there is the end of a line in its text",
             }
         }
-        Err(beyond) => beyond,
+        Err(error) => error,
     };
     omissions.rules += 1;
     text.push("# a rule of ").push(chain.name());
-    text.display(format_args!(
-        " that iptables has no words for ({beyond}):\n"
-    ));
+    text.display(format_args!(" that iptables has no words for ({error}):\n"));
     match rule {
         RuleView::Nft(rule) => {
             for line in rule.to_string().lines() {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use bstr::{BStr, ByteSlice};
 
-use super::Fault;
+use super::ParseError;
 
 /// A word of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,9 +30,9 @@ impl Word<'_> {
 ///
 /// # Errors
 /// A quoted part does not end, or there is a NUL or an end of line.
-pub fn words<'a>(line: &'a [u8], words: &mut Vec<Word<'a>>) -> Result<(), Fault> {
+pub fn words<'a>(line: &'a [u8], words: &mut Vec<Word<'a>>) -> Result<(), ParseError> {
     if let Some(at) = line.find_byteset(b"\0\n") {
-        return Err(Fault::new(
+        return Err(ParseError::new(
             at + 1,
             "there is a NUL or the end of a line within it",
         ));
@@ -54,8 +54,9 @@ pub fn words<'a>(line: &'a [u8], words: &mut Vec<Word<'a>>) -> Result<(), Fault>
             at += end;
             continue;
         }
-        let (bytes, length) = quoted(rest, end)
-            .ok_or_else(|| Fault::new(at + end + 1, "the quotes that open here do not close"))?;
+        let (bytes, length) = quoted(rest, end).ok_or_else(|| {
+            ParseError::new(at + end + 1, "the quotes that open here do not close")
+        })?;
         words.push(Word { bytes, column });
         at += length;
     }
@@ -112,7 +113,7 @@ fn quoted(rest: &[u8], open: usize) -> Option<(Cow<'_, [u8]>, usize)> {
 mod tests {
     use super::*;
 
-    fn split(line: &str) -> Result<Vec<(String, usize)>, Fault> {
+    fn split(line: &str) -> Result<Vec<(String, usize)>, ParseError> {
         let mut found = Vec::new();
         words(line.as_bytes(), &mut found)?;
         let word = |word: &Word<'_>| (word.text().to_string(), word.column);

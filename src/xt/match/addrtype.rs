@@ -12,7 +12,7 @@ use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::any_start_of;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 bitflags::bitflags! {
@@ -132,7 +132,7 @@ impl Extension for Addrtype {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let none = Compared::is(AddressTypes::empty());
         let source = self.source.unwrap_or(none);
         let destination = self.destination.unwrap_or(none);
@@ -150,7 +150,7 @@ impl Extension for Addrtype {
         }))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut all = Self {
             source: None,
             destination: None,
@@ -161,7 +161,7 @@ impl Extension for Addrtype {
             let bits = one.parse(|value| any_start_of(value, &names))?;
             let with = AddressTypes::from_bits_truncate(bits);
             if context.family == Family::Ipv6 && with.intersects(ONLY_IPV4) {
-                return Err(one.misuse(
+                return Err(one.error(
                     "the kernel knows only UNSPEC, UNICAST, LOCAL, ANYCAST, MULTICAST, UNREACHABLE for IPv6",
                 ));
             }
@@ -177,7 +177,7 @@ impl Extension for Addrtype {
                 "dst-type" => all.destination = types(one)?,
                 _ if all.interface.is_some() => {
                     return Err(
-                        one.misuse("--limit-iface-in and --limit-iface-out do not go together")
+                        one.error("--limit-iface-in and --limit-iface-out do not go together")
                     );
                 }
                 "limit-iface-in" => all.interface = Some(AddrtypeInterface::In),
@@ -185,7 +185,9 @@ impl Extension for Addrtype {
             }
         }
         if all.source.is_none() && all.destination.is_none() {
-            return Err(Misuse::of_all("addrtype takes --src-type or --dst-type"));
+            return Err(OptionError::of_all(
+                "addrtype takes --src-type or --dst-type",
+            ));
         }
         Ok(all)
     }

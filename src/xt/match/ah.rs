@@ -11,7 +11,7 @@ use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -71,7 +71,7 @@ impl Extension for Ah {
         }
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         Ok(match family {
             Family::Ipv4 => {
                 let why = "only the header of IPv6 has it";
@@ -97,7 +97,7 @@ impl Extension for Ah {
         })
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         if context.family == Family::Ipv4 {
             context.needs_protocol(51, "ah")?;
         }
@@ -106,7 +106,7 @@ impl Extension for Ah {
             match one.option {
                 "ahspi" => ah.spis = SpiRange::parse(one)?,
                 _ if context.family == Family::Ipv4 => {
-                    return Err(Misuse::of(one.option, "it is there for IPv6 only"));
+                    return Err(OptionError::of(one.option, "it is there for IPv6 only"));
                 }
                 "ahlen" => {
                     let (with, invert) = (one.parse(number)?, one.invert);

@@ -15,7 +15,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::xt::fit;
 use crate::xt::value::{Parsed, line, number, number_within, string};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -146,7 +146,7 @@ impl Extension for Bpf {
         }
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_bpf_info_v1::new_zeroed();
         match self {
             Self::Bytecode(program) => {
@@ -167,9 +167,9 @@ impl Extension for Bpf {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let [one] = given else {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "bpf takes either --bytecode or --object-pinned",
             ));
         };

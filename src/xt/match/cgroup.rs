@@ -12,7 +12,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{line, number, string};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Compared, Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -80,7 +80,7 @@ impl Extension for Cgroup {
         }
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_cgroup_info_v2::new_zeroed();
         match self {
             Self::Path(path) => {
@@ -97,9 +97,11 @@ impl Extension for Cgroup {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let [one] = given else {
-            return Err(Misuse::of_all("cgroup takes either --path or --cgroup"));
+            return Err(OptionError::of_all(
+                "cgroup takes either --path or --cgroup",
+            ));
         };
         Ok(match one.option {
             "path" => {

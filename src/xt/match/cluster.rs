@@ -6,7 +6,7 @@ use chainwright_sys::xt_cluster::{XT_CLUSTER_F_INV, XT_CLUSTER_NODES_MAX, xt_clu
 
 use crate::xt::value::{number, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// The packet's connection falls to these nodes, or does not.
@@ -53,7 +53,7 @@ impl Extension for Cluster {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_cluster_match_info {
             total_nodes: self.total_nodes,
             node_mask: self.nodes,
@@ -63,7 +63,7 @@ impl Extension for Cluster {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let (mut total_nodes, mut hash_seed, mut nodes) = (0, 0, None);
         for one in given {
             let count = || one.parse(|value| number_within(value, 1..=XT_CLUSTER_NODES_MAX));
@@ -80,7 +80,7 @@ impl Extension for Cluster {
                 _ => one.parse(number::<u32>)?,
             };
             if nodes.is_some() {
-                return Err(Misuse::of(
+                return Err(OptionError::of(
                     one.option,
                     "--cluster-local-node and --cluster-local-nodemask exclude each other",
                 ));
@@ -88,12 +88,12 @@ impl Extension for Cluster {
             nodes = Some((of_nodes, one));
         }
         let Some((nodes, one)) = nodes else {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "cluster takes --cluster-local-node or --cluster-local-nodemask",
             ));
         };
         if !has_nodes(total_nodes, nodes) {
-            return Err(one.misuse(format!("there are only {total_nodes} nodes")));
+            return Err(one.error(format!("there are only {total_nodes} nodes")));
         }
         Ok(Self {
             total_nodes,

@@ -4,7 +4,7 @@
 
 use bstr::{BString, ByteSlice};
 
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text};
 
 /// Length of the data; the comment itself is one byte shorter at least.
 const LENGTH: usize = 256;
@@ -40,13 +40,13 @@ impl Extension for Comment {
         info[..LENGTH].split_str(b"\0").next().and_then(Self::new)
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = Vec::new();
         self.write_to(family, &mut info)?;
         Ok(info)
     }
 
-    fn write_to(&self, _: Family, info: &mut Vec<u8>) -> Result<(), Misuse> {
+    fn write_to(&self, _: Family, info: &mut Vec<u8>) -> Result<(), OptionError> {
         let end = info.len() + LENGTH;
         info.reserve(LENGTH);
         info.extend_from_slice(&self.0);
@@ -59,10 +59,10 @@ impl Extension for Comment {
         true // what stands behind the NUL says nothing
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let comment = Given::need(given, "comment")?;
         let text = context.shorten(comment, LENGTH - 1)?;
-        Self::new(text).ok_or_else(|| comment.misuse("there is a NUL in it"))
+        Self::new(text).ok_or_else(|| comment.error("there is a NUL in it"))
     }
 
     fn print(&self, text: &mut Text) {

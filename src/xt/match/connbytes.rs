@@ -11,7 +11,7 @@ use chainwright_sys::xt_connbytes::{
 
 use crate::xt::value::{Parsed, one_of, range};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -108,7 +108,7 @@ impl Extension for Connbytes {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_connbytes_info {
             from: self.from,
             to: self.to,
@@ -119,7 +119,7 @@ impl Extension for Connbytes {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let need = |option| Given::need(given, option);
         let (amount, mode, direction) = (
             need("connbytes")?,
@@ -129,7 +129,7 @@ impl Extension for Connbytes {
         let (mut from, mut to) = amount.parse(bounds)?;
         if amount.invert {
             if from == to {
-                return Err(amount.misuse(
+                return Err(amount.error(
                     "all but one number cannot be said: the kernel would take it for that number",
                 ));
             }

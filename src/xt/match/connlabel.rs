@@ -13,7 +13,7 @@ use chainwright_sys::xt_connlabel::{
 use crate::xt::names;
 use crate::xt::value::{Parsed, number, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// The connection has a label, or has not.
@@ -76,7 +76,7 @@ impl Extension for Connlabel {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut options = 0;
         for (set, bit) in [
             (self.set, XT_CONNLABEL_OP_SET),
@@ -91,7 +91,7 @@ impl Extension for Connlabel {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let find = |option| Given::find(given, option);
         let label = Given::need(given, "label")?;
         Ok(Self {

@@ -8,8 +8,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{network, number, width};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Mask, Misuse, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, Mask, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// Compares the number of a network's connections.
@@ -57,7 +57,7 @@ impl Extension for Connlimit {
         })
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_connlimit_info::new_zeroed();
         info.limit = self.limit;
         info.mask.all = self.mask.write("connlimit-mask", family)?;
@@ -70,22 +70,22 @@ impl Extension for Connlimit {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let find = |option| Given::find(given, option);
         let (how, upto) = match (find("connlimit-upto"), find("connlimit-above")) {
             (Some(upto), None) => (upto, !upto.invert),
             (None, Some(above)) => (above, above.invert),
             (None, None) => {
-                return Err(Misuse::of_all(
+                return Err(OptionError::of_all(
                     "it needs --connlimit-upto or --connlimit-above",
                 ));
             }
             (Some(upto), Some(_)) => {
-                return Err(upto.misuse("it cannot stand together with --connlimit-above"));
+                return Err(upto.error("it cannot stand together with --connlimit-above"));
             }
         };
         if let (Some(_), Some(daddr)) = (find("connlimit-saddr"), find("connlimit-daddr")) {
-            return Err(daddr.misuse("it cannot stand together with --connlimit-saddr"));
+            return Err(daddr.error("it cannot stand together with --connlimit-saddr"));
         }
         let family = context.family;
         Ok(Self {

@@ -4,7 +4,7 @@
 //! that of the match `mark`.
 
 use crate::xt::r#match::mark::Mark;
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text};
 
 /// The connection's mark and `mask` is `value`, or is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,11 +55,11 @@ impl Extension for Connmark {
         Mark::read(family, revision, info).map(Self::of)
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         self.mark().write(family)
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         Mark::parse(context, given).map(Self::of)
     }
 

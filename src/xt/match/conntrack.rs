@@ -29,8 +29,8 @@ use crate::xt::value::{
     word_of,
 };
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Mask, Misuse, OptionSpec, Text, protocol_number,
-    read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Mask, OptionError, OptionSpec, Text,
+    protocol_number, read_struct, write_struct,
 };
 
 bitflags::bitflags! {
@@ -277,7 +277,7 @@ impl Extension for Conntrack {
         }
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_conntrack_mtinfo3::new_zeroed();
         if let Some(tuples) = &self.tuples {
             tuples.write(family, &mut info)?;
@@ -316,7 +316,7 @@ impl Extension for Conntrack {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut conntrack = Self {
             alias: context.name == "state",
             ..Self::default()
@@ -395,7 +395,7 @@ impl Extension for Conntrack {
             conntrack.tuples = Some(Box::new(tuples));
         }
         if given.is_empty() {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "conntrack takes at least one option, such as --ctstate",
             ));
         }
@@ -564,7 +564,7 @@ impl ConntrackTuples {
         }
     }
 
-    fn write(&self, family: Family, info: &mut xt_conntrack_mtinfo3) -> Result<(), Misuse> {
+    fn write(&self, family: Family, info: &mut xt_conntrack_mtinfo3) -> Result<(), OptionError> {
         let (mut compared, mut inverted) = (0, 0);
         let mut host = |option, flag, value: Option<Compared<ConntrackAddress>>| {
             let Some(Compared {

@@ -6,7 +6,7 @@ use chainwright_sys::xt_cpu::xt_cpu_info;
 
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// This CPU works on the packet, or does not.
@@ -35,7 +35,7 @@ impl Extension for Cpu {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_cpu_info {
             cpu: self.cpu,
             invert: self.invert.into(),
@@ -43,7 +43,7 @@ impl Extension for Cpu {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let cpu = Given::need(given, "cpu")?;
         Ok(Self {
             cpu: cpu.parse(number)?,

@@ -13,7 +13,7 @@ use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::{any_word_of, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -112,7 +112,7 @@ impl Extension for Dccp {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_dccp_info::new_zeroed();
         let mut set = |flag, invert| {
             info.flags |= flag;
@@ -139,7 +139,7 @@ impl Extension for Dccp {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(33, "dccp")?;
         let mut dccp = Self::default();
         for one in given {

@@ -12,7 +12,7 @@ use zerocopy::FromZeros;
 use crate::xt::names::DEVICE_GROUPS;
 use crate::xt::value::Parsed;
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Compared, Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -80,7 +80,7 @@ impl Extension for Devgroup {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_devgroup_info::new_zeroed();
         if let Some(Compared { value, invert }) = self.source {
             info.flags |= XT_DEVGROUP_MATCH_SRC;
@@ -95,7 +95,7 @@ impl Extension for Devgroup {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut devgroup = Self::default();
         for one in given {
             let compared = Some(Compared::given(one, one.parse(group)?));
@@ -105,7 +105,7 @@ impl Extension for Devgroup {
             }
         }
         if given.is_empty() {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "devgroup takes --src-group, --dst-group or both",
             ));
         }

@@ -8,7 +8,7 @@ use chainwright_sys::xt_dscp::{XT_DSCP_MAX, xt_dscp_info};
 
 use crate::xt::value::{Parsed, number_within, one_of};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Names of code points.
@@ -38,7 +38,7 @@ const CLASSES: &[(&str, u8)] = &[
 ];
 
 /// Reads a code point: the option is for its number, or ends in `-class` and is for its name.
-pub(in crate::xt) fn code_point(given: &Given<'_>) -> Result<u8, Misuse> {
+pub(in crate::xt) fn code_point(given: &Given<'_>) -> Result<u8, OptionError> {
     if given.option.ends_with("-class") {
         given.parse(class)
     } else {
@@ -76,7 +76,7 @@ impl Extension for Dscp {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_dscp_info {
             dscp: self.code_point,
             invert: self.invert.into(),
@@ -84,9 +84,9 @@ impl Extension for Dscp {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let [how] = given else {
-            return Err(Misuse::of_all("it takes one of --dscp, --dscp-class"));
+            return Err(OptionError::of_all("it takes one of --dscp, --dscp-class"));
         };
         Ok(Self {
             code_point: code_point(how)?,

@@ -3,7 +3,7 @@
 //! Data of revision 0 (`struct ip6t_opts`, `linux/netfilter_ipv6/ip6t_opts.h`).
 
 use super::opts::HeaderOptions;
-use crate::xt::{Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text};
+use crate::xt::{Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text};
 
 /// The packet has a header of destination options, and it is such.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,11 +23,11 @@ impl Extension for Dst {
         HeaderOptions::read(info).map(Self)
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         self.0.write("dst-opts")
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         HeaderOptions::parse(given).map(Self)
     }
 

@@ -12,7 +12,7 @@ use zerocopy::FromZeros;
 use crate::xt::Compared;
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// `IPPROTO_TCP`
@@ -60,7 +60,7 @@ impl Extension for Ecn {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_ecn_info::new_zeroed();
         for (what, holds) in [
             (XT_ECN_OP_MATCH_ECE, self.ece),
@@ -74,7 +74,7 @@ impl Extension for Ecn {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut ecn = Self::default();
         for one in given {
             if one.option == "ecn-ip-ect" {
@@ -86,7 +86,7 @@ impl Extension for Ecn {
                 continue;
             }
             if context.protocol_among(&[TCP]).is_none() {
-                return Err(one.misuse("only TCP has this bit: the rule needs -p tcp"));
+                return Err(one.error("only TCP has this bit: the rule needs -p tcp"));
             }
             match one.option {
                 "ecn-tcp-ece" => ecn.ece = Some(!one.invert),
@@ -94,7 +94,7 @@ impl Extension for Ecn {
             }
         }
         if given.is_empty() {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "it takes at least one of --ecn-tcp-cwr, --ecn-tcp-ece, --ecn-ip-ect",
             ));
         }

@@ -6,7 +6,7 @@ use chainwright_sys::xt_esp::{XT_ESP_INV_SPI, xt_esp};
 
 use super::spi::SpiRange;
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -33,7 +33,7 @@ impl Extension for Esp {
         Some(Self { spis })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         Ok(write_struct(&xt_esp {
             spis: self.spis.ends(),
             invflags: self.spis.flags(XT_ESP_INV_SPI),
@@ -41,7 +41,7 @@ impl Extension for Esp {
         }))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(50, "esp")?;
         let spis = given.first().map(SpiRange::parse).transpose()?;
         Ok(Self {

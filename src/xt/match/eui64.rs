@@ -3,7 +3,7 @@
 //!
 //! Data of revision 0: an `int` that the kernel does not look at, zero.
 
-use crate::xt::{Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text};
+use crate::xt::{Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text};
 
 /// Length of the data.
 const LENGTH: usize = size_of::<i32>();
@@ -22,11 +22,11 @@ impl Extension for Eui64 {
         (revision == Self::REVISION && info.len() >= LENGTH).then_some(Self)
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         Ok(vec![0; LENGTH])
     }
 
-    fn parse(_: &Context<'_>, _: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, _: &[Given<'_>]) -> Result<Self, OptionError> {
         Ok(Self)
     }
 

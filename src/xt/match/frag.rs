@@ -11,8 +11,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::Compared;
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Families, Family, Given, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// The packet has a fragment header, and all of this holds.
@@ -71,7 +71,7 @@ impl Extension for Frag {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = ip6t_frag::new_zeroed();
         info.ids = [0, u32::MAX];
         if let Some(ids) = self.ids {
@@ -95,7 +95,7 @@ impl Extension for Frag {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut frag = Self::default();
         for one in given {
             match one.option {
@@ -105,7 +105,7 @@ impl Extension for Frag {
                 "fragfirst" => frag.first = true,
                 option => {
                     if frag.more.is_some() {
-                        return Err(one.misuse("--fragmore and --fraglast exclude each other"));
+                        return Err(one.error("--fragmore and --fraglast exclude each other"));
                     }
                     frag.more = Some(option == "fragmore");
                 }

@@ -15,7 +15,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, network, number, number_within, one_of, prefix_length, width};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, Name, OptionSpec, Text, rate,
+    Context, Difference, Extension, Family, Given, Name, OptionError, OptionSpec, Text, rate,
     read_struct, write_struct,
 };
 
@@ -233,7 +233,7 @@ impl Extension for Hashlimit {
         })
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_hashlimit_mtinfo3::new_zeroed();
         info.name = fit::text("hashlimit-name", self.name.as_bytes())?;
         let cfg = &mut info.cfg;
@@ -259,24 +259,24 @@ impl Extension for Hashlimit {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let find = |option| Given::find(given, option);
         let (limit, above) = match (find("hashlimit-upto"), find("hashlimit-above")) {
             (Some(upto), None) => (upto, upto.invert),
             (None, Some(above)) => (above, !above.invert),
             (None, None) => {
-                return Err(Misuse::of_all(
+                return Err(OptionError::of_all(
                     "it needs --hashlimit-upto or --hashlimit-above",
                 ));
             }
             (Some(_), Some(above)) => {
-                return Err(above.misuse("it cannot stand together with --hashlimit-upto"));
+                return Err(above.error("it cannot stand together with --hashlimit-upto"));
             }
         };
         let name = Given::need(given, "hashlimit-name")?;
         let table: HashlimitName = name.parse(Name::parse)?;
         if matches!(table.as_bytes(), b"." | b"..") || table.as_bytes().contains(&b'/') {
-            return Err(name.misuse("a table's name is the name of a file in /proc"));
+            return Err(name.error("a table's name is the name of a file in /proc"));
         }
         let burst = find("hashlimit-burst");
         let (rate, unit, expire) = match limit.parse(Amount::parse)? {
@@ -338,7 +338,7 @@ impl Extension for Hashlimit {
                 // The rate is compared with the packets of an interval.
                 *period /= u64::from(unit);
                 if *period == 0 {
-                    return Err(limit.misuse("the rate is too fast to be measured"));
+                    return Err(limit.error("the rate is too fast to be measured"));
                 }
             }
         }

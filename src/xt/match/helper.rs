@@ -8,7 +8,7 @@ use chainwright_sys::xt_helper::xt_helper_info;
 use crate::xt::fit;
 use crate::xt::value::{line, string};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Longest name, in bytes.
@@ -40,7 +40,7 @@ impl Extension for Helper {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_helper_info {
             invert: self.invert.into(),
             name: fit::text("helper", &self.name)?,
@@ -49,7 +49,7 @@ impl Extension for Helper {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let helper = Given::need(given, "helper")?;
         Ok(Self {
             name: helper.parse(|value| string(value, 0..=LONGEST))?.to_owned(),

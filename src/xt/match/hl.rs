@@ -4,7 +4,7 @@
 //! `ttl`.
 
 use super::ttl::Hops;
-use crate::xt::{Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text};
+use crate::xt::{Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text};
 
 /// The hop limit of an IPv6 packet, in hops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +26,11 @@ impl Extension for Hl {
         Hops::read(info).map(Self)
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         Ok(self.0.write())
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         Hops::parse(given, "--hl-eq, --hl-lt, --hl-gt").map(Self)
     }
 

@@ -8,8 +8,8 @@ use chainwright_sys::ip_tables::{IPT_ICMP_INV, ipt_icmp};
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number, starts};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Families, Family, Given, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// Codes of an ICMP message, from the first to the last; none, if the last comes before the first.
@@ -96,7 +96,7 @@ impl Extension for Icmp {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let why = "type 255 stands for every type";
         fit::only_if(self.kind != Some(ANY), "icmp-type", why)?;
         Ok(write_struct(&ipt_icmp {
@@ -106,7 +106,7 @@ impl Extension for Icmp {
         }))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(1, "icmp")?;
         let one = Given::need(given, "icmp-type")?;
         let (kind, code) = one.parse(|value| parse(value, NAMES))?;

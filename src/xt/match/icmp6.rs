@@ -6,8 +6,8 @@ use chainwright_sys::ip6_tables::{IP6T_ICMP_INV, ip6t_icmp};
 
 use super::icmp::{IcmpCodes, Name, parse, print};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Families, Family, Given, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// Type and code of an ICMPv6 message.
@@ -46,7 +46,7 @@ impl Extension for Icmp6 {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         Ok(write_struct(&ip6t_icmp {
             r#type: self.kind,
             code: IcmpCodes::write(self.code),
@@ -54,7 +54,7 @@ impl Extension for Icmp6 {
         }))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(58, "ipv6-icmp")?;
         let one = Given::need(given, "icmpv6-type")?;
         let (kind, code) = one.parse(|value| parse(value, NAMES))?;

@@ -6,7 +6,7 @@ use chainwright_sys::xt_ipcomp::{XT_IPCOMP_INV_SPI, xt_ipcomp};
 
 use super::spi::SpiRange;
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -40,7 +40,7 @@ impl Extension for Ipcomp {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         Ok(write_struct(&xt_ipcomp {
             spis: self.spis.ends(),
             invflags: self.spis.flags(XT_IPCOMP_INV_SPI),
@@ -49,7 +49,7 @@ impl Extension for Ipcomp {
         }))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(108, "ipcomp")?;
         let mut ipcomp = Self::default();
         for one in given {

@@ -15,7 +15,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, from_octets, network};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Compared, Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -74,7 +74,7 @@ impl Extension for Iprange {
         })
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_iprange_mtinfo::new_zeroed();
         if let Some(source) = &self.source {
             info.src_min.all = fit::address("src-range", family, *source.value.start())?;
@@ -94,7 +94,7 @@ impl Extension for Iprange {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut iprange = Self::default();
         for one in given {
             let value = one.parse(|value| range(value, context.family))?;
@@ -105,7 +105,7 @@ impl Extension for Iprange {
             }
         }
         if given.is_empty() {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "iprange takes --src-range, --dst-range or both",
             ));
         }

@@ -12,7 +12,7 @@ use chainwright_sys::ip6t_ipv6header::{
 use crate::xt::fit;
 use crate::xt::value::Parsed;
 use crate::xt::{
-    Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, protocol_number,
+    Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text, protocol_number,
     read_struct, write_struct,
 };
 
@@ -81,7 +81,7 @@ impl Extension for Ipv6header {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let all_or_none = |set| if set { 0xff } else { 0 };
         let info = ip6t_ipv6header_info {
             matchflags: fit::flags("header", self.headers)?,
@@ -91,7 +91,7 @@ impl Extension for Ipv6header {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let header = Given::need(given, "header")?;
         Ok(Self {
             headers: header.parse(headers)?,

@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{from_octets, host_and_mask, one_of, port};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, Mask, Misuse, OptionSpec, Text, names,
+    Compared, Context, Extension, Family, Given, Mask, OptionError, OptionSpec, Text, names,
     read_struct, write_struct,
 };
 
@@ -111,7 +111,7 @@ impl Extension for Ipvs {
         }))
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_ipvs_mtinfo::new_zeroed();
         info.bitmask = XT_IPVS_IPVS_PROPERTY;
         let Self::Connection(connection) = self else {
@@ -155,7 +155,7 @@ impl Extension for Ipvs {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut connection = IpvsConnection::default();
         let mut none = false;
         for one in given {
@@ -196,13 +196,13 @@ impl Extension for Ipvs {
             }
         }
         if given.is_empty() {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "ipvs takes one or more of --ipvs, --vproto, --vaddr, --vport, --vdir, --vmethod, \
                  --vportctl",
             ));
         }
         if none && connection != IpvsConnection::default() {
-            return Err(Misuse::of(
+            return Err(OptionError::of(
                 "ipvs",
                 "what belongs to no connection has nothing else to compare",
             ));

@@ -7,7 +7,7 @@ use chainwright_sys::xt_length::xt_length_info;
 
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -56,7 +56,7 @@ impl Extension for Length {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_length_info {
             min: self.min,
             max: self.max,
@@ -66,7 +66,7 @@ impl Extension for Length {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let length = Given::need(given, "length")?;
         let (min, max) = length.parse(bounds)?;
         Ok(Self {

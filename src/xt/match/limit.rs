@@ -7,7 +7,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, rate, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, rate, read_struct,
+    write_struct,
 };
 
 /// Matches up to a rate.
@@ -75,14 +76,14 @@ impl Extension for Limit {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_rateinfo::new_zeroed();
         info.avg = self.period;
         info.burst = self.burst;
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut limit = Self::default();
         for one in given {
             if one.option == "limit" {

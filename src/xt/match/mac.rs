@@ -6,7 +6,7 @@ use chainwright_sys::xt_mac::xt_mac_info;
 
 use crate::xt::value::mac;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// The packet comes from this Ethernet address, or does not.
@@ -34,7 +34,7 @@ impl Extension for Mac {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_mac_info {
             srcaddr: self.source,
             __pad: [0; 2],
@@ -43,7 +43,7 @@ impl Extension for Mac {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let source = Given::need(given, "mac-source")?;
         Ok(Self {
             source: source.parse(mac)?,

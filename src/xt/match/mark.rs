@@ -7,7 +7,7 @@ use chainwright_sys::xt_mark::xt_mark_mtinfo1;
 
 use crate::xt::value::masked;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// The packet's mark and `mask` is `value`, or is not.
@@ -38,7 +38,7 @@ impl Extension for Mark {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_mark_mtinfo1 {
             mark: self.value,
             mask: self.mask,
@@ -48,7 +48,7 @@ impl Extension for Mark {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mark = Given::need(given, "mark")?;
         let (value, mask) = mark.parse(masked)?;
         Ok(Self {

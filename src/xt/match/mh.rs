@@ -8,8 +8,8 @@ use chainwright_sys::ip6t_mh::{IP6T_MH_INV_MASK, IP6T_MH_INV_TYPE, ip6t_mh};
 
 use crate::xt::value::{Parsed, number, range_of};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Families, Family, Given, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `IPPROTO_MH`
@@ -56,7 +56,7 @@ impl Extension for Mh {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = ip6t_mh {
             types: [self.first, self.last],
             invflags: if self.invert { IP6T_MH_INV_TYPE } else { 0 },
@@ -64,9 +64,9 @@ impl Extension for Mh {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         if context.protocol_among(&[MOBILITY]).is_none() {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "it is about mobility headers: the rule needs -p mh",
             ));
         }

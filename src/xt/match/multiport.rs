@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, port};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Which ports are compared.
@@ -103,7 +103,7 @@ impl Extension for Multiport {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_multiport_v1::new_zeroed();
         info.flags = match self.side {
             MultiportSide::Source => XT_MULTIPORT_SOURCE,
@@ -117,7 +117,7 @@ impl Extension for Multiport {
             let reason = format!(
                 "it names {wanted} ports (a range counts for two); there is room for {XT_MULTI_PORTS}"
             );
-            return Err(Misuse::of(self.side.option(), reason));
+            return Err(OptionError::of(self.side.option(), reason));
         }
         let mut at = 0;
         for range in &self.ports {
@@ -134,14 +134,14 @@ impl Extension for Multiport {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let Some(protocol) = context.protocol_among(&PROTOCOLS) else {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "the rule needs `-p` and one of tcp, udp, udplite, sctp, dccp",
             ));
         };
         let [one] = given else {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "multiport takes one of --sports, --dports, --ports",
             ));
         };

@@ -12,7 +12,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{line, string};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Longest name, in bytes.
@@ -41,13 +41,13 @@ impl Extension for Nfacct {
         Some(Self { name })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_nfacct_match_info_v1::new_zeroed();
         info.name = fit::text("nfacct-name", &self.name)?;
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let name = Given::need(given, "nfacct-name")?;
         let name = name.parse(|value| string(value, 1..=LONGEST))?.to_owned();
         Ok(Self { name })

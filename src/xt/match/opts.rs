@@ -12,7 +12,7 @@ use zerocopy::FromZeros;
 use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number};
-use crate::xt::{Given, Misuse, Text, read_struct, write_struct};
+use crate::xt::{Given, OptionError, Text, read_struct, write_struct};
 
 /// Stands for any length of an option.
 const ANY_LENGTH: u8 = 0xff;
@@ -67,7 +67,7 @@ impl HeaderOptions {
         })
     }
 
-    pub(super) fn write(&self, option: &'static str) -> Result<Vec<u8>, Misuse> {
+    pub(super) fn write(&self, option: &'static str) -> Result<Vec<u8>, OptionError> {
         let mut info = ip6t_opts::new_zeroed();
         if let Some(length) = self.length {
             info.hdrlen = length.value;
@@ -84,7 +84,7 @@ impl HeaderOptions {
     }
 
     /// Reads options that end in `-len` and `-opts`.
-    pub(super) fn parse(given: &[Given<'_>]) -> Result<Self, Misuse> {
+    pub(super) fn parse(given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut header = Self::default();
         for one in given {
             if one.option.ends_with("-len") {

@@ -15,8 +15,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, line, number_within, string};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Families, Family, Given, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// Longest genre, in bytes.
@@ -127,7 +127,7 @@ impl Extension for Osf {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_osf_info::new_zeroed();
         info.genre = fit::text("genre", &self.genre)?;
         info.len = self.genre.len() as u32;
@@ -145,7 +145,7 @@ impl Extension for Osf {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut osf = Self {
             genre: BString::default(),
             ttl: None,
@@ -163,7 +163,7 @@ impl Extension for Osf {
             }
         }
         if context.protocol_among(&[6]).is_none() {
-            return Err(Misuse::of_all("osf needs -p tcp before it"));
+            return Err(OptionError::of_all("osf needs -p tcp before it"));
         }
         Ok(osf)
     }

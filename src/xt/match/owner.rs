@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, names, read_struct,
+    Compared, Context, Extension, Family, Given, OptionError, OptionSpec, Text, names, read_struct,
     write_struct,
 };
 
@@ -93,7 +93,7 @@ impl Extension for Owner {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let why = "it is for --gid-owner, which is not there";
         fit::only_if(
             self.gid.is_some() || !self.suppl_groups,
@@ -126,7 +126,7 @@ impl Extension for Owner {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut owner = Self::default();
         for one in given {
             match one.option {
@@ -143,12 +143,15 @@ impl Extension for Owner {
             }
         }
         if given.is_empty() {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "owner takes one or more of --uid-owner, --gid-owner, --socket-exists",
             ));
         }
         if owner.suppl_groups && owner.gid.is_none() {
-            return Err(Misuse::of("suppl-groups", "it belongs to a --gid-owner"));
+            return Err(OptionError::of(
+                "suppl-groups",
+                "it belongs to a --gid-owner",
+            ));
         }
         Ok(owner)
     }

@@ -13,7 +13,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, string, until_nul};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Compared, Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -50,7 +50,10 @@ fn read_name(name: &[u8; ROOM], mask: &[u8; ROOM]) -> Option<BString> {
         .then(|| name.to_owned())
 }
 
-fn write_name(option: &'static str, name: &BString) -> Result<([u8; ROOM], [u8; ROOM]), Misuse> {
+fn write_name(
+    option: &'static str,
+    name: &BString,
+) -> Result<([u8; ROOM], [u8; ROOM]), OptionError> {
     let bytes = fit::text(option, name)?;
     fit::only_if(is_name(name), option, "no interface can have this name")?;
     let mut mask = [0; ROOM];
@@ -109,7 +112,7 @@ impl Extension for Physdev {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_physdev_info::new_zeroed();
         if let Some(port) = &self.port_in {
             (info.physindev, info.in_mask) = write_name("physdev-in", &port.value)?;
@@ -133,7 +136,7 @@ impl Extension for Physdev {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut physdev = Self::default();
         for one in given {
             match one.option {
@@ -145,7 +148,7 @@ impl Extension for Physdev {
             }
         }
         if given.is_empty() {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "physdev takes one or more of --physdev-in, --physdev-out, --physdev-is-in, \
                  --physdev-is-out, --physdev-is-bridged",
             ));

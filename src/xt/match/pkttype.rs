@@ -8,7 +8,7 @@ use chainwright_sys::xt_pkttype::xt_pkttype_info;
 
 use crate::xt::value::one_of;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Whom a packet is for on the link (`PACKET_*` of `linux/if_packet.h`).
@@ -67,7 +67,7 @@ impl Extension for Pkttype {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_pkttype_info {
             pkttype: self.kind as i32,
             invert: self.invert.into(),
@@ -75,7 +75,7 @@ impl Extension for Pkttype {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let kind = Given::need(given, "pkt-type")?;
         Ok(Self {
             kind: kind.parse(|value| one_of(value.to_ascii_lowercase().as_bstr(), &NAMES))?,

@@ -15,8 +15,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, from_octets, host_and_mask, number, one_of};
 use crate::xt::{
-    Compared, Context, Difference, Extension, Family, Given, Mask, Misuse, OptionSpec, Text, names,
-    read_struct, write_struct,
+    Compared, Context, Difference, Extension, Family, Given, Mask, OptionError, OptionSpec, Text,
+    names, read_struct, write_struct,
 };
 
 /// Which transformations are meant.
@@ -137,7 +137,7 @@ impl PolicyElement {
         (known && element.tunnel_fault().is_none()).then_some(element)
     }
 
-    fn write(&self, family: Family, info: &mut xt_policy_elem) -> Result<(), Misuse> {
+    fn write(&self, family: Family, info: &mut xt_policy_elem) -> Result<(), OptionError> {
         let mut flag = |bit, invert: bool| {
             info.r#match |= bit;
             info.invert |= if invert { bit } else { 0 };
@@ -179,15 +179,15 @@ impl PolicyElement {
     }
 
     /// Reads one of its options.
-    fn add(&mut self, family: Family, one: &Given<'_>) -> Result<(), Misuse> {
+    fn add(&mut self, family: Family, one: &Given<'_>) -> Result<(), OptionError> {
         fn set<T>(
             term: &mut Option<Compared<T>>,
             one: &Given<'_>,
             read: impl FnOnce(&BStr) -> Parsed<T>,
-        ) -> Result<(), Misuse> {
+        ) -> Result<(), OptionError> {
             let again = "it can be given only once for each element (--next begins another)";
             if term.is_some() {
-                return Err(Misuse::of(one.option, again));
+                return Err(OptionError::of(one.option, again));
             }
             *term = Some(Compared::given(one, one.parse(read)?));
             Ok(())
@@ -324,7 +324,7 @@ impl Extension for Policy {
         Some(Self { direction, wanted })
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_policy_info::new_zeroed();
         let elements = fit::at_most("next", self.elements(), info.pol.len(), "elements")?;
         for (element, into) in elements.iter().zip(&mut info.pol) {
@@ -343,7 +343,7 @@ impl Extension for Policy {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut direction = PolicyDirection::In;
         let (mut none, mut strict) = (false, false);
         let (mut elements, mut element) = (Vec::new(), PolicyElement::default());
@@ -355,7 +355,7 @@ impl Extension for Policy {
                 }
                 "strict" => strict = true,
                 "next" if elements.len() + 1 == XT_POLICY_MAX_ELEM => {
-                    return Err(Misuse::of("next", "there are at most 4 elements"));
+                    return Err(OptionError::of("next", "there are at most 4 elements"));
                 }
                 "next" => elements.push(std::mem::take(&mut element)),
                 _ => element.add(context.family, one)?,
@@ -363,22 +363,22 @@ impl Extension for Policy {
         }
         elements.push(element);
         if none && (strict || elements.iter().any(|element| !element.is_empty())) {
-            return Err(Misuse::of(
+            return Err(OptionError::of(
                 "pol",
                 "a packet with no policy has nothing else to compare",
             ));
         }
         if elements.len() > 1 && !strict {
-            return Err(Misuse::of("next", "it needs --strict"));
+            return Err(OptionError::of("next", "it needs --strict"));
         }
         if strict && elements.iter().any(PolicyElement::is_empty) {
-            return Err(Misuse::of(
+            return Err(OptionError::of(
                 "strict",
                 "each element needs one of --reqid, --spi, --proto, --mode",
             ));
         }
         if let Some(option) = elements.iter().find_map(PolicyElement::tunnel_fault) {
-            return Err(Misuse::of(option, "it needs --mode tunnel"));
+            return Err(OptionError::of(option, "it needs --mode tunnel"));
         }
         let wanted = match (strict, elements.pop()) {
             (true, last) => {

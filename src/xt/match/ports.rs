@@ -4,7 +4,7 @@ use bstr::{BStr, ByteSlice};
 
 use crate::xt::names::service;
 use crate::xt::value::{Parsed, ends_of, ports};
-use crate::xt::{Given, Misuse, OptionSpec, Text};
+use crate::xt::{Given, OptionError, OptionSpec, Text};
 
 /// A range of ports, or what is outside it; host byte order. Nothing is within a range that ends
 /// before it starts.
@@ -75,14 +75,14 @@ impl PortRange {
     }
 
     /// Reads an option's value: numbers or names of the protocol's services.
-    pub(super) fn parse(given: &Given<'_>, protocol: u8) -> Result<Self, Misuse> {
+    pub(super) fn parse(given: &Given<'_>, protocol: u8) -> Result<Self, OptionError> {
         let range = given.parse(|value| ports(value, Some(protocol)))?;
         Ok(Self::of([*range.start(), *range.end()], given.invert))
     }
 
     /// Reads an option's value as `udp`, `dccp` and `conntrack` take it: decimal numbers or names of
     /// any protocol's services, in any order.
-    pub(super) fn parse_any(given: &Given<'_>) -> Result<Self, Misuse> {
+    pub(super) fn parse_any(given: &Given<'_>) -> Result<Self, OptionError> {
         let (first, last) =
             given.parse(|value| ends_of(value, 0..=u16::MAX, decimal_or_service))?;
         Ok(Self::of([first, last], given.invert))
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn reads_ports_either_way() {
-        let read = |value: &str, read: fn(&Given<'_>) -> Result<PortRange, Misuse>| {
+        let read = |value: &str, read: fn(&Given<'_>) -> Result<PortRange, OptionError>| {
             read(&Given {
                 option: "sport",
                 invert: true,

@@ -8,7 +8,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Matches until so many bytes went by, or from then on.
@@ -37,14 +37,14 @@ impl Extension for Quota {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_quota_info::new_zeroed();
         info.flags = if self.invert { XT_QUOTA_INVERT } else { 0 };
         info.quota = self.bytes;
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let quota = Given::need(given, "quota")?;
         Ok(Self {
             bytes: quota.parse(number)?,

@@ -14,7 +14,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, Name, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, Name, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// The name of an estimator: 1 to 15 bytes.
@@ -140,7 +141,7 @@ impl Extension for Rateest {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_rateest_match_info::new_zeroed();
         info.name1 = fit::text("rateest1", self.first.as_bytes())?;
         if let Some(second) = &self.second {
@@ -163,10 +164,10 @@ impl Extension for Rateest {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let find = |option| Given::find(given, option);
         let Some(first) = find("rateest1") else {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "it needs --rateest with an estimator's name",
             ));
         };
@@ -175,13 +176,13 @@ impl Extension for Rateest {
             found.map(|(.., operator)| (one, *operator))
         });
         let Some((how, operator)) = operators.next() else {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "it needs one of --rateest-lt, --rateest-gt, --rateest-eq",
             ));
         };
         if let Some((second, _)) = operators.next() {
             let reason = format!("it cannot stand together with --{}", how.option);
-            return Err(second.misuse(reason));
+            return Err(second.error(reason));
         }
         let second = find("rateest2").map(|name| name.parse(Name::parse));
         let second: Option<RateestName> = second.transpose()?;
@@ -194,7 +195,7 @@ impl Extension for Rateest {
                 _ => Ok(0),
             };
             if let (Some(first), None, None, false) = (first, other, &second, delta) {
-                return Err(first.misuse("without --rateest-delta the number is the second"));
+                return Err(first.error("without --rateest-delta the number is the second"));
             }
             let both = [one(first)?, one(other)?];
             Ok((first.is_some() || other.is_some())
@@ -203,7 +204,9 @@ impl Extension for Rateest {
         let bytes = numbers(find("rateest-bps1"), find("rateest-bps2"), bits)?;
         let packets = numbers(find("rateest-pps1"), find("rateest-pps2"), number)?;
         if bytes.is_none() && packets.is_none() {
-            return Err(Misuse::of_all("it needs --rateest-bps or --rateest-pps"));
+            return Err(OptionError::of_all(
+                "it needs --rateest-bps or --rateest-pps",
+            ));
         }
         Ok(Self {
             first: first.parse(Name::parse)?,

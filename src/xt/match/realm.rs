@@ -7,7 +7,7 @@ use chainwright_sys::xt_realm::xt_realm_info;
 
 use crate::xt::names::REALMS;
 use crate::xt::{
-    Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -37,7 +37,7 @@ impl Extension for Realm {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_realm_info {
             id: self.value,
             mask: self.mask,
@@ -47,7 +47,7 @@ impl Extension for Realm {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let realm = Given::need(given, "realm")?;
         let (value, mask) = realm.parse(|value| REALMS.masked(value))?;
         Ok(Self {

@@ -12,7 +12,7 @@ use chainwright_sys::xt_recent::{
 
 use crate::xt::value::{address, field, number, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Mask, Misuse, Name, OptionSpec, Text,
+    Context, Difference, Extension, Family, Given, Mask, Name, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -156,7 +156,7 @@ impl Extension for Recent {
         true // what stands behind the name's NUL says nothing
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let action = ACTIONS.into_iter().find(|(.., a)| *a == self.action);
         let mut check_set = action.map_or(0, |(_, bit, _)| bit);
         for (set, bit) in [(self.reap, XT_RECENT_REAP), (self.same_ttl, XT_RECENT_TTL)] {
@@ -180,27 +180,27 @@ impl Extension for Recent {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let find = |option| Given::find(given, option);
         let mut actions = given.iter().filter_map(|one| {
             let found = ACTIONS.iter().find(|(option, ..)| *option == one.option);
             found.map(|(.., action)| (one, *action))
         });
         let Some((first, action)) = actions.next() else {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "it needs one of --set, --rcheck, --update, --remove",
             ));
         };
         if let Some((second, _)) = actions.next() {
             let reason = format!("it cannot stand together with --{}", first.option);
-            return Err(second.misuse(reason));
+            return Err(second.error(reason));
         }
         let mut recent = match find("name") {
             None => Self::new(context.family, action, default_name()?),
             Some(name) => {
                 let value = name.parse(Name::parse)?;
                 if matches!(value.as_bytes(), b"." | b"..") || value.as_bytes().contains(&b'/') {
-                    return Err(name.misuse("a list's name is the name of a file in /proc"));
+                    return Err(name.error("a list's name is the name of a file in /proc"));
                 }
                 Self::new(context.family, action, value)
             }
@@ -219,7 +219,7 @@ impl Extension for Recent {
             }
         }
         if recent.reap && recent.seconds == 0 {
-            return Err(Misuse::of("reap", "it needs --seconds"));
+            return Err(OptionError::of("reap", "it needs --seconds"));
         }
         // The kernel refuses these.
         let only_asked = match action {
@@ -228,7 +228,10 @@ impl Extension for Recent {
             _ => &[],
         };
         if let Some(one) = only_asked.iter().find_map(|option| find(option)) {
-            return Err(Misuse::of(one.option, "it is for --rcheck and --update"));
+            return Err(OptionError::of(
+                one.option,
+                "it is for --rcheck and --update",
+            ));
         }
         Ok(recent)
     }
@@ -276,8 +279,8 @@ fn name_field(name: &[u8]) -> [u8; XT_RECENT_NAME_LEN] {
     field
 }
 
-fn default_name() -> Result<RecentName, Misuse> {
-    Name::new(DEFAULT).ok_or_else(|| Misuse::of("name", "it is missing"))
+fn default_name() -> Result<RecentName, OptionError> {
+    Name::new(DEFAULT).ok_or_else(|| OptionError::of("name", "it is missing"))
 }
 
 #[cfg(test)]

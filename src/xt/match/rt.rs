@@ -16,8 +16,8 @@ use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, address};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Families, Family, Given, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// The packet has a routing header, and all of this holds.
@@ -93,7 +93,7 @@ impl Extension for Rt {
         sayable.then_some(value)
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = ip6t_rt::new_zeroed();
         let mut set = |flag, inverted, invert| {
             info.flags |= flag;
@@ -128,7 +128,7 @@ impl Extension for Rt {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut rt = Self::default();
         for one in given {
             match one.option {
@@ -140,7 +140,7 @@ impl Extension for Rt {
                 _ => rt.not_strict = true,
             }
         }
-        let needs = |option, other: &str| Err(Misuse::of(option, format!("it needs {other}")));
+        let needs = |option, other: &str| Err(OptionError::of(option, format!("it needs {other}")));
         match () {
             () if rt.reserved && !rt.is_type_0() => needs("rt-0-res", "--rt-type 0"),
             () if !rt.addresses.is_empty() && !rt.is_type_0() => needs("rt-0-addrs", "--rt-type 0"),

@@ -14,7 +14,7 @@ use super::ports::{self, PortRange};
 use crate::xt::fit;
 use crate::xt::value::{Parsed, word_of};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// How the chunks of a packet are compared with types.
@@ -132,7 +132,7 @@ impl Extension for Sctp {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_sctp_info::new_zeroed();
         for flags in &mut info.flag_info {
             flags.chunktype = u8::MAX;
@@ -158,7 +158,7 @@ impl Extension for Sctp {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(132, "sctp")?;
         let mut sctp = Self::default();
         for one in given {
@@ -252,7 +252,7 @@ impl SctpChunks {
         })
     }
 
-    fn write(&self, info: &mut xt_sctp_info) -> Result<(), Misuse> {
+    fn write(&self, info: &mut xt_sctp_info) -> Result<(), OptionError> {
         info.chunk_match_type = match self.scope {
             SctpScope::Any => SCTP_CHUNK_MATCH_ANY,
             SctpScope::All => SCTP_CHUNK_MATCH_ALL,

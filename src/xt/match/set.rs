@@ -19,7 +19,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, Name, OptionSpec, SetId, Text, read_struct,
+    Context, Extension, Family, Given, Name, OptionError, OptionSpec, SetId, Text, read_struct,
     write_struct,
 };
 
@@ -169,7 +169,7 @@ pub(in crate::xt) const fn write_info(
 }
 
 /// Reads a set's name and what is looked for.
-pub(in crate::xt) fn parse_set(given: &Given<'_>) -> Result<(SetId, SetDirections), Misuse> {
+pub(in crate::xt) fn parse_set(given: &Given<'_>) -> Result<(SetId, SetDirections), OptionError> {
     let name = given.parse(Name::parse)?;
     Ok((SetId::Name(name), given.parse_second(SetDirections::parse)?))
 }
@@ -202,7 +202,7 @@ impl SetCounter {
         }
     }
 
-    fn parse(given: &[Given<'_>], options: [&'static str; 3]) -> Result<Option<Self>, Misuse> {
+    fn parse(given: &[Given<'_>], options: [&'static str; 3]) -> Result<Option<Self>, OptionError> {
         let [equal, less, greater] = options;
         let mut of = given.iter().filter(|one| options.contains(&one.option));
         let Some(one) = of.next() else {
@@ -210,7 +210,7 @@ impl SetCounter {
         };
         if let Some(second) = of.next() {
             let reason = format!("only one of --{equal}, --{less}, --{greater} can be given");
-            return Err(second.misuse(reason));
+            return Err(second.error(reason));
         }
         let value = one.parse(number)?;
         Ok(Some(if one.option == less {
@@ -301,7 +301,7 @@ impl Extension for Set {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_set_info_match_v4::new_zeroed();
         let invert = if self.invert { IPSET_INV_MATCH } else { 0 };
         info.match_set = write_info(&self.set, self.directions, invert);
@@ -317,7 +317,7 @@ impl Extension for Set {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let find = |option| Given::find(given, option);
         let matched = Given::need(given, "match-set")?;
         let (set, directions) = parse_set(matched)?;

@@ -9,7 +9,7 @@ use chainwright_sys::xt_socket::{
 };
 
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 bitflags::bitflags! {
@@ -54,12 +54,12 @@ impl Extension for Socket {
         (info.flags & !known == 0).then(|| Self::from_bits_truncate(info.flags))
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_socket_mtinfo3 { flags: self.bits() };
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let has = |name| Given::find(given, name).is_some();
         let flags = FLAGS.iter().filter(|(_, name)| has(*name));
         Ok(flags.map(|(flag, _)| *flag).collect())

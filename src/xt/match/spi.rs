@@ -1,7 +1,7 @@
 //! Security parameter indices to compare with, as several matches have them.
 
 use crate::xt::value::{ends_of, number};
-use crate::xt::{Given, Misuse, Text};
+use crate::xt::{Given, OptionError, Text};
 
 /// A range of security parameter indices (of `ipcomp`: compression parameter indices), or what is
 /// outside it; host byte order. Nothing is within a range that ends before it starts.
@@ -46,7 +46,7 @@ impl SpiRange {
         if self.invert { negation } else { 0 }
     }
 
-    pub(super) fn parse(given: &Given<'_>) -> Result<Self, Misuse> {
+    pub(super) fn parse(given: &Given<'_>) -> Result<Self, OptionError> {
         let (first, last) = given.parse(|value| ends_of(value, 0..=u32::MAX, number))?;
         Ok(Self {
             first,

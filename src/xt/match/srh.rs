@@ -17,7 +17,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, address, number, prefix_length, prefix_mask};
 use crate::xt::{
-    Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -224,7 +224,7 @@ impl Extension for Srh {
         read.map(Self::canonical)
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mask = |option, (_, prefix): (Ipv6Addr, u8)| match prefix_mask(
             Family::Ipv6,
             u32::from(prefix),
@@ -232,7 +232,7 @@ impl Extension for Srh {
             Some(IpAddr::V6(mask)) => Ok(mask.octets()),
             _ => {
                 let reason = format!("the prefix has {prefix} bits; an address has 128");
-                Err(Misuse::of(option, reason))
+                Err(OptionError::of(option, reason))
             }
         };
         let mut info = ip6t_srh1::new_zeroed();
@@ -252,7 +252,7 @@ impl Extension for Srh {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut srh = Self::default();
         for one in given {
             let known = COMPARISONS.iter().find(|(option, _)| one.option == *option);
@@ -265,7 +265,7 @@ impl Extension for Srh {
                 Field::Byte(byte) => {
                     let value = one.parse(number)?;
                     if compared.intersects(with) && value != *byte {
-                        return Err(one.misuse(format!(
+                        return Err(one.error(format!(
                             "there is one number for -eq, -gt and -lt, and it is {byte} already"
                         )));
                     }

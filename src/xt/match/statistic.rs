@@ -10,7 +10,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number, number_within, one_of};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -84,7 +84,7 @@ impl Extension for Statistic {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_statistic_info::new_zeroed();
         info.flags = if self.invert { XT_STATISTIC_INVERT } else { 0 };
         // The kernel does not use the third number; this is what iptables puts there.
@@ -101,11 +101,11 @@ impl Extension for Statistic {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let find = |option| Given::find(given, option);
         let nth = match find("mode") {
             Some(mode) => mode.parse(|v| one_of(v, &[("random", false), ("nth", true)]))?,
-            None => return Err(Misuse::of("mode", "it is missing: random or nth")),
+            None => return Err(OptionError::of("mode", "it is missing: random or nth")),
         };
         let (probability, every, packet) = (find("probability"), find("every"), find("packet"));
         match (nth, probability, every, packet) {
@@ -122,7 +122,7 @@ impl Extension for Statistic {
                 );
                 let which = packet.parse(number::<u32>)?;
                 if which >= every {
-                    return Err(packet.misuse(format!(
+                    return Err(packet.error(format!(
                         "packets are counted from 0: the last of {every} is {}",
                         every.saturating_sub(1)
                     )));
@@ -135,12 +135,12 @@ impl Extension for Statistic {
                     invert,
                 })
             }
-            (false, None, ..) => Err(Misuse::of("probability", "--mode random needs it")),
-            (true, _, None, _) => Err(Misuse::of("every", "--mode nth needs it")),
-            (true, _, _, None) => Err(Misuse::of("packet", "--mode nth needs it")),
-            (true, Some(_), ..) => Err(Misuse::of("probability", "it is for --mode random")),
-            (false, _, Some(_), _) => Err(Misuse::of("every", "it is for --mode nth")),
-            (false, ..) => Err(Misuse::of("packet", "it is for --mode nth")),
+            (false, None, ..) => Err(OptionError::of("probability", "--mode random needs it")),
+            (true, _, None, _) => Err(OptionError::of("every", "--mode nth needs it")),
+            (true, _, _, None) => Err(OptionError::of("packet", "--mode nth needs it")),
+            (true, Some(_), ..) => Err(OptionError::of("probability", "it is for --mode random")),
+            (false, _, Some(_), _) => Err(OptionError::of("every", "it is for --mode nth")),
+            (false, ..) => Err(OptionError::of("packet", "it is for --mode nth")),
         }
     }
 

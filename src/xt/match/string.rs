@@ -13,7 +13,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, field, number, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Longest name of an algorithm, in bytes.
@@ -159,7 +159,7 @@ impl Extension for StringMatch {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_string_info::new_zeroed();
         info.from_offset = self.from;
         info.to_offset = self.to;
@@ -176,7 +176,7 @@ impl Extension for StringMatch {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut string = Self {
             pattern: BString::default(),
             algorithm: BString::default(),
@@ -192,7 +192,7 @@ impl Extension for StringMatch {
                 "algo" => string.algorithm = one.parse(algorithm)?,
                 "icase" => string.ignore_case = true,
                 _ if !string.pattern.is_empty() => {
-                    return Err(one.misuse("--string and --hex-string exclude each other"));
+                    return Err(one.error("--string and --hex-string exclude each other"));
                 }
                 option => {
                     string.invert = one.invert;
@@ -204,10 +204,10 @@ impl Extension for StringMatch {
             }
         }
         if string.pattern.is_empty() {
-            return Err(Misuse::of_all("string takes --string or --hex-string"));
+            return Err(OptionError::of_all("string takes --string or --hex-string"));
         }
         if string.from > string.to {
-            return Err(Misuse::of(
+            return Err(OptionError::of(
                 "to",
                 "the search ends before it starts (--from)",
             ));

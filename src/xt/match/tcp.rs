@@ -12,7 +12,7 @@ use super::ports::{self, PortRange};
 use crate::xt::Compared;
 use crate::xt::value::{any_word_of, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -111,7 +111,7 @@ impl Extension for Tcp {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let inverted = |invert, flag| if invert { flag } else { 0 };
         let option = self.option.unwrap_or(Compared::is(0));
         Ok(write_struct(&xt_tcp {
@@ -127,7 +127,7 @@ impl Extension for Tcp {
         }))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(6, "tcp")?;
         let mut tcp = Self::default();
         let mut has_flags = false;
@@ -143,7 +143,7 @@ impl Extension for Tcp {
                     });
                 }
                 _ if has_flags => {
-                    return Err(one.misuse("--syn and --tcp-flags do not go together"));
+                    return Err(one.error("--syn and --tcp-flags do not go together"));
                 }
                 flags => {
                     has_flags = true;

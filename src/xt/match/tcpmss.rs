@@ -7,7 +7,7 @@ use chainwright_sys::xt_tcpmss::xt_tcpmss_match_info;
 
 use crate::xt::value::range;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// `IPPROTO_TCP`
@@ -39,7 +39,7 @@ impl Extension for Tcpmss {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_tcpmss_match_info {
             mss_min: self.min,
             mss_max: self.max,
@@ -49,10 +49,10 @@ impl Extension for Tcpmss {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mss = Given::need(given, "mss")?;
         if context.protocol_among(&[TCP]).is_none() {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "only TCP has segments: the rule needs -p tcp",
             ));
         }

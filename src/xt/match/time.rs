@@ -11,7 +11,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -99,7 +99,7 @@ impl Extension for Time {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_time_info::new_zeroed();
         (info.date_start, info.date_stop) = (self.date_start, self.date_stop);
         (info.daytime_start, info.daytime_stop) = (self.daytime_start, self.daytime_stop);
@@ -113,7 +113,7 @@ impl Extension for Time {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let find = |option| Given::find(given, option);
         let mut time = Self::default();
         for one in given {
@@ -147,10 +147,10 @@ impl Extension for Time {
         if let Some(utc) = find("utc")
             && time.kernel_time_zone
         {
-            return Err(utc.misuse("it cannot stand together with --kerneltz"));
+            return Err(utc.error("it cannot stand together with --kerneltz"));
         }
         if time.contiguous && time.daytime_start < time.daytime_stop {
-            return Err(Misuse::of(
+            return Err(OptionError::of(
                 "contiguous",
                 "it is for a --timestop that is before the --timestart",
             ));

@@ -9,7 +9,7 @@ use chainwright_sys::xt_dscp::xt_tos_match_info;
 
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Names of values; they are compared or set with the mask [`SYMBOL_MASK`].
@@ -64,7 +64,7 @@ impl Extension for Tos {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_tos_match_info {
             tos_mask: self.mask,
             tos_value: self.value,
@@ -73,7 +73,7 @@ impl Extension for Tos {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let tos = Given::need(given, "tos")?;
         let (value, mask) = tos.parse(masked_octet)?;
         Ok(Self {

@@ -7,7 +7,7 @@ use chainwright_sys::ipt_ttl::{IPT_TTL_EQ, IPT_TTL_GT, IPT_TTL_LT, IPT_TTL_NE, i
 
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -47,9 +47,9 @@ impl Hops {
     }
 
     /// Reads the one option that is given: its name ends in `-eq`, `-lt` or `-gt`.
-    pub(super) fn parse(given: &[Given<'_>], options: &str) -> Result<Self, Misuse> {
+    pub(super) fn parse(given: &[Given<'_>], options: &str) -> Result<Self, OptionError> {
         let [how] = given else {
-            return Err(Misuse::of_all(format!("it takes one of {options}")));
+            return Err(OptionError::of_all(format!("it takes one of {options}")));
         };
         let hops = how.parse(number)?;
         Ok(match (how.option.rsplit('-').next(), how.invert) {
@@ -91,11 +91,11 @@ impl Extension for Ttl {
         Hops::read(info).map(Self)
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         Ok(self.0.write())
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         Hops::parse(given, "--ttl-eq, --ttl-lt, --ttl-gt").map(Self)
     }
 

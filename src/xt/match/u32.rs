@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// All tests are true, or not all are.
@@ -212,7 +212,7 @@ impl Extension for U32 {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_u32::new_zeroed();
         let room = "comparisons joined by &&";
         let tests = fit::at_most("u32", &self.tests, info.tests.len(), room)?;
@@ -235,7 +235,7 @@ impl Extension for U32 {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let u32 = Given::need(given, "u32")?;
         Ok(Self {
             tests: u32.parse(tests)?,

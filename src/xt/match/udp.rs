@@ -7,7 +7,7 @@ use chainwright_sys::xt_tcpudp::{XT_UDP_INV_DSTPT, XT_UDP_INV_MASK, XT_UDP_INV_S
 
 use super::ports::{self, PortRange};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -48,7 +48,7 @@ impl Extension for Udp {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let inverted = |invert, flag| if invert { flag } else { 0 };
         Ok(write_struct(&xt_udp {
             spts: self.source.ends(),
@@ -59,7 +59,7 @@ impl Extension for Udp {
         }))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(17, "udp")?;
         let mut udp = Self::default();
         for one in given {

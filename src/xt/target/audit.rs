@@ -8,7 +8,7 @@ use chainwright_sys::xt_audit_target::{
 
 use crate::xt::value::one_of;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// What the record says of the packet.
@@ -45,7 +45,7 @@ impl Extension for Audit {
         }
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_audit_info {
             r#type: match self {
                 Self::Accept => XT_AUDIT_TYPE_ACCEPT,
@@ -56,7 +56,7 @@ impl Extension for Audit {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let what = Given::need(given, "type")?;
         // In letters of either case.
         what.parse(|value| one_of(value.to_ascii_lowercase().as_slice().into(), &TYPES))

@@ -6,7 +6,7 @@
 use chainwright_sys::xt_checksum_target::{XT_CHECKSUM_OP_FILL, xt_CHECKSUM_info};
 
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Computes and fills in the checksum: `--checksum-fill`.
@@ -26,14 +26,14 @@ impl Extension for Checksum {
         (info.operation == XT_CHECKSUM_OP_FILL).then_some(Self)
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_CHECKSUM_info {
             operation: XT_CHECKSUM_OP_FILL,
         };
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, _: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, _: &[Given<'_>]) -> Result<Self, OptionError> {
         Ok(Self)
     }
 

@@ -7,7 +7,7 @@ use bstr::{BStr, ByteSlice};
 use chainwright_sys::xt_classify_target::xt_classify_target_info;
 
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// The class that the packet is put into.
@@ -35,14 +35,14 @@ impl Extension for Classify {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_classify_target_info {
             priority: u32::from(self.major) << 16 | u32::from(self.minor),
         };
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let class = Given::need(given, "set-class")?;
         class.parse(|value| {
             let numbers = value.split_once_str(":");

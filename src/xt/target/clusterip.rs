@@ -12,7 +12,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{mac, number, number_within, one_of};
 use crate::xt::{
-    Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -99,7 +99,7 @@ impl Extension for Clusterip {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = ipt_clusterip_tgt_info::new_zeroed();
         if let Some(new) = self.new {
             info.flags = CLUSTERIP_FLAG_NEW;
@@ -117,7 +117,7 @@ impl Extension for Clusterip {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         if given.is_empty() {
             return Ok(Self::default());
         }
@@ -134,7 +134,7 @@ impl Extension for Clusterip {
             seed: find("hash-init").map_or(Ok(0), |one| one.parse(number))?,
         };
         if new.mac[0] & 1 == 0 {
-            return Err(address.misuse("a multicast address is needed: its first byte is odd"));
+            return Err(address.error("a multicast address is needed: its first byte is odd"));
         }
         Ok(Self { new: Some(new) })
     }
@@ -163,8 +163,8 @@ impl Extension for Clusterip {
 
 const NODES: u16 = CLUSTERIP_MAX_NODES as u16;
 
-fn missing(option: &'static str) -> Misuse {
-    Misuse::of(
+fn missing(option: &'static str) -> OptionError {
+    OptionError::of(
         option,
         "it is missing: a cluster is set up by --new, --hashmode, --clustermac, --total-nodes and \
          --local-node together",

@@ -11,7 +11,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{masked, number, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Works on the connection's mark.
@@ -121,7 +121,7 @@ impl Extension for Connmark {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_connmark_tginfo2::new_zeroed();
         (info.mode, info.ctmark, info.ctmask, info.nfmask) = match self.operation {
             // The packet's mark has no part in it, but iptables fills in its mask.
@@ -139,10 +139,10 @@ impl Extension for Connmark {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut operations = given.iter().filter(|one| OPERATIONS.contains(&one.option));
         let (Some(operation), None) = (operations.next(), operations.next()) else {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "CONNMARK takes one of --set-xmark, --set-mark, --and-mark, --or-mark, --xor-mark, \
                  --save-mark, --restore-mark",
             ));
@@ -177,7 +177,7 @@ impl Extension for Connmark {
         }
         if whole && single {
             let reason = "it is both --nfmask and --ctmask, and cannot stand beside either";
-            return Err(Misuse::of("mask", reason));
+            return Err(OptionError::of("mask", reason));
         }
         use ConnmarkShift::{Left, Right};
         Ok(Self {

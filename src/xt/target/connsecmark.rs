@@ -8,7 +8,7 @@ use chainwright_sys::xt_connsecmark_target::{
 };
 
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Which way the security mark is copied, unless there is one already.
@@ -35,7 +35,7 @@ impl Extension for Connsecmark {
         }
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mode = match self {
             Self::Save => CONNSECMARK_SAVE,
             Self::Restore => CONNSECMARK_RESTORE,
@@ -43,11 +43,11 @@ impl Extension for Connsecmark {
         Ok(write_struct(&xt_connsecmark_target_info { mode }))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         match given {
             [way] if way.option == "save" => Ok(Self::Save),
             [_] => Ok(Self::Restore),
-            _ => Err(Misuse::of_all("it takes one of --save, --restore")),
+            _ => Err(OptionError::of_all("it takes one of --save, --restore")),
         }
     }
 

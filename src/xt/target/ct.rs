@@ -19,7 +19,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, any_of, number, string, until_nul};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -226,7 +226,7 @@ impl Extension for Ct {
         (flags_said && events_said && alias_said).then_some(value)
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_ct_target_info_v1::new_zeroed();
         info.flags = self.flags();
         info.zone = match self.zone {
@@ -240,7 +240,7 @@ impl Extension for Ct {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         if context.name == "NOTRACK" {
             return Ok(Self::notrack());
         }
@@ -269,7 +269,7 @@ impl Extension for Ct {
                     zones += 1;
                     if zones > 1 {
                         let reason = "a packet has one zone; --zone is for both directions";
-                        return Err(one.misuse(reason));
+                        return Err(one.error(reason));
                     }
                 }
             }
@@ -323,7 +323,7 @@ impl Extension for Ct {
 }
 
 /// The name of something that is there for one protocol.
-fn named(context: &Context<'_>, given: &Given<'_>, most: usize) -> Result<BString, Misuse> {
+fn named(context: &Context<'_>, given: &Given<'_>, most: usize) -> Result<BString, OptionError> {
     let read = given.parse(|value| {
         let name = string(value, 0..=most)?;
         if !is_word(name) {
@@ -335,7 +335,7 @@ fn named(context: &Context<'_>, given: &Given<'_>, most: usize) -> Result<BStrin
     })?;
     let one_protocol = context.protocol.is_some_and(|(_, invert)| !invert);
     if !read.is_empty() && !one_protocol {
-        return Err(given.misuse("it is there for one protocol: the rule needs -p, without a `!`"));
+        return Err(given.error("it is there for one protocol: the rule needs -p, without a `!`"));
     }
     Ok(read)
 }

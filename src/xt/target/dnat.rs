@@ -7,7 +7,7 @@
 use chainwright_sys::nf_nat::{NF_NAT_RANGE_PERSISTENT, NF_NAT_RANGE_PROTO_RANDOM};
 
 use super::nat::{AddressRange, Layout, NatPorts, Range, flag};
-use crate::xt::{Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text};
+use crate::xt::{Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text};
 
 /// Translates the destination. Addresses or ports, or both, are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,12 +70,12 @@ impl Extension for Dnat {
         })
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         self.range()
             .write("to-destination", family, Layout::Shifted)
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut value = Self::default();
         for one in given {
             match one.option {

@@ -7,7 +7,7 @@ use chainwright_sys::xt_dscp_target::xt_DSCP_info;
 
 use crate::xt::r#match::dscp::code_point;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// The packet's code point becomes this.
@@ -32,16 +32,16 @@ impl Extension for Dscp {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_DSCP_info {
             dscp: self.code_point,
         };
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let [how] = given else {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "it takes one of --set-dscp, --set-dscp-class",
             ));
         };

@@ -12,7 +12,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -71,7 +71,7 @@ impl Extension for Ecn {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = ipt_ECN_info::new_zeroed();
         for (what, bit, value) in [
             (IPT_ECN_OP_SET_ECE, ECE, self.ece),
@@ -85,7 +85,7 @@ impl Extension for Ecn {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut ecn = Self::default();
         let remove = Given::find(given, "ecn-tcp-remove").is_some();
         for one in given {
@@ -95,19 +95,19 @@ impl Extension for Ecn {
                 continue;
             }
             if context.protocol_among(&[TCP]).is_none() {
-                return Err(one.misuse("only TCP has this bit: the rule needs -p tcp"));
+                return Err(one.error("only TCP has this bit: the rule needs -p tcp"));
             }
             match one.option {
                 "ecn-tcp-remove" => (ecn.ece, ecn.cwr) = (Some(false), Some(false)),
                 _ if remove => {
-                    return Err(one.misuse("--ecn-tcp-remove clears the bit already"));
+                    return Err(one.error("--ecn-tcp-remove clears the bit already"));
                 }
                 "ecn-tcp-ece" => ecn.ece = Some(one.parse(bit)?),
                 _ => ecn.cwr = Some(one.parse(bit)?),
             }
         }
         if given.is_empty() {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "it takes at least one of --ecn-tcp-remove, --ecn-tcp-cwr, --ecn-tcp-ece, \
                  --ecn-ip-ect",
             ));

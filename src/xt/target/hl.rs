@@ -4,7 +4,7 @@
 //! `TTL`.
 
 use super::ttl::HopsChange;
-use crate::xt::{Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text};
+use crate::xt::{Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text};
 
 /// Changes the hop limit of an IPv6 packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,11 +25,11 @@ impl Extension for Hl {
         HopsChange::read(info).map(Self)
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         Ok(self.0.write())
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         HopsChange::parse(given, "--hl-set, --hl-inc, --hl-dec").map(Self)
     }
 

@@ -18,8 +18,8 @@ use zerocopy::{FromZeros, IntoBytes};
 use crate::xt::fit;
 use crate::xt::value::{Parsed, address, number, number_within, width};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Mask, Misuse, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, Mask, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// The mark becomes a hash, scaled to `modulus`, plus the offset. What is `None` is not hashed, or
@@ -57,7 +57,7 @@ pub struct Hmark {
 }
 
 impl Hmark {
-    fn info(&self, family: Family) -> Result<xt_hmark_info, Misuse> {
+    fn info(&self, family: Family) -> Result<xt_hmark_info, OptionError> {
         let mut info = xt_hmark_info::new_zeroed();
         let mut set = |flag: u32, is_set: bool| info.flags |= u32::from(is_set) << flag;
         set(XT_HMARK_SADDR_MASK, self.source_prefix.is_some());
@@ -97,16 +97,16 @@ impl Hmark {
     }
 
     /// What is wrong with the options together, and which one is.
-    fn misuse(&self) -> Option<Misuse> {
+    fn error(&self) -> Option<OptionError> {
         let port_masks = self.source_port_mask.or(self.destination_port_mask);
         let ports = self.source_port.or(self.destination_port);
         if self.spi_mask.is_some() && port_masks.is_some() {
-            return Some(Misuse::of_all(
+            return Some(OptionError::of_all(
                 "a packet has ports or a security parameter index: masks of both exclude each other",
             ));
         }
         if self.spi.is_some() && ports.is_some() {
-            return Some(Misuse::of_all(
+            return Some(OptionError::of_all(
                 "a packet has ports or a security parameter index: --hmark-spi excludes \
                  --hmark-sport and --hmark-dport",
             ));
@@ -116,12 +116,14 @@ impl Hmark {
             || port_masks.or(ports).or(self.protocol_mask).is_some()
             || self.spi_mask.or(self.spi).is_some();
         (!hashes).then(|| {
-            Misuse::of_all("there is nothing to hash: it needs --hmark-tuple src,dst or the like")
+            OptionError::of_all(
+                "there is nothing to hash: it needs --hmark-tuple src,dst or the like",
+            )
         })
     }
 
     /// Takes the parts of `--hmark-tuple`: names in upper or lower case, or their starts.
-    fn tuple(&mut self, one: &Given<'_>, family: Family) -> Result<(), Misuse> {
+    fn tuple(&mut self, one: &Given<'_>, family: Family) -> Result<(), OptionError> {
         let all = Mask::whole(family);
         for part in one.value().split_str(",") {
             let lower = part.to_ascii_lowercase();
@@ -131,7 +133,7 @@ impl Hmark {
             let Some(name) = name else {
                 let names = PARTS.join(", ");
                 let part = part.as_bstr();
-                return Err(one.misuse(format!("`{part}` is none of {names}")));
+                return Err(one.error(format!("`{part}` is none of {names}")));
             };
             match *name {
                 "ct" => self.connection = true,
@@ -158,9 +160,9 @@ fn ports(source: Option<u16>, destination: Option<u16>, spi: Option<u32>) -> hma
     }
 }
 
-fn set<T>(place: &mut Option<T>, value: T, one: &Given<'_>) -> Result<(), Misuse> {
+fn set<T>(place: &mut Option<T>, value: T, one: &Given<'_>) -> Result<(), OptionError> {
     if place.replace(value).is_some() {
-        return Err(one.misuse("--hmark-tuple and another option, or itself, say this twice"));
+        return Err(one.error("--hmark-tuple and another option, or itself, say this twice"));
     }
     Ok(())
 }
@@ -232,17 +234,17 @@ impl Extension for Hmark {
         let same = value
             .info(family)
             .is_ok_and(|own| own.as_bytes() == info.as_bytes());
-        (same && value.modulus != 0 && value.misuse().is_none()).then_some(value)
+        (same && value.modulus != 0 && value.error().is_none()).then_some(value)
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
-        if let Some(misuse) = self.misuse() {
-            return Err(misuse);
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
+        if let Some(error) = self.error() {
+            return Err(error);
         }
         Ok(write_struct(&self.info(family)?))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let family = context.family;
         let prefix = |one: &Given<'_>| one.parse(|value| prefix(value, family));
         let mut mark = Self::default();
@@ -269,7 +271,7 @@ impl Extension for Hmark {
                 _ => mark.offset = Some(one.parse(number)?),
             }
         }
-        mark.misuse().map_or(Ok(mark), Err)
+        mark.error().map_or(Ok(mark), Err)
     }
 
     fn print(&self, text: &mut Text) {

@@ -14,7 +14,7 @@ use super::words::bare;
 use crate::xt::fit;
 use crate::xt::value::{number_within, string, until_nul};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -77,7 +77,7 @@ impl Extension for Idletimer {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = idletimer_tg_info_v1::new_zeroed();
         info.timeout = self.timeout;
         info.label = fit::text("label", &self.label)?;
@@ -85,7 +85,7 @@ impl Extension for Idletimer {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut timer = Self {
             timeout: 0,
             label: BString::default(),

@@ -11,7 +11,7 @@ use super::words::quoted;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, field, number, string, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// What every trigger's name starts with.
@@ -53,7 +53,7 @@ impl Extension for Led {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_led_info::new_zeroed();
         let _: [u8; LONGEST + 1] = fit::text("led-trigger-id", &self.trigger)?;
         info.id = field(&[PREFIX, &self.trigger].concat());
@@ -62,7 +62,7 @@ impl Extension for Led {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut led = Self {
             delay: Some(0),
             ..Self::default()

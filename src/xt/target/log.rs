@@ -10,7 +10,7 @@ use chainwright_sys::xt_log_target::{
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number_within, one_of, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 bitflags::bitflags! {
@@ -85,13 +85,13 @@ pub(super) fn prefix(
     context: &Context<'_>,
     one: &Given<'_>,
     room: usize,
-) -> Result<BString, Misuse> {
+) -> Result<BString, OptionError> {
     let text = context.shorten(one, room - 1)?;
     if text.is_empty() || text.contains(&0) {
-        return Err(one.misuse("it is empty or has a NUL in it"));
+        return Err(one.error("it is empty or has a NUL in it"));
     }
     if text.contains(&b'\n') {
-        return Err(one.misuse("a prefix is part of one line: it has no line breaks"));
+        return Err(one.error("a prefix is part of one line: it has no line breaks"));
     }
     Ok(text.to_owned())
 }
@@ -127,7 +127,7 @@ impl Extension for Log {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_log_info {
             level: self.level,
             logflags: fit::flags("log-flags", self.flags)?,
@@ -136,7 +136,7 @@ impl Extension for Log {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut value = Self::default();
         for one in given {
             match one.option {

@@ -7,7 +7,7 @@ use chainwright_sys::xt_mark::xt_mark_tginfo2;
 
 use crate::xt::value::{masked, number};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// The packet's mark becomes `(mark & !mask) ^ value`.
@@ -61,7 +61,7 @@ impl Extension for Mark {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_mark_tginfo2 {
             mark: self.value,
             mask: self.mask,
@@ -69,9 +69,9 @@ impl Extension for Mark {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let [how] = given else {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "MARK takes one of --set-xmark, --set-mark, --and-mark, --or-mark, --xor-mark",
             ));
         };

@@ -6,7 +6,7 @@
 use chainwright_sys::nf_nat::{NF_NAT_RANGE_PROTO_RANDOM, NF_NAT_RANGE_PROTO_RANDOM_FULLY};
 
 use super::nat::{Layout, NatPorts, Range, flag};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text};
 
 /// Masquerades, keeping the port where it can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,11 +53,11 @@ impl Extension for Masquerade {
         })
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         self.range().write("to-ports", family, Layout::of(family))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut value = Self::default();
         for one in given {
             match one.option {

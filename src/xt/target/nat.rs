@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::fit;
 use crate::xt::value::{self, Parsed, from_octets, number, number_within, to_octets};
-use crate::xt::{Context, Family, Given, Misuse, Text, read_struct, write_struct};
+use crate::xt::{Context, Family, Given, OptionError, Text, read_struct, write_struct};
 
 /// Addresses of one family to choose from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl Range {
         option: &'static str,
         family: Family,
         layout: Layout,
-    ) -> Result<Vec<u8>, Misuse> {
+    ) -> Result<Vec<u8>, OptionError> {
         let only = "only DNAT shifts ports, and only in data of revision 2";
         fit::only_if(
             self.base_port.is_none() || layout == Layout::Shifted,
@@ -258,7 +258,7 @@ impl Range {
     }
 
     /// Reads the value of `--to-source` or `--to-destination`.
-    pub(super) fn parse_to(context: &Context<'_>, given: &Given<'_>) -> Result<Self, Misuse> {
+    pub(super) fn parse_to(context: &Context<'_>, given: &Given<'_>) -> Result<Self, OptionError> {
         given.parse(|value| to(context, value))
     }
 
@@ -266,7 +266,7 @@ impl Range {
     pub(super) fn parse_ports(
         context: &Context<'_>,
         given: &Given<'_>,
-    ) -> Result<NatPorts, Misuse> {
+    ) -> Result<NatPorts, OptionError> {
         given.parse(|value| match ports(context, value)? {
             (ports, None) => Ok(ports),
             (_, Some(_)) => Err(UNSHIFTED.to_owned()),

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use super::nat::{AddressRange, Layout, Range};
 use crate::xt::fit;
 use crate::xt::value::{and, network, prefix_length, prefix_mask, width};
-use crate::xt::{Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text};
+use crate::xt::{Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text};
 
 /// Maps onto this network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Extension for Netmap {
         })
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let why = "the prefix is longer than an address";
         fit::only_if(u32::from(self.prefix) <= width(family), "to", why)?;
         let range = Range {
@@ -94,11 +94,11 @@ impl Extension for Netmap {
         range.write("to", family, Layout::of(family))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let to = Given::need(given, "to")?;
         let (address, mask) = to.parse(|value| network(value, context.family))?;
         let prefix = prefix_length(mask).and_then(|prefix| u8::try_from(prefix).ok());
-        let prefix = prefix.ok_or_else(|| to.misuse("the mask has gaps; a network has none"))?;
+        let prefix = prefix.ok_or_else(|| to.error("the mask has gaps; a network has none"))?;
         Ok(Self { address, prefix })
     }
 

@@ -11,7 +11,7 @@ use super::log::{prefix, read_prefix};
 use crate::xt::fit;
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Sends the packet to programs.
@@ -63,7 +63,7 @@ impl Extension for Nflog {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_nflog_info {
             len: self.length,
             group: self.group,
@@ -75,7 +75,7 @@ impl Extension for Nflog {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut value = Self::default();
         let mut sizes = 0;
         for one in given {
@@ -98,7 +98,7 @@ impl Extension for Nflog {
             }
         }
         if sizes > 1 {
-            return Err(Misuse::of(
+            return Err(OptionError::of(
                 "nflog-range",
                 "it has no effect, and cannot stand beside --nflog-size; leave it out",
             ));

@@ -11,7 +11,7 @@ use chainwright_sys::xt_nfqueue_target::{
 
 use crate::xt::value::{number, range};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Hands the packet to one of these queues.
@@ -65,14 +65,14 @@ impl Extension for Nfqueue {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let all = self.last.checked_sub(self.first);
         let Some(queues_total) = all.and_then(|all| all.checked_add(1)) else {
             let reason = format!(
                 "{} to {} are no queues that the target's two numbers can say",
                 self.first, self.last
             );
-            return Err(Misuse::of("queue-balance", reason));
+            return Err(OptionError::of("queue-balance", reason));
         };
         let flag = |set, flag| if set { flag } else { 0 };
         let info = xt_NFQ_info_v3 {
@@ -83,7 +83,7 @@ impl Extension for Nfqueue {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut value = Self {
             first: 0,
             last: 0,
@@ -120,11 +120,11 @@ impl Extension for Nfqueue {
         }
         if queues > 1 {
             let reason = "it cannot stand beside --queue-num, which names one queue";
-            return Err(Misuse::of("queue-balance", reason));
+            return Err(OptionError::of("queue-balance", reason));
         }
         if value.cpu_fanout && value.first == value.last {
             let reason = "it chooses among several queues: it needs --queue-balance";
-            return Err(Misuse::of("queue-cpu-fanout", reason));
+            return Err(OptionError::of("queue-cpu-fanout", reason));
         }
         Ok(value)
     }

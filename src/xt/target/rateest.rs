@@ -10,7 +10,8 @@ use crate::xt::fit;
 use crate::xt::r#match::rateest::{RateestName, number_and_unit};
 use crate::xt::value::Parsed;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, Name, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, Name, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// An estimator, which the match `rateest` asks.
@@ -50,7 +51,7 @@ impl Extension for Rateest {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_rateest_target_info::new_zeroed();
         info.name = fit::text("rateest-name", self.name.as_bytes())?;
         info.interval = self.interval;
@@ -58,7 +59,7 @@ impl Extension for Rateest {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let need = |option| Given::need(given, option);
         let (name, interval, average) = (
             need("rateest-name")?,
@@ -68,7 +69,7 @@ impl Extension for Rateest {
         let every = interval.parse(microseconds)?;
         let steps = (0..=5_i8).find(|power| every <= QUARTER << power);
         let Some(steps) = steps else {
-            return Err(interval.misuse("it is more than 8s"));
+            return Err(interval.error("it is more than 8s"));
         };
         let constant = average.parse(microseconds)? as f64;
         // The greatest power whose average follows within the time, as iptables reckons.
@@ -79,7 +80,7 @@ impl Extension for Rateest {
         let powers = (1..=31_u8).take_while(follows).last().unwrap_or(0);
         if !(1..=30).contains(&powers) {
             let (value, interval) = (average.value(), interval.value());
-            return Err(average.misuse(format!(
+            return Err(average.error(format!(
                 "`{value}` is no time in which an average over {interval} can follow"
             )));
         }

@@ -6,7 +6,7 @@
 use chainwright_sys::nf_nat::NF_NAT_RANGE_PROTO_RANDOM;
 
 use super::nat::{Layout, NatPorts, Range, flag};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text};
 
 /// Redirects to the address of the interface that the packet came in by, or to the loopback
 /// address if it was made here.
@@ -47,11 +47,11 @@ impl Extension for Redirect {
         })
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         self.range().write("to-ports", family, Layout::of(family))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut value = Self::default();
         for one in given {
             match one.option {

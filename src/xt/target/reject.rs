@@ -7,7 +7,7 @@
 use chainwright_sys::ip6t_reject_target as v6;
 use chainwright_sys::ipt_reject_target as v4;
 
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct};
+use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct};
 
 /// What is sent back. Those that start with `Icmp6` are for IPv6, those with `Icmp` for IPv4; a
 /// rule of the other family cannot be written with them.
@@ -123,16 +123,16 @@ impl Extension for Reject {
         found.map(|entry| entry.value)
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let entry = self.entry();
         let Some(number) = entry.number(family) else {
             let reason = format!("{} is not of the rule's family", entry.names[0]);
-            return Err(Misuse::of("reject-with", reason));
+            return Err(OptionError::of("reject-with", reason));
         };
         Ok(number.to_ne_bytes().to_vec())
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let [with] = given else {
             return Ok(Self::default_of(context.family));
         };
@@ -154,10 +154,10 @@ impl Extension for Reject {
                 names += ", ";
                 names += entry.names[0];
             }
-            return Err(with.misuse(format!("`{wanted}` is none of {names}")));
+            return Err(with.error(format!("`{wanted}` is none of {names}")));
         };
         if entry.value == Self::TcpReset && context.protocol_among(&[6]).is_none() {
-            return Err(with.misuse("only TCP can be reset: the rule needs -p tcp"));
+            return Err(with.error("only TCP can be reset: the rule needs -p tcp"));
         }
         Ok(entry.value)
     }

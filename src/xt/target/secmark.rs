@@ -14,7 +14,7 @@ use super::words::bare;
 use crate::xt::fit;
 use crate::xt::value::{string, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Gives the packet a security context of SELinux's.
@@ -45,14 +45,14 @@ impl Extension for Secmark {
         (mode == SECMARK_MODE_SEL).then_some(Self { context })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_secmark_target_info_v1::new_zeroed();
         info.mode = SECMARK_MODE_SEL;
         info.secctx = fit::text("selctx", &self.context)?;
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let context = Given::need(given, "selctx")?;
         let context = context.parse(|value| string(value, 1..=SECMARK_SECCTX_MAX - 1))?;
         Ok(Self {

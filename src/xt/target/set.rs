@@ -18,7 +18,8 @@ use zerocopy::FromZeros;
 use crate::xt::r#match::set::{SetDirections, parse_set, read_info, upgrade, write_info};
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, SetId, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, SetId, Text, read_struct,
+    write_struct,
 };
 
 /// Works on sets; with one at least.
@@ -73,7 +74,7 @@ impl SetUse {
         set.map_or(NONE, |set| write_info(&set.set, set.directions, 0))
     }
 
-    fn parse(given: &Given<'_>) -> Result<Self, Misuse> {
+    fn parse(given: &Given<'_>) -> Result<Self, OptionError> {
         let (set, directions) = parse_set(given)?;
         Ok(Self { set, directions })
     }
@@ -152,7 +153,7 @@ impl Extension for Set {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_set_info_target_v3::new_zeroed();
         let sets = self.uses().map(|set| SetUse::write(set.as_ref()));
         [info.add_set, info.del_set, info.map_set] = sets;
@@ -168,7 +169,7 @@ impl Extension for Set {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let has = |option| Given::find(given, option).is_some();
         let mut set = Self {
             exist: has("exist"),
@@ -190,7 +191,9 @@ impl Extension for Set {
             }
         }
         if set.uses().into_iter().all(Option::is_none) {
-            return Err(Misuse::of_all("it needs --add-set, --del-set or --map-set"));
+            return Err(OptionError::of_all(
+                "it needs --add-set, --del-set or --map-set",
+            ));
         }
         for (option, needed) in [
             ("exist", "add-set"),
@@ -200,11 +203,11 @@ impl Extension for Set {
             ("map-queue", "map-set"),
         ] {
             if has(option) && !has(needed) {
-                return Err(Misuse::of(option, format!("it needs --{needed}")));
+                return Err(OptionError::of(option, format!("it needs --{needed}")));
             }
         }
         if set.map.is_some() && !(set.map_mark || set.map_priority || set.map_queue) {
-            return Err(Misuse::of(
+            return Err(OptionError::of(
                 "map-set",
                 "it needs --map-mark, --map-prio or --map-queue",
             ));

@@ -8,7 +8,7 @@ use chainwright_sys::nf_nat::{
 };
 
 use super::nat::{AddressRange, Layout, NatPorts, Range, UNSHIFTED, flag};
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text};
 
 /// Translates the source. Addresses or ports, or both, are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,18 +70,18 @@ impl Extension for Snat {
         })
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         self.range().write("to-source", family, Layout::of(family))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut value = Self::default();
         for one in given {
             match one.option {
                 "to-source" => {
                     let range = Range::parse_to(context, one)?;
                     if range.base_port.is_some() {
-                        return Err(one.misuse(UNSHIFTED));
+                        return Err(one.error(UNSHIFTED));
                     }
                     (value.addresses, value.ports) = (range.addresses, range.ports);
                 }

@@ -10,7 +10,7 @@ use chainwright_sys::xt_synproxy_target::{
 
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -72,7 +72,7 @@ impl Extension for Synproxy {
         (Self::options(value) == info.options).then_some(value)
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_synproxy_info {
             options: Self::options(*self),
             wscale: self.wscale.unwrap_or(0),
@@ -81,9 +81,9 @@ impl Extension for Synproxy {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         if context.protocol_among(&[6]).is_none() {
-            return Err(Misuse::of_all("the rule needs -p tcp"));
+            return Err(OptionError::of_all("the rule needs -p tcp"));
         }
         let mut value = Self::default();
         for one in given {

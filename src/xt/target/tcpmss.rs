@@ -7,7 +7,7 @@ use chainwright_sys::xt_tcpmss_target::{XT_TCPMSS_CLAMP_PMTU, xt_tcpmss_info};
 
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// What the maximum segment size becomes, if it is larger.
@@ -47,7 +47,7 @@ impl Extension for Tcpmss {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_tcpmss_info {
             mss: match self {
                 Self::Set(size) => *size,
@@ -57,14 +57,14 @@ impl Extension for Tcpmss {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let [how] = given else {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "TCPMSS takes one of --set-mss, --clamp-mss-to-pmtu",
             ));
         };
         if context.protocol_among(&[6]).is_none() {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "the rule needs -p tcp, and in a legacy table -m tcp --syn or the like",
             ));
         }

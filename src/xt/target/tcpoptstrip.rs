@@ -8,7 +8,7 @@ use chainwright_sys::xt_tcpoptstrip_target::xt_tcpoptstrip_target_info;
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// `IPPROTO_TCP`
@@ -59,16 +59,16 @@ impl Extension for Tcpoptstrip {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_tcpoptstrip_target_info {
             strip_bmap: self.options,
         };
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         if context.protocol_among(&[TCP]).is_none() {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "only TCP has such options: the rule needs -p tcp",
             ));
         }

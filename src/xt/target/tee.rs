@@ -13,7 +13,7 @@ use super::ct::is_word;
 use crate::xt::fit;
 use crate::xt::value::{address, from_octets, string, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Sends a copy there.
@@ -46,7 +46,7 @@ impl Extension for Tee {
         })
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_tee_tginfo {
             gw: nf_inet_addr {
                 all: fit::address("gateway", family, self.gateway)?,
@@ -57,7 +57,7 @@ impl Extension for Tee {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut value = Self {
             gateway: from_octets(context.family, &[0; 16]),
             out_interface: BString::default(),
@@ -66,7 +66,7 @@ impl Extension for Tee {
             if one.option == "gateway" {
                 value.gateway = one.parse(|value| address(value, context.family))?;
                 if value.gateway.is_unspecified() {
-                    return Err(one.misuse("a copy needs the address of a host"));
+                    return Err(one.error("a copy needs the address of a host"));
                 }
             } else {
                 value.out_interface = one.parse(|value| {

@@ -59,7 +59,7 @@ pub(super) fn parse<T: Extension>(
             second: None,
         })
         .collect();
-    T::parse(&context, &given).map_err(|misuse| misuse.to_string())
+    T::parse(&context, &given).map_err(|error| error.to_string())
 }
 
 /// What is wrong with them.

@@ -9,7 +9,7 @@ use chainwright_sys::xt_dscp_target::xt_tos_target_info;
 use crate::xt::r#match::tos::masked_octet;
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// The octet becomes `(octet & !mask) ^ value`.
@@ -39,7 +39,7 @@ impl Extension for Tos {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_tos_target_info {
             tos_value: self.value,
             tos_mask: self.mask,
@@ -47,9 +47,9 @@ impl Extension for Tos {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let [how] = given else {
-            return Err(Misuse::of_all(
+            return Err(OptionError::of_all(
                 "it takes one of --set-tos, --and-tos, --or-tos, --xor-tos",
             ));
         };

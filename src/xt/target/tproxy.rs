@@ -12,7 +12,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{address, from_octets, masked, port};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -69,7 +69,7 @@ impl Extension for Tproxy {
         }
     }
 
-    fn write(&self, family: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let info = xt_tproxy_target_info_v1 {
             mark_mask: self.mask,
             mark_value: self.mark,
@@ -82,9 +82,9 @@ impl Extension for Tproxy {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let Some(protocol) = context.protocol_among(&[6, 17]) else {
-            return Err(Misuse::of_all("the rule needs -p tcp or -p udp"));
+            return Err(OptionError::of_all("the rule needs -p tcp or -p udp"));
         };
         let mut value = Self {
             port: 0,

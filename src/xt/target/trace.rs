@@ -2,7 +2,7 @@
 //!
 //! Revision 0 has no data. iptables-nft writes `meta nftrace set 1` instead.
 
-use crate::xt::{Context, Extension, Family, Given, Misuse, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text};
 
 /// Traces the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,11 +17,11 @@ impl Extension for Trace {
         (revision == Self::REVISION).then_some(Self)
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         Ok(Vec::new())
     }
 
-    fn parse(_: &Context<'_>, _: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, _: &[Given<'_>]) -> Result<Self, OptionError> {
         Ok(Self)
     }
 

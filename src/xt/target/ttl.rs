@@ -7,7 +7,7 @@ use chainwright_sys::ipt_ttl_target::{IPT_TTL_DEC, IPT_TTL_INC, IPT_TTL_SET, ipt
 
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Families, Family, Given, Misuse, OptionSpec, Text, read_struct,
+    Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -44,9 +44,9 @@ impl HopsChange {
     }
 
     /// Reads the one option that is given: its name ends in `-set`, `-inc` or `-dec`.
-    pub(super) fn parse(given: &[Given<'_>], options: &str) -> Result<Self, Misuse> {
+    pub(super) fn parse(given: &[Given<'_>], options: &str) -> Result<Self, OptionError> {
         let [how] = given else {
-            return Err(Misuse::of_all(format!("it takes one of {options}")));
+            return Err(OptionError::of_all(format!("it takes one of {options}")));
         };
         let hops = |least| how.parse(|value| number_within(value, least..=u8::MAX));
         Ok(match how.option.rsplit('-').next() {
@@ -85,11 +85,11 @@ impl Extension for Ttl {
         HopsChange::read(info).map(Self)
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, Misuse> {
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         Ok(self.0.write())
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, Misuse> {
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         HopsChange::parse(given, "--ttl-set, --ttl-inc, --ttl-dec").map(Self)
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn parse(line: &str) -> Result<Command, Fault> {
+fn parse(line: &str) -> Result<Command, ParseError> {
     let mut found = Vec::new();
     super::super::words(line.as_bytes(), &mut found)?;
     Command::parse(Family::Ipv4, &found, |chain| chain == "MARK")
