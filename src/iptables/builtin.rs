@@ -20,7 +20,7 @@ pub struct Builtin {
 /// The built-in chains of IPv4 and IPv6 tables with their types and priorities, as iptables-nft makes
 /// them; seen on 1.8.9. Those of `security` are at 150 in each version from 1.8.7 to 1.8.13, not at
 /// `NF_IP_PRI_SECURITY`: what is hooked in there, by `nft` for instance, is none of iptables'.
-const TABLES: &[(&str, &[Builtin])] = &[
+pub(super) const TABLES: &[(&str, &[Builtin])] = &[
     (
         "raw",
         &[

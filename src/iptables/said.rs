@@ -15,6 +15,9 @@ type Unsaid = &'static str;
 /// Longest name of a chain, in bytes (`XT_EXTENSION_MAXNAMELEN` with its NUL, as iptables has it).
 const LONGEST_CHAIN_NAME: usize = 28;
 
+/// Length of the longest name that a chain of somebody's own cannot have.
+const LONGEST_RESERVED_NAME: usize = 11;
+
 /// Words behind `-j` that mean no chain, besides the targets that have a typed value.
 const VERDICTS: [&[u8]; 6] = [
     b"ACCEPT",
@@ -34,6 +37,10 @@ pub(super) fn chain(table: &BStr, name: &BStr) -> Result<(), Unsaid> {
     }
     if matches!(bytes[0], b'-' | b'!') || bytes.iter().any(odd) {
         return Err("the name of a chain has a blank, quotes or the end of a line in it there");
+    }
+    // No target and no built-in chain has a name so long.
+    if bytes.len() > LONGEST_RESERVED_NAME {
+        return Ok(());
     }
     let named = |family| xt::Target::named(family, bytes).is_some();
     if VERDICTS.contains(&bytes) || named(Family::Ipv4) || named(Family::Ipv6) {
@@ -284,6 +291,17 @@ mod tests {
             .prop_map(|(every, packet)| xt::StatisticMode::Nth { every, packet });
         (prop_oneof![random, nth], any::<bool>())
             .prop_map(|(mode, invert)| xt::Match::Statistic(xt::Statistic { mode, invert }))
+    }
+
+    #[test]
+    fn no_reserved_name_is_longer() {
+        let targets = xt::Target::ALL.iter().flat_map(|spec| spec.names());
+        let builtin = super::super::builtin::TABLES.iter();
+        let builtin = builtin.flat_map(|(_, chains)| chains.iter().map(|builtin| builtin.chain));
+        let verdicts = VERDICTS.iter().map(|verdict| verdict.len());
+        let all = targets.map(|name| name.len());
+        let all = all.chain(builtin.map(str::len)).chain(verdicts);
+        assert_eq!(all.max(), Some(LONGEST_RESERVED_NAME));
     }
 
     proptest! {

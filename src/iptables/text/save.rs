@@ -210,7 +210,7 @@ fn line(
             }
             text.push("-A ").push(chain.name());
             entry.rule.print(text);
-            if !text.as_bytes()[start..].contains(&b'\n') {
+            if text.as_bytes()[start..].find_byte(b'\n').is_none() {
                 text.push("\n");
                 omissions.private += usize::from(entry.rule.has_opaque());
                 return;

@@ -37,7 +37,8 @@ impl Extension for Comment {
             return None;
         }
         // What stands behind the NUL is no part of the comment.
-        info[..LENGTH].split_str(b"\0").next().and_then(Self::new)
+        let end = info[..LENGTH].find_byte(0);
+        Self::new(&info[..end.unwrap_or(LENGTH)])
     }
 
     fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
