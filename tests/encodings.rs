@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use chainwright::ipset;
 use chainwright::iptables::{Family, Iptables, Rule, builtins};
 use chainwright::netns::Sandbox;
+use chainwright::nft::expr::Expressions;
 use chainwright::nft::{self, Transaction, UnknownAttributes};
 use chainwright::xt;
 use common::encodings::{Corpus, Line, READER, Written, directory, key, pack, unpack};
@@ -41,7 +42,7 @@ fn the_files_parse_and_are_complete() {
         }
         // Every expression can be decoded by name.
         let rule = chainwright::nft::Rule {
-            expressions: chainwright::nft::Field::decode(&written.expressions),
+            expressions: Some(Expressions::of_bytes(&written.expressions)),
             ..chainwright::nft::Rule::new(line.family, &*line.table, line.chain())
         };
         let bytecode = rule.to_string();
@@ -157,7 +158,7 @@ fn put_in(sandbox: &Sandbox, written: &[(&Line, &Written)]) {
             .unwrap_or_else(|fault| panic!("{text}: {fault}"))
             .protocol;
         tx.add(&nft::Rule {
-            expressions: nft::Field::decode(&written.expressions),
+            expressions: Some(Expressions::of_bytes(&written.expressions)),
             userdata: Some(written.userdata.as_slice().into())
                 .filter(|_| !written.userdata.is_empty()),
             compat: Some(nft::Compat {

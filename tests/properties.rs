@@ -616,7 +616,7 @@ proptest! {
             let (message, rest) = Message::split(bytes).unwrap();
             prop_assert!(rest.is_empty());
             prop_assert_eq!(message.sequence as usize, index + 1);
-            let family = each!(object, object => object.family());
+            let family = each!(object, object => object.family);
             prop_assert_eq!(message.nfgenmsg().unwrap().0.family, family.0);
             if *verb < 2 {
                 let again = format!("{:?}", read(object, &message));

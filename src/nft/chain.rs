@@ -18,7 +18,7 @@ use super::Family;
 use super::declare::{attributes, flags, object, values};
 use super::device::Devices;
 use super::name::{Bytes, Name};
-use super::object::{listed, named};
+use super::object::{listed, written};
 use super::userdata::commented;
 
 values! {
@@ -72,27 +72,27 @@ object! {
     /// A chain, to be written: `enum nft_chain_attributes`.
     pub struct Chain viewed as ChainRef, "a chain" {
         /// Name of the table that the chain is in.
-        NFTA_CHAIN_TABLE => table: required Name<'a>,
+        NFTA_CHAIN_TABLE => table: Name<'a> [required, table],
         /// Name of the chain.
-        NFTA_CHAIN_NAME => name: required Name<'a>,
+        NFTA_CHAIN_NAME => name: Name<'a> [required, chain],
         /// Handle, given by the kernel.
-        NFTA_CHAIN_HANDLE => handle: required u64,
+        NFTA_CHAIN_HANDLE => handle: u64 [required, handle],
         /// Hook of a base chain.
-        NFTA_CHAIN_HOOK => hook: optional Hook<'a>,
+        NFTA_CHAIN_HOOK => hook: Hook<'a>,
         /// Policy of a base chain.
-        NFTA_CHAIN_POLICY => policy: optional Policy,
+        NFTA_CHAIN_POLICY => policy: Policy,
         /// Type of a base chain: `filter`, `nat` or `route`.
-        NFTA_CHAIN_TYPE => chain_type: optional Name<'a>,
+        NFTA_CHAIN_TYPE => chain_type: Name<'a>,
         /// Packets and bytes that met the policy, where the base chain counts them.
-        NFTA_CHAIN_COUNTERS => counters: optional Counters,
+        NFTA_CHAIN_COUNTERS => counters: Counters [counts],
         /// Flags.
-        NFTA_CHAIN_FLAGS => flags: optional ChainFlags,
+        NFTA_CHAIN_FLAGS => flags: ChainFlags,
         /// Number of rules in the chain and of references to it, given by the kernel.
-        NFTA_CHAIN_USE => references: optional u32,
+        NFTA_CHAIN_USE => references: u32 [given],
         /// Number by which rules of the same batch may refer to the chain.
-        NFTA_CHAIN_ID => id: written u32,
+        NFTA_CHAIN_ID => id: u32 [written],
         /// Data that user space keeps with the chain, opaque to the kernel.
-        NFTA_CHAIN_USERDATA => userdata: optional Bytes<'a>,
+        NFTA_CHAIN_USERDATA => userdata: Bytes<'a>,
     }
 }
 
@@ -187,7 +187,7 @@ pub const fn hook_name(family: Family, number: u32) -> Option<&'static str> {
 }
 
 // Without the hook: a hook in a deletion means its devices, not the chain.
-named!(
+written!(
     Chain,
     "chain",
     [
@@ -195,8 +195,7 @@ named!(
         NFT_MSG_GETCHAIN,
         NFT_MSG_DELCHAIN,
         NFT_MSG_DESTROYCHAIN
-    ],
-    handle
+    ]
 );
 
 listed!(Chain as ChainRef, "list chains");

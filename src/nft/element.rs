@@ -30,13 +30,13 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_ELEM_TIMEOUT, NFTA_SET_ELEM_USERDATA,
 };
 
+use super::Family;
 use super::declare::{Field, attributes, flags, object};
 use super::expr::{Data, Expression, Expressions, NestedExpression, Verdict};
 use super::name::{Bytes, Name};
-use super::object::{Messages, Object, listed};
+use super::object::{listed, written};
 use super::rule::Userdata;
 use super::userdata::{self, UserData, commented};
-use super::{Family, UnknownAttributes};
 use crate::netlink::{Attributes, Malformed, MessageWriter, Unfit};
 
 flags! {
@@ -51,17 +51,20 @@ flags! {
 
 attributes! {
     /// An element, to be written: `enum nft_set_elem_attributes`.
-    pub struct Element<'a> {
+    pub struct Element<'a>
+    viewed as ElementRef, ("an element"), listed as [
+        key, key_end, data, expression, expressions, object, flags, timeout, expiration, userdata
+    ] => {
         /// Flags; the kernel leaves them out if there are none.
-        NFTA_SET_ELEM_FLAGS => flags: ElementFlags,
+        NFTA_SET_ELEM_FLAGS => flags: ElementFlags [identity],
         /// After how long it goes, in milliseconds, if that is not the set's own timeout.
         NFTA_SET_ELEM_TIMEOUT => timeout: u64,
         /// How much of that is left, in milliseconds.
-        NFTA_SET_ELEM_EXPIRATION => expiration: u64,
+        NFTA_SET_ELEM_EXPIRATION => expiration: u64 [passing],
         /// The key; the first one of a range.
-        NFTA_SET_ELEM_KEY => key: Data<'a>,
+        NFTA_SET_ELEM_KEY => key: Data<'a> [identity],
         /// The last key of a range of several values at once.
-        NFTA_SET_ELEM_KEY_END => key_end: Data<'a>,
+        NFTA_SET_ELEM_KEY_END => key_end: Data<'a> [identity],
         /// What a map has for the key: a value or a verdict.
         NFTA_SET_ELEM_DATA => data: Data<'a>,
         /// Data that user space keeps with the element, opaque to the kernel: see
@@ -178,19 +181,6 @@ impl<'a> Element<'a> {
         }
         self
     }
-
-    /// Writes the attributes that say which element is meant.
-    pub(super) fn write_identity(&self, writer: &mut MessageWriter<'_>) {
-        if let Some(flags) = &self.flags {
-            flags.encode(writer, NFTA_SET_ELEM_FLAGS);
-        }
-        if let Some(key) = &self.key {
-            key.encode(writer, NFTA_SET_ELEM_KEY);
-        }
-        if let Some(key_end) = &self.key_end {
-            key_end.encode(writer, NFTA_SET_ELEM_KEY_END);
-        }
-    }
 }
 
 /// A key of several fields: each filled up with zeros to four bytes, one behind the other.
@@ -240,142 +230,6 @@ impl<'a> SetId<'a> {
             writer.be32(NFTA_SET_ELEM_LIST_SET_ID, id);
         }
     }
-}
-
-macro_rules! element_view {
-    ($( $(#[$meta:meta])* $KIND:ident => $field:ident : $Type:ty, $keep:expr; )*) => {
-        /// A borrowed view of an element, as the kernel sent it: [`Element`] for reading.
-        ///
-        /// The attributes are found and checked in one pass; nested ones are read when they are
-        /// asked for.
-        #[derive(Clone, Copy)]
-        pub struct ElementRef<'a> {
-            bytes: &'a [u8],
-            $($field: Option<<$Type as Field<'a>>::Kept>,)*
-        }
-
-        impl<'a> ElementRef<'a> {
-            /// Reads the attributes that an element in a list consists of.
-            ///
-            /// # Errors
-            /// [`Malformed`] when an attribute does not fit or is not a value of its type.
-            #[inline(always)]
-            pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-                if let Some(this) = Self::in_order(bytes) {
-                    return Ok(this);
-                }
-                // Taken over field by field, so that the values of the common case above can stay
-                // in registers.
-                let Self { bytes, $($field,)* } = Self::in_any_order(bytes)?;
-                Ok(Self { bytes, $($field,)* })
-            }
-
-            /// In one straight pass, if they stand in the kernel's order.
-            #[inline(always)]
-            fn in_order(bytes: &'a [u8]) -> Option<Self> {
-                let mut attributes = Attributes::new(bytes);
-                let (mut kind, mut payload) = attributes.advance().ok()?;
-                $(
-                    let mut $field = None;
-                    if kind == $KIND {
-                        $field = Some($keep(payload)?);
-                        (kind, payload) = attributes.advance().ok()?;
-                    }
-                )*
-                let _ = payload; // of the end
-                if kind != 0 || !attributes.at_end() {
-                    return None;
-                }
-                Some(Self { bytes, $($field,)* })
-            }
-
-            /// Wherever they stand; of an attribute that stands twice the last one counts.
-            #[cold]
-            fn in_any_order(bytes: &'a [u8]) -> Result<Self, Malformed> {
-                $(let mut $field = None;)*
-                let mut offset = 0;
-                for attribute in Attributes::new(bytes) {
-                    let attribute = attribute?;
-                    match attribute.kind {
-                        $($KIND => {
-                            $field = $keep(attribute.payload);
-                            if $field.is_none() {
-                                return Err(Malformed {
-                                    what: stringify!($KIND),
-                                    offset,
-                                    reason: "the payload is not a value of its type",
-                                });
-                            }
-                        })*
-                        _ => {}
-                    }
-                    offset += attribute.raw.len();
-                }
-                Ok(Self { bytes, $($field,)* })
-            }
-
-            $(
-                $(#[$meta])*
-                #[doc = concat!("\n\n`", stringify!($KIND), "`")]
-                #[inline]
-                #[must_use]
-                pub fn $field(&self) -> Option<<$Type as Field<'a>>::View> {
-                    self.$field.map(<$Type as Field<'a>>::view)
-                }
-            )*
-
-            /// All attributes as they came, those included that this version of the crate does
-            /// not know.
-            #[must_use]
-            pub const fn attributes(&self) -> Attributes<'a> {
-                Attributes::new(self.bytes)
-            }
-
-            /// The element as a builder that borrows from the same bytes.
-            #[must_use]
-            pub fn to_builder(&self) -> Element<'a> {
-                Element {
-                    $($field: self.$field.map(<$Type as Field<'a>>::value),)*
-                    unknown: UnknownAttributes::of(self.attributes(), Element::ATTRIBUTES),
-                }
-            }
-        }
-
-        impl fmt::Debug for ElementRef<'_> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let mut out = f.debug_struct("ElementRef");
-                $(if let Some(value) = self.$field() {
-                    out.field(stringify!($field), &value);
-                })*
-                out.finish()
-            }
-        }
-    };
-}
-
-// In the order in which the kernel sends them.
-element_view! {
-    /// The key; the first one of a range.
-    NFTA_SET_ELEM_KEY => key: Data<'a>, Data::keep;
-    /// The last key of a range of several values at once.
-    NFTA_SET_ELEM_KEY_END => key_end: Data<'a>, Data::keep;
-    /// What a map has for the key: a value or a verdict.
-    NFTA_SET_ELEM_DATA => data: Data<'a>, Data::keep;
-    /// The one expression that goes with the element, with its state.
-    NFTA_SET_ELEM_EXPR => expression: NestedExpression<'a>, NestedExpression::keep;
-    /// The expressions, if there are more of them.
-    NFTA_SET_ELEM_EXPRESSIONS => expressions: Expressions<'a>, Expressions::keep;
-    /// Name of the stateful object that a map has for the key.
-    NFTA_SET_ELEM_OBJREF => object: Name<'a>, Name::keep;
-    /// Flags; the kernel leaves them out if there are none.
-    NFTA_SET_ELEM_FLAGS => flags: ElementFlags, ElementFlags::keep;
-    /// After how long it goes, in milliseconds, if that is not the set's own timeout.
-    NFTA_SET_ELEM_TIMEOUT => timeout: u64, <u64 as Field<'_>>::keep;
-    /// How much of that is left, in milliseconds.
-    NFTA_SET_ELEM_EXPIRATION => expiration: u64, <u64 as Field<'_>>::keep;
-    /// Data that user space keeps with the element, opaque to the kernel: see
-    /// [`userdata`](crate::nft::userdata).
-    NFTA_SET_ELEM_USERDATA => userdata: Bytes<'a>, Bytes::keep;
 }
 
 commented!(Element as ElementRef, ELEMENT_COMMENT);
@@ -435,7 +289,17 @@ pub struct ElementList<'a> {
     error: Option<Box<Unfit>>,
 }
 
-impl ElementList<'_> {
+impl<'a> ElementList<'a> {
+    /// The list whose encoding these bytes are, as a listed message holds it. What is malformed in them
+    /// [`iter`](Self::iter) says.
+    #[must_use]
+    pub const fn of_bytes(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes: Bytes::borrowed(bytes),
+            error: None,
+        }
+    }
+
     /// Appends an element. What is too long for a message is noticed when the list is put into a
     /// transaction; [`Transaction::add_elements`](super::Transaction::add_elements) takes any number
     /// of elements.
@@ -525,10 +389,7 @@ impl<'a> Field<'a> for ElementList<'a> {
         ElementIter(Attributes::new(kept))
     }
     fn value(kept: &'a [u8]) -> Self {
-        Self {
-            bytes: Bytes::borrowed(kept),
-            error: None,
-        }
+        Self::of_bytes(kept)
     }
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
         if let Some(error) = &self.error {
@@ -548,53 +409,37 @@ object! {
     /// Elements of one set, as many as fit into one message: `enum nft_set_elem_list_attributes`.
     pub struct Elements viewed as ElementsRef, "elements" {
         /// Name of the table that the set is in.
-        NFTA_SET_ELEM_LIST_TABLE => table: required Name<'a>,
+        NFTA_SET_ELEM_LIST_TABLE => table: Name<'a> [required, table],
         /// Name of the set.
-        NFTA_SET_ELEM_LIST_SET => set: required Name<'a>,
+        NFTA_SET_ELEM_LIST_SET => set: Name<'a> [required, set],
         /// The elements.
-        NFTA_SET_ELEM_LIST_ELEMENTS => elements: optional ElementList<'a>,
+        NFTA_SET_ELEM_LIST_ELEMENTS => elements: ElementList<'a>,
         /// The set as the number that it was given in the same batch.
-        NFTA_SET_ELEM_LIST_SET_ID => set_id: written u32,
+        NFTA_SET_ELEM_LIST_SET_ID => set_id: u32 [written, identity],
     }
 }
 
-impl Object for Elements<'_> {
-    const MESSAGES: Messages = Messages {
-        kind: "element",
-        new: NFT_MSG_NEWSETELEM,
-        get: NFT_MSG_GETSETELEM,
-        delete: NFT_MSG_DELSETELEM,
-        destroy: NFT_MSG_DESTROYSETELEM,
-        ordered: false,
-    };
-
-    fn family(&self) -> Family {
-        self.family
-    }
-
-    fn write(&self, writer: &mut MessageWriter<'_>) {
-        self.write_attributes(writer);
-    }
-
-    fn write_identity(&self, writer: &mut MessageWriter<'_>) {
-        let identity = Elements {
-            table: self.table.as_ref().map(Name::from),
-            set: self.set.as_ref().map(Name::from),
-            set_id: self.set_id,
-            ..Elements::default()
-        };
-        identity.write_attributes(writer);
+written!(
+    Elements,
+    "element",
+    [NFT_MSG_NEWSETELEM, NFT_MSG_GETSETELEM, NFT_MSG_DELSETELEM, NFT_MSG_DESTROYSETELEM],
+    identity: |this, writer| {
         // Without a list it would stand for all elements of the set: an empty one stands for none.
         writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |writer| {
-            for element in self.elements.iter().flatten().map_while(Result::ok) {
+            for element in this.elements.iter().flatten().map_while(Result::ok) {
                 let element = element.to_builder();
-                writer.nested(NFTA_LIST_ELEM, |writer| element.write_identity(writer));
+                writer.nested(NFTA_LIST_ELEM, |writer| element.write_named(writer));
             }
         });
     }
-}
+);
 
-listed!(Elements as ElementsRef, "list elements");
+listed!(
+    Elements as ElementsRef,
+    "list elements",
+    BY_KERNEL = true,
+    CHANGES_ARE_MARKED = false
+);
 
 /// Where the elements in a listing's message stand, in bytes from the start of its payload.
 #[inline(always)]
@@ -673,6 +518,7 @@ mod tests {
     use super::*;
     use crate::nft::captured::hex;
     use crate::nft::expr::{Counter, Decoded, Limit};
+    use crate::nft::object::Written as _;
 
     fn written(element: &Element<'_>, kind: u16) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -699,7 +545,10 @@ mod tests {
     #[track_caller]
     fn assert_listed(element: &Element<'_>, listed: &str, line: &str) {
         let listed = hex(listed);
-        assert!(ElementRef::in_order(&listed[4..]).is_some(), "in one pass");
+        assert!(
+            ElementRef::in_order((), &listed[4..]).is_some(),
+            "in one pass"
+        );
         let view = ElementRef::parse(&listed[4..]).unwrap();
         assert_eq!(&view.to_builder(), element);
         assert_eq!(&view.to_builder().into_owned(), element);

@@ -5,19 +5,15 @@ use std::fmt;
 use bstr::BString;
 use chainwright_sys::netlink::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use chainwright_sys::nf_tables::{
-    NFTA_CHAIN_HANDLE, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, NFTA_EXPR_DATA, NFTA_FLOWTABLE_HANDLE,
-    NFTA_FLOWTABLE_NAME, NFTA_FLOWTABLE_TABLE, NFTA_LIST_ELEM, NFTA_OBJ_DATA, NFTA_OBJ_HANDLE,
-    NFTA_OBJ_NAME, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE, NFTA_RULE_CHAIN, NFTA_RULE_EXPRESSIONS,
-    NFTA_RULE_HANDLE, NFTA_RULE_TABLE, NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET,
-    NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_HANDLE, NFTA_SET_NAME, NFTA_SET_TABLE, NFTA_TABLE_HANDLE,
-    NFTA_TABLE_NAME,
+    NFTA_EXPR_DATA, NFTA_LIST_ELEM, NFTA_OBJ_DATA, NFTA_OBJ_TYPE, NFTA_RULE_EXPRESSIONS,
+    NFTA_SET_ELEM_LIST_ELEMENTS,
 };
 
-use super::declare::Field;
+use super::declare::{Field, Known, Note, noted};
 use super::element::{Element, ElementRef, Elements};
 use super::expr::{Expressions, ObjectType};
 use super::name::{Bytes, Name};
-use super::object::{Messages, Object};
+use super::object::{Messages, Written};
 use super::{Chain, Family, Flowtable, ObjectData, Rule, Set, StatefulObject, Table};
 use crate::error::Errno;
 use crate::netlink::{Attribute, Attributes, Message};
@@ -53,66 +49,43 @@ impl fmt::Display for Operation {
     }
 }
 
-/// How a kind of object is described: its messages, the attributes that name it, its handle's
-/// attribute and the names of all its attributes.
+/// How a kind of object is described: its messages, what is known of its attributes, and their names.
 struct Kind {
     messages: Messages,
-    path: &'static [u16],
-    /// `None` for what has none.
-    handle: Option<u16>,
+    known: &'static [Known],
     attributes: &'static [(u16, &'static str)],
 }
 
 /// One line an object.
 const KINDS: &[Kind] = &[
-    Kind {
-        messages: Table::MESSAGES,
-        path: &[NFTA_TABLE_NAME],
-        handle: Some(NFTA_TABLE_HANDLE),
-        attributes: Table::ATTRIBUTES,
-    },
-    Kind {
-        messages: Chain::MESSAGES,
-        path: &[NFTA_CHAIN_TABLE, NFTA_CHAIN_NAME],
-        handle: Some(NFTA_CHAIN_HANDLE),
-        attributes: Chain::ATTRIBUTES,
-    },
-    Kind {
-        messages: Rule::MESSAGES,
-        path: &[NFTA_RULE_TABLE, NFTA_RULE_CHAIN],
-        handle: Some(NFTA_RULE_HANDLE),
-        attributes: Rule::ATTRIBUTES,
-    },
-    Kind {
-        messages: Set::MESSAGES,
-        path: &[NFTA_SET_TABLE, NFTA_SET_NAME],
-        handle: Some(NFTA_SET_HANDLE),
-        attributes: Set::ATTRIBUTES,
-    },
-    Kind {
-        messages: Elements::MESSAGES,
-        path: &[NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_ELEM_LIST_SET],
-        handle: None,
-        attributes: Elements::ATTRIBUTES,
-    },
-    Kind {
-        messages: StatefulObject::MESSAGES,
-        path: &[NFTA_OBJ_TABLE, NFTA_OBJ_NAME],
-        handle: Some(NFTA_OBJ_HANDLE),
-        attributes: StatefulObject::ATTRIBUTES,
-    },
-    Kind {
-        messages: Flowtable::MESSAGES,
-        path: &[NFTA_FLOWTABLE_TABLE, NFTA_FLOWTABLE_NAME],
-        handle: Some(NFTA_FLOWTABLE_HANDLE),
-        attributes: Flowtable::ATTRIBUTES,
-    },
+    Kind::described::<Table<'_>>(),
+    Kind::described::<Chain<'_>>(),
+    Kind::described::<Rule<'_>>(),
+    Kind::described::<Set<'_>>(),
+    Kind::described::<Elements<'_>>(),
+    Kind::described::<StatefulObject<'_>>(),
+    Kind::described::<Flowtable<'_>>(),
 ];
 
 /// What a stateful object of a type without a name is called.
 const OBJECT: &str = StatefulObject::MESSAGES.kind;
 
 impl Kind {
+    const fn described<T: Written>() -> Self {
+        Self {
+            messages: T::MESSAGES,
+            known: T::KNOWN,
+            attributes: T::NAMES,
+        }
+    }
+
+    /// The attributes that name an object, the outermost first.
+    fn path(&self) -> impl Iterator<Item = u16> {
+        const NAMES: [Note; 4] = [Note::table, Note::chain, Note::set, Note::name];
+        let names = |(_, notes): &&Known| notes.iter().any(|note| NAMES.contains(note));
+        self.known.iter().filter(names).map(|(kind, _)| *kind)
+    }
+
     fn of(message: u8) -> Option<&'static Self> {
         KINDS
             .iter()
@@ -164,14 +137,12 @@ pub(super) fn describe(index: usize, message: &Message<'_>) -> Operation {
         };
     };
     let path = kind
-        .path
-        .iter()
-        .filter_map(|&attribute| attributes.clone().find(attribute))
+        .path()
+        .filter_map(|attribute| attributes.clone().find(attribute))
         .filter_map(Name::keep)
         .map(BString::from)
         .collect::<Vec<_>>();
-    let handle = kind
-        .handle
+    let handle = noted(kind.known, Note::handle)
         .and_then(|handle| attributes.clone().find(handle))
         .and_then(Field::decode);
     let is_elements = kind.messages.kind == Elements::MESSAGES.kind;

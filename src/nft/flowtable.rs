@@ -16,9 +16,8 @@ use chainwright_sys::nf_tables::{
 use super::Family;
 use super::declare::{attributes, flags, object};
 use super::device::Devices;
-use super::listing::Filtered;
 use super::name::Name;
-use super::object::{listed, named};
+use super::object::{listed, written};
 
 flags! {
     /// Flags of a flowtable (`enum nft_flowtable_flags`).
@@ -46,17 +45,17 @@ object! {
     /// A flowtable, to be written: `enum nft_flowtable_attributes`.
     pub struct Flowtable viewed as FlowtableRef, "a flowtable" {
         /// Name of the table that the flowtable is in.
-        NFTA_FLOWTABLE_TABLE => table: required Name<'a>,
+        NFTA_FLOWTABLE_TABLE => table: Name<'a> [required, table],
         /// Name of the flowtable.
-        NFTA_FLOWTABLE_NAME => name: required Name<'a>,
+        NFTA_FLOWTABLE_NAME => name: Name<'a> [required, name],
         /// Handle, given by the kernel.
-        NFTA_FLOWTABLE_HANDLE => handle: required u64,
+        NFTA_FLOWTABLE_HANDLE => handle: u64 [required, handle],
         /// Number of rules that refer to it, given by the kernel.
-        NFTA_FLOWTABLE_USE => references: optional u32,
+        NFTA_FLOWTABLE_USE => references: u32 [given],
         /// Flags.
-        NFTA_FLOWTABLE_FLAGS => flags: optional FlowtableFlags,
+        NFTA_FLOWTABLE_FLAGS => flags: FlowtableFlags,
         /// Where it is attached.
-        NFTA_FLOWTABLE_HOOK => hook: optional FlowtableHook<'a>,
+        NFTA_FLOWTABLE_HOOK => hook: FlowtableHook<'a>,
     }
 }
 
@@ -85,7 +84,7 @@ impl<'a> Flowtable<'a> {
 }
 
 // Without the hook: a hook in a deletion means its devices, not the flowtable.
-named!(
+written!(
     Flowtable,
     "flowtable",
     [
@@ -93,17 +92,14 @@ named!(
         NFT_MSG_GETFLOWTABLE,
         NFT_MSG_DELFLOWTABLE,
         NFT_MSG_DESTROYFLOWTABLE
-    ],
-    handle
+    ]
 );
 
-listed!(Flowtable as FlowtableRef, "list flowtables");
-
-impl Filtered for Flowtable<'_> {
-    const TABLE: u16 = NFTA_FLOWTABLE_TABLE;
-    const CHAIN: Option<u16> = None;
-    const BY_KERNEL: bool = true;
-}
+listed!(
+    Flowtable as FlowtableRef,
+    "list flowtables",
+    BY_KERNEL = true
+);
 
 /// As `nft --debug=netlink` prints it when it adds one (libnftnl 1.2.4), but for the hook's name,
 /// which stands there as that of an IP chain's first hook.
@@ -137,7 +133,7 @@ mod tests {
     use super::*;
     use crate::netlink::MessageWriter;
     use crate::nft::captured::hex;
-    use crate::nft::object::Object;
+    use crate::nft::object::Written as _;
 
     /// nft 1.0.6: `add flowtable ip t f { hook ingress priority 0; devices = { lo }; }`.
     #[test]

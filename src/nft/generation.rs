@@ -50,13 +50,13 @@ object! {
     /// A generation: `enum nft_gen_attributes`, as `NFT_MSG_NEWGEN` carries it.
     pub struct GenerationInfo viewed as GenerationRef, "a generation" {
         /// The generation's number.
-        NFTA_GEN_ID => id: required u32,
+        NFTA_GEN_ID => id: u32 [required],
         /// Thread that committed it; in a reply to a question, the thread that asked. It is the number
         /// that the thread has in the first pid namespace; that of a process' first thread is the
         /// process' own.
-        NFTA_GEN_PROC_PID => thread_id: optional u32,
+        NFTA_GEN_PROC_PID => thread_id: u32,
         /// Name of that thread (`comm`).
-        NFTA_GEN_PROC_NAME => thread_name: optional Name<'a>,
+        NFTA_GEN_PROC_NAME => thread_name: Name<'a>,
     }
 }
 

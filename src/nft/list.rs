@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use super::connection::Connection;
 use super::generation::{Generation, Refreshed};
-use super::listing::{Filter, Filtered};
+use super::listing::Filter;
+use super::object::Listed;
 use crate::netlink::Error;
 
 /// How often a listing is begun again when changes interrupt it.
@@ -27,7 +28,7 @@ pub struct List<T> {
     object: PhantomData<fn() -> T>,
 }
 
-impl<T: Filtered> List<T> {
+impl<T: Listed> List<T> {
     /// An empty list, to be [refreshed](Self::refresh).
     #[must_use]
     pub fn new(filter: Filter<'_>) -> Self {
@@ -58,11 +59,8 @@ impl<T: Filtered> List<T> {
         self.spans.is_empty()
     }
 
-    /// The objects, in the kernel's order.
-    ///
-    /// # Panics
-    /// Never: every message was read once when it was taken in.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = T::View<'_>> {
+    // They never panic: every message was read once when it was taken in.
+    pub(super) fn views(&self) -> impl ExactSizeIterator<Item = T::View<'_>> {
         self.spans.iter().map(|span| {
             T::view(&self.bytes[span.clone()])
                 .expect("invariant: `refresh` keeps only messages that it could read")

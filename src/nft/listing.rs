@@ -2,22 +2,17 @@
 
 use std::marker::PhantomData;
 
-use bstr::ByteSlice;
-use chainwright_sys::nf_tables::{
-    NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, NFTA_RULE_CHAIN, NFTA_RULE_TABLE, NFTA_SET_ELEM_LIST_SET,
-    NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_TABLE, NFTA_TABLE_NAME,
-};
-
+use super::Family;
 use super::connection::Connection;
 use super::declare::Field;
 use super::element::{ElementRef, Elements, span_of_list};
 use super::feature::explain_request;
 use super::name::Name;
 use super::object::Listed;
-use super::{Chain, Family, Rule, Set, Table};
 use crate::netlink::{
     Attributes, Dump, DumpItem, Error, Message, MessageWriter, Messages, NfGenMsg,
 };
+use bstr::ByteSlice;
 
 /// What to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -89,79 +84,27 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// How a kind of object is filtered.
-pub trait Filtered: Listed {
-    /// Attribute that holds the name of the object's table.
-    const TABLE: u16;
-    /// Attribute that holds the name of its chain, if it has one.
-    const CHAIN: Option<u16>;
-    /// Attribute that holds the name of its set, if it has one.
-    const SET: Option<u16> = None;
-    /// Whether the kernel itself filters by these, so that nothing else need be looked at.
-    const BY_KERNEL: bool;
-    /// Whether the kernel refuses to list what is in a table that does not exist, with `ENOENT`;
-    /// a listing is then empty, as all others are.
-    const REFUSES_ABSENT_TABLE: bool = false;
-    /// Whether the kernel marks a listing that a change ran across (`NLM_F_DUMP_INTR`). It does not
-    /// where that is elements (seen on Linux 6.18); then the generation that stands in each message
-    /// tells.
-    const CHANGES_ARE_MARKED: bool = true;
-}
-
-impl Filtered for Table<'_> {
-    const TABLE: u16 = NFTA_TABLE_NAME;
-    const CHAIN: Option<u16> = None;
-    const BY_KERNEL: bool = false;
-}
-
-impl Filtered for Chain<'_> {
-    const TABLE: u16 = NFTA_CHAIN_TABLE;
-    const CHAIN: Option<u16> = Some(NFTA_CHAIN_NAME);
-    const BY_KERNEL: bool = false;
-}
-
-impl Filtered for Rule<'_> {
-    const TABLE: u16 = NFTA_RULE_TABLE;
-    const CHAIN: Option<u16> = Some(NFTA_RULE_CHAIN);
-    const BY_KERNEL: bool = true;
-}
-
-impl Filtered for Set<'_> {
-    const TABLE: u16 = NFTA_SET_TABLE;
-    const CHAIN: Option<u16> = None;
-    const BY_KERNEL: bool = true;
-    const REFUSES_ABSENT_TABLE: bool = true;
-}
-
-impl Filtered for Elements<'_> {
-    const TABLE: u16 = NFTA_SET_ELEM_LIST_TABLE;
-    const CHAIN: Option<u16> = None;
-    const SET: Option<u16> = Some(NFTA_SET_ELEM_LIST_SET);
-    const BY_KERNEL: bool = true;
-    const CHANGES_ARE_MARKED: bool = false;
-}
-
 impl Filter<'_> {
     /// Whether the kernel leaves out all that is not asked for. It takes a chain only with a table,
     /// and of the tables of one name in several families only the first.
-    fn by_kernel<T: Filtered>(&self) -> bool {
+    fn by_kernel<T: Listed>(&self) -> bool {
         T::BY_KERNEL
             && (self.family != Family::UNSPEC || self.table.is_none())
             && (self.table.is_some() || self.chain.is_none())
     }
 
     /// Whether the kernel sends only what was asked for.
-    fn is_exact<T: Filtered>(&self) -> bool {
+    fn is_exact<T: Listed>(&self) -> bool {
         self.by_kernel::<T>()
             || (self.table.is_none() && self.chain.is_none() && self.set.is_none())
     }
 
     /// Writes the filter into the request, if the kernel can filter by it. Names that none can have are
     /// an error also where it cannot.
-    pub(super) fn write<T: Filtered>(&self, writer: &mut MessageWriter<'_>) {
+    pub(super) fn write<T: Listed>(&self, writer: &mut MessageWriter<'_>) {
         let by_kernel = self.by_kernel::<T>();
         let names = [
-            (&self.table, Some(T::TABLE)),
+            (&self.table, T::TABLE),
             (&self.chain, T::CHAIN),
             (&self.set, T::SET),
         ];
@@ -177,7 +120,7 @@ impl Filter<'_> {
     }
 
     /// Whether the object with this payload is one of those asked for.
-    fn admits<T: Filtered>(&self, payload: &[u8]) -> bool {
+    fn admits<T: Listed>(&self, payload: &[u8]) -> bool {
         let Ok((_, attributes)) = NfGenMsg::split(payload) else {
             return true; // to be reported as malformed by the view
         };
@@ -188,9 +131,8 @@ impl Filter<'_> {
                 .and_then(Name::keep)
                 .is_some_and(|name| name.as_bytes() == wanted.as_bytes()),
         };
-        is(T::TABLE, &self.table)
-            && T::CHAIN.is_none_or(|kind| is(kind, &self.chain))
-            && T::SET.is_none_or(|kind| is(kind, &self.set))
+        let is = |kind: Option<u16>, wanted| kind.is_none_or(|kind| is(kind, wanted));
+        is(T::TABLE, &self.table) && is(T::CHAIN, &self.chain) && is(T::SET, &self.set)
     }
 }
 
@@ -226,7 +168,7 @@ pub struct Listing<'c, T> {
     object: PhantomData<fn() -> T>,
 }
 
-impl<'c, T: Filtered> Listing<'c, T> {
+impl<'c, T: Listed> Listing<'c, T> {
     pub(super) fn new(
         connection: &'c mut Connection,
         message: u8,
@@ -246,15 +188,8 @@ impl<'c, T: Filtered> Listing<'c, T> {
         }
     }
 
-    /// The next object, or `None` at the end.
-    ///
-    /// # Errors
-    /// - [`Error::Interrupted`] at the end of a listing that a change ran across.
-    /// - [`Error::Refused`] when the kernel broke the listing off.
-    /// - [`Error::Malformed`], [`Error::Receive`], [`Error::Lost`], [`Error::Truncated`].
-    #[allow(clippy::should_implement_trait)] // a lending iterator cannot be an `Iterator`
     #[inline]
-    pub fn next(&mut self) -> Result<Option<T::View<'_>>, Error> {
+    pub(super) fn next_view(&mut self) -> Result<Option<T::View<'_>>, Error> {
         if self.failed {
             return Err(Error::Interrupted);
         }
@@ -267,13 +202,8 @@ impl<'c, T: Filtered> Listing<'c, T> {
         Ok(object)
     }
 
-    /// Gives every object to `each`, to the end: the fastest way through a listing, because the
-    /// loop over a datagram's messages stays in one place.
-    ///
-    /// # Errors
-    /// As [`next`](Self::next).
     #[inline(always)]
-    pub fn for_each(mut self, mut each: impl FnMut(T::View<'_>)) -> Result<(), Error> {
+    pub(super) fn for_each_view(mut self, mut each: impl FnMut(T::View<'_>)) -> Result<(), Error> {
         if self.failed {
             return Err(Error::Interrupted);
         }
@@ -372,7 +302,7 @@ impl Generations {
 /// Whether the message holds an object that was asked for; else it is the dump's end, or nothing to
 /// it. Takes the message's bytes, so that a caller need not put it into memory for this.
 #[cold]
-fn asked_for<T: Filtered>(
+fn asked_for<T: Listed>(
     dump: &mut Dump,
     filter: &Filter<'_>,
     asked: u8,

@@ -77,7 +77,6 @@ pub use commit::{CommitError, Failure, Outcome};
 pub use connection::Connection;
 #[cfg(feature = "measure")]
 pub(crate) use connection::message_type;
-pub use declare::Field;
 pub use device::{Device, DeviceIter, Devices};
 pub use element::{
     Element, ElementFlags, ElementIter, ElementList, ElementRef, Elements, ElementsRef, SetId,
@@ -92,10 +91,10 @@ pub use feature::Feature;
 pub use flowtable::{Flowtable, FlowtableFlags, FlowtableHook, FlowtableRef};
 pub use generation::{Generation, GenerationInfo, GenerationRef, Refreshed};
 pub use list::List;
-pub use listing::{ElementListing, Filter, Filtered, Listing};
+pub use listing::{ElementListing, Filter, Listing};
 pub use loaded::is_loaded;
 pub use name::{Bytes, Name};
-pub use object::{Listed, Messages, Object};
+pub use object::Object;
 pub use rule::{Compat, Rule, RuleRef};
 pub use set::{DataType, Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
 #[cfg(feature = "diff")]

@@ -582,7 +582,7 @@ where
 pub(super) trait Declared:
     Arbitrary<Value = Self> + Clone + PartialEq + Debug + Serial
 {
-    const KNOWN: &'static [(u16, &'static str)];
+    const KINDS: &'static [(u16, &'static str)];
     fn family(&self) -> Family;
     fn write(&self, writer: &mut MessageWriter<'_>);
     /// Without what means something else in a listing.
@@ -633,8 +633,8 @@ pub(super) fn noise(known: &[(u16, &'static str)]) -> impl Strategy<Value = Nois
 /// refused, and what is read is written as what is read as the same.
 pub(super) fn object<T: Declared>() {
     let write = |value: &T| written(|writer| value.write(writer));
-    let met = Met::new(T::KNOWN);
-    let noise = vec(noise(T::KNOWN), 3);
+    let met = Met::new(T::KINDS);
+    let noise = vec(noise(T::KINDS), 3);
     run(48, (T::arbitrary(DEPTH), noise), |(value, noise)| {
         assert_serial(&value);
         let Some(bytes) = write(&value) else { return };
@@ -665,5 +665,5 @@ pub(super) fn object<T: Declared>() {
             assert_eq!(T::read(&payload(value.family(), &bytes)), Ok(value));
         }
     });
-    met.assert_all(T::KNOWN);
+    met.assert_all(T::KINDS);
 }

@@ -13,11 +13,12 @@ use chainwright_sys::nf_tables::{
 use super::connection::Connection;
 use super::element::span_of_list;
 use super::expr::ObjectType;
-use super::listing::{ElementListing, Filter, Filtered, Listing};
+use super::listing::{ElementListing, Filter, Listing};
 use super::name::Name;
+use super::object::{Listed, Written as _};
 use super::{
-    Chain, ChainRef, Element, ElementRef, Family, Flowtable, FlowtableRef, Object, Rule, RuleRef,
-    Set, SetId, SetRef, StatefulObject, StatefulObjectRef, Table, TableRef,
+    Chain, ChainRef, Element, ElementRef, Family, Flowtable, FlowtableRef, Rule, RuleRef, Set,
+    SetId, SetRef, StatefulObject, StatefulObjectRef, Table, TableRef,
 };
 use crate::netlink::{Attributes, Error};
 
@@ -230,7 +231,7 @@ impl Connection {
         let reply = self.reply("look an element up", message, set.family, |writer| {
             set.write(writer);
             writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |writer| {
-                writer.nested(NFTA_LIST_ELEM, |writer| element.write_identity(writer));
+                writer.nested(NFTA_LIST_ELEM, |writer| element.write_named(writer));
             });
         })?;
         let Some(message) = reply else {
@@ -353,17 +354,14 @@ impl Connection {
     }
 
     /// Lists objects of one kind.
-    ///
-    /// # Errors
-    /// [`Error::Send`]; those of the listing come from [`Listing::next`].
-    pub fn list<'c, T: Filtered>(
+    pub(super) fn list<'c, T: Listed>(
         &'c mut self,
         filter: Filter<'c>,
     ) -> Result<Listing<'c, T>, Error> {
         self.list_by(T::MESSAGES.get, filter)
     }
 
-    fn list_by<'c, T: Filtered>(
+    fn list_by<'c, T: Listed>(
         &'c mut self,
         message: u8,
         filter: Filter<'c>,

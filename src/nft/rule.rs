@@ -14,9 +14,9 @@ use super::Family;
 use super::declare::{attributes, object};
 use super::expr::{Expression, ExpressionIter, Expressions};
 use super::name::{Bytes, Name};
-use super::object::{Messages, Object, listed};
+use super::object::{listed, written};
 use super::userdata::commented;
-use crate::netlink::{Malformed, MessageWriter};
+use crate::netlink::Malformed;
 
 attributes! {
     /// What the kernel must know to check xtables extensions (`match` and `target` expressions) of
@@ -34,26 +34,26 @@ object! {
     /// A rule, to be written: `enum nft_rule_attributes`.
     pub struct Rule viewed as RuleRef, "a rule" {
         /// Name of the table that the rule is in.
-        NFTA_RULE_TABLE => table: required Name<'a>,
+        NFTA_RULE_TABLE => table: Name<'a> [required, table],
         /// Name of the chain that the rule is in.
-        NFTA_RULE_CHAIN => chain: required Name<'a>,
+        NFTA_RULE_CHAIN => chain: Name<'a> [required, chain],
         /// Handle, given by the kernel; names the rule to be replaced or deleted.
-        NFTA_RULE_HANDLE => handle: required u64,
+        NFTA_RULE_HANDLE => handle: u64 [required, handle],
         /// Handle of the rule that this one goes behind (`add`) or before (`insert`); in a
         /// listing, of the rule before it, and so not taken over into a builder.
-        NFTA_RULE_POSITION => position: listed u64,
+        NFTA_RULE_POSITION => position: u64 [listed],
         /// The expressions.
-        NFTA_RULE_EXPRESSIONS => expressions: optional Expressions<'a>,
+        NFTA_RULE_EXPRESSIONS => expressions: Expressions<'a>,
         /// Protocol for the checks of xtables extensions; written only.
-        NFTA_RULE_COMPAT => compat: written Compat,
+        NFTA_RULE_COMPAT => compat: Compat [written],
         /// Data that user space keeps with the rule, opaque to the kernel.
-        NFTA_RULE_USERDATA => userdata: optional Bytes<'a>,
+        NFTA_RULE_USERDATA => userdata: Bytes<'a>,
         /// Number by which operations of the same batch may refer to the rule.
-        NFTA_RULE_ID => id: written u32,
+        NFTA_RULE_ID => id: u32 [written, identity],
         /// The position as such a number.
-        NFTA_RULE_POSITION_ID => position_id: written u32,
+        NFTA_RULE_POSITION_ID => position_id: u32 [written],
         /// The chain as the number that it was given in the same batch.
-        NFTA_RULE_CHAIN_ID => chain_id: written u32,
+        NFTA_RULE_CHAIN_ID => chain_id: u32 [written],
     }
 }
 
@@ -203,38 +203,19 @@ impl fmt::Display for Rule<'_> {
     }
 }
 
-impl Object for Rule<'_> {
-    const MESSAGES: Messages = Messages {
-        kind: "rule",
-        new: NFT_MSG_NEWRULE,
-        get: NFT_MSG_GETRULE,
-        delete: NFT_MSG_DELRULE,
-        destroy: NFT_MSG_DESTROYRULE,
-        ordered: true,
-    };
-
-    fn family(&self) -> Family {
-        self.family
-    }
-
-    fn write(&self, writer: &mut MessageWriter<'_>) {
-        self.write_attributes(writer);
-    }
-
-    fn write_identity(&self, writer: &mut MessageWriter<'_>) {
-        let identity = Rule {
-            table: self.table.as_ref().map(Name::from),
-            chain: self.chain.as_ref().map(Name::from),
+written!(
+    Rule,
+    "rule",
+    [NFT_MSG_NEWRULE, NFT_MSG_GETRULE, NFT_MSG_DELRULE, NFT_MSG_DESTROYRULE], ordered: true,
+    identity: |this, writer| {
+        if this.handle.is_none() && this.id.is_none() {
             // Without either it would stand for all rules of the chain: handle 0 stands for none.
-            handle: self.handle.or(self.id.is_none().then_some(0)),
-            id: self.id,
-            ..Rule::default()
-        };
-        identity.write_attributes(writer);
+            writer.be64(NFTA_RULE_HANDLE, 0);
+        }
     }
-}
+);
 
-listed!(Rule as RuleRef, "list rules");
+listed!(Rule as RuleRef, "list rules", BY_KERNEL = true);
 
 #[cfg(test)]
 #[cfg(target_endian = "little")]
@@ -358,7 +339,7 @@ mod tests {
         let bytes = bytes.as_bytes();
         let show = |expressions: &[u8]| {
             let rule = Rule {
-                expressions: crate::nft::Field::decode(expressions),
+                expressions: crate::nft::declare::Field::decode(expressions),
                 ..Rule::new(Family::IP, "t", "c")
             };
             rule.to_string()

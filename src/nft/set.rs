@@ -31,7 +31,7 @@ use super::declare::{Field, attributes, flags, nested_field, object, values};
 use super::element::SetId;
 use super::expr::{Expression, Expressions, NestedExpression, ObjectType};
 use super::name::{Bytes, Name};
-use super::object::{Messages, Object, listed};
+use super::object::{listed, written};
 use super::userdata::{self, commented};
 use crate::netlink::{Attributes, MessageWriter};
 
@@ -283,45 +283,45 @@ object! {
     /// A set or map, to be written: `enum nft_set_attributes`.
     pub struct Set viewed as SetRef, "a set" {
         /// Name of the table that the set is in.
-        NFTA_SET_TABLE => table: required Name<'a>,
+        NFTA_SET_TABLE => table: Name<'a> [required, table],
         /// Name of the set; of an anonymous one a pattern with `%d`, which the kernel numbers.
-        NFTA_SET_NAME => name: required Name<'a>,
+        NFTA_SET_NAME => name: Name<'a> [required, name],
         /// Handle, given by the kernel.
-        NFTA_SET_HANDLE => handle: required u64,
+        NFTA_SET_HANDLE => handle: u64 [required, handle],
         /// Flags; the kernel leaves them out if there are none.
-        NFTA_SET_FLAGS => flags: optional SetFlags,
+        NFTA_SET_FLAGS => flags: SetFlags,
         /// What the keys are.
-        NFTA_SET_KEY_TYPE => key_type: optional DataType,
+        NFTA_SET_KEY_TYPE => key_type: DataType,
         /// Length of the keys in bytes, each field of a concatenation filled up to four.
-        NFTA_SET_KEY_LEN => key_length: optional u32,
+        NFTA_SET_KEY_LEN => key_length: u32,
         /// What a map's data are.
-        NFTA_SET_DATA_TYPE => data_type: optional DataType,
+        NFTA_SET_DATA_TYPE => data_type: DataType,
         /// Length of a map's data in bytes.
-        NFTA_SET_DATA_LEN => data_length: optional u32,
+        NFTA_SET_DATA_LEN => data_length: u32,
         /// Type of the stateful objects that the keys lead to.
-        NFTA_SET_OBJ_TYPE => object_type: optional ObjectType,
+        NFTA_SET_OBJ_TYPE => object_type: ObjectType,
         /// After how long elements go that say nothing else, in milliseconds.
-        NFTA_SET_TIMEOUT => timeout: optional u64,
+        NFTA_SET_TIMEOUT => timeout: u64,
         /// How often elements that timed out are taken away, in milliseconds.
-        NFTA_SET_GC_INTERVAL => gc_interval: optional u32,
+        NFTA_SET_GC_INTERVAL => gc_interval: u32,
         /// What the implementation is chosen by.
-        NFTA_SET_POLICY => policy: optional SetPolicy,
+        NFTA_SET_POLICY => policy: SetPolicy,
         /// Data that user space keeps with the set, opaque to the kernel: see
         /// [`userdata`](crate::nft::userdata).
-        NFTA_SET_USERDATA => userdata: optional Bytes<'a>,
+        NFTA_SET_USERDATA => userdata: Bytes<'a>,
         /// Number of elements that there may be, and fields of a concatenation.
-        NFTA_SET_DESC => description: optional SetDesc,
+        NFTA_SET_DESC => description: SetDesc,
         /// The kernel's name, or address, of the implementation (Linux 6.16), for information only.
-        NFTA_SET_TYPE => implementation: listed Name<'a>,
+        NFTA_SET_TYPE => implementation: Name<'a> [listed],
         /// Number of elements in the set (Linux 6.16), given by the kernel.
-        NFTA_SET_COUNT => count: listed u32,
+        NFTA_SET_COUNT => count: u32 [listed],
         /// The one expression that is made with each element.
-        NFTA_SET_EXPR => expression: optional NestedExpression<'a>,
+        NFTA_SET_EXPR => expression: NestedExpression<'a>,
         /// The expressions, if there are more of them.
-        NFTA_SET_EXPRESSIONS => expressions: optional Expressions<'a>,
+        NFTA_SET_EXPRESSIONS => expressions: Expressions<'a>,
         /// Number by which other operations of the same batch may refer to the set. The kernel wants
         /// one of every set that is added: 0 is written if there is none here.
-        NFTA_SET_ID => id: written u32,
+        NFTA_SET_ID => id: u32 [written],
     }
 }
 
@@ -512,39 +512,23 @@ impl<'a> SetRef<'a> {
     }
 }
 
-impl Object for Set<'_> {
-    const MESSAGES: Messages = Messages {
-        kind: "set",
-        new: NFT_MSG_NEWSET,
-        get: NFT_MSG_GETSET,
-        delete: NFT_MSG_DELSET,
-        destroy: NFT_MSG_DESTROYSET,
-        ordered: false,
-    };
-
-    fn family(&self) -> Family {
-        self.family
-    }
-
-    fn write(&self, writer: &mut MessageWriter<'_>) {
-        self.write_attributes(writer);
-        if self.id.is_none() {
+written!(
+    Set,
+    "set",
+    [NFT_MSG_NEWSET, NFT_MSG_GETSET, NFT_MSG_DELSET, NFT_MSG_DESTROYSET],
+    more: |this, writer| {
+        if this.id.is_none() {
             writer.be32(NFTA_SET_ID, 0);
         }
     }
+);
 
-    fn write_identity(&self, writer: &mut MessageWriter<'_>) {
-        let identity = Set {
-            table: self.table.as_ref().map(Name::from),
-            name: self.name.as_ref().map(Name::from),
-            handle: self.handle,
-            ..Set::default()
-        };
-        identity.write_attributes(writer);
-    }
-}
-
-listed!(Set as SetRef, "list sets");
+listed!(
+    Set as SetRef,
+    "list sets",
+    BY_KERNEL = true,
+    REFUSES_ABSENT_TABLE = true
+);
 
 /// The line that `nft --debug=netlink list ruleset` prints above a set's elements (nft 1.0.6).
 impl fmt::Display for SetRef<'_> {
@@ -559,6 +543,7 @@ mod tests {
     use super::*;
     use crate::nft::captured::hex;
     use crate::nft::expr::{Counter, Decoded, Limit};
+    use crate::nft::object::Written as _;
 
     const IP: Family = Family::IP;
 
@@ -587,7 +572,10 @@ mod tests {
     fn assert_listed(set: &Set<'_>, listed: &str) {
         let listed = hex(listed);
         let view = SetRef::of_payload(&listed).unwrap();
-        assert!(SetRef::in_order(&listed).is_some(), "in one pass");
+        assert!(
+            SetRef::in_order(Family(listed[0]), &listed[4..]).is_some(),
+            "in one pass"
+        );
         let built = view.to_builder();
         assert_eq!(&built, set);
         assert_eq!(&built.clone().into_owned(), set);

@@ -9,9 +9,8 @@ use chainwright_sys::nf_tables::{
 use super::Family;
 use super::declare::{flags, object};
 use super::name::{Bytes, Name};
-use super::object::{Messages, Object, listed};
+use super::object::{listed, written};
 use super::userdata::commented;
-use crate::netlink::MessageWriter;
 
 flags! {
     /// Flags of a table.
@@ -90,17 +89,17 @@ object! {
     /// A table, to be written: `enum nft_table_attributes`.
     pub struct Table viewed as TableRef, "a table" {
         /// Name of the table.
-        NFTA_TABLE_NAME => name: required Name<'a>,
+        NFTA_TABLE_NAME => name: Name<'a> [required, table],
         /// Handle, given by the kernel.
-        NFTA_TABLE_HANDLE => handle: required u64,
+        NFTA_TABLE_HANDLE => handle: u64 [required, handle],
         /// Flags.
-        NFTA_TABLE_FLAGS => flags: optional TableFlags,
+        NFTA_TABLE_FLAGS => flags: TableFlags,
         /// Number of chains in the table, given by the kernel.
-        NFTA_TABLE_USE => references: optional u32,
+        NFTA_TABLE_USE => references: u32 [given],
         /// Data that user space keeps with the table, opaque to the kernel.
-        NFTA_TABLE_USERDATA => userdata: optional Bytes<'a>,
+        NFTA_TABLE_USERDATA => userdata: Bytes<'a>,
         /// Netlink port of the owner, given by the kernel.
-        NFTA_TABLE_OWNER => owner: optional u32,
+        NFTA_TABLE_OWNER => owner: u32 [given],
     }
 }
 
@@ -117,36 +116,16 @@ impl<'a> Table<'a> {
     }
 }
 
-impl Object for Table<'_> {
-    const MESSAGES: Messages = Messages {
-        kind: "table",
-        new: NFT_MSG_NEWTABLE,
-        get: NFT_MSG_GETTABLE,
-        delete: NFT_MSG_DELTABLE,
-        destroy: NFT_MSG_DESTROYTABLE,
-        ordered: false,
-    };
-
-    fn family(&self) -> Family {
-        self.family
-    }
-
-    fn write(&self, writer: &mut MessageWriter<'_>) {
-        self.write_attributes(writer);
-    }
-
-    fn write_identity(&self, writer: &mut MessageWriter<'_>) {
-        let identity = Table {
+written!(
+    Table,
+    "table",
+    [NFT_MSG_NEWTABLE, NFT_MSG_GETTABLE, NFT_MSG_DELTABLE, NFT_MSG_DESTROYTABLE],
+    identity: |this, writer| {
+        if this.name.is_none() && this.handle.is_none() {
             // Without either it would stand for all tables: an empty name stands for none.
-            name: match (&self.name, self.handle) {
-                (None, None) => Some(Name::default()),
-                (name, _) => name.as_ref().map(Name::from),
-            },
-            handle: self.handle,
-            ..Table::default()
-        };
-        identity.write_attributes(writer);
+            writer.string(NFTA_TABLE_NAME, b"");
+        }
     }
-}
+);
 
 listed!(Table as TableRef, "list tables");

@@ -15,7 +15,7 @@ use crate::netlink::{Attributes, Message};
 
 /// Any bytes that can be read as this object are shown, and so is the object by itself.
 fn shown<T: Declared>(show: fn(&[u8]) -> Option<String>) {
-    let noise = vec(noise(T::KNOWN), 3);
+    let noise = vec(noise(T::KINDS), 3);
     run(48, (T::arbitrary(DEPTH), noise), |(value, noise)| {
         let Some(bytes) = written(|writer| value.write(writer)) else {
             return;
@@ -83,7 +83,7 @@ fn described<T: Declared + Object>() {
             let mut at = 20; // behind header and nfgenmsg
             for attribute in message.attributes().unwrap().flatten() {
                 let name = explain::attribute_at(&message, at).unwrap();
-                match T::KNOWN.iter().find(|(kind, _)| *kind == attribute.kind) {
+                match T::KINDS.iter().find(|(kind, _)| *kind == attribute.kind) {
                     Some((_, known)) => assert_eq!(name, *known),
                     None => assert_eq!(name, format!("attribute {}", attribute.kind)),
                 }
@@ -497,7 +497,7 @@ mod json {
             &[9, 0, 1],        // half a header
         ] {
             let rule = Rule {
-                expressions: Some(Field::value(bytes)),
+                expressions: Some(crate::nft::expr::Expressions::of_bytes(bytes)),
                 ..Rule::default()
             };
             assert!(to_value(&rule).is_err(), "{rule:?}");

@@ -18,7 +18,7 @@ use super::connection::message_type;
 use super::explain::name_of_operation;
 use super::generation::Generation;
 use super::name::Name;
-use super::object::Object;
+use super::object::{Object, Written as _};
 use super::{Element, Elements, Family, Rule, SetId};
 use crate::netlink::{Malformed, Message, MessageWriter, Messages, Misfit, NfGenMsg, Unfit};
 
@@ -323,7 +323,7 @@ impl Transaction {
         elements: impl IntoIterator<Item = E>,
     ) -> Result<&mut Self, Unfit> {
         let kind = (Elements::MESSAGES.delete, 0);
-        self.elements(kind, set, elements, Element::write_identity)
+        self.elements(kind, set, elements, Element::write_named)
     }
 
     /// Deletes those of these elements that are there (Linux 6.3; before, the commit fails with
@@ -338,7 +338,7 @@ impl Transaction {
         elements: impl IntoIterator<Item = E>,
     ) -> Result<&mut Self, Unfit> {
         let kind = (Elements::MESSAGES.destroy, 0);
-        self.elements(kind, set, elements, Element::write_identity)
+        self.elements(kind, set, elements, Element::write_named)
     }
 
     /// Deletes all elements of a set.

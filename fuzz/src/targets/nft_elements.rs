@@ -1,7 +1,7 @@
 //! The elements of a set: keys, data, user data, expressions.
 
 use chainwright::nft::userdata::UserData;
-use chainwright::nft::{Element, ElementList, Elements, ElementsRef, Family, Field};
+use chainwright::nft::{Element, ElementList, Elements, ElementsRef, Family};
 
 use super::nft_objects::assert_same;
 use crate::Target;
@@ -29,9 +29,7 @@ fn run(input: &[u8]) {
                 .is_none_or(|comment| comment.len() < 256)
         );
     }
-    let Some(list) = <ElementList<'_> as Field<'_>>::decode(input) else {
-        return;
-    };
+    let list = ElementList::of_bytes(input);
     let elements = Elements {
         family: Family::IP,
         table: Some("t".into()),

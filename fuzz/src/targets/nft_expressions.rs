@@ -1,7 +1,6 @@
 //! The expressions of a rule: the list as it is, and every expression in its typed form.
 
 use chainwright::netlink::Attributes;
-use chainwright::nft::Field;
 use chainwright::nft::expr::{Decoded, Expressions};
 
 use crate::Target;
@@ -15,9 +14,7 @@ pub const TARGET: Target = Target {
 };
 
 fn run(input: &[u8]) {
-    let Some(list) = <Expressions<'_> as Field<'_>>::decode(input) else {
-        return;
-    };
+    let list = Expressions::of_bytes(input);
     let _ = format!("{list:?}");
     let mut raw = Expressions::new();
     let mut count = 0;

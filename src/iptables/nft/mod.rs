@@ -122,7 +122,7 @@ type Extension = (ExtensionKind, String, u8);
 pub(super) fn extensions(operation: &[u8]) -> Option<(nft::Family, Vec<Extension>)> {
     let (header, attributes) = NfGenMsg::split(operation).ok()?;
     let expressions = Attributes::new(attributes).find(NFTA_RULE_EXPRESSIONS)?;
-    let expressions: Expressions<'_> = nft::Field::decode(expressions)?;
+    let expressions = Expressions::of_bytes(expressions);
     let extension = |kind, name: Option<nft::Name<'_>>, revision: Option<u32>| {
         let revision = u8::try_from(revision?).ok()?;
         Some((kind, name?.to_str().ok()?.to_owned(), revision))

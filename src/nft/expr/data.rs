@@ -176,7 +176,7 @@ impl fmt::Display for Spaced<'_, '_> {
 
 /// What is kept of a [`Data`] that was read.
 #[derive(Debug, Clone, Copy)]
-pub enum KeptData<'a> {
+pub(crate) enum KeptData<'a> {
     /// A value.
     Value(&'a [u8]),
     /// A verdict other than a jump.

@@ -88,7 +88,7 @@ pub use cmp::{Cmp, CmpOp, CmpRef};
 pub use connlimit::{Connlimit, ConnlimitFlags, ConnlimitRef};
 pub use counter::{Counter, CounterRef};
 pub use ct::{Ct, CtDirection, CtKey, CtRef};
-pub use data::{Data, KeptData, Verdict};
+pub use data::{Data, Verdict};
 pub use dup::{Dup, DupRef};
 pub use dynset::{Dynset, DynsetFlags, DynsetOp, DynsetRef};
 pub use exthdr::{Exthdr, ExthdrFlags, ExthdrOp, ExthdrRef};
@@ -133,9 +133,6 @@ pub use xfrm::{Xfrm, XfrmDirection, XfrmKey, XfrmRef};
 pub trait Expression {
     /// The expression's name in the kernel.
     const NAME: &'static str;
-    /// What tells the name from those of all other known expressions at once.
-    #[doc(hidden)]
-    const KEY: u32 = key(Self::NAME.as_bytes());
     /// Writes the expression's attributes.
     fn write(&self, writer: &mut MessageWriter<'_>);
     /// Whether there is an `NFTA_EXPR_DATA`: not where an expression knows no attributes.
@@ -150,12 +147,6 @@ fn write_data<E: Expression>(expression: &E, writer: &mut MessageWriter<'_>) {
     if expression.has_data() {
         writer.nested(NFTA_EXPR_DATA, |writer| expression.write(writer));
     }
-}
-
-/// An expression that has a borrowed view.
-trait Viewed<'a> {
-    type View;
-    fn view(attributes: &'a [u8]) -> Result<Self::View, Malformed>;
 }
 
 /// A name's first and last byte, and its length: different for all names in the registry, as the
@@ -173,14 +164,16 @@ macro_rules! expression {
     (
         $name:literal
         $(#[$meta:meta])*
-        pub struct $Name:ident $(<$life:lifetime>)? viewed as $View:ident {
-            $( $(#[$field_meta:meta])* $KIND:ident => $field:ident : $Type:ty, )*
+        pub struct $Name:ident $(<$life:lifetime>)? viewed as $View:ident
+        $(, listed as $order:tt)? {
+            $($fields:tt)*
         }
     ) => {
         $crate::nft::declare::attributes! {
             $(#[$meta])*
-            pub struct $Name $(<$life>)? {
-                $( $(#[$field_meta])* $KIND => $field: $Type, )*
+            pub struct $Name $(<$life>)?
+            viewed as $View, ("a `", $name, "` expression") $(, listed as $order)? => {
+                $($fields)*
             }
         }
 
@@ -196,126 +189,16 @@ macro_rules! expression {
             }
         }
 
-        impl<'a> $crate::nft::expr::Viewed<'a> for expression!(@type $Name $($life)?) {
-            type View = $View<'a>;
-            #[inline(always)]
-            fn view(attributes: &'a [u8]) -> Result<$View<'a>, $crate::netlink::Malformed> {
-                $View::parse(attributes)
-            }
-        }
-
-        #[doc = concat!("A borrowed view of a `", $name, "` expression: [`struct@", stringify!($Name), "`] for reading many.")]
-        #[derive(Clone, Copy)]
-        pub struct $View<'a> {
-            all: &'a [u8],
-            $($field: Option<<$Type as $crate::nft::declare::Field<'a>>::Kept>,)*
-        }
-
-        impl<'a> $View<'a> {
-            /// Reads the attributes that `bytes` consists of; unknown ones are passed over.
-            ///
-            /// # Errors
-            /// [`Malformed`](crate::netlink::Malformed) when an attribute does not fit or is not a
-            /// value of its type.
-            #[inline(always)]
-            pub fn parse(bytes: &'a [u8]) -> Result<Self, $crate::netlink::Malformed> {
-                match Self::in_order(bytes) {
-                    Some(view) => Ok(view),
-                    None => Self::in_any_order(bytes),
-                }
-            }
-
-            /// Reads the attributes in one straight pass, if they stand in the order in which they
-            /// are declared, which often is the kernel's.
-            #[inline(always)]
-            fn in_order(bytes: &'a [u8]) -> Option<Self> {
-                let mut attributes = $crate::netlink::Attributes::new(bytes);
-                #[allow(unused_mut, reason = "of an expression that knows no attributes")]
-                let (mut kind, mut payload) = attributes.advance().ok()?;
-                $(
-                    let mut $field = None;
-                    if kind == $KIND {
-                        $field = Some(
-                            <$Type as $crate::nft::declare::Field<'a>>::keep(payload)?,
-                        );
-                        (kind, payload) = attributes.advance().ok()?;
-                    }
-                )*
-                let _ = (&mut attributes, payload); // of an expression that knows no attributes
-                if kind != 0 || !attributes.at_end() {
-                    return None;
-                }
-                Some(Self { all: bytes, $($field,)* })
-            }
-
-            #[inline(never)]
-            fn in_any_order(bytes: &'a [u8]) -> Result<Self, $crate::netlink::Malformed> {
-                let mut attributes = $crate::netlink::Attributes::new(bytes);
-                $(let mut $field = None;)*
-                while !attributes.at_end() {
-                    let (kind, payload) = attributes.advance()?;
-                    let _ = payload; // of an expression that knows no attributes
-                    match kind {
-                        $($KIND => {
-                            $field = <$Type as $crate::nft::declare::Field<'a>>::keep(payload);
-                            if $field.is_none() {
-                                let kind = stringify!($KIND);
-                                return Err($crate::nft::declare::no_value(kind, bytes, payload));
-                            }
-                        })*
-                        _ => {}
-                    }
-                }
-                Ok(Self { all: bytes, $($field,)* })
-            }
-
-            $(
-                $(#[$field_meta])*
-                #[doc = concat!("\n\n`", stringify!($KIND), "`")]
-                #[inline]
-                #[must_use]
-                pub fn $field(&self) -> Option<<$Type as $crate::nft::declare::Field<'a>>::View> {
-                    self.$field.map(<$Type as $crate::nft::declare::Field<'a>>::view)
-                }
-            )*
-
-            /// All attributes as they came, unknown ones included.
-            #[must_use]
-            pub const fn attributes(&self) -> $crate::netlink::Attributes<'a> {
-                $crate::netlink::Attributes::new(self.all)
-            }
-
-            /// The expression as a struct that can be changed and written.
-            #[must_use]
-            pub fn to_builder(&self) -> expression!(@type $Name $($life)?) {
-                $Name {
-                    $($field: self.$field.map(<$Type as $crate::nft::declare::Field<'a>>::value),)*
-                    unknown: $crate::nft::UnknownAttributes::of(
-                        self.attributes(),
-                        $Name::ATTRIBUTES,
-                    ),
-                }
-            }
-        }
-
-        impl std::fmt::Debug for $View<'_> {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                let mut out = f.debug_struct(stringify!($View));
-                $(if let Some(value) = self.$field() {
-                    out.field(stringify!($field), &value);
-                })*
-                out.finish()
-            }
+        impl $View<'_> {
+            pub(in crate::nft) const NAME: &'static str = $name;
         }
     };
-    (@type $Name:ident) => { $Name };
-    (@type $Name:ident $life:lifetime) => { $Name<'a> };
 }
 use expression;
 
 /// The registry: one line an expression.
 macro_rules! registry {
-    ($( $Variant:ident($($Type:tt)+), )*) => {
+    ($( $Variant:ident($Type:ty, $View:ident), )*) => {
         /// An expression in its typed form.
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -324,7 +207,7 @@ macro_rules! registry {
         pub enum Decoded<'a> {
             $(
                 #[doc = concat!("A [`", stringify!($Variant), "`](struct@", stringify!($Variant), ") expression.")]
-                $Variant($($Type)+),
+                $Variant($Type),
             )*
             /// An expression that this version of the crate has no typed form for.
             Opaque(Opaque<'a>),
@@ -333,14 +216,20 @@ macro_rules! registry {
         /// An expression in its typed form, borrowed: for reading many of them.
         #[derive(Debug, Clone, Copy)]
         #[non_exhaustive]
-        #[allow(private_interfaces, reason = "the projections are public types")]
         pub enum ExpressionView<'a> {
             $(
                 #[doc = concat!("A [`", stringify!($Variant), "`](struct@", stringify!($Variant), ") expression.")]
-                $Variant(<$($Type)+ as Viewed<'a>>::View),
+                $Variant($View<'a>),
             )*
             /// An expression that this version of the crate has no typed form for.
             Opaque(ExpressionRef<'a>),
+        }
+
+        /// What tells each name from all others at once.
+        #[allow(non_upper_case_globals, reason = "they are called as the variants are")]
+        mod key_of {
+            use super::*;
+            $(pub(super) const $Variant: u32 = key($View::NAME.as_bytes());)*
         }
 
         impl<'a> ExpressionRef<'a> {
@@ -352,10 +241,10 @@ macro_rules! registry {
             #[inline(always)]
             pub fn view(&self) -> Result<ExpressionView<'a>, Malformed> {
                 match key(self.name) {
-                    $(<$($Type)+ as Expression>::KEY
-                        if self.name.as_bytes() == <$($Type)+ as Expression>::NAME.as_bytes() =>
+                    $(key_of::$Variant
+                        if self.name.as_bytes() == <$Type as Expression>::NAME.as_bytes() =>
                     {
-                        match <$($Type)+ as Viewed<'a>>::view(self.attributes) {
+                        match $View::parse(self.attributes) {
                             Ok(view) => Ok(ExpressionView::$Variant(view)),
                             Err(malformed) => Err(malformed),
                         }
@@ -369,11 +258,11 @@ macro_rules! registry {
             /// Reads an expression's attributes.
             fn read(name: &'a BStr, attributes: &'a [u8]) -> Result<Self, Malformed> {
                 match key(name) {
-                    $(<$($Type)+ as Expression>::KEY
-                        if name.as_bytes() == <$($Type)+ as Expression>::NAME.as_bytes() =>
+                    $(key_of::$Variant
+                        if name.as_bytes() == <$Type as Expression>::NAME.as_bytes() =>
                     {
                         // Not by `map`: straight into its place.
-                        match <$($Type)+>::from_attributes(attributes) {
+                        match <$Type>::from_attributes(attributes) {
                             Ok(expression) => Ok(Decoded::$Variant(expression)),
                             Err(malformed) => Err(malformed),
                         }
@@ -389,7 +278,7 @@ macro_rules! registry {
             #[must_use]
             pub fn name(&self) -> &BStr {
                 match self {
-                    $(Self::$Variant(_) => BStr::new(<$($Type)+ as Expression>::NAME),)*
+                    $(Self::$Variant(_) => BStr::new(<$Type as Expression>::NAME),)*
                     Self::Opaque(opaque) => &opaque.name,
                 }
             }
@@ -437,8 +326,8 @@ macro_rules! registry {
                 use proptest::strategy::Strategy;
                 vec![
                     $((
-                        <$($Type)+ as Expression>::NAME,
-                        <$($Type)+>::arbitrary(depth).prop_map(Decoded::$Variant).boxed(),
+                        <$Type as Expression>::NAME,
+                        <$Type>::arbitrary(depth).prop_map(Decoded::$Variant).boxed(),
                     ),)*
                     ("", Opaque::arbitrary(depth).prop_map(Decoded::Opaque).boxed()),
                 ]
@@ -446,8 +335,8 @@ macro_rules! registry {
         }
 
         $(
-            impl<'a> From<$($Type)+> for Decoded<'a> {
-                fn from(expression: $($Type)+) -> Self {
+            impl<'a> From<$Type> for Decoded<'a> {
+                fn from(expression: $Type) -> Self {
                     Self::$Variant(expression)
                 }
             }
@@ -467,8 +356,8 @@ macro_rules! registry {
         impl<'a> ExpressionRef<'a> {
             /// The names of the attributes of this kind of expression, where they are known.
             pub(crate) fn attribute_names(&self) -> &'static [(u16, &'static str)] {
-                $(if self.name == <$($Type)+ as Expression>::NAME {
-                    return <$($Type)+>::ATTRIBUTES;
+                $(if self.name == <$Type as Expression>::NAME {
+                    return <$Type>::ATTRIBUTES;
                 })*
                 &[]
             }
@@ -477,46 +366,46 @@ macro_rules! registry {
 }
 
 registry! {
-    Bitwise(Bitwise<'a>),
-    Byteorder(Byteorder),
-    Cmp(Cmp<'a>),
-    Connlimit(Connlimit),
-    Counter(Counter),
-    Ct(Ct),
-    Dup(Dup),
-    Dynset(Dynset<'a>),
-    Exthdr(Exthdr),
-    Fib(Fib),
-    FlowOffload(FlowOffload<'a>),
-    Fwd(Fwd),
-    Hash(Hash<'a>),
-    Immediate(Immediate<'a>),
-    Inner(Inner<'a>),
-    Last(Last),
-    Limit(Limit),
-    Log(Log<'a>),
-    Lookup(Lookup<'a>),
-    Masq(Masq),
-    Match(Match<'a>),
-    Meta(Meta),
-    Nat(Nat),
-    Notrack(Notrack),
-    Numgen(Numgen<'a>),
-    Objref(Objref<'a>),
-    Osf(Osf),
-    Payload(Payload),
-    Queue(Queue),
-    Quota(Quota),
-    Range(Range<'a>),
-    Redir(Redir),
-    Reject(Reject),
-    Rt(Rt),
-    Socket(Socket),
-    Synproxy(Synproxy),
-    Target(Target<'a>),
-    Tproxy(Tproxy),
-    Tunnel(Tunnel),
-    Xfrm(Xfrm),
+    Bitwise(Bitwise<'a>, BitwiseRef),
+    Byteorder(Byteorder, ByteorderRef),
+    Cmp(Cmp<'a>, CmpRef),
+    Connlimit(Connlimit, ConnlimitRef),
+    Counter(Counter, CounterRef),
+    Ct(Ct, CtRef),
+    Dup(Dup, DupRef),
+    Dynset(Dynset<'a>, DynsetRef),
+    Exthdr(Exthdr, ExthdrRef),
+    Fib(Fib, FibRef),
+    FlowOffload(FlowOffload<'a>, FlowOffloadRef),
+    Fwd(Fwd, FwdRef),
+    Hash(Hash<'a>, HashRef),
+    Immediate(Immediate<'a>, ImmediateRef),
+    Inner(Inner<'a>, InnerRef),
+    Last(Last, LastRef),
+    Limit(Limit, LimitRef),
+    Log(Log<'a>, LogRef),
+    Lookup(Lookup<'a>, LookupRef),
+    Masq(Masq, MasqRef),
+    Match(Match<'a>, MatchRef),
+    Meta(Meta, MetaRef),
+    Nat(Nat, NatRef),
+    Notrack(Notrack, NotrackRef),
+    Numgen(Numgen<'a>, NumgenRef),
+    Objref(Objref<'a>, ObjrefRef),
+    Osf(Osf, OsfRef),
+    Payload(Payload, PayloadRef),
+    Queue(Queue, QueueRef),
+    Quota(Quota, QuotaRef),
+    Range(Range<'a>, RangeRef),
+    Redir(Redir, RedirRef),
+    Reject(Reject, RejectRef),
+    Rt(Rt, RtRef),
+    Socket(Socket, SocketRef),
+    Synproxy(Synproxy, SynproxyRef),
+    Target(Target<'a>, TargetRef),
+    Tproxy(Tproxy, TproxyRef),
+    Tunnel(Tunnel, TunnelRef),
+    Xfrm(Xfrm, XfrmRef),
 }
 
 /// One expression of a rule, borrowed: its name and its bytes.
@@ -552,6 +441,16 @@ impl<'a> Expressions<'a> {
     pub const fn new() -> Self {
         Self {
             bytes: Bytes::borrowed(&[]),
+            error: None,
+        }
+    }
+
+    /// The list whose encoding these bytes are, as [`as_bytes`](Self::as_bytes) gives it and a listed
+    /// rule holds it. What is malformed in them [`iter`](Self::iter) says.
+    #[must_use]
+    pub const fn of_bytes(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes: Bytes::borrowed(bytes),
             error: None,
         }
     }
@@ -667,10 +566,7 @@ impl<'a> Field<'a> for Expressions<'a> {
     }
     #[inline]
     fn value(kept: &'a [u8]) -> Self {
-        Self {
-            bytes: Bytes::borrowed(kept),
-            error: None,
-        }
+        Self::of_bytes(kept)
     }
     #[inline]
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {

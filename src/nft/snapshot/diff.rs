@@ -10,22 +10,16 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use bstr::{BStr, BString};
-use chainwright_sys::nf_tables::{
-    NFTA_CHAIN_COUNTERS, NFTA_CHAIN_HANDLE, NFTA_CHAIN_USE, NFTA_FLOWTABLE_HANDLE,
-    NFTA_FLOWTABLE_USE, NFTA_OBJ_DATA, NFTA_OBJ_HANDLE, NFTA_OBJ_USE, NFTA_RULE_EXPRESSIONS,
-    NFTA_RULE_HANDLE, NFTA_RULE_POSITION, NFTA_SET_COUNT, NFTA_SET_ELEM_EXPIRATION,
-    NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS,
-    NFTA_SET_HANDLE, NFTA_TABLE_HANDLE, NFTA_TABLE_OWNER, NFTA_TABLE_USE,
-};
+use chainwright_sys::nf_tables::NFTA_OBJ_DATA;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::netlink::{Attributes, MessageWriter};
-use crate::nft::declare::Field;
+use crate::nft::declare::{Field, Kinds, Known, Note};
 use crate::nft::expr::{Counter, Decoded, Expressions, Last, NestedExpression, Quota};
 use crate::nft::{
-    ChainRef, ElementRef, FlowtableRef, ObjectData, RuleRef, SetRef, StatefulObjectRef, TableRef,
-    hook_name,
+    Chain, ChainRef, Element, ElementRef, Flowtable, FlowtableRef, ObjectData, Rule, RuleRef, Set,
+    SetRef, StatefulObject, StatefulObjectRef, Table, TableRef, hook_name,
 };
 
 /// How long the shortest list of changes of one chain's rules is looked for; then a longer one does.
@@ -150,39 +144,51 @@ enum Shown<'s> {
     Rule(RuleRef<'s>),
 }
 
-/// Attributes that the kernel gives by itself.
-mod given {
-    use super::*;
-    pub(super) const TABLE: &[u16] = &[NFTA_TABLE_HANDLE, NFTA_TABLE_USE, NFTA_TABLE_OWNER];
-    pub(super) const CHAIN: &[u16] = &[NFTA_CHAIN_HANDLE, NFTA_CHAIN_USE];
-    pub(super) const SET: &[u16] = &[NFTA_SET_HANDLE, NFTA_SET_COUNT];
-    pub(super) const ELEMENT: &[u16] = &[NFTA_SET_ELEM_EXPIRATION];
-    pub(super) const OBJECT: &[u16] = &[NFTA_OBJ_HANDLE, NFTA_OBJ_USE];
-    pub(super) const FLOWTABLE: &[u16] = &[NFTA_FLOWTABLE_HANDLE, NFTA_FLOWTABLE_USE];
-    pub(super) const RULE: &[u16] = &[NFTA_RULE_HANDLE, NFTA_RULE_POSITION];
+/// How attributes are compared: which not at all, which only with their counters, and which hold
+/// expressions that count.
+#[derive(Clone, Copy)]
+struct Compared {
+    not: Kinds,
+    counts: Kinds,
+    lists: Kinds,
+    ones: Kinds,
 }
+
+impl Compared {
+    const fn of(known: &[Known]) -> Self {
+        Self {
+            not: Kinds::not_compared(known),
+            counts: Kinds::noted(known, &[Note::counts]),
+            lists: Kinds::noted(known, &[Note::expressions]),
+            ones: Kinds::noted(known, &[Note::expression]),
+        }
+    }
+}
+
+const TABLE: Compared = Compared::of(Table::KNOWN);
+const CHAIN: Compared = Compared::of(Chain::KNOWN);
+const RULE: Compared = Compared::of(Rule::KNOWN);
+const SET: Compared = Compared::of(Set::KNOWN);
+const ELEMENT: Compared = Compared::of(Element::KNOWN);
+const OBJECT: Compared = Compared::of(StatefulObject::KNOWN);
+const FLOWTABLE: Compared = Compared::of(Flowtable::KNOWN);
 
 impl DiffOptions {
     /// What an object is compared by.
-    fn key(
-        self,
-        attributes: Attributes<'_>,
-        given: &[u16],
-        lists: &[u16],
-        ones: &[u16],
-    ) -> Vec<u8> {
+    fn key(self, attributes: Attributes<'_>, compared: Compared) -> Vec<u8> {
         let mut key = Vec::new();
         let mut writer = MessageWriter::bare(&mut key);
         for attribute in attributes.map_while(Result::ok) {
             let kind = attribute.kind;
-            if given.contains(&kind) {
+            let counts = compared.counts.contains(kind) && !self.counters;
+            if compared.not.contains(kind) || counts {
                 continue;
             }
-            if !self.counters && lists.contains(&kind) {
+            if !self.counters && compared.lists.contains(kind) {
                 let list = Expressions::decode(attribute.payload).unwrap_or_default();
                 without_state(&list).encode(&mut writer, kind);
             } else if !self.counters
-                && ones.contains(&kind)
+                && compared.ones.contains(kind)
                 && let Some(one) = <NestedExpression<'_> as Field<'_>>::decode(attribute.payload)
                 && let Ok(decoded) = one.decode()
             {
@@ -197,12 +203,7 @@ impl DiffOptions {
     }
 
     fn rule(self, rule: &RuleRef<'_>) -> Vec<u8> {
-        self.key(
-            rule.attributes(),
-            given::RULE,
-            &[NFTA_RULE_EXPRESSIONS],
-            &[],
-        )
+        self.key(rule.attributes(), RULE)
     }
 
     fn tables<'s>(self, snapshot: &'s Snapshot) -> Vec<Item<'s>> {
@@ -210,7 +211,7 @@ impl DiffOptions {
             let table = table.table();
             Item {
                 name: format!("{} {}", table.family(), table.name()).into(),
-                key: self.key(table.attributes(), given::TABLE, &[], &[]),
+                key: self.key(table.attributes(), TABLE),
                 shown: Shown::Table(table),
             }
         };
@@ -218,15 +219,11 @@ impl DiffOptions {
     }
 
     fn chains<'s>(self, table: &SnapshotTable<'s>) -> Vec<Item<'s>> {
-        let mut given = given::CHAIN.to_vec();
-        if !self.counters {
-            given.push(NFTA_CHAIN_COUNTERS);
-        }
         let item = |chain: SnapshotChain<'s>| {
             let chain = chain.chain();
             Item {
                 name: chain.name().to_owned(),
-                key: self.key(chain.attributes(), &given, &[], &[]),
+                key: self.key(chain.attributes(), CHAIN),
                 shown: Shown::Chain(chain),
             }
         };
@@ -234,12 +231,11 @@ impl DiffOptions {
     }
 
     fn sets<'s>(self, table: &SnapshotTable<'s>) -> Vec<Item<'s>> {
-        let (lists, ones) = ([NFTA_SET_EXPRESSIONS], [NFTA_SET_EXPR]);
         let item = |set: SnapshotSet<'s>| {
             let set = set.set();
             Item {
                 name: set.name().to_owned(),
-                key: self.key(set.attributes(), given::SET, &lists, &ones),
+                key: self.key(set.attributes(), SET),
                 shown: Shown::Set(set),
             }
         };
@@ -247,7 +243,6 @@ impl DiffOptions {
     }
 
     fn elements<'s>(self, set: &SnapshotSet<'s>) -> Vec<Item<'s>> {
-        let (lists, ones) = ([NFTA_SET_ELEM_EXPRESSIONS], [NFTA_SET_ELEM_EXPR]);
         let item = |element: ElementRef<'s>| {
             // Keys are no names, but as good: with the kind of end that they are.
             let mut name = BString::from(element.key_bytes().unwrap_or_default());
@@ -256,7 +251,7 @@ impl DiffOptions {
             name.extend_from_slice(element.key_end_bytes().unwrap_or_default());
             Item {
                 name,
-                key: self.key(element.attributes(), given::ELEMENT, &lists, &ones),
+                key: self.key(element.attributes(), ELEMENT),
                 shown: Shown::Element(element),
             }
         };
@@ -265,15 +260,15 @@ impl DiffOptions {
 
     fn objects<'s>(self, table: &SnapshotTable<'s>) -> Vec<Item<'s>> {
         let item = |object: StatefulObjectRef<'s>| {
-            let mut given = given::OBJECT.to_vec();
+            let mut compared = OBJECT;
             let data = object
                 .data()
                 .filter(|_| !self.counters)
                 .and_then(reset_object);
             if data.is_some() {
-                given.push(NFTA_OBJ_DATA);
+                compared.not = compared.not.and(NFTA_OBJ_DATA);
             }
-            let mut key = self.key(object.attributes(), &given, &[], &[]);
+            let mut key = self.key(object.attributes(), compared);
             key.extend(data.unwrap_or_default());
             Item {
                 name: format!("{} {}", object.object_type(), object.name()).into(),
@@ -287,7 +282,7 @@ impl DiffOptions {
     fn flowtables<'s>(self, table: &SnapshotTable<'s>) -> Vec<Item<'s>> {
         let item = |flowtable: FlowtableRef<'s>| Item {
             name: flowtable.name().to_owned(),
-            key: self.key(flowtable.attributes(), given::FLOWTABLE, &[], &[]),
+            key: self.key(flowtable.attributes(), FLOWTABLE),
             shown: Shown::Flowtable(flowtable),
         };
         table.flowtables().map(item).collect()

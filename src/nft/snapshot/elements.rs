@@ -14,19 +14,22 @@
 use chainwright_sys::netlink::NLM_F_CREATE;
 use chainwright_sys::nf_tables::{
     NFT_MSG_NEWSETELEM, NFT_SET_CONCAT, NFT_SET_ELEM_INTERVAL_END, NFT_SET_EVAL, NFT_SET_EXPR,
-    NFT_SET_INTERVAL, NFT_SET_TIMEOUT, NFTA_SET_ELEM_EXPIRATION, NFTA_SET_ELEM_EXPR,
-    NFTA_SET_ELEM_EXPRESSIONS, NFTA_SET_ELEM_FLAGS, NFTA_SET_ELEM_LIST_ELEMENTS,
-    NFTA_SET_ELEM_TIMEOUT, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS, NFTA_SET_FLAGS,
+    NFT_SET_INTERVAL, NFT_SET_TIMEOUT, NFTA_SET_ELEM_EXPIRATION, NFTA_SET_ELEM_FLAGS,
+    NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_TIMEOUT, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS,
+    NFTA_SET_FLAGS,
 };
 
 use super::Snapshot;
 use super::index::SetIndex;
-use super::request::copy_with_expressions;
+use super::request::{HoldingExpressions, copy_with_expressions};
 use crate::arena::Position;
 use crate::netlink::{Attribute, Attributes, MessageWriter, Unfit};
-use crate::nft::declare::Field;
+use crate::nft::declare::{Field, Kinds};
 use crate::nft::transaction::Transaction;
-use crate::nft::{ElementRef, Family};
+use crate::nft::{Element, ElementRef, Family};
+
+/// Which attributes of an element hold expressions.
+const EXPRESSIONS: HoldingExpressions = HoldingExpressions::of(Element::KNOWN);
 
 /// Flags of a set of ranges that pass.
 const PASSING_RANGES: u32 = NFT_SET_INTERVAL | NFT_SET_TIMEOUT;
@@ -61,7 +64,7 @@ impl Snapshot {
         for &at in &set.elements {
             let (family, attributes) = self.parts(at);
             if !with_expressions {
-                self.copy(tx, NFT_MSG_NEWSETELEM, at, &[], |_| {})?;
+                self.copy(tx, NFT_MSG_NEWSETELEM, at, Kinds::NONE, |_| {})?;
                 continue;
             }
             let elements = Attributes::new(attributes).find(NFTA_SET_ELEM_LIST_ELEMENTS);
@@ -164,6 +167,6 @@ fn write_element(writer: &mut MessageWriter<'_>, attributes: &[u8]) {
         if is_end && matches!(part.kind, NFTA_SET_ELEM_TIMEOUT | NFTA_SET_ELEM_EXPIRATION) {
             continue;
         }
-        copy_with_expressions(writer, &part, NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS);
+        copy_with_expressions(writer, &part, EXPRESSIONS);
     }
 }

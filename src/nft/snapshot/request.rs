@@ -7,19 +7,19 @@
 //!   attributes of nf_tables of which it demands the mark (`strict_start_type` in `nft_tunnel.c`).
 
 use chainwright_sys::nf_tables::{
-    NFT_OBJECT_QUOTA, NFT_OBJECT_TUNNEL, NFTA_OBJ_DATA, NFTA_OBJ_HANDLE, NFTA_OBJ_TYPE,
-    NFTA_OBJ_USE, NFTA_SET_COUNT, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS, NFTA_SET_HANDLE,
-    NFTA_SET_ID, NFTA_SET_TYPE, NFTA_TUNNEL_KEY_OPTS, NFTA_TUNNEL_KEY_OPTS_GENEVE,
+    NFT_OBJECT_QUOTA, NFT_OBJECT_TUNNEL, NFTA_OBJ_DATA, NFTA_OBJ_TYPE, NFTA_SET_ID,
+    NFTA_TUNNEL_KEY_OPTS, NFTA_TUNNEL_KEY_OPTS_GENEVE,
 };
 
 use crate::netlink::{Attribute, Attributes, MessageWriter};
-use crate::nft::declare::Field;
+use crate::nft::declare::{Field, Kinds, Known, Note};
 use crate::nft::expr::{Expressions, NestedExpression, Quota};
+use crate::nft::{Set, StatefulObject};
 
 /// Appends all attributes but some, as they are.
-pub(super) fn copy_attributes(writer: &mut MessageWriter<'_>, attributes: &[u8], without: &[u16]) {
+pub(super) fn copy_attributes(writer: &mut MessageWriter<'_>, attributes: &[u8], without: Kinds) {
     for attribute in Attributes::new(attributes).map_while(Result::ok) {
-        if !without.contains(&attribute.kind) {
+        if !without.contains(attribute.kind) {
             writer.encoded(attribute.raw);
         }
     }
@@ -30,8 +30,9 @@ pub(super) fn copy_object(writer: &mut MessageWriter<'_>, attributes: &[u8]) {
     let object_type = Attributes::new(attributes).find(NFTA_OBJ_TYPE);
     let object_type: Option<u32> = object_type.and_then(Field::decode);
     for attribute in Attributes::new(attributes).map_while(Result::ok) {
+        const GIVEN: Kinds = Kinds::given(StatefulObject::KNOWN);
         match (attribute.kind, object_type) {
-            (NFTA_OBJ_HANDLE | NFTA_OBJ_USE, _) => {}
+            (kind, _) if GIVEN.contains(kind) => {}
             (NFTA_OBJ_DATA, Some(NFT_OBJECT_QUOTA)) => match Quota::decode(attribute.payload) {
                 Some(listed) => listed.into_request().encode(writer, NFTA_OBJ_DATA),
                 None => _ = writer.encoded(attribute.raw),
@@ -67,9 +68,10 @@ fn copy_tunnel(writer: &mut MessageWriter<'_>, tunnel: &Attribute<'_>) {
 /// Appends the attributes of a set, with a number for it in this transaction.
 pub(super) fn copy_set(writer: &mut MessageWriter<'_>, attributes: &[u8], id: u32) {
     for attribute in Attributes::new(attributes).map_while(Result::ok) {
-        match attribute.kind {
-            NFTA_SET_HANDLE | NFTA_SET_TYPE | NFTA_SET_COUNT => {}
-            _ => copy_with_expressions(writer, &attribute, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS),
+        const GIVEN: Kinds = Kinds::given(Set::KNOWN);
+        const EXPRESSIONS: HoldingExpressions = HoldingExpressions::of(Set::KNOWN);
+        if !GIVEN.contains(attribute.kind) {
+            copy_with_expressions(writer, &attribute, EXPRESSIONS);
         }
     }
     writer.be32(NFTA_SET_ID, id);
@@ -81,22 +83,38 @@ pub(super) fn request_of_list(payload: &[u8]) -> Option<Expressions<'static>> {
     Expressions::decode(payload)?.to_request()
 }
 
+/// Which attributes hold expressions.
+#[derive(Clone, Copy)]
+pub(super) struct HoldingExpressions {
+    one: Kinds,
+    list: Kinds,
+}
+
+impl HoldingExpressions {
+    pub(super) const fn of(known: &[Known]) -> Self {
+        Self {
+            one: Kinds::noted(known, &[Note::expression]),
+            list: Kinds::noted(known, &[Note::expressions]),
+        }
+    }
+}
+
 /// Appends an attribute that an element or set has; expressions as the kernel takes them.
 pub(super) fn copy_with_expressions(
     writer: &mut MessageWriter<'_>,
     attribute: &Attribute<'_>,
-    one: u16,
-    list: u16,
+    holding: HoldingExpressions,
 ) {
-    if attribute.kind == list
+    let kind = attribute.kind;
+    if holding.list.contains(kind)
         && let Some(request) = request_of_list(attribute.payload)
     {
-        request.encode(writer, list);
-    } else if attribute.kind == one
+        request.encode(writer, kind);
+    } else if holding.one.contains(kind)
         && let Some(nested) = <NestedExpression<'_> as Field>::decode(attribute.payload)
         && let Some(request) = nested.get().ok().and_then(|listed| listed.to_request())
     {
-        NestedExpression::of_decoded(&request).encode(writer, one);
+        NestedExpression::of_decoded(&request).encode(writer, kind);
     } else {
         writer.encoded(attribute.raw);
     }

@@ -18,10 +18,8 @@ use bstr::{BStr, BString, ByteSlice};
 use chainwright_sys::netlink::{NLM_F_APPEND, NLM_F_CREATE};
 use chainwright_sys::nf_tables::{
     NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE, NFT_MSG_NEWSET,
-    NFT_MSG_NEWTABLE, NFTA_CHAIN_HANDLE, NFTA_CHAIN_ID, NFTA_CHAIN_NAME, NFTA_CHAIN_USE,
-    NFTA_FLOWTABLE_HANDLE, NFTA_FLOWTABLE_USE, NFTA_RULE_CHAIN, NFTA_RULE_CHAIN_ID,
-    NFTA_RULE_COMPAT, NFTA_RULE_EXPRESSIONS, NFTA_RULE_HANDLE, NFTA_RULE_POSITION,
-    NFTA_TABLE_FLAGS, NFTA_TABLE_HANDLE, NFTA_TABLE_OWNER, NFTA_TABLE_USE,
+    NFT_MSG_NEWTABLE, NFTA_CHAIN_ID, NFTA_CHAIN_NAME, NFTA_RULE_CHAIN, NFTA_RULE_CHAIN_ID,
+    NFTA_RULE_COMPAT, NFTA_RULE_EXPRESSIONS, NFTA_TABLE_FLAGS,
 };
 
 use super::Snapshot;
@@ -32,10 +30,10 @@ use crate::arena::Position;
 use crate::netlink::{MessageWriter, Unfit};
 use crate::nft::commit::{CommitError, Outcome};
 use crate::nft::connection::Connection;
-use crate::nft::declare::Field;
+use crate::nft::declare::{Field, Kinds};
 use crate::nft::expr::{Data, Decoded, Expressions, Immediate, Verdict};
 use crate::nft::transaction::Transaction;
-use crate::nft::{ChainFlags, Compat, Family, RuleRef, Table, TableFlags};
+use crate::nft::{Chain, ChainFlags, Compat, Family, Flowtable, Rule, RuleRef, Table, TableFlags};
 
 /// How often a restoration is begun again when somebody else changes the ruleset in between.
 const ATTEMPTS: usize = 16;
@@ -175,8 +173,8 @@ impl Snapshot {
                 })?;
             }
             for &flowtable in &table.flowtables {
-                let without = &[NFTA_FLOWTABLE_HANDLE, NFTA_FLOWTABLE_USE];
-                self.copy(tx, NFT_MSG_NEWFLOWTABLE, flowtable, without, |_| {})?;
+                const GIVEN: Kinds = Kinds::given(Flowtable::KNOWN);
+                self.copy(tx, NFT_MSG_NEWFLOWTABLE, flowtable, GIVEN, |_| {})?;
             }
             let bound = self.bound_chains(table, &mut chain_id);
             for chain in &table.chains {
@@ -249,13 +247,13 @@ impl Snapshot {
         at: Position,
         bound: &HashMap<&BStr, u32>,
     ) -> Result<(), Unfit> {
-        let mut without = vec![NFTA_CHAIN_HANDLE, NFTA_CHAIN_USE];
+        let mut without = const { Kinds::given(Chain::KNOWN) };
         let chain = chain_at(&self.arena, at).ok();
         let id = chain.and_then(|chain| bound.get(chain.name()).copied());
         if id.is_some() {
-            without.push(NFTA_CHAIN_NAME);
+            without = without.and(NFTA_CHAIN_NAME);
         }
-        self.copy(tx, NFT_MSG_NEWCHAIN, at, &without, |writer| {
+        self.copy(tx, NFT_MSG_NEWCHAIN, at, without, |writer| {
             if let Some(id) = id {
                 writer.be32(NFTA_CHAIN_ID, id);
             }
@@ -268,7 +266,7 @@ impl Snapshot {
         tx: &mut Transaction,
         message: u8,
         at: Position,
-        without: &[u16],
+        without: Kinds,
         more: impl FnOnce(&mut MessageWriter<'_>),
     ) -> Result<(), Unfit> {
         let (family, attributes) = self.parts(at);
@@ -294,19 +292,19 @@ impl Snapshot {
         restored: &mut Restored,
     ) -> Result<(), Unfit> {
         let (family, attributes) = self.parts(at);
-        let mut without = vec![NFTA_TABLE_HANDLE, NFTA_TABLE_USE, NFTA_TABLE_OWNER];
+        let mut without = const { Kinds::given(Table::KNOWN) };
         let mut flags = None;
         if let Ok(table) = table_at(&self.arena, at) {
             let listed = table.flags().unwrap_or_default();
             if listed.contains(TableFlags::OWNER) && !listed.contains(TableFlags::PERSIST) {
                 let key = (family, table.name().to_owned());
                 restored.no_longer_owned.push(key);
-                without.push(NFTA_TABLE_FLAGS);
+                without = without.and(NFTA_TABLE_FLAGS);
                 flags = Some(listed - TableFlags::OWNER);
             }
         }
         tx.operation(NFT_MSG_NEWTABLE, NLM_F_CREATE, family, |writer| {
-            copy_attributes(writer, attributes, &without);
+            copy_attributes(writer, attributes, without);
             if let Some(flags) = flags {
                 flags.encode(writer, NFTA_TABLE_FLAGS);
             }
@@ -328,10 +326,10 @@ impl Snapshot {
         let compat = Compat::of(&rule);
         let listed = rule.attributes().find(NFTA_RULE_EXPRESSIONS);
         let mut rewritten = listed.and_then(request_of_list);
-        let mut without = vec![NFTA_RULE_HANDLE, NFTA_RULE_POSITION];
+        let mut without = const { Kinds::given(Rule::KNOWN) };
         let chain_id = bound.get(rule.chain()).copied();
         if chain_id.is_some() {
-            without.push(NFTA_RULE_CHAIN);
+            without = without.and(NFTA_RULE_CHAIN);
         }
         if !bound.is_empty() {
             rewritten = Some(by_number(
@@ -340,11 +338,11 @@ impl Snapshot {
             ));
         }
         if rewritten.is_some() {
-            without.push(NFTA_RULE_EXPRESSIONS);
+            without = without.and(NFTA_RULE_EXPRESSIONS);
         }
         let flags = NLM_F_CREATE | NLM_F_APPEND;
         tx.operation(NFT_MSG_NEWRULE, flags, family, |writer| {
-            copy_attributes(writer, attributes, &without);
+            copy_attributes(writer, attributes, without);
             if let Some(expressions) = rewritten {
                 expressions.encode(writer, NFTA_RULE_EXPRESSIONS);
             }

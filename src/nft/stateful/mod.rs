@@ -40,9 +40,8 @@ pub use tunnel::{
 use super::Family;
 use super::declare::{Field, Typed, nested_field, object};
 use super::expr::{Connlimit, Counter, Limit, ObjectType, Quota, Synproxy};
-use super::listing::Filtered;
 use super::name::{Bytes, Name};
-use super::object::{listed, named};
+use super::object::{listed, written};
 use super::userdata::commented;
 use crate::netlink::{Attributes, MessageWriter};
 
@@ -185,20 +184,20 @@ object! {
     /// a counter and a quota may share one.
     pub struct StatefulObject viewed as StatefulObjectRef, "a stateful object" {
         /// Name of the table that the object is in.
-        NFTA_OBJ_TABLE => table: required Name<'a>,
+        NFTA_OBJ_TABLE => table: Name<'a> [required, table],
         /// Name of the object.
-        NFTA_OBJ_NAME => name: required Name<'a>,
+        NFTA_OBJ_NAME => name: Name<'a> [required, name],
         /// Type of the object.
-        NFTA_OBJ_TYPE => object_type: required ObjectType,
+        NFTA_OBJ_TYPE => object_type: ObjectType [required, identity],
         /// Handle, given by the kernel.
-        NFTA_OBJ_HANDLE => handle: required u64,
+        NFTA_OBJ_HANDLE => handle: u64 [required, handle],
         /// Number of rules and elements that refer to it, given by the kernel.
-        NFTA_OBJ_USE => references: optional u32,
+        NFTA_OBJ_USE => references: u32 [given],
         /// What the object holds.
-        NFTA_OBJ_DATA => data: typed ObjectData<'a>,
+        NFTA_OBJ_DATA => data: ObjectData<'a> [typed],
         /// Data that user space keeps with the object, opaque to the kernel: see
         /// [`userdata`](crate::nft::userdata).
-        NFTA_OBJ_USERDATA => userdata: optional Bytes<'a>,
+        NFTA_OBJ_USERDATA => userdata: Bytes<'a>,
     }
 }
 
@@ -246,7 +245,7 @@ impl<'a> StatefulObject<'a> {
     }
 }
 
-named!(
+written!(
     StatefulObject,
     "object",
     [
@@ -254,18 +253,14 @@ named!(
         NFT_MSG_GETOBJ,
         NFT_MSG_DELOBJ,
         NFT_MSG_DESTROYOBJ
-    ],
-    object_type,
-    handle
+    ]
 );
 
-listed!(StatefulObject as StatefulObjectRef, "list objects");
-
-impl Filtered for StatefulObject<'_> {
-    const TABLE: u16 = NFTA_OBJ_TABLE;
-    const CHAIN: Option<u16> = None;
-    const BY_KERNEL: bool = true;
-}
+listed!(
+    StatefulObject as StatefulObjectRef,
+    "list objects",
+    BY_KERNEL = true
+);
 
 /// As `nft --debug=netlink` prints it when it adds one (libnftnl 1.2.4): `table t name c use 0
 /// [ counter pkts 0 bytes 0 ]`.

@@ -1,0 +1,383 @@
+//! Owned builders: structs with one `Option` an attribute.
+
+/// Declares such a struct: its fields, and how it is written. A family stands before the attributes of
+/// an object.
+macro_rules! builder {
+    (
+        $(#[$meta:meta])*
+        pub struct $Name:ident [$($life:lifetime)?] [$($family:ident)?] {
+            $(
+                $(#[$field_meta:meta])*
+                $KIND:ident => $field:ident : $Type:ident $(<$of:lifetime>)? $([$($note:ident),+])?,
+            )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq, Default)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+        pub struct $Name $(<$life>)? {
+            $(
+                /// The address family that the object belongs to.
+                pub $family: $crate::nft::Family,
+            )?
+            $(
+                $(#[$field_meta])*
+                #[doc = concat!("\n\n`", stringify!($KIND), "`")]
+                #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+                pub $field: Option<$Type $(<$of>)?>,
+            )*
+            /// Attributes that this version of the crate does not know; written behind all others.
+            #[cfg_attr(feature = "serde", serde(skip_serializing_if = "crate::nft::UnknownAttributes::is_empty"))]
+            pub unknown: $crate::nft::UnknownAttributes,
+        }
+
+        impl $(<$life>)? $Name $(<$life>)? {
+            /// The attributes' types and names.
+            pub const ATTRIBUTES: &'static [(u16, &'static str)] =
+                &[$(($KIND, stringify!($KIND)),)*];
+
+            /// What is known of each.
+            #[allow(dead_code, reason = "of what is not compared")]
+            pub(crate) const KNOWN: &'static [$crate::nft::declare::Known] =
+                &[$(($KIND, &[
+                    $crate::nft::declare::builder!(@holds $Type),
+                    $($($crate::nft::declare::Note::$note),+)?
+                ]),)*];
+
+            /// Writes the attributes that are set, in the order in which they are declared.
+            #[inline]
+            pub fn write_attributes(&self, writer: &mut $crate::netlink::MessageWriter<'_>) {
+                $(if let Some(value) = &self.$field {
+                    $crate::nft::declare::Field::encode(value, writer, $KIND);
+                })*
+                self.unknown.write(writer);
+            }
+
+            /// Writes the attributes that say which one is meant.
+            #[allow(dead_code, reason = "of what is not removed by itself")]
+            pub(in crate::nft) fn write_named(
+                &self,
+                writer: &mut $crate::netlink::MessageWriter<'_>,
+            ) {
+                $($crate::nft::declare::builder! {
+                    @identity [$($($note)+)?] {
+                        if let Some(value) = &self.$field {
+                            $crate::nft::declare::Field::encode(value, writer, $KIND);
+                        }
+                    }
+                })*
+                let _ = writer; // of what has no identity
+            }
+        }
+
+        $crate::nft::declare::builder!(@owned $Name [$($life)?] [$($family)?] { $($field)* });
+
+        #[cfg(test)]
+        impl $(<$life>)? $crate::nft::properties::Arbitrary for $Name $(<$life>)? {
+            type Value = $crate::nft::declare::builder!(@static $Name $($life)?);
+            fn arbitrary(depth: u32) -> proptest::strategy::BoxedStrategy<Self::Value> {
+                let _ = depth; // of one without fields
+                let this = $crate::nft::declare::any_fields!(
+                    $Name
+                    $(, $family = <$crate::nft::Family as $crate::nft::properties::Arbitrary>::arbitrary(depth))?
+                    $(, $field = $crate::nft::declare::any_field!(
+                        [$($($note)+)?] $Type $(<$of>)?, depth
+                    ))*
+                    , unknown = $crate::nft::properties::unknown(Self::ATTRIBUTES)
+                );
+                $($($($crate::nft::declare::builder!(@fit $note this);)+)?)*
+                this
+            }
+        }
+    };
+    (@holds Expressions) => { $crate::nft::declare::Note::expressions };
+    (@holds NestedExpression) => { $crate::nft::declare::Note::expression };
+    (@holds $Type:ident) => { $crate::nft::declare::Note::value };
+    (@identity [] $write:tt) => {};
+    (@identity [table $($rest:ident)*] $write:tt) => { $write };
+    (@identity [chain $($rest:ident)*] $write:tt) => { $write };
+    (@identity [set $($rest:ident)*] $write:tt) => { $write };
+    (@identity [name $($rest:ident)*] $write:tt) => { $write };
+    (@identity [handle $($rest:ident)*] $write:tt) => { $write };
+    (@identity [identity $($rest:ident)*] $write:tt) => { $write };
+    (@identity [$other:ident $($rest:ident)*] $write:tt) => {
+        $crate::nft::declare::builder!(@identity [$($rest)*] $write);
+    };
+    (@fit typed $this:ident) => {
+        let $this = proptest::strategy::Strategy::prop_map($this, |mut this| {
+            $crate::nft::properties::Fit::fit(&mut this);
+            this
+        });
+        let $this = proptest::strategy::Strategy::boxed($this);
+    };
+    (@fit $note:ident $this:ident) => {};
+    (@static $Name:ident) => { $Name };
+    (@static $Name:ident $life:lifetime) => { $Name<'static> };
+    (@owned $Name:ident [] [] $fields:tt) => {};
+    (@owned $Name:ident [$life:lifetime] [$($family:ident)?] { $($field:ident)* }) => {
+        impl $Name<'_> {
+            /// The same with nothing borrowed.
+            #[must_use]
+            pub fn into_owned(self) -> $Name<'static> {
+                $Name {
+                    $($family: self.$family,)?
+                    $($field: self.$field.map($crate::nft::declare::Field::into_static),)*
+                    unknown: self.unknown,
+                }
+            }
+        }
+    };
+}
+pub(in crate::nft) use builder;
+
+/// Declares a group of attributes: a struct that is read from and written to bytes, itself the value of
+/// the attribute that they are nested in. If it is to have a view as well, what that is called and
+/// what it is of comes after the struct's name; the order in which the kernel lists the attributes
+/// after that, where it is not the one in which they are declared and written (`listed as`).
+macro_rules! attributes {
+    (
+        $(#[$meta:meta])*
+        pub struct $Name:ident $(<$life:lifetime>)?
+        viewed as $View:ident, ($($what:literal),+) $(, listed as [$($order:ident),*])? =>
+        $body:tt
+    ) => {
+        $crate::nft::declare::attributes! {
+            $(#[$meta])*
+            pub struct $Name $(<$life>)? $body
+        }
+
+        $crate::nft::declare::view! {
+            #[doc = concat!("A borrowed view of ", $($what,)+ ", as the kernel sent it: [`struct@", stringify!($Name), "`] for reading.")]
+            $View of $Name [$($life)?] [] [$($($order)*)?] $body
+        }
+
+        impl<'a> $View<'a> {
+            /// Reads the attributes that `bytes` consists of; unknown ones are passed over.
+            ///
+            /// # Errors
+            /// [`Malformed`](crate::netlink::Malformed) when an attribute does not fit or is not a
+            /// value of its type.
+            #[inline(always)]
+            pub fn parse(bytes: &'a [u8]) -> Result<Self, $crate::netlink::Malformed> {
+                Self::of_attributes((), bytes)
+            }
+        }
+    };
+    (
+        $(#[$meta:meta])*
+        pub struct $Name:ident $(<$life:lifetime>)? {
+            $(
+                $(#[$field_meta:meta])*
+                $KIND:ident => $field:ident : $Type:ident $(<$of:lifetime>)? $([$($note:ident),+])?,
+            )*
+        }
+    ) => {
+        $crate::nft::declare::builder! {
+            $(#[$meta])*
+            pub struct $Name [$($life)?] [] {
+                $(
+                    $(#[$field_meta])*
+                    $KIND => $field: $Type $(<$of>)? $([$($note),+])?,
+                )*
+            }
+        }
+
+        impl $(<$life>)? $Name $(<$life>)? {
+            /// Reads the attributes that `bytes` consists of; unknown ones are kept.
+            ///
+            /// # Errors
+            /// [`Malformed`](crate::netlink::Malformed) when an attribute does not fit or is not a
+            /// value of its type.
+            #[inline(always)]
+            pub fn from_attributes(
+                bytes: & $($life)? [u8],
+            ) -> Result<Self, $crate::netlink::Malformed> {
+                let mut attributes = $crate::netlink::Attributes::new(bytes);
+                // First where everything is, then every value straight into its place.
+                $(let mut $field = None;)*
+                let mut others = false;
+                while !attributes.at_end() {
+                    let (kind, payload) = attributes.advance()?;
+                    let _ = payload; // of an expression that knows no attributes
+                    match kind {
+                        $($KIND => $field = Some(payload),)*
+                        _ => others = true,
+                    }
+                }
+                Ok(Self {
+                    $($field: match $field {
+                        None => None,
+                        Some(payload) => match $crate::nft::declare::Field::decode(payload) {
+                            None => {
+                                let kind = stringify!($KIND);
+                                return Err($crate::nft::declare::no_value(kind, bytes, payload));
+                            }
+                            value => value,
+                        },
+                    },)*
+                    unknown: match others {
+                        false => $crate::nft::UnknownAttributes::NONE,
+                        true => $crate::nft::UnknownAttributes::of(
+                            $crate::netlink::Attributes::new(bytes),
+                            Self::ATTRIBUTES,
+                        ),
+                    },
+                })
+            }
+        }
+
+        $crate::nft::declare::attributes!(@nested $Name $($life)?);
+
+        #[cfg(test)]
+        #[test]
+        #[allow(non_snake_case, reason = "each declaration has a test of its own name")]
+        fn $Name() {
+            $crate::nft::properties::attributes($Name::ATTRIBUTES, |bytes| {
+                let value = $Name::from_attributes(bytes).ok();
+                value.map($crate::nft::declare::Field::into_static)
+            });
+        }
+    };
+    (@nested $Name:ident) => {
+        impl<'f> $crate::nft::declare::Field<'f> for $Name {
+            type Static = Self;
+            $crate::nft::declare::nested_field!('f, |bytes| Self::from_attributes(bytes).ok());
+            $crate::nft::declare::attributes!(@encode);
+            fn into_static(self) -> Self {
+                self
+            }
+        }
+    };
+    (@nested $Name:ident $life:lifetime) => {
+        impl<'f> $crate::nft::declare::Field<'f> for $Name<'f> {
+            type Static = $Name<'static>;
+            $crate::nft::declare::nested_field!('f, |bytes| Self::from_attributes(bytes).ok());
+            $crate::nft::declare::attributes!(@encode);
+            fn into_static(self) -> $Name<'static> {
+                self.into_owned()
+            }
+        }
+    };
+    (@encode) => {
+        fn encode(&self, writer: &mut $crate::netlink::MessageWriter<'_>, kind: u16) {
+            writer.nested(kind, |writer| self.write_attributes(writer));
+        }
+    };
+}
+pub(in crate::nft) use attributes;
+
+/// Declares an object: an owned builder (a family and one `Option` an attribute) and a borrowed
+/// view with an accessor an attribute. The attributes are declared in the order in which the kernel
+/// sends them, so that a view is read in one straight pass; any other order is read as well.
+macro_rules! object {
+    (
+        $(#[$meta:meta])*
+        pub struct $Name:ident viewed as $View:ident, $what:literal $body:tt
+    ) => {
+        $crate::nft::declare::builder! {
+            $(#[$meta])*
+            pub struct $Name ['a] [family] $body
+        }
+
+        $crate::nft::declare::view! {
+            #[doc = concat!("A borrowed view of ", $what, ", as the kernel sent it: [`", stringify!($Name), "`] for reading.")]
+            $View of $Name ['a] [family] [] $body
+        }
+
+        impl<'a> $View<'a> {
+            #[doc = concat!("Reads a message of the kernel as ", $what, ".")]
+            ///
+            /// # Errors
+            /// [`Malformed`](crate::netlink::Malformed) when an attribute does not fit, is not a
+            /// value of its type, or is missing though the kernel always sends it.
+            #[inline(always)]
+            pub fn parse(
+                message: &$crate::netlink::Message<'a>,
+            ) -> Result<Self, $crate::netlink::Malformed> {
+                Self::of_payload(message.payload)
+            }
+
+            /// As [`parse`](Self::parse), of what follows the message's header.
+            #[inline(always)]
+            pub(crate) fn of_payload(
+                payload: &'a [u8],
+            ) -> Result<Self, $crate::netlink::Malformed> {
+                let (header, bytes) = $crate::netlink::NfGenMsg::split(payload)?;
+                Self::of_attributes($crate::nft::Family(header.family), bytes)
+            }
+
+            /// The address family that the object belongs to.
+            #[inline]
+            #[must_use]
+            pub const fn family(&self) -> $crate::nft::Family {
+                self.head
+            }
+        }
+
+        #[cfg(test)]
+        impl $crate::nft::properties::Declared for $Name<'static> {
+            const KINDS: &'static [(u16, &'static str)] = Self::ATTRIBUTES;
+            fn family(&self) -> $crate::nft::Family {
+                self.family
+            }
+            fn write(&self, writer: &mut $crate::netlink::MessageWriter<'_>) {
+                self.write_attributes(writer);
+            }
+            fn has_unknown(&self) -> bool {
+                !self.unknown.is_empty()
+            }
+            fn without_listed(self) -> Self {
+                self.without_listed()
+            }
+            fn read(payload: &[u8]) -> Result<Self, $crate::netlink::Malformed> {
+                let view = $View::of_payload(payload)?;
+                let _ = format!("{view:?} {view:#?}");
+                let this = view.to_builder().into_owned();
+                // The fast way and the slow way read the same.
+                let slow = $View::in_any_order(view.head, view.all)?;
+                assert_eq!(slow.to_builder(), this);
+                Ok(this)
+            }
+        }
+
+        #[cfg(test)]
+        #[test]
+        #[allow(non_snake_case, reason = "each declaration has a test of its own name")]
+        fn $Name() {
+            $crate::nft::properties::object::<$Name<'static>>();
+        }
+    };
+}
+pub(in crate::nft) use object;
+
+/// Any values of a field, given what is known of it.
+#[cfg(test)]
+macro_rules! any_field {
+    ([required $($note:ident)*] $Type:ty, $depth:ident) => {
+        $crate::nft::properties::always::<$Type>($depth)
+    };
+    ([$($note:ident)*] $Type:ty, $depth:ident) => {
+        $crate::nft::properties::now_and_then::<$Type>($depth)
+    };
+}
+#[cfg(test)]
+pub(in crate::nft) use any_field;
+
+/// Any values of a struct, given a strategy for each of its fields.
+#[cfg(test)]
+macro_rules! any_fields {
+    ($Name:ident $(, $field:ident = $strategy:expr)* $(,)?) => {{
+        use proptest::strategy::Strategy;
+        let this = proptest::strategy::Just($Name::default()).boxed();
+        $(let this = (this, $strategy)
+            .prop_map(|(mut this, value)| {
+                this.$field = value;
+                this
+            })
+            .boxed();)*
+        this
+    }};
+}
+#[cfg(test)]
+pub(in crate::nft) use any_fields;

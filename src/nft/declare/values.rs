@@ -1,0 +1,173 @@
+//! Numbers whose values have names, and sets of flags.
+
+/// Declares a number whose values have names. Values without a name pass through unchanged and
+/// show as numbers.
+macro_rules! values {
+    (
+        $(#[$meta:meta])*
+        pub struct $Name:ident: $number:ty {
+            $( $(#[$value_meta:meta])* $CONSTANT:ident = $value:expr => $text:literal, )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $Name(pub $number);
+
+        impl $Name {
+            $(
+                $(#[$value_meta])*
+                #[doc = concat!("\n\n`", stringify!($value), "`, shown as `", $text, "`")]
+                pub const $CONSTANT: Self = Self($value);
+            )*
+
+            /// The value's name, as `nft` writes it; `None` for a value that has none here.
+            #[must_use]
+            pub const fn name(self) -> Option<&'static str> {
+                $(if self.0 == $value {
+                    return Some($text);
+                })*
+                None
+            }
+
+            /// The value with this name.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($text => Some(Self($value)),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl std::fmt::Display for $Name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self.name() {
+                    Some(name) => f.pad(name),
+                    None => std::fmt::Display::fmt(&self.0, f),
+                }
+            }
+        }
+
+        impl std::fmt::Debug for $Name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+
+        $crate::nft::declare::named_in_serde!($Name: $number);
+
+        impl<'a> $crate::nft::declare::Field<'a> for $Name {
+            $crate::nft::declare::plain_field!();
+            #[inline(always)]
+            fn keep(payload: &'a [u8]) -> Option<Self> {
+                <$number as $crate::nft::declare::Field<'a>>::keep(payload).map(Self)
+            }
+            #[inline]
+            fn encode(&self, writer: &mut $crate::netlink::MessageWriter<'_>, kind: u16) {
+                self.0.encode(writer, kind);
+            }
+        }
+
+        #[cfg(test)]
+        impl $crate::nft::properties::Arbitrary for $Name {
+            type Value = Self;
+            fn arbitrary(_: u32) -> proptest::strategy::BoxedStrategy<Self> {
+                use proptest::strategy::Strategy;
+                let named = proptest::sample::select(vec![$($value),*]);
+                proptest::prop_oneof![named, proptest::prelude::any::<$number>()]
+                    .prop_map(Self)
+                    .boxed()
+            }
+        }
+    };
+}
+pub(in crate::nft) use values;
+
+/// A number that has names is written as its name, or as the number if it has none; both are read.
+macro_rules! named_in_serde {
+    ($Name:ident: $number:ty) => {
+        #[cfg(feature = "serde")]
+        impl serde::Serialize for $Name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self.name() {
+                    Some(name) => serializer.serialize_str(name),
+                    None => self.0.serialize(serializer),
+                }
+            }
+        }
+
+        #[cfg(feature = "serde")]
+        impl<'de> serde::Deserialize<'de> for $Name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                #[derive(serde::Deserialize)]
+                #[serde(untagged)]
+                enum Named {
+                    Number($number),
+                    Name(String),
+                }
+                match Named::deserialize(deserializer)? {
+                    Named::Number(number) => Ok(Self(number)),
+                    Named::Name(name) => Self::from_name(&name).ok_or_else(|| {
+                        serde::de::Error::custom(format_args!(
+                            concat!("`{}` is no ", stringify!($Name)),
+                            name
+                        ))
+                    }),
+                }
+            }
+        }
+    };
+}
+pub(in crate::nft) use named_in_serde;
+
+/// Declares a set of flags. Unknown bits pass through unchanged.
+macro_rules! flags {
+    (
+        $(#[$($meta:tt)*])*
+        pub struct $Name:ident: $number:ty {
+            $( $(#[$($value_meta:tt)*])* const $CONSTANT:ident = $value:expr, )*
+        }
+    ) => {
+        bitflags::bitflags! {
+            $(#[$($meta)*])*
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+            #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+            pub struct $Name: $number {
+                $(
+                    $(#[$($value_meta)*])*
+                    #[doc = concat!("\n\n`", stringify!($value), "`")]
+                    const $CONSTANT = $value;
+                )*
+                /// Bits that this version of the crate does not know are kept.
+                const _ = !0;
+            }
+        }
+
+        impl<'a> $crate::nft::declare::Field<'a> for $Name {
+            $crate::nft::declare::plain_field!();
+            #[inline(always)]
+            fn keep(payload: &'a [u8]) -> Option<Self> {
+                <$number as $crate::nft::declare::Field<'a>>::keep(payload)
+                    .map(Self::from_bits_retain)
+            }
+            #[inline]
+            fn encode(&self, writer: &mut $crate::netlink::MessageWriter<'_>, kind: u16) {
+                self.bits().encode(writer, kind);
+            }
+        }
+
+        #[cfg(test)]
+        impl $crate::nft::properties::Arbitrary for $Name {
+            type Value = Self;
+            fn arbitrary(_: u32) -> proptest::strategy::BoxedStrategy<Self> {
+                use proptest::strategy::Strategy;
+                let known: $number = 0 $(| $value)*;
+                (proptest::prelude::any::<$number>(), proptest::prelude::any::<bool>())
+                    .prop_map(move |(bits, any)| if any { bits } else { bits & known })
+                    .prop_map(Self::from_bits_retain)
+                    .boxed()
+            }
+        }
+    };
+}
+pub(in crate::nft) use flags;
