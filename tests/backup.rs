@@ -1020,6 +1020,51 @@ fn a_file_is_its_owners_alone() {
 }
 
 #[test]
+fn a_part_is_what_would_have_been_taken_of_it_alone() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run_with("nft -f -", &format!("{SMALL}\n{LARGE}"));
+    let mut nft = connect(&sandbox);
+    let whole = nft.snapshot(Filter::all()).unwrap();
+    for filter in [
+        Filter::all(),
+        Filter::family(Family::INET),
+        Filter::table(IP, "t"),
+        Filter::table(Family::UNSPEC, "large"),
+        Filter::table(IP, "nowhere"),
+        Filter::family(Family::ARP),
+    ] {
+        let alone = nft.snapshot(filter.clone()).unwrap();
+        let part = whole.narrowed(&filter).unwrap();
+        assert_eq!(part.scope(), alone.scope());
+        assert_eq!(part.generation(), alone.generation());
+        assert_eq!(part.to_string(), alone.to_string());
+        // But for the number of the request that the message answered.
+        let messages = |snapshot: &Snapshot| {
+            let mut messages = Parts::of(&file_of(snapshot)).messages;
+            messages
+                .iter_mut()
+                .for_each(|message| message[8..12].fill(0));
+            messages
+        };
+        assert!(messages(&part) == messages(&alone), "{filter:?}");
+        // Objects are found by their names.
+        for table in part.tables() {
+            let (family, name) = (table.table().family(), table.table().name());
+            assert!(part.table(family, name).is_some());
+            for chain in table.chains() {
+                assert!(table.chain(chain.chain().name()).is_some());
+            }
+        }
+    }
+    let part = whole.narrowed(&Filter::table(IP, "t")).unwrap();
+    assert!(part.narrowed(&Filter::family(Family::IP6)).is_none());
+    assert!(part.narrowed(&Filter::table(IP, "large")).is_none());
+    let same = part.narrowed(&Filter::family(IP)).unwrap();
+    assert_eq!(same.scope(), part.scope());
+}
+
+#[test]
 fn only_a_regular_file_is_replaced() {
     let place = Place::new();
     let snapshot = snapshot_of(SMALL);

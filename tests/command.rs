@@ -2,6 +2,8 @@
 #![cfg(feature = "cli")]
 
 mod common;
+#[path = "command/json.rs"]
+mod json;
 #[path = "command/ruleset.rs"]
 mod ruleset;
 
@@ -58,23 +60,28 @@ impl Ran {
         self.out.lines().collect()
     }
 
-    /// The lines of output, each a JSON value.
-    #[track_caller]
-    fn values(&self) -> Vec<Value> {
-        self.out
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
-    }
-
-    /// The output, one JSON value in one line.
+    /// The output, one JSON document, without what each of them has.
     #[track_caller]
     fn value(&self) -> Value {
-        let [value] = <[Value; 1]>::try_from(self.values()).unwrap();
+        let mut value: Value = serde_json::from_str(&self.out).unwrap();
+        let document = value.as_object_mut().unwrap();
+        assert_eq!(document.remove("version").unwrap(), 1);
+        assert!(document.remove("verb").unwrap().is_string());
         value
     }
 
-    /// What stands under this key in each line of output.
+    /// The parts of a document that is one list.
+    #[track_caller]
+    fn values(&self) -> Vec<Value> {
+        let value = self.value();
+        let keys: Vec<_> = value.as_object().unwrap().values().collect();
+        let [Value::Array(parts)] = keys[..] else {
+            panic!("{value}");
+        };
+        parts.clone()
+    }
+
+    /// What stands under this key in each part.
     #[track_caller]
     fn each(&self, key: &str) -> Vec<Value> {
         self.values().iter().map(|line| line[key].clone()).collect()
@@ -148,7 +155,7 @@ fn an_empty_namespace_has_no_chains() {
     let ran = run(&sandbox, "chains --backend nft").expect(1);
     assert!(ran.err.contains("nf_tables has no chains"), "{}", ran.err);
     let ran = run(&sandbox, "chains --json --backend nft").expect(1);
-    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", ""));
+    assert_eq!((ran.values(), ran.err.as_str()), (Vec::new(), ""));
 }
 
 #[test]
@@ -247,7 +254,16 @@ fn one_family_of_kubelets_chains_and_those_of_old() {
     let families = run(&sandbox, "chains --json").expect(0).each("family");
     assert!(families.iter().all(|family| family == "ip6"));
 
-    run(&sandbox, "kubelet ensure -4 -6").expect(0);
+    run(&sandbox, "kubelet ensure --family ip").expect(0);
+    for arguments in [
+        "-4 -6 check",
+        "check -4 --family ip6",
+        "check --family inet",
+    ] {
+        run(&sandbox, &format!("kubelet {arguments}")).expect(2);
+    }
+    let ran = run(&sandbox, "kubelet ensure --backend legacy").expect(2);
+    assert!(ran.err.contains("in nf_tables only"), "{}", ran.err);
     run(&sandbox, "kubelet check").expect(0);
     run(&sandbox, "kubelet check --up-to-1.26").expect(1);
     let made = run(&sandbox, "kubelet ensure --up-to-1.26").expect(0).out;
@@ -278,7 +294,7 @@ fn chains_are_chosen_and_counted() {
     assert_eq!(names("--match {in,o*r}"), ["in", "other"]);
     for none in ["--table u", "--family ip6", "--match we", "--family netdev"] {
         let ran = run(&sandbox, &format!("chains --backend nft {none}")).expect(1);
-        assert_eq!(ran.err, "chainwright: no such chain\n");
+        assert_eq!(ran.err, "chainwright: no chain found that matches\n");
     }
     run(&sandbox, "chains --match [").expect(2);
 
@@ -494,6 +510,7 @@ fn a_reader_who_had_enough_is_no_failure() {
     let mut first = String::new();
     let mut reader = BufReader::with_capacity(64, child.stdout.take().unwrap());
     reader.read_line(&mut first).unwrap();
+    reader.read_line(&mut first).unwrap();
     assert!(first.contains("\"c0\""), "{first}");
     drop(reader);
     let mut errors = String::new();
@@ -614,7 +631,9 @@ fn wrong_arguments_are_told() {
 #[test]
 fn the_demo_shows_what_it_says() {
     // In no sandbox: it makes its own.
-    let report = run_here(&["demo", "--json"]).expect(0).value();
+    let ran = run_here(&["demo", "--json"]).expect(0);
+    json::check("demo", &[&ran]);
+    let report = ran.value();
     let phases = report["phases"].as_array().unwrap();
     let names: Vec<_> = phases.iter().map(|phase| &phase["name"]).collect();
     assert_eq!(names, ["commands", "repaired", "transactions"]);

@@ -157,7 +157,7 @@ fn restore_keeps_what_it_is_told_to() {
         let counts: Value = serde_json::from_str(&ran.out).unwrap();
         assert_eq!(
             counts,
-            json!({"tables": 1, "chains": 0, "rules": 1, "shortened": []})
+            json!({"version": 1, "verb": "restore", "tables": 1, "chains": 0, "rules": 1, "shortened": []})
         );
         let after = tools.save(&save);
         assert!(after.contains("-A OUTPUT -j ACCEPT"), "{after}");
@@ -269,7 +269,122 @@ fn what_has_no_words_is_never_left_out_in_silence() {
         .iter()
         .flat_map(|table| table["chains"].as_array().unwrap())
         .flat_map(|chain| chain["rules"].as_array().unwrap());
-    assert_eq!(rules.filter(|rule| rule["beyond"].is_string()).count(), 1);
+    assert_eq!(
+        rules
+            .filter(|rule| rule["not_expressible"].is_string())
+            .count(),
+        1
+    );
+}
+
+/// Under each chain of a legacy table its rules, in iptables' words where it has any, by their numbers.
+#[test]
+fn rules_of_legacy_tables_are_listed() {
+    let sandbox = sandbox();
+    let restore = "restore -c --lock none --backend legacy";
+    run_with(&sandbox, restore, TEXT).expect(0);
+    let ran = run(&sandbox, "rules --backend legacy").expect(0);
+    let saved = Tools::new(&sandbox).save("iptables-legacy-save -c");
+    let said = |line: &str| {
+        line.trim_start()
+            .splitn(3, ' ')
+            .last()
+            .unwrap()
+            .trim_start()
+            .to_owned()
+    };
+    let listed: Vec<_> = ran
+        .out
+        .lines()
+        .filter(|line| line.starts_with("  number "))
+        .map(said)
+        .collect();
+    let theirs = saved.lines().filter(|line| line.starts_with('['));
+    let theirs: Vec<_> = theirs
+        .map(|line| {
+            let (counters, rest) = line.split_once(" -A ").unwrap();
+            format!("{counters} {}", rest.split_once(' ').unwrap().1)
+        })
+        .collect();
+    let (mut one, mut other) = (listed.clone(), theirs);
+    one.sort();
+    other.sort();
+    assert_eq!(one, other);
+    assert!(
+        ran.out.contains("  number 2      [2:120] -j KUBE-FIREWALL"),
+        "{}",
+        ran.out
+    );
+    // The chains are those of `chains`.
+    let chains = run(&sandbox, "chains --backend legacy --rules").expect(0);
+    let heads: Vec<_> = ran
+        .out
+        .lines()
+        .filter(|line| !line.starts_with(' '))
+        .collect();
+    assert_eq!(heads, chains.out.lines().collect::<Vec<_>>());
+    // Beside those of nf_tables, and narrowed.
+    run_with(&sandbox, "restore", "*filter\n-A INPUT -j DROP\nCOMMIT\n").expect(0);
+    let both = run(&sandbox, "rules --table filter").expect(0);
+    assert!(both.out.contains("nft    ip     filter"), "{}", both.out);
+    assert!(both.out.contains("legacy ip     filter"), "{}", both.out);
+    for (arguments, rules) in [
+        ("-6", 0),
+        ("-4 -t nat", 1),
+        ("--match KUBE-*", 1),
+        ("--match {IN,OUT}PUT -t nat", 0),
+    ] {
+        let ran = run(&sandbox, &format!("rules --backend legacy {arguments}"));
+        assert_eq!(
+            ran.out.matches("  number ").count(),
+            rules,
+            "{arguments}: {}",
+            ran.out
+        );
+    }
+    let ran = run(&sandbox, "rules --backend legacy --bytecode").expect(2);
+    assert!(ran.err.contains("no bytecode"), "{}", ran.err);
+    let ran = run(&sandbox, "sets --backend legacy").expect(2);
+    assert!(ran.err.contains("no sets of their own"), "{}", ran.err);
+    for verb in ["rules", "chains"] {
+        run(&sandbox, &format!("{verb} --backend legacy --family inet")).expect(2);
+    }
+    for verb in ["save", "restore"] {
+        let ran = run(&sandbox, &format!("{verb} --backend all")).expect(2);
+        assert!(ran.err.contains("of one backend"), "{}", ran.err);
+        let ran = run(&sandbox, &format!("{verb} --family inet")).expect(2);
+        assert!(ran.err.contains("ip and ip6 only"), "{}", ran.err);
+        let ran = run_with(&sandbox, &format!("{verb} --family ip6 --backend nft"), "");
+        assert!(ran.code < 2, "{}", ran.err);
+    }
+    // A backup of nf_tables does not hold them, and says so.
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().display();
+    let ran = run(&sandbox, &format!("backup {path}")).expect(0);
+    assert!(
+        ran.err.contains("not in this file: ip nat, ip filter")
+            || ran.err.contains("not in this file: ip filter, ip nat"),
+        "{}",
+        ran.err
+    );
+    let ran = run(&sandbox, &format!("backup {path} -6")).expect(0);
+    assert_eq!(ran.err, "");
+}
+
+/// What iptables has no words for in a legacy table: ARP's rules, which stand there by their bytes.
+#[test]
+fn rules_of_arp_tables_are_not_said_as_others() {
+    let sandbox = sandbox();
+    if !common::arp::drop_all(&sandbox) {
+        return;
+    }
+    let ran = run(&sandbox, "rules --backend legacy --family arp").expect(0);
+    assert!(ran.out.contains("  number 1      [0:0] [ "), "{}", ran.out);
+    let ran = run(&sandbox, "rules --json --backend legacy").expect(0);
+    let document: Value = serde_json::from_str(&ran.out).unwrap();
+    let rule = &document["legacy"][0]["chains"][0]["rules"][0];
+    assert!(rule["not_expressible"].is_string(), "{rule}");
+    assert_eq!(rule.get("rule"), None);
 }
 
 /// A text with such names would be read as another, or not at all.
@@ -301,7 +416,10 @@ fn chains_with_odd_names_are_not_said_as_others() {
     let document: Value = serde_json::from_str(&ran.out).unwrap();
     let mut chains = document["tables"][0]["chains"].as_array().unwrap().iter();
     let odd = chains.find(|chain| chain["chain"] == "ACCEPT").unwrap();
-    assert!(odd["beyond"].as_str().unwrap().contains("target"), "{odd}");
+    assert!(
+        odd["not_expressible"].as_str().unwrap().contains("target"),
+        "{odd}"
+    );
 }
 
 #[test]
@@ -562,9 +680,33 @@ fn the_exit_code_is_kept_when_the_reader_leaves() {
         ("save --json".to_owned(), 2),
         ("save -t nat".to_owned(), 0),
         ("chains".to_owned(), 0),
+        ("chains --json".to_owned(), 0),
         ("chains --table nowhere".to_owned(), 1),
+        ("chains --table nowhere --json".to_owned(), 1),
+        ("rules".to_owned(), 0),
+        ("rules --json".to_owned(), 0),
         ("rules --bytecode".to_owned(), 0),
+        ("rules --backend legacy --json".to_owned(), 1),
+        ("sets --elements".to_owned(), 1),
+        ("sets --json".to_owned(), 1),
         ("kubelet check".to_owned(), 1),
+        ("kubelet check --json".to_owned(), 1),
+        ("kubelet ensure".to_owned(), 0),
+        ("kubelet remove --json".to_owned(), 0),
+        (format!("backup {path}.2"), 0),
+        (format!("rollback {path} --dry-run"), 0),
+        (format!("rollback {path} --json"), 0),
+        (format!("rollback {path} -t nix"), 1),
+        (format!("diff {path}"), 0),
+        (format!("diff {path} {path}.2"), 1),
+        ("restore --json -n /dev/null".to_owned(), 0),
+        ("restore /nowhere".to_owned(), 2),
+        ("bench chains 10 --rounds 1".to_owned(), 0),
+        ("bench save 5 --rounds 1 --backend nft --json".to_owned(), 0),
+        ("--help".to_owned(), 0),
+        ("--version".to_owned(), 0),
+        ("help chains".to_owned(), 0),
+        ("nix".to_owned(), 2),
     ] {
         let ran = Ran::from(unread(&arguments));
         assert_eq!(ran.code, code, "{arguments}: {ran:?}");

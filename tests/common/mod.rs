@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test crate uses its own part of this module")]
 
 pub(crate) mod accounting;
+pub(crate) mod arp;
 pub(crate) mod encodings;
 pub(crate) mod iptables;
 pub(crate) mod kernel;

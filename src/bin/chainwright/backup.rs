@@ -6,6 +6,7 @@ use bstr::ByteSlice;
 use chainwright::nft::{Connection, Snapshot};
 use serde::Serialize;
 
+use crate::legacy_tables;
 use crate::output::{Error, Exit, Output, note};
 use crate::scope::Scope;
 use crate::sets::count;
@@ -16,8 +17,8 @@ use crate::sets::count;
 /// with their handles, counters and comments, sets and maps with their elements, timeouts and
 /// counters, stateful objects, flowtables; what this program does not know is kept byte for byte. It
 /// does not hold what the kernel does not list: the fill of a `limit`, the connections that a
-/// `connlimit` counted, the state of a `numgen inc`; nor connections (conntrack), the legacy tables,
-/// and devices.
+/// `connlimit` counted, the state of a `numgen inc`; nor connections (conntrack), devices, and the legacy
+/// tables (if some are in use, standard error says so).
 ///
 /// The file is written under another name and then put in its place: at any moment it is the old one
 /// or the new one, whole. Only its owner can read it. A checksum shows later whether it was damaged;
@@ -100,26 +101,38 @@ struct Kept<'a> {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    args.scope.check_file()?;
     let snapshot = Connection::open_to_look()?.snapshot(args.scope.filter())?;
     if args.scope.table.is_some() && snapshot.tables().len() == 0 {
         if !json {
-            note("no such table: no file was written");
+            note("no table found that matches; no file was written");
         }
         return Ok(Exit::Absent);
     }
     snapshot.save(&args.file)?;
+    let legacy = legacy_tables::in_use(&args.scope);
+    if !legacy.is_empty() {
+        note(&format!(
+            "warning: legacy tables are in use as well, and are not in this file: {} (`chainwright save \
+             --backend legacy` writes them as a text)",
+            legacy.join(", ")
+        ));
+    }
     let contents = Contents::of(&snapshot);
     let bytes = snapshot.byte_length();
     let file = args.file.as_os_str().as_encoded_bytes().to_str_lossy();
     let generation = snapshot.generation().map(|generation| generation.0);
     let mut out = Output::new();
     if json {
-        out.json(&Kept {
-            file,
-            generation,
-            contents,
-            bytes,
-        })?;
+        out.json(
+            "backup",
+            &Kept {
+                file,
+                generation,
+                contents,
+                bytes,
+            },
+        )?;
     } else {
         writeln!(out, "kept     {contents} ({bytes} bytes)")?;
     }

@@ -8,8 +8,7 @@ mod plot;
 mod rules;
 mod tools;
 
-#[cfg(feature = "plot")]
-use std::{fs, path::PathBuf};
+use std::path::{Path, PathBuf};
 
 use chainwright::measure::Measured;
 use chainwright::netns::Sandbox;
@@ -17,8 +16,8 @@ use clap::Subcommand;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
-use crate::iptables::Backend;
-use crate::output::{Error, Exit, Output};
+use crate::output::{Error, Exit, Output, Rows};
+use crate::scope::Backend;
 
 /// Measure against floors, in a private namespace
 ///
@@ -41,8 +40,7 @@ enum What {
         #[command(flatten)]
         sizes: Sizes,
 
-        /// Draw the CPU times into this SVG file
-        #[cfg(feature = "plot")]
+        /// Draw the CPU times into this SVG file (only if built with the feature `plot`)
         #[arg(long, value_name = "FILE.svg")]
         plot: Option<PathBuf>,
     },
@@ -85,8 +83,8 @@ struct Iptables {
     sizes: Sizes,
 
     /// Only in this backend
-    #[arg(long, value_enum)]
-    backend: Option<Backend>,
+    #[arg(long, value_enum, default_value_t = Backend::All)]
+    backend: Backend,
 
     /// Let the real tool do the same once, where it is installed: it can take minutes
     #[arg(long)]
@@ -179,7 +177,6 @@ struct Record {
     contenders: Vec<Contestant>,
     not_installed: Vec<&'static str>,
     /// What was left out, and why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
 
@@ -236,48 +233,94 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         // Done above.
         What::Restore(_) | What::Save(_) => return Ok(Exit::Done),
     };
-    let mut out = Output::new();
+    let plot = match &args.what {
+        What::Chains { plot, .. } => plot.as_deref(),
+        _ => None,
+    };
+    // Said before anything takes its time.
+    #[cfg(not(feature = "plot"))]
+    if let Some(path) = plot {
+        return Err(cannot_draw(path));
+    }
+    let mut shown = Show::new(json);
     let mut records = Vec::new();
     for &size in usual {
         let rounds = sizes.rounds(work, size, most);
         for measure in measures {
             let record = Sandbox::new()?.run(|| measure(size, rounds))??;
-            show(&mut out, &record, json)?;
+            shown.add(&record)?;
             records.push(record);
         }
     }
-    #[cfg(feature = "plot")]
-    if let What::Chains {
-        plot: Some(path), ..
-    } = &args.what
-    {
-        let drawing = plot::draw(&records)
-            .map_err(|error| Error::Other(format!("cannot draw {}: {error}", path.display())))?;
-        fs::write(path, drawing)
-            .map_err(|error| Error::Other(format!("cannot write {}: {error}", path.display())))?;
+    shown.end()?;
+    if let Some(path) = plot {
+        draw(&records, path)?;
     }
     Ok(Exit::Done)
+}
+
+#[cfg(feature = "plot")]
+fn draw(records: &[Record], path: &Path) -> Result<(), Error> {
+    let drawing = plot::draw(records)
+        .map_err(|error| Error::Other(format!("cannot draw {}: {error}", path.display())))?;
+    std::fs::write(path, drawing)
+        .map_err(|error| Error::Other(format!("cannot write {}: {error}", path.display())))
+}
+
+#[cfg(not(feature = "plot"))]
+fn draw(_: &[Record], path: &Path) -> Result<(), Error> {
+    Err(cannot_draw(path))
+}
+
+#[cfg(not(feature = "plot"))]
+fn cannot_draw(path: &Path) -> Error {
+    Error::Other(format!(
+        "cannot draw {}: this chainwright was built without the feature `plot`",
+        path.display()
+    ))
 }
 
 /// Measures iptables' text.
 fn text(what: iptables::What, args: &Iptables, json: bool) -> Result<Exit, Error> {
-    let mut out = Output::new();
+    let mut shown = Show::new(json);
     for &size in args.sizes.services(&[10_000])? {
         let rounds = args.sizes.rounds(50_000, size, 31);
         for record in iptables::measure(what, args.backend, size, rounds, args.tools)? {
-            show(&mut out, &record, json)?;
+            shown.add(&record)?;
         }
     }
+    shown.end()?;
     Ok(Exit::Done)
 }
 
-fn show(out: &mut Output, record: &Record, json: bool) -> Result<(), Error> {
-    if json {
-        out.json(record)?;
-    } else {
-        print(out, record)?;
+/// Where what is measured is shown as it comes.
+struct Show {
+    out: Output,
+    rows: Option<Rows>,
+}
+
+impl Show {
+    fn new(json: bool) -> Self {
+        Self {
+            out: Output::new(),
+            rows: json.then(|| Rows::new("bench", "measurements")),
+        }
     }
-    out.flush()
+
+    fn add(&mut self, record: &Record) -> Result<(), Error> {
+        match &mut self.rows {
+            Some(rows) => rows.add(&mut self.out, record)?,
+            None => print(&mut self.out, record)?,
+        }
+        self.out.flush()
+    }
+
+    fn end(mut self) -> Result<(), Error> {
+        if let Some(rows) = self.rows {
+            rows.end(&mut self.out, true)?;
+        }
+        self.out.flush()
+    }
 }
 
 impl Record {

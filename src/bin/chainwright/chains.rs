@@ -2,19 +2,18 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use bstr::{BStr, ByteSlice};
-use chainwright::legacy::{self, Lookup};
+use chainwright::legacy;
 use chainwright::netlink;
 use chainwright::nft::{self, ChainRef, Connection, Hook, List, hook_name};
-use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::glob::Glob;
-use crate::output::{Error, Exit, Output, Printable, causes, note};
-use crate::scope::{Family, Scope, admits};
+use crate::legacy_tables::{self, family_name};
+use crate::output::{Error, Exit, Output, Printable, Rows};
+use crate::scope::{Backend, Found, Scope, admits};
 
 /// List chains, one line each
 ///
@@ -23,16 +22,9 @@ use crate::scope::{Family, Scope, admits};
 /// ruleset that does not stay unchanged for as long as a look at it takes, what can be seen is
 /// listed all the same, said to be so on standard error, and the exit code is 2.
 ///
-/// With --json, one object a line. Names that are not UTF-8 have U+FFFD where they are not.
+/// Names that are not UTF-8 have U+FFFD where they are not.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Whose chains: of nf_tables, of the legacy x_tables (families ip, ip6 and arp), or of both
-    #[arg(long, value_enum, default_value_t = Backend::All)]
-    backend: Backend,
-
-    #[command(flatten)]
-    scope: Scope,
-
     /// Only chains whose names match this pattern, for instance 'KUBE-S[VE][CP]-*' or
     /// '{INPUT,OUTPUT}'
     #[arg(long = "match", value_name = "GLOB")]
@@ -41,43 +33,16 @@ pub(crate) struct Args {
     /// Count the rules of each chain
     #[arg(long)]
     rules: bool,
-}
 
-/// Which tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Backend {
-    /// nf_tables
-    Nft,
-    /// the legacy x_tables
-    Legacy,
-    /// both
-    All,
-}
-
-/// The legacy tables of a family, if it has any.
-const fn legacy_family(family: Family) -> Option<legacy::Family> {
-    match family {
-        Family::Ip => Some(legacy::Family::Ipv4),
-        Family::Ip6 => Some(legacy::Family::Ipv6),
-        Family::Arp => Some(legacy::Family::Arp),
-        Family::Inet | Family::Bridge | Family::Netdev => None,
-    }
-}
-
-const fn legacy_name(family: legacy::Family) -> &'static str {
-    match family {
-        legacy::Family::Ipv4 => "ip",
-        legacy::Family::Ipv6 => "ip6",
-        legacy::Family::Arp => "arp",
-    }
+    #[command(flatten)]
+    scope: Scope,
 }
 
 impl Args {
     /// What stands for `--backend BACKEND --match PATTERN --rules`.
     pub(crate) fn matching(backend: Backend, pattern: &str) -> Result<Self, Error> {
         Ok(Self {
-            backend,
-            scope: Scope::default(),
+            scope: Scope::of(backend),
             pattern: Some(
                 pattern
                     .parse()
@@ -85,13 +50,6 @@ impl Args {
             ),
             rules: true,
         })
-    }
-
-    fn legacy_families(&self) -> Vec<legacy::Family> {
-        match self.scope.family {
-            None => legacy::Family::ALL.to_vec(),
-            Some(family) => legacy_family(family).into_iter().collect(),
-        }
     }
 
     /// Whether a chain's name matches.
@@ -150,11 +108,11 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn legacy(chain: &legacy::ChainRef<'a>, rules: bool) -> Self {
+    pub(crate) fn legacy(chain: &legacy::ChainRef<'a>, rules: bool) -> Self {
         let lower = |text: &'static str| Cow::Owned(text.to_ascii_lowercase());
         Self {
             backend: "legacy",
-            family: Cow::Borrowed(legacy_name(chain.table().family())),
+            family: Cow::Borrowed(family_name(chain.table().family())),
             table: chain.table().name().as_bstr().to_str_lossy(),
             chain: chain.name().to_str_lossy(),
             chain_type: None,
@@ -227,80 +185,38 @@ impl fmt::Display for Line<'_> {
 type Each<'e> = dyn FnMut(&Line<'_>) -> Result<(), Error> + 'e;
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    if args.backend == Backend::Legacy && args.legacy_families().is_empty() {
-        return Err(Error::Other(
-            "legacy tables have the families ip, ip6 and arp only".into(),
-        ));
-    }
+    args.scope.check()?;
     let mut out = Output::new();
-    let mut shown = 0u64;
+    let mut any = false;
+    let mut rows = json.then(|| Rows::new("chains", "chains"));
     let found = list(args, &mut |line| {
-        shown += 1;
-        if json {
-            out.json(line)
-        } else {
-            writeln!(out, "{line}")
+        any = true;
+        match &mut rows {
+            Some(rows) => rows.add(&mut out, line),
+            None => writeln!(out, "{line}"),
         }
     });
+    if let Some(rows) = rows {
+        rows.end(&mut out, found.is_ok())?;
+    }
     // What was found before an error is shown before the error.
     out.flush()?;
-    let found = found?;
-    for said in &found.notes {
-        note(said);
-    }
-    if !found.whole || (shown == 0 && found.hidden) {
-        return Ok(Exit::Failed);
-    }
-    if shown > 0 {
-        return Ok(Exit::Done);
-    }
-    if !json {
-        note(match args.backend {
-            _ if args.is_narrowed() => "no such chain",
-            Backend::Nft => "nf_tables has no chains in this network namespace",
-            Backend::Legacy => "no legacy table is in use in this network namespace",
-            Backend::All => "there are no chains in this network namespace",
-        });
-    }
-    Ok(Exit::Absent)
-}
-
-/// What else there is to be said of a listing.
-#[derive(Default)]
-pub(crate) struct Found {
-    /// To be told to people.
-    pub(crate) notes: Vec<String>,
-    /// Whether it is whole, as far as could be looked, and of one generation.
-    whole: bool,
-    /// Whether there may be more where this process may not look.
-    hidden: bool,
+    let backend = args.scope.place.listed();
+    Ok(found?.end(any, "chain", args.is_narrowed(), backend, json))
 }
 
 /// Lists the chains of the calling thread's network namespace.
 pub(crate) fn list(args: &Args, each: &mut Each<'_>) -> Result<Found, Error> {
-    let mut found = Found {
-        whole: true,
-        ..Found::default()
-    };
-    if args.backend != Backend::Legacy {
-        match list_nft(args, each) {
-            Ok(None) => {}
-            Ok(Some(torn)) => {
-                found.whole = false;
-                found.notes.push(torn);
-            }
-            // A kernel with the legacy tables only is a good one, too.
-            Err(error) if args.backend == Backend::All && error.is_nft_not_built() => {
-                found
-                    .notes
-                    .push(format!("nf_tables not looked at: {}", causes(&error)));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    if args.backend != Backend::Nft {
-        list_legacy(args, each, &mut found)?;
-    }
+    let mut found = Found::default();
+    found.nft(args.scope.place.listed(), || {
+        Ok(((), list_nft(args, each)?))
+    })?;
+    legacy_tables::look(&args.scope, &mut found, &mut |table| {
+        let chains = table.chains();
+        chains
+            .filter(|chain| args.admits(chain.name()))
+            .try_for_each(|chain| each(&Line::legacy(&chain, args.rules)))
+    })?;
     Ok(found)
 }
 
@@ -399,109 +315,4 @@ fn stream(args: &Args, nft: &mut Connection, each: &mut Each<'_>) -> Result<Opti
          one generation, so some may be missing, stale or listed twice"
             .to_owned()
     }))
-}
-
-/// Lists the chains of the legacy tables in use.
-fn list_legacy(args: &Args, each: &mut Each<'_>, found: &mut Found) -> Result<(), Error> {
-    let mut refused: Vec<legacy::Error> = Vec::new();
-    for family in args.legacy_families() {
-        match list_legacy_family(args, family, each)? {
-            Ok(()) => {}
-            Err(error) if args.backend == Backend::Legacy && !is_not_built(&error) => {
-                return Err(error.into());
-            }
-            Err(error) => refused.push(error),
-        }
-    }
-    if args.backend == Backend::Legacy && refused.len() == args.legacy_families().len() {
-        // Not one of the families that were asked for is built into the kernel.
-        if let Some(error) = refused.into_iter().next() {
-            return Err(error.into());
-        }
-        return Ok(());
-    }
-    for error in &refused {
-        match error {
-            legacy::Error::NotBuilt { .. } => {}
-            legacy::Error::NoPermission { .. } => found.hidden = true,
-            _ => found.whole = false,
-        }
-    }
-    found.notes.extend(not_looked_at(&refused));
-    Ok(())
-}
-
-const fn is_not_built(error: &legacy::Error) -> bool {
-    matches!(error, legacy::Error::NotBuilt { .. })
-}
-
-/// Lists the chains of one family. The inner error says why they could not be looked at, the outer
-/// one that writing them failed.
-fn list_legacy_family(
-    args: &Args,
-    family: legacy::Family,
-    each: &mut Each<'_>,
-) -> Result<Result<(), legacy::Error>, Error> {
-    let looked = legacy::Connection::open(family)
-        .and_then(|connection| connection.tables().map(|tables| (connection, tables)));
-    let (connection, tables) = match looked {
-        Ok(looked) => looked,
-        Err(error) => return Ok(Err(error)),
-    };
-    let mut buffer = legacy::Table::empty(family);
-    for name in tables {
-        let wanted = args.scope.table.as_ref().is_none_or(|wanted| {
-            let name: &[u8] = name.as_ref();
-            wanted.as_bytes() == name
-        });
-        if !wanted {
-            continue;
-        }
-        let table = match connection.read_into(name, &mut buffer) {
-            Ok(Lookup::InUse(table)) => table,
-            Ok(Lookup::NotInUse) => continue,
-            Err(error) => return Ok(Err(error)),
-        };
-        for chain in table.chains().filter(|chain| args.admits(chain.name())) {
-            each(&Line::legacy(&chain, args.rules))?;
-        }
-    }
-    Ok(Ok(()))
-}
-
-/// Says which families of the legacy tables could not be looked at and why, one line a reason.
-fn not_looked_at(refused: &[legacy::Error]) -> Vec<String> {
-    let mut said = Vec::new();
-    let families = |of: &dyn Fn(&legacy::Error) -> Option<legacy::Family>| {
-        let names: Vec<_> = refused.iter().filter_map(of).map(legacy_name).collect();
-        (!names.is_empty()).then(|| names.join(", "))
-    };
-    if let Some(names) = families(&|error| match error {
-        legacy::Error::NotBuilt { family } => Some(*family),
-        _ => None,
-    }) {
-        said.push(format!(
-            "legacy tables ({names}) not looked at: this kernel has none (not built in, or their \
-             module is not loaded)"
-        ));
-    }
-    for wanted in [legacy::Access::Tables, legacy::Access::TableNames] {
-        if let Some(names) = families(&|error| match error {
-            legacy::Error::NoPermission { family, access } if *access == wanted => Some(*family),
-            _ => None,
-        }) {
-            said.push(format!(
-                "legacy tables ({names}) not looked at: no permission: {wanted}"
-            ));
-        }
-    }
-    for error in refused {
-        if !matches!(
-            error,
-            legacy::Error::NotBuilt { .. } | legacy::Error::NoPermission { .. }
-        ) {
-            said.push(format!("legacy tables not looked at: {}", causes(error)));
-        }
-    }
-    said
 }

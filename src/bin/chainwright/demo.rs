@@ -18,8 +18,9 @@ use chainwright::nft::Connection;
 use comfy_table::{CellAlignment, Table, TableComponent, presets};
 use serde::Serialize;
 
-use crate::chains::{self, Backend, Line};
+use crate::chains::{self, Line};
 use crate::output::{Error, Exit, Output, causes, note};
+use crate::scope::Backend;
 use observer::Seen;
 
 /// Watch kubelet's chains while a rival restarts its firewall, in a private network namespace
@@ -126,17 +127,20 @@ fn inside(namespace: &str, json: bool) -> Result<Exit, Error> {
     let phases = phases(&kubelets, &watched)?;
     let legacy_unavailable = make_legacy_table().err().map(|error| causes(&error));
     if json {
-        out.json(&Report {
-            namespace,
-            ruleset: size,
-            kubelet_chains: watched.len(),
-            kubelet_poll_ms: milliseconds(POLL),
-            phases: &phases,
-            chains: listing(legacy_unavailable.is_none(), |line| {
-                serde_json::to_value(line).map_err(|error| Error::Other(error.to_string()))
-            })?,
-            legacy_unavailable,
-        })?;
+        out.json(
+            "demo",
+            &Report {
+                namespace,
+                ruleset: size,
+                kubelet_chains: watched.len(),
+                kubelet_poll_ms: milliseconds(POLL),
+                phases: &phases,
+                chains: listing(legacy_unavailable.is_none(), |line| {
+                    serde_json::to_value(line).map_err(|error| Error::Other(error.to_string()))
+                })?,
+                legacy_unavailable,
+            },
+        )?;
     } else {
         writeln!(out, "{}\n\n{}\n", table(&phases), conclusion(&phases))?;
         writeln!(out, "Kubelet's chains now, on both backends:")?;

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use chainwright::nft::{Connection, DiffOptions, Snapshot};
+use chainwright::nft::{Connection, Diff, DiffOptions};
+use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable};
+use crate::scope::Scope;
 
 /// Say what differs between a file of `backup` and the ruleset, object by object
 ///
@@ -14,9 +16,6 @@ use crate::output::{Error, Exit, Output, Printable};
 ///
 /// Not compared is what the kernel gives by itself: handles, numbers of references, a rule's place in
 /// numbers, a table's owner, how much of a timeout is left.
-///
-/// With --json, one list of objects: {"fate": "added", "removed" or "changed", "kind": …, "path": …,
-/// "old": …, "new": …}.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The file
@@ -30,12 +29,26 @@ pub(crate) struct Args {
     /// Compare counters, quotas and the time of last use as well
     #[arg(long)]
     counters: bool,
+
+    #[command(flatten)]
+    scope: Scope,
+}
+
+/// All that `--json` writes.
+#[derive(Serialize)]
+struct Document<'d> {
+    changes: &'d Diff,
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let old = Snapshot::load(&args.old)?;
+    let Some(old) = args.scope.load(&args.old)? else {
+        return Ok(Exit::Absent);
+    };
     let new = match &args.new {
-        Some(path) => Snapshot::load(path)?,
+        Some(path) => match args.scope.load(path)? {
+            Some(new) => new,
+            None => return Ok(Exit::Absent),
+        },
         None => Connection::open_to_look()?.snapshot(old.scope().clone())?,
     };
     let mut options = DiffOptions::default();
@@ -43,7 +56,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let diff = old.diff(&new, options);
     let mut out = Output::new();
     if json {
-        out.json(&diff)?;
+        out.json("diff", &Document { changes: &diff })?;
     } else {
         for change in &diff.changes {
             let path = Printable(&change.path);

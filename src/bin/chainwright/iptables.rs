@@ -1,82 +1,63 @@
-//! What the verbs of iptables' language share: whose tables, and in which backend.
+//! What the verbs of iptables' language share: whose tables, in which backend, and how programs get them.
 
-use chainwright::iptables::{self, Iptables};
+use std::borrow::Cow;
+
+use chainwright::iptables::{self, Counters, Entry, Iptables, Policy};
 use chainwright::legacy::{self, Status};
 use chainwright::netlink;
 use chainwright::nft::{self, Connection, Filter};
-use clap::ValueEnum;
+use serde::Serialize;
 
 use crate::output::{Error, note};
+use crate::scope::Selection;
 
-/// A backend, by the name that its tools have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Backend {
-    /// nf_tables, as iptables-nft
-    Nft,
-    /// the legacy x_tables, as iptables-legacy
-    Legacy,
-}
-
-/// Whose tables.
-#[derive(Debug, clap::Args)]
+/// Tables that a text is of: of one family in one backend.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Whose {
-    /// Tables of IPv4; this is the default
-    #[arg(short = '4', long, conflicts_with = "ipv6")]
-    ipv4: bool,
-
-    /// Tables of IPv6
-    #[arg(short = '6', long)]
-    ipv6: bool,
-
-    /// Where the tables live. If the other one has tables in use as well, standard error says so:
-    /// packets then go through both
-    #[arg(long, value_enum, default_value_t = Backend::Nft)]
-    pub(crate) backend: Backend,
+    pub(crate) family: iptables::Family,
+    pub(crate) backend: iptables::Backend,
 }
 
 impl Whose {
-    pub(crate) const fn family(&self) -> iptables::Family {
-        if self.ipv6 {
-            iptables::Family::Ipv6
-        } else {
-            iptables::Family::Ipv4
-        }
-    }
-
-    pub(crate) fn open(&self) -> Result<Iptables, Error> {
-        Ok(match self.backend {
-            Backend::Nft => Iptables::nft()?,
-            Backend::Legacy => Iptables::legacy()?,
+    /// If nothing is said, IPv4's in nf_tables.
+    pub(crate) fn of(place: &Selection) -> Result<Self, Error> {
+        Ok(Self {
+            family: place.iptables()?.unwrap_or(iptables::Family::Ipv4),
+            backend: place.one()?,
         })
     }
 
+    pub(crate) fn open(self) -> Result<Iptables, Error> {
+        Ok(Iptables::open(self.backend)?)
+    }
+
     /// As [`open`](Self::open), for who only looks: nothing is loaded for it.
-    pub(crate) fn open_to_look(&self) -> Result<Iptables, Error> {
-        if matches!(self.backend, Backend::Nft) && !nft::is_loaded() {
+    pub(crate) fn open_to_look(self) -> Result<Iptables, Error> {
+        if self.backend == iptables::Backend::Nft && !nft::is_loaded() {
             return Err(netlink::Error::NotLoaded.into());
         }
         self.open()
     }
 
     /// What they are, in words.
-    pub(crate) const fn describe(&self) -> &'static str {
-        match (self.backend, self.ipv6) {
-            (Backend::Nft, false) => "IPv4 tables in nf_tables",
-            (Backend::Nft, true) => "IPv6 tables in nf_tables",
-            (Backend::Legacy, false) => "legacy IPv4 tables",
-            (Backend::Legacy, true) => "legacy IPv6 tables",
+    pub(crate) const fn describe(self) -> &'static str {
+        match (self.backend, self.family) {
+            (iptables::Backend::Nft, iptables::Family::Ipv4) => "IPv4 tables in nf_tables",
+            (iptables::Backend::Nft, iptables::Family::Ipv6) => "IPv6 tables in nf_tables",
+            (iptables::Backend::Legacy, iptables::Family::Ipv4) => "legacy IPv4 tables",
+            (iptables::Backend::Legacy, iptables::Family::Ipv6) => "legacy IPv6 tables",
         }
     }
 
     /// Says on standard error which tables the other backend has in use. What cannot be looked at is
     /// not spoken of: it was not asked for.
-    pub(crate) fn warn_of_the_other(&self) {
+    pub(crate) fn warn_of_the_other(self) {
         let (tables, other) = match self.backend {
-            Backend::Nft => (self.legacy_tables(), "legacy"),
-            Backend::Legacy => (self.nft_tables(), "nft"),
+            iptables::Backend::Nft => (self.legacy_tables(), "legacy"),
+            iptables::Backend::Legacy => (self.nft_tables(), "nft"),
         };
         if !tables.is_empty() {
-            let family = match self.family() {
+            let family = match self.family {
                 iptables::Family::Ipv4 => "IPv4",
                 iptables::Family::Ipv6 => "IPv6",
             };
@@ -88,8 +69,8 @@ impl Whose {
         }
     }
 
-    fn legacy_tables(&self) -> Vec<String> {
-        let family = match self.family() {
+    fn legacy_tables(self) -> Vec<String> {
+        let family = match self.family {
             iptables::Family::Ipv4 => legacy::Family::Ipv4,
             iptables::Family::Ipv6 => legacy::Family::Ipv6,
         };
@@ -99,10 +80,10 @@ impl Whose {
         }
     }
 
-    fn nft_tables(&self) -> Vec<String> {
+    fn nft_tables(self) -> Vec<String> {
         let mut tables = Vec::new();
         let listed = Connection::open_to_look().and_then(|mut nft| {
-            let filter = Filter::family(nft::Family::from(self.family()));
+            let filter = Filter::family(nft::Family::from(self.family));
             nft.tables(filter)?.for_each(|table| {
                 let name = table.name().to_string();
                 if iptables::builtins(&name).is_some() {
@@ -114,5 +95,94 @@ impl Whose {
             Ok(()) => tables,
             Err(_) => Vec::new(),
         }
+    }
+}
+
+/// A table for programs.
+#[derive(Serialize)]
+pub(crate) struct TableRecord<'t> {
+    pub(crate) table: Cow<'t, str>,
+    pub(crate) chains: Vec<ChainRecord<'t>>,
+}
+
+/// A chain for programs.
+#[derive(Default, Serialize)]
+pub(crate) struct ChainRecord<'t> {
+    pub(crate) chain: Cow<'t, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) policy: Option<&'static str>,
+    #[serde(flatten)]
+    pub(crate) counters: Option<CountersRecord>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) foreign: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) not_expressible: Option<&'static str>,
+    pub(crate) rules: Vec<RuleRecord>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct CountersRecord {
+    packets: u64,
+    bytes: u64,
+}
+
+/// A rule for programs: in iptables' language, or why it cannot be said in it.
+#[derive(Serialize)]
+pub(crate) struct RuleRecord {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<usize>,
+    #[serde(flatten)]
+    counters: Option<CountersRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_expressible: Option<String>,
+}
+
+impl RuleRecord {
+    pub(crate) fn of(entry: Result<Entry, String>) -> Self {
+        let mut record = Self {
+            number: None,
+            counters: None,
+            rule: None,
+            not_expressible: None,
+        };
+        match entry {
+            Ok(entry) => {
+                record.counters = Some(entry.counters.into());
+                record.rule = Some(entry.rule.to_string());
+            }
+            Err(why) => record.not_expressible = Some(why),
+        }
+        record
+    }
+
+    /// The same, with its number in its chain.
+    pub(crate) fn at(mut self, number: usize) -> Self {
+        self.number = Some(number);
+        self
+    }
+}
+
+impl From<Counters> for CountersRecord {
+    fn from(counters: Counters) -> Self {
+        Self {
+            packets: counters.packets,
+            bytes: counters.bytes,
+        }
+    }
+}
+
+impl From<legacy::Counters> for CountersRecord {
+    fn from(counters: legacy::Counters) -> Self {
+        Counters::from(counters).into()
+    }
+}
+
+/// A policy as iptables writes it.
+pub(crate) const fn policy_name(policy: Policy) -> &'static str {
+    match policy {
+        Policy::Accept => "ACCEPT",
+        Policy::Drop => "DROP",
     }
 }

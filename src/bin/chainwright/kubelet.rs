@@ -1,13 +1,13 @@
 //! `chainwright kubelet`: the chains that a kubelet makes when it starts.
 
-use chainwright::iptables::Family;
 use chainwright::kube::detect::{LegacyUse, legacy_use};
 use chainwright::kube::kubelet::{Item, Kubelet};
 use chainwright::nft::{self, Connection};
-use clap::{ArgAction, Subcommand};
+use clap::Subcommand;
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, causes, note};
+use crate::scope::Selection;
 
 /// Make, check or remove the chains that a kubelet makes when it starts
 ///
@@ -20,14 +20,6 @@ pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
 
-    /// IPv4 only
-    #[arg(short = '4', long, global = true, action = ArgAction::SetTrue)]
-    ipv4: bool,
-
-    /// IPv6 only
-    #[arg(short = '6', long, global = true, action = ArgAction::SetTrue)]
-    ipv6: bool,
-
     /// What a kubelet made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and
     /// KUBE-POSTROUTING as well
     #[arg(long = "up-to-1.26", global = true)]
@@ -37,6 +29,9 @@ pub(crate) struct Args {
     /// and none are in nf_tables
     #[arg(long, global = true)]
     even_on_legacy: bool,
+
+    #[command(flatten)]
+    place: Selection,
 }
 
 /// Whether the chains may be made in nf_tables: not on a node that works with the legacy tables, where
@@ -117,10 +112,13 @@ struct Removed {
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let kubelet = Kubelet::new().up_to_1_26(args.up_to_1_26);
-    let kubelet = match (args.ipv4, args.ipv6) {
-        (true, false) => kubelet.only(Family::Ipv4),
-        (false, true) => kubelet.only(Family::Ipv6),
-        _ => kubelet,
+    args.place.only_nft(
+        "a kubelet's chains are made and looked for in nf_tables only; those of the legacy tables a kubelet \
+         makes itself (`chains --backend legacy` shows them)",
+    )?;
+    let kubelet = match args.place.iptables()? {
+        Some(family) => kubelet.only(family),
+        None => kubelet,
     };
     let mut nft = match args.action {
         Action::Check => Connection::open_to_look()?,
@@ -135,7 +133,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             let made = kubelet.ensure(&mut nft)?;
             if json {
                 let made = records(&made);
-                out.json(&Made { made })?;
+                out.json("kubelet", &Made { made })?;
             } else if made.is_empty() {
                 writeln!(out, "nothing to do: everything is there")?;
             } else {
@@ -147,7 +145,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             let missing = kubelet.check(&mut nft)?;
             if json {
                 let missing = records(&missing);
-                out.json(&Missing { missing })?;
+                out.json("kubelet", &Missing { missing })?;
             } else if missing.is_empty() {
                 writeln!(out, "everything is there")?;
             } else {
@@ -162,10 +160,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         Action::Remove => {
             let outcome = kubelet.remove(&mut nft)?;
             if json {
-                out.json(&Removed {
-                    removed: records(&outcome.removed),
-                    left: records(&outcome.left),
-                })?;
+                out.json(
+                    "kubelet",
+                    &Removed {
+                        removed: records(&outcome.removed),
+                        left: records(&outcome.left),
+                    },
+                )?;
             } else if outcome.removed.is_empty() && outcome.left.is_empty() {
                 writeln!(out, "nothing to do: nothing of it is there")?;
             } else {

@@ -12,6 +12,7 @@ mod diff;
 mod glob;
 mod iptables;
 mod kubelet;
+mod legacy_tables;
 mod output;
 mod restore;
 mod rollback;

@@ -163,6 +163,55 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// The version of what is written with `--json` (`docs/json.md`). It goes up when a key goes, or comes to mean
+/// something else; not when one comes.
+const VERSION: u32 = 1;
+
+/// A document whose parts are written as they come, one a line.
+pub(crate) struct Rows {
+    verb: &'static str,
+    key: &'static str,
+    begun: bool,
+}
+
+impl Rows {
+    /// The document of this verb, in which the parts stand under this key.
+    pub(crate) const fn new(verb: &'static str, key: &'static str) -> Self {
+        Self {
+            verb,
+            key,
+            begun: false,
+        }
+    }
+
+    fn begin(&mut self, out: &mut Output) -> Result<(), Error> {
+        self.begun = true;
+        let (verb, key) = (self.verb, self.key);
+        write!(out, r#"{{"version":{VERSION},"verb":"{verb}","{key}":["#)
+    }
+
+    pub(crate) fn add(&mut self, out: &mut Output, part: &impl Serialize) -> Result<(), Error> {
+        if self.begun {
+            write!(out, ",")?;
+        } else {
+            self.begin(out)?;
+        }
+        writeln!(out)?;
+        out.value(part)
+    }
+
+    /// Ends the document. Of a verb that failed before there was anything to say there is none.
+    pub(crate) fn end(mut self, out: &mut Output, done: bool) -> Result<(), Error> {
+        if !self.begun {
+            if !done {
+                return Ok(());
+            }
+            self.begin(out)?;
+        }
+        writeln!(out, "]}}")
+    }
+}
+
 /// Standard output, buffered. `write!` and `writeln!` work on it.
 pub(crate) struct Output {
     inner: BufWriter<WhileRead<StdoutLock<'static>>>,
@@ -222,11 +271,25 @@ impl Output {
         self.inner.write_fmt(text).map_err(Error::Output)
     }
 
-    /// Writes a value as one line of JSON.
-    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Error> {
-        serde_json::to_writer(&mut self.inner, value)
-            .map_err(|error| Error::Output(error.into()))?;
+    /// Writes all that a verb has to say to programs: one document, in one line.
+    pub(crate) fn json(&mut self, verb: &str, body: &impl Serialize) -> Result<(), Error> {
+        #[derive(Serialize)]
+        struct Document<'d, B> {
+            version: u32,
+            verb: &'d str,
+            #[serde(flatten)]
+            body: B,
+        }
+        self.value(&Document {
+            version: VERSION,
+            verb,
+            body,
+        })?;
         writeln!(self)
+    }
+
+    fn value(&mut self, value: &impl Serialize) -> Result<(), Error> {
+        serde_json::to_writer(&mut self.inner, value).map_err(|error| Error::Output(error.into()))
     }
 
     /// What takes bytes. Its errors are for [`Error::Output`].

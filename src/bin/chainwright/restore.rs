@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::iptables::Whose;
 use crate::output::{Error, Exit, Output, Printable, note, say};
+use crate::scope::Selection;
 
 /// Put tables into the kernel as iptables-restore does, all at once or not at all
 ///
@@ -26,13 +27,9 @@ use crate::output::{Error, Exit, Output, Printable, note, say};
 /// On nf_tables all tables of the text change in one transaction. Legacy tables are replaced one after
 /// the other, each at once, under the lock of the legacy tools. If any line is wrong, or the kernel
 /// refuses one, nothing is changed, and standard error shows the place: FILE:LINE:COLUMN. Success is
-/// silent, but for warnings of texts that are too long and are cut as iptables cuts them; with --json, how
-/// much was restored: {"tables", "chains", "rules", "shortened": [{"line", "option", "length", "kept"}]}.
+/// silent, but for warnings of texts that are too long and are cut as iptables cuts them.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    whose: Whose,
-
     /// Keep what is in the tables and not in the text. A chain that the text declares (`:CHAIN`) is
     /// emptied all the same, unless it is a built-in one
     #[arg(short, long)]
@@ -46,8 +43,8 @@ pub(crate) struct Args {
     #[arg(short, long)]
     test: bool,
 
-    /// Only this table of the text, which must have it
-    #[arg(short = 'T', long, value_name = "TABLE")]
+    /// Only this table of the text, which must have it (-t is --test, as iptables-restore has it)
+    #[arg(short = 'T', long, value_name = "NAME")]
     table: Option<String>,
 
     /// In nf_tables, write rules in the form of this version of iptables and its successors. What
@@ -68,6 +65,9 @@ pub(crate) struct Args {
     /// The text; standard input if there is none, or `-`
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
+
+    #[command(flatten)]
+    place: Selection,
 }
 
 /// A version of iptables after which another form of rules came.
@@ -150,6 +150,7 @@ fn warn(name: &str, shortened: &[ShortenedLine]) {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    let whose = Whose::of(&args.place)?;
     let file = args.file.as_deref().filter(|file| *file != Path::new("-"));
     let name = file.map_or(Cow::Borrowed("<stdin>"), |file| file.to_string_lossy());
     let text = match file {
@@ -158,13 +159,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     .map_err(|error| Error::Other(format!("cannot read {}: {error}", Printable(&name))))?;
 
-    args.whose.warn_of_the_other();
+    whose.warn_of_the_other();
     let wait = match args.wait {
         0 => LockWait::No,
         seconds => LockWait::For(Duration::from_secs(seconds)),
     };
-    let mut iptables = args
-        .whose
+    let mut iptables = whose
         .open()?
         .with_profile(args.profile.into())
         .with_lock(args.lock.clone(), wait);
@@ -174,17 +174,20 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         test: args.test,
         table: args.table.clone(),
     };
-    match iptables.restore(args.whose.family(), &text, &options) {
+    match iptables.restore(whose.family, &text, &options) {
         Ok(restored) => {
             warn(&name, &restored.shortened);
             if json {
                 let mut out = Output::new();
-                out.json(&Record {
-                    tables: restored.tables,
-                    chains: restored.chains,
-                    rules: restored.rules,
-                    shortened: restored.shortened.iter().map(Cut::from).collect(),
-                })?;
+                out.json(
+                    "restore",
+                    &Record {
+                        tables: restored.tables,
+                        chains: restored.chains,
+                        rules: restored.rules,
+                        shortened: restored.shortened.iter().map(Cut::from).collect(),
+                    },
+                )?;
                 out.flush()?;
             }
             Ok(Exit::Done)

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
 use bstr::{BString, ByteSlice};
-use chainwright::nft::{self, Connection, Filter, List, Snapshot, Table, TableFlags};
+use chainwright::nft::{self, Connection, List, Snapshot, Table, TableFlags};
 use serde::Serialize;
 
 use crate::backup::Contents;
 use crate::output::{Error, Exit, Output, Printable, note};
+use crate::scope::{Scope, describe};
 
 /// Make the ruleset what a file of `backup` shows, in one transaction
 ///
@@ -42,6 +43,9 @@ pub(crate) struct Args {
     /// rule
     #[arg(long)]
     dry_run: bool,
+
+    #[command(flatten)]
+    scope: Scope,
 }
 
 /// What becomes of a table.
@@ -104,7 +108,9 @@ struct Document<'a> {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let snapshot = Snapshot::load(&args.file)?;
+    let Some(snapshot) = args.scope.load(&args.file)? else {
+        return Ok(Exit::Absent);
+    };
     let mut nft = match args.dry_run {
         true => Connection::open_to_look()?,
         false => Connection::open()?,
@@ -139,22 +145,25 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let mut out = Output::new();
     if json {
         let provenance = snapshot.provenance();
-        out.json(&Document {
-            done: !args.dry_run,
-            written: provenance
-                .and_then(|provenance| provenance.written.duration_since(UNIX_EPOCH).ok())
-                .map(|since| since.as_secs()),
-            kernel: provenance.map(|provenance| &*provenance.kernel),
-            backup: Contents::of(&snapshot),
-            tables: actions
-                .iter()
-                .map(|(key, &action)| Record::new(key, Some(action)))
-                .collect(),
-            no_longer_owned: no_longer_owned
-                .iter()
-                .map(|key| Record::new(key, None))
-                .collect(),
-        })?;
+        out.json(
+            "rollback",
+            &Document {
+                done: !args.dry_run,
+                written: provenance
+                    .and_then(|provenance| provenance.written.duration_since(UNIX_EPOCH).ok())
+                    .map(|since| since.as_secs()),
+                kernel: provenance.map(|provenance| &*provenance.kernel),
+                backup: Contents::of(&snapshot),
+                tables: actions
+                    .iter()
+                    .map(|(key, &action)| Record::new(key, Some(action)))
+                    .collect(),
+                no_longer_owned: no_longer_owned
+                    .iter()
+                    .map(|key| Record::new(key, None))
+                    .collect(),
+            },
+        )?;
     } else {
         people(&mut out, args, &snapshot, &actions, &no_longer_owned)?;
     }
@@ -209,19 +218,6 @@ fn named((family, table): &Key) -> String {
     format!("{family} {}", Printable(&table.to_str_lossy()))
 }
 
-/// What a backup is of.
-fn scope(filter: &Filter<'_>) -> String {
-    let family = match filter.family {
-        nft::Family::UNSPEC => "all families".to_owned(),
-        family => format!("family {family}"),
-    };
-    match filter.table.as_ref().map(|name| name.to_str_lossy()) {
-        Some(table) => format!("table {} of {family}", Printable(&table)),
-        None if filter.family == nft::Family::UNSPEC => "the whole ruleset".to_owned(),
-        None => family,
-    }
-}
-
 fn people(
     out: &mut Output,
     args: &Args,
@@ -229,7 +225,7 @@ fn people(
     actions: &BTreeMap<Key, Action>,
     no_longer_owned: &[Key],
 ) -> Result<(), Error> {
-    write!(out, "backup   {}: ", scope(snapshot.scope()))?;
+    write!(out, "backup   {}: ", describe(snapshot.scope()))?;
     write!(out, "{}", Contents::of(snapshot))?;
     if let Some(provenance) = snapshot.provenance() {
         write!(

@@ -3,47 +3,45 @@
 use std::cell::LazyCell;
 use std::fmt::Write as _;
 
-use bstr::ByteSlice;
-use chainwright::ipset;
+use bstr::{BStr, ByteSlice};
 use chainwright::iptables::nft::decode;
+use chainwright::iptables::{self, Counters, Entry};
 use chainwright::nft::expr::{Counter, Decoded};
 use chainwright::nft::{RuleRef, Snapshot, SnapshotChain, SnapshotTable, Table};
+use chainwright::{ipset, legacy};
 use serde::Serialize;
 
 use crate::chains::Line;
 use crate::glob::Glob;
+use crate::iptables::{ChainRecord, RuleRecord, TableRecord, policy_name};
+use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Exit, Output, Printable};
-use crate::scope::{Scope, admits, ended};
+use crate::scope::{Backend, Found, Scope, admits};
 
 /// List rules, by chain
 ///
-/// Under each chain's line, as `chains` writes it, a line for each rule: its handle; what it does;
-/// its comment. Rules of iptables-nft that can be said whole in iptables' language are said so, with
-/// counters as `iptables-save -c` has them; of a match or target that is not known here, name,
-/// revision and length stand in brackets. All other rules are said in nf_tables' bytecode, one pair of
-/// brackets an expression.
+/// Under each chain's line, as `chains` writes it, a line for each rule: its handle, or in a legacy table
+/// its number in the chain; what it does; its comment. Rules that can be said whole in iptables' language
+/// are said so, with counters as `iptables-save -c` has them; of a match or target that is not known here,
+/// name, revision and bytes are given. All other rules are said in nf_tables' bytecode, one pair of
+/// brackets an expression, and those of legacy tables by their bytes.
 ///
-/// All is of one generation of the ruleset. Only where that cannot be had, what could be read is
-/// listed all the same, said to be so on standard error, and the exit code is 2. The rules of the
-/// legacy tables are not listed.
-///
-/// With --json, one document: {"generation": N, "tables": [{"table": {…}, "chains": [{"chain": {…},
-/// "rules": [{…}]}]}]}. The objects are in the form in which the library's feature `serde` writes and
-/// reads them: attributes by their names, what is not there left out; expressions by their names in
-/// nf_tables; bytes as hexadecimal digits.
+/// What is shown of nf_tables is of one generation of the ruleset, and a legacy table of one moment. Only
+/// where that cannot be had, what could be read is listed all the same, said to be so on standard error,
+/// and the exit code is 2.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    scope: Scope,
-
     /// Only chains whose names match this pattern, for instance 'KUBE-S[VE][CP]-*'
     #[arg(long = "match", value_name = "GLOB")]
     pattern: Option<Glob>,
 
     /// Write what `nft --debug=netlink list` prints before its own listing (nft 1.0.6): of each table
-    /// the sets with their elements, then the rules, each expression in a line
+    /// the sets with their elements, then the rules, each expression in a line; of nf_tables only
     #[arg(long, conflicts_with = "json")]
     bytecode: bool,
+
+    #[command(flatten)]
+    scope: Scope,
 }
 
 /// All that `--json` writes.
@@ -51,6 +49,7 @@ pub(crate) struct Args {
 struct Document<'s> {
     generation: Option<u32>,
     tables: Vec<TableDocument<'s>>,
+    legacy: Vec<LegacyRecord>,
 }
 
 #[derive(Serialize)]
@@ -59,49 +58,113 @@ struct TableDocument<'s> {
     chains: Vec<SnapshotChain<'s>>,
 }
 
+/// A legacy table.
+#[derive(Serialize)]
+struct LegacyRecord {
+    family: &'static str,
+    #[serde(flatten)]
+    table: TableRecord<'static>,
+}
+
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let (snapshot, torn) = args.scope.look()?;
+    args.scope.check()?;
+    let backend = match (args.bytecode, args.scope.place.listed()) {
+        (false, backend) => backend,
+        (true, Backend::Legacy) => {
+            return Err(Error::Other("legacy tables have no bytecode".into()));
+        }
+        (true, _) => Backend::Nft,
+    };
+    let mut found = Found::default();
+    let snapshot = found
+        .nft(backend, || args.scope.look())?
+        .unwrap_or_default();
     let tables: Vec<_> = snapshot
         .tables()
         .map(|table| (table, args.chains(&table)))
         .filter(|(_, chains)| !chains.is_empty())
         .collect();
-    let has_sets = |table: SnapshotTable<'_>| table.sets().next().is_some();
-    let found = !tables.is_empty()
-        || (args.bytecode && args.pattern.is_none() && snapshot.tables().any(has_sets));
+    let mut any = !tables.is_empty();
+    let sets: Sets = LazyCell::new(|| ipset::Connection::open().ok());
     let mut out = Output::new();
-    if json {
-        out.json(&Document {
-            generation: snapshot.generation().map(|generation| generation.0),
-            tables: tables
-                .into_iter()
-                .map(|(table, chains)| TableDocument {
-                    table: table.table().to_builder(),
-                    chains,
-                })
-                .collect(),
-        })?;
-    } else if args.bytecode {
+    if args.bytecode {
+        let has_sets = |table: SnapshotTable<'_>| table.sets().next().is_some();
+        any |= args.pattern.is_none() && snapshot.tables().any(has_sets);
         bytecode(&mut out, args, &snapshot, &tables)?;
+    } else if json {
+        let mut legacy = Vec::new();
+        legacy_tables::look(&args.scope, &mut found, &mut |table| {
+            legacy.extend(args.legacy_record(table, &sets));
+            Ok(())
+        })?;
+        any |= !legacy.is_empty();
+        out.json(
+            "rules",
+            &Document {
+                generation: snapshot.generation().map(|generation| generation.0),
+                tables: tables
+                    .into_iter()
+                    .map(|(table, chains)| TableDocument {
+                        table: table.table().to_builder(),
+                        chains,
+                    })
+                    .collect(),
+                legacy,
+            },
+        )?;
     } else {
-        let sets: Sets = LazyCell::new(|| ipset::Connection::open().ok());
         for chain in tables.iter().flat_map(|(_, chains)| chains) {
             people(&mut out, chain, &sets)?;
         }
+        legacy_tables::look(&args.scope, &mut found, &mut |table| {
+            for chain in table.chains().filter(|chain| args.admits(chain.name())) {
+                any = true;
+                legacy_people(&mut out, &chain, &sets)?;
+            }
+            Ok(())
+        })?;
     }
     out.flush()?;
     let narrowed = args.scope.is_narrowed() || args.pattern.is_some();
-    Ok(ended("chain", found, narrowed, torn, json))
+    Ok(found.end(any, "chain", narrowed, backend, json))
 }
 
 impl Args {
     /// The chains of a table that were asked for.
     fn chains<'s>(&self, table: &SnapshotTable<'s>) -> Vec<SnapshotChain<'s>> {
-        let pattern = self.pattern.as_ref();
         table
             .chains()
-            .filter(|chain| admits(pattern, chain.chain().name()))
+            .filter(|chain| self.admits(chain.chain().name()))
             .collect()
+    }
+
+    fn admits(&self, chain: &BStr) -> bool {
+        admits(self.pattern.as_ref(), chain)
+    }
+
+    /// A legacy table for programs, if it has chains that were asked for.
+    fn legacy_record(&self, table: &legacy::Table, sets: &Sets) -> Option<LegacyRecord> {
+        let chains: Vec<_> = table
+            .chains()
+            .filter(|chain| self.admits(chain.name()))
+            .map(|chain| ChainRecord {
+                chain: chain.name().to_str_lossy().into_owned().into(),
+                policy: chain.policy().map(policy_name),
+                counters: chain.builtin().map(|builtin| builtin.counters.into()),
+                rules: (1..)
+                    .zip(chain.rules())
+                    .map(|(number, rule)| RuleRecord::of(entry(&rule, sets)).at(number))
+                    .collect(),
+                ..ChainRecord::default()
+            })
+            .collect();
+        (!chains.is_empty()).then(|| LegacyRecord {
+            family: family_name(table.family()),
+            table: TableRecord {
+                table: table.name().as_bstr().to_string().into(),
+                chains,
+            },
+        })
     }
 }
 
@@ -141,6 +204,37 @@ fn people(out: &mut Output, chain: &SnapshotChain<'_>, sets: &Sets) -> Result<()
         writeln!(out, "  handle {:<6} {}", rule.handle(), Printable(&text))?;
     }
     Ok(())
+}
+
+/// A chain of a legacy table with its rules, for people.
+fn legacy_people(out: &mut Output, chain: &legacy::ChainRef<'_>, sets: &Sets) -> Result<(), Error> {
+    writeln!(out, "{}", Line::legacy(chain, true))?;
+    for (number, rule) in (1..).zip(chain.rules()) {
+        let text = match entry(&rule, sets) {
+            Ok(Entry { rule, counters, .. }) => {
+                let Counters { packets, bytes, .. } = counters;
+                format!("[{packets}:{bytes}] {rule}").trim_end().to_owned()
+            }
+            Err(why) => {
+                let counters = rule.counters();
+                let bytes = rule.bytes().iter().map(|byte| format!("{byte:02x}"));
+                format!("{counters} [ {why} ] {}", bytes.collect::<String>())
+            }
+        };
+        writeln!(out, "  number {number:<6} {}", Printable(&text))?;
+    }
+    Ok(())
+}
+
+/// A legacy rule in iptables' language, its sets by their names.
+fn entry(rule: &legacy::RuleRef<'_>, sets: &Sets) -> Result<Entry, String> {
+    let mut entry = iptables::legacy::decode(rule).map_err(|why| why.to_string())?;
+    if entry.rule.has_set_indexes() {
+        let unknown = || "it refers to a set whose name cannot be found".to_owned();
+        let mut sets = sets.as_ref().ok_or_else(unknown)?;
+        entry.rule.name_sets(&mut sets).map_err(|_| unknown())?;
+    }
+    Ok(entry)
 }
 
 /// What a rule does, in one line.

@@ -2,11 +2,12 @@
 
 use bstr::ByteSlice;
 use chainwright::iptables::text::{Omissions, SaveOptions};
-use chainwright::iptables::{Backend, Chain, ChainKind, Counters, Policy, RuleView, Tables};
+use chainwright::iptables::{Backend, Chain, ChainKind, RuleView, Tables};
 use serde::Serialize;
 
-use crate::iptables::Whose;
-use crate::output::{Error, Exit, Output, note};
+use crate::iptables::{ChainRecord, RuleRecord, TableRecord, Whose, policy_name};
+use crate::output::{Error, Exit, Output, Printable, note};
+use crate::scope::Scope;
 
 /// Print iptables' tables as iptables-save does
 ///
@@ -20,23 +21,14 @@ use crate::output::{Error, Exit, Output, note};
 /// for stands there by its bytes (`-m NAME --xt-revision NUMBER --xt-data HEX`): `restore` loads that, and
 /// no other tool does, so that the exit code is 2 then, too. If there is no table, nothing is printed and
 /// the exit code is 1.
-///
-/// With --json, one document: {"family", "backend", "tables": [{"table", "chains": [{"chain", "policy",
-/// "packets", "bytes", "rules": [{"packets", "bytes", "rule"}]}]}]}. A chain of a user's has no policy
-/// and no counters; a rule without words has "beyond", which says why, in their place, and so has a
-/// chain without words beside no rules.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    whose: Whose,
-
-    /// Only this table: filter, nat, mangle, raw or security
-    #[arg(short, long, value_name = "TABLE")]
-    table: Option<String>,
-
     /// With the counters of rules; those of policies are printed in any case
     #[arg(short, long)]
     counters: bool,
+
+    #[command(flatten)]
+    scope: Scope,
 }
 
 #[derive(Serialize)]
@@ -46,65 +38,17 @@ struct Document<'t> {
     tables: Vec<TableRecord<'t>>,
 }
 
-#[derive(Serialize)]
-struct TableRecord<'t> {
-    table: std::borrow::Cow<'t, str>,
-    chains: Vec<ChainRecord<'t>>,
-}
-
-#[derive(Serialize)]
-struct ChainRecord<'t> {
-    chain: std::borrow::Cow<'t, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    policy: Option<&'static str>,
-    #[serde(flatten)]
-    counters: Option<CountersRecord>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    foreign: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    beyond: Option<&'static str>,
-    rules: Vec<RuleRecord>,
-}
-
-#[derive(Serialize)]
-struct CountersRecord {
-    packets: u64,
-    bytes: u64,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum RuleRecord {
-    Said {
-        #[serde(flatten)]
-        counters: CountersRecord,
-        rule: String,
-    },
-    Beyond {
-        beyond: String,
-    },
-}
-
-impl From<Counters> for CountersRecord {
-    fn from(counters: Counters) -> Self {
-        Self {
-            packets: counters.packets,
-            bytes: counters.bytes,
-        }
-    }
-}
-
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    args.whose.warn_of_the_other();
-    let names: Vec<&str> = args.table.as_deref().into_iter().collect();
-    let tables = args
-        .whose
-        .open_to_look()?
-        .read(args.whose.family(), &names)?;
+    let whose = Whose::of(&args.scope.place)?;
+    whose.warn_of_the_other();
+    // A name that is no text is none of iptables' tables.
+    let name = args.scope.table.as_ref().map(|name| name.to_string_lossy());
+    let names: Vec<&str> = name.as_deref().into_iter().collect();
+    let tables = whose.open_to_look()?.read(whose.family, &names)?;
     let mut out = Output::new();
     let omissions = if json {
         let (document, omissions) = document(&tables);
-        out.json(&document)?;
+        out.json("save", &document)?;
         omissions
     } else {
         let options = SaveOptions {
@@ -135,12 +79,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     if tables.iter().is_empty() {
         if !json {
-            note(&match &args.table {
+            note(&match &name {
                 Some(name) => format!(
-                    "there is no table {name} among the {}",
-                    args.whose.describe()
+                    "there is no table {} among the {}",
+                    Printable(name),
+                    whose.describe()
                 ),
-                None => format!("there are no {}", args.whose.describe()),
+                None => format!("there are no {}", whose.describe()),
             });
         }
         return Ok(Exit::Absent);
@@ -191,22 +136,19 @@ fn chain_record<'t>(
     chain: &Chain<'t>,
     omissions: &mut Omissions,
 ) -> ChainRecord<'t> {
-    let beyond = chain.not_expressible();
-    omissions.chains += usize::from(beyond.is_some());
+    let not_expressible = chain.not_expressible();
+    omissions.chains += usize::from(not_expressible.is_some());
     let (policy, counters) = match chain.kind() {
         ChainKind::Builtin { policy, counters } => (Some(policy), Some(counters)),
         _ => (None, None),
     };
     ChainRecord {
         chain: chain.name().to_str_lossy(),
-        policy: policy.map(|policy| match policy {
-            Policy::Accept => "ACCEPT",
-            Policy::Drop => "DROP",
-        }),
-        counters: counters.map(CountersRecord::from),
+        policy: policy.map(policy_name),
+        counters: counters.map(Into::into),
         foreign: chain.kind() == ChainKind::Foreign,
-        beyond,
-        rules: match beyond {
+        not_expressible,
+        rules: match not_expressible {
             Some(_) => Vec::new(),
             None => chain
                 .rules()
@@ -217,19 +159,10 @@ fn chain_record<'t>(
 }
 
 fn rule_record(tables: &Tables, rule: &RuleView<'_>, omissions: &mut Omissions) -> RuleRecord {
-    match tables.entry(rule) {
-        Ok(entry) => {
-            omissions.private += usize::from(entry.rule.has_opaque());
-            RuleRecord::Said {
-                counters: entry.counters.into(),
-                rule: entry.rule.to_string(),
-            }
-        }
-        Err(beyond) => {
-            omissions.rules += 1;
-            RuleRecord::Beyond {
-                beyond: beyond.to_string(),
-            }
-        }
+    let entry = tables.entry(rule);
+    match &entry {
+        Ok(entry) => omissions.private += usize::from(entry.rule.has_opaque()),
+        Err(_) => omissions.rules += 1,
     }
+    RuleRecord::of(entry.map_err(|why| why.to_string()))
 }

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::glob::Glob;
 use crate::output::{Error, Exit, Output, Printable};
-use crate::scope::{Scope, admits, ended};
+use crate::scope::{Backend, Found, Scope, admits};
 use value::{Duration, elements, types};
 
 /// List sets and maps, one line each
@@ -22,16 +22,9 @@ use value::{Duration, elements, types};
 /// All is of one generation of the ruleset. Only where that cannot be had, what could be read is
 /// listed all the same, said to be so on standard error, and the exit code is 2.
 ///
-/// With --json, one document: {"generation": N, "tables": [{"table": {…}, "sets": [{"set": {…},
-/// "count": N, "elements": [{…}]}]}]}, `elements` only with --elements, and there each end of a range
-/// by itself as the kernel keeps it. The objects are in the form in which the library's feature `serde`
-/// writes and reads them: attributes by their names, what is not there left out; bytes as hexadecimal
-/// digits.
+/// Legacy tables have no sets of their own: what their rules refer to are ipset's, for both backends.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    scope: Scope,
-
     /// Only sets whose names match this pattern, for instance 'blocked-*'
     #[arg(long = "match", value_name = "GLOB")]
     pattern: Option<Glob>,
@@ -43,6 +36,9 @@ pub(crate) struct Args {
     /// List also the sets of single rules, which have no names of their own
     #[arg(long)]
     anonymous: bool,
+
+    #[command(flatten)]
+    scope: Scope,
 }
 
 /// All that `--json` writes.
@@ -87,28 +83,42 @@ impl Serialize for Elements<'_> {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let (snapshot, torn) = args.scope.look()?;
+    let backend = args.scope.place.listed();
+    if backend == Backend::Legacy {
+        return Err(Error::Other(
+            "legacy tables have no sets of their own; those that their rules refer to are ipset's \
+             (`ipset list`)"
+                .into(),
+        ));
+    }
+    let mut found = Found::default();
+    let snapshot = found
+        .nft(backend, || args.scope.look())?
+        .unwrap_or_default();
     let tables: Vec<_> = snapshot
         .tables()
         .map(|table| (table, args.sets(&table)))
         .filter(|(_, sets)| !sets.is_empty())
         .collect();
-    let found = !tables.is_empty();
+    let any = !tables.is_empty();
     let mut out = Output::new();
     if json {
-        out.json(&Document {
-            generation: snapshot.generation().map(|generation| generation.0),
-            tables: tables
-                .into_iter()
-                .map(|(table, sets)| TableDocument {
-                    table: table.table().to_builder(),
-                    sets: sets
-                        .into_iter()
-                        .map(|set| SetDocument::new(set, args.elements))
-                        .collect(),
-                })
-                .collect(),
-        })?;
+        out.json(
+            "sets",
+            &Document {
+                generation: snapshot.generation().map(|generation| generation.0),
+                tables: tables
+                    .into_iter()
+                    .map(|(table, sets)| TableDocument {
+                        table: table.table().to_builder(),
+                        sets: sets
+                            .into_iter()
+                            .map(|set| SetDocument::new(set, args.elements))
+                            .collect(),
+                    })
+                    .collect(),
+            },
+        )?;
     } else {
         for set in tables.iter().flat_map(|(_, sets)| sets) {
             writeln!(
@@ -126,7 +136,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     out.flush()?;
     let narrowed = args.scope.is_narrowed() || args.pattern.is_some();
-    Ok(ended("set", found, narrowed, torn, json))
+    // Of sets there is nothing to look for in the other backend.
+    Ok(found.end(any, "set", narrowed, Backend::Nft, json))
 }
 
 impl Args {

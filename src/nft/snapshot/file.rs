@@ -41,7 +41,6 @@ use sha2::{Digest, Sha256};
 
 use super::Snapshot;
 use super::outside::LONGEST;
-use crate::arena::Position;
 use crate::netlink::Malformed;
 use crate::nft::generation::Generation;
 use crate::nft::listing::Filter;
@@ -294,7 +293,7 @@ impl Snapshot {
         self.each(|at| {
             count += 1;
             length += self.message(at).padded_length() as u64;
-            Ok(())
+            Ok::<_, io::Error>(())
         })?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let provenance = self
@@ -331,24 +330,6 @@ impl Snapshot {
         let Summing { mut inner, sum } = out;
         inner.write_all(&sum.finalize())?;
         inner.flush()
-    }
-
-    /// Visits every message, each after those that it belongs to.
-    fn each(&self, mut visit: impl FnMut(Position) -> io::Result<()>) -> io::Result<()> {
-        for table in &self.index.tables {
-            visit(table.at)?;
-            table.chains.iter().try_for_each(|chain| visit(chain.at))?;
-            table.objects.iter().try_for_each(|&at| visit(at))?;
-            table.flowtables.iter().try_for_each(|&at| visit(at))?;
-            for set in &table.sets {
-                visit(set.at)?;
-                set.elements.iter().try_for_each(|&at| visit(at))?;
-            }
-            for chain in &table.chains {
-                chain.rules.iter().try_for_each(|&at| visit(at))?;
-            }
-        }
-        Ok(())
     }
 
     /// Reads a snapshot from a file.

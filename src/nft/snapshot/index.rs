@@ -35,6 +35,28 @@ pub(super) struct TableIndex {
     pub(super) uses: u64,
 }
 
+#[cfg(feature = "backup")]
+impl TableIndex {
+    /// Visits the table and all that is in it, each after those that it belongs to.
+    pub(super) fn each<E>(
+        &self,
+        visit: &mut impl FnMut(Position) -> Result<(), E>,
+    ) -> Result<(), E> {
+        visit(self.at)?;
+        self.chains.iter().try_for_each(|chain| visit(chain.at))?;
+        self.objects.iter().try_for_each(|&at| visit(at))?;
+        self.flowtables.iter().try_for_each(|&at| visit(at))?;
+        for set in &self.sets {
+            visit(set.at)?;
+            set.elements.iter().try_for_each(|&at| visit(at))?;
+        }
+        self.chains
+            .iter()
+            .flat_map(|chain| &chain.rules)
+            .try_for_each(|&at| visit(at))
+    }
+}
+
 /// A chain and its rules.
 #[derive(Debug, Clone)]
 pub(super) struct ChainIndex {

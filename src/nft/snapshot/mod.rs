@@ -13,6 +13,7 @@
 //! | back into the kernel | `restore.rs`; what it takes in another way than it lists it: `request.rs`, `elements.rs` |
 //! | to and from a file | `file.rs` |
 //! | to and from JSON and the like | `serial.rs`; what comes from outside: `outside.rs` |
+//! | a part of one | `narrow.rs` |
 //! | two snapshots | `diff.rs` |
 
 use std::fmt;
@@ -35,6 +36,8 @@ mod elements;
 #[cfg(feature = "backup")]
 mod file;
 mod index;
+#[cfg(feature = "backup")]
+mod narrow;
 #[cfg(any(feature = "backup", feature = "serde"))]
 mod outside;
 mod read;
@@ -195,6 +198,13 @@ impl Snapshot {
         self.arena
             .message(at)
             .expect("invariant: only messages that could be read are put into the index")
+    }
+
+    /// Visits every message, each after those that it belongs to.
+    #[cfg(feature = "backup")]
+    fn each<E>(&self, mut visit: impl FnMut(Position) -> Result<(), E>) -> Result<(), E> {
+        let mut tables = self.index.tables.iter();
+        tables.try_for_each(|table| table.each(&mut visit))
     }
 
     fn close(&mut self) {

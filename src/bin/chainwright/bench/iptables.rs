@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use chainwright::iptables::Backend;
 use chainwright::measure::Services;
 use chainwright::measure::iptables::{
     Comparison, restore_legacy, restore_nft, save_legacy, save_nft,
@@ -10,8 +11,8 @@ use chainwright::netns::Sandbox;
 
 use super::tools::{Tool, run_once};
 use super::{Contestant, Record};
-use crate::iptables::Backend;
 use crate::output::{Error, note};
+use crate::scope;
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub(super) enum What {
 /// Measures in both backends, or one, at one size, each in a namespace of its own.
 pub(super) fn measure(
     what: What,
-    backend: Option<Backend>,
+    backend: scope::Backend,
     services: usize,
     rounds: usize,
     with_tools: bool,
@@ -31,8 +32,11 @@ pub(super) fn measure(
     let services = Services { services };
     let mut records = Vec::new();
     for which in [Backend::Nft, Backend::Legacy] {
-        if backend.is_some_and(|only| only != which) {
-            continue;
+        match (backend, which) {
+            (scope::Backend::All, _)
+            | (scope::Backend::Nft, Backend::Nft)
+            | (scope::Backend::Legacy, Backend::Legacy) => {}
+            _ => continue,
         }
         let more = Sandbox::new()?.run(|| -> Result<Vec<Record>, Error> {
             let compared = match (what, which) {

@@ -1,0 +1,140 @@
+//! The legacy tables in use, as verbs list them.
+
+use chainwright::legacy::{self, Lookup, Status};
+use chainwright::nft;
+
+use crate::output::{Error, causes};
+use crate::scope::{Backend, Found, Scope};
+
+/// A family by the name that nf_tables' has.
+pub(crate) fn family_name(family: legacy::Family) -> &'static str {
+    match family {
+        legacy::Family::Ipv4 => nft::Family::IP,
+        legacy::Family::Ipv6 => nft::Family::IP6,
+        legacy::Family::Arp => nft::Family::ARP,
+    }
+    .name()
+    .unwrap_or_default()
+}
+
+/// Gives each table in use that was asked for to `each`. None is made, and no module is loaded. A family
+/// that could not be looked at is an error only where legacy tables alone were asked for.
+pub(crate) fn look(
+    scope: &Scope,
+    found: &mut Found,
+    each: &mut dyn FnMut(&legacy::Table) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let backend = scope.place.listed();
+    if backend == Backend::Nft {
+        return Ok(());
+    }
+    let alone = backend == Backend::Legacy;
+    let families = scope.place.legacy();
+    let mut refused: Vec<legacy::Error> = Vec::new();
+    for &family in &families {
+        match look_at(scope, family, each)? {
+            Ok(()) => {}
+            Err(error) if alone && !is_not_built(&error) => return Err(error.into()),
+            Err(error) => refused.push(error),
+        }
+    }
+    if alone && refused.len() == families.len() {
+        // Not one of the families that were asked for is built into the kernel.
+        return match refused.into_iter().next() {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        };
+    }
+    for error in &refused {
+        match error {
+            legacy::Error::NotBuilt { .. } => {}
+            legacy::Error::NoPermission { .. } => found.hidden = true,
+            _ => found.torn = true,
+        }
+    }
+    found.notes.extend(not_looked_at(&refused));
+    Ok(())
+}
+
+/// The tables in use among those that were asked for: `ip filter`. What cannot be looked at is not spoken of.
+pub(crate) fn in_use(scope: &Scope) -> Vec<String> {
+    let mut tables = Vec::new();
+    for family in scope.place.legacy() {
+        let Ok(Status::InUse(names)) = legacy::status(family) else {
+            continue;
+        };
+        let names = names
+            .iter()
+            .filter(|name| scope.admits_table(name.as_ref()));
+        tables.extend(names.map(|name| format!("{} {name}", family_name(family))));
+    }
+    tables
+}
+
+const fn is_not_built(error: &legacy::Error) -> bool {
+    matches!(error, legacy::Error::NotBuilt { .. })
+}
+
+/// Reads the tables of one family. The inner error says why they could not be looked at, the outer one is of
+/// `each`.
+fn look_at(
+    scope: &Scope,
+    family: legacy::Family,
+    each: &mut dyn FnMut(&legacy::Table) -> Result<(), Error>,
+) -> Result<Result<(), legacy::Error>, Error> {
+    let looked = legacy::Connection::open(family)
+        .and_then(|connection| connection.tables().map(|tables| (connection, tables)));
+    let (connection, tables) = match looked {
+        Ok(looked) => looked,
+        Err(error) => return Ok(Err(error)),
+    };
+    let mut buffer = legacy::Table::empty(family);
+    for name in tables {
+        if !scope.admits_table(name.as_ref()) {
+            continue;
+        }
+        match connection.read_into(name, &mut buffer) {
+            Ok(Lookup::InUse(table)) => each(table)?,
+            Ok(Lookup::NotInUse) => {}
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Says which families of the legacy tables could not be looked at and why, one line a reason.
+fn not_looked_at(refused: &[legacy::Error]) -> Vec<String> {
+    let mut said = Vec::new();
+    let families = |of: &dyn Fn(&legacy::Error) -> Option<legacy::Family>| {
+        let names: Vec<_> = refused.iter().filter_map(of).map(family_name).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    if let Some(names) = families(&|error| match error {
+        legacy::Error::NotBuilt { family } => Some(*family),
+        _ => None,
+    }) {
+        said.push(format!(
+            "legacy tables ({names}) not looked at: this kernel has none (not built in, or their \
+             module is not loaded)"
+        ));
+    }
+    for wanted in [legacy::Access::Tables, legacy::Access::TableNames] {
+        if let Some(names) = families(&|error| match error {
+            legacy::Error::NoPermission { family, access } if *access == wanted => Some(*family),
+            _ => None,
+        }) {
+            said.push(format!(
+                "legacy tables ({names}) not looked at: no permission: {wanted}"
+            ));
+        }
+    }
+    for error in refused {
+        if !matches!(
+            error,
+            legacy::Error::NotBuilt { .. } | legacy::Error::NoPermission { .. }
+        ) {
+            said.push(format!("legacy tables not looked at: {}", causes(error)));
+        }
+    }
+    said
+}

@@ -1,0 +1,75 @@
+//! A part of a snapshot.
+
+use std::convert::Infallible;
+
+use super::index::table_at;
+use super::{READ, Snapshot};
+use crate::nft::Family;
+use crate::nft::listing::Filter;
+
+/// Why a part fits where the whole did.
+const SMALLER: &str = "invariant: a part takes no more room than the whole";
+
+impl Snapshot {
+    /// The part of it that is of one family or table, as if only that had been taken: to bring one table
+    /// back from a file that holds all of them, or to compare one. `None` if it is of nothing that the filter
+    /// admits. A chain's or set's name in the filter is not looked at.
+    ///
+    /// Needs time and memory in proportion to the part.
+    #[must_use]
+    pub fn narrowed(&self, filter: &Filter<'_>) -> Option<Self> {
+        let scope = both(&self.scope, filter)?;
+        let mut part = Self {
+            generation: self.generation,
+            connection: self.connection,
+            scope,
+            #[cfg(feature = "serde")]
+            of_any_boot: self.of_any_boot,
+            provenance: self.provenance.clone(),
+            ..Self::default()
+        };
+        for table in &self.index.tables {
+            let view = table_at(&self.arena, table.at).expect(READ);
+            let (family, name) = (part.scope.family, part.scope.table.as_deref());
+            if (family != Family::UNSPEC && family != view.family())
+                || name.is_some_and(|name| name != view.name())
+            {
+                continue;
+            }
+            let Ok(()) = table.each(&mut |at| {
+                let message = self.message(at);
+                let (length, padded) = (message.raw.len(), message.padded_length());
+                let room = part.arena.room(padded).expect(SMALLER);
+                room[..length].copy_from_slice(message.raw);
+                room[length..padded].fill(0);
+                let at = part.arena.take(padded);
+                part.index.insert(&part.arena, at).expect(READ);
+                Ok::<_, Infallible>(())
+            });
+        }
+        part.close();
+        Some(part)
+    }
+}
+
+/// What two filters admit both.
+fn both(one: &Filter<'_>, other: &Filter<'_>) -> Option<Filter<'static>> {
+    let family = match (one.family, other.family) {
+        (Family::UNSPEC, family) | (family, Family::UNSPEC) => family,
+        (one, other) if one == other => one,
+        _ => return None,
+    };
+    let table = match (&one.table, &other.table) {
+        (None, table) | (table, None) => table.clone(),
+        (Some(one), Some(other)) if **one == **other => Some(one.clone()),
+        _ => return None,
+    };
+    Some(
+        Filter {
+            family,
+            table,
+            ..Filter::default()
+        }
+        .into_owned(),
+    )
+}

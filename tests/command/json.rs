@@ -1,0 +1,159 @@
+//! `docs/json.md` says what `--json` writes.
+
+use std::collections::BTreeMap;
+
+use super::common::tools::Tools;
+use super::*;
+
+const PAGE: &str = include_str!("../../docs/json.md");
+
+/// The keys of a verb by its section of the page, and their types.
+fn documented(verb: &str) -> BTreeMap<String, String> {
+    let section = PAGE.split(&format!("\n## {verb}\n")).nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    rows.map(|line| {
+        let cells: Vec<_> = line.split('|').map(str::trim).collect();
+        (cells[1].trim_matches('`').to_owned(), cells[2].to_owned())
+    })
+    .collect()
+}
+
+/// The keys that stand in a document.
+fn walk(at: &str, value: &Value, keys: &BTreeMap<String, String>, seen: &mut BTreeSet<String>) {
+    if let Some(kind) = keys.get(at) {
+        let fits = match kind.trim_end_matches('?') {
+            "library object" => value.is_object(),
+            "string" => value.is_string(),
+            "string or null" => value.is_string() || value.is_null(),
+            "number" => value.is_number(),
+            "number or null" => value.is_number() || value.is_null(),
+            "boolean" => value.is_boolean(),
+            other => panic!("{at}: the page has no type {other:?}"),
+        };
+        assert!(fits, "{at} is documented as {kind}, and is {value}");
+        seen.insert(at.to_owned());
+        return;
+    }
+    let under = |what: &str| keys.keys().any(|key| key.starts_with(what));
+    match value {
+        Value::Object(object) => {
+            let dot = if at.is_empty() { "" } else { "." };
+            for (key, value) in object {
+                walk(&format!("{at}{dot}{key}"), value, keys, seen);
+            }
+        }
+        // A list is there also where nothing is in it.
+        Value::Array(parts) if parts.is_empty() => {
+            seen.insert(format!("{at}[]"));
+        }
+        Value::Array(parts) if under(&format!("{at}[]")) => {
+            for part in parts {
+                walk(&format!("{at}[]"), part, keys, seen);
+            }
+        }
+        other => panic!("{at:?} is not documented, and is {other}"),
+    }
+}
+
+/// Whether what these runs of a verb printed is what the page says: no key more, and of each one that is not
+/// left out at times, none less.
+#[track_caller]
+pub(super) fn check(verb: &str, runs: &[&Ran]) {
+    let keys = documented(verb);
+    let mut seen = BTreeSet::new();
+    for ran in runs {
+        let document: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(
+            (&document["version"], &document["verb"]),
+            (&1.into(), &verb.into())
+        );
+        walk("", &ran.value(), &keys, &mut seen);
+    }
+    let missing: Vec<_> = keys.keys().filter(|key| !seen.contains(*key)).collect();
+    assert!(
+        missing.is_empty(),
+        "{verb}: documented, and not printed: {missing:?}"
+    );
+}
+
+#[test]
+fn every_key_is_documented_and_every_documented_key_is_printed() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run_with(
+        "nft -f -",
+        "table inet t {
+            set s { type ipv4_addr; elements = { 10.0.0.1 }; }
+            chain c { ip saddr @s counter drop; }
+            chain b { type filter hook input priority -7; policy drop; jump c; }
+         }
+         table netdev d { chain i { type filter hook ingress device lo priority 1; }; }",
+    );
+    assert!(common::arp::drop_all(&sandbox), "legacy tables are needed");
+    tools.run("iptables-legacy -N USER");
+    tools.run("iptables-legacy -A USER -p tcp -j DROP");
+    let json = |arguments: &str| run(&sandbox, &format!("{arguments} --json"));
+    check("chains", &[&json("chains --rules").expect(0)]);
+    check("rules", &[&json("rules").expect(0)]);
+    check("sets", &[&json("sets --elements").expect(0)]);
+
+    // Files.
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("kept").to_str().unwrap().to_owned();
+    let mut owner = connect(&sandbox);
+    let mut tx = Transaction::new();
+    tx.add(&Table {
+        flags: Some(chainwright::nft::TableFlags::OWNER),
+        ..Table::new(Family::IP, "owned")
+    })
+    .unwrap();
+    let owned = common::kernel::commit_if_known(&mut owner, &mut tx);
+    check("backup", &[&json(&format!("backup {path}")).expect(0)]);
+    drop(owner);
+    tools.run("nft add rule inet t c accept");
+    tools.run("nft flush chain inet t b");
+    tools.run("nft add chain inet t b { policy accept ; }");
+    check("diff", &[&json(&format!("diff {path}")).expect(1)]);
+    let rollback = json(&format!("rollback {path}")).expect(0);
+    if owned {
+        check("rollback", &[&rollback]);
+    }
+
+    // iptables' language.
+    let text = format!(
+        "*filter\n:INPUT DROP [1:2]\n:USER - [0:0]\n-A INPUT -m comment --comment {} -j USER\nCOMMIT\n",
+        "c".repeat(300)
+    );
+    let file = directory.path().join("text");
+    fs::write(&file, text).unwrap();
+    let restore = json(&format!("restore {}", file.display())).expect(0);
+    check("restore", &[&restore]);
+    tools.run("nft add rule ip filter USER meta length 5 drop");
+    tools.run("nft add chain ip filter early { type filter hook prerouting priority -5 ; }");
+    check("save", &[&json("save").expect(2)]);
+
+    // Kubelet's chains.
+    let missing = json("kubelet check").expect(1);
+    let made = json("kubelet ensure --even-on-legacy").expect(0);
+    let mut tx = Transaction::new();
+    tx.add(&Rule::new(Family::IP, "mangle", "KUBE-IPTABLES-HINT"))
+        .unwrap();
+    commit(&sandbox, &mut tx);
+    let removed = json("kubelet remove").expect(0);
+    check("kubelet", &[&missing, &made, &removed]);
+}
+
+#[test]
+fn what_is_measured_is_documented() {
+    let bench = |arguments: &[&str]| {
+        let all = [&["bench"], arguments, &["--rounds", "1", "--json"]].concat();
+        run_here(&all).expect(0)
+    };
+    let runs = [
+        bench(&["chains", "10"]),
+        bench(&["elements", "10"]),
+        bench(&["save", "5", "--backend", "nft"]),
+    ];
+    check("bench", &runs.iter().collect::<Vec<_>>());
+}

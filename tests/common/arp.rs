@@ -1,0 +1,28 @@
+//! A legacy rule that iptables has no words for.
+
+use chainwright::legacy::{Connection, Draft, Error, Family, HeaderBuf, Hook, NewTarget};
+use chainwright::netns::Sandbox;
+
+/// Makes ARP's table `filter` in the sandbox, with a rule in its chain `INPUT` that drops everything; `false`
+/// if this kernel has no such tables.
+pub(crate) fn drop_all(sandbox: &Sandbox) -> bool {
+    let work = || -> Result<(), Error> {
+        let connection = Connection::open(Family::Arp)?;
+        connection.instantiate("filter")?;
+        let table = connection.read("filter")?.in_use().expect("it was made");
+        let input = table.builtin(Hook::Input).expect("it is built in");
+        let header = HeaderBuf::from(input.foot().expect("it has a policy").header());
+        let mut draft = Draft::of(&table);
+        let rule = draft.build(header).unwrap().finish(NewTarget::Drop);
+        draft
+            .append(draft.builtin(Hook::Input).unwrap(), rule.unwrap())
+            .unwrap();
+        connection.replace(&mut draft.finish().unwrap())?;
+        Ok(())
+    };
+    match sandbox.run(work).unwrap() {
+        Ok(()) => true,
+        Err(Error::NotBuilt { .. }) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
