@@ -239,7 +239,7 @@ fn kubelets_chains_as_json() {
     );
     let text = run(&sandbox, "kubelet remove").expect(0).out;
     assert!(
-        text.starts_with("left     ip mangle: chain KUBE-IPTABLES-HINT (it holds"),
+        text.starts_with("left     ip mangle: chain KUBE-IPTABLES-HINT (it has"),
         "{text}"
     );
 }
@@ -621,11 +621,123 @@ fn wrong_arguments_are_told() {
     }
     let help = run_here(&["--help"]).expect(0).out;
     for verb in [
-        "chains", "rules", "sets", "backup", "rollback", "diff", "kubelet", "bench", "demo",
-        "--netns", "--json",
+        "chains",
+        "rules",
+        "sets",
+        "backup",
+        "rollback",
+        "diff",
+        "save",
+        "restore",
+        "kubelet",
+        "bench",
+        "demo",
+        "completions",
+        "man",
+        "--netns",
+        "--json",
     ] {
         assert!(help.contains(verb), "{help}");
     }
+}
+
+#[test]
+fn help_is_as_wide_as_the_terminal() {
+    let widest = |columns: &str, arguments: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        let ran: Ran = command
+            .args(arguments)
+            .env("COLUMNS", columns)
+            .output()
+            .unwrap()
+            .into();
+        let lines = ran.expect(0);
+        lines
+            .lines()
+            .iter()
+            .map(|l| l.chars().count())
+            .max()
+            .unwrap()
+    };
+    for verb in ["chains", "rollback", "restore", "bench"] {
+        for arguments in [&[verb, "--help"][..], &["help", verb], &[verb, "-h"]] {
+            let narrow = widest("60", arguments);
+            assert!(narrow <= 60, "{arguments:?}: {narrow}");
+            let wide = widest("90", arguments);
+            assert!((61..=90).contains(&wide), "{arguments:?}: {wide}");
+        }
+        assert!(widest("300", &[verb, "--help"]) <= 100, "{verb}");
+    }
+}
+
+/// Here is no terminal: colors come only if the environment insists on them, and not if it does not want any.
+#[test]
+fn colors_are_for_terminals_and_for_who_wants_them() {
+    let sandbox = sandbox();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("kept").to_str().unwrap().to_owned();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    small_ruleset(&sandbox);
+    let text = directory.path().join("text").to_str().unwrap().to_owned();
+    fs::write(&text, "*filter\n-A INPUT --nix\nCOMMIT\n").unwrap();
+    let run = |arguments: &[&str], variables: &[(&str, &str)]| -> Ran {
+        let work = || {
+            let mut command = Command::new(PROGRAM);
+            for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+                command.env_remove(name);
+            }
+            command.args(arguments).envs(variables.iter().copied());
+            command.output().unwrap()
+        };
+        sandbox.run(work).unwrap().into()
+    };
+    for arguments in [
+        &["diff", &path][..],
+        &["restore", &text],
+        &["--help"],
+        &["nix"],
+    ] {
+        let plain = run(arguments, &[]);
+        let forced = run(arguments, &[("CLICOLOR_FORCE", "1")]);
+        let none = run(arguments, &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]);
+        for ran in [&plain, &none] {
+            let both = format!("{}{}", ran.out, ran.err);
+            assert!(!both.contains('\x1b'), "{arguments:?}: {both:?}");
+        }
+        let both = format!("{}{}", forced.out, forced.err);
+        assert!(both.contains("\x1b["), "{arguments:?}: {both:?}");
+        assert_eq!((plain.code, &plain.out), (none.code, &none.out));
+        assert_eq!(plain.code, forced.code);
+    }
+    let differs = run(&["diff", &path], &[("CLICOLOR_FORCE", "1")]).out;
+    assert!(
+        differs.contains("\x1b[32m+ table inet t\x1b[0m\n"),
+        "{differs:?}"
+    );
+    let json = run(&["diff", &path, "--json"], &[("CLICOLOR_FORCE", "1")]).out;
+    assert!(!json.contains('\x1b'));
+}
+
+#[test]
+fn completions_and_manual_pages_are_printed() {
+    for (shell, said) in [
+        ("bash", "complete -F _chainwright"),
+        ("zsh", "#compdef chainwright"),
+        ("fish", "complete -c chainwright"),
+    ] {
+        let ran = run_here(&["completions", shell]).expect(0);
+        assert!(ran.out.contains(said) && ran.out.contains("rollback"));
+    }
+    for (verb, said) in [
+        (&[][..], ".TH chainwright 8"),
+        (&["rollback"], ".TH chainwright-rollback 8"),
+        (&["bench", "chains"], ".TH chainwright-bench-chains 8"),
+    ] {
+        let ran = run_here(&[&["man"], verb].concat()).expect(0);
+        assert!(ran.out.contains(said), "{}", ran.out);
+    }
+    let ran = run_here(&["man", "nix"]).expect(1);
+    assert_eq!(ran.err, "chainwright: there is no verb \"nix\"\n");
 }
 
 #[test]

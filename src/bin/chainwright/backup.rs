@@ -11,21 +11,19 @@ use crate::output::{Error, Exit, Output, note};
 use crate::scope::Scope;
 use crate::sets::count;
 
-/// Keep the ruleset, or a family's or table's part of it, in a file
+/// Keep the ruleset of nf_tables in a file
 ///
-/// The file holds what the kernel listed of one generation, message by message: tables, chains, rules
-/// with their handles, counters and comments, sets and maps with their elements, timeouts and
-/// counters, stateful objects, flowtables; what this program does not know is kept byte for byte. It
-/// does not hold what the kernel does not list: the fill of a `limit`, the connections that a
-/// `connlimit` counted, the state of a `numgen inc`; nor connections (conntrack), devices, and the legacy
-/// tables (if some are in use, standard error says so).
+/// All of it, or one family or table. The file holds everything that the kernel lists: tables, chains, rules
+/// with handles, counters and comments, sets and maps with elements, timeouts and counters, stateful objects,
+/// flowtables; also what this program does not know. It does not hold what the kernel does not list (how full a
+/// `limit` is, which connections a `connlimit` counted, where a `numgen inc` stands), nor connections, devices,
+/// and legacy tables (if there are any in use, standard error names them).
 ///
-/// The file is written under another name and then put in its place: at any moment it is the old one
-/// or the new one, whole. Only its owner can read it. A checksum shows later whether it was damaged;
-/// it is for machines of the same byte order.
+/// The file is replaced in one step: at any moment it is the old one or the new one, whole. Only its owner can
+/// read it. A checksum tells whether it was damaged. It can be read on machines of the same byte order.
 ///
-/// While others keep changing the ruleset, the backup fails and writes nothing. `rollback` brings the
-/// file back, `diff` says what changed since.
+/// If the ruleset keeps changing, nothing is written and the exit code is 2. `rollback` brings the ruleset
+/// back, `diff` shows what changed since.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The file. A regular file that is there is replaced; a device, directory, pipe, socket or symbolic link

@@ -21,11 +21,10 @@ use crate::scope::Backend;
 
 /// Measure against floors, in a private namespace
 ///
-/// A floor is what the kernel alone takes: the same request with its replies received and thrown
-/// away, or the same bytes prepared beforehand. What is compared: this library, and the tools `nft`
-/// and `iptables-nft-save` where they are installed (the only programs that chainwright ever starts).
-/// Rounds alternate; CPU times are medians and count the kernel's work, and a tool's start; a ratio is
-/// the median of the rounds' ratios.
+/// A floor is what the kernel alone takes: the same request with its replies thrown away, or the same bytes
+/// prepared beforehand. Measured are this library and, where they are installed, `nft` and iptables' tools (the
+/// only programs that chainwright ever starts). Rounds alternate. CPU times are medians, and include the
+/// kernel's work and a tool's start; a ratio is the median of the rounds' ratios.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -34,8 +33,7 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum What {
-    /// List the chains of a ruleset like a kube-proxy's: 1,000, 10,000 and 50,000, if nothing else is
-    /// said
+    /// List the chains of a ruleset like a kube-proxy's; by default 1,000, 10,000 and 50,000
     Chains {
         #[command(flatten)]
         sizes: Sizes,
@@ -45,8 +43,7 @@ enum What {
         plot: Option<PathBuf>,
     },
 
-    /// Read a whole ruleset like a kube-proxy's: 10,000 chains with 25,000 rules, if nothing else is
-    /// said
+    /// Read a whole ruleset like a kube-proxy's; by default 10,000 chains with 25,000 rules
     ///
     /// There are two floors, and the cheaper one is 1: a listing of the chains, then of the rules of
     /// each chain; or one listing of all rules, which takes the kernel time that grows with the square
@@ -56,20 +53,20 @@ enum What {
         sizes: Sizes,
     },
 
-    /// Restore the text of a kube-proxy's table, and add one rule to it: 10,000 services with 80,000
-    /// rules, if nothing else is said
+    /// Restore the text of a kube-proxy's table, and add a rule to it; by default 10,000 services with
+    /// 80,000 rules
     ///
     /// In nf_tables the floor is the same transaction's bytes, prepared beforehand; of a legacy table it
     /// is the bare SET_REPLACE, and for one rule more a bare read before it.
     Restore(Iptables),
 
-    /// Save a kube-proxy's table as text: 10,000 services with 80,000 rules, if nothing else is said
+    /// Save a kube-proxy's table as text; by default 10,000 services with 80,000 rules
     ///
     /// The floor is what the kernel takes to list it: in nf_tables the cheaper of two ways, as in `bench
     /// rules`.
     Save(Iptables),
 
-    /// Add the elements of a map in one transaction, and list them: 100,000, if nothing else is said
+    /// Add the elements of a map in one transaction, and list them; by default 100,000
     Elements {
         #[command(flatten)]
         sizes: Sizes,
@@ -86,7 +83,7 @@ struct Iptables {
     #[arg(long, value_enum, default_value_t = Backend::All)]
     backend: Backend,
 
-    /// Let the real tool do the same once, where it is installed: it can take minutes
+    /// Measure iptables' own tool, too, if it is installed: once, as it can take minutes
     #[arg(long)]
     tools: bool,
 }
@@ -94,7 +91,7 @@ struct Iptables {
 /// What to measure with.
 #[derive(clap::Args)]
 struct Sizes {
-    /// How many chains, services or elements; of several numbers one after the other
+    /// How many chains, services or elements; several numbers are measured one after the other
     #[arg(value_name = "N")]
     numbers: Vec<usize>,
 
@@ -107,7 +104,7 @@ struct Sizes {
     )]
     count: Vec<usize>,
 
-    /// Rounds of each measurement; by default fewer for larger sizes
+    /// How many rounds; by default fewer for larger sizes
     #[arg(long)]
     rounds: Option<usize>,
 }

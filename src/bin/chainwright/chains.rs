@@ -15,22 +15,22 @@ use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Exit, Output, Printable, Rows};
 use crate::scope::{Backend, Found, Scope, admits};
 
-/// List chains, one line each
+/// List chains, one a line
 ///
-/// Of base chains also type, hook, priority and policy. The list is of one generation of the
-/// ruleset: when a change runs across it, it is taken again, before anything is written. Only on a
-/// ruleset that does not stay unchanged for as long as a look at it takes, what can be seen is
-/// listed all the same, said to be so on standard error, and the exit code is 2.
+/// Backend, family, table and name; of a base chain also type, hook, priority and policy.
 ///
-/// Names that are not UTF-8 have U+FFFD where they are not.
+/// What is listed is of one generation of the ruleset. When the ruleset changes meanwhile, it is read again.
+/// If it keeps changing, what could be read is listed all the same, standard error says that it may not fit
+/// together, and the exit code is 2.
+///
+/// Bytes in names that are not UTF-8 are shown as U+FFFD.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only chains whose names match this pattern, for instance 'KUBE-S[VE][CP]-*' or
-    /// '{INPUT,OUTPUT}'
+    /// Only chains with a name like this, for instance 'KUBE-S[VE][CP]-*' or '{INPUT,OUTPUT}'
     #[arg(long = "match", value_name = "GLOB")]
     pattern: Option<Glob>,
 
-    /// Count the rules of each chain
+    /// Show how many rules each chain has
     #[arg(long)]
     rules: bool,
 

@@ -23,13 +23,12 @@ use crate::output::{Error, Exit, Output, causes, note};
 use crate::scope::Backend;
 use observer::Seen;
 
-/// Watch kubelet's chains while a rival restarts its firewall, in a private network namespace
+/// Watch a kubelet's chains while a rival restarts its firewall, in a private namespace
 ///
-/// Takes about 15 seconds and no privileges, changes nothing outside its namespace, and starts no
-/// other program. An observer asks in a tight loop whether all of kubelet's chains are there:
-/// first while rival and kubelet work as they do today, by one command after another; then with
-/// chainwright repairing what the rival flushes; then with each restart done in one transaction.
-/// The exit code is 1 if a chain was ever missing in the last part.
+/// Takes about 15 seconds, needs no privileges, changes nothing outside its namespace, starts no other program.
+/// An observer asks again and again whether all of a kubelet's chains are there: first while rival and kubelet
+/// work as they do today, by one command after another; then while chainwright repairs what the rival flushes;
+/// then while each restart is one transaction. The exit code is 1 if a chain was ever missing in the last part.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 

@@ -2,31 +2,32 @@
 
 use std::path::PathBuf;
 
+use anstyle::AnsiColor;
 use chainwright::nft::{Connection, Diff, DiffOptions};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable};
 use crate::scope::Scope;
 
-/// Say what differs between a file of `backup` and the ruleset, object by object
+/// Show what changed since a backup, or between two
 ///
-/// One line an object: `-` and what it was, `+` and what it is. The old one is the file, the new one
-/// is what is there now of that which the file is a backup of, or a second file. The exit code is 1
-/// if something differs.
+/// One line an object: `-` and what it was, `+` and what it is. The second file stands for the new ruleset; if
+/// there is none, it is what the kernel has now, as far as the first file covers it. The exit code is 1 if
+/// anything differs.
 ///
-/// Not compared is what the kernel gives by itself: handles, numbers of references, a rule's place in
-/// numbers, a table's owner, how much of a timeout is left.
+/// Not compared is what the kernel assigns: handles, numbers of references, positions of rules, owners of
+/// tables, the time that is left of timeouts.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The file
+    /// A file that `backup` wrote
     #[arg(value_name = "FILE")]
     old: PathBuf,
 
-    /// Another file, to be compared with it in the ruleset's place
+    /// A later one, instead of what the kernel has now
     #[arg(value_name = "FILE")]
     new: Option<PathBuf>,
 
-    /// Compare counters, quotas and the time of last use as well
+    /// Compare counters, quotas and times of last use, too
     #[arg(long)]
     counters: bool,
 
@@ -60,15 +61,20 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     } else {
         for change in &diff.changes {
             let path = Printable(&change.path);
-            for (sign, text) in [('-', &change.old), ('+', &change.new)] {
-                match text {
-                    Some(text) if text.is_empty() => {
-                        writeln!(out, "{sign} {} {path}", change.kind)?;
+            for (sign, color, text) in [
+                ('-', AnsiColor::Red, &change.old),
+                ('+', AnsiColor::Green, &change.new),
+            ] {
+                let Some(text) = text else {
+                    continue;
+                };
+                let (color, kind) = (out.color(color), change.kind);
+                match text.is_empty() {
+                    true => writeln!(out, "{color}{sign} {kind} {path}{color:#}")?,
+                    false => {
+                        let text = Printable(text);
+                        writeln!(out, "{color}{sign} {kind} {path}: {text}{color:#}")?;
                     }
-                    Some(text) => {
-                        writeln!(out, "{sign} {} {path}: {}", change.kind, Printable(text))?;
-                    }
-                    None => {}
                 }
             }
         }

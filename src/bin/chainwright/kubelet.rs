@@ -11,22 +11,20 @@ use crate::scope::Selection;
 
 /// Make, check or remove the chains that a kubelet makes when it starts
 ///
-/// KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY and KUBE-FIREWALL with their rules, in nf_tables, as
-/// iptables-nft writes them. Existing ones are recognised whichever version of iptables wrote
-/// them. What others have there is left alone. Where only the legacy tables have chains of Kubernetes,
-/// `ensure` makes nothing and says so: this node's components do not look into nf_tables.
+/// KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY and KUBE-FIREWALL with their rules, in nf_tables, as iptables-nft
+/// writes them. Those that are there are recognised, whichever version of iptables wrote them. What is not a
+/// kubelet's stays. On a node that has chains of Kubernetes in the legacy tables only, `ensure` makes nothing
+/// and says so: what runs there does not look into nf_tables.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
 
-    /// What a kubelet made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and
-    /// KUBE-POSTROUTING as well
+    /// Also what kubelets made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING
     #[arg(long = "up-to-1.26", global = true)]
     up_to_1_26: bool,
 
-    /// `ensure` even if this node's Kubernetes seems to use the legacy tables: chains of it are there,
-    /// and none are in nf_tables
+    /// Let `ensure` work on a node that has chains of Kubernetes in the legacy tables only
     #[arg(long, global = true)]
     even_on_legacy: bool,
 
@@ -61,11 +59,11 @@ fn is_for_nft(nft: &mut Connection) -> Result<bool, Error> {
 
 #[derive(Subcommand, Clone, Copy)]
 enum Action {
-    /// Make what is missing, in one transaction; if nothing is, commit nothing
+    /// Make what is missing, in one transaction
     Ensure,
-    /// Say what is missing; exit code 1 if something is
+    /// List what is missing; the exit code is 1 if anything is
     Check,
-    /// Remove them, in one transaction; a chain that others use is left
+    /// Remove them, in one transaction, except chains that others use
     Remove,
 }
 
@@ -113,8 +111,8 @@ struct Removed {
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let kubelet = Kubelet::new().up_to_1_26(args.up_to_1_26);
     args.place.only_nft(
-        "a kubelet's chains are made and looked for in nf_tables only; those of the legacy tables a kubelet \
-         makes itself (`chains --backend legacy` shows them)",
+        "a kubelet's chains can be made, checked and removed in nf_tables only (`chains --backend legacy` \
+         lists those in the legacy tables)",
     )?;
     let kubelet = match args.place.iptables()? {
         Some(family) => kubelet.only(family),
@@ -174,7 +172,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                 for item in &outcome.left {
                     writeln!(
                         out,
-                        "left     {item} (it holds rules that are not a kubelet's, or such rules \
+                        "left     {item} (it has rules that are not a kubelet's, or such rules \
                          jump to it)"
                     )?;
                 }

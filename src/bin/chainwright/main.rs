@@ -7,12 +7,14 @@
 mod backup;
 mod bench;
 mod chains;
+mod completions;
 mod demo;
 mod diff;
 mod glob;
 mod iptables;
 mod kubelet;
 mod legacy_tables;
+mod man;
 mod output;
 mod restore;
 mod rollback;
@@ -32,26 +34,27 @@ use output::{Error, Exit};
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  absent or different: nothing to list or to save, something of kubelet's missing, a difference
-  2  could not be done, or only in part; standard error says why";
+  1  not found, or different
+  2  failed, or done only in part; standard error says why";
 
-/// Lists, keeps, compares and repairs a Linux node's packet-filter tables, natively
+/// List, keep, compare and repair a Linux node's packet-filter tables
 ///
-/// Speaks nf_tables over netlink, and getsockopt and setsockopt to the legacy x_tables. No other program
-/// is started, except by `bench`, which compares. Looking never creates a table. Looking and changing
-/// take CAP_NET_ADMIN over the network namespace: root, or anybody inside a namespace of their own.
+/// Talks to the kernel itself: to nf_tables over netlink, to the legacy x_tables by getsockopt and
+/// setsockopt. No other program is started, except by `bench`, to compare with. Looking changes nothing: no
+/// table is made, no module is loaded. Looking and changing both need CAP_NET_ADMIN over the network
+/// namespace: root has it, and so has anybody in a namespace of their own.
 #[derive(Parser)]
-#[command(name = "chainwright", version, after_help = EXIT_CODES)]
+#[command(name = "chainwright", version, after_help = EXIT_CODES, max_term_width = 100)]
 struct Command {
     #[command(subcommand)]
     verb: Verb,
 
-    /// Work in this network namespace: a name as of `ip netns`, or (with a / in it) the path of a
-    /// namespace's file, like /proc/PID/ns/net
+    /// Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it),
+    /// for instance /proc/PID/ns/net
     #[arg(long, global = true, value_name = "NAME|PATH")]
     netns: Option<OsString>,
 
-    /// Write JSON for programs instead of text for people
+    /// Write JSON instead of text: one document, described in docs/json.md
     #[arg(long, global = true)]
     json: bool,
 }
@@ -69,6 +72,8 @@ enum Verb {
     Kubelet(kubelet::Args),
     Bench(bench::Args),
     Demo(demo::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 fn main() -> ExitCode {
@@ -111,16 +116,38 @@ impl Verb {
             Self::Kubelet(args) => kubelet::run(args, json),
             Self::Bench(args) => bench::run(args, json),
             Self::Demo(args) => demo::run(args, json),
+            Self::Completions(args) => completions::run(args),
+            Self::Man(args) => man::run(args),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use clap::CommandFactory;
 
     #[test]
     fn the_arguments_are_consistent() {
         super::Command::command().debug_assert();
+    }
+
+    /// Whether a file of `docs` is what is made of the definition of the arguments. If the environment has
+    /// `CHAINWRIGHT_WRITE_DOCS`, it is written.
+    #[track_caller]
+    pub(crate) fn check_file(name: &str, made: &[u8]) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("docs")
+            .join(name);
+        if std::env::var_os("CHAINWRIGHT_WRITE_DOCS").is_some() {
+            std::fs::write(&path, made).unwrap();
+        }
+        let there = std::fs::read(&path).unwrap_or_default();
+        assert!(
+            there == made,
+            "docs/{name} is not what is made of the arguments: run CHAINWRIGHT_WRITE_DOCS=1 cargo test \
+             --features cli --bin chainwright"
+        );
     }
 }

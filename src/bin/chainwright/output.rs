@@ -5,6 +5,9 @@ use std::fmt;
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::process::ExitCode;
 
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
 use chainwright::nft::SnapshotError;
 use chainwright::{iptables, kube, netlink, netns};
 use serde::Serialize;
@@ -158,6 +161,23 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "chainwright: {text}");
 }
 
+/// Whether colors are wanted there: on a terminal that has them, and not if the environment says `NO_COLOR`.
+fn is_colored(stream: &impl RawStream) -> bool {
+    AutoStream::choice(stream) != ColorChoice::Never
+}
+
+fn style(colored: bool, color: AnsiColor) -> Style {
+    match colored {
+        true => Style::new().fg_color(Some(color.into())),
+        false => Style::new(),
+    }
+}
+
+/// This color on standard error, where colors are wanted there.
+pub(crate) fn color_of_errors(color: AnsiColor) -> Style {
+    style(is_colored(&io::stderr()), color)
+}
+
 /// Writes text to standard error as it is.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
@@ -214,6 +234,7 @@ impl Rows {
 
 /// Standard output, buffered. `write!` and `writeln!` work on it.
 pub(crate) struct Output {
+    colored: bool,
     inner: BufWriter<WhileRead<StdoutLock<'static>>>,
 }
 
@@ -256,6 +277,7 @@ impl<W: Write> Write for WhileRead<W> {
 impl Output {
     pub(crate) fn new() -> Self {
         Self {
+            colored: is_colored(&io::stdout()),
             inner: BufWriter::with_capacity(
                 64 * 1024,
                 WhileRead {
@@ -264,6 +286,11 @@ impl Output {
                 },
             ),
         }
+    }
+
+    /// This color, where colors are wanted; else what changes nothing.
+    pub(crate) fn color(&self, color: AnsiColor) -> Style {
+        style(self.colored, color)
     }
 
     /// What `write!` calls.

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anstyle::{AnsiColor, Style};
 use bstr::ByteSlice;
 use chainwright::iptables;
 use chainwright::iptables::nft::Profile;
@@ -15,31 +16,31 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::iptables::Whose;
-use crate::output::{Error, Exit, Output, Printable, note, say};
+use crate::output::{Error, Exit, Output, Printable, color_of_errors, note, say};
 use crate::scope::Selection;
 
 /// Put tables into the kernel as iptables-restore does, all at once or not at all
 ///
-/// Takes the text of `save` or of iptables-save, and whatever else iptables-restore takes: -A, -I, -D,
-/// -R, -N, -X, -F, -Z, -P, -E and -C lines. A table that the text names is emptied first, unless
-/// --noflush is given; tables that it does not name stay.
+/// Takes the text of `save` or iptables-save, and whatever else iptables-restore takes: -A, -I, -D, -R, -N, -X,
+/// -F, -Z, -P, -E and -C lines. Tables in the text are emptied first, unless --noflush is given; other tables
+/// stay.
 ///
-/// On nf_tables all tables of the text change in one transaction. Legacy tables are replaced one after
-/// the other, each at once, under the lock of the legacy tools. If any line is wrong, or the kernel
-/// refuses one, nothing is changed, and standard error shows the place: FILE:LINE:COLUMN. Success is
-/// silent, but for warnings of texts that are too long and are cut as iptables cuts them.
+/// In nf_tables all tables of the text change in one transaction. Legacy tables are replaced one after the
+/// other, each at once, under the lock of the legacy tools. If a line is wrong, or the kernel refuses one,
+/// nothing is changed, and standard error shows the place: FILE:LINE:COLUMN. Nothing is printed when it is
+/// done, but warnings: of texts that are too long, and shortened as iptables does.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Keep what is in the tables and not in the text. A chain that the text declares (`:CHAIN`) is
-    /// emptied all the same, unless it is a built-in one
+    /// Do not empty the tables first. A user's chain that the text declares (`:CHAIN`) is emptied all the
+    /// same
     #[arg(short, long)]
     noflush: bool,
 
-    /// Take over the counters in the text; else all begin at 0
+    /// Set counters to those in the text, instead of 0
     #[arg(short, long)]
     counters: bool,
 
-    /// Read the text and build everything, and change nothing
+    /// Only check the text, and have the kernel check the changes to nf_tables; change nothing
     #[arg(short, long)]
     test: bool,
 
@@ -47,18 +48,17 @@ pub(crate) struct Args {
     #[arg(short = 'T', long, value_name = "NAME")]
     table: Option<String>,
 
-    /// In nf_tables, write rules in the form of this version of iptables and its successors. What
-    /// 1.8.7 wrote every version since reads whole
+    /// In nf_tables, write rules as this version of iptables does. Every later version reads what 1.8.7
+    /// wrote; earlier ones overlook parts of what later ones write
     #[arg(long, value_enum, value_name = "VERSION", default_value_t = Version::V1_8_7)]
     profile: Version,
 
-    /// For legacy tables, wait so many seconds for the lock of the legacy tools; 0 does not wait.
-    /// nf_tables take no lock
+    /// For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait
     #[arg(short, long, value_name = "SECONDS", default_value_t = 5)]
     wait: u64,
 
-    /// For legacy tables, the lock: `standard` is the file of the legacy tools (XTABLES_LOCKFILE, else
-    /// /run/xtables.lock), `none` is for a network namespace of one's own; else a file's path
+    /// For legacy tables: which lock. `standard` is the legacy tools' (the file that XTABLES_LOCKFILE names,
+    /// else /run/xtables.lock); `none` is for a network namespace of your own; else the path of a file
     #[arg(long, value_name = "none|standard|PATH", value_parser = lock, default_value = "standard")]
     lock: LockPolicy,
 
@@ -143,7 +143,7 @@ fn warn(name: &str, shortened: &[ShortenedLine]) {
     }
     if let Some(more) = shortened.len().checked_sub(WARNINGS + 1) {
         note(&format!(
-            "warning: {} more texts are cut like these",
+            "warning: {} more texts are shortened like these",
             more + 1
         ));
     }
@@ -195,7 +195,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         Err(error) => {
             let nothing_applied = error.nothing_applied();
             match Place::of(&error) {
-                Some(place) => say(&place.show(&name, &text)),
+                Some(place) => say(&place.show(&name, &text, color_of_errors(AnsiColor::Red))),
                 None => Error::from(error).report(),
             }
             if nothing_applied {
@@ -246,7 +246,7 @@ impl Place {
     }
 
     /// `FILE:LINE:COLUMN: message`, the line, and what it is about underlined.
-    fn show(&self, file: &str, text: &[u8]) -> String {
+    fn show(&self, file: &str, text: &[u8], color: Style) -> String {
         let line = text
             .lines()
             .nth(self.line.saturating_sub(1))
@@ -292,7 +292,7 @@ impl Place {
             let blanks = " ".repeat(before.chars().count());
             let carets = "^".repeat(width.max(1));
             said.push_str(&format!(
-                "\n{:>width$} | {blanks}{carets}",
+                "\n{:>width$} | {blanks}{color}{carets}{color:#}",
                 "",
                 width = number.len().max(5)
             ));
@@ -317,7 +317,7 @@ mod tests {
             column,
             message: "wrong".into(),
         };
-        place.show("f", text.as_bytes())
+        place.show("f", text.as_bytes(), Style::new())
     }
 
     #[test]

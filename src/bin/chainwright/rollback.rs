@@ -14,33 +14,27 @@ use crate::backup::Contents;
 use crate::output::{Error, Exit, Output, Printable, note};
 use crate::scope::{Scope, describe};
 
-/// Make the ruleset what a file of `backup` shows, in one transaction
+/// Make the ruleset what a backup shows, in one transaction
 ///
-/// What the file is a backup of, the whole ruleset, a family or a table, is replaced: tables that are
-/// in the file are made anew, tables that are not go. It happens whole or not at all, and packets see
-/// the old rules or the new ones. What lies outside stays as it is.
+/// Replaces what the file is a backup of (the whole ruleset, a family, or a table), or that part of it which
+/// the options name: tables in the file are made anew, others are removed. All of it happens, or nothing, and
+/// packets never see anything in between. Tables outside of that part stay as they are.
 ///
-/// Handles are given anew by the kernel. Counters and quotas go on from the file's numbers, elements
-/// with a timeout from the time that they had left. `limit`, `connlimit` and `numgen inc` begin anew:
-/// see `backup`.
+/// Before anything is changed the kernel checks the whole; if it refuses, standard error says which operations,
+/// and nothing is changed. --dry-run ends there.
 ///
-/// Before that, the kernel looks at the whole of it and carries none of it out: what this kernel does not
-/// take is said, operation by operation, before anything is touched. So it is with --dry-run.
+/// Handles are new. Counters and quotas go on from the numbers in the file, and timeouts from the time that was
+/// left. `limit`, `connlimit` and `numgen inc` begin anew.
 ///
-/// A table that another process owns can be changed by nobody else: it stays as it is, this is said,
-/// and the exit code is 2, as the ruleset is then not what the file shows. A table that was owned when
-/// it was kept comes back owned by nobody.
-///
-/// With --json, one object: `tables` lists family, name and `action` (`replace`, `add`, `remove` or
-/// `leave`) of each table; `done` is false of a dry run; `backup` counts what is in the file.
+/// A table that another process owns cannot be changed by anybody else: it stays as it is, and the exit code is
+/// 2. A table that was owned when it was kept comes back without an owner.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The file
+    /// A file that `backup` wrote
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Say what would be done and whether the kernel would take it, and do nothing; `diff` says it rule by
-    /// rule
+    /// Only show what would be done to which table, and have the kernel check it; `diff` shows each object
     #[arg(long)]
     dry_run: bool,
 

@@ -20,23 +20,22 @@ use crate::scope::{Backend, Found, Scope, admits};
 
 /// List rules, by chain
 ///
-/// Under each chain's line, as `chains` writes it, a line for each rule: its handle, or in a legacy table
-/// its number in the chain; what it does; its comment. Rules that can be said whole in iptables' language
-/// are said so, with counters as `iptables-save -c` has them; of a match or target that is not known here,
-/// name, revision and bytes are given. All other rules are said in nf_tables' bytecode, one pair of
-/// brackets an expression, and those of legacy tables by their bytes.
+/// Below the line of each chain (as `chains` has it) its rules: the handle, or the number in a chain of a
+/// legacy table; what the rule does; its comment. A rule that iptables can express is shown in iptables'
+/// words, with counters as `iptables-save -c` prints them. Any other rule of nf_tables is shown as bytecode,
+/// one pair of brackets an expression, and any other legacy rule by its bytes.
 ///
-/// What is shown of nf_tables is of one generation of the ruleset, and a legacy table of one moment. Only
-/// where that cannot be had, what could be read is listed all the same, said to be so on standard error,
-/// and the exit code is 2.
+/// What is listed is of one generation of the ruleset. When the ruleset changes meanwhile, it is read again.
+/// If it keeps changing, what could be read is listed all the same, standard error says that it may not fit
+/// together, and the exit code is 2.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only chains whose names match this pattern, for instance 'KUBE-S[VE][CP]-*'
+    /// Only chains with a name like this, for instance 'KUBE-S[VE][CP]-*'
     #[arg(long = "match", value_name = "GLOB")]
     pattern: Option<Glob>,
 
-    /// Write what `nft --debug=netlink list` prints before its own listing (nft 1.0.6): of each table
-    /// the sets with their elements, then the rules, each expression in a line; of nf_tables only
+    /// Print what `nft --debug=netlink list` prints before its own listing (nft 1.0.6): for each table of
+    /// nf_tables its sets with their elements, then its rules, an expression a line
     #[arg(long, conflicts_with = "json")]
     bytecode: bool,
 

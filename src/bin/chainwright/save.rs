@@ -11,19 +11,19 @@ use crate::scope::Scope;
 
 /// Print iptables' tables as iptables-save does
 ///
-/// Text for `restore`, or for iptables-restore. Without -6 it is IPv4's, without --backend that of
-/// nf_tables. Tables that are not there are not made; all that nf_tables have is of one generation.
+/// The text is for `restore` or iptables-restore: of one family, IPv4 unless told otherwise, in one backend,
+/// nf_tables unless told otherwise. Tables that are not there are not made. All of nf_tables' are of one
+/// generation of the ruleset.
 ///
-/// A rule that iptables' language has no words for (somebody wrote it with nft) stands in the text as a
-/// comment that shows its bytecode, and a base chain of nft's own, or one whose name iptables does not
-/// take, as a comment with its name. Such a text is no whole copy: standard error says how many there
-/// are, and the exit code is 2. `backup` keeps everything. An extension whose data iptables has no options
-/// for stands there by its bytes (`-m NAME --xt-revision NUMBER --xt-data HEX`): `restore` loads that, and
-/// no other tool does, so that the exit code is 2 then, too. If there is no table, nothing is printed and
-/// the exit code is 1.
+/// The exit code is 2 if the text is not all that there is, and standard error says what is missing: a rule
+/// that iptables cannot express (somebody wrote it with nft) is there as a comment with its bytecode, and so is
+/// a base chain of nft's, or a chain whose name iptables does not take. `backup` keeps those. The exit code is
+/// 2, too, if iptables has no options for the data of an extension, and the text has them as bytes (`-m NAME
+/// --xt-revision NUMBER --xt-data HEX`): `restore` takes that, other tools do not. If there is no table,
+/// nothing is printed and the exit code is 1.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// With the counters of rules; those of policies are printed in any case
+    /// Print the counters of rules, too; those of policies are always printed
     #[arg(short, long)]
     counters: bool,
 
@@ -59,18 +59,18 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     out.flush()?;
     if !omissions.is_whole() {
         note(&format!(
-            "this is no whole copy: iptables has no words for {}, which stand in it as comments only \
+            "this is not a complete copy: iptables cannot express {}; the text has comments in their place \
              (`chainwright backup` keeps everything)",
             said(omissions)
         ));
     }
     if omissions.private > 0 {
         note(&format!(
-            "{} said in words that only `chainwright restore` knows (--xt-revision, --xt-data); other \
-             tools refuse this text",
+            "{} options that only `chainwright restore` knows (--xt-revision, --xt-data); other tools refuse \
+             this text",
             match omissions.private {
-                1 => "1 rule is".to_owned(),
-                many => format!("{many} rules are"),
+                1 => "1 rule has".to_owned(),
+                many => format!("{many} rules have"),
             }
         ));
     }

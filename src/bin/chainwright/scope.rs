@@ -18,7 +18,7 @@ pub(crate) struct Scope {
     #[command(flatten)]
     pub(crate) place: Selection,
 
-    /// Only the table of this name, or those of this name in several families
+    /// Only tables with this name
     #[arg(short, long, value_name = "NAME", help_heading = HEADING)]
     pub(crate) table: Option<OsString>,
 }
@@ -34,19 +34,28 @@ pub(crate) struct Selection {
     #[arg(short = '6', long, global = true, conflicts_with = "family", help_heading = HEADING)]
     ipv6: bool,
 
-    /// Only this family
-    #[arg(long, global = true, value_enum, value_name = "FAMILY", hide_possible_values = true, help_heading = HEADING)]
+    /// Only this family: ip, ip6, inet, arp, bridge, netdev
     #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "FAMILY",
+        hide_possible_values = true,
+        help_heading = HEADING,
         long_help = "Only this family: ip, ip6, inet, arp, bridge or netdev; legacy tables have ip, ip6 and arp"
     )]
     family: Option<Family>,
 
     /// Only this backend: nft, legacy, or all
-    #[arg(long, global = true, value_enum, value_name = "BACKEND", hide_possible_values = true, help_heading = HEADING)]
     #[arg(
-        long_help = "Only this backend: nft is nf_tables, legacy the x_tables of iptables-legacy, all is both. \
-                       chains, rules and sets look at both, if nothing is said; what is of one backend (a \
-                       file, a text, kubelet's chains) is of nf_tables then"
+        long,
+        global = true,
+        value_enum,
+        value_name = "BACKEND",
+        hide_possible_values = true,
+        help_heading = HEADING,
+        long_help = "Only this backend: nft (nf_tables), legacy (the x_tables of iptables-legacy), or all. By \
+                     default all for chains, rules and sets, and nft for everything else"
     )]
     backend: Option<Backend>,
 }
@@ -226,7 +235,7 @@ impl Scope {
         if part.is_none() {
             let file = file.to_string_lossy();
             note(&format!(
-                "{} is a backup of {of}: there is no such table in it",
+                "{} is a backup of {of}: no table found in it that matches",
                 Printable(&file)
             ));
         }

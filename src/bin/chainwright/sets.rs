@@ -13,27 +13,28 @@ use crate::output::{Error, Exit, Output, Printable};
 use crate::scope::{Backend, Found, Scope, admits};
 use value::{Duration, elements, types};
 
-/// List sets and maps, one line each
+/// List sets and maps, one a line
 ///
-/// Family, table and name; what kind it is; the types of its keys and, of a map, of what they lead to,
-/// by the names that `nft` gives them; flags, size, timeout; how many elements there are (a range
-/// counts as one); the comment. With --elements also each of these, in a line of its own.
+/// Family, table and name; whether it is a set or a map; the types of its keys and values, as `nft` calls them;
+/// flags, size, timeout; the number of elements (a range is one); the comment. With --elements also each
+/// element, in a line of its own.
 ///
-/// All is of one generation of the ruleset. Only where that cannot be had, what could be read is
-/// listed all the same, said to be so on standard error, and the exit code is 2.
+/// What is listed is of one generation of the ruleset. When the ruleset changes meanwhile, it is read again.
+/// If it keeps changing, what could be read is listed all the same, standard error says that it may not fit
+/// together, and the exit code is 2.
 ///
-/// Legacy tables have no sets of their own: what their rules refer to are ipset's, for both backends.
+/// Legacy tables have no sets of their own: their rules refer to those of ipset, as iptables-nft's do.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only sets whose names match this pattern, for instance 'blocked-*'
+    /// Only sets with a name like this, for instance 'blocked-*'
     #[arg(long = "match", value_name = "GLOB")]
     pattern: Option<Glob>,
 
-    /// List the elements of each set
+    /// List the elements, too
     #[arg(long)]
     elements: bool,
 
-    /// List also the sets of single rules, which have no names of their own
+    /// List anonymous sets, too: those that belong to a single rule
     #[arg(long)]
     anonymous: bool,
 

@@ -1,0 +1,334 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_chainwright_global_optspecs
+    string join \n netns= json h/help V/version
+end
+
+function __fish_chainwright_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_chainwright_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_chainwright_using_subcommand
+    set -l cmd (__fish_chainwright_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c chainwright -n "__fish_chainwright_needs_command" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_needs_command" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_needs_command" -s V -l version -d 'Print version'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "chains" -d 'List chains, one a line'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "rules" -d 'List rules, by chain'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "sets" -d 'List sets and maps, one a line'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "backup" -d 'Keep the ruleset of nf_tables in a file'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "rollback" -d 'Make the ruleset what a backup shows, in one transaction'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "diff" -d 'Show what changed since a backup, or between two'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "save" -d 'Print iptables\' tables as iptables-save does'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "restore" -d 'Put tables into the kernel as iptables-restore does, all at once or not at all'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "kubelet" -d 'Make, check or remove the chains that a kubelet makes when it starts'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "bench" -d 'Measure against floors, in a private namespace'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "demo" -d 'Watch a kubelet\'s chains while a rival restarts its firewall, in a private namespace'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "completions" -d 'Print completions for a shell'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "man" -d 'Print a manual page'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l match -d 'Only chains with a name like this, for instance \'KUBE-S[VE][CP]-*\' or \'{INPUT,OUTPUT}\'' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l rules -d 'Show how many rules each chain has'
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l match -d 'Only chains with a name like this, for instance \'KUBE-S[VE][CP]-*\'' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l bytecode -d 'Print what `nft --debug=netlink list` prints before its own listing (nft 1.0.6): for each table of nf_tables its sets with their elements, then its rules, an expression a line'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l match -d 'Only sets with a name like this, for instance \'blocked-*\'' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l elements -d 'List the elements, too'
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l anonymous -d 'List anonymous sets, too: those that belong to a single rule'
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l dry-run -d 'Only show what would be done to which table, and have the kernel check it; `diff` shows each object'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l counters -d 'Compare counters, quotas and times of last use, too'
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s c -l counters -d 'Print the counters of rules, too; those of policies are always printed'
+complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s T -l table -d 'Only this table of the text, which must have it (-t is --test, as iptables-restore has it)' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l profile -d 'In nf_tables, write rules as this version of iptables does. Every later version reads what 1.8.7 wrote; earlier ones overlook parts of what later ones write' -r -f -a "1.8.7\t'marks, ports and flags as matches'
+1.8.8\t'marks, ports and flags as nf_tables\' own expressions, which older versions overlook'
+1.8.10\t'as 1.8.8, the protocol of IPv4 in the packet\'s header'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l lock -d 'For legacy tables: which lock. `standard` is the legacy tools\' (the file that XTABLES_LOCKFILE names, else /run/xtables.lock); `none` is for a network namespace of your own; else the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s n -l noflush -d 'Do not empty the tables first. A user\'s chain that the text declares (`:CHAIN`) is emptied all the same'
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s c -l counters -d 'Set counters to those in the text, instead of 0'
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s t -l test -d 'Only check the text, and have the kernel check the changes to nf_tables; change nothing'
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l up-to-1.26 -d 'Also what kubelets made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l even-on-legacy -d 'Let `ensure` work on a node that has chains of Kubernetes in the legacy tables only'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "ensure" -d 'Make what is missing, in one transaction'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "check" -d 'List what is missing; the exit code is 1 if anything is'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "remove" -d 'Remove them, in one transaction, except chains that others use'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l up-to-1.26 -d 'Also what kubelets made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l even-on-legacy -d 'Let `ensure` work on a node that has chains of Kubernetes in the legacy tables only'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l up-to-1.26 -d 'Also what kubelets made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l even-on-legacy -d 'Let `ensure` work on a node that has chains of Kubernetes in the legacy tables only'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l up-to-1.26 -d 'Also what kubelets made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l even-on-legacy -d 'Let `ensure` work on a node that has chains of Kubernetes in the legacy tables only'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "ensure" -d 'Make what is missing, in one transaction'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "check" -d 'List what is missing; the exit code is 1 if anything is'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "remove" -d 'Remove them, in one transaction, except chains that others use'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and not __fish_seen_subcommand_from chains rules restore save elements help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and not __fish_seen_subcommand_from chains rules restore save elements help" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and not __fish_seen_subcommand_from chains rules restore save elements help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and not __fish_seen_subcommand_from chains rules restore save elements help" -f -a "chains" -d 'List the chains of a ruleset like a kube-proxy\'s; by default 1,000, 10,000 and 50,000'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and not __fish_seen_subcommand_from chains rules restore save elements help" -f -a "rules" -d 'Read a whole ruleset like a kube-proxy\'s; by default 10,000 chains with 25,000 rules'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and not __fish_seen_subcommand_from chains rules restore save elements help" -f -a "restore" -d 'Restore the text of a kube-proxy\'s table, and add a rule to it; by default 10,000 services with 80,000 rules'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and not __fish_seen_subcommand_from chains rules restore save elements help" -f -a "save" -d 'Save a kube-proxy\'s table as text; by default 10,000 services with 80,000 rules'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and not __fish_seen_subcommand_from chains rules restore save elements help" -f -a "elements" -d 'Add the elements of a map in one transaction, and list them; by default 100,000'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and not __fish_seen_subcommand_from chains rules restore save elements help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from chains" -l count -d 'The same, separated by commas' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from chains" -l rounds -d 'How many rounds; by default fewer for larger sizes' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from chains" -l plot -d 'Draw the CPU times into this SVG file (only if built with the feature `plot`)' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from chains" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from chains" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from chains" -s h -l help -d 'Print help'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from rules" -l count -d 'The same, separated by commas' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from rules" -l rounds -d 'How many rounds; by default fewer for larger sizes' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from rules" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from rules" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from rules" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l count -d 'The same, separated by commas' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l rounds -d 'How many rounds; by default fewer for larger sizes' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l backend -d 'Only in this backend' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l tools -d 'Measure iptables\' own tool, too, if it is installed: once, as it can take minutes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l count -d 'The same, separated by commas' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l rounds -d 'How many rounds; by default fewer for larger sizes' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l backend -d 'Only in this backend' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l tools -d 'Measure iptables\' own tool, too, if it is installed: once, as it can take minutes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from elements" -l count -d 'The same, separated by commas' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from elements" -l rounds -d 'How many rounds; by default fewer for larger sizes' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from elements" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from elements" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from elements" -s h -l help -d 'Print help'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from help" -f -a "chains" -d 'List the chains of a ruleset like a kube-proxy\'s; by default 1,000, 10,000 and 50,000'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from help" -f -a "rules" -d 'Read a whole ruleset like a kube-proxy\'s; by default 10,000 chains with 25,000 rules'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from help" -f -a "restore" -d 'Restore the text of a kube-proxy\'s table, and add a rule to it; by default 10,000 services with 80,000 rules'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from help" -f -a "save" -d 'Save a kube-proxy\'s table as text; by default 10,000 services with 80,000 rules'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from help" -f -a "elements" -d 'Add the elements of a map in one transaction, and list them; by default 100,000'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand demo" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand demo" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand demo" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand man" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand man" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand man" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "chains" -d 'List chains, one a line'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "rules" -d 'List rules, by chain'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "sets" -d 'List sets and maps, one a line'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "backup" -d 'Keep the ruleset of nf_tables in a file'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "rollback" -d 'Make the ruleset what a backup shows, in one transaction'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "diff" -d 'Show what changed since a backup, or between two'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "save" -d 'Print iptables\' tables as iptables-save does'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "restore" -d 'Put tables into the kernel as iptables-restore does, all at once or not at all'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "kubelet" -d 'Make, check or remove the chains that a kubelet makes when it starts'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "bench" -d 'Measure against floors, in a private namespace'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "demo" -d 'Watch a kubelet\'s chains while a rival restarts its firewall, in a private namespace'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "completions" -d 'Print completions for a shell'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "man" -d 'Print a manual page'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kubelet" -f -a "ensure" -d 'Make what is missing, in one transaction'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kubelet" -f -a "check" -d 'List what is missing; the exit code is 1 if anything is'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kubelet" -f -a "remove" -d 'Remove them, in one transaction, except chains that others use'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from bench" -f -a "chains" -d 'List the chains of a ruleset like a kube-proxy\'s; by default 1,000, 10,000 and 50,000'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from bench" -f -a "rules" -d 'Read a whole ruleset like a kube-proxy\'s; by default 10,000 chains with 25,000 rules'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from bench" -f -a "restore" -d 'Restore the text of a kube-proxy\'s table, and add a rule to it; by default 10,000 services with 80,000 rules'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from bench" -f -a "save" -d 'Save a kube-proxy\'s table as text; by default 10,000 services with 80,000 rules'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from bench" -f -a "elements" -d 'Add the elements of a map in one transaction, and list them; by default 100,000'
