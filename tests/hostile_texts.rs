@@ -98,13 +98,13 @@ fn long_lines() {
     let matches = |n: usize| filter(&format!("-A INPUT{}\n", " -m mark --mark 1".repeat(n)));
     grows_with_its_size(backend, 5_000, matches, Some("a rule of "));
     let names = |n: usize| filter(&format!("-A INPUT{}\n", " -m mark".repeat(n)));
-    grows_with_its_size(backend, 20_000, names, Some("--mark: it is missing"));
+    grows_with_its_size(backend, 20_000, names, Some("--mark is required"));
     // Options of two extensions in turn, so that they are not in order.
     let turns = |n: usize| {
         let options = " --next --connlimit-saddr".repeat(n);
         filter(&format!("-A INPUT -m policy -m connlimit{options}\n"))
     };
-    grows_with_its_size(backend, 8_000, turns, Some("--dir: it is missing"));
+    grows_with_its_size(backend, 8_000, turns, Some("--dir is required"));
     let repeated = |n: usize| {
         let next = " --next".repeat(n);
         filter(&format!(

@@ -118,11 +118,11 @@ const LINES: &[(&str, &str)] = &[
     ("-A INPUT -m nix", ", column 13: there is no match `nix`"),
     (
         "-A INPUT -m comment",
-        ", column 13: -m comment: --comment: it is missing",
+        ", column 13: -m comment: --comment is required",
     ),
     (
         "-A INPUT -m comment --comment a --comment b",
-        ", column 33: -m comment: --comment: it can be given only once",
+        ", column 33: -m comment: --comment can be given only once",
     ),
     (
         "-A INPUT -m mark --mark",

@@ -241,7 +241,32 @@ impl Error {
             Self::Legacy(error) => !matches!(error, legacy::Error::CountersLost { .. }),
             Self::Partly { .. } => false,
             Self::Line { error, .. } | Self::Input { error, .. } => error.nothing_applied(),
-            _ => true,
+            Self::Nft(_)
+            | Self::Snapshot(_)
+            | Self::Draft(_)
+            | Self::Unwritable(_)
+            | Self::Unfit(_)
+            | Self::NoSuchTable { .. }
+            | Self::NotInText { .. }
+            | Self::NoSuchChain { .. }
+            | Self::ChainExists { .. }
+            | Self::Builtin { .. }
+            | Self::TargetName { .. }
+            | Self::NatDrop
+            | Self::NoPolicy { .. }
+            | Self::Policy { .. }
+            | Self::NotEmpty { .. }
+            | Self::NoSuchRule { .. }
+            | Self::NoSuchNumber { .. }
+            | Self::UnknownExtension { .. }
+            | Self::Set(_)
+            | Self::Text { .. }
+            | Self::Refused { .. }
+            | Self::Contended { .. }
+            | Self::NoCommit { .. }
+            | Self::Io(_)
+            | Self::Unsupported { .. }
+            | Self::Other(_) => true,
         }
     }
 

@@ -179,7 +179,13 @@ fn is_sure_target(target: &Target, protocol: Option<Protocol>) -> bool {
                     .is_none_or(|ports| with_ports && ports.first == ports.last)
         }
         Target::Extension(_) => false,
-        _ => true,
+        Target::None
+        | Target::Accept
+        | Target::Drop
+        | Target::Return
+        | Target::Queue
+        | Target::Jump(_)
+        | Target::Goto(_) => true,
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::difference::Difference;
-use super::option::{Context, Given, OptionError, OptionSpec};
+use super::option::{Context, Given, OptionError, OptionGroup, OptionSpec};
 use super::sets::{SetId, UnresolvedSet};
 use super::text::Text;
 
@@ -51,6 +51,8 @@ pub(super) trait Extension: Sized {
     const FAMILIES: Families = Families::Both;
     /// Its options.
     const OPTIONS: &'static [OptionSpec];
+    /// Which of them are ways of saying one thing.
+    const GROUPS: &'static [OptionGroup] = &[];
     /// Where it differs from iptables on purpose.
     const DIFFERENCES: &'static [Difference] = &[];
     /// Of a match: whether it does more than look at the packet, because it remembers, counts, marks
@@ -95,8 +97,9 @@ pub(super) trait Extension: Sized {
         self.write_to(family, &mut written).is_ok() && info.starts_with(&written)
     }
 
-    /// The value that these options say. Each option is known, stands no more often and is negated
-    /// no otherwise than its [`OptionSpec`] says, and required ones are there.
+    /// The value that these options say. Each option is known, stands no more often, is negated no
+    /// otherwise and stands with no others than its [`OptionSpec`] and [`Self::GROUPS`] say, and required
+    /// ones are there.
     ///
     /// # Errors
     /// A value or a combination of options that has no meaning.
@@ -183,6 +186,7 @@ pub struct Spec<T: 'static> {
     pub(super) names: &'static [&'static str],
     pub(super) families: Families,
     pub(super) options: fn(&str) -> &'static [OptionSpec],
+    pub(super) groups: &'static [OptionGroup],
     pub(super) differences: &'static [Difference],
     pub(super) read: fn(Family, u8, &[u8]) -> Option<T>,
     pub(super) parse: fn(&Context<'_>, &[Given<'_>]) -> Result<T, OptionError>,
@@ -241,35 +245,66 @@ impl<T> Spec<T> {
         (self.options)(name)
     }
 
+    /// Which of its options are ways of saying one thing, when it is asked for by that name.
+    pub fn groups(&self, name: &str) -> impl Iterator<Item = &'static OptionGroup> {
+        groups_among(self.groups, self.options(name))
+    }
+
     /// The value that these options say.
     ///
     /// # Errors
-    /// An option that it does not have, that stands too often, is negated though it cannot be, or
-    /// is missing; a value or a combination that has no meaning.
+    /// An option that it does not have, that stands too often, beside another that it excludes or without
+    /// one that it needs, is negated though it cannot be, or is missing; a value or a combination that has no meaning.
     pub fn parse(&self, context: &Context<'_>, given: &[Given<'_>]) -> Result<T, OptionError> {
-        let options = self.options(context.name);
-        for (position, one) in given.iter().enumerate() {
-            let Some(spec) = options.iter().find(|spec| spec.canonical == one.option) else {
-                return Err(OptionError::of(one.option, "there is no such option"));
-            };
-            if one.invert && !spec.inverts {
-                return Err(OptionError::of(one.option, "it cannot be negated"));
-            }
-            // The first one that stands there again ends it, so that this is no long search.
-            let mut before = given[..position].iter();
-            if !spec.repeats && before.any(|other| other.option == one.option) {
-                return Err(OptionError::of(one.option, "it can be given only once"));
-            }
-        }
-        let missing = options
-            .iter()
-            .filter(|spec| spec.required && spec.name == spec.canonical)
-            .find(|spec| given.iter().all(|one| one.option != spec.canonical));
-        if let Some(spec) = missing {
-            return Err(OptionError::of(spec.canonical, "it is missing"));
-        }
+        check(self.options(context.name), self.groups, given)?;
         (self.parse)(context, given)
     }
+}
+
+/// Checks options that were given against the table of options.
+pub(super) fn check(
+    options: &'static [OptionSpec],
+    groups: &'static [OptionGroup],
+    given: &[Given<'_>],
+) -> Result<(), OptionError> {
+    for (position, one) in given.iter().enumerate() {
+        let Some(spec) = options.iter().find(|spec| spec.canonical == one.option) else {
+            return Err(OptionError::saying(one.option, "is not one of its options"));
+        };
+        if one.invert && !spec.inverts {
+            return Err(OptionError::saying(one.option, "cannot be negated"));
+        }
+        // The first one that stands there again ends it, so that this is no long search.
+        let mut before = given[..position].iter();
+        if !spec.repeats && before.any(|other| other.option == one.option) {
+            return Err(OptionError::saying(one.option, "can be given only once"));
+        }
+        let is_there = |other: &&&str| Given::find(given, other).is_some();
+        if let Some(other) = spec.excludes.iter().find(is_there) {
+            return Err(one.excludes(other));
+        }
+        if !spec.needs.is_empty() && spec.needs.iter().find(is_there).is_none() {
+            return Err(OptionError::needs(one.option, spec.needs));
+        }
+    }
+    let own = options.iter().filter(|spec| spec.name == spec.canonical);
+    for spec in own.filter(|spec| spec.required) {
+        Given::need(given, spec.canonical)?;
+    }
+    for group in groups_among(groups, options) {
+        group.check(given)?;
+    }
+    Ok(())
+}
+
+/// The groups that have a part in this table of options.
+fn groups_among(
+    groups: &'static [OptionGroup],
+    options: &'static [OptionSpec],
+) -> impl Iterator<Item = &'static OptionGroup> {
+    let has = |name: &&str| options.iter().any(|option| option.canonical == *name);
+    let is_there = move |group: &&OptionGroup| group.names.iter().any(|name| has(name));
+    groups.iter().filter(is_there)
 }
 
 impl<T> fmt::Debug for Spec<T> {
@@ -309,6 +344,7 @@ macro_rules! registry {
                     names: <$Type as $crate::xt::Extension>::NAMES,
                     families: <$Type as $crate::xt::Extension>::FAMILIES,
                     options: <$Type as $crate::xt::Extension>::options,
+                    groups: <$Type as $crate::xt::Extension>::GROUPS,
                     differences: <$Type as $crate::xt::Extension>::DIFFERENCES,
                     read: |family, revision, info| {
                         <$Type as $crate::xt::Extension>::read(family, revision, info)

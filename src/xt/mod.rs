@@ -140,7 +140,7 @@ pub use extension::{EncodeError, Encoded, Families, Family, Opaque, Spec};
 pub use mask::Mask;
 pub use name::Name;
 pub(crate) use names::{protocol as protocol_number, protocol_name};
-pub use option::{Context, Given, OptionError, OptionSpec, Shortened, Values};
+pub use option::{Context, Given, OptionError, OptionGroup, OptionSpec, Shortened, Values};
 pub use registry::{Match, Target};
 pub use sets::{SetId, SetName, SetNames, UnresolvedSet};
 pub use text::Text;

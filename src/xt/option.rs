@@ -36,6 +36,10 @@ pub struct OptionSpec {
     pub repeats: bool,
     /// Whether the extension means nothing without it.
     pub required: bool,
+    /// It may only be given together with one of these; with none, alone.
+    pub needs: &'static [&'static str],
+    /// It may not be given together with any of these.
+    pub excludes: &'static [&'static str],
 }
 
 impl OptionSpec {
@@ -47,6 +51,8 @@ impl OptionSpec {
             inverts: false,
             repeats: false,
             required: false,
+            needs: &[],
+            excludes: &[],
         }
     }
 
@@ -88,11 +94,102 @@ impl OptionSpec {
         self
     }
 
+    /// The same, given only together with one of these.
+    pub(crate) const fn needs(mut self, options: &'static [&'static str]) -> Self {
+        self.needs = options;
+        self
+    }
+
+    /// The same, never given together with one of these.
+    pub(crate) const fn excludes(mut self, options: &'static [&'static str]) -> Self {
+        self.excludes = options;
+        self
+    }
+
     /// The same under another name: the extension hears of it as the first.
     pub(crate) const fn or(mut self, alias: &'static str) -> Self {
         self.name = alias;
         self
     }
+}
+
+/// Options of an extension that are ways of saying one thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OptionGroup {
+    /// Their canonical names.
+    pub names: &'static [&'static str],
+    /// Whether one of them must be there.
+    pub required: bool,
+    /// Whether no two of them may be.
+    pub exclusive: bool,
+}
+
+impl OptionGroup {
+    /// One of them is required, and no two.
+    pub(crate) const fn one_of(names: &'static [&'static str]) -> Self {
+        Self {
+            names,
+            required: true,
+            exclusive: true,
+        }
+    }
+
+    /// One of them is required, or several.
+    pub(crate) const fn some_of(names: &'static [&'static str]) -> Self {
+        Self {
+            names,
+            required: true,
+            exclusive: false,
+        }
+    }
+
+    /// None of them is required, and no two go together.
+    pub(crate) const fn at_most_one_of(names: &'static [&'static str]) -> Self {
+        Self {
+            names,
+            required: false,
+            exclusive: true,
+        }
+    }
+
+    /// The first of them that was given.
+    ///
+    /// # Errors
+    /// None was: [`check`](Self::check) says so before, if one is required.
+    pub(crate) fn find<'g, 'a>(
+        &self,
+        given: &'g [Given<'a>],
+    ) -> Result<&'g Given<'a>, OptionError> {
+        let mut found = given.iter().filter(|one| self.names.contains(&one.option));
+        found.next().ok_or_else(|| self.missing())
+    }
+
+    fn missing(&self) -> OptionError {
+        OptionError::of_all(format!("{} is required", any_of(self.names)))
+    }
+
+    /// Checks that as many of them were given as may be.
+    pub(crate) fn check(&self, given: &[Given<'_>]) -> Result<(), OptionError> {
+        let mut found = given.iter().filter(|one| self.names.contains(&one.option));
+        match (found.next(), found.next()) {
+            (None, _) if self.required => Err(self.missing()),
+            (Some(first), Some(second)) if self.exclusive => Err(second.excludes(first.option)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `--a`, `--a or --b`, `--a, --b or --c`
+fn any_of(names: &[&str]) -> String {
+    let mut text = String::new();
+    for (at, name) in names.iter().enumerate() {
+        if at > 0 {
+            text += if at + 1 == names.len() { " or " } else { ", " };
+        }
+        text += "--";
+        text += name;
+    }
+    text
 }
 
 /// A text that was longer than there is room for, and was cut where iptables cuts it.
@@ -202,7 +299,7 @@ impl<'a> Given<'a> {
         given: &'g [Self],
         option: &'static str,
     ) -> Result<&'g Self, OptionError> {
-        Self::find(given, option).ok_or_else(|| OptionError::of(option, "it is missing"))
+        Self::find(given, option).ok_or_else(|| OptionError::required(option))
     }
 
     /// The value; empty if there is none.
@@ -220,8 +317,13 @@ impl<'a> Given<'a> {
         OptionError {
             option: self.option,
             value: self.first.is_some().then_some(0),
-            reason: reason.into(),
+            reason: format!("--{}: {}", self.option, reason.into()),
         }
+    }
+
+    /// Says that it was given together with another one, and may not be.
+    pub(crate) fn excludes(&self, other: &str) -> OptionError {
+        OptionError::saying(self.option, format!("cannot be used with --{other}"))
     }
 
     /// Says that the second value is wrong.
@@ -229,7 +331,7 @@ impl<'a> Given<'a> {
         OptionError {
             option: self.option,
             value: Some(1),
-            reason: reason.into(),
+            reason: format!("--{}: {}", self.option, reason.into()),
         }
     }
 }
@@ -241,7 +343,7 @@ pub struct OptionError {
     pub option: &'static str,
     /// Which of its values is wrong, from 0; `None` if it is the option itself.
     pub value: Option<usize>,
-    /// What is wrong, and what would be right.
+    /// What is wrong, and what would be right; it names the option.
     pub reason: String,
 }
 
@@ -255,22 +357,38 @@ impl OptionError {
         }
     }
 
-    /// The option, or that it is missing, is wrong.
-    pub(crate) fn of(option: &'static str, reason: impl Into<String>) -> Self {
+    /// The option, or what it says, is wrong.
+    pub(crate) fn of(option: &'static str, reason: impl fmt::Display) -> Self {
         Self {
             option,
             value: None,
-            reason: reason.into(),
+            reason: format!("--{option}: {reason}"),
         }
+    }
+
+    /// What is said of the option goes on as a sentence: `--mark is required`.
+    pub(crate) fn saying(option: &'static str, rest: impl fmt::Display) -> Self {
+        Self {
+            option,
+            value: None,
+            reason: format!("--{option} {rest}"),
+        }
+    }
+
+    /// The option must be there.
+    pub(crate) fn required(option: &'static str) -> Self {
+        Self::saying(option, "is required")
+    }
+
+    /// The option means nothing without one of these.
+    pub(crate) fn needs(option: &'static str, others: &[&str]) -> Self {
+        Self::saying(option, format_args!("needs {}", any_of(others)))
     }
 }
 
 impl fmt::Display for OptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.option.is_empty() {
-            return f.write_str(&self.reason);
-        }
-        write!(f, "--{}: {}", self.option, self.reason)
+        f.write_str(&self.reason)
     }
 }
 

@@ -131,6 +131,36 @@ mod tests {
         assert!(Match::named(Family::Ipv4, &[b'x'; 300]).is_none());
     }
 
+    /// What options need, exclude and stand for is among the options, by its own name; and an option that
+    /// may stand any number of times is looked for among them once at most.
+    #[test]
+    fn options_name_each_other() {
+        fn check<T>(all: &[Spec<T>]) {
+            for spec in all {
+                for name in spec.names() {
+                    let options = spec.options(name);
+                    let is_one = |other: &&str| {
+                        let mut own = options.iter().filter(|one| one.name == one.canonical);
+                        own.any(|one| one.name == *other)
+                    };
+                    for one in options {
+                        assert!(is_one(&one.canonical), "{name}: {}", one.name);
+                        assert!(one.needs.iter().all(&is_one), "{name}: {one:?}");
+                        assert!(one.excludes.iter().all(&is_one), "{name}: {one:?}");
+                        let alone = one.needs.is_empty() && one.excludes.is_empty();
+                        assert!(!one.repeats || alone, "{name}: {one:?}");
+                    }
+                    for group in spec.groups(name) {
+                        assert!(group.names.iter().all(&is_one), "{name}: {group:?}");
+                        assert!(group.names.len() > 1 && (group.required || group.exclusive));
+                    }
+                }
+            }
+        }
+        check(Match::ALL);
+        check(Target::ALL);
+    }
+
     #[test]
     fn an_alias_is_another_extension_to_the_kernel() {
         // The kernel's own `state` has another struct than `conntrack`.

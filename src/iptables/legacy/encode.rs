@@ -19,9 +19,11 @@ pub(super) fn encode(
     info: &mut Vec<u8>,
     chain: impl FnOnce(&Draft<'_>, &[u8]) -> Result<ChainId, Error>,
 ) -> Result<NewRule, Error> {
-    let target = match &rule.target {
-        Target::Jump(name) | Target::Goto(name) => Some(chain(draft, name)?),
-        _ => None,
+    // The builder borrows the draft: where it leads is looked up before.
+    let jump = match &rule.target {
+        Target::Jump(name) => NewTarget::Jump(chain(draft, name)?),
+        Target::Goto(name) => NewTarget::Goto(chain(draft, name)?),
+        _ => NewTarget::FallThrough,
     };
     let header = header(family, rule)?;
     let mut builder = draft.build(header)?;
@@ -31,14 +33,13 @@ pub(super) fn encode(
         builder.push_match(name, revision, info)?;
     }
     builder.counters(counters.into());
-    let built = match (&rule.target, target) {
-        (Target::Jump(_), Some(chain)) => builder.finish(NewTarget::Jump(chain)),
-        (Target::Goto(_), Some(chain)) => builder.finish(NewTarget::Goto(chain)),
-        (Target::Accept, _) => builder.finish(NewTarget::Accept),
-        (Target::Drop, _) => builder.finish(NewTarget::Drop),
-        (Target::Return, _) => builder.finish(NewTarget::Return),
-        (Target::Queue, _) => builder.finish(NewTarget::Queue),
-        (Target::Extension(target), _) => {
+    let built = match &rule.target {
+        Target::Jump(_) | Target::Goto(_) | Target::None => builder.finish(jump),
+        Target::Accept => builder.finish(NewTarget::Accept),
+        Target::Drop => builder.finish(NewTarget::Drop),
+        Target::Return => builder.finish(NewTarget::Return),
+        Target::Queue => builder.finish(NewTarget::Queue),
+        Target::Extension(target) => {
             let encoded = target.encode_into(family, info);
             let (name, revision) = encoded.map_err(Unwritable::from)?;
             builder.finish(NewTarget::Extension {
@@ -47,7 +48,6 @@ pub(super) fn encode(
                 data: info,
             })
         }
-        _ => builder.finish(NewTarget::FallThrough),
     };
     Ok(built?)
 }

@@ -333,16 +333,16 @@ impl<'c> Session<'c> {
             profile: self.profile,
         };
         let to = match &rule.target {
-            Target::Jump(to) | Target::Goto(to) => old_name(to.as_bstr()),
+            Target::Jump(to) => old_name(to.as_bstr()).map(Target::Jump),
+            Target::Goto(to) => old_name(to.as_bstr()).map(Target::Goto),
             _ => None,
         };
         match to {
             None => encoder.fill(&mut encoded, rule, counters)?,
-            Some(to) => {
-                let mut rule = rule.clone();
-                rule.target = match rule.target {
-                    Target::Goto(_) => Target::Goto(to),
-                    _ => Target::Jump(to),
+            Some(target) => {
+                let rule = Rule {
+                    target,
+                    ..rule.clone()
                 };
                 encoder.fill(&mut encoded, &rule, counters)?;
             }

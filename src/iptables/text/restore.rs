@@ -616,7 +616,16 @@ impl<'r> Restorer<'r> {
                         table.zero(&chain, None)?;
                     }
                 }
-                _ => {} // all others have a chain
+                // These have a chain.
+                Verb::Append
+                | Verb::Check
+                | Verb::Delete
+                | Verb::DeleteNumber(_)
+                | Verb::Insert(_)
+                | Verb::NewChain
+                | Verb::Policy(_)
+                | Verb::RenameChain(_)
+                | Verb::Replace(_) => {}
             }
             return Ok(0);
         };

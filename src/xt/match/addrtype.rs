@@ -12,7 +12,8 @@ use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::any_start_of;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 bitflags::bitflags! {
@@ -91,6 +92,10 @@ impl Extension for Addrtype {
         OptionSpec::one("dst-type").inverts(),
         OptionSpec::switch("limit-iface-in"),
         OptionSpec::switch("limit-iface-out"),
+    ];
+    const GROUPS: &'static [OptionGroup] = &[
+        OptionGroup::some_of(&["src-type", "dst-type"]),
+        OptionGroup::at_most_one_of(&["limit-iface-in", "limit-iface-out"]),
     ];
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -175,19 +180,9 @@ impl Extension for Addrtype {
             match one.option {
                 "src-type" => all.source = types(one)?,
                 "dst-type" => all.destination = types(one)?,
-                _ if all.interface.is_some() => {
-                    return Err(
-                        one.error("--limit-iface-in and --limit-iface-out do not go together")
-                    );
-                }
                 "limit-iface-in" => all.interface = Some(AddrtypeInterface::In),
                 _ => all.interface = Some(AddrtypeInterface::Out),
             }
-        }
-        if all.source.is_none() && all.destination.is_none() {
-            return Err(OptionError::of_all(
-                "addrtype takes --src-type or --dst-type",
-            ));
         }
         Ok(all)
     }
@@ -275,12 +270,12 @@ mod tests {
             Rule::parse(family, options).unwrap_err().to_string()
         };
         for (options, fault) in [
-            ("--limit-iface-in", "takes --src-type or --dst-type"),
+            ("--limit-iface-in", "--src-type or --dst-type is required"),
             ("--src-type X,Y", "`Y` is none of UNSPEC, UNICAST,"),
             ("--src-type LOCAL,", "`` is none of UNSPEC"),
             (
                 "--dst-type LOCAL --limit-iface-in --limit-iface-out",
-                "do not go together",
+                "--limit-iface-out cannot be used with --limit-iface-in",
             ),
         ] {
             let said = said(Family::Ipv4, options);

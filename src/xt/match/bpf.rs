@@ -15,8 +15,8 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::xt::fit;
 use crate::xt::value::{Parsed, line, number, number_within, string};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// Longest path, in bytes.
@@ -113,6 +113,7 @@ impl Extension for Bpf {
         OptionSpec::one("bytecode"),
         OptionSpec::one("object-pinned"),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&["bytecode", "object-pinned"])];
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-m bpf --bytecode \"1,6 0 0 0x10\"",
         "-m bpf --bytecode \"1,6 0 0 0\"",
@@ -168,11 +169,7 @@ impl Extension for Bpf {
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let [one] = given else {
-            return Err(OptionError::of_all(
-                "bpf takes either --bytecode or --object-pinned",
-            ));
-        };
+        let one = Self::GROUPS[0].find(given)?;
         Ok(match one.option {
             "bytecode" => Self::Bytecode(one.parse(program)?),
             _ => Self::Pinned(one.parse(|value| string(value, 1..=LONGEST))?.to_owned()),
@@ -320,15 +317,15 @@ mod tests {
         ] {
             assert_eq!(read(text), Err(reason.to_owned()), "{text}");
         }
-        for options in [
-            "-m bpf",
-            "-m bpf --bytecode \"1,6 0 0 1\" --object-pinned /x",
+        for (options, said) in [
+            ("-m bpf", "--bytecode or --object-pinned is required"),
+            (
+                "-m bpf --bytecode \"1,6 0 0 1\" --object-pinned /x",
+                "--object-pinned cannot be used with --bytecode",
+            ),
         ] {
             let error = Rule::parse(Family::Ipv4, options).unwrap_err();
-            assert_eq!(
-                error.to_string(),
-                "column 4: -m bpf: bpf takes either --bytecode or --object-pinned"
-            );
+            assert_eq!(error.message, format!("-m bpf: {said}"));
         }
     }
 }

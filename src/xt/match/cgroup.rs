@@ -12,8 +12,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{line, number, string};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Compared, Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// Longest path, in bytes.
@@ -55,6 +55,7 @@ impl Extension for Cgroup {
         OptionSpec::one("path").inverts(),
         OptionSpec::one("cgroup").inverts(),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&["path", "cgroup"])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         match revision {
@@ -98,11 +99,7 @@ impl Extension for Cgroup {
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let [one] = given else {
-            return Err(OptionError::of_all(
-                "cgroup takes either --path or --cgroup",
-            ));
-        };
+        let one = Self::GROUPS[0].find(given)?;
         Ok(match one.option {
             "path" => {
                 let path = one.parse(|value| string(value, 0..=LONGEST))?;
@@ -197,12 +194,15 @@ mod tests {
 
     #[test]
     fn refusals() {
-        for options in ["-m cgroup", "-m cgroup --path / --cgroup 1"] {
+        for (options, said) in [
+            ("-m cgroup", "--path or --cgroup is required"),
+            (
+                "-m cgroup --path / --cgroup 1",
+                "--cgroup cannot be used with --path",
+            ),
+        ] {
             let error = Rule::parse(Family::Ipv4, options).unwrap_err();
-            assert_eq!(
-                error.to_string(),
-                "column 4: -m cgroup: cgroup takes either --path or --cgroup"
-            );
+            assert_eq!(error.message, format!("-m cgroup: {said}"));
         }
     }
 }

@@ -6,7 +6,8 @@ use chainwright_sys::xt_cluster::{XT_CLUSTER_F_INV, XT_CLUSTER_NODES_MAX, xt_clu
 
 use crate::xt::value::{number, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// The packet's connection falls to these nodes, or does not.
@@ -36,6 +37,10 @@ impl Extension for Cluster {
         OptionSpec::one("cluster-local-nodemask").inverts(),
         OptionSpec::one("cluster-hash-seed").required(),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&[
+        "cluster-local-node",
+        "cluster-local-nodemask",
+    ])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
@@ -64,7 +69,7 @@ impl Extension for Cluster {
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let (mut total_nodes, mut hash_seed, mut nodes) = (0, 0, None);
+        let (mut total_nodes, mut hash_seed, mut nodes) = (0, 0, 0);
         for one in given {
             let count = || one.parse(|value| number_within(value, 1..=XT_CLUSTER_NODES_MAX));
             let of_nodes = match one.option {
@@ -79,19 +84,9 @@ impl Extension for Cluster {
                 "cluster-local-node" => 1 << (count()? - 1),
                 _ => one.parse(number::<u32>)?,
             };
-            if nodes.is_some() {
-                return Err(OptionError::of(
-                    one.option,
-                    "--cluster-local-node and --cluster-local-nodemask exclude each other",
-                ));
-            }
-            nodes = Some((of_nodes, one));
+            nodes = of_nodes;
         }
-        let Some((nodes, one)) = nodes else {
-            return Err(OptionError::of_all(
-                "cluster takes --cluster-local-node or --cluster-local-nodemask",
-            ));
-        };
+        let one = Self::GROUPS[0].find(given)?;
         if !has_nodes(total_nodes, nodes) {
             return Err(one.error(format!("there are only {total_nodes} nodes")));
         }
@@ -165,8 +160,8 @@ mod tests {
         for (options, message) in [
             (
                 "",
-                "column 4: -m cluster: cluster takes --cluster-local-node or \
-                 --cluster-local-nodemask",
+                "column 4: -m cluster: --cluster-local-node or \
+                 --cluster-local-nodemask is required",
             ),
             (
                 "--cluster-local-node 5",
@@ -182,8 +177,8 @@ mod tests {
             ),
             (
                 "--cluster-local-node 1 --cluster-local-nodemask 1",
-                "column 35: -m cluster: --cluster-local-nodemask: --cluster-local-node and \
-                 --cluster-local-nodemask exclude each other",
+                "column 35: -m cluster: --cluster-local-nodemask cannot be used with \
+                 --cluster-local-node",
             ),
         ] {
             let rule = format!("-m cluster {options} {rest}");

@@ -206,7 +206,7 @@ mod tests {
             let line = format!("-m connbytes {amount} --connbytes-dir both --connbytes-mode bytes");
             Rule::parse(Family::Ipv4, line).unwrap_err().message
         };
-        assert_eq!(refused(""), "-m connbytes: --connbytes: it is missing");
+        assert_eq!(refused(""), "-m connbytes: --connbytes is required");
         assert_eq!(
             refused("--connbytes 9:3"),
             "-m connbytes: --connbytes: the range `9:3` ends before it starts"

@@ -8,8 +8,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{network, number, width};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Mask, OptionError, OptionSpec, Text,
-    read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Mask, OptionError, OptionGroup, OptionSpec,
+    Text, read_struct, write_struct,
 };
 
 /// Compares the number of a network's connections.
@@ -34,6 +34,10 @@ impl Extension for Connlimit {
         OptionSpec::one("connlimit-mask"),
         OptionSpec::switch("connlimit-saddr"),
         OptionSpec::switch("connlimit-daddr"),
+    ];
+    const GROUPS: &'static [OptionGroup] = &[
+        OptionGroup::one_of(&["connlimit-upto", "connlimit-above"]),
+        OptionGroup::at_most_one_of(&["connlimit-saddr", "connlimit-daddr"]),
     ];
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-m connlimit --connlimit-above 5 --connlimit-mask 255.0.255.0 --connlimit-saddr",
@@ -72,21 +76,8 @@ impl Extension for Connlimit {
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let find = |option| Given::find(given, option);
-        let (how, upto) = match (find("connlimit-upto"), find("connlimit-above")) {
-            (Some(upto), None) => (upto, !upto.invert),
-            (None, Some(above)) => (above, above.invert),
-            (None, None) => {
-                return Err(OptionError::of_all(
-                    "it needs --connlimit-upto or --connlimit-above",
-                ));
-            }
-            (Some(upto), Some(_)) => {
-                return Err(upto.error("it cannot stand together with --connlimit-above"));
-            }
-        };
-        if let (Some(_), Some(daddr)) = (find("connlimit-saddr"), find("connlimit-daddr")) {
-            return Err(daddr.error("it cannot stand together with --connlimit-saddr"));
-        }
+        let how = Self::GROUPS[0].find(given)?;
+        let upto = how.invert != (how.option == "connlimit-upto");
         let family = context.family;
         Ok(Self {
             limit: how.parse(number)?,
@@ -180,15 +171,15 @@ mod tests {
         for (options, reason) in [
             (
                 "--connlimit-saddr",
-                "it needs --connlimit-upto or --connlimit-above",
+                "--connlimit-upto or --connlimit-above is required",
             ),
             (
                 "--connlimit-upto 1 --connlimit-above 1",
-                "--connlimit-upto: it cannot stand together with --connlimit-above",
+                "--connlimit-above cannot be used with --connlimit-upto",
             ),
             (
                 "--connlimit-upto 1 --connlimit-saddr --connlimit-daddr",
-                "--connlimit-daddr: it cannot stand together with --connlimit-saddr",
+                "--connlimit-daddr cannot be used with --connlimit-saddr",
             ),
             (
                 "--connlimit-upto 1 --connlimit-mask 33",

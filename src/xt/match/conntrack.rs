@@ -823,8 +823,8 @@ mod tests {
             ),
             ("-m conntrack --ctdir ORIG", "`ORIG` is none of ORIGINAL"),
             ("-m conntrack --ctexpire x", "`x` is not a number"),
-            ("-m conntrack ! --ctdir REPLY", "it cannot be negated"),
-            ("-m state", "--state: it is missing"),
+            ("-m conntrack ! --ctdir REPLY", "cannot be negated"),
+            ("-m state", "--state is required"),
             ("-m state --state SNAT", "`SNAT` is none of INVALID, NEW"),
         ] {
             let said = Rule::parse(Family::Ipv4, options).unwrap_err().to_string();

@@ -12,8 +12,8 @@ use zerocopy::FromZeros;
 use crate::xt::names::DEVICE_GROUPS;
 use crate::xt::value::Parsed;
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Compared, Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// A group of interfaces.
@@ -47,6 +47,7 @@ impl Extension for Devgroup {
         OptionSpec::one("src-group").inverts(),
         OptionSpec::one("dst-group").inverts(),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::some_of(&["src-group", "dst-group"])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
@@ -103,11 +104,6 @@ impl Extension for Devgroup {
                 "src-group" => devgroup.source = compared,
                 _ => devgroup.destination = compared,
             }
-        }
-        if given.is_empty() {
-            return Err(OptionError::of_all(
-                "devgroup takes --src-group, --dst-group or both",
-            ));
         }
         Ok(devgroup)
     }
@@ -175,7 +171,7 @@ mod tests {
         for (options, message) in [
             (
                 "-m devgroup",
-                "column 4: -m devgroup: devgroup takes --src-group, --dst-group or both",
+                "column 4: -m devgroup: --src-group or --dst-group is required",
             ),
             (
                 "-m devgroup --src-group no-such-group",

@@ -8,7 +8,8 @@ use chainwright_sys::xt_dscp::{XT_DSCP_MAX, xt_dscp_info};
 
 use crate::xt::value::{Parsed, number_within, one_of};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Names of code points.
@@ -67,6 +68,7 @@ impl Extension for Dscp {
         OptionSpec::one("dscp").inverts(),
         OptionSpec::one("dscp-class").inverts(),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&["dscp", "dscp-class"])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: xt_dscp_info = read_struct(info)?;
@@ -85,9 +87,7 @@ impl Extension for Dscp {
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let [how] = given else {
-            return Err(OptionError::of_all("it takes one of --dscp, --dscp-class"));
-        };
+        let how = Self::GROUPS[0].find(given)?;
         Ok(Self {
             code_point: code_point(how)?,
             invert: how.invert,
@@ -128,8 +128,8 @@ mod tests {
     #[test]
     fn refuses() {
         for (options, said) in [
-            ("", "it takes one of --dscp, --dscp-class"),
-            ("--dscp 1 --dscp-class EF", "it takes one of"),
+            ("", "--dscp or --dscp-class is required"),
+            ("--dscp 1 --dscp-class EF", "cannot be used with"),
             ("--dscp 64", "`64` is not a number from 0 to 63"),
             ("--dscp-class LE", "`LE` is none of CS0, CS1, "),
         ] {

@@ -49,7 +49,7 @@ mod tests {
         for (options, said) in [
             ("--dst-len x", "--dst-len: `x` is not a number"),
             ("--dst-opts 1:", "--dst-opts: `` is not a number"),
-            ("! --dst-opts 1", "--dst-opts: it cannot be negated"),
+            ("! --dst-opts 1", "--dst-opts cannot be negated"),
         ] {
             let fault = Rule::parse(Family::Ipv6, format!("-m dst {options}")).unwrap_err();
             assert!(fault.to_string().contains(said), "{fault}");

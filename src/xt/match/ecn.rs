@@ -12,7 +12,8 @@ use zerocopy::FromZeros;
 use crate::xt::Compared;
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `IPPROTO_TCP`
@@ -37,6 +38,11 @@ impl Extension for Ecn {
         OptionSpec::switch("ecn-tcp-ece").inverts(),
         OptionSpec::one("ecn-ip-ect").inverts(),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::some_of(&[
+        "ecn-tcp-cwr",
+        "ecn-tcp-ece",
+        "ecn-ip-ect",
+    ])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: xt_ecn_info = read_struct(info)?;
@@ -93,11 +99,6 @@ impl Extension for Ecn {
                 _ => ecn.cwr = Some(!one.invert),
             }
         }
-        if given.is_empty() {
-            return Err(OptionError::of_all(
-                "it takes at least one of --ecn-tcp-cwr, --ecn-tcp-ece, --ecn-ip-ect",
-            ));
-        }
         Ok(ecn)
     }
 
@@ -151,7 +152,10 @@ mod tests {
     #[test]
     fn refuses() {
         for (rule, said) in [
-            ("-m ecn", "at least one of --ecn-tcp-cwr"),
+            (
+                "-m ecn",
+                "--ecn-tcp-cwr, --ecn-tcp-ece or --ecn-ip-ect is required",
+            ),
             ("-m ecn --ecn-tcp-cwr", "the rule needs -p tcp"),
             ("! -p tcp -m ecn --ecn-tcp-cwr", "the rule needs -p tcp"),
             ("-m ecn --ecn-ip-ect 4", "`4` is not a number from 0 to 3"),

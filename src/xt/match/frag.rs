@@ -11,8 +11,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::Compared;
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, OptionError, OptionSpec, Text,
-    read_struct, write_struct,
+    Context, Difference, Extension, Families, Family, Given, OptionError, OptionGroup, OptionSpec,
+    Text, read_struct, write_struct,
 };
 
 /// The packet has a fragment header, and all of this holds.
@@ -45,6 +45,8 @@ impl Extension for Frag {
         OptionSpec::switch("fragmore"),
         OptionSpec::switch("fraglast"),
     ];
+    const GROUPS: &'static [OptionGroup] =
+        &[OptionGroup::at_most_one_of(&["fragmore", "fraglast"])];
     const DIFFERENCES: &'static [Difference] = &[
         Difference::kept("-m frag ! --fragid 0:4294967295", "-m frag", "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.").ipv6(),
     ];
@@ -103,12 +105,8 @@ impl Extension for Frag {
                 "fraglen" => frag.length = Some(Compared::parse(one)?),
                 "fragres" => frag.reserved = true,
                 "fragfirst" => frag.first = true,
-                option => {
-                    if frag.more.is_some() {
-                        return Err(one.error("--fragmore and --fraglast exclude each other"));
-                    }
-                    frag.more = Some(option == "fragmore");
-                }
+                "fragmore" => frag.more = Some(true),
+                _ => frag.more = Some(false),
             }
         }
         Ok(frag)
@@ -177,9 +175,12 @@ mod tests {
     #[test]
     fn refuses() {
         for (options, said) in [
-            ("--fragmore --fraglast", "exclude each other"),
+            (
+                "--fragmore --fraglast",
+                "--fraglast cannot be used with --fragmore",
+            ),
             ("--fragid x", "`x` is not a number from 0 to 4294967295"),
-            ("! --fraglast", "it cannot be negated"),
+            ("! --fraglast", "--fraglast cannot be negated"),
         ] {
             let fault = Rule::parse(Family::Ipv6, format!("-m frag {options}")).unwrap_err();
             assert!(fault.to_string().contains(said), "{fault}");

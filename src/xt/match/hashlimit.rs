@@ -15,8 +15,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, network, number, number_within, one_of, prefix_length, width};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Name, OptionError, OptionSpec, Text, rate,
-    read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Name, OptionError, OptionGroup, OptionSpec,
+    Text, rate, read_struct, write_struct,
 };
 
 /// The name of a table of rates: 1 to 254 bytes, as a file in `/proc/net/ipt_hashlimit` has it.
@@ -135,6 +135,8 @@ impl Extension for Hashlimit {
         OptionSpec::switch("hashlimit-rate-match"),
         OptionSpec::one("hashlimit-rate-interval"),
     ];
+    const GROUPS: &'static [OptionGroup] =
+        &[OptionGroup::one_of(&["hashlimit-upto", "hashlimit-above"])];
     const DIFFERENCES: &'static [Difference] = &[Difference::refused(
         "-m hashlimit --hashlimit-upto 4b --hashlimit-name a",
         "-m hashlimit --hashlimit-upto 4/sec --hashlimit-burst 5 --hashlimit-name a",
@@ -261,18 +263,8 @@ impl Extension for Hashlimit {
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let find = |option| Given::find(given, option);
-        let (limit, above) = match (find("hashlimit-upto"), find("hashlimit-above")) {
-            (Some(upto), None) => (upto, upto.invert),
-            (None, Some(above)) => (above, !above.invert),
-            (None, None) => {
-                return Err(OptionError::of_all(
-                    "it needs --hashlimit-upto or --hashlimit-above",
-                ));
-            }
-            (Some(_), Some(above)) => {
-                return Err(above.error("it cannot stand together with --hashlimit-upto"));
-            }
-        };
+        let limit = Self::GROUPS[0].find(given)?;
+        let above = limit.invert != (limit.option == "hashlimit-above");
         let name = Given::need(given, "hashlimit-name")?;
         let table: HashlimitName = name.parse(Name::parse)?;
         if matches!(table.as_bytes(), b"." | b"..") || table.as_bytes().contains(&b'/') {
@@ -625,9 +617,9 @@ mod tests {
         for (options, reason) in [
             (
                 "--hashlimit-name x",
-                "it needs --hashlimit-upto or --hashlimit-above",
+                "--hashlimit-upto or --hashlimit-above is required",
             ),
-            ("--hashlimit-upto 5", "--hashlimit-name: it is missing"),
+            ("--hashlimit-upto 5", "--hashlimit-name is required"),
             // 1.8.9 takes these as 4 bytes and as 10 packets in a second.
             (
                 "--hashlimit 4gb/s --hashlimit-name x",

@@ -49,7 +49,7 @@ mod tests {
         for (options, said) in [
             ("--hbh-len x", "--hbh-len: `x` is not a number"),
             ("--hbh-opts 1:", "--hbh-opts: `` is not a number"),
-            ("! --hbh-opts 1", "--hbh-opts: it cannot be negated"),
+            ("! --hbh-opts 1", "--hbh-opts cannot be negated"),
         ] {
             let fault = Rule::parse(Family::Ipv6, format!("-m hbh {options}")).unwrap_err();
             assert!(fault.to_string().contains(said), "{fault}");

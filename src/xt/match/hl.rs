@@ -4,7 +4,9 @@
 //! `ttl`.
 
 use super::ttl::Hops;
-use crate::xt::{Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text};
+use crate::xt::{
+    Context, Extension, Families, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
+};
 
 /// The hop limit of an IPv6 packet, in hops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +22,7 @@ impl Extension for Hl {
         OptionSpec::one("hl-lt"),
         OptionSpec::one("hl-gt"),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&["hl-eq", "hl-lt", "hl-gt"])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         (revision == Self::REVISION).then_some(())?;
@@ -31,7 +34,7 @@ impl Extension for Hl {
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        Hops::parse(given, "--hl-eq, --hl-lt, --hl-gt").map(Self)
+        Hops::parse(Self::GROUPS[0].find(given)?).map(Self)
     }
 
     fn print(&self, text: &mut Text) {
@@ -59,7 +62,7 @@ mod tests {
             Match::Opaque(_)
         ));
         let fault = Rule::parse(Family::Ipv6, "-m hl").unwrap_err();
-        let said = "-m hl: it takes one of --hl-eq, --hl-lt, --hl-gt";
+        let said = "-m hl: --hl-eq, --hl-lt or --hl-gt is required";
         assert!(fault.to_string().contains(said), "{fault}");
     }
 }

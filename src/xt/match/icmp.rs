@@ -262,7 +262,7 @@ mod tests {
     fn refusals() {
         for (options, fault) in [
             ("-m icmp --icmp-type 8", "the rule needs `-p icmp`"),
-            ("-p icmp -m icmp", "--icmp-type: it is missing"),
+            ("-p icmp -m icmp", "--icmp-type is required"),
             (
                 "-p icmp --icmp-type echo-re",
                 "`echo-re` is the start of echo-reply and of echo-request",

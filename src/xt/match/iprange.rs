@@ -15,8 +15,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, from_octets, network};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Compared, Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// The packet's addresses are within these ranges. A range that ends before it starts has no
@@ -51,6 +51,7 @@ impl Extension for Iprange {
         OptionSpec::one("src-range").inverts(),
         OptionSpec::one("dst-range").inverts(),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::some_of(&["src-range", "dst-range"])];
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
@@ -103,11 +104,6 @@ impl Extension for Iprange {
                 "src-range" => iprange.source = compared,
                 _ => iprange.destination = compared,
             }
-        }
-        if given.is_empty() {
-            return Err(OptionError::of_all(
-                "iprange takes --src-range, --dst-range or both",
-            ));
         }
         Ok(iprange)
     }
@@ -195,7 +191,7 @@ mod tests {
         for (options, message) in [
             (
                 "-m iprange",
-                "column 4: -m iprange: iprange takes --src-range, --dst-range or both",
+                "column 4: -m iprange: --src-range or --dst-range is required",
             ),
             (
                 "-m iprange --src-range 1.2.3.4/8",

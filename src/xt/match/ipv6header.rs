@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn refuses() {
         for (options, said) in [
-            ("--soft", "--header: it is missing"),
+            ("--soft", "--header is required"),
             ("--header \"\"", "there is no header in it"),
             ("--header tcp", "`tcp` is none of hop-by-hop, ipv6-opts, "),
             ("--header 0x3d", "`0x3d` is none of"),

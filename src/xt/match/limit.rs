@@ -147,7 +147,7 @@ mod tests {
         );
         assert_eq!(
             refused("-m limit ! --limit 5"),
-            "-m limit: --limit: it cannot be negated"
+            "-m limit: --limit cannot be negated"
         );
     }
 }

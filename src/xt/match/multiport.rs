@@ -14,7 +14,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, port};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Which ports are compared.
@@ -66,6 +67,7 @@ impl Extension for Multiport {
         DESTINATION.or("destination-ports"),
         OptionSpec::one("ports").inverts(),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&["sports", "dports", "ports"])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: xt_multiport_v1 = match revision {
@@ -140,11 +142,7 @@ impl Extension for Multiport {
                 "the rule needs `-p` and one of tcp, udp, udplite, sctp, dccp",
             ));
         };
-        let [one] = given else {
-            return Err(OptionError::of_all(
-                "multiport takes one of --sports, --dports, --ports",
-            ));
-        };
+        let one = Self::GROUPS[0].find(given)?;
         Ok(Self {
             side: match one.option {
                 "sports" => MultiportSide::Source,
@@ -264,10 +262,13 @@ mod tests {
             ("-m multiport --ports 1", "the rule needs `-p` and one of"),
             ("-p icmp -m multiport --ports 1", "the rule needs `-p`"),
             ("! -p tcp -m multiport --ports 1", "the rule needs `-p`"),
-            ("-p tcp -m multiport", "takes one of --sports"),
+            (
+                "-p tcp -m multiport",
+                "--sports, --dports or --ports is required",
+            ),
             (
                 "-p tcp -m multiport --ports 1 --sports 1",
-                "takes one of --sports",
+                "--sports cannot be used with --ports",
             ),
             (
                 "-p tcp -m multiport --ports 2:2",

@@ -14,8 +14,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, OptionError, OptionSpec, Text, names, read_struct,
-    write_struct,
+    Compared, Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, names,
+    read_struct, write_struct,
 };
 
 /// The last number is nobody's.
@@ -61,8 +61,13 @@ impl Extension for Owner {
         OptionSpec::one("uid-owner").inverts(),
         OptionSpec::one("gid-owner").inverts(),
         OptionSpec::switch("socket-exists").inverts(),
-        OptionSpec::switch("suppl-groups"),
+        OptionSpec::switch("suppl-groups").needs(&["gid-owner"]),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::some_of(&[
+        "uid-owner",
+        "gid-owner",
+        "socket-exists",
+    ])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
@@ -141,17 +146,6 @@ impl Extension for Owner {
                 "socket-exists" => owner.socket_exists = Some(!one.invert),
                 _ => owner.suppl_groups = true,
             }
-        }
-        if given.is_empty() {
-            return Err(OptionError::of_all(
-                "owner takes one or more of --uid-owner, --gid-owner, --socket-exists",
-            ));
-        }
-        if owner.suppl_groups && owner.gid.is_none() {
-            return Err(OptionError::of(
-                "suppl-groups",
-                "it belongs to a --gid-owner",
-            ));
         }
         Ok(owner)
     }
@@ -239,8 +233,8 @@ mod tests {
         for (options, message) in [
             (
                 "-m owner",
-                "column 4: -m owner: owner takes one or more of --uid-owner, --gid-owner, \
-                 --socket-exists",
+                "column 4: -m owner: --uid-owner, --gid-owner or --socket-exists is \
+                 required",
             ),
             (
                 "-m owner --uid-owner 5-",
@@ -258,7 +252,7 @@ mod tests {
             ),
             (
                 "-m owner --uid-owner 0 --suppl-groups",
-                "column 24: -m owner: --suppl-groups: it belongs to a --gid-owner",
+                "column 24: -m owner: --suppl-groups needs --gid-owner",
             ),
         ] {
             let error = Rule::parse(Family::Ipv4, options).unwrap_err();

@@ -257,7 +257,7 @@ mod tests {
             ),
             (
                 "-m physdev --physdev-is-in --physdev-is-in",
-                "column 28: -m physdev: --physdev-is-in: it can be given only once",
+                "column 28: -m physdev: --physdev-is-in can be given only once",
             ),
         ] {
             let error = Rule::parse(Family::Ipv4, options).unwrap_err();

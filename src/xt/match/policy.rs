@@ -165,7 +165,7 @@ impl PolicyElement {
         info.proto = self.protocol.map_or(0, |term| term.value);
         info.mode = match self.mode.map(|term| term.value) {
             Some(PolicyMode::Tunnel) => XT_POLICY_MODE_TUNNEL,
-            _ => XT_POLICY_MODE_TRANSPORT,
+            Some(PolicyMode::Transport) | None => XT_POLICY_MODE_TRANSPORT,
         };
         if let Some(Compared { value, .. }) = self.tunnel_destination {
             info.daddr.a6 = fit::address("tunnel-dst", family, value.address)?;
@@ -369,7 +369,7 @@ impl Extension for Policy {
             ));
         }
         if elements.len() > 1 && !strict {
-            return Err(OptionError::of("next", "it needs --strict"));
+            return Err(OptionError::needs("next", &["strict"]));
         }
         if strict && elements.iter().any(PolicyElement::is_empty) {
             return Err(OptionError::of(
@@ -378,7 +378,7 @@ impl Extension for Policy {
             ));
         }
         if let Some(option) = elements.iter().find_map(PolicyElement::tunnel_fault) {
-            return Err(OptionError::of(option, "it needs --mode tunnel"));
+            return Err(OptionError::needs(option, &["mode tunnel"]));
         }
         let wanted = match (strict, elements.pop()) {
             (true, last) => {
@@ -398,7 +398,7 @@ impl Extension for Policy {
         });
         text.option(false, "pol").word(match self.wanted {
             PolicyWanted::None => "none",
-            _ => "ipsec",
+            PolicyWanted::Any(_) | PolicyWanted::Strict(_) => "ipsec",
         });
         if matches!(self.wanted, PolicyWanted::Strict(_)) {
             text.option(false, "strict");
@@ -512,7 +512,7 @@ mod tests {
     #[test]
     fn refusals() {
         for (options, message) in [
-            ("--pol ipsec", "column 4: -m policy: --dir: it is missing"),
+            ("--pol ipsec", "column 4: -m policy: --dir is required"),
             (
                 "--dir in --pol none --reqid 5",
                 "column 20: -m policy: --pol: a packet with no policy has nothing else to compare",
@@ -523,7 +523,7 @@ mod tests {
             ),
             (
                 "--dir in --reqid 1 --next --reqid 2",
-                "column 30: -m policy: --next: it needs --strict",
+                "column 30: -m policy: --next needs --strict",
             ),
             (
                 "--dir in --strict --reqid 1 --next",
@@ -537,7 +537,7 @@ mod tests {
             ),
             (
                 "--dir in ! --mode tunnel --tunnel-dst 5.6.7.8",
-                "column 36: -m policy: --tunnel-dst: it needs --mode tunnel",
+                "column 36: -m policy: --tunnel-dst needs --mode tunnel",
             ),
             (
                 "--dir in --proto tcp",

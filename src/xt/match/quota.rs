@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn refusals() {
         let refused = |options| Rule::parse(Family::Ipv4, options).unwrap_err().message;
-        assert_eq!(refused("-m quota"), "-m quota: --quota: it is missing");
+        assert_eq!(refused("-m quota"), "-m quota: --quota is required");
         assert_eq!(
             refused("-m quota --quota 5k"),
             "-m quota: --quota: `5k` is not a number from 0 to 18446744073709551615"

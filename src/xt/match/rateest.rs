@@ -14,8 +14,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Extension, Family, Given, Name, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, Given, Name, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// The name of an estimator: 1 to 15 bytes.
@@ -85,7 +85,7 @@ impl Extension for Rateest {
     const NAME: &'static str = "rateest";
     const REVISION: u8 = 0;
     const OPTIONS: &'static [OptionSpec] = &[
-        OptionSpec::one("rateest1"),
+        OptionSpec::one("rateest1").required(),
         OptionSpec::one("rateest1").or("rateest"),
         OptionSpec::one("rateest2"),
         OptionSpec::optional("rateest-bps1"),
@@ -98,6 +98,15 @@ impl Extension for Rateest {
         OptionSpec::switch("rateest-lt").inverts(),
         OptionSpec::switch("rateest-gt").inverts(),
         OptionSpec::switch("rateest-eq").inverts(),
+    ];
+    const GROUPS: &'static [OptionGroup] = &[
+        OptionGroup::one_of(&["rateest-lt", "rateest-gt", "rateest-eq"]),
+        OptionGroup::some_of(&[
+            "rateest-bps1",
+            "rateest-pps1",
+            "rateest-bps2",
+            "rateest-pps2",
+        ]),
     ];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -166,24 +175,13 @@ impl Extension for Rateest {
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let find = |option| Given::find(given, option);
-        let Some(first) = find("rateest1") else {
-            return Err(OptionError::of_all(
-                "it needs --rateest with an estimator's name",
-            ));
+        let first = Given::need(given, "rateest1")?;
+        let how = Self::GROUPS[0].find(given)?;
+        let operator = match how.option {
+            "rateest-lt" => RateestOperator::Less,
+            "rateest-gt" => RateestOperator::Greater,
+            _ => RateestOperator::Equal,
         };
-        let mut operators = given.iter().filter_map(|one| {
-            let found = OPERATORS.iter().find(|(option, ..)| *option == one.option);
-            found.map(|(.., operator)| (one, *operator))
-        });
-        let Some((how, operator)) = operators.next() else {
-            return Err(OptionError::of_all(
-                "it needs one of --rateest-lt, --rateest-gt, --rateest-eq",
-            ));
-        };
-        if let Some((second, _)) = operators.next() {
-            let reason = format!("it cannot stand together with --{}", how.option);
-            return Err(second.error(reason));
-        }
         let second = find("rateest2").map(|name| name.parse(Name::parse));
         let second: Option<RateestName> = second.transpose()?;
         let delta = find("rateest-delta").is_some();
@@ -203,11 +201,6 @@ impl Extension for Rateest {
         };
         let bytes = numbers(find("rateest-bps1"), find("rateest-bps2"), bits)?;
         let packets = numbers(find("rateest-pps1"), find("rateest-pps2"), number)?;
-        if bytes.is_none() && packets.is_none() {
-            return Err(OptionError::of_all(
-                "it needs --rateest-bps or --rateest-pps",
-            ));
-        }
         Ok(Self {
             first: first.parse(Name::parse)?,
             second,
@@ -372,21 +365,18 @@ mod tests {
     #[test]
     fn refusals() {
         for (options, reason) in [
-            (
-                "--rateest-gt --rateest-pps 5",
-                "it needs --rateest with an estimator's name",
-            ),
+            ("--rateest-gt --rateest-pps 5", "--rateest1 is required"),
             (
                 "--rateest x --rateest-pps 5",
-                "it needs one of --rateest-lt, --rateest-gt, --rateest-eq",
+                "--rateest-lt, --rateest-gt or --rateest-eq is required",
             ),
             (
                 "--rateest x --rateest-gt",
-                "it needs --rateest-bps or --rateest-pps",
+                "--rateest-bps1, --rateest-pps1, --rateest-bps2 or --rateest-pps2 is required",
             ),
             (
                 "--rateest x --rateest-gt --rateest-eq --rateest-pps 5",
-                "--rateest-eq: it cannot stand together with --rateest-gt",
+                "--rateest-eq cannot be used with --rateest-gt",
             ),
             (
                 "--rateest x --rateest-gt --rateest-bps1 5",

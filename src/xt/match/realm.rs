@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn refuses() {
         for (options, said) in [
-            ("", "--realm: it is missing"),
+            ("", "--realm is required"),
             (
                 "--realm 5/",
                 "`5/` is neither a number, nor a number and a mask",

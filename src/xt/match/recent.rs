@@ -12,8 +12,8 @@ use chainwright_sys::xt_recent::{
 
 use crate::xt::value::{address, field, number, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Mask, Name, OptionError, OptionSpec, Text,
-    read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Mask, Name, OptionError, OptionGroup,
+    OptionSpec, Text, read_struct, write_struct,
 };
 
 /// The name of a list of addresses: 1 to 199 bytes, as a file in `/proc/net/xt_recent` has it.
@@ -98,15 +98,20 @@ impl Extension for Recent {
         OptionSpec::switch("rcheck").inverts(),
         OptionSpec::switch("update").inverts(),
         OptionSpec::switch("remove").inverts(),
-        OptionSpec::one("seconds"),
-        OptionSpec::switch("reap"),
-        OptionSpec::one("hitcount"),
-        OptionSpec::switch("rttl"),
+        // The kernel refuses these in other rules.
+        OptionSpec::one("seconds").excludes(&["set"]),
+        OptionSpec::switch("reap")
+            .excludes(&["set"])
+            .needs(&["seconds"]),
+        OptionSpec::one("hitcount").excludes(&["set"]),
+        OptionSpec::switch("rttl").excludes(&["set", "remove"]),
         OptionSpec::one("name"),
         OptionSpec::switch("rsource"),
         OptionSpec::switch("rdest"),
         OptionSpec::one("mask"),
     ];
+    const GROUPS: &'static [OptionGroup] =
+        &[OptionGroup::one_of(&["set", "rcheck", "update", "remove"])];
     const DIFFERENCES: &'static [Difference] = &[
         Difference::kept(
             "-m recent --set --name \"a b\" --mask 255.255.255.255 --rsource",
@@ -182,19 +187,13 @@ impl Extension for Recent {
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let find = |option| Given::find(given, option);
-        let mut actions = given.iter().filter_map(|one| {
-            let found = ACTIONS.iter().find(|(option, ..)| *option == one.option);
-            found.map(|(.., action)| (one, *action))
-        });
-        let Some((first, action)) = actions.next() else {
-            return Err(OptionError::of_all(
-                "it needs one of --set, --rcheck, --update, --remove",
-            ));
+        let first = Self::GROUPS[0].find(given)?;
+        let action = match first.option {
+            "set" => RecentAction::Set,
+            "rcheck" => RecentAction::Check,
+            "update" => RecentAction::Update,
+            _ => RecentAction::Remove,
         };
-        if let Some((second, _)) = actions.next() {
-            let reason = format!("it cannot stand together with --{}", first.option);
-            return Err(second.error(reason));
-        }
         let mut recent = match find("name") {
             None => Self::new(context.family, action, default_name()?),
             Some(name) => {
@@ -217,21 +216,6 @@ impl Extension for Recent {
                 "mask" => recent.mask = one.parse(|v| address(v, context.family))?.into(),
                 _ => {}
             }
-        }
-        if recent.reap && recent.seconds == 0 {
-            return Err(OptionError::of("reap", "it needs --seconds"));
-        }
-        // The kernel refuses these.
-        let only_asked = match action {
-            RecentAction::Set => &["seconds", "hitcount", "reap", "rttl"][..],
-            RecentAction::Remove => &["rttl"],
-            _ => &[],
-        };
-        if let Some(one) = only_asked.iter().find_map(|option| find(option)) {
-            return Err(OptionError::of(
-                one.option,
-                "it is for --rcheck and --update",
-            ));
         }
         Ok(recent)
     }
@@ -381,17 +365,11 @@ mod tests {
     #[test]
     fn refusals() {
         for (options, reason) in [
-            ("", "it needs one of --set, --rcheck, --update, --remove"),
-            (
-                "--set --update",
-                "--update: it cannot stand together with --set",
-            ),
-            (
-                "--set --seconds 5",
-                "--seconds: it is for --rcheck and --update",
-            ),
-            ("--remove --rttl", "--rttl: it is for --rcheck and --update"),
-            ("--rcheck --reap", "--reap: it needs --seconds"),
+            ("", "--set, --rcheck, --update or --remove is required"),
+            ("--set --update", "--update cannot be used with --set"),
+            ("--set --seconds 5", "--seconds cannot be used with --set"),
+            ("--remove --rttl", "--rttl cannot be used with --remove"),
+            ("--rcheck --reap", "--reap needs --seconds"),
             (
                 "--rcheck --seconds 0",
                 "--seconds: `0` is not a number from 1 to 4294967295",

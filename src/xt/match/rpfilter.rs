@@ -101,7 +101,7 @@ mod tests {
         let error = Rule::parse(Family::Ipv4, "-m rpfilter ! --invert").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "column 15: -m rpfilter: --invert: it cannot be negated"
+            "column 15: -m rpfilter: --invert cannot be negated"
         );
     }
 }

@@ -58,7 +58,7 @@ impl Extension for Rt {
         OptionSpec::one("rt-len").inverts(),
         OptionSpec::switch("rt-0-res"),
         OptionSpec::one("rt-0-addrs"),
-        OptionSpec::switch("rt-0-not-strict"),
+        OptionSpec::switch("rt-0-not-strict").needs(&["rt-0-addrs"]),
     ];
     const DIFFERENCES: &'static [Difference] = &[
         Difference::kept("-m rt ! --rt-segsleft 0:4294967295", "-m rt", "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.").ipv6(),
@@ -140,14 +140,10 @@ impl Extension for Rt {
                 _ => rt.not_strict = true,
             }
         }
-        let needs = |option, other: &str| Err(OptionError::of(option, format!("it needs {other}")));
-        match () {
-            () if rt.reserved && !rt.is_type_0() => needs("rt-0-res", "--rt-type 0"),
-            () if !rt.addresses.is_empty() && !rt.is_type_0() => needs("rt-0-addrs", "--rt-type 0"),
-            () if rt.not_strict && rt.addresses.is_empty() => {
-                needs("rt-0-not-strict", "--rt-0-addrs")
-            }
-            () => Ok(rt),
+        let of_type_0 = given.iter().find(|one| one.option.starts_with("rt-0-"));
+        match of_type_0 {
+            Some(one) if !rt.is_type_0() => Err(OptionError::needs(one.option, &["rt-type 0"])),
+            _ => Ok(rt),
         }
     }
 
@@ -244,12 +240,12 @@ mod tests {
     fn refuses() {
         let many = ["::1"; 17].join(",");
         for (options, said) in [
-            ("--rt-type 1 --rt-0-res", "--rt-0-res: it needs --rt-type 0"),
-            ("! --rt-type 0 --rt-0-res", "it needs --rt-type 0"),
-            ("--rt-0-addrs ::1", "--rt-0-addrs: it needs --rt-type 0"),
+            ("--rt-type 1 --rt-0-res", "--rt-0-res needs --rt-type 0"),
+            ("! --rt-type 0 --rt-0-res", "needs --rt-type 0"),
+            ("--rt-0-addrs ::1", "--rt-0-addrs needs --rt-type 0"),
             (
                 "--rt-type 0 --rt-0-not-strict",
-                "--rt-0-not-strict: it needs --rt-0-addrs",
+                "--rt-0-not-strict needs --rt-0-addrs",
             ),
             ("--rt-type 0 --rt-0-addrs ::1,", "`` is not an IPv6 address"),
             (

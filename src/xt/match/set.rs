@@ -457,7 +457,7 @@ mod tests {
     #[test]
     fn refusals() {
         for (options, reason) in [
-            ("", "--match-set: it is missing"),
+            ("", "--match-set is required"),
             (
                 "--match-set x src,",
                 "--match-set: `src,` is not one to 6 of src and dst, like src,dst",
@@ -476,7 +476,7 @@ mod tests {
             ),
             (
                 "--match-set x src ! --bytes-lt 3",
-                "--bytes-lt: it cannot be negated",
+                "--bytes-lt cannot be negated",
             ),
             (
                 "--match-set x src --packets-eq -1",

@@ -48,9 +48,11 @@ impl Extension for Statistic {
     const REVISION: u8 = 0;
     const OPTIONS: &'static [OptionSpec] = &[
         OptionSpec::one("mode").required(),
-        OptionSpec::one("probability").inverts(),
-        OptionSpec::one("every").inverts(),
-        OptionSpec::one("packet"),
+        OptionSpec::one("probability")
+            .inverts()
+            .excludes(&["every", "packet"]),
+        OptionSpec::one("every").inverts().needs(&["packet"]),
+        OptionSpec::one("packet").needs(&["every"]),
     ];
     const DIFFERENCES: &'static [Difference] = &[Difference::refused(
         "-m statistic --mode random --probability 0x.8p0",
@@ -103,10 +105,8 @@ impl Extension for Statistic {
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let find = |option| Given::find(given, option);
-        let nth = match find("mode") {
-            Some(mode) => mode.parse(|v| one_of(v, &[("random", false), ("nth", true)]))?,
-            None => return Err(OptionError::of("mode", "it is missing: random or nth")),
-        };
+        let mode = Given::need(given, "mode")?;
+        let nth = mode.parse(|v| one_of(v, &[("random", false), ("nth", true)]))?;
         let (probability, every, packet) = (find("probability"), find("every"), find("packet"));
         match (nth, probability, every, packet) {
             (false, Some(probability), None, None) => Ok(Self {
@@ -135,12 +135,9 @@ impl Extension for Statistic {
                     invert,
                 })
             }
-            (false, None, ..) => Err(OptionError::of("probability", "--mode random needs it")),
-            (true, _, None, _) => Err(OptionError::of("every", "--mode nth needs it")),
-            (true, _, _, None) => Err(OptionError::of("packet", "--mode nth needs it")),
-            (true, Some(_), ..) => Err(OptionError::of("probability", "it is for --mode random")),
-            (false, _, Some(_), _) => Err(OptionError::of("every", "it is for --mode nth")),
-            (false, ..) => Err(OptionError::of("packet", "it is for --mode nth")),
+            // The table of options leaves only those of the other mode.
+            (false, ..) => Err(mode.error("random needs --probability")),
+            (true, ..) => Err(mode.error("nth needs --every and --packet")),
         }
     }
 
@@ -266,14 +263,14 @@ mod tests {
     #[test]
     fn refusals() {
         for (options, reason) in [
-            ("--probability 0.5", "--mode: it is missing"),
-            ("--mode random", "--probability: --mode random needs it"),
+            ("--probability 0.5", "--mode is required"),
+            ("--mode random", "--mode: random needs --probability"),
             (
                 "--mode some --probability 1",
                 "--mode: `some` is none of random, nth",
             ),
-            ("--mode nth --packet 0", "--every: --mode nth needs it"),
-            ("--mode nth --every 3", "--packet: --mode nth needs it"),
+            ("--mode nth --packet 0", "--packet needs --every"),
+            ("--mode nth --every 3", "--every needs --packet"),
             (
                 "--mode nth --every 0 --packet 0",
                 "--every: `0` is not a number from 1 to 4294967295",
@@ -284,7 +281,7 @@ mod tests {
             ),
             (
                 "--mode random --probability 1 --packet 1",
-                "--packet: it is for --mode nth",
+                "--probability cannot be used with --packet",
             ),
             (
                 "--mode random --probability 2",

@@ -13,7 +13,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, field, number, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Longest name of an algorithm, in bytes.
@@ -135,6 +136,7 @@ impl Extension for StringMatch {
         OptionSpec::one("hex-string").inverts(),
         OptionSpec::switch("icase"),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&["string", "hex-string"])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: xt_string_info = read_struct(info)?;
@@ -191,9 +193,6 @@ impl Extension for StringMatch {
                 "to" => string.to = one.parse(number)?,
                 "algo" => string.algorithm = one.parse(algorithm)?,
                 "icase" => string.ignore_case = true,
-                _ if !string.pattern.is_empty() => {
-                    return Err(one.error("--string and --hex-string exclude each other"));
-                }
                 option => {
                     string.invert = one.invert;
                     string.pattern = match option {
@@ -202,9 +201,6 @@ impl Extension for StringMatch {
                     };
                 }
             }
-        }
-        if string.pattern.is_empty() {
-            return Err(OptionError::of_all("string takes --string or --hex-string"));
         }
         if string.from > string.to {
             return Err(OptionError::of(
@@ -342,12 +338,12 @@ mod tests {
         for (options, message) in [
             (
                 "--algo bm",
-                "column 4: -m string: string takes --string or --hex-string",
+                "column 4: -m string: --string or --hex-string is required",
             ),
-            ("--string x", "column 4: -m string: --algo: it is missing"),
+            ("--string x", "column 4: -m string: --algo is required"),
             (
                 "--algo bm --string x --hex-string y",
-                "column 45: -m string: --hex-string: --string and --hex-string exclude each other",
+                "column 32: -m string: --hex-string cannot be used with --string",
             ),
             (
                 "--algo bm --string x --from 9 --to 5",

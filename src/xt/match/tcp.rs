@@ -12,8 +12,8 @@ use super::ports::{self, PortRange};
 use crate::xt::Compared;
 use crate::xt::value::{any_word_of, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 bitflags::bitflags! {
@@ -83,6 +83,7 @@ impl Extension for Tcp {
         OptionSpec::switch("syn").inverts(),
         OptionSpec::one("tcp-option").inverts(),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::at_most_one_of(&["tcp-flags", "syn"])];
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-p tcp -m tcp ! --dport 0:65535",
         "-p tcp -m tcp",
@@ -130,7 +131,6 @@ impl Extension for Tcp {
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(6, "tcp")?;
         let mut tcp = Self::default();
-        let mut has_flags = false;
         for one in given {
             match one.option {
                 "sport" => tcp.source = PortRange::parse(one, 6)?,
@@ -142,11 +142,7 @@ impl Extension for Tcp {
                         invert: one.invert,
                     });
                 }
-                _ if has_flags => {
-                    return Err(one.error("--syn and --tcp-flags do not go together"));
-                }
                 flags => {
-                    has_flags = true;
                     tcp.flags = if flags == "syn" {
                         TcpFlagsTest::SYN
                     } else {
@@ -280,7 +276,10 @@ mod tests {
             ),
             ("-p tcp --dport 65536", "`65536` is more than 65535"),
             ("-p tcp --sport 1 --source-port 2", "given only once"),
-            ("-p tcp --syn --tcp-flags ALL SYN", "do not go together"),
+            (
+                "-p tcp --syn --tcp-flags ALL SYN",
+                "--tcp-flags cannot be used with --syn",
+            ),
             ("-p tcp --tcp-flags ALL ECE", "`ECE` is none of FIN, SYN,"),
             ("-p tcp --tcp-option 0", "`0` is not a number from 1 to 255"),
         ] {

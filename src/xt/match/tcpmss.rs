@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn refuses() {
         for (rule, said) in [
-            ("-p tcp -m tcpmss", "--mss: it is missing"),
+            ("-p tcp -m tcpmss", "--mss is required"),
             ("-m tcpmss --mss 5", "the rule needs -p tcp"),
             ("-p udp -m tcpmss --mss 5", "the rule needs -p tcp"),
             ("-p tcp -m tcpmss --mss 9:5", "ends before it starts"),

@@ -68,7 +68,7 @@ impl Extension for Time {
         OptionSpec::one("weekdays").inverts(),
         OptionSpec::one("monthdays").inverts(),
         OptionSpec::switch("localtz"),
-        OptionSpec::switch("utc"),
+        OptionSpec::switch("utc").excludes(&["localtz", "kerneltz"]),
         OptionSpec::switch("kerneltz"),
     ];
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
@@ -114,7 +114,6 @@ impl Extension for Time {
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let find = |option| Given::find(given, option);
         let mut time = Self::default();
         for one in given {
             match one.option {
@@ -143,11 +142,6 @@ impl Extension for Time {
                 "localtz" | "kerneltz" => time.kernel_time_zone = true,
                 _ => {}
             }
-        }
-        if let Some(utc) = find("utc")
-            && time.kernel_time_zone
-        {
-            return Err(utc.error("it cannot stand together with --kerneltz"));
         }
         if time.contiguous && time.daytime_start < time.daytime_stop {
             return Err(OptionError::of(
@@ -428,10 +422,7 @@ mod tests {
                 "--monthdays 32",
                 "--monthdays: `32` is not a number from 1 to 31",
             ),
-            (
-                "--utc --kerneltz",
-                "--utc: it cannot stand together with --kerneltz",
-            ),
+            ("--utc --kerneltz", "--utc cannot be used with --kerneltz"),
             (
                 "--contiguous",
                 "--contiguous: it is for a --timestop that is before the --timestart",

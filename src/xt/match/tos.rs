@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn refuses() {
         for (options, said) in [
-            ("", "--tos: it is missing"),
+            ("", "--tos is required"),
             (
                 "--tos Min",
                 "`Min` is not a number from 0 to 255, nor one of Minimize-Delay, ",

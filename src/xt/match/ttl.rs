@@ -7,8 +7,8 @@ use chainwright_sys::ipt_ttl::{IPT_TTL_EQ, IPT_TTL_GT, IPT_TTL_LT, IPT_TTL_NE, i
 
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Families, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// How many hops the packet may still go: the time to live of IPv4, the hop limit of IPv6.
@@ -46,11 +46,8 @@ impl Hops {
         write_struct(&ipt_ttl_info { mode, ttl })
     }
 
-    /// Reads the one option that is given: its name ends in `-eq`, `-lt` or `-gt`.
-    pub(super) fn parse(given: &[Given<'_>], options: &str) -> Result<Self, OptionError> {
-        let [how] = given else {
-            return Err(OptionError::of_all(format!("it takes one of {options}")));
-        };
+    /// Reads the option: its name ends in `-eq`, `-lt` or `-gt`.
+    pub(super) fn parse(how: &Given<'_>) -> Result<Self, OptionError> {
         let hops = how.parse(number)?;
         Ok(match (how.option.rsplit('-').next(), how.invert) {
             (Some("lt"), _) => Self::Less(hops),
@@ -85,6 +82,7 @@ impl Extension for Ttl {
         OptionSpec::one("ttl-lt"),
         OptionSpec::one("ttl-gt"),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&["ttl-eq", "ttl-lt", "ttl-gt"])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         (revision == Self::REVISION).then_some(())?;
@@ -96,7 +94,7 @@ impl Extension for Ttl {
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        Hops::parse(given, "--ttl-eq, --ttl-lt, --ttl-gt").map(Self)
+        Hops::parse(Self::GROUPS[0].find(given)?).map(Self)
     }
 
     fn print(&self, text: &mut Text) {
@@ -129,8 +127,8 @@ mod tests {
     #[test]
     fn refuses() {
         for (options, said) in [
-            ("", "takes one of --ttl-eq, --ttl-lt, --ttl-gt"),
-            ("--ttl-eq 1 --ttl-lt 5", "takes one of"),
+            ("", "--ttl-eq, --ttl-lt or --ttl-gt is required"),
+            ("--ttl-eq 1 --ttl-lt 5", "cannot be used with"),
             ("--ttl-eq 256", "`256` is not a number from 0 to 255"),
             ("! --ttl-lt 5", "cannot be negated"),
         ] {

@@ -63,12 +63,13 @@ impl Extension for Clusterip {
     const REVISION: u8 = 0;
     const FAMILIES: Families = Families::Ipv4;
     const OPTIONS: &'static [OptionSpec] = &[
-        OptionSpec::switch("new"),
-        OptionSpec::one("hashmode"),
-        OptionSpec::one("clustermac"),
-        OptionSpec::one("total-nodes"),
-        OptionSpec::one("local-node"),
-        OptionSpec::one("hash-init"),
+        // A cluster is set up by all of these together, or is there already.
+        OptionSpec::switch("new").needs(&["hashmode"]),
+        OptionSpec::one("hashmode").needs(&["clustermac"]),
+        OptionSpec::one("clustermac").needs(&["total-nodes"]),
+        OptionSpec::one("total-nodes").needs(&["local-node"]),
+        OptionSpec::one("local-node").needs(&["new"]),
+        OptionSpec::one("hash-init").needs(&["new"]),
     ];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -122,8 +123,7 @@ impl Extension for Clusterip {
             return Ok(Self::default());
         }
         let find = |option| Given::find(given, option);
-        let need = |option| find(option).ok_or_else(|| missing(option));
-        need("new")?;
+        let need = |option| Given::need(given, option);
         let node = |option| need(option)?.parse(|value| number_within(value, 1..=NODES));
         let address = need("clustermac")?;
         let new = ClusteripNew {
@@ -162,14 +162,6 @@ impl Extension for Clusterip {
 }
 
 const NODES: u16 = CLUSTERIP_MAX_NODES as u16;
-
-fn missing(option: &'static str) -> OptionError {
-    OptionError::of(
-        option,
-        "it is missing: a cluster is set up by --new, --hashmode, --clustermac, --total-nodes and \
-         --local-node together",
-    )
-}
 
 #[cfg(test)]
 mod tests {
@@ -214,8 +206,8 @@ mod tests {
     #[test]
     fn refuses() {
         for (from, to, said) in [
-            ("--new ", "", "--new: it is missing: a cluster is set up by"),
-            ("--local-node 2 ", "", "--local-node: it is missing"),
+            ("--new ", "", "--local-node needs --new"),
+            ("--local-node 2 ", "", "--total-nodes needs --local-node"),
             (" 01:", " 02:", "a multicast address is needed"),
             ("--total-nodes 4", "--total-nodes 17", "from 1 to 16"),
             ("ip-sourceport", "", "`source` is none of sourceip, "),

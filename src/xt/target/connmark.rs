@@ -11,7 +11,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{masked, number, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Works on the connection's mark.
@@ -58,16 +59,6 @@ pub enum ConnmarkShift {
     Right(u8),
 }
 
-const OPERATIONS: [&str; 7] = [
-    "set-xmark",
-    "set-mark",
-    "and-mark",
-    "or-mark",
-    "xor-mark",
-    "save-mark",
-    "restore-mark",
-];
-
 impl Extension for Connmark {
     const NAME: &'static str = "CONNMARK";
     const REVISION: u8 = 2;
@@ -83,8 +74,18 @@ impl Extension for Connmark {
         OptionSpec::one("right-shift-mark"),
         OptionSpec::one("ctmask"),
         OptionSpec::one("nfmask"),
-        OptionSpec::one("mask"),
+        // Both of them.
+        OptionSpec::one("mask").excludes(&["ctmask", "nfmask"]),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&[
+        "set-xmark",
+        "set-mark",
+        "and-mark",
+        "or-mark",
+        "xor-mark",
+        "save-mark",
+        "restore-mark",
+    ])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let raw = match revision {
@@ -140,17 +141,10 @@ impl Extension for Connmark {
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let mut operations = given.iter().filter(|one| OPERATIONS.contains(&one.option));
-        let (Some(operation), None) = (operations.next(), operations.next()) else {
-            return Err(OptionError::of_all(
-                "CONNMARK takes one of --set-xmark, --set-mark, --and-mark, --or-mark, --xor-mark, \
-                 --save-mark, --restore-mark",
-            ));
-        };
+        let operation = Self::GROUPS[0].find(given)?;
         // As in iptables, the last that says something of a mask or a shift counts.
         let (mut value, mut ctmask, mut nfmask) = (0, u32::MAX, u32::MAX);
         let mut shift = None;
-        let (mut whole, mut single) = (false, false);
         for one in given {
             match one.option {
                 "set-xmark" => (value, ctmask) = one.parse(masked)?,
@@ -166,18 +160,14 @@ impl Extension for Connmark {
                 "xor-mark" => (value, ctmask) = (one.parse(number)?, 0),
                 "left-shift-mark" => shift = Some(ConnmarkShift::Left(one.parse(bits)?)),
                 "right-shift-mark" => shift = Some(ConnmarkShift::Right(one.parse(bits)?)),
-                "ctmask" => (ctmask, single) = (one.parse(number)?, true),
-                "nfmask" => (nfmask, single) = (one.parse(number)?, true),
+                "ctmask" => ctmask = one.parse(number)?,
+                "nfmask" => nfmask = one.parse(number)?,
                 "mask" => {
                     nfmask = one.parse(number)?;
-                    (ctmask, whole) = (nfmask, true);
+                    ctmask = nfmask;
                 }
                 _ => {}
             }
-        }
-        if whole && single {
-            let reason = "it is both --nfmask and --ctmask, and cannot stand beside either";
-            return Err(OptionError::of("mask", reason));
         }
         use ConnmarkShift::{Left, Right};
         Ok(Self {
@@ -262,15 +252,18 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong() {
-        let all = "CONNMARK takes one of --set-xmark, --set-mark, --and-mark, --or-mark, \
-                   --xor-mark, --save-mark, --restore-mark";
+        let all = "--set-xmark, --set-mark, --and-mark, --or-mark, --xor-mark, --save-mark or \
+                   --restore-mark is required";
         for (given, reason) in [
             (&[][..], all),
             (&[("ctmask", "1")], all),
-            (&[("set-mark", "1"), ("save-mark", "")], all),
+            (
+                &[("set-mark", "1"), ("save-mark", "")],
+                "--save-mark cannot be used with --set-mark",
+            ),
             (
                 &[("save-mark", ""), ("mask", "1"), ("nfmask", "1")],
-                "--mask: it is both --nfmask and --ctmask, and cannot stand beside either",
+                "--mask cannot be used with --nfmask",
             ),
             (
                 &[("set-mark", "1"), ("left-shift-mark", "32")],

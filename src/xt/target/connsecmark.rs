@@ -8,7 +8,8 @@ use chainwright_sys::xt_connsecmark_target::{
 };
 
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Which way the security mark is copied, unless there is one already.
@@ -25,6 +26,7 @@ impl Extension for Connsecmark {
     const REVISION: u8 = 0;
     const OPTIONS: &'static [OptionSpec] =
         &[OptionSpec::switch("save"), OptionSpec::switch("restore")];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&["save", "restore"])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: xt_connsecmark_target_info = read_struct(info)?;
@@ -44,11 +46,10 @@ impl Extension for Connsecmark {
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        match given {
-            [way] if way.option == "save" => Ok(Self::Save),
-            [_] => Ok(Self::Restore),
-            _ => Err(OptionError::of_all("it takes one of --save, --restore")),
-        }
+        Ok(match Self::GROUPS[0].find(given)?.option {
+            "save" => Self::Save,
+            _ => Self::Restore,
+        })
     }
 
     fn print(&self, text: &mut Text) {
@@ -79,10 +80,12 @@ mod tests {
             assert_eq!(Connsecmark::read(Family::Ipv4, 0, strange), None);
         }
         assert_eq!(Connsecmark::read(Family::Ipv4, 1, &info), None);
-        for options in ["", " --save --restore"] {
+        for (options, said) in [
+            ("", "--save or --restore is required"),
+            (" --save --restore", "--restore cannot be used with --save"),
+        ] {
             let rule = format!("-j CONNSECMARK{options}");
             let fault = Rule::parse(Family::Ipv4, rule).unwrap_err();
-            let said = "it takes one of --save, --restore";
             assert!(fault.to_string().contains(said), "{fault}");
         }
     }

@@ -19,8 +19,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, any_of, number, string, until_nul};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 bitflags::bitflags! {
@@ -165,6 +165,11 @@ impl Extension for Ct {
         OptionSpec::one("zone-reply"),
         OptionSpec::one("zone"),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::at_most_one_of(&[
+        "zone",
+        "zone-orig",
+        "zone-reply",
+    ])];
     const DIFFERENCES: &'static [Difference] = &[Difference::refused(
         "-j CT --zone 0 --zone-orig 0",
         "-j CT",
@@ -204,7 +209,7 @@ impl Extension for Ct {
         };
         let both = match direction {
             CtDirection::Both => XT_CT_ZONE_DIR_ORIG | XT_CT_ZONE_DIR_REPL,
-            _ => 0,
+            CtDirection::Original | CtDirection::Reply => 0,
         };
         let value = Self {
             notrack: has(XT_CT_NOTRACK),
@@ -245,7 +250,6 @@ impl Extension for Ct {
             return Ok(Self::notrack());
         }
         let mut value = Self::default();
-        let mut zones = 0;
         for one in given {
             match one.option {
                 "notrack" => value.notrack = true,
@@ -266,11 +270,6 @@ impl Extension for Ct {
                         "zone-reply" => CtDirection::Reply,
                         _ => CtDirection::Both,
                     };
-                    zones += 1;
-                    if zones > 1 {
-                        let reason = "a packet has one zone; --zone is for both directions";
-                        return Err(one.error(reason));
-                    }
                 }
             }
         }
@@ -439,7 +438,7 @@ mod tests {
             ),
             (
                 &[("zone-orig", "1"), ("zone-reply", "2")],
-                "--zone-reply: a packet has one zone; --zone is for both directions",
+                "--zone-reply cannot be used with --zone-orig",
             ),
         ] {
             assert_eq!(refused::<Ct>(Family::Ipv4, None, given), reason);

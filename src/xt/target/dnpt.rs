@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn refuses() {
         for (options, said) in [
-            ("--src-pfx fd00::/8", "--dst-pfx: it is missing"),
+            ("--src-pfx fd00::/8", "--dst-pfx is required"),
             (
                 "--dst-pfx ::/0 --src-pfx fd00::",
                 "`fd00::` has no prefix length, as in fd00::/64",

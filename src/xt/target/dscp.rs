@@ -7,7 +7,8 @@ use chainwright_sys::xt_dscp_target::xt_DSCP_info;
 
 use crate::xt::r#match::dscp::code_point;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// The packet's code point becomes this.
@@ -24,6 +25,7 @@ impl Extension for Dscp {
         OptionSpec::one("set-dscp"),
         OptionSpec::one("set-dscp-class"),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&["set-dscp", "set-dscp-class"])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: xt_DSCP_info = read_struct(info)?;
@@ -40,11 +42,7 @@ impl Extension for Dscp {
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let [how] = given else {
-            return Err(OptionError::of_all(
-                "it takes one of --set-dscp, --set-dscp-class",
-            ));
-        };
+        let how = Self::GROUPS[0].find(given)?;
         code_point(how).map(|code_point| Self { code_point })
     }
 
@@ -79,8 +77,8 @@ mod tests {
     #[test]
     fn refuses() {
         for (options, said) in [
-            ("", "it takes one of --set-dscp, --set-dscp-class"),
-            ("--set-dscp 1 --set-dscp-class EF", "it takes one of"),
+            ("", "--set-dscp or --set-dscp-class is required"),
+            ("--set-dscp 1 --set-dscp-class EF", "cannot be used with"),
             ("--set-dscp 64", "`64` is not a number from 0 to 63"),
             ("--set-dscp-class VA", "`VA` is none of CS0, CS1, "),
         ] {

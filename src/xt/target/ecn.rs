@@ -12,8 +12,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Families, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `IPPROTO_TCP`
@@ -47,11 +47,18 @@ impl Extension for Ecn {
     const REVISION: u8 = 0;
     const FAMILIES: Families = Families::Ipv4;
     const OPTIONS: &'static [OptionSpec] = &[
-        OptionSpec::switch("ecn-tcp-remove"),
+        // It clears both bits already.
+        OptionSpec::switch("ecn-tcp-remove").excludes(&["ecn-tcp-cwr", "ecn-tcp-ece"]),
         OptionSpec::one("ecn-tcp-cwr"),
         OptionSpec::one("ecn-tcp-ece"),
         OptionSpec::one("ecn-ip-ect"),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::some_of(&[
+        "ecn-tcp-remove",
+        "ecn-tcp-cwr",
+        "ecn-tcp-ece",
+        "ecn-ip-ect",
+    ])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: ipt_ECN_info = read_struct(info)?;
@@ -87,7 +94,6 @@ impl Extension for Ecn {
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut ecn = Self::default();
-        let remove = Given::find(given, "ecn-tcp-remove").is_some();
         for one in given {
             if one.option == "ecn-ip-ect" {
                 let field = one.parse(|value| number_within(value, 0..=IPT_ECN_IP_MASK))?;
@@ -99,18 +105,9 @@ impl Extension for Ecn {
             }
             match one.option {
                 "ecn-tcp-remove" => (ecn.ece, ecn.cwr) = (Some(false), Some(false)),
-                _ if remove => {
-                    return Err(one.error("--ecn-tcp-remove clears the bit already"));
-                }
                 "ecn-tcp-ece" => ecn.ece = Some(one.parse(bit)?),
                 _ => ecn.cwr = Some(one.parse(bit)?),
             }
-        }
-        if given.is_empty() {
-            return Err(OptionError::of_all(
-                "it takes at least one of --ecn-tcp-remove, --ecn-tcp-cwr, --ecn-tcp-ece, \
-                 --ecn-ip-ect",
-            ));
         }
         Ok(ecn)
     }
@@ -168,7 +165,7 @@ mod tests {
     #[test]
     fn refuses() {
         for (rule, said) in [
-            ("-j ECN", "at least one of --ecn-tcp-remove"),
+            ("-j ECN", "--ecn-tcp-ece or --ecn-ip-ect is required"),
             ("-j ECN --ecn-tcp-remove", "the rule needs -p tcp"),
             ("-j ECN --ecn-ip-ect 4", "`4` is not a number from 0 to 3"),
             (
@@ -177,7 +174,7 @@ mod tests {
             ),
             (
                 "-p tcp -j ECN --ecn-tcp-cwr 1 --ecn-tcp-remove",
-                "--ecn-tcp-cwr: --ecn-tcp-remove clears the bit already",
+                "--ecn-tcp-remove cannot be used with --ecn-tcp-cwr",
             ),
         ] {
             let fault = Rule::parse(Family::Ipv4, rule).unwrap_err();

@@ -4,7 +4,9 @@
 //! `TTL`.
 
 use super::ttl::HopsChange;
-use crate::xt::{Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text};
+use crate::xt::{
+    Context, Extension, Families, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
+};
 
 /// Changes the hop limit of an IPv6 packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +21,7 @@ impl Extension for Hl {
         OptionSpec::one("hl-inc"),
         OptionSpec::one("hl-dec"),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&["hl-set", "hl-inc", "hl-dec"])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         (revision == Self::REVISION).then_some(())?;
@@ -30,7 +33,7 @@ impl Extension for Hl {
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        HopsChange::parse(given, "--hl-set, --hl-inc, --hl-dec").map(Self)
+        HopsChange::parse(Self::GROUPS[0].find(given)?).map(Self)
     }
 
     fn print(&self, text: &mut Text) {
@@ -58,7 +61,7 @@ mod tests {
             Target::Opaque(_)
         ));
         let fault = Rule::parse(Family::Ipv6, "-j HL").unwrap_err();
-        let said = "-j HL: it takes one of --hl-set, --hl-inc, --hl-dec";
+        let said = "-j HL: --hl-set, --hl-inc or --hl-dec is required";
         assert!(fault.to_string().contains(said), "{fault}");
     }
 }

@@ -102,13 +102,7 @@ impl Hmark {
         let ports = self.source_port.or(self.destination_port);
         if self.spi_mask.is_some() && port_masks.is_some() {
             return Some(OptionError::of_all(
-                "a packet has ports or a security parameter index: masks of both exclude each other",
-            ));
-        }
-        if self.spi.is_some() && ports.is_some() {
-            return Some(OptionError::of_all(
-                "a packet has ports or a security parameter index: --hmark-spi excludes \
-                 --hmark-sport and --hmark-dport",
+                "a packet has ports or a security parameter index: it has no masks of both",
             ));
         }
         let hashes = self.connection
@@ -117,7 +111,7 @@ impl Hmark {
             || self.spi_mask.or(self.spi).is_some();
         (!hashes).then(|| {
             OptionError::of_all(
-                "there is nothing to hash: it needs --hmark-tuple src,dst or the like",
+                "there is nothing to hash: --hmark-tuple src,dst or the like is required",
             )
         })
     }
@@ -162,7 +156,7 @@ fn ports(source: Option<u16>, destination: Option<u16>, spi: Option<u32>) -> hma
 
 fn set<T>(place: &mut Option<T>, value: T, one: &Given<'_>) -> Result<(), OptionError> {
     if place.replace(value).is_some() {
-        return Err(one.error("--hmark-tuple and another option, or itself, say this twice"));
+        return Err(one.error("it is given twice, here or in --hmark-tuple"));
     }
     Ok(())
 }
@@ -179,7 +173,8 @@ impl Extension for Hmark {
         OptionSpec::one("hmark-spi-mask"),
         OptionSpec::one("hmark-sport"),
         OptionSpec::one("hmark-dport"),
-        OptionSpec::one("hmark-spi"),
+        // A packet has ports or a security parameter index.
+        OptionSpec::one("hmark-spi").excludes(&["hmark-sport", "hmark-dport"]),
         OptionSpec::one("hmark-proto-mask"),
         OptionSpec::one("hmark-rnd").required(),
         OptionSpec::one("hmark-mod").required(),
@@ -389,14 +384,8 @@ mod tests {
     #[test]
     fn refuses() {
         for (options, said) in [
-            (
-                "--hmark-tuple src --hmark-mod 2",
-                "--hmark-rnd: it is missing",
-            ),
-            (
-                "--hmark-tuple src --hmark-rnd 2",
-                "--hmark-mod: it is missing",
-            ),
+            ("--hmark-tuple src --hmark-mod 2", "--hmark-rnd is required"),
+            ("--hmark-tuple src --hmark-rnd 2", "--hmark-mod is required"),
             (
                 "--hmark-tuple src --hmark-rnd 2 --hmark-mod 0",
                 "`0` is not a number from 1 to 4294967295",
@@ -412,11 +401,11 @@ mod tests {
             ),
             (
                 "--hmark-tuple spi,sport --hmark-mod 4 --hmark-rnd 2",
-                "masks of both exclude each other",
+                "it has no masks of both",
             ),
             (
                 "--hmark-spi 1 --hmark-dport 4 --hmark-mod 4 --hmark-rnd 2",
-                "--hmark-spi excludes --hmark-sport",
+                "--hmark-spi cannot be used with --hmark-dport",
             ),
             // iptables 1.8.9 takes 33 to 128, too.
             (
@@ -426,7 +415,7 @@ mod tests {
             // iptables 1.8.9 forgets the 8.
             (
                 "--hmark-src-prefix 8 --hmark-tuple src --hmark-mod 4 --hmark-rnd 2",
-                "say this twice",
+                "given twice",
             ),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-j HMARK {options}")).unwrap_err();

@@ -158,8 +158,8 @@ mod tests {
     #[test]
     fn refuses() {
         for (options, said) in [
-            ("--label a", "--timeout: it is missing"),
-            ("--timeout 5", "--label: it is missing"),
+            ("--label a", "--timeout is required"),
+            ("--timeout 5", "--label is required"),
             (
                 "--timeout 0 --label a",
                 "`0` is not a number from 1 to 2147482",

@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn refuses() {
         for (options, said) in [
-            ("--led-delay 5", "--led-trigger-id: it is missing"),
+            ("--led-delay 5", "--led-trigger-id is required"),
             (
                 "--led-trigger-id 12345678901234567",
                 "it has 17 bytes; 0 to 16 are allowed",

@@ -7,7 +7,8 @@ use chainwright_sys::xt_mark::xt_mark_tginfo2;
 
 use crate::xt::value::{masked, number};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// The packet's mark becomes `(mark & !mask) ^ value`.
@@ -49,6 +50,13 @@ impl Extension for Mark {
         OptionSpec::one("or-mark"),
         OptionSpec::one("xor-mark"),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&[
+        "set-xmark",
+        "set-mark",
+        "and-mark",
+        "or-mark",
+        "xor-mark",
+    ])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
@@ -70,11 +78,7 @@ impl Extension for Mark {
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let [how] = given else {
-            return Err(OptionError::of_all(
-                "MARK takes one of --set-xmark, --set-mark, --and-mark, --or-mark, --xor-mark",
-            ));
-        };
+        let how = Self::GROUPS[0].find(given)?;
         Ok(match how.option {
             "set-xmark" => {
                 let (value, mask) = how.parse(masked)?;

@@ -43,7 +43,8 @@ impl Extension for Nflog {
     const OPTIONS: &'static [OptionSpec] = &[
         OptionSpec::one("nflog-group"),
         OptionSpec::one("nflog-prefix"),
-        OptionSpec::one("nflog-range"),
+        // It has no effect.
+        OptionSpec::one("nflog-range").excludes(&["nflog-size"]),
         OptionSpec::one("nflog-size"),
         OptionSpec::one("nflog-threshold"),
     ];
@@ -77,7 +78,6 @@ impl Extension for Nflog {
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut value = Self::default();
-        let mut sizes = 0;
         for one in given {
             match one.option {
                 "nflog-group" => value.group = one.parse(number)?,
@@ -93,15 +93,8 @@ impl Extension for Nflog {
                 option => {
                     value.length = one.parse(number)?;
                     value.cut = option == "nflog-size";
-                    sizes += 1;
                 }
             }
-        }
-        if sizes > 1 {
-            return Err(OptionError::of(
-                "nflog-range",
-                "it has no effect, and cannot stand beside --nflog-size; leave it out",
-            ));
         }
         Ok(value)
     }
@@ -163,7 +156,7 @@ mod tests {
         let both = [("nflog-size", "5"), ("nflog-range", "5")];
         assert_eq!(
             refused::<Nflog>(Family::Ipv4, None, &both),
-            "--nflog-range: it has no effect, and cannot stand beside --nflog-size; leave it out"
+            "--nflog-range cannot be used with --nflog-size"
         );
         assert_eq!(
             refused::<Nflog>(Family::Ipv4, None, &[("nflog-group", "65536")]),

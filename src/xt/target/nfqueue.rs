@@ -32,9 +32,10 @@ impl Extension for Nfqueue {
     const REVISION: u8 = 3;
     const OPTIONS: &'static [OptionSpec] = &[
         OptionSpec::one("queue-num"),
-        OptionSpec::one("queue-balance"),
+        OptionSpec::one("queue-balance").excludes(&["queue-num"]),
         OptionSpec::switch("queue-bypass"),
-        OptionSpec::switch("queue-cpu-fanout"),
+        // It chooses among several.
+        OptionSpec::switch("queue-cpu-fanout").needs(&["queue-balance"]),
     ];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -90,13 +91,11 @@ impl Extension for Nfqueue {
             bypass: false,
             cpu_fanout: false,
         };
-        let mut queues = 0;
         for one in given {
             match one.option {
                 "queue-num" => {
                     value.first = one.parse(number)?;
                     value.last = value.first;
-                    queues += 1;
                 }
                 "queue-balance" => {
                     (value.first, value.last) = one.parse(|value| {
@@ -112,19 +111,10 @@ impl Extension for Nfqueue {
                         }
                         Ok((first, last))
                     })?;
-                    queues += 1;
                 }
                 "queue-bypass" => value.bypass = true,
                 _ => value.cpu_fanout = true,
             }
-        }
-        if queues > 1 {
-            let reason = "it cannot stand beside --queue-num, which names one queue";
-            return Err(OptionError::of("queue-balance", reason));
-        }
-        if value.cpu_fanout && value.first == value.last {
-            let reason = "it chooses among several queues: it needs --queue-balance";
-            return Err(OptionError::of("queue-cpu-fanout", reason));
         }
         Ok(value)
     }
@@ -207,11 +197,11 @@ mod tests {
             ),
             (
                 &[("queue-num", "1"), ("queue-balance", "1:5")],
-                "--queue-balance: it cannot stand beside --queue-num, which names one queue",
+                "--queue-balance cannot be used with --queue-num",
             ),
             (
                 &[("queue-num", "1"), ("queue-cpu-fanout", "")],
-                "--queue-cpu-fanout: it chooses among several queues: it needs --queue-balance",
+                "--queue-cpu-fanout needs --queue-balance",
             ),
         ] {
             assert_eq!(refused::<Nfqueue>(Family::Ipv4, None, given), reason);

@@ -183,7 +183,7 @@ mod tests {
                 "--rateest-interval 0 --rateest-ewmalog 1s",
                 "--rateest-ewmalog: `1s` is no time in which an average over 0 can follow",
             ),
-            ("--rateest-interval 1s", "--rateest-ewmalog: it is missing"),
+            ("--rateest-interval 1s", "--rateest-ewmalog is required"),
         ] {
             let line = format!("-j RATEEST --rateest-name x {times}");
             let fault = Rule::parse(Family::Ipv4, line).unwrap_err();

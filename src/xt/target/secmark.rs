@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(Secmark::read(Family::Ipv4, 1, &other_module), None);
         let long = "x".repeat(256);
         for (options, said) in [
-            ("", "--selctx: it is missing"),
+            ("", "--selctx is required"),
             ("--selctx \"\"", "it has 0 bytes; 1 to 255 are allowed"),
             (&format!("--selctx {long}"), "it has 256 bytes; 1 to 255"),
         ] {

@@ -18,8 +18,8 @@ use zerocopy::FromZeros;
 use crate::xt::r#match::set::{SetDirections, parse_set, read_info, upgrade, write_info};
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, SetId, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, SetId, Text,
+    read_struct, write_struct,
 };
 
 /// Works on sets; with one at least.
@@ -97,13 +97,15 @@ impl Extension for Set {
     const OPTIONS: &'static [OptionSpec] = &[
         OptionSpec::two("add-set"),
         OptionSpec::two("del-set"),
-        OptionSpec::one("timeout"),
-        OptionSpec::switch("exist"),
-        OptionSpec::two("map-set"),
-        OptionSpec::switch("map-mark"),
-        OptionSpec::switch("map-prio"),
-        OptionSpec::switch("map-queue"),
+        OptionSpec::one("timeout").needs(&["add-set"]),
+        OptionSpec::switch("exist").needs(&["add-set"]),
+        OptionSpec::two("map-set").needs(&["map-mark", "map-prio", "map-queue"]),
+        OptionSpec::switch("map-mark").needs(&["map-set"]),
+        OptionSpec::switch("map-prio").needs(&["map-set"]),
+        OptionSpec::switch("map-queue").needs(&["map-set"]),
     ];
+    const GROUPS: &'static [OptionGroup] =
+        &[OptionGroup::some_of(&["add-set", "del-set", "map-set"])];
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let (mut map, mut flags, mut timeout) = (NONE, 0, u32::MAX);
@@ -189,28 +191,6 @@ impl Extension for Set {
                 }
                 _ => {}
             }
-        }
-        if set.uses().into_iter().all(Option::is_none) {
-            return Err(OptionError::of_all(
-                "it needs --add-set, --del-set or --map-set",
-            ));
-        }
-        for (option, needed) in [
-            ("exist", "add-set"),
-            ("timeout", "add-set"),
-            ("map-mark", "map-set"),
-            ("map-prio", "map-set"),
-            ("map-queue", "map-set"),
-        ] {
-            if has(option) && !has(needed) {
-                return Err(OptionError::of(option, format!("it needs --{needed}")));
-            }
-        }
-        if set.map.is_some() && !(set.map_mark || set.map_priority || set.map_queue) {
-            return Err(OptionError::of(
-                "map-set",
-                "it needs --map-mark, --map-prio or --map-queue",
-            ));
         }
         Ok(set)
     }
@@ -339,25 +319,19 @@ mod tests {
     #[test]
     fn refusals() {
         for (options, reason) in [
-            ("--exist", "it needs --add-set, --del-set or --map-set"),
-            ("--del-set x src --exist", "--exist: it needs --add-set"),
-            (
-                "--del-set x src --timeout 5",
-                "--timeout: it needs --add-set",
-            ),
-            (
-                "--add-set x src --map-prio",
-                "--map-prio: it needs --map-set",
-            ),
+            ("", "--add-set, --del-set or --map-set is required"),
+            ("--del-set x src --exist", "--exist needs --add-set"),
+            ("--del-set x src --timeout 5", "--timeout needs --add-set"),
+            ("--add-set x src --map-prio", "--map-prio needs --map-set"),
             (
                 "--map-set x src",
-                "--map-set: it needs --map-mark, --map-prio or --map-queue",
+                "--map-set needs --map-mark, --map-prio or --map-queue",
             ),
             (
                 "--add-set x src --timeout 4294967295",
                 "--timeout: `4294967295` is not a number from 0 to 4294967294",
             ),
-            ("! --add-set x src", "--add-set: it cannot be negated"),
+            ("! --add-set x src", "--add-set cannot be negated"),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-j SET {options}")).unwrap_err();
             assert_eq!(fault.message, format!("-j SET: {reason}"));

@@ -48,6 +48,6 @@ mod tests {
         assert_eq!(Snpt::read(Family::Ipv6, 0, &[0; 35]), None);
         assert_eq!(Snpt::read(Family::Ipv6, 1, &[0; 36]), None);
         let fault = Rule::parse(Family::Ipv6, "-j SNPT --dst-pfx ::/0").unwrap_err();
-        assert!(fault.to_string().contains("--src-pfx: it is missing"));
+        assert!(fault.to_string().contains("--src-pfx is required"));
     }
 }

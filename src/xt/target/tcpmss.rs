@@ -7,7 +7,8 @@ use chainwright_sys::xt_tcpmss_target::{XT_TCPMSS_CLAMP_PMTU, xt_tcpmss_info};
 
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// What the maximum segment size becomes, if it is larger.
@@ -34,6 +35,8 @@ impl Extension for Tcpmss {
         OptionSpec::one("set-mss"),
         OptionSpec::switch("clamp-mss-to-pmtu"),
     ];
+    const GROUPS: &'static [OptionGroup] =
+        &[OptionGroup::one_of(&["set-mss", "clamp-mss-to-pmtu"])];
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
@@ -58,11 +61,7 @@ impl Extension for Tcpmss {
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let [how] = given else {
-            return Err(OptionError::of_all(
-                "TCPMSS takes one of --set-mss, --clamp-mss-to-pmtu",
-            ));
-        };
+        let how = Self::GROUPS[0].find(given)?;
         if context.protocol_among(&[6]).is_none() {
             return Err(OptionError::of_all(
                 "the rule needs -p tcp, and in a legacy table -m tcp --syn or the like",
@@ -111,11 +110,14 @@ mod tests {
             "the rule needs -p tcp, and in a legacy table -m tcp --syn or the like"
         );
         let both = [size[0], ("clamp-mss-to-pmtu", "")];
-        for given in [&both[..], &[]] {
-            assert_eq!(
-                refused::<Tcpmss>(Family::Ipv4, Some(6), given),
-                "TCPMSS takes one of --set-mss, --clamp-mss-to-pmtu"
-            );
+        for (given, reason) in [
+            (
+                &both[..],
+                "--clamp-mss-to-pmtu cannot be used with --set-mss",
+            ),
+            (&[], "--set-mss or --clamp-mss-to-pmtu is required"),
+        ] {
+            assert_eq!(refused::<Tcpmss>(Family::Ipv4, Some(6), given), reason);
         }
     }
 }

@@ -129,8 +129,14 @@ mod tests {
                 "it has 16 bytes; 0 to 15 are allowed",
             ),
         ] {
+            let given = [("gateway", "10.0.0.1"), (option, value)];
+            let given = if option == "gateway" {
+                &given[1..]
+            } else {
+                &given
+            };
             assert_eq!(
-                refused::<Tee>(Family::Ipv4, None, &[(option, value)]),
+                refused::<Tee>(Family::Ipv4, None, given),
                 format!("--{option}: {reason}")
             );
         }

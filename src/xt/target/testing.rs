@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use bstr::ByteSlice;
 
+use crate::xt::extension::check as check_options;
 use crate::xt::{Context, Extension, Family, Given, Text};
 
 /// Bytes from hexadecimal digits with blanks between them.
@@ -59,7 +60,9 @@ pub(super) fn parse<T: Extension>(
             second: None,
         })
         .collect();
-    T::parse(&context, &given).map_err(|error| error.to_string())
+    let checked = check_options(T::options(T::NAME), T::GROUPS, &given);
+    let parsed = checked.and_then(|()| T::parse(&context, &given));
+    parsed.map_err(|error| error.to_string())
 }
 
 /// What is wrong with them.

@@ -9,7 +9,8 @@ use chainwright_sys::xt_dscp_target::xt_tos_target_info;
 use crate::xt::r#match::tos::masked_octet;
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// The octet becomes `(octet & !mask) ^ value`.
@@ -30,6 +31,9 @@ impl Extension for Tos {
         OptionSpec::one("or-tos"),
         OptionSpec::one("xor-tos"),
     ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&[
+        "set-tos", "and-tos", "or-tos", "xor-tos",
+    ])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: xt_tos_target_info = read_struct(info)?;
@@ -48,11 +52,7 @@ impl Extension for Tos {
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let [how] = given else {
-            return Err(OptionError::of_all(
-                "it takes one of --set-tos, --and-tos, --or-tos, --xor-tos",
-            ));
-        };
+        let how = Self::GROUPS[0].find(given)?;
         let (value, mask) = match how.option {
             "set-tos" => how.parse(masked_octet)?,
             "and-tos" => (0, !how.parse(number::<u8>)?),
@@ -97,9 +97,9 @@ mod tests {
         for (options, said) in [
             (
                 "",
-                "it takes one of --set-tos, --and-tos, --or-tos, --xor-tos",
+                "--set-tos, --and-tos, --or-tos or --xor-tos is required",
             ),
-            ("--and-tos 1 --or-tos 1", "it takes one of"),
+            ("--and-tos 1 --or-tos 1", "cannot be used with"),
             (
                 "--set-tos 256",
                 "`256` is not a number from 0 to 255, nor one of",

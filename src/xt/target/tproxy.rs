@@ -147,7 +147,11 @@ mod tests {
             "--on-port: `70000` is more than 65535"
         );
         assert_eq!(
-            refused::<Tproxy>(Family::Ipv6, Some(6), &[("on-ip", "127.0.0.1")]),
+            refused::<Tproxy>(
+                Family::Ipv6,
+                Some(6),
+                &[("on-port", "1"), ("on-ip", "127.0.0.1")]
+            ),
             "--on-ip: `127.0.0.1` is not an IPv6 address (names of hosts are not looked up)"
         );
     }

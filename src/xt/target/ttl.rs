@@ -7,8 +7,8 @@ use chainwright_sys::ipt_ttl_target::{IPT_TTL_DEC, IPT_TTL_INC, IPT_TTL_SET, ipt
 
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Families, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// A change of how many hops the packet may still go: of the time to live of IPv4, the hop limit of
@@ -44,10 +44,7 @@ impl HopsChange {
     }
 
     /// Reads the one option that is given: its name ends in `-set`, `-inc` or `-dec`.
-    pub(super) fn parse(given: &[Given<'_>], options: &str) -> Result<Self, OptionError> {
-        let [how] = given else {
-            return Err(OptionError::of_all(format!("it takes one of {options}")));
-        };
+    pub(super) fn parse(how: &Given<'_>) -> Result<Self, OptionError> {
         let hops = |least| how.parse(|value| number_within(value, least..=u8::MAX));
         Ok(match how.option.rsplit('-').next() {
             Some("inc") => Self::Increase(hops(1)?),
@@ -79,6 +76,8 @@ impl Extension for Ttl {
         OptionSpec::one("ttl-inc"),
         OptionSpec::one("ttl-dec"),
     ];
+    const GROUPS: &'static [OptionGroup] =
+        &[OptionGroup::one_of(&["ttl-set", "ttl-inc", "ttl-dec"])];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         (revision == Self::REVISION).then_some(())?;
@@ -90,7 +89,7 @@ impl Extension for Ttl {
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        HopsChange::parse(given, "--ttl-set, --ttl-inc, --ttl-dec").map(Self)
+        HopsChange::parse(Self::GROUPS[0].find(given)?).map(Self)
     }
 
     fn print(&self, text: &mut Text) {
@@ -124,8 +123,8 @@ mod tests {
     #[test]
     fn refuses() {
         for (options, said) in [
-            ("", "takes one of --ttl-set, --ttl-inc, --ttl-dec"),
-            ("--ttl-set 1 --ttl-inc 5", "takes one of"),
+            ("", "--ttl-set, --ttl-inc or --ttl-dec is required"),
+            ("--ttl-set 1 --ttl-inc 5", "cannot be used with"),
             ("--ttl-set 256", "`256` is not a number from 0 to 255"),
             ("--ttl-dec 0", "`0` is not a number from 1 to 255"),
         ] {

@@ -78,7 +78,7 @@ fn faults_name_the_place_and_what_may_have_been_meant() {
             "it is an option of -m connmark, -m mark",
         ),
         ("-A INPUT -m mark --mark 1x", 25, "`1x` is not a number"),
-        ("-A INPUT -m mark", 13, "--mark: it is missing"),
+        ("-A INPUT -m mark", 13, "--mark is required"),
         ("-A INPUT -s ! 1.1.1.1", 13, "write `! -s`"),
         ("-A INPUT -s host", 13, "names of hosts are not looked up"),
         ("-A INPUT -p tpc", 13, "did you mean tcp?"),
