@@ -205,7 +205,7 @@ fn an_error_shows_its_place_and_changes_nothing() {
         let ran = run_with(&sandbox, &restore, wrong).expect(2);
         assert_eq!(
             ran.err,
-            "<stdin>:3:23: there is no option `--ctsate` here (did you mean --ctstate?)\n    \
+            "<stdin>:3:23: unknown option `--ctsate` (did you mean --ctstate?)\n    \
              3 | -A INPUT -m conntrack --ctsate NEW -j DROP\n      \
              |                       ^^^^^^^^\n\
              chainwright: nothing was changed\n"
@@ -643,12 +643,16 @@ fn a_table_that_is_not_in_the_text_is_missed() {
     let ran = run_with(&sandbox, "restore -T nta", TEXT).expect(2);
     assert!(
         ran.err
-            .contains("the text has no table nta (did you mean nat?)"),
+            .contains("table nta not found in the text (did you mean nat?)"),
         "{}",
         ran.err
     );
     let ran = run_with(&sandbox, "restore -T raw", TEXT).expect(2);
-    assert!(ran.err.contains("the text has no table raw"), "{}", ran.err);
+    assert!(
+        ran.err.contains("table raw not found in the text"),
+        "{}",
+        ran.err
+    );
     run(&sandbox, "save").expect(1);
 }
 

@@ -257,30 +257,30 @@ fn what_has_no_room_is_refused_with_its_option() {
     for (given, said) in [
         (
             changed!(Ipv4, "-p tcp -m multiport --dports 1", Match::Multiport, m => m.ports = vec![1..=1; 16]),
-            "multiport: --dports: it names 16 ports (a range counts for two); there is room for 15",
+            "multiport: --dports: 16 ports are too many (a range counts for two): at most 15 fit",
         ),
         (
             changed!(Ipv4, "-p tcp -m multiport --ports 1", Match::Multiport, m => m.ports = vec![1..=2; 8]),
-            "multiport: --ports: it names 16 ports",
+            "multiport: --ports: 16 ports are too many",
         ),
         (
             changed!(Ipv4, "-m u32 --u32 0=1", Match::U32, m => again(&mut m.tests, 12)),
-            "u32: --u32: there are 12 comparisons joined by &&; there is room for 11",
+            "u32: --u32: 12 comparisons joined by && are too many: at most 11 fit",
         ),
         (
             changed!(Ipv4, "-m u32 --u32 0&1=1", Match::U32, m => m.tests[0].steps = vec![m.tests[0].steps[0]; 11]),
-            "u32: --u32: there are 11 steps; there is room for 10",
+            "u32: --u32: 11 steps are too many: at most 10 fit",
         ),
         (
             changed!(Ipv4, "-m u32 --u32 0=1", Match::U32, m => m.tests[0].ranges = vec![1..=1; 12]),
-            "u32: --u32: there are 12 ranges; there is room for 11",
+            "u32: --u32: 12 ranges are too many: at most 11 fit",
         ),
         (
             changed!(Ipv4, "-m policy --dir in --pol ipsec --strict --reqid 1", Match::Policy, m => {
                 let xt::PolicyWanted::Strict(elements) = &mut m.wanted else { panic!() };
                 *elements = vec![elements[0].clone(); 5];
             }),
-            "policy: --next: there are 5 elements; there is room for 4",
+            "policy: --next: 5 elements are too many: at most 4 fit",
         ),
         (
             changed!(Ipv4, "-m policy --dir in --pol ipsec --mode tunnel --tunnel-src 10.0.0.1", Match::Policy, m => {
@@ -294,47 +294,47 @@ fn what_has_no_room_is_refused_with_its_option() {
                 let xt::Bpf::Bytecode(program) = m else { panic!() };
                 *program = vec![program[0]; 65];
             }),
-            "bpf: --bytecode: there are 65 instructions; there is room for 64",
+            "bpf: --bytecode: 65 instructions are too many: at most 64 fit",
         ),
         (
             changed!(Ipv4, "-m bpf --object-pinned /x", Match::Bpf, m => *m = xt::Bpf::Pinned(long(512))),
-            "bpf: --object-pinned: it has 512 bytes; there is room for 511",
+            "bpf: --object-pinned: 512 bytes are too many: at most 511 fit",
         ),
         (
             changed!(Ipv4, "-m bpf --object-pinned /x", Match::Bpf, m => *m = xt::Bpf::Pinned("a\0b".into())),
-            "bpf: --object-pinned: there is a NUL",
+            "bpf: --object-pinned: it contains a NUL",
         ),
         (
             changed!(Ipv4, "-m cgroup --path /x", Match::Cgroup, m => *m = xt::Cgroup::Path(xt::Compared::is(long(512)))),
-            "cgroup: --path: it has 512 bytes",
+            "cgroup: --path: 512 bytes are too many",
         ),
         (
             changed!(Ipv4, "-m physdev --physdev-in x", Match::Physdev, m => m.port_in = Some(xt::Compared::is(long(16)))),
-            "physdev: --physdev-in: it has 16 bytes; there is room for 15",
+            "physdev: --physdev-in: 16 bytes are too many: at most 15 fit",
         ),
         (
             changed!(Ipv4, "-m physdev --physdev-in x", Match::Physdev, m => m.port_in = Some(xt::Compared::is("a\0".into()))),
-            "physdev: --physdev-in: there is a NUL",
+            "physdev: --physdev-in: it contains a NUL",
         ),
         (
             changed!(Ipv4, "-m helper --helper x", Match::Helper, m => m.name = long(30)),
-            "helper: --helper: it has 30 bytes; there is room for 29",
+            "helper: --helper: 30 bytes are too many: at most 29 fit",
         ),
         (
             changed!(Ipv4, "-m nfacct --nfacct-name x", Match::Nfacct, m => m.name = long(32)),
-            "nfacct: --nfacct-name: it has 32 bytes; there is room for 31",
+            "nfacct: --nfacct-name: 32 bytes are too many: at most 31 fit",
         ),
         (
             changed!(Ipv4, "-p tcp -m osf --genre x", Match::Osf, m => m.genre = long(32)),
-            "osf: --genre: it has 32 bytes",
+            "osf: --genre: 32 bytes are too many",
         ),
         (
             changed!(Ipv4, "-m string --algo bm --string x", Match::String, m => m.pattern = long(129)),
-            "string: --string: there are 129 bytes; there is room for 128",
+            "string: --string: 129 bytes are too many: at most 128 fit",
         ),
         (
             changed!(Ipv4, "-m string --algo bm --string x", Match::String, m => m.algorithm = long(16)),
-            "string: --algo: it has 16 bytes",
+            "string: --algo: 16 bytes are too many",
         ),
         (
             changed!(Ipv4, "-m iprange --src-range 10.0.0.1-10.0.0.2", Match::Iprange, m => m.source = Some(xt::Compared::is(v6..=v6))),
@@ -381,11 +381,11 @@ fn what_has_no_room_is_refused_with_its_option() {
         ),
         (
             changed!(Ipv6, "-m dst --dst-opts 1", Match::Dst, m => m.0.options = vec![m.0.options[0]; 17]),
-            "dst: --dst-opts: there are 17 options; there is room for 16",
+            "dst: --dst-opts: 17 options are too many: at most 16 fit",
         ),
         (
             changed!(Ipv6, "-m rt --rt-type 0 --rt-0-addrs ::1", Match::Rt, m => m.addresses = vec![m.addresses[0]; 17]),
-            "rt: --rt-0-addrs: there are 17 addresses; there is room for 16",
+            "rt: --rt-0-addrs: 17 addresses are too many: at most 16 fit",
         ),
         (
             changed!(Ipv6, "-m srh --srh-psid ::1/64", Match::Srh, m => m.previous.1 = 129),
@@ -396,35 +396,35 @@ fn what_has_no_room_is_refused_with_its_option() {
                 let types = m.chunks.as_mut().unwrap().types.as_mut().unwrap();
                 *types = vec![types[0]; 5];
             }),
-            "sctp: --chunk-types: there are 5 types with flags; there is room for 4",
+            "sctp: --chunk-types: 5 types with flags are too many: at most 4 fit",
         ),
         (
             changed!(Ipv4, "-j LOG --log-prefix x", Target::Log, t => t.prefix = long(30)),
-            "LOG: --log-prefix: it has 30 bytes; there is room for 29",
+            "LOG: --log-prefix: 30 bytes are too many: at most 29 fit",
         ),
         (
             changed!(Ipv4, "-j NFLOG --nflog-prefix x", Target::Nflog, t => t.prefix = long(64)),
-            "NFLOG: --nflog-prefix: it has 64 bytes; there is room for 63",
+            "NFLOG: --nflog-prefix: 64 bytes are too many: at most 63 fit",
         ),
         (
             changed!(Ipv4, "-j LED --led-trigger-id x", Target::Led, t => t.trigger = long(26)),
-            "LED: --led-trigger-id: it has",
+            "LED: --led-trigger-id: ",
         ),
         (
             changed!(Ipv4, "-j IDLETIMER --timeout 1 --label x", Target::Idletimer, t => t.label = long(28)),
-            "IDLETIMER: --label: it has 28 bytes; there is room for 27",
+            "IDLETIMER: --label: 28 bytes are too many: at most 27 fit",
         ),
         (
             changed!(Ipv4, "-p tcp -j CT --helper ftp", Target::Ct, t => t.helper = long(16)),
-            "CT: --helper: it has 16 bytes; there is room for 15",
+            "CT: --helper: 16 bytes are too many: at most 15 fit",
         ),
         (
             changed!(Ipv4, "-p tcp -j CT --timeout x", Target::Ct, t => t.timeout = long(32)),
-            "CT: --timeout: it has 32 bytes; there is room for 31",
+            "CT: --timeout: 32 bytes are too many: at most 31 fit",
         ),
         (
             changed!(Ipv4, "-j SECMARK --selctx x", Target::Secmark, t => t.context = long(256)),
-            "SECMARK: --selctx: it has 256 bytes; there is room for 255",
+            "SECMARK: --selctx: 256 bytes are too many: at most 255 fit",
         ),
         (
             changed!(Ipv4, "-j TEE --gateway 10.0.0.1", Target::Tee, t => t.gateway = v6),
@@ -432,7 +432,7 @@ fn what_has_no_room_is_refused_with_its_option() {
         ),
         (
             changed!(Ipv4, "-j TEE --gateway 10.0.0.1", Target::Tee, t => t.out_interface = long(16)),
-            "TEE: --oif: it has 16 bytes",
+            "TEE: --oif: 16 bytes are too many",
         ),
         (
             changed!(Ipv4, "-p tcp -j TPROXY --on-port 1", Target::Tproxy, t => t.address = v6),

@@ -114,13 +114,13 @@ fn long_lines() {
     grows_with_its_size(backend, 30_000, repeated, Some("policy"));
     // Words that are nothing, quotes that open and close, blanks, an option that nobody has.
     let words = |n: usize| filter(&format!("-A INPUT{}\n", " x".repeat(n)));
-    grows_with_its_size(backend, 100_000, words, Some("is no option"));
+    grows_with_its_size(backend, 100_000, words, Some("is not an option"));
     let quotes = |n: usize| filter(&format!("-A INPUT {}\n", "a\"b\\\"\"".repeat(n)));
-    grows_with_its_size(backend, 30_000, quotes, Some("is no option"));
+    grows_with_its_size(backend, 30_000, quotes, Some("is not an option"));
     let open = |n: usize| filter(&format!("-A INPUT {}\"\n", "\"a\\\\\" ".repeat(n)));
     grows_with_its_size(backend, 30_000, open, Some("quotes"));
     let option = |n: usize| filter(&format!("-A INPUT --{}\n", "n".repeat(n)));
-    grows_with_its_size(backend, 200_000, option, Some("there is no option"));
+    grows_with_its_size(backend, 200_000, option, Some("unknown option"));
     // Long values.
     let mut wrong = Vec::new();
     for (value, piece, said) in [

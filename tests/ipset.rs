@@ -71,7 +71,7 @@ fn rules_name_and_resolve_their_sets() {
     assert_eq!(error, SetError::NoSuchSet { name: name("no") });
     assert_eq!(
         error.to_string(),
-        "there is no set `no`: it must be created before the rule (ipset create)"
+        "set `no` not found: create it before the rule (ipset create)"
     );
     let error = SetNames::name(&mut &sets, 7).unwrap_err();
     assert_eq!(error, SetError::NoSuchIndex { index: 7 });

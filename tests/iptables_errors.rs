@@ -92,30 +92,30 @@ fn a_wrong_text_or_a_test_creates_no_legacy_table() {
 const LINES: &[(&str, &str)] = &[
     (
         "-A INPUT --coment x",
-        ", column 10: there is no option `--coment` here (did you mean --comment, an option of -m comment?)",
+        ", column 10: unknown option `--coment` (did you mean --comment, an option of -m comment?)",
     ),
     (
         "-A INPUT -m comment --coment x",
-        ", column 21: there is no option `--coment` here (did you mean --comment?)",
+        ", column 21: unknown option `--coment` (did you mean --comment?)",
     ),
     (
         "-A INPUT --comment x",
-        ", column 10: there is no option `--comment` here (it is an option of -m comment, which must stand before it)",
+        ", column 10: unknown option `--comment` (it is an option of -m comment, which must stand before it)",
     ),
-    ("-A INPUT -y", ", column 10: there is no option `-y`"),
+    ("-A INPUT -y", ", column 10: unknown option `-y`"),
     (
         "-A INPUT --",
-        ", column 10: `--` is no option (an option is a `-` and a letter, or `--` and a name)",
+        ", column 10: `--` is not an option (an option is a `-` and a letter, or `--` and a name)",
     ),
     (
         "-A INPUT -",
-        ", column 10: `-` is no option (an option is a `-` and a letter, or `--` and a name)",
+        ", column 10: `-` is not an option (an option is a `-` and a letter, or `--` and a name)",
     ),
     (
         "-A INPUT -m comet --comment x",
-        ", column 13: there is no match `comet` (did you mean -m comment?)",
+        ", column 13: match `comet` not found (did you mean -m comment?)",
     ),
-    ("-A INPUT -m nix", ", column 13: there is no match `nix`"),
+    ("-A INPUT -m nix", ", column 13: match `nix` not found"),
     (
         "-A INPUT -m comment",
         ", column 13: -m comment: --comment is required",
@@ -165,7 +165,7 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-A INPUT -s 1.2.3.256",
-        ", column 13: `1.2.3.256` is not an IPv4 address (names of hosts are not looked up)",
+        ", column 13: `1.2.3.256` is not an IPv4 address (host names are not looked up)",
     ),
     (
         "-A INPUT -s 1.2.3.4/33",
@@ -173,7 +173,7 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-A INPUT -s 1.2.3.4,1.2.x",
-        ", column 21: `1.2.x` is not an IPv4 address (names of hosts are not looked up)",
+        ", column 21: `1.2.x` is not an IPv4 address (host names are not looked up)",
     ),
     (
         "-A INPUT ! -s 1.2.3.4,1.2.3.5",
@@ -181,15 +181,15 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-A INPUT -s example.com",
-        ", column 13: `example.com` is not an IPv4 address (names of hosts are not looked up)",
+        ", column 13: `example.com` is not an IPv4 address (host names are not looked up)",
     ),
     (
         "-A INPUT -s fd00::1",
-        ", column 13: `fd00::1` is not an IPv4 address (names of hosts are not looked up) (it is an IPv6 address)",
+        ", column 13: `fd00::1` is not an IPv4 address (host names are not looked up) (it is an IPv6 address)",
     ),
     (
         "-A INPUT -i averylongname123",
-        ", column 13: `averylongname123` is no interface's name: it has 1 to 15 bytes",
+        ", column 13: `averylongname123` is not an interface's name: it has 1 to 15 bytes",
     ),
     (
         "-A INPUT -p tpc",
@@ -210,27 +210,27 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-A INPUT -t filter -j ACCEPT",
-        ", column 10: there is no option `-t` (the table stands in a line of its own before, like *filter)",
+        ", column 10: unknown option `-t` (the table stands in a line of its own before, like *filter)",
     ),
     (
         "-A INPUT --table nat",
-        ", column 10: there is no option `--table` here (the table stands in a line of its own before, like *filter)",
+        ", column 10: unknown option `--table` (the table stands in a line of its own before, like *filter)",
     ),
     (
         "-t nat -A INPUT",
-        ", column 1: there is no option `-t` (the table stands in a line of its own before, like *filter)",
+        ", column 1: unknown option `-t` (the table stands in a line of its own before, like *filter)",
     ),
     (
         "-A INPUT word",
-        ", column 10: `word` is no option (a value with blanks stands in double quotes)",
+        ", column 10: `word` is not an option (a value with blanks stands in double quotes)",
     ),
     (
         "-A INPUT -m comment --comment two words",
-        ", column 35: `words` is no option (a value with blanks stands in double quotes)",
+        ", column 35: `words` is not an option (a value with blanks stands in double quotes)",
     ),
     (
         "-A INPUT -m comment --comment 'two words'",
-        ", column 36: `words'` is no option (only double quotes hold several words together)",
+        ", column 36: `words'` is not an option (only double quotes hold several words together)",
     ),
     ("-A INPUT -c 5", ", column 10: -c wants packets and bytes"),
     (
@@ -247,19 +247,19 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "[1:2]",
-        ", column 1: there is no command in the line (-A, -I, -D, …)",
+        ", column 1: no command in the line (-A, -I, -D, …)",
     ),
     (
         "-j ACCEPT",
-        ", column 10: there is no command in the line (-A, -I, -D, …)",
+        ", column 10: no command in the line (-A, -I, -D, …)",
     ),
     (
         "-P INPUT REJECT",
-        ", column 10: `REJECT` is no policy: there are ACCEPT and DROP",
+        ", column 10: `REJECT` is not a policy (ACCEPT or DROP)",
     ),
     (
         "-P INPUT accept",
-        ", column 10: `accept` is no policy: there are ACCEPT and DROP",
+        ", column 10: `accept` is not a policy (ACCEPT or DROP)",
     ),
     ("-P INPUT", ", column 1: `-P` wants a value"),
     (
@@ -272,7 +272,7 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         ":INPUT REJECT [0:0]",
-        ", column 8: `REJECT` is no policy: there are ACCEPT, DROP and -",
+        ", column 8: `REJECT` is not a policy (ACCEPT, DROP or -)",
     ),
     (":INPUT", ", column 7: a policy, or -, is expected"),
     (":", ", column 2: the name of a chain is expected"),
@@ -290,19 +290,19 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-A full -j ful",
-        ": there is no chain ful in table filter (did you mean full?)",
+        ": chain ful not found in table filter (did you mean full?)",
     ),
     (
         "-A INPUT -j KUBE-FOWARD",
-        ": there is no chain KUBE-FOWARD in table filter (did you mean KUBE-FORWARD?)",
+        ": chain KUBE-FOWARD not found in table filter (did you mean KUBE-FORWARD?)",
     ),
     (
         "-A fulll -j DROP",
-        ": there is no chain fulll in table filter (did you mean full?)",
+        ": chain fulll not found in table filter (did you mean full?)",
     ),
     (
         "-A INPUT -j accept",
-        ": there is no chain accept in table filter (did you mean ACCEPT?)",
+        ": chain accept not found in table filter (did you mean ACCEPT?)",
     ),
     (
         "-A INPUT -j OUTPUT",
@@ -310,21 +310,18 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-D full -p udp -j RETURN",
-        ": there is no such rule in chain full of table filter: -p udp -j RETURN",
+        ": rule not found in chain full of table filter: -p udp -j RETURN",
     ),
-    (
-        "-D full 2",
-        ": there is no place 2 in chain full of table filter: its number of rules is 1",
-    ),
+    ("-D full 2", ": chain full of table filter has only 1 rule"),
     (
         "-D full 0",
         ", column 9: `0` is not the number of a rule, from 1",
     ),
-    ("-D nix 1", ": there is no chain nix in table filter"),
-    ("-D nix -p tcp", ": there is no chain nix in table filter"),
+    ("-D nix 1", ": chain nix not found in table filter"),
+    ("-D nix -p tcp", ": chain nix not found in table filter"),
     (
         "-I INPUT 3 -j ACCEPT",
-        ": there is no place 3 in chain INPUT of table filter: its number of rules is 1",
+        ": chain INPUT of table filter has only 1 rule",
     ),
     (
         "-I INPUT 0 -j ACCEPT",
@@ -332,7 +329,7 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-R INPUT 2 -j ACCEPT",
-        ": there is no place 2 in chain INPUT of table filter: its number of rules is 1",
+        ": chain INPUT of table filter has only 1 rule",
     ),
     (
         "-R INPUT -j ACCEPT",
@@ -342,7 +339,7 @@ const LINES: &[(&str, &str)] = &[
         "-R INPUT 1 -s 1.2.3.4,5.6.7.8",
         ", column 1: -R puts one rule in the place of one: with one source and one destination",
     ),
-    ("-N full", ": there is a chain full in table filter already"),
+    ("-N full", ": chain full exists already in table filter"),
     (
         "-N INPUT",
         ": chain INPUT of table filter is built in: it cannot be made, removed, renamed or jumped to",
@@ -355,14 +352,14 @@ const LINES: &[(&str, &str)] = &[
         "-X INPUT",
         ": chain INPUT of table filter is built in: it cannot be made, removed, renamed or jumped to",
     ),
-    ("-X nix", ": there is no chain nix in table filter"),
-    ("-F nix", ": there is no chain nix in table filter"),
-    ("-Z nix", ": there is no chain nix in table filter"),
+    ("-X nix", ": chain nix not found in table filter"),
+    ("-F nix", ": chain nix not found in table filter"),
+    ("-Z nix", ": chain nix not found in table filter"),
     (
         "-E full empty",
-        ": there is a chain empty in table filter already",
+        ": chain empty exists already in table filter",
     ),
-    ("-E nix other", ": there is no chain nix in table filter"),
+    ("-E nix other", ": chain nix not found in table filter"),
     (
         "-E INPUT other",
         ": chain INPUT of table filter is built in: it cannot be made, removed, renamed or jumped to",
@@ -373,15 +370,15 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-L",
-        ", column 1: there is no option `-L` (a text changes tables and lists nothing)",
+        ", column 1: unknown option `-L` (a text changes tables and lists nothing)",
     ),
     (
         "-S",
-        ", column 1: there is no option `-S` (a text changes tables and lists nothing)",
+        ", column 1: unknown option `-S` (a text changes tables and lists nothing)",
     ),
     (
         "-w -A INPUT",
-        ", column 1: there is no option `-w` (it is for the command line only)",
+        ", column 1: unknown option `-w` (it is for the command line only)",
     ),
 ];
 
@@ -439,11 +436,11 @@ fn what_nf_tables_cannot_do_at_once() {
         ("-E full fuller\n-E fuller full", taken),
         (
             "-E full fuller\n-A INPUT -j full",
-            "there is no chain full in table filter",
+            "chain full not found in table filter",
         ),
         (
             "-E full fuller\n-F full",
-            "there is no chain full in table filter",
+            "chain full not found in table filter",
         ),
     ] {
         let text = format!("*filter\n{lines}\nCOMMIT\n");
@@ -534,9 +531,9 @@ fn mistakes_between_lines() {
         ),
         (
             "*mangle\nCOMMIT\n*filtr\nCOMMIT\n",
-            "line 3: there is no table \"filtr\" (did you mean filter?)",
+            "line 3: table `filtr` not found (did you mean filter?)",
         ),
-        ("*\nCOMMIT\n", "line 1: there is no table \"\""),
+        ("*\nCOMMIT\n", "line 1: table `` not found"),
         (
             "*mangle\n-F\nCOMMIT\n*filter\n-F\n",
             "the text ends without a COMMIT for table filter; nothing was applied",
@@ -566,7 +563,7 @@ fn mistakes_between_lines() {
         let error = restore(&mut open(&sandbox, backend), text, false).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "line 4: there is no chain KUBE-FORWARD in table filter"
+            "line 4: chain KUBE-FORWARD not found in table filter"
         );
         assert_eq!(state(&sandbox, backend), before);
     }

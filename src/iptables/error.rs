@@ -38,7 +38,7 @@ pub enum Error {
     #[error(transparent)]
     Unfit(#[from] Unfit),
     /// There is no such table.
-    #[error("there is no table {name:?}{}", suggestion(.hint.as_deref()))]
+    #[error("table `{name}` not found{}", suggestion(.hint.as_deref()))]
     NoSuchTable {
         /// The name.
         name: String,
@@ -46,7 +46,7 @@ pub enum Error {
         hint: Option<String>,
     },
     /// The only table that is wanted of a text is not in it.
-    #[error("the text has no table {name}{}", suggestion(.hint.as_deref()))]
+    #[error("table {name} not found in the text{}", suggestion(.hint.as_deref()))]
     NotInText {
         /// The table.
         name: String,
@@ -54,7 +54,7 @@ pub enum Error {
         hint: Option<String>,
     },
     /// There is no such chain.
-    #[error("there is no chain {chain} in table {table}{}", suggestion(.hint.as_deref()))]
+    #[error("chain {chain} not found in table {table}{}", suggestion(.hint.as_deref()))]
     NoSuchChain {
         /// The table.
         table: String,
@@ -64,7 +64,7 @@ pub enum Error {
         hint: Option<String>,
     },
     /// There is such a chain already.
-    #[error("there is a chain {chain} in table {table} already")]
+    #[error("chain {chain} exists already in table {table}")]
     ChainExists {
         /// The table.
         table: String,
@@ -105,7 +105,7 @@ pub enum Error {
         chain: BString,
     },
     /// There is no such policy.
-    #[error("{policy:?} is no policy: there are ACCEPT and DROP")]
+    #[error("{policy:?} is not a policy (ACCEPT or DROP)")]
     Policy {
         /// What was given.
         policy: BString,
@@ -119,7 +119,7 @@ pub enum Error {
         chain: BString,
     },
     /// There is no such rule.
-    #[error("there is no such rule in chain {chain} of table {table}: {rule}")]
+    #[error("rule not found in chain {chain} of table {table}: {rule}")]
     NoSuchRule {
         /// The table.
         table: String,
@@ -129,9 +129,7 @@ pub enum Error {
         rule: String,
     },
     /// The chain has fewer rules.
-    #[error(
-        "there is no place {number} in chain {chain} of table {table}: its number of rules is {rules}"
-    )]
+    #[error("chain {chain} of table {table} has {}", only(*.rules))]
     NoSuchNumber {
         /// The table.
         table: String,
@@ -325,6 +323,14 @@ impl Error {
                 error: Box::new(error),
             },
         }
+    }
+}
+
+fn only(rules: usize) -> String {
+    match rules {
+        0 => "no rules".to_owned(),
+        1 => "only 1 rule".to_owned(),
+        _ => format!("only {rules} rules"),
     }
 }
 

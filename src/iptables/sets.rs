@@ -12,7 +12,7 @@ use crate::xt::{Family, SetName, SetNames};
 #[non_exhaustive]
 pub enum SetError {
     /// There is no set of that name.
-    #[error("there is no set `{name}`: it must be created before the rule (ipset create)")]
+    #[error("set `{name}` not found: create it before the rule (ipset create)")]
     NoSuchSet {
         /// The name.
         name: SetName,
@@ -24,7 +24,7 @@ pub enum SetError {
         name: SetName,
     },
     /// There is no set of that index.
-    #[error("there is no set with the index {index}")]
+    #[error("no set has the index {index}")]
     NoSuchIndex {
         /// The index.
         index: u16,

@@ -15,16 +15,13 @@ pub(super) fn text<const N: usize>(
 ) -> Result<[u8; N], OptionError> {
     let mut field = [0; N];
     if text.contains(&0) {
-        return Err(OptionError::of(
-            option,
-            "there is a NUL in it, where it would end",
-        ));
+        return Err(OptionError::of(option, "it contains a NUL byte"));
     }
     match field.get_mut(..text.len()) {
         Some(place) if text.len() < N => place.copy_from_slice(text),
         _ => {
             let most = N.saturating_sub(1);
-            let reason = format!("it has {} bytes; there is room for {most}", text.len());
+            let reason = format!("{} bytes are too many: at most {most} fit", text.len());
             return Err(OptionError::of(option, reason));
         }
     }
@@ -63,7 +60,7 @@ pub(super) fn at_most<'a, T>(
     let number = list.len();
     Err(OptionError::of(
         option,
-        format!("there are {number} {what}; there is room for {most}"),
+        format!("{number} {what} are too many: at most {most} fit"),
     ))
 }
 
@@ -97,11 +94,11 @@ mod tests {
         let said = |error: OptionError| error.to_string();
         assert_eq!(
             text::<4>("x", b"abcd").map_err(said),
-            Err("--x: it has 4 bytes; there is room for 3".to_owned())
+            Err("--x: 4 bytes are too many: at most 3 fit".to_owned())
         );
         assert_eq!(
             text::<4>("x", b"a\0").map_err(said),
-            Err("--x: there is a NUL in it, where it would end".to_owned())
+            Err("--x: it contains a NUL byte".to_owned())
         );
         let v6 = IpAddr::from([0; 16]);
         assert_eq!(
@@ -112,7 +109,7 @@ mod tests {
         assert_eq!(at_most("p", &[1, 2], 2, "ports"), Ok(&[1, 2][..]));
         assert_eq!(
             at_most("p", &[1, 2, 3], 2, "ports").map_err(said),
-            Err("--p: there are 3 ports; there is room for 2".to_owned())
+            Err("--p: 3 ports are too many: at most 2 fit".to_owned())
         );
     }
 }

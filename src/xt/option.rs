@@ -254,7 +254,7 @@ impl Context<'_> {
         };
         let length = value.len();
         match self.shortened {
-            None => Err(one.error(format!("it has {length} bytes; there is room for {room}"))),
+            None => Err(one.error(format!("{length} bytes are too many: at most {room} fit"))),
             Some(notes) => {
                 notes.borrow_mut().push(Shortened {
                     option: one.option,

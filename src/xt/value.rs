@@ -153,8 +153,7 @@ pub(crate) fn ports(value: &BStr, protocol: Option<u8>) -> Parsed<RangeInclusive
 /// An address of the family. Names of hosts are not looked up.
 pub(crate) fn address(value: &BStr, family: Family) -> Parsed<IpAddr> {
     let text = std::str::from_utf8(value).unwrap_or_default();
-    let wrong =
-        |kind| format!("`{value}` is not an {kind} address (names of hosts are not looked up)");
+    let wrong = |kind| format!("`{value}` is not an {kind} address (host names are not looked up)");
     match family {
         Family::Ipv4 => text
             .parse::<Ipv4Addr>()
@@ -217,7 +216,7 @@ pub(crate) fn network(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> 
         let mut whole = text.to_vec();
         whole.extend((short..3).flat_map(|_| *b".0"));
         address(whole.as_bstr(), family).map_err(|_| {
-            format!("`{text}` is not an IPv4 address (names of hosts are not looked up)")
+            format!("`{text}` is not an IPv4 address (host names are not looked up)")
         })?
     } else {
         address(text, family)?
@@ -368,7 +367,7 @@ pub(crate) fn starts(name: &str, start: &[u8]) -> bool {
 /// A string of `least` to `most` bytes without a NUL.
 pub(crate) fn string(value: &BStr, lengths: RangeInclusive<usize>) -> Parsed<&BStr> {
     if value.contains(&0) {
-        return Err("there is a NUL in it".to_owned());
+        return Err("it contains a NUL byte".to_owned());
     }
     if !lengths.contains(&value.len()) {
         let (least, most) = lengths.into_inner();

@@ -347,7 +347,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         let Some((verb, column)) = self.verb.take() else {
             return Err(ParseError::new(
                 end,
-                "there is no command in the line (-A, -I, -D, …)",
+                "no command in the line (-A, -I, -D, …)",
             ));
         };
         let has_rule = self.seen != 0
@@ -431,8 +431,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             [b'-', letter, attached @ ..] if *letter != b'-' => {
                 let Some(main) = options::short(*letter) else {
                     let shown = bytes[..2].as_bstr();
-                    let fault =
-                        ParseError::new(word.column, format!("there is no option `{shown}`"));
+                    let fault = ParseError::new(word.column, format!("unknown option `{shown}`"));
                     let hint = options::elsewhere(&[*letter]).map(str::to_owned);
                     return Err(fault.with_hint(hint));
                 };
@@ -441,7 +440,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             }
             _ => {
                 let shown = word.text();
-                let fault = ParseError::new(word.column, format!("`{shown}` is no option"));
+                let fault = ParseError::new(word.column, format!("`{shown}` is not an option"));
                 let hint = match bytes {
                     b"!" => "there is a `!` too many",
                     [b'-', ..] => "an option is a `-` and a letter, or `--` and a name",
@@ -784,7 +783,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             Main::Policy => {
                 let (policy, column) = self.value(word, None)?;
                 if !matches!(policy.as_bytes(), b"ACCEPT" | b"DROP") {
-                    let message = format!("`{policy}` is no policy: there are ACCEPT and DROP");
+                    let message = format!("`{policy}` is not a policy (ACCEPT or DROP)");
                     return Err(ParseError::new(column, message));
                 }
                 Verb::Policy(policy.to_owned())
@@ -869,10 +868,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         if number != 0 {
             self.spec.rule.protocol = Some(Protocol { number, invert });
         } else if invert {
-            return Err(ParseError::new(
-                column,
-                "no packet has none of all protocols",
-            ));
+            return Err(ParseError::new(column, "`! -p all` never matches"));
         }
         Ok(())
     }
@@ -1025,7 +1021,7 @@ fn unknown_match(name: &BStr, column: usize, family: Family) -> ParseError {
         .filter(|spec| spec.families().include(family))
         .flat_map(|spec| spec.names().iter().copied());
     let hint = nearest(name, known).map(|near| format!("did you mean -m {near}?"));
-    ParseError::new(column, format!("there is no match `{name}`")).with_hint(hint)
+    ParseError::new(column, format!("match `{name}` not found")).with_hint(hint)
 }
 
 /// No line makes more rules than this: each pair of its addresses is one.
@@ -1054,7 +1050,7 @@ pub(super) fn chain_name(name: &BStr, column: usize) -> Result<BString, ParseErr
 fn interface(name: &BStr, invert: bool) -> Result<Option<Interface>, String> {
     if name.is_empty() || name.len() > 15 {
         return Err(format!(
-            "`{name}` is no interface's name: it has 1 to 15 bytes"
+            "`{name}` is not an interface's name: it has 1 to 15 bytes"
         ));
     }
     Ok(match name.strip_suffix(b"+") {

@@ -138,7 +138,7 @@ pub(super) fn long(
         .map(|(known, _)| known)
         .chain(of().map(|(_, spec)| spec.name));
     let hint = nearest(name, known).map(|near| format!("did you mean --{near}?"));
-    Err((format!("there is no option `--{written}` here"), hint))
+    Err((format!("unknown option `--{written}`"), hint))
 }
 
 /// The options of all extensions.

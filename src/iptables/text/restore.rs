@@ -575,7 +575,7 @@ impl<'r> Restorer<'r> {
             b"DROP" => Some(Policy::Drop),
             other => {
                 let other = other.as_bstr();
-                let message = format!("`{other}` is no policy: there are ACCEPT, DROP and -");
+                let message = format!("`{other}` is not a policy (ACCEPT, DROP or -)");
                 return Err(in_line(ParseError::new(column(policy), message)));
             }
         };

@@ -63,7 +63,7 @@ impl Extension for Comment {
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let comment = Given::need(given, "comment")?;
         let text = context.shorten(comment, LENGTH - 1)?;
-        Self::new(text).ok_or_else(|| comment.error("there is a NUL in it"))
+        Self::new(text).ok_or_else(|| comment.error("it contains a NUL byte"))
     }
 
     fn print(&self, text: &mut Text) {

@@ -200,7 +200,7 @@ mod tests {
             ),
             (
                 "-m iprange --src-range 1.2.3.4-",
-                "column 24: -m iprange: --src-range: `` is not an IPv4 address (names of hosts are \
+                "column 24: -m iprange: --src-range: `` is not an IPv4 address (host names are \
                  not looked up)",
             ),
         ] {

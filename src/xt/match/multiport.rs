@@ -117,7 +117,7 @@ impl Extension for Multiport {
         let wanted: usize = self.ports.iter().map(places).sum();
         if wanted > XT_MULTI_PORTS {
             let reason = format!(
-                "it names {wanted} ports (a range counts for two); there is room for {XT_MULTI_PORTS}"
+                "{wanted} ports are too many (a range counts for two): at most {XT_MULTI_PORTS} fit"
             );
             return Err(OptionError::of(self.side.option(), reason));
         }
@@ -252,7 +252,7 @@ mod tests {
         };
         assert_eq!(
             many.write(Family::Ipv4).unwrap_err().to_string(),
-            "--ports: it names 18 ports (a range counts for two); there is room for 15"
+            "--ports: 18 ports are too many (a range counts for two): at most 15 fit"
         );
     }
 

@@ -246,7 +246,7 @@ mod tests {
             (
                 Family::Ipv6,
                 "-p tcp -m osf --genre Linux",
-                "column 11: there is no match `osf`",
+                "column 11: match `osf` not found",
             ),
         ] {
             let error = Rule::parse(family, options).unwrap_err();

@@ -384,7 +384,7 @@ mod tests {
             ),
             (
                 "--rcheck --mask 24",
-                "--mask: `24` is not an IPv4 address (names of hosts are not looked up)",
+                "--mask: `24` is not an IPv4 address (host names are not looked up)",
             ),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-m recent {options}")).unwrap_err();

@@ -114,7 +114,7 @@ fn algorithm(value: &BStr) -> Parsed<BString> {
     if is_algorithm(value) {
         Ok(value.to_owned())
     } else {
-        Err(format!("`{value}` is no algorithm's name: bm or kmp"))
+        Err(format!("`{value}` is not an algorithm (bm or kmp)"))
     }
 }
 
@@ -351,7 +351,7 @@ mod tests {
             ),
             (
                 "--algo \"\" --string x",
-                "column 18: -m string: --algo: `` is no algorithm's name: bm or kmp",
+                "column 18: -m string: --algo: `` is not an algorithm (bm or kmp)",
             ),
         ] {
             let error = Rule::parse(Family::Ipv4, format!("-m string {options}")).unwrap_err();

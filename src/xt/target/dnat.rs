@@ -189,7 +189,7 @@ mod tests {
             ),
             (
                 "10.1.0.1/8",
-                "`10.1.0.1/8` is not an IPv4 address (names of hosts are not looked up)",
+                "`10.1.0.1/8` is not an IPv4 address (host names are not looked up)",
             ),
         ] {
             assert_eq!(

@@ -203,7 +203,7 @@ mod tests {
         };
         assert_eq!(
             long.write(Family::Ipv4).unwrap_err().to_string(),
-            "--log-prefix: it has 99 bytes; there is room for 29"
+            "--log-prefix: 99 bytes are too many: at most 29 fit"
         );
     }
 

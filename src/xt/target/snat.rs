@@ -186,7 +186,7 @@ mod tests {
                 v4,
                 tcp,
                 "192.0.2.1:80:90",
-                "`192.0.2.1:80:90` is not an IPv4 address (names of hosts are not looked up)",
+                "`192.0.2.1:80:90` is not an IPv4 address (host names are not looked up)",
             ),
             (v4, tcp, ":90-80", "the range `90-80` ends before it starts"),
             (v4, tcp, ":80-", "`` is not a number from 0 to 65535"),
@@ -206,7 +206,7 @@ mod tests {
                 v4,
                 tcp,
                 "",
-                "`` is not an IPv4 address (names of hosts are not looked up)",
+                "`` is not an IPv4 address (host names are not looked up)",
             ),
             (
                 v4,
@@ -218,7 +218,7 @@ mod tests {
                 v4,
                 tcp,
                 "192.0.2.1-",
-                "`` is not an IPv4 address (names of hosts are not looked up)",
+                "`` is not an IPv4 address (host names are not looked up)",
             ),
             (
                 v6,
@@ -236,7 +236,7 @@ mod tests {
                 v6,
                 tcp,
                 "[]",
-                "`` is not an IPv6 address (names of hosts are not looked up)",
+                "`` is not an IPv6 address (host names are not looked up)",
             ),
         ] {
             assert_eq!(

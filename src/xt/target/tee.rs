@@ -72,7 +72,7 @@ impl Extension for Tee {
                 value.out_interface = one.parse(|value| {
                     let name = string(value, 0..=15)?;
                     if !is_word(name) {
-                        return Err(format!("`{name}` is no interface's name"));
+                        return Err(format!("`{name}` is not an interface's name"));
                     }
                     Ok(name.to_owned())
                 })?;
@@ -122,7 +122,7 @@ mod tests {
     fn says_what_is_wrong() {
         for (option, value, reason) in [
             ("gateway", "0.0.0.0", "a copy needs the address of a host"),
-            ("oif", "a b", "`a b` is no interface's name"),
+            ("oif", "a b", "`a b` is not an interface's name"),
             (
                 "oif",
                 "0123456789abcdef",

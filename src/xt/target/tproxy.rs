@@ -152,7 +152,7 @@ mod tests {
                 Some(6),
                 &[("on-port", "1"), ("on-ip", "127.0.0.1")]
             ),
-            "--on-ip: `127.0.0.1` is not an IPv6 address (names of hosts are not looked up)"
+            "--on-ip: `127.0.0.1` is not an IPv6 address (host names are not looked up)"
         );
     }
 }
