@@ -34,6 +34,7 @@
 //! |---|---|
 //! | [`kube`] | kubelet's chains, in terms of tables, chains and rules (feature `kube`) |
 //! | [`iptables`] | one view of iptables' tables in either backend: read, changed at once, saved, restored |
+//! | [`text`] | words of `nft`'s language: types and elements of sets |
 //! | [`nft`] | nf_tables: objects, expressions, listings, transactions, snapshots |
 //! | [`xt`] | x_tables extensions: matches and targets, their data and their options |
 //! | [`legacy`] | the legacy tables: read, drafted, replaced |
@@ -83,6 +84,7 @@ pub mod netlink;
 pub mod netns;
 pub mod nft;
 mod sockopt;
+pub mod text;
 pub mod xt;
 
 pub use error::{Errno, Error};

@@ -5,8 +5,8 @@ mod common;
 
 use chainwright::nft::expr::{Counter, Immediate};
 use chainwright::nft::{
-    Chain, CommitError, Connection, Element, Family, Filter, Outcome, Restored, Rule, SetId,
-    Snapshot, Table, TableFlags, Transaction,
+    Chain, CommitError, Connection, Element, Family, Filter, Outcome, Rule, SetId, Snapshot, Table,
+    TableFlags, Transaction,
 };
 use common::tools::Tools;
 use common::{connect, kernel, report, sandbox};
@@ -345,20 +345,25 @@ fn a_restoration_leaves_what_others_own() {
 
     // What is in the snapshot, and what is not.
     let empty = connect(&common::sandbox()).snapshot(Filter::all()).unwrap();
-    for (snapshot, free) in [(&with, true), (&empty, false), (&with, true)] {
+    for (what, snapshot, free) in [(0, &with, true), (1, &empty, false), (2, &with, true)] {
+        let checked = snapshot.check(&mut other).unwrap();
         let restored = snapshot.restore(&mut other).unwrap();
-        let expected = Restored {
-            owned_by_others: both.clone(),
-            ..Restored::default()
-        };
-        assert_eq!(restored, expected);
+        assert_eq!(restored, checked);
+        assert_eq!(restored.owned_by_others, both);
+        assert_eq!(restored.no_longer_owned, []);
+        let became = [restored.replaced, restored.removed, restored.added];
+        let mut expected = [vec![], vec![], vec![]];
+        expected[what] = vec![(IP, "free".into())];
+        assert_eq!(became, expected);
         assert_eq!(content(&mut other, "persistent"), before[0]);
         assert_eq!(content(&mut other, "owned"), before[1]);
         assert_eq!(other.table(IP, "free").unwrap().is_some(), free);
     }
     // Only that scope is looked at.
     let table = other.snapshot(Filter::table(IP, "free")).unwrap();
-    assert_eq!(table.restore(&mut other).unwrap(), Restored::default());
+    let restored = table.restore(&mut other).unwrap();
+    assert_eq!(restored.replaced, [(IP, "free".into())]);
+    assert_eq!(restored.owned_by_others, []);
     let table = other.snapshot(Filter::table(IP, "owned")).unwrap();
     let restored = table.restore(&mut other).unwrap();
     assert_eq!(restored.owned_by_others, both[..1]);
@@ -436,7 +441,12 @@ fn a_restoration_over_an_orphan() {
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
     for _ in 0..2 {
-        assert_eq!(snapshot.restore(&mut other).unwrap(), Restored::default());
+        let restored = snapshot.restore(&mut other).unwrap();
+        assert_eq!(
+            (restored.owned_by_others, restored.no_longer_owned),
+            (vec![], vec![])
+        );
+        assert_eq!((restored.added, restored.removed), (vec![], vec![]));
         let now = other.snapshot(Filter::all()).unwrap();
         assert_eq!(names(&now), names(&snapshot));
         assert_eq!(bare(&now), bare(&snapshot));

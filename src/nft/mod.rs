@@ -99,11 +99,12 @@ pub use rule::{Compat, Rule, RuleRef};
 pub use set::{DataType, Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
 #[cfg(feature = "diff")]
 pub use snapshot::{Change, Diff, DiffOptions, Fate};
+pub use snapshot::{
+    Contents, MissingRules, Restored, Snapshot, SnapshotChain, SnapshotError, SnapshotSet,
+    SnapshotTable,
+};
 #[cfg(feature = "backup")]
 pub use snapshot::{FileError, NotRegular, Provenance};
-pub use snapshot::{
-    MissingRules, Restored, Snapshot, SnapshotChain, SnapshotError, SnapshotSet, SnapshotTable,
-};
 pub use stateful::{ObjectData, StatefulObject, StatefulObjectRef};
 pub use table::{Table, TableFlags, TableRef};
 pub use transaction::Transaction;

@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use bstr::ByteSlice;
-use chainwright::nft::{Connection, Snapshot};
+use chainwright::nft::{Connection, Contents};
 use serde::Serialize;
 
 use crate::legacy_tables;
 use crate::output::{Error, Exit, Output, note};
 use crate::scope::Scope;
-use crate::sets::count;
 
 /// Keep the ruleset of nf_tables in a file
 ///
@@ -33,59 +32,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     scope: Scope,
-}
-
-/// How much there is of each kind of object.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct Contents {
-    tables: usize,
-    chains: usize,
-    rules: usize,
-    sets: usize,
-    elements: usize,
-    objects: usize,
-    flowtables: usize,
-}
-
-impl Contents {
-    pub(crate) fn of(snapshot: &Snapshot) -> Self {
-        let mut this = Self::default();
-        for table in snapshot.tables() {
-            this.tables += 1;
-            this.chains += table.chains().len();
-            this.rules += table
-                .chains()
-                .map(|chain| chain.rules().len())
-                .sum::<usize>();
-            this.sets += table.sets().len();
-            this.elements += table.sets().map(|set| count(&set)).sum::<usize>();
-            this.objects += table.objects().len();
-            this.flowtables += table.flowtables().len();
-        }
-        this
-    }
-}
-
-impl std::fmt::Display for Contents {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut between = "";
-        for (number, one, many) in [
-            (self.tables, "table", "tables"),
-            (self.chains, "chain", "chains"),
-            (self.rules, "rule", "rules"),
-            (self.sets, "set", "sets"),
-            (self.elements, "element", "elements"),
-            (self.objects, "stateful object", "stateful objects"),
-            (self.flowtables, "flowtable", "flowtables"),
-        ] {
-            if number > 0 || one == "table" {
-                let noun = if number == 1 { one } else { many };
-                write!(f, "{between}{number} {noun}")?;
-                between = ", ";
-            }
-        }
-        Ok(())
-    }
 }
 
 /// What was kept, for programs.
@@ -116,7 +62,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             legacy.join(", ")
         ));
     }
-    let contents = Contents::of(&snapshot);
+    let contents = snapshot.contents();
     let bytes = snapshot.byte_length();
     let file = args.file.as_os_str().as_encoded_bytes().to_str_lossy();
     let generation = snapshot.generation().map(|generation| generation.0);

@@ -98,7 +98,7 @@ struct Sizes {
     /// The same, separated by commas
     #[arg(
         long,
-        value_name = "N,N,…",
+        value_name = "N,N,...",
         value_delimiter = ',',
         conflicts_with = "numbers"
     )]

@@ -2,15 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::PathBuf;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bstr::{BString, ByteSlice};
-use chainwright::nft::{self, Connection, List, Snapshot, Table, TableFlags};
+use chainwright::nft::{self, Connection, Contents, Snapshot};
 use serde::Serialize;
 
-use crate::backup::Contents;
 use crate::output::{Error, Exit, Output, Printable, note};
 use crate::scope::{Scope, describe};
 
@@ -109,32 +108,26 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         true => Connection::open_to_look()?,
         false => Connection::open()?,
     };
-    let mut actions = plan(&snapshot, &mut nft)?;
-    let mut no_longer_owned = owned(&snapshot);
-    snapshot.check(&mut nft)?;
+    let mut restored = snapshot.check(&mut nft)?;
     if !args.dry_run {
-        let restored = snapshot.restore(&mut nft)?;
-        // What was so when it was done, not when it was planned.
-        for (key, action) in &mut actions {
-            let is_in_file = snapshot.table(key.0, &key.1).is_some();
-            match (restored.owned_by_others.contains(key), *action) {
-                (true, _) => *action = Action::Leave,
-                (false, Action::Leave) if is_in_file => *action = Action::Replace,
-                (false, Action::Leave) => *action = Action::Remove,
-                (false, _) => {}
-            }
-        }
-        for key in restored.owned_by_others {
-            actions.insert(key, Action::Leave);
-        }
-        no_longer_owned = restored.no_longer_owned;
+        // What was so when it was done, not when it was checked.
+        restored = snapshot.restore(&mut nft)?;
     }
+    let no_longer_owned = restored.no_longer_owned;
+    let actions: BTreeMap<Key, Action> = [
+        (restored.replaced, Action::Replace),
+        (restored.added, Action::Add),
+        (restored.removed, Action::Remove),
+        (restored.owned_by_others, Action::Leave),
+    ]
+    .into_iter()
+    .flat_map(|(keys, action)| keys.into_iter().map(move |key| (key, action)))
+    .collect();
     let left: Vec<_> = actions
         .iter()
         .filter(|(_, action)| **action == Action::Leave)
         .map(|(key, _)| named(key))
         .collect();
-    no_longer_owned.retain(|key| actions.get(key) != Some(&Action::Leave));
 
     let mut out = Output::new();
     if json {
@@ -147,7 +140,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                     .and_then(|provenance| provenance.written.duration_since(UNIX_EPOCH).ok())
                     .map(|since| since.as_secs()),
                 kernel: provenance.map(|provenance| &*provenance.kernel),
-                backup: Contents::of(&snapshot),
+                backup: snapshot.contents(),
                 tables: actions
                     .iter()
                     .map(|(key, &action)| Record::new(key, Some(action)))
@@ -172,42 +165,6 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     Ok(Exit::Failed)
 }
 
-/// What is to become of each table that there is, or that the file has.
-fn plan(snapshot: &Snapshot, nft: &mut Connection) -> Result<BTreeMap<Key, Action>, Error> {
-    let mut actions: BTreeMap<_, _> = snapshot
-        .tables()
-        .map(|table| {
-            let table = table.table();
-            ((table.family(), table.name().to_owned()), Action::Add)
-        })
-        .collect();
-    let mut tables = List::<Table<'_>>::new(snapshot.scope().clone());
-    tables.refresh(nft)?;
-    for table in tables.iter() {
-        let key = (table.family(), table.name().to_owned());
-        let action = match (table.owner(), actions.contains_key(&key)) {
-            (Some(_), _) => Action::Leave,
-            (None, true) => Action::Replace,
-            (None, false) => Action::Remove,
-        };
-        actions.insert(key, action);
-    }
-    Ok(actions)
-}
-
-/// The file's tables that will come back without their owner.
-fn owned(snapshot: &Snapshot) -> Vec<Key> {
-    let tables = snapshot.tables().map(|table| table.table());
-    tables
-        .filter(|table| {
-            table.flags().is_some_and(|flags| {
-                flags.contains(TableFlags::OWNER) && !flags.contains(TableFlags::PERSIST)
-            })
-        })
-        .map(|table| (table.family(), table.name().to_owned()))
-        .collect()
-}
-
 fn named((family, table): &Key) -> String {
     format!("{family} {}", Printable(&table.to_str_lossy()))
 }
@@ -220,16 +177,12 @@ fn people(
     no_longer_owned: &[Key],
 ) -> Result<(), Error> {
     write!(out, "backup   {}: ", describe(snapshot.scope()))?;
-    write!(out, "{}", Contents::of(snapshot))?;
+    write!(out, "{}", snapshot.contents())?;
     if let Some(provenance) = snapshot.provenance() {
         write!(
             out,
             "; written {} by Linux {}",
-            utc(provenance
-                .written
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default()
-                .as_secs()),
+            date(provenance.written),
             Printable(&provenance.kernel)
         )?;
     }
@@ -252,32 +205,26 @@ fn people(
     }
 }
 
-/// Seconds since 1970 as date and time (days to civil date after Howard Hinnant).
-fn utc(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let part = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * part + 2) / 5 + 1;
-    let month = if part < 10 { part + 3 } else { part - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+/// A time as `date --utc` can read it.
+fn date(time: SystemTime) -> String {
+    let mut text = String::new();
+    // It knows no year after 9999; a file can say whatever it likes.
+    match write!(text, "{}", humantime::format_rfc3339_seconds(time)) {
+        Ok(()) => text,
+        Err(_) => "at a time that cannot be".into(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    /// As `date -u -d @SECONDS` has it.
     #[test]
     fn dates() {
-        assert_eq!(utc(0), "1970-01-01 00:00:00 UTC");
-        assert_eq!(utc(951_782_400), "2000-02-29 00:00:00 UTC");
-        assert_eq!(utc(1_735_689_599), "2024-12-31 23:59:59 UTC");
-        assert_eq!(utc(4_107_542_400), "2100-03-01 00:00:00 UTC");
+        let at = |seconds| date(UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(at(i64::MAX as u64 / 2), "at a time that cannot be");
     }
 }

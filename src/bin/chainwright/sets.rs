@@ -1,17 +1,17 @@
 //! `chainwright sets`: sets and maps, one line each, and their elements.
 
-mod value;
-
 use std::fmt;
 
 use bstr::ByteSlice;
-use chainwright::nft::{Element, Set, SetFlags, SetRef, SnapshotSet, SnapshotTable, Table};
+use chainwright::nft::{
+    DataType, Element, Set, SetFlags, SetRef, SnapshotSet, SnapshotTable, Table,
+};
+use chainwright::text::{Milliseconds, data_type, elements};
 use serde::{Serialize, Serializer};
 
 use crate::glob::Glob;
 use crate::output::{Error, Exit, Output, Printable};
 use crate::scope::{Backend, Found, Scope, admits};
-use value::{Duration, elements, types};
 
 /// List sets and maps, one a line
 ///
@@ -67,7 +67,7 @@ impl<'s> SetDocument<'s> {
     fn new(set: SnapshotSet<'s>, elements: bool) -> Self {
         Self {
             set: set.set().to_builder(),
-            count: count(&set),
+            count: set.element_count(),
             elements: elements.then_some(Elements(set)),
         }
     }
@@ -127,11 +127,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                 "{}",
                 Line {
                     set: set.set(),
-                    count: count(set)
+                    count: set.element_count()
                 }
             )?;
             if args.elements {
-                elements(set, |element| writeln!(out, "  {}", Printable(element)))?;
+                for element in elements(*set) {
+                    writeln!(out, "  {}", Printable(&element))?;
+                }
             }
         }
     }
@@ -160,12 +162,8 @@ fn flags(set: &SetRef<'_>) -> SetFlags {
     set.flags().unwrap_or_default()
 }
 
-/// How many elements there are; a range is one.
-pub(crate) fn count(set: &SnapshotSet<'_>) -> usize {
-    let elements = set.elements();
-    elements
-        .filter(|element| !element.is_interval_end())
-        .count()
+fn types(data: Option<DataType>) -> String {
+    data.map_or_else(|| "unknown".into(), data_type)
 }
 
 /// A set, for people.
@@ -211,7 +209,7 @@ impl fmt::Display for Line<'_> {
             write!(f, " size {size}")?;
         }
         if let Some(timeout) = set.timeout() {
-            write!(f, " timeout {}", Duration(timeout))?;
+            write!(f, " timeout {}", Milliseconds(timeout))?;
         }
         let plural = if self.count == 1 { "" } else { "s" };
         write!(f, " {} element{plural}", self.count)?;

@@ -14,6 +14,7 @@
 //! | to and from a file | `file.rs` |
 //! | to and from JSON and the like | `serial.rs`; what comes from outside: `outside.rs` |
 //! | a part of one | `narrow.rs` |
+//! | how much there is | `contents.rs` |
 //! | two snapshots | `diff.rs` |
 
 use std::fmt;
@@ -30,6 +31,7 @@ use super::{
 use crate::arena::{Arena, Full, Position};
 use crate::netlink::{Error, Malformed, Message};
 
+mod contents;
 #[cfg(feature = "diff")]
 mod diff;
 mod elements;
@@ -48,6 +50,7 @@ mod serial;
 
 use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 
+pub use contents::Contents;
 #[cfg(feature = "diff")]
 pub use diff::{Change, Diff, DiffOptions, Fate};
 #[cfg(feature = "backup")]

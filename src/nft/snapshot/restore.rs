@@ -12,7 +12,7 @@
 //! Objects come before what refers to them: tables, stateful objects, flowtables, chains, sets,
 //! elements, rules.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice};
 use chainwright_sys::netlink::{NLM_F_APPEND, NLM_F_CREATE};
@@ -38,9 +38,16 @@ use crate::nft::{Chain, ChainFlags, Compat, Family, Flowtable, Rule, RuleRef, Ta
 /// How often a restoration is begun again when somebody else changes the ruleset in between.
 const ATTEMPTS: usize = 16;
 
-/// What a restoration left as it was.
+/// What became of the tables: family and name of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Restored {
+    /// Tables that were there, and now are as the snapshot shows them.
+    pub replaced: Vec<(Family, BString)>,
+    /// Tables of the snapshot that were not there.
+    pub added: Vec<(Family, BString)>,
+    /// Tables that are not in the snapshot.
+    pub removed: Vec<(Family, BString)>,
     /// Tables that another process owns: nobody else can change them.
     pub owned_by_others: Vec<(Family, BString)>,
     /// Tables that were owned without `persist`: they are there again, and owned by nobody. (With the
@@ -129,6 +136,19 @@ impl Snapshot {
             tx.delete(&Table::new(*family, name.as_bytes()))?;
         }
         self.append(tx, &closed, &mut restored)?;
+        let own = self.tables().map(|table| table.table());
+        let mut added: BTreeSet<_> = own
+            .map(|table| (table.family(), table.name().to_owned()))
+            .filter(|key| !closed.contains(key))
+            .collect();
+        present.sort();
+        for key in present {
+            match added.remove(&key) {
+                true => restored.replaced.push(key),
+                false => restored.removed.push(key),
+            }
+        }
+        restored.added = added.into_iter().collect();
         restored.owned_by_others = closed.into_iter().collect();
         restored.owned_by_others.sort();
         tx.expect_generation(generation);

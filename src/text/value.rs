@@ -1,25 +1,21 @@
-//! Keys and what they lead to, as people and `nft` write them.
-//!
-//! What a value is, the set's types say; they are `nft`'s, and the kernel keeps them for it. A value
-//! whose type is not known here is shown as its bytes in hexadecimal digits.
+//! Keys and what they lead to.
 
 use std::fmt::{self, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::nft::expr::{Data, Verdict};
+use crate::nft::userdata::{BIG_ENDIAN, SET_DATA_BYTE_ORDER, SET_KEY_BYTE_ORDER, UserData};
+use crate::nft::{DataType, ElementRef, SetFlags, SetRef, SnapshotSet};
 use bstr::ByteSlice;
-use chainwright::nft::expr::{Data, Verdict};
-use chainwright::nft::userdata::{BIG_ENDIAN, SET_DATA_BYTE_ORDER, SET_KEY_BYTE_ORDER, UserData};
-use chainwright::nft::{DataType, ElementRef, SetFlags, SetRef, SnapshotSet};
-
-use crate::output::Error;
 
 /// The bits of one field's type in a concatenation's.
 const FIELD_TYPE_BITS: u32 = 6;
 
-/// Milliseconds, as `nft` writes them.
-pub(super) struct Duration(pub(super) u64);
+/// A time, as `nft` writes it: `1d2h30m`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Milliseconds(pub u64);
 
-impl fmt::Display for Duration {
+impl fmt::Display for Milliseconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(mut left) = *self;
         for (unit, length) in [
@@ -56,11 +52,9 @@ fn fields(data_type: DataType) -> Vec<DataType> {
     fields
 }
 
-/// The names of a type, of a concatenation with a dot between its fields'.
-pub(super) fn types(data_type: Option<DataType>) -> String {
-    let Some(data_type) = data_type else {
-        return "unknown".into();
-    };
+/// The name of a type, of a concatenation with a dot between its fields': `ipv4_addr . inet_service`.
+#[must_use]
+pub fn data_type(data_type: DataType) -> String {
     let names = fields(data_type)
         .into_iter()
         .map(|field| match field.name() {
@@ -239,7 +233,7 @@ impl Format {
                 number.map_or_else(|| hex(bytes), |number| number.to_string())
             }
             (DataType::TIME, _) => {
-                number.map_or_else(|| hex(bytes), |number| Duration(number).to_string())
+                number.map_or_else(|| hex(bytes), |number| Milliseconds(number).to_string())
             }
             (DataType::MARK, _) if bytes.len() == 4 => {
                 number.map_or_else(|| hex(bytes), |number| format!("{number:#010x}"))
@@ -310,39 +304,38 @@ fn before(bytes: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-/// Visits the elements of a set as people write them, ranges as one.
-pub(super) fn elements(
-    set: &SnapshotSet<'_>,
-    mut visit: impl FnMut(&str) -> Result<(), Error>,
-) -> Result<(), Error> {
+/// The elements of a set as `nft` writes them, ranges and prefixes as one: `10.0.0.0/8 . 80-90 comment "x"`,
+/// `"eth0" : jump web`. Those of a set of intervals come in the order of their keys, others in the kernel's.
+///
+/// What a value is, the set's types say; they are `nft`'s, and the kernel keeps them for it. A value whose
+/// type is not known here is written as its bytes in hexadecimal digits. A name or a comment is written as it
+/// is, whatever characters it has.
+pub fn elements<'s>(set: SnapshotSet<'s>) -> Box<dyn Iterator<Item = String> + 's> {
     let view = set.set();
     let (keys, data) = (Format::keys(&view), Format::data(&view));
     let flags = view.flags().unwrap_or_default();
     if !flags.contains(SetFlags::INTERVAL) || flags.contains(SetFlags::CONCAT) {
-        for element in set.elements() {
+        return Box::new(set.elements().map(move |element| {
             let from = element.key_bytes().unwrap_or_default();
             let to = element.key_end_bytes().unwrap_or(from);
-            visit(&line(&element, &keys.write(from, to), &data))?;
-        }
-        return Ok(());
+            line(&element, &keys.write(from, to), &data)
+        }));
     }
     // Starts and ends, as bytes compare; an end before a start at the same key.
     let mut bounds: Vec<_> = set.elements().collect();
     bounds.sort_by_key(|element| (element.key_bytes(), !element.is_interval_end()));
     let mut bounds = bounds.into_iter().peekable();
-    while let Some(element) = bounds.next() {
-        if element.is_interval_end() {
-            continue; // of nothing: `nft` begins its ranges with one
-        }
+    Box::new(std::iter::from_fn(move || {
+        // An end by itself is of nothing: `nft` begins its ranges with one.
+        let element = bounds.find(|element| !element.is_interval_end())?;
         let from = element.key_bytes().unwrap_or_default();
         let to = match bounds.peek().and_then(ElementRef::key_bytes) {
             Some(next) => before(next),
             None => None,
         };
         let to = to.unwrap_or_else(|| vec![0xff; from.len()]);
-        visit(&line(&element, &keys.write(from, &to), &data))?;
-    }
-    Ok(())
+        Some(line(&element, &keys.write(from, &to), &data))
+    }))
 }
 
 /// An element whose key is already text.
@@ -364,10 +357,10 @@ fn line(element: &ElementRef<'_>, key: &str, data: &Format) -> String {
         let _ = write!(line, " : \"{object}\"");
     }
     if let Some(timeout) = element.timeout().filter(|timeout| *timeout > 0) {
-        let _ = write!(line, " timeout {}", Duration(timeout));
+        let _ = write!(line, " timeout {}", Milliseconds(timeout));
     }
     if let Some(left) = element.expiration().filter(|left| *left > 0) {
-        let _ = write!(line, " expires {}", Duration(left));
+        let _ = write!(line, " expires {}", Milliseconds(left));
     }
     let nested = element.expression();
     let nested = nested.as_ref().and_then(|one| one.decode().ok());
@@ -388,18 +381,17 @@ mod tests {
 
     #[test]
     fn durations() {
-        assert_eq!(Duration(0).to_string(), "0ms");
-        assert_eq!(Duration(3_599_992).to_string(), "59m59s992ms");
-        assert_eq!(Duration(90_000_000).to_string(), "1d1h");
+        assert_eq!(Milliseconds(0).to_string(), "0ms");
+        assert_eq!(Milliseconds(3_599_992).to_string(), "59m59s992ms");
+        assert_eq!(Milliseconds(90_000_000).to_string(), "1d1h");
     }
 
     #[test]
     fn types_by_name() {
         let both = DataType::concatenation([DataType::IPV4_ADDR, DataType::INET_SERVICE]);
-        assert_eq!(types(Some(both)), "ipv4_addr . inet_service");
-        assert_eq!(types(Some(DataType::VERDICT)), "verdict");
-        assert_eq!(types(Some(DataType(63))), "type 63");
-        assert_eq!(types(None), "unknown");
+        assert_eq!(data_type(both), "ipv4_addr . inet_service");
+        assert_eq!(data_type(DataType::VERDICT), "verdict");
+        assert_eq!(data_type(DataType(63)), "type 63");
     }
 
     #[test]

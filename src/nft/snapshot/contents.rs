@@ -1,0 +1,97 @@
+//! How much a snapshot holds.
+
+use std::fmt;
+
+use super::{Snapshot, SnapshotSet};
+
+/// How much there is of each kind of object ([`Snapshot::contents`]).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Contents {
+    /// Tables.
+    pub tables: usize,
+    /// Chains.
+    pub chains: usize,
+    /// Rules.
+    pub rules: usize,
+    /// Sets and maps.
+    pub sets: usize,
+    /// Elements; a range is one.
+    pub elements: usize,
+    /// Stateful objects.
+    pub objects: usize,
+    /// Flowtables.
+    pub flowtables: usize,
+}
+
+impl Snapshot {
+    /// How much there is of each kind of object. Walks over all elements.
+    #[must_use]
+    pub fn contents(&self) -> Contents {
+        let mut contents = Contents::default();
+        for table in self.tables() {
+            contents.tables += 1;
+            contents.chains += table.chains().len();
+            let rules = table.chains().map(|chain| chain.rules().len());
+            contents.rules += rules.sum::<usize>();
+            contents.sets += table.sets().len();
+            let elements = table.sets().map(|set| set.element_count());
+            contents.elements += elements.sum::<usize>();
+            contents.objects += table.objects().len();
+            contents.flowtables += table.flowtables().len();
+        }
+        contents
+    }
+}
+
+impl SnapshotSet<'_> {
+    /// How many elements there are; a range is one. Walks over all of them.
+    #[must_use]
+    pub fn element_count(&self) -> usize {
+        let elements = self.elements();
+        elements
+            .filter(|element| !element.is_interval_end())
+            .count()
+    }
+}
+
+impl fmt::Display for Contents {
+    /// `3 tables, 5 chains, 1 rule`: tables, and what else there is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut between = "";
+        for (number, one, many) in [
+            (self.tables, "table", "tables"),
+            (self.chains, "chain", "chains"),
+            (self.rules, "rule", "rules"),
+            (self.sets, "set", "sets"),
+            (self.elements, "element", "elements"),
+            (self.objects, "stateful object", "stateful objects"),
+            (self.flowtables, "flowtable", "flowtables"),
+        ] {
+            if number > 0 || one == "table" {
+                let noun = if number == 1 { one } else { many };
+                write!(f, "{between}{number} {noun}")?;
+                between = ", ";
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_there_is_said() {
+        assert_eq!(Contents::default().to_string(), "0 tables");
+        let some = Contents {
+            tables: 1,
+            rules: 1,
+            objects: 2,
+            ..Contents::default()
+        };
+        assert_eq!(some.to_string(), "1 table, 1 rule, 2 stateful objects");
+    }
+}
