@@ -1,0 +1,103 @@
+//! The public API of `chainwright`, one item a line, in `api/chainwright.txt`: what a change does to
+//! the crate's users stands in its diff.
+//!
+//! `cargo run -p chainwright-api` writes the file anew; `cargo run -p chainwright-api -- --check`, which
+//! `.ci/run` does, compares it and ends with 1 where it differs.
+//!
+//! It is rendered from rustdoc's JSON, whose format changes from one Rust to the next. Where rustdoc
+//! writes another format than this reads, nothing can be rendered: both ways then end with 3, and say so.
+
+use std::error::Error;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+/// The format of rustdoc's JSON that is read here.
+const FORMAT: u64 = 57;
+
+/// What ends the program when rustdoc writes another format.
+const OTHER_FORMAT: u8 = 3;
+
+/// What stands at the head of the file.
+const HEAD: &str = "\
+# The public API of chainwright, all features; made by `cargo run -p chainwright-api`.
+# Left out are what the compiler implements by itself and implementations for all types of a kind.
+";
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let check = match std::env::args().nth(1).as_deref() {
+        None => false,
+        Some("--check") => true,
+        Some(other) => return Err(format!("`{other}`: the only option is --check").into()),
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .ok_or("the workspace has no directory")?;
+    let json = rustdoc(root)?;
+    let format = format_of(&json)?;
+    if format != FORMAT {
+        eprintln!(
+            "this toolchain's rustdoc writes format {format}; the file is rendered from format {FORMAT} \
+             (Rust 1.95) only: not compared"
+        );
+        return Ok(ExitCode::from(OTHER_FORMAT));
+    }
+    let api = public_api::Builder::from_rustdoc_json(&json)
+        .omit_blanket_impls(true)
+        .omit_auto_trait_impls(true)
+        .omit_auto_derived_impls(true)
+        .build()?;
+    let rendered = format!("{HEAD}{api}");
+    let file = root.join("api/chainwright.txt");
+    if !check {
+        std::fs::write(&file, rendered)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let kept = std::fs::read_to_string(&file)?;
+    if kept == rendered {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let diff = similar::TextDiff::from_lines(&kept, &rendered);
+    for hunk in diff.unified_diff().context_radius(0).iter_hunks() {
+        println!("{hunk}");
+    }
+    eprintln!(
+        "the public API is not what api/chainwright.txt says; if that is meant: cargo run -p chainwright-api"
+    );
+    Ok(ExitCode::FAILURE)
+}
+
+/// Has rustdoc describe the library; the path of its JSON.
+fn rustdoc(root: &Path) -> Result<std::path::PathBuf, Box<dyn Error>> {
+    let target = root.join("target/api");
+    let status = Command::new(env!("CARGO"))
+        .current_dir(root)
+        // The format is not stable, so stable toolchains ask for this.
+        .env("RUSTC_BOOTSTRAP", "1")
+        .args([
+            "rustdoc",
+            "--quiet",
+            "--locked",
+            "--lib",
+            "--package",
+            "chainwright",
+        ])
+        .args(["--all-features", "--target-dir"])
+        .arg(&target)
+        .args(["--", "-Z", "unstable-options", "--output-format", "json"])
+        .args(["--cap-lints", "allow"])
+        .status()?;
+    if !status.success() {
+        return Err("rustdoc failed".into());
+    }
+    Ok(target.join("doc/chainwright.json"))
+}
+
+/// The number of the format.
+fn format_of(json: &Path) -> Result<u64, Box<dyn Error>> {
+    let text = std::fs::read(json)?;
+    let value: serde_json::Value = serde_json::from_slice(&text)?;
+    let format = value
+        .get("format_version")
+        .and_then(serde_json::Value::as_u64);
+    Ok(format.ok_or("rustdoc's JSON names no format")?)
+}
