@@ -56,6 +56,7 @@
 //! | `diff` | what differs between two snapshots: [`nft::Snapshot::diff`] |
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
 //! | `kube` | Kubernetes' chains |
+//! | `sandbox` | private network namespaces for tests, without root: [`netns::Sandbox`], [`sandbox_tests!`] |
 //! | `measure` | what benches need |
 //! | `cli` | the command `chainwright` |
 //!

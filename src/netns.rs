@@ -9,7 +9,9 @@
 //! - [`Netns`] is a handle to a namespace that exists: the caller's, a named one
 //!   (`ip netns add`), a process's, or a file's.
 //! - [`Sandbox`] is a new, private namespace that disappears with its handle. It needs no root
-//!   privileges: see [`become_namespace_root`].
+//!   privileges: see [`become_namespace_root`], and for tests
+//!   [`sandbox_tests!`](crate::sandbox_tests). All three are of the feature `sandbox`, which is for
+//!   `[dev-dependencies]`.
 //!
 //! ```
 //! use chainwright::netns::Sandbox;
@@ -22,8 +24,11 @@
 //! ```
 
 mod error;
+#[cfg(feature = "sandbox")]
 mod route;
+#[cfg(feature = "sandbox")]
 mod sandbox;
+#[cfg(feature = "sandbox")]
 mod user;
 
 use std::ffi::OsStr;
@@ -41,8 +46,10 @@ use nix::sched::{CloneFlags, setns};
 use nix::sys::statfs::{NSFS_MAGIC, fstatfs};
 
 pub use error::Error;
+#[cfg(feature = "sandbox")]
 pub use sandbox::Sandbox;
-pub use user::become_namespace_root;
+#[cfg(feature = "sandbox")]
+pub use user::{become_namespace_root, prepare_tests};
 
 /// The calling thread's network namespace. `/proc/self` would be the main thread's.
 const OWN: &str = "/proc/thread-self/ns/net";
@@ -252,6 +259,45 @@ impl From<Netns> for OwnedFd {
     fn from(netns: Netns) -> Self {
         netns.fd
     }
+}
+
+/// Lets all tests of a test program make [`Sandbox`](crate::netns::Sandbox)es as an ordinary user, whatever
+/// threads they run on. It stands once, outside any function, in the crate's root or a test file.
+///
+/// The kernel lets a process become root in a user namespace only while it has a single thread, and a test
+/// harness starts its threads before the first test: so this runs
+/// [`become_namespace_root`](crate::netns::become_namespace_root) before `main`. It does nothing outside
+/// of tests (`cfg(test)`).
+///
+/// ```
+/// chainwright::sandbox_tests!();
+///
+/// #[test]
+/// fn a_sandbox_has_no_tables() -> Result<(), Box<dyn std::error::Error>> {
+///     use chainwright::netns::Sandbox;
+///     use chainwright::nft::{Connection, Filter};
+///
+///     let mut nft = Sandbox::new()?.run(Connection::open)??;
+///     assert!(nft.tables(Filter::all())?.next()?.is_none());
+///     Ok(())
+/// }
+/// ```
+#[cfg(feature = "sandbox")]
+#[macro_export]
+macro_rules! sandbox_tests {
+    () => {
+        #[cfg(test)]
+        const _: () = {
+            extern "C" fn before_main() {
+                $crate::netns::prepare_tests();
+            }
+            // SAFETY: the section holds pointers to functions that the C library calls before `main`; it
+            // hands them arguments that a function without parameters leaves alone.
+            #[used]
+            #[unsafe(link_section = ".init_array")]
+            static BEFORE_MAIN: extern "C" fn() = before_main;
+        };
+    };
 }
 
 /// Opens `path`, or says `None` if that is not a network namespace.

@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::HashSet;
+use std::ffi::CStr;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -16,10 +17,14 @@ use std::time::{Duration, Instant};
 
 use chainwright::netns::{Error, Netns, Sandbox};
 use common::{report, sandbox};
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
 use nix::ifaddrs::getifaddrs;
-use nix::mount::{MsFlags, mount};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
-use nix::sched::{CloneFlags, unshare};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::stat::Mode;
+use nix::unistd::{chdir, fchdir, pivot_root};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -89,7 +94,14 @@ fn by_an_ordinary_user(arguments: &[&str], forbidden: Option<&'static str>) -> C
     // SAFETY: between fork and exec this makes system calls only; what it writes was made before.
     unsafe {
         command.pre_exec(move || {
-            unshare(CloneFlags::CLONE_NEWUSER)?;
+            match unshare(CloneFlags::CLONE_NEWUSER) {
+                // Either it is not allowed here, or this is a chroot, which root can leave.
+                Err(Errno::EPERM) if nix::unistd::geteuid().is_root() => {
+                    make_the_chroot_a_root()?;
+                    unshare(CloneFlags::CLONE_NEWUSER)?;
+                }
+                other => other?,
+            }
             if let Some(setting) = forbidden {
                 fs::write(setting, "0")?;
             }
@@ -99,6 +111,29 @@ fn by_an_ordinary_user(arguments: &[&str], forbidden: Option<&'static str>) -> C
         });
     }
     command
+}
+
+/// In a chroot nobody may make a user namespace (user_namespaces(7)). This gives the process a mount
+/// namespace of its own in which what the chroot shows is the root.
+fn make_the_chroot_a_root() -> nix::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    let nothing = None::<&CStr>;
+    mount(
+        nothing,
+        c"/",
+        nothing,
+        MsFlags::MS_REC | MsFlags::MS_PRIVATE,
+        nothing,
+    )?;
+    let root = open(c"/", OFlag::O_PATH | OFlag::O_DIRECTORY, Mode::empty())?;
+    let own = open(c"/proc/thread-self/ns/mnt", OFlag::O_RDONLY, Mode::empty())?;
+    // Entering a mount namespace, also one's own, ends a chroot: setns(2).
+    setns(own, CloneFlags::CLONE_NEWNS)?;
+    fchdir(root)?;
+    // The old root lies over the new one then: pivot_root(2).
+    pivot_root(c".", c".")?;
+    umount2(c".", MntFlags::MNT_DETACH)?;
+    chdir(c"/")
 }
 
 #[test]

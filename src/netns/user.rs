@@ -79,6 +79,17 @@ pub fn become_namespace_root() -> Result<(), Error> {
     Ok(())
 }
 
+/// What [`sandbox_tests!`](crate::sandbox_tests) runs before `main`: [`become_namespace_root`], which on
+/// standard error says why it cannot be done.
+#[doc(hidden)]
+pub fn prepare_tests() {
+    if let Err(error) = become_namespace_root() {
+        let cause = std::error::Error::source(&error);
+        let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+        eprintln!("The tests cannot make network namespaces: {error}{cause}");
+    }
+}
+
 fn enter_user_namespace() -> Result<(), Error> {
     let start = Instant::now();
     loop {

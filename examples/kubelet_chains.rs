@@ -1,0 +1,36 @@
+//! Keeps a kubelet's chains: makes what is missing, says what is missing, never touches the rest.
+//!
+//! `cargo run --example kubelet_chains --features kube`, in a private network namespace.
+
+use chainwright::kube::kubelet::Kubelet;
+use chainwright::netns::Sandbox;
+use chainwright::nft::{Connection, Family, Filter, Transaction};
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+fn main() -> Result<(), Error> {
+    Sandbox::new()?.run(|| {
+        let mut nft = Connection::open()?;
+        let kubelet = Kubelet::new();
+
+        // All that is missing, in one transaction.
+        for made in kubelet.ensure(&mut nft)? {
+            println!("made {made}");
+        }
+        assert!(kubelet.check(&mut nft)?.is_empty());
+        assert!(nft.chain_exists(Family::IP, "mangle", "KUBE-IPTABLES-HINT")?);
+
+        // Somebody restarts a firewall.
+        let mut flush = Transaction::new();
+        flush.flush_ruleset(Family::UNSPEC);
+        nft.commit(&mut flush)?;
+        for missing in kubelet.check(&mut nft)? {
+            println!("missing {missing}");
+        }
+        assert!(nft.tables(Filter::all())?.next()?.is_none());
+
+        assert!(!kubelet.ensure(&mut nft)?.is_empty());
+        assert!(kubelet.check(&mut nft)?.is_empty());
+        Ok(())
+    })?
+}

@@ -1,0 +1,42 @@
+//! Lists chains: all of them, borrowed from the kernel's own messages, and one by its name.
+//!
+//! `cargo run --example list_chains`, in a private network namespace. Leave the sandbox out to see your own
+//! tables; that takes CAP_NET_ADMIN.
+
+use chainwright::netns::Sandbox;
+use chainwright::nft::{Chain, Connection, Family, Filter, Table, Transaction};
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+fn main() -> Result<(), Error> {
+    Sandbox::new()?.run(|| {
+        let mut nft = Connection::open()?;
+        fill(&mut nft)?;
+
+        // A listing can be crossed by somebody's change: it is then asked for again, by itself.
+        let mut listed = 0;
+        nft.chains(Filter::table(Family::IP, "nat"))?
+            .for_each(|chain| {
+                println!("{chain} handle {:?}", chain.handle());
+                listed += 1;
+            })?;
+        assert_eq!(listed, 10);
+
+        // One message, whatever the number of chains.
+        assert!(nft.chain_exists(Family::IP, "nat", "SERVICE-7")?);
+        assert!(!nft.chain_exists(Family::IP, "nat", "SERVICE-10")?);
+        Ok(())
+    })?
+}
+
+/// A table of ten chains, in one transaction.
+fn fill(nft: &mut Connection) -> Result<(), Error> {
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::IP, "nat"))?;
+    for number in 0..10 {
+        let name = format!("SERVICE-{number}");
+        tx.add(&Chain::new(Family::IP, "nat", name.as_str()))?;
+    }
+    nft.commit(&mut tx)?;
+    Ok(())
+}
