@@ -114,23 +114,7 @@ impl<'t> ArpHeader<'t> {
         masked(self.raw.arpro, self.raw.arpro_mask)
     }
 
-    /// The incoming interface.
-    #[must_use]
-    pub const fn in_interface(&self) -> InterfaceMatch<'t> {
-        InterfaceMatch {
-            raw_name: &self.raw.iniface,
-            raw_mask: &self.raw.iniface_mask,
-        }
-    }
-
-    /// The outgoing interface.
-    #[must_use]
-    pub const fn out_interface(&self) -> InterfaceMatch<'t> {
-        InterfaceMatch {
-            raw_name: &self.raw.outiface,
-            raw_mask: &self.raw.outiface_mask,
-        }
-    }
+    interfaces!();
 
     /// The parts that are negated; unknown ones are kept.
     #[must_use]

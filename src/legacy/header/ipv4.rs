@@ -63,41 +63,8 @@ pub struct Ipv4Header<'t> {
 }
 
 impl<'t> Ipv4Header<'t> {
-    /// The source address. A mask of all zeros stands for every address.
-    #[must_use]
-    pub fn source(&self) -> Masked<Ipv4Addr> {
-        Masked {
-            value: self.raw.src.into(),
-            mask: self.raw.smsk.into(),
-        }
-    }
-
-    /// The destination address. A mask of all zeros stands for every address.
-    #[must_use]
-    pub fn destination(&self) -> Masked<Ipv4Addr> {
-        Masked {
-            value: self.raw.dst.into(),
-            mask: self.raw.dmsk.into(),
-        }
-    }
-
-    /// The incoming interface.
-    #[must_use]
-    pub const fn in_interface(&self) -> InterfaceMatch<'t> {
-        InterfaceMatch {
-            raw_name: &self.raw.iniface,
-            raw_mask: &self.raw.iniface_mask,
-        }
-    }
-
-    /// The outgoing interface.
-    #[must_use]
-    pub const fn out_interface(&self) -> InterfaceMatch<'t> {
-        InterfaceMatch {
-            raw_name: &self.raw.outiface,
-            raw_mask: &self.raw.outiface_mask,
-        }
-    }
+    addresses!(Ipv4Addr);
+    interfaces!();
 
     /// The IP protocol's number; 0 for any.
     #[must_use]

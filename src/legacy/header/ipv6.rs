@@ -30,41 +30,8 @@ pub struct Ipv6Header<'t> {
 }
 
 impl<'t> Ipv6Header<'t> {
-    /// The source address. A mask of all zeros stands for every address.
-    #[must_use]
-    pub fn source(&self) -> Masked<Ipv6Addr> {
-        Masked {
-            value: self.raw.src.into(),
-            mask: self.raw.smsk.into(),
-        }
-    }
-
-    /// The destination address. A mask of all zeros stands for every address.
-    #[must_use]
-    pub fn destination(&self) -> Masked<Ipv6Addr> {
-        Masked {
-            value: self.raw.dst.into(),
-            mask: self.raw.dmsk.into(),
-        }
-    }
-
-    /// The incoming interface.
-    #[must_use]
-    pub const fn in_interface(&self) -> InterfaceMatch<'t> {
-        InterfaceMatch {
-            raw_name: &self.raw.iniface,
-            raw_mask: &self.raw.iniface_mask,
-        }
-    }
-
-    /// The outgoing interface.
-    #[must_use]
-    pub const fn out_interface(&self) -> InterfaceMatch<'t> {
-        InterfaceMatch {
-            raw_name: &self.raw.outiface,
-            raw_mask: &self.raw.outiface_mask,
-        }
-    }
+    addresses!(Ipv6Addr);
+    interfaces!();
 
     /// The number of the protocol behind the extension headers; compared only with
     /// [`Ipv6Flags::PROTOCOL`].

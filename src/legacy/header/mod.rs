@@ -1,5 +1,51 @@
 //! Which packets an entry is for by itself, before its matches are asked.
 
+/// The addresses of the kernel's struct for a family.
+macro_rules! addresses {
+    ($Address:ty) => {
+        /// The source address. A mask of all zeros stands for every address.
+        #[must_use]
+        pub fn source(&self) -> Masked<$Address> {
+            Masked {
+                value: self.raw.src.into(),
+                mask: self.raw.smsk.into(),
+            }
+        }
+
+        /// The destination address. A mask of all zeros stands for every address.
+        #[must_use]
+        pub fn destination(&self) -> Masked<$Address> {
+            Masked {
+                value: self.raw.dst.into(),
+                mask: self.raw.dmsk.into(),
+            }
+        }
+    };
+}
+
+/// The interfaces, which all structs name alike.
+macro_rules! interfaces {
+    () => {
+        /// The incoming interface.
+        #[must_use]
+        pub const fn in_interface(&self) -> InterfaceMatch<'t> {
+            InterfaceMatch {
+                raw_name: &self.raw.iniface,
+                raw_mask: &self.raw.iniface_mask,
+            }
+        }
+
+        /// The outgoing interface.
+        #[must_use]
+        pub const fn out_interface(&self) -> InterfaceMatch<'t> {
+            InterfaceMatch {
+                raw_name: &self.raw.outiface,
+                raw_mask: &self.raw.outiface_mask,
+            }
+        }
+    };
+}
+
 mod arp;
 mod interface;
 mod ipv4;
