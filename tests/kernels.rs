@@ -279,7 +279,7 @@ fn chains_of_devices() {
             let count = Rule::new(family, "t", name).with(&Counter::new(0, 0));
             tx.add(&count).unwrap();
         });
-        if !kernel::commit_if_known(&mut nft, &mut tx) {
+        if !kernel::commit_if_known(&mut nft, &mut tx, &["the hook egress"]) {
             assert!(!nft.chain_exists(family, "t", name).unwrap());
             continue;
         }
@@ -331,7 +331,11 @@ fn chains_of_devices() {
 
     let later = chain(Family::NETDEV, "later", INGRESS, &["v0", "later0"]);
     let mut tx = transaction(|tx| _ = tx.add(&later).unwrap());
-    if kernel::commit_if_known(&mut nft, &mut tx) {
+    if kernel::commit_if_known(
+        &mut nft,
+        &mut tx,
+        &["hooks on devices that are not there yet"],
+    ) {
         comes_back(&mut nft);
     }
 }
@@ -359,7 +363,7 @@ fn dummy_devices() {
             tx.add(&Table::new(family, "t")).unwrap();
             tx.add(&chain).unwrap();
         });
-        if !kernel::commit_if_known(&mut nft, &mut tx) {
+        if !kernel::commit_if_known(&mut nft, &mut tx, &["the hook egress"]) {
             assert_eq!(hook, EGRESS);
         }
     }

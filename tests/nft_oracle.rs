@@ -12,7 +12,7 @@ use chainwright::nft::expr::{
 use chainwright::nft::{Chain, Connection, Family, Filter, Policy, RuleRef, hook_name};
 use common::save::{self, SavedChain, Target};
 use common::tools::Tools;
-use common::{connect, sandbox};
+use common::{connect, kernel, sandbox};
 use serde_json::Value;
 
 /// What kube-proxy 1.36 left for the same Services in its nftables mode, as `nft` prints it.
@@ -363,9 +363,14 @@ fn chains_of(ruleset: &str) -> Vec<String> {
 #[test]
 fn a_rule_of_each_kind_is_the_one_that_nft_prints() {
     let sandbox = sandbox();
-    Tools::new(&sandbox).load_nft(EXPRESSIONS);
+    let (mut text, mut rules) = (EXPRESSIONS.to_owned(), 32);
+    if !kernel::has(&mut connect(&sandbox), "writing into packets") {
+        text = text.replace("\t\tip dscp set af21\n", "");
+        rules -= 1;
+    }
+    Tools::new(&sandbox).load_nft(&text);
     let objects = same_as_nft(&sandbox);
-    assert_eq!((objects.chains, objects.rules), (4, 32), "{objects:?}");
+    assert_eq!((objects.chains, objects.rules), (4, rules), "{objects:?}");
     assert_eq!((objects.comments, objects.counters), (1, 2), "{objects:?}");
 }
 

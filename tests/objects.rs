@@ -195,7 +195,7 @@ fn objects_of_every_type_of_this_kernel() {
     for object in &objects {
         tx.destroy(object).unwrap(); // one of them is not there any more
     }
-    if !kernel::commit_if_known(&mut nft, &mut tx) {
+    if !kernel::commit_if_known(&mut nft, &mut tx, &["`destroy`"]) {
         committed(&mut nft, |tx| {
             let there = objects
                 .iter()
@@ -228,7 +228,7 @@ fn objects_of_every_type_of_this_kernel() {
     });
     let mut tx = Transaction::new();
     tx.destroy(&again[1]).unwrap();
-    let _ = kernel::commit_if_known(&mut nft, &mut tx);
+    let _ = kernel::commit_if_known(&mut nft, &mut tx, &["`destroy`"]);
     assert_eq!(listed(&mut nft).len(), again.len() - 2);
 }
 

@@ -48,16 +48,19 @@ fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
     }
 }
 
-/// The commit fails for lack of permission, which the error says in words, and changes nothing.
+/// What the library calls such tables.
+const OWNED: [&str; 2] = ["owned tables", "tables that outlive their owner"];
+
 /// As [`committed`], where the kernel knows such tables: the test is about nothing else.
 #[track_caller]
 #[must_use]
 fn committed_if_known(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> bool {
     let mut tx = Transaction::new();
     fill(&mut tx);
-    kernel::commit_if_known(nft, &mut tx)
+    kernel::commit_if_known(nft, &mut tx, &OWNED)
 }
 
+/// The commit fails for lack of permission, which the error says in words, and changes nothing.
 #[track_caller]
 fn not_permitted(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
     let before = nft.generation().unwrap();

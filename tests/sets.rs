@@ -201,7 +201,7 @@ fn elements_are_added_looked_up_and_deleted() {
     );
     let mut tx = Transaction::new();
     tx.destroy_elements(&id("s"), [&one, &absent]).unwrap();
-    if !kernel::commit_if_known(&mut nft, &mut tx) {
+    if !kernel::commit_if_known(&mut nft, &mut tx, &["`destroy`"]) {
         committed(&mut nft, |tx| {
             tx.delete_elements(&id("s"), [&one]).unwrap();
         });
@@ -374,7 +374,7 @@ fn maps_of_values_and_verdicts_and_a_catch_all() {
     let mut tx = Transaction::new();
     tx.add_elements(&id("v"), &verdicts[..1]).unwrap();
     // Without it the rest of the test is about the others.
-    let known = kernel::commit_if_known(&mut nft, &mut tx);
+    let known = kernel::commit_if_known(&mut nft, &mut tx, &["catch-all elements"]);
     let first = usize::from(!known);
     assert_eq!(elements(&mut nft, "m"), marks);
     assert_eq!(elements(&mut nft, "v"), verdicts[first..]);
@@ -662,7 +662,7 @@ fn counters_of_elements_are_set_back() {
         .with_expression(&Counter::default())
         .with_expression(&Limit::packets(5, 1, 5));
     tx.add(&two).unwrap();
-    let several = kernel::commit_if_known(&mut nft, &mut tx);
+    let several = kernel::commit_if_known(&mut nft, &mut tx, &["several statements in an element"]);
     let element =
         |n: u8| Element::new(vec![10, 0, 0, n]).with_expression(&Counter::new(n.into(), 100));
     let both = element(7).with_expression(&Limit::packets(5, 1, 5));

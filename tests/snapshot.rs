@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{
-    DiffOptions, Family, Filter, List, ObjectData, Refreshed, Snapshot, StatefulObject,
+    DiffOptions, Family, Filter, List, ObjectData, Refreshed, Snapshot, StatefulObject, Transaction,
 };
 use common::tools::Tools;
 use common::{connect, kernel, report, sandbox};
@@ -73,7 +73,7 @@ impl Ruleset {
                 return Ok(None);
             }
         }
-        tools.takes("env TZ=UTC nft -f -", &self.text)?;
+        tools.takes("nft -f -", &self.text)?;
         Ok(Some(sandbox))
     }
 }
@@ -85,15 +85,14 @@ fn listing(sandbox: &Sandbox) -> Listing {
 
 fn listing_in(sandbox: &Sandbox, any_order: bool) -> Listing {
     let tools = Tools::new(sandbox);
-    let text = tools.run("env TZ=UTC nft list ruleset");
-    let both = tools.run("env TZ=UTC nft --debug=netlink list ruleset");
+    let both = tools.run("nft --debug=netlink list ruleset");
     // The bytecode comes first, and no line of it begins with the word.
-    let bytecode = match both.find("\ntable ") {
-        Some(end) if !both.starts_with("table ") => &both[..end],
-        _ => "",
+    let (bytecode, text) = match both.find("\ntable ") {
+        Some(end) if !both.starts_with("table ") => both.split_at(end + 1),
+        _ => ("", &both[..]),
     };
     Listing {
-        text: without_remainders(&text, any_order),
+        text: without_remainders(text, any_order),
         bytecode: without_handles(bytecode),
     }
 }
@@ -197,7 +196,9 @@ fn round_trip(sandbox: &Sandbox, any_order: bool) -> Result<(), String> {
     let path = directory.path().join("backup");
     snapshot.save(&path).map_err(|error| report(&error))?;
 
-    Tools::new(sandbox).run("nft flush ruleset");
+    let mut tx = Transaction::new();
+    tx.flush_ruleset(Family::UNSPEC).unwrap();
+    nft.commit(&mut tx).map_err(|error| report(&error))?;
     assert_eq!(nft.snapshot(Filter::all()).unwrap().tables().len(), 0);
     let loaded = Snapshot::load(&path).map_err(|error| report(&error))?;
     assert_eq!(loaded.generation(), snapshot.generation());
@@ -238,7 +239,7 @@ fn every_ruleset_comes_back_as_it_was() {
 
 /// The bytecode that `nft` prints of a ruleset, as it is.
 fn bytecode(sandbox: &Sandbox) -> String {
-    let both = Tools::new(sandbox).run("env TZ=UTC nft --debug=netlink list ruleset");
+    let both = Tools::new(sandbox).run("nft --debug=netlink list ruleset");
     match both.find("\ntable ") {
         Some(end) if !both.starts_with("table ") => both[..=end].to_owned(),
         _ => String::new(),

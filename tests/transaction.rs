@@ -800,7 +800,7 @@ fn destroying_takes_what_is_there_and_what_is_not() {
     };
     let mut tx = Transaction::new();
     tx.destroy(&table).unwrap();
-    if !kernel::commit_if_known(&mut nft, &mut tx) {
+    if !kernel::commit_if_known(&mut nft, &mut tx, &["`destroy`"]) {
         return;
     }
     committed(&mut nft, |tx| {

@@ -95,7 +95,7 @@ impl Machine<'_> {
             }
             for user in USERS {
                 let (name, path) = (&program.name, program.path.display());
-                let arguments = program.arguments.join(" ");
+                let arguments = program.arguments(user).join(" ");
                 lines += &format!("{user} {name} {} {path} {arguments}\n", limit.as_secs());
             }
         }
@@ -236,7 +236,7 @@ pub(crate) fn run_here(
             };
             let start = Instant::now();
             let mut child = command
-                .args(&program.arguments)
+                .args(program.arguments(user))
                 .current_dir(directory)
                 .env("LC_ALL", "C")
                 .stdin(Stdio::null())

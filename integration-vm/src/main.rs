@@ -36,10 +36,10 @@ type Result<T> = std::result::Result<T, String>;
 struct Arguments {
     /// `5.10`, `6.1`, `6.12`, `sid`, or `host` for the kernel that runs here; all of them if none is named
     kernels: Vec<Kernel>,
-    /// Every integration test, not only the chosen ones
+    /// Every integration test, or all of those that are named, not only the chosen ones
     #[arg(long)]
     all: bool,
-    /// Only this integration test, by its name; can be given more than once
+    /// Only this integration test, by the name of its file; can be given more than once
     #[arg(long = "test", value_name = "NAME")]
     tests: Vec<String>,
     /// Only tests whose names contain this

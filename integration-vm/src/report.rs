@@ -178,6 +178,21 @@ fn count(counts: &str, words: &str) -> u32 {
         .unwrap_or(0)
 }
 
+/// What stands before the table.
+const HEAD: &str = "\
+# Kernels
+
+The integration tests on Debian's kernels, booted by qemu with the test programs as they are built on Debian 12
+and with its tools beside them. Made by
+
+    cargo run -p integration-vm -- --markdown docs/kernels.md
+
+The tests are those that send every kind of message and end in minutes where the processor is emulated; `--all`
+runs every one of them, which emulation makes hours of. On Linux 6.18, on which the crate is developed, the whole
+suite passes: that is the README's test command.
+
+";
+
 /// The table, kernel × test, and what its cells mean.
 pub(crate) fn markdown(plan: &[Program], columns: &[Column], left_out: Option<&str>) -> String {
     // One note for each thing that a kernel lacks, in the order they are met.
@@ -193,10 +208,18 @@ pub(crate) fn markdown(plan: &[Program], columns: &[Column], left_out: Option<&s
     }
     let number = |lack: &str| notes.iter().position(|note| *note == lack).map(|at| at + 1);
 
-    let mut text = String::from("| test |");
+    let mut text = String::from(HEAD);
+    text += "| test |";
     for column in columns {
         let name = match column.kernel {
-            Kernel::Host => format!("{}, not Debian's", column.release),
+            // Its numbers alone: what stands behind them names whoever built it.
+            Kernel::Host => {
+                let end = column
+                    .release
+                    .find(|c: char| !c.is_ascii_digit() && c != '.');
+                let numbers = &column.release[..end.unwrap_or(column.release.len())];
+                format!("{numbers}, not Debian's")
+            }
             other => format!("{} ({})", column.release, other.suite().unwrap_or("")),
         };
         let _ = write!(text, " {name} |");
@@ -231,12 +254,12 @@ pub(crate) fn markdown(plan: &[Program], columns: &[Column], left_out: Option<&s
     if let Some(left_out) = left_out {
         let _ = writeln!(
             text,
-            "Left to `--all`, because emulation makes hours of them: {left_out}.\n"
+            "Left to `--all`, by parts of their names: {left_out}.\n"
         );
     }
     if !notes.is_empty() {
-        text += "Where a note stands, the kernel lacks something, and the test checked that it is refused with just\n\
-                 these words and that nothing is changed:\n\n";
+        text += "Where a note stands the kernel lacks something. The test met that, checked that it is refused in words\n\
+                 that say so and that nothing is changed, or that it is as the note says, and went another way:\n\n";
         for (at, note) in notes.iter().enumerate() {
             let _ = writeln!(text, "{}. {note}", at + 1);
         }

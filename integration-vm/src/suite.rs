@@ -15,9 +15,22 @@ pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) arguments: Vec<String>,
+    /// Tests that are run as root alone.
+    pub(crate) root_alone: &'static [&'static str],
 }
 
 impl Program {
+    /// Its arguments for one of the users.
+    pub(crate) fn arguments(&self, user: &str) -> Vec<String> {
+        let mut arguments = self.arguments.clone();
+        if user != USERS[0] {
+            for name in self.root_alone {
+                arguments.extend(["--skip".to_owned(), (*name).to_owned()]);
+            }
+        }
+        arguments
+    }
+
     /// Removes what an earlier run of it left among the results.
     pub(crate) fn forget(&self, results: &Path) {
         for user in USERS {
@@ -33,6 +46,22 @@ struct Chosen {
     name: &'static str,
     /// Tests that are left to `--all`, by what their names begin with or contain.
     without: &'static [&'static str],
+    /// Tests that are run as root, and as an ordinary user with `--all`.
+    root_alone: &'static [&'static str],
+}
+
+impl Chosen {
+    const fn all_of(name: &'static str) -> Self {
+        Self::most_of(name, &[])
+    }
+
+    const fn most_of(name: &'static str, without: &'static [&'static str]) -> Self {
+        Self {
+            name,
+            without,
+            root_alone: &[],
+        }
+    }
 }
 
 /// What is run without `--all`: between them they send every kind of message, in a time that emulation bears.
@@ -40,59 +69,48 @@ struct Chosen {
 /// and those that start the real tools a thousand times. The first looks at a kernel that has loaded nothing
 /// yet.
 const CHOSEN: [Chosen; 20] = [
-    Chosen {
-        name: "modules",
-        without: &[],
-    },
-    Chosen {
-        name: "kernels",
-        without: &[],
-    },
-    Chosen {
-        name: "listing",
-        without: &[
+    Chosen::all_of("modules"),
+    Chosen::all_of("kernels"),
+    Chosen::most_of(
+        "listing",
+        &[
             "a_listing_can_be_dropped_half_read",
             "listing_allocates_the_same",
             "appending_allocates_nothing",
             "reading_a_legacy_table_allocates",
             "refreshing_a_list_of_the_same",
         ],
-    },
-    Chosen {
-        name: "objects",
-        without: &["a_listing_that_a_change_runs_across"],
-    },
-    Chosen {
-        name: "owned",
-        without: &[],
-    },
-    Chosen {
-        name: "sets",
-        without: &[
+    ),
+    Chosen::most_of("objects", &["a_listing_that_a_change_runs_across"]),
+    Chosen::all_of("owned"),
+    Chosen::most_of(
+        "sets",
+        &[
             "a_hundred_thousand_elements",
             "a_listing_that_a_change_runs_across",
         ],
-    },
-    Chosen {
-        name: "transaction",
-        without: &[
+    ),
+    Chosen::most_of(
+        "transaction",
+        &[
             "a_hundred_thousand_chains",
             "a_chain_is_not_missed_for_a_race",
             "a_chain_is_never_missed_while",
             "a_listing_that_a_change_runs_across",
             "a_kept_list_is_of_the_generation",
+            "rules_that_iptables_wrote",
             "ten_thousand",
         ],
-    },
-    Chosen {
-        name: "nft_oracle",
-        without: &[
+    ),
+    Chosen::most_of(
+        "nft_oracle",
+        &[
             "every_expression_of_the_rulesets",
             "kube_proxys_",
             "filters_show",
             "look_ups_find",
         ],
-    },
+    ),
     Chosen {
         name: "snapshot",
         without: &[
@@ -100,81 +118,120 @@ const CHOSEN: [Chosen; 20] = [
             "the_bytecode_is_what_nft_prints",
             "a_ruleset_does_not_differ",
         ],
+        root_alone: &["every_ruleset_comes_back"],
     },
-    Chosen {
-        name: "restore",
-        without: &["sets_of_any_intervals"],
-    },
-    Chosen {
-        name: "backup",
-        without: &[
-            "of_whatever_is_loaded",
-            "every_bit_counts",
+    Chosen::most_of("restore", &["sets_of_any_intervals"]),
+    Chosen::most_of(
+        "backup",
+        &[
             "a_truncated_file",
-            "lengths_that_lie",
+            "are_refused",
+            "every_bit_counts",
+            "is_refused",
+            "of_whatever_is_loaded",
+            "survives",
         ],
-    },
-    Chosen {
-        name: "command",
-        without: &[
-            "the_demo",
+    ),
+    Chosen::most_of(
+        "command",
+        &[
             "a_listing_is_of_one_generation",
+            "a_reader_who_had_enough",
+            "as_nft_writes",
+            "bytecode",
+            "cannot_be_written",
+            "chosen_and_counted",
+            "counters_differ",
+            "files_that_are_none",
+            "forge",
+            "json",
+            "kubelets_chains",
+            "listed_with_their_types",
+            "namespace",
+            "stand_under_their_chains",
             "small_measurements",
+            "the_demo",
+            "wider",
+            "without_privileges",
+            "wrong_arguments",
         ],
-    },
-    Chosen {
-        name: "command_iptables",
-        without: &[],
-    },
+    ),
+    Chosen::most_of(
+        "command_iptables",
+        &[
+            "a_table_that_is_not_in_the_text",
+            "an_error_shows",
+            "as_the_real_tool_reads_them",
+            "chains_with_odd_names",
+            "differences",
+            "kubelets_chains",
+            "private_words",
+            "profiles",
+            "tables_of_sets",
+            "the_exit_code",
+            "the_lock",
+            "the_other_backend",
+            "the_table_security",
+            "what_",
+        ],
+    ),
     Chosen {
         name: "kubelet",
-        without: &["a_rival_that_commits_all_the_time"],
+        without: &[
+            "a_rival_that_commits_all_the_time",
+            "edits_by_iptables",
+            "iptables_finds_each_rule",
+            "two_at_once",
+        ],
+        root_alone: &["kubelets_commands", "rules_of_iptables", "what_is_damaged"],
     },
-    Chosen {
-        name: "legacy_oracle",
-        without: &[],
-    },
+    Chosen::most_of("legacy_oracle", &["kube_proxys_tables"]),
     Chosen {
         name: "legacy_replace",
         without: &[],
+        root_alone: &["a_new_ipv4_table", "the_tools_wait"],
     },
     Chosen {
         name: "iptables",
         without: &["kube_proxy_1_20"],
+        root_alone: &["kube_proxy_1_36_in_legacy_tables"],
     },
-    Chosen {
-        name: "iptables_atomic",
-        without: &[
+    Chosen::most_of(
+        "iptables_atomic",
+        &[
             "a_thousand_changes",
             "changes_read_whole_chains",
             "nobody_sees_a_part",
             "parallel_changes",
             "a_hundred_writers",
         ],
-    },
-    Chosen {
-        name: "ipset",
-        without: &[],
-    },
-    Chosen {
-        name: "netns",
-        without: &[
+    ),
+    Chosen::all_of("ipset"),
+    Chosen::most_of(
+        "netns",
+        &[
             "all_of_this_works_for_an_ordinary_user",
             "many_sandboxes",
             "from_many_threads",
         ],
-    },
+    ),
 ];
 
 /// What is left out of the chosen tests, in words for the table.
 pub(crate) fn left_out() -> String {
-    let some = CHOSEN.iter().filter(|chosen| !chosen.without.is_empty());
-    let parts = some.map(|chosen| {
-        let names = chosen.without.iter().map(|name| format!("`{name}`"));
-        let names: Vec<_> = names.collect();
-        format!("of `{}` {}", chosen.name, names.join(", "))
-    });
-    parts.collect::<Vec<_>>().join("; ")
+    let mut parts = Vec::new();
+    for chosen in &CHOSEN {
+        for (names, who) in [
+            (chosen.without, ""),
+            (chosen.root_alone, " as an ordinary user"),
+        ] {
+            if !names.is_empty() {
+                let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+                parts.push(format!("of `{}` {}{who}", chosen.name, names.join(", ")));
+            }
+        }
+    }
+    parts.join("; ")
 }
 
 /// Builds the integration tests that are to be run, no others, and says where they are.
@@ -216,6 +273,7 @@ pub(crate) fn build(checkout: &Path, named: &[String], all: bool) -> Result<Vec<
                 name: name.to_owned(),
                 path: path.into(),
                 arguments: vec!["--show-output".into(), "--test-threads=2".into()],
+                root_alone: &[],
             });
         }
     }
@@ -230,29 +288,30 @@ pub(crate) fn plan(
     all: bool,
     filter: Option<&str>,
 ) -> Result<Vec<Program>> {
-    let chosen: Vec<(&str, &[&str])> = match named {
-        [] => CHOSEN
-            .iter()
-            .map(|chosen| (chosen.name, if all { &[] } else { chosen.without }))
-            .collect(),
-        some => some.iter().map(|name| (name.as_str(), &[][..])).collect(),
+    let names: Vec<&str> = match named {
+        [] => CHOSEN.iter().map(|chosen| chosen.name).collect(),
+        some => some.iter().map(String::as_str).collect(),
     };
     let mut plan = Vec::new();
-    for (name, without) in &chosen {
+    for name in &names {
         let program = built.iter().find(|program| program.name == *name);
         let mut program = program
             .ok_or_else(|| format!("there is no integration test `{name}`"))?
             .clone();
-        for left_out in *without {
-            program
-                .arguments
-                .extend(["--skip".to_owned(), (*left_out).to_owned()]);
+        let chosen = CHOSEN.iter().find(|chosen| chosen.name == *name);
+        if let (Some(chosen), false, None) = (chosen, all, filter) {
+            for name in chosen.without {
+                program
+                    .arguments
+                    .extend(["--skip".to_owned(), (*name).to_owned()]);
+            }
+            program.root_alone = chosen.root_alone;
         }
         plan.push(program);
     }
     if all && named.is_empty() {
         let rest = built.into_iter();
-        plan.extend(rest.filter(|program| !chosen.iter().any(|(name, _)| *name == program.name)));
+        plan.extend(rest.filter(|program| !names.contains(&program.name.as_str())));
     }
     if let Some(filter) = filter {
         for program in &mut plan {

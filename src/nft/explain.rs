@@ -336,6 +336,11 @@ pub(super) fn hint(errno: Errno, operation: Option<&Operation>) -> Option<&'stat
             "it is still in use: rules or map elements refer to it; delete those first, or in the \
              same transaction before it (before Linux 6.2 references from maps linger)"
         }
+        libc::EPERM if kind == Some("rule") && verb != Some("delete") => {
+            "CAP_NET_ADMIN in the namespace's user namespace is needed, and by some kernels (7.2) in the \
+             first one for a rule that writes into packets; a table that another process owns is closed \
+             to all others"
+        }
         libc::EPERM => {
             "CAP_NET_ADMIN in the namespace's user namespace is needed; a table that another \
              process owns is closed to all others"
@@ -347,6 +352,10 @@ pub(super) fn hint(errno: Errno, operation: Option<&Operation>) -> Option<&'stat
         libc::EOPNOTSUPP if kind.is_some_and(is_object) => {
             "the kernel does not do this here: built without this type of object, or not for this \
              family or protocol"
+        }
+        libc::EOPNOTSUPP if kind == Some("rule") => {
+            "the kernel does not do this here: an expression that does not go together with the family or \
+             with the chains that lead to it, or (7.2) a `byteorder` of less than a unit of its size"
         }
         libc::EOPNOTSUPP => {
             "the kernel does not do this here: a chain type, hook, priority, flag or expression that \
@@ -371,6 +380,10 @@ pub(super) fn hint(errno: Errno, operation: Option<&Operation>) -> Option<&'stat
                 "an attribute is missing or not as the kernel wants it: a key or data of another \
                  length than the set's, data in a set or none in a map, a timeout where the set has \
                  none, expressions that are not the set's"
+            }
+            Some("add" | "insert" | "replace") if kind == Some("rule") => {
+                "an attribute is missing or not as the kernel wants it; before Linux 6.5 a look-up in a \
+                 map must take the value"
             }
             Some("destroy") => {
                 "an attribute is not as the kernel wants it, or the kernel is older than 6.3 and \

@@ -1,6 +1,7 @@
 //! What newer kernels have and older ones lack, and which of it an operation needs: so that a refusal can say
 //! it. Looked at only when the kernel refused something; a kernel that took a feature over from a later
-//! release does not refuse it.
+//! release does not refuse it. The releases are those whose tag first holds the change, as the kernel's history
+//! and nft's own tests of features (`tests/shell/features`) have it.
 
 use std::fmt;
 use std::sync::OnceLock;

@@ -108,7 +108,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
         ..Table::new(Family::IP, "owned")
     })
     .unwrap();
-    let owned = common::kernel::commit_if_known(&mut owner, &mut tx);
+    let owned = common::kernel::commit_if_known(&mut owner, &mut tx, &["owned tables"]);
     check("backup", &[&json(&format!("backup {path}")).expect(0)]);
     drop(owner);
     tools.run("nft add rule inet t c accept");

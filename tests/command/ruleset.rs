@@ -493,7 +493,7 @@ fn a_table_of_another_process_is_left_and_that_is_said() {
         ..Table::new(Family::IP, "owned")
     })
     .unwrap();
-    if !kernel::commit_if_known(&mut owner, &mut tx) {
+    if !kernel::commit_if_known(&mut owner, &mut tx, &["owned tables"]) {
         return;
     }
     let (_directory, path) = file();

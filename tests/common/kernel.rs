@@ -19,30 +19,35 @@ use super::report;
 /// How an error says it.
 const LACKS: &str = "this kernel lacks ";
 
-/// Commits what a kernel may be too old for. `false` if it was refused with words that say so, and nothing was
-/// changed; any other failure is the test's.
+/// Commits what a kernel may be too old for: one of these features, by the library's names. `false` if it was
+/// refused with words that say so, and nothing was changed; any other failure is the test's.
 #[track_caller]
 #[must_use = "where it is lacking the test goes another way"]
-pub(crate) fn commit_if_known(nft: &mut Connection, tx: &mut Transaction) -> bool {
+pub(crate) fn commit_if_known(
+    nft: &mut Connection,
+    tx: &mut Transaction,
+    features: &[&str],
+) -> bool {
     let before = nft.generation().expect("the kernel tells the generation");
     match nft.commit(tx) {
         Ok(()) => true,
         Err(error) => {
-            is_lacking(&error);
+            is_lacking(&error, features);
             assert_eq!(nft.generation().unwrap(), before, "{error}");
             false
         }
     }
 }
 
-/// The words for what the kernel lacks, of an error that must be about that.
+/// Checks an error that must be about what the kernel lacks, one of these, and says it.
 #[track_caller]
-fn is_lacking(error: &CommitError) {
+fn is_lacking(error: &CommitError, features: &[&str]) {
     assert_eq!(error.outcome, Outcome::NothingApplied, "{error}");
     let lacks = error.failures.iter().find_map(|failure| failure.lacks);
     let Some(feature) = lacks else {
         panic!("{error}");
     };
+    assert!(features.contains(&feature.name()), "{error}");
     assert!(
         error.to_string().contains(&format!("{LACKS}{feature}")),
         "{error}"
@@ -106,9 +111,23 @@ pub(crate) fn commit_if_it_fits(nft: &mut Connection, tx: &mut Transaction) -> b
     }
 }
 
-/// Whether the kernel has what the header of a ruleset names: it is asked in a table that is deleted again.
+/// Whether the kernel has what the header of a ruleset names: it is asked in a table that is deleted again, in a
+/// transaction of its own, because what one deletes some kernels do not check.
 #[track_caller]
 pub(crate) fn has(nft: &mut Connection, feature: &str) -> bool {
+    let known = takes(nft, feature);
+    for family in [Family::IP, Family::NETDEV] {
+        if nft.table(family, "probe").unwrap().is_some() {
+            let mut tx = Transaction::new();
+            tx.delete(&Table::new(family, "probe")).unwrap();
+            nft.commit(&mut tx).unwrap();
+        }
+    }
+    known
+}
+
+#[track_caller]
+fn takes(nft: &mut Connection, feature: &str) -> bool {
     const NETDEV: Family = Family::NETDEV;
     /// `NF_NETDEV_INGRESS`, `NF_NETDEV_EGRESS`.
     const INGRESS: u32 = 0;
@@ -126,7 +145,6 @@ pub(crate) fn has(nft: &mut Connection, feature: &str) -> bool {
         tx.add(&table).unwrap();
         tx.add(&Chain::new(family, "probe", "c")).unwrap();
         fill(&mut tx);
-        tx.delete(&table).unwrap();
         tx
     };
     let mut tx = match feature {
@@ -203,7 +221,7 @@ pub(crate) fn has(nft: &mut Connection, feature: &str) -> bool {
                 tx.add_elements(&set.set_id(), [Element::new(&[10, 0, 0, 1]), end])
                     .unwrap();
             });
-            let what = "a count of intervals, there since Linux 6.16: it counts their two ends";
+            let what = "a count of intervals, there since Linux 6.14: it counts their two ends";
             return commit_if_taken(nft, &mut tx, what, "the set is full");
         }
         "look-ups in maps without their values" => {
@@ -215,7 +233,8 @@ pub(crate) fn has(nft: &mut Connection, feature: &str) -> bool {
                 tx.add(&rule().with(&load).with(&look)).unwrap();
             });
             let what = "look-ups in maps without their values, there since Linux 6.5";
-            return commit_if_taken(nft, &mut tx, what, "EINVAL");
+            let words = "before Linux 6.5 a look-up in a map must take the value";
+            return commit_if_taken(nft, &mut tx, what, words);
         }
         "byteorder of less than a unit" => {
             let mut tx = probe(Family::IP, &|tx| {
@@ -228,11 +247,32 @@ pub(crate) fn has(nft: &mut Connection, feature: &str) -> bool {
             });
             let what = "`byteorder` of one byte in units of two, which does nothing and which nft 1.0.6 \
                         writes for `meta l4proto` in some concatenations: it refuses them, as older kernels do not";
-            return commit_if_taken(nft, &mut tx, what, "EINVAL");
+            let words = "a `byteorder` of less than a unit of its size";
+            return commit_if_taken(nft, &mut tx, what, words);
+        }
+        "writing into packets" => {
+            let mut tx = probe(Family::IP, &|tx| {
+                let load = Payload::load(PayloadBase::NETWORK, 0, 2, Register::R1);
+                let write = Payload {
+                    dreg: None,
+                    sreg: Some(Register::R1),
+                    ..load.clone()
+                };
+                tx.add(&rule().with(&load).with(&write)).unwrap();
+            });
+            let what = "rules that write into packets, for an ordinary user in a namespace of their own: it \
+                        keeps them for who has CAP_NET_ADMIN in the first user namespace";
+            let words = "in the first one for a rule that writes into packets";
+            return commit_if_taken(nft, &mut tx, what, words);
         }
         other => panic!("no test asks for `{other}`"),
     };
-    commit_if_known(nft, &mut tx)
+    // The names are the library's own, but for one that says it shorter.
+    let name = match feature {
+        "devices to come" => "hooks on devices that are not there yet",
+        same => same,
+    };
+    commit_if_known(nft, &mut tx, &[name])
 }
 
 /// The value, or `None` where the request was refused with words that say that the kernel lacks it.

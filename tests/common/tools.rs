@@ -43,6 +43,7 @@ impl<'s> Tools<'s> {
                     .args(arguments)
                     .env("XTABLES_LOCKFILE", self.lock.path())
                     .env("LC_ALL", "C")
+                    .env("TZ", "UTC")
                     .stdin(Stdio::piped())
                     .stdout(Stdio::piped())
                     .stderr(Stdio::piped())

@@ -7,16 +7,16 @@
 //! - intervals in a tree (`flags interval`, no concatenation), each of which is two elements, its start
 //!   and its end. They are listed from the highest to the lowest, and are sent as `nft` sends them,
 //!   from the lowest: what is below the first interval ends at 0, and has no start. Only if that end is
-//!   there first does a kernel that counts intervals (since 6.16) not count it, so that a set takes
+//!   there first does a kernel that counts intervals (since 6.14) not count it, so that a set takes
 //!   as many intervals as its `size` says. And no end comes behind an end: every kernel refuses that.
 //!   An end whose start has timed out, which the kernel lists until it collects both, is left out.
 
 use chainwright_sys::netlink::NLM_F_CREATE;
 use chainwright_sys::nf_tables::{
     NFT_MSG_NEWSETELEM, NFT_SET_CONCAT, NFT_SET_ELEM_INTERVAL_END, NFT_SET_EVAL, NFT_SET_EXPR,
-    NFT_SET_INTERVAL, NFT_SET_TIMEOUT, NFTA_SET_ELEM_EXPIRATION, NFTA_SET_ELEM_FLAGS,
-    NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_TIMEOUT, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS,
-    NFTA_SET_FLAGS,
+    NFT_SET_INTERVAL, NFT_SET_TIMEOUT, NFTA_SET_ELEM_EXPIRATION, NFTA_SET_ELEM_EXPR,
+    NFTA_SET_ELEM_EXPRESSIONS, NFTA_SET_ELEM_FLAGS, NFTA_SET_ELEM_LIST_ELEMENTS,
+    NFTA_SET_ELEM_TIMEOUT, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS, NFTA_SET_FLAGS,
 };
 
 use super::Snapshot;
@@ -155,7 +155,7 @@ fn write_list<'s>(
 }
 
 /// Writes the attributes of an element: expressions as the kernel takes them, the end of an interval
-/// without the timeout of 0 with which it is listed (Linux 6.18).
+/// without what no kernel takes of one and some list: a timeout of 0 (Linux 6.18), the set's statements (5.10).
 fn write_element(writer: &mut MessageWriter<'_>, attributes: &[u8]) {
     let attributes = Attributes::new(attributes);
     let flags: Option<u32> = attributes
@@ -164,7 +164,13 @@ fn write_element(writer: &mut MessageWriter<'_>, attributes: &[u8]) {
         .and_then(Field::decode);
     let is_end = flags.is_some_and(|flags| flags & NFT_SET_ELEM_INTERVAL_END != 0);
     for part in attributes.map_while(Result::ok) {
-        if is_end && matches!(part.kind, NFTA_SET_ELEM_TIMEOUT | NFTA_SET_ELEM_EXPIRATION) {
+        let of_starts = [
+            NFTA_SET_ELEM_TIMEOUT,
+            NFTA_SET_ELEM_EXPIRATION,
+            NFTA_SET_ELEM_EXPR,
+            NFTA_SET_ELEM_EXPRESSIONS,
+        ];
+        if is_end && of_starts.contains(&part.kind) {
             continue;
         }
         copy_with_expressions(writer, &part, EXPRESSIONS);
