@@ -6,6 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use bstr::BString;
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{
@@ -204,11 +205,26 @@ fn round_trip(sandbox: &Sandbox, any_order: bool) -> Result<(), String> {
     assert_eq!(loaded.generation(), snapshot.generation());
     assert_eq!(loaded.byte_length(), snapshot.byte_length());
     let restored = loaded.restore(&mut nft).map_err(|error| report(&error))?;
-    assert_eq!(restored, Default::default());
+    let mut all: Vec<_> = loaded
+        .tables()
+        .map(|table| (table.table().family(), table.table().name().to_owned()))
+        .collect();
+    all.sort();
+    let nothing: Vec<(Family, BString)> = Vec::new();
+    assert_eq!((&restored.added, &restored.replaced), (&all, &nothing));
+    assert_eq!(
+        (&restored.removed, &restored.owned_by_others),
+        (&nothing, &nothing)
+    );
     same(&before, &listing(sandbox))?;
 
     // Over what is there.
-    loaded.restore(&mut nft).map_err(|error| report(&error))?;
+    let restored = loaded.restore(&mut nft).map_err(|error| report(&error))?;
+    assert_eq!((&restored.added, &restored.replaced), (&nothing, &all));
+    assert_eq!(
+        (&restored.removed, &restored.owned_by_others),
+        (&nothing, &nothing)
+    );
     same(&before, &listing(sandbox))?;
     Ok(())
 }

@@ -410,6 +410,58 @@ fn counters_differ_only_if_asked_for() {
     assert_eq!(ran.value(), serde_json::json!({"changes": []}));
 }
 
+/// What differs is seen: in iptables' words, and where there are none, by the bytes that bytecode leaves out.
+#[test]
+fn two_lines_of_a_change_are_never_the_same() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let (_directory, path) = file();
+    tools.run("iptables-nft -A INPUT -m comment --comment one -j ACCEPT");
+    let with_comment = |text: &str| {
+        let mut info = [0; 256];
+        info[..text.len()].copy_from_slice(text.as_bytes());
+        let comment = chainwright::nft::expr::Match::new("comment", 0, &info[..]);
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(Family::IP, "t"))
+            .and_then(|tx| tx.add(&Chain::new(Family::IP, "t", "c")))
+            .and_then(|tx| tx.flush_chain(Family::IP, "t", "c"))
+            .and_then(|tx| tx.add(&Rule::new(Family::IP, "t", "c").with(&comment)))
+            .unwrap();
+        commit(&sandbox, &mut tx);
+    };
+    with_comment("one");
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    tools.run("iptables-nft -R INPUT 1 -m comment --comment two -j ACCEPT");
+    with_comment("two");
+    let ran = run(&sandbox, &format!("diff {path}")).expect(1);
+    let lines = ran.lines();
+    assert_eq!(lines.len(), 4, "{}", ran.out);
+    assert!(
+        lines.contains(&"- rule ip filter INPUT: [0:0] -m comment --comment one -j ACCEPT"),
+        "{}",
+        ran.out
+    );
+    assert!(
+        lines.contains(&"+ rule ip filter INPUT: [0:0] -m comment --comment two -j ACCEPT"),
+        "{}",
+        ran.out
+    );
+    let start = |sign: &str| format!("{sign} rule ip t c: [ match name comment rev 0 ] 0x");
+    let one = lines
+        .iter()
+        .find(|line| line.starts_with(&start("-")))
+        .unwrap();
+    let two = lines
+        .iter()
+        .find(|line| line.starts_with(&start("+")))
+        .unwrap();
+    assert!(
+        one.contains("6f6e65") && two.contains("74776f"),
+        "{}",
+        ran.out
+    );
+}
+
 #[test]
 fn a_table_is_kept_and_brought_back_by_itself() {
     let sandbox = loaded();
@@ -553,7 +605,7 @@ fn files_that_are_none() {
     let mut altered = kept.clone();
     altered[100] ^= 1;
     for (content, said) in [
-        (&b"no backup at all"[..], "is no chainwright backup"),
+        (&b"no backup at all"[..], "is not a chainwright backup"),
         (&kept[..kept.len() / 2], "is truncated"),
         (&kept[..kept.len() - 1], "was altered or damaged"),
         (&altered, "was altered or damaged"),

@@ -7,11 +7,12 @@ use chainwright::nft::{Connection, Diff, DiffOptions};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable};
+use crate::rules;
 use crate::scope::Scope;
 
 /// Show what changed since a backup, or between two
 ///
-/// One line an object: `-` and what it was, `+` and what it is. The second file stands for the new ruleset; if
+/// One line an object: `-` and what it was, `+` and what it is; rules as `rules` shows them. The second file stands for the new ruleset; if
 /// there is none, it is what the kernel has now, as far as the first file covers it. The exit code is 1 if
 /// anything differs.
 ///
@@ -54,7 +55,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     };
     let mut options = DiffOptions::default();
     options.counters = args.counters;
-    let diff = old.diff(&new, options);
+    let sets = rules::sets();
+    let diff = old.diff_in_words(&new, options, &|rule| rules::options(rule, &sets));
     let mut out = Output::new();
     if json {
         out.json("diff", &Document { changes: &diff })?;

@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         .filter(|(_, chains)| !chains.is_empty())
         .collect();
     let mut any = !tables.is_empty();
-    let sets: Sets = LazyCell::new(|| ipset::Connection::open().ok());
+    let sets = sets();
     let mut out = Output::new();
     if args.bytecode {
         let has_sets = |table: SnapshotTable<'_>| table.sets().next().is_some();
@@ -192,7 +192,11 @@ fn bytecode(
 }
 
 /// The way to the names of sets, opened when the first rule refers to one; `None` if there is none.
-type Sets = LazyCell<Option<ipset::Connection>>;
+pub(crate) type Sets = LazyCell<Option<ipset::Connection>>;
+
+pub(crate) fn sets() -> Sets {
+    LazyCell::new(|| ipset::Connection::open().ok())
+}
 
 /// A chain with its rules, for people.
 fn people(out: &mut Output, chain: &SnapshotChain<'_>, sets: &Sets) -> Result<(), Error> {
@@ -281,7 +285,7 @@ fn comment_of(expression: &Decoded<'_>) -> Option<String> {
 const IPTABLES: [&str; 5] = ["filter", "nat", "mangle", "raw", "security"];
 
 /// The rule in iptables' language, if it can be said whole.
-fn options(rule: &RuleRef<'_>, sets: &Sets) -> Option<String> {
+pub(crate) fn options(rule: &RuleRef<'_>, sets: &Sets) -> Option<String> {
     if !IPTABLES.iter().any(|name| rule.table() == *name) {
         return None;
     }

@@ -6,7 +6,7 @@
 //! compared as a sequence.
 
 use std::collections::HashMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::time::{Duration, Instant};
 
 use bstr::{BStr, BString};
@@ -116,8 +116,21 @@ impl Snapshot {
     /// it is after a rollback in another boot.
     #[must_use]
     pub fn diff(&self, new: &Self, options: DiffOptions) -> Diff {
+        self.diff_in_words(new, options, &|_| None)
+    }
+
+    /// As [`diff`](Self::diff), with words for rules: where there are none for a rule, it is shown as
+    /// bytecode. What is compared is the same.
+    #[must_use]
+    pub fn diff_in_words(
+        &self,
+        new: &Self,
+        options: DiffOptions,
+        words: &dyn Fn(&RuleRef<'_>) -> Option<String>,
+    ) -> Diff {
         let mut diff = Differ {
             options,
+            words,
             changes: Vec::new(),
         };
         diff.snapshots(self, new);
@@ -334,12 +347,27 @@ fn reset_object(data: ObjectData<'_>) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-struct Differ {
+struct Differ<'w> {
     options: DiffOptions,
+    words: &'w dyn Fn(&RuleRef<'_>) -> Option<String>,
     changes: Vec<Change>,
 }
 
-impl Differ {
+/// What changed is shown by what was compared, if nothing else tells the two apart.
+fn tell_apart(old: &mut Option<String>, new: &mut Option<String>, compared: [Option<&[u8]>; 2]) {
+    if let (Some(old), Some(new), [Some(before), Some(after)]) = (old, new, compared)
+        && old == new
+    {
+        for (text, bytes) in [(old, before), (new, after)] {
+            text.push_str(" 0x");
+            for byte in bytes {
+                let _ = write!(text, "{byte:02x}"); // writing to a string does not fail
+            }
+        }
+    }
+}
+
+impl Differ<'_> {
     fn snapshots<'t>(&mut self, old: &'t Snapshot, new: &'t Snapshot) {
         let options = self.options;
         let (before, after) = (options.tables(old), options.tables(new));
@@ -437,14 +465,21 @@ impl Differ {
             (None, Some(_)) => Fate::Added,
             (None, None) => return,
         };
-        let text = |item: Option<Item<'_>>| item.map(|item| item.shown.to_string());
-        let (old, new) = (text(old), text(new));
+        let text = |item: &Option<Item<'_>>| item.as_ref().map(|item| item.shown.to_string());
+        let key = |item: Option<Item<'_>>| item.map(|item| item.key);
+        let (mut before, mut after) = (text(&old), text(&new));
+        let (old_key, new_key) = (key(old), key(new));
+        tell_apart(
+            &mut before,
+            &mut after,
+            [old_key.as_deref(), new_key.as_deref()],
+        );
         self.changes.push(Change {
             fate,
             kind,
             path,
-            old,
-            new,
+            old: before,
+            new: after,
         });
     }
 
@@ -458,14 +493,25 @@ impl Differ {
         let (before, after) = (keys(old), keys(new));
         let operations =
             capture_diff_slices_deadline(Algorithm::Myers, &before, &after, Some(deadline));
-        let text = |rule: &RuleRef<'_>| Some(Shown::Rule(rule.clone()).to_string());
+        let words = self.words;
+        let text = |rule: &RuleRef<'_>| {
+            let words = words(rule);
+            words.unwrap_or_else(|| Shown::Rule(rule.clone()).to_string())
+        };
         for operation in operations {
             if matches!(operation, DiffOp::Equal { .. }) {
                 continue;
             }
             let (removed, added) = (&old[operation.old_range()], &new[operation.new_range()]);
+            let compared = (
+                &before[operation.old_range()],
+                &after[operation.new_range()],
+            );
             for number in 0..removed.len().max(added.len()) {
                 let (old, new) = (removed.get(number), added.get(number));
+                let (mut was, mut is) = (old.map(text), new.map(text));
+                let keys = [compared.0.get(number), compared.1.get(number)];
+                tell_apart(&mut was, &mut is, keys.map(|key| key.map(Vec::as_slice)));
                 self.changes.push(Change {
                     fate: match (old, new) {
                         (Some(_), Some(_)) => Fate::Changed,
@@ -474,8 +520,8 @@ impl Differ {
                     },
                     kind: "rule",
                     path: path.to_owned(),
-                    old: old.and_then(text),
-                    new: new.and_then(text),
+                    old: was,
+                    new: is,
                 });
             }
         }

@@ -81,7 +81,7 @@ pub enum FileError {
         what: NotRegular,
     },
     /// The file does not begin as one of this crate's.
-    #[error("{} is no chainwright backup", path.display())]
+    #[error("{} is not a chainwright backup", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
