@@ -4,12 +4,14 @@ mod common;
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use chainwright::iptables::text::{RestoreOptions, SaveOptions};
 use chainwright::iptables::{Backend, Error, Family, Iptables};
 use chainwright::legacy::{LockPolicy, LockWait};
 use chainwright::netlink;
 use chainwright::netns::Sandbox;
+use chainwright::xt::Names;
 use common::tools::{Tools, pieces};
 use common::{accounting, report, sandbox};
 
@@ -153,4 +155,42 @@ fn kube_proxy_1_36_in_nf_tables() {
 #[test]
 fn kube_proxy_1_36_in_legacy_tables() {
     both_ways("kube-proxy-1.36-iptables.save", Backend::Legacy);
+}
+
+/// Names that a program gives are used where the text is read and where it is written, and nowhere else.
+#[test]
+fn names_are_those_that_were_given() {
+    let names = Names::none()
+        .with_protocol("mine", 253)
+        .with_service("web", "tcp", 8080)
+        .with_user("agent", 990);
+    let names = Arc::new(names);
+    let text = "*filter\n-A INPUT -p mine -j ACCEPT\n\
+                -A OUTPUT -p tcp -m tcp --dport web -m owner --uid-owner agent -j ACCEPT\nCOMMIT\n";
+    for backend in [Backend::Nft, Backend::Legacy] {
+        let (ours, theirs) = sandbox()
+            .run(|| {
+                let open = || {
+                    let iptables = Iptables::open(backend).unwrap();
+                    iptables.with_lock(LockPolicy::None, LockWait::No)
+                };
+                let options = RestoreOptions::default();
+                let error = open().restore(Family::Ipv4, text, &options).unwrap_err();
+                assert!(error.to_string().contains("`mine`"), "{error}");
+                let mut iptables = open().with_names(names.clone());
+                iptables.restore(Family::Ipv4, text, &options).unwrap();
+                [iptables, open()].map(|mut iptables| {
+                    let mut saved = Vec::new();
+                    let tables = iptables.read(Family::Ipv4, &["filter"]).unwrap();
+                    tables.save(SaveOptions::default(), &mut saved).unwrap();
+                    String::from_utf8(saved).unwrap()
+                })
+            })
+            .unwrap()
+            .into();
+        let output = "-A OUTPUT -p tcp -m tcp --dport 8080 -m owner --uid-owner 990 -j ACCEPT\n";
+        assert!(ours.contains("-A INPUT -p mine -j ACCEPT\n"), "{ours}");
+        assert!(ours.contains(output), "{ours}");
+        assert!(theirs.contains("-A INPUT -p 253 -j ACCEPT\n"), "{theirs}");
+    }
 }

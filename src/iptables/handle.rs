@@ -16,6 +16,7 @@ use crate::legacy::{
 };
 use crate::netlink;
 use crate::nft::{self, CommitError, Connection as NftConnection, Filter, Outcome, Transaction};
+use crate::xt::Names;
 
 /// How often a change is tried again when somebody else changed the tables meanwhile.
 const ATTEMPTS: usize = 32;
@@ -52,6 +53,7 @@ const ATTEMPTS: usize = 32;
 pub struct Iptables {
     inner: Inner,
     sets: Sets,
+    names: Arc<Names>,
 }
 
 #[derive(Debug)]
@@ -83,6 +85,7 @@ impl Iptables {
                 profile: Profile::default(),
             },
             sets: sets(),
+            names: Names::system(),
         })
     }
 
@@ -114,6 +117,7 @@ impl Iptables {
                 wait: LockWait::For(Duration::from_secs(5)),
             },
             sets: sets(),
+            names: Names::system(),
         })
     }
 
@@ -150,6 +154,19 @@ impl Iptables {
         self
     }
 
+    /// The same, with other names of protocols, services, users, … in texts than the system's
+    /// ([`Names::system`](crate::xt::Names::system), as they are now).
+    #[must_use]
+    pub fn with_names(mut self, names: Arc<Names>) -> Self {
+        self.names = names;
+        self
+    }
+
+    /// The names in texts.
+    pub(super) fn names(&self) -> Arc<Names> {
+        self.names.clone()
+    }
+
     /// Whether `-j NFLOG` is written as nf_tables' own expression `log`.
     pub(super) fn has_native_log(&self) -> bool {
         matches!(&self.inner, Inner::Nft { profile, .. } if *profile >= Profile::V1_8_8)
@@ -171,7 +188,7 @@ impl Iptables {
     /// # Errors
     /// Those of reading.
     pub fn read(&mut self, family: Family, names: &[&str]) -> Result<Tables, Error> {
-        let sets = self.sets.clone();
+        let (sets, text_names) = (self.sets.clone(), self.names());
         match &mut self.inner {
             Inner::Nft { connection, .. } => {
                 let family_filter = nft::Family::from(family);
@@ -183,6 +200,7 @@ impl Iptables {
                     family,
                     connection.snapshot(filter)?,
                     sets,
+                    text_names,
                 ))
             }
             Inner::Legacy { connections, .. } => {
@@ -196,7 +214,7 @@ impl Iptables {
                         tables.push(table);
                     }
                 }
-                Ok(Tables::of_legacy(family, tables, sets))
+                Ok(Tables::of_legacy(family, tables, sets, text_names))
             }
         }
     }

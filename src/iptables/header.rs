@@ -145,9 +145,6 @@ impl Protocol {
     /// Adds it as an option.
     pub(super) fn print(self, text: &mut Text) {
         text.push(if self.invert { " ! -p " } else { " -p " });
-        match crate::xt::protocol_name(self.number) {
-            Some(name) => text.push(name),
-            None => text.number(self.number),
-        };
+        text.protocol(self.number);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -11,6 +12,7 @@ use super::{Backend, Counters, Entry, NotExpressible, Policy, Target, said};
 use crate::legacy;
 use crate::nft::{self, Snapshot, SnapshotChain, SnapshotTable};
 use crate::xt::Family;
+use crate::xt::Names;
 
 /// The tables of one family in one backend, as they were at one moment.
 ///
@@ -20,6 +22,8 @@ pub struct Tables {
     source: Source,
     /// For the names of sets.
     sets: Sets,
+    /// The names in texts.
+    pub(super) names: Arc<Names>,
 }
 
 enum Source {
@@ -47,20 +51,32 @@ impl LegacyTable {
 
 impl Tables {
     /// The iptables tables of a family in a snapshot.
-    pub(super) fn of_snapshot(family: Family, snapshot: Snapshot, sets: Sets) -> Self {
+    pub(super) fn of_snapshot(
+        family: Family,
+        snapshot: Snapshot,
+        sets: Sets,
+        names: Arc<Names>,
+    ) -> Self {
         Self {
             family,
             source: Source::Nft(Box::new(snapshot)),
             sets,
+            names,
         }
     }
 
     /// Legacy tables of a family.
-    pub(super) fn of_legacy(family: Family, tables: Vec<legacy::Table>, sets: Sets) -> Self {
+    pub(super) fn of_legacy(
+        family: Family,
+        tables: Vec<legacy::Table>,
+        sets: Sets,
+        names: Arc<Names>,
+    ) -> Self {
         Self {
             family,
             source: Source::Legacy(tables.into_iter().map(LegacyTable::new).collect()),
             sets,
+            names,
         }
     }
 

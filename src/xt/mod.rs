@@ -139,7 +139,7 @@ pub use difference::{Difference, Does};
 pub use extension::{EncodeError, Encoded, Families, Family, Opaque, Spec};
 pub use mask::Mask;
 pub use name::Name;
-pub(crate) use names::{protocol as protocol_number, protocol_name};
+pub use names::Names;
 pub use option::{Context, Given, OptionError, OptionGroup, OptionSpec, Shortened, Values};
 pub use registry::{Match, Target};
 pub use sets::{SetId, SetName, SetNames, UnresolvedSet};

@@ -4,21 +4,22 @@
 //! has none, by one of a few of its own; `iptables-restore` takes services by the names of
 //! `/etc/services`, users and groups by those of `/etc/passwd` and `/etc/group` (`protocols(5)`,
 //! `services(5)`, `passwd(5)`, `group(5)`); groups of devices have their names in
-//! `/etc/iproute2/group`, realms of routes in `/etc/iproute2/rt_realms`. A file is read once, when it
-//! is first needed; a missing or strange one is as good as an empty one. Other sources of names
-//! (`nsswitch.conf(5)`) are not asked.
+//! `/etc/iproute2/group`, realms of routes in `/etc/iproute2/rt_realms`, labels of connections in
+//! `/etc/xtables/connlabel.conf`.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use bstr::{BStr, BString, ByteSlice};
+use chainwright_sys::xt_connlabel::XT_CONNLABEL_MAXBIT;
 
 use super::Text;
-use super::value::{Parsed, masked, number};
+use super::value::{Parsed, masked, number, number_within};
 
 /// A file longer than this is not one of these.
 const LONGEST: u64 = 4 << 20;
-
 /// Names that every iptables knows. Of several for one number the first is printed.
 const PROTOCOLS: &[(&str, u8)] = &[
     ("tcp", 6),
@@ -35,31 +36,246 @@ const PROTOCOLS: &[(&str, u8)] = &[
     ("all", 0),
 ];
 
+/// The names that rules' texts use beside numbers.
+///
+/// Whatever reads or prints a rule takes those of the system, [`Names::system`], unless it is given
+/// others: those of a container's files ([`Names::below`]), or none but what a program adds
+/// ([`Names::none`]), so that a text means the same everywhere.
+///
+/// Each file is read once, when it is first needed; a missing or strange one is as good as an empty one.
+/// Other sources of names (`nsswitch.conf(5)`) are not asked. A name that would be read as another number
+/// than the one it is for is not printed.
+///
+/// ```
+/// use chainwright::iptables::{Family, Rule};
+/// use chainwright::xt::{Names, Text};
+/// use std::sync::Arc;
+///
+/// let names = Arc::new(Names::none().with_service("web", "tcp", 8080).with_user("agent", 990));
+/// let text = "-p tcp -m tcp --dport web -m owner --uid-owner agent";
+/// let rule = Rule::parse_with(Family::Ipv4, text, &names)?;
+/// assert_eq!(rule.to_string(), "-p tcp -m tcp --dport 8080 -m owner --uid-owner 990");
+///
+/// let names = Arc::new(Names::none().with_protocol("mine", 253));
+/// let rule = Rule::parse_with(Family::Ipv4, "-p mine -j DROP", &names)?;
+/// let mut text = Text::with_names(names);
+/// rule.print(&mut text);
+/// assert_eq!(text.as_bytes(), b" -p mine -j DROP");
+/// # Ok::<(), chainwright::iptables::text::ParseError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Names {
+    /// The directory that the files are below; none for no files.
+    root: Option<PathBuf>,
+    protocols: OnceLock<Protocols>,
+    services: OnceLock<Services>,
+    users: OnceLock<Accounts>,
+    groups: OnceLock<Accounts>,
+    device_groups: OnceLock<Numbered>,
+    realms: OnceLock<Numbered>,
+    labels: OnceLock<Vec<(u16, BString)>>,
+}
+
+#[derive(Debug, Default)]
 struct Protocols {
     numbers: HashMap<BString, u8>,
     names: HashMap<u8, BString>,
 }
 
-static FILE_OF_PROTOCOLS: LazyLock<Protocols> =
-    LazyLock::new(|| protocols(&read("/etc/protocols")));
-static FILE_OF_SERVICES: LazyLock<Services> = LazyLock::new(|| services(&read("/etc/services")));
-static FILE_OF_USERS: LazyLock<HashMap<BString, u32>> =
-    LazyLock::new(|| accounts(&read("/etc/passwd")));
-static FILE_OF_GROUPS: LazyLock<HashMap<BString, u32>> =
-    LazyLock::new(|| accounts(&read("/etc/group")));
-
 /// Port and protocol's name of each service's name.
 type Services = HashMap<BString, Vec<(u16, BString)>>;
 
-/// What a file of the system says; nothing if it cannot be read.
-pub(super) fn read(path: &str) -> Vec<u8> {
-    use std::io::Read;
-    let mut text = Vec::new();
-    if let Ok(file) = std::fs::File::open(path) {
-        // What was read before an error is as good as anything.
-        let _ = file.take(LONGEST).read_to_end(&mut text);
+/// Numbers of users or groups.
+type Accounts = HashMap<BString, u32>;
+
+/// Those of the system, once somebody asked.
+static SYSTEM: RwLock<Option<Arc<Names>>> = RwLock::new(None);
+
+impl Names {
+    /// Those of this system's files, the same for all who ask until [`reload`](Self::reload).
+    #[must_use]
+    pub fn system() -> Arc<Self> {
+        let known = SYSTEM.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(names) = &*known {
+            return names.clone();
+        }
+        drop(known);
+        let mut known = SYSTEM.write().unwrap_or_else(PoisonError::into_inner);
+        known
+            .get_or_insert_with(|| Arc::new(Self::below("/")))
+            .clone()
     }
-    text
+
+    /// Forgets what was read of this system's files: who asks for [`system`](Self::system) from now on gets
+    /// what they say then. Those that were given out stay as they are.
+    pub fn reload() {
+        *SYSTEM.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Those of the files below a directory: `/`, or that of a container, like `/proc/PID/root`.
+    #[must_use]
+    pub fn below(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: Some(root.into()),
+            ..Self::default()
+        }
+    }
+
+    /// None but the protocols' that every iptables knows.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// The same with a protocol (`IPPROTO_*`), by which its number is printed from now on. The few names
+    /// that every iptables knows stay those of their own numbers.
+    #[must_use]
+    pub fn with_protocol(mut self, name: &str, number: u8) -> Self {
+        self.protocols();
+        if let Some(all) = self.protocols.get_mut() {
+            all.numbers.insert(name.into(), number);
+            all.names.insert(number, name.into());
+        }
+        self
+    }
+
+    /// The same with a service's port of a protocol (`tcp`).
+    #[must_use]
+    pub fn with_service(mut self, name: &str, protocol: &str, port: u16) -> Self {
+        self.services();
+        if let Some(all) = self.services.get_mut() {
+            let ports = all.entry(name.into()).or_default();
+            ports.insert(0, (port, protocol.into()));
+        }
+        self
+    }
+
+    /// The same with a user.
+    #[must_use]
+    pub fn with_user(mut self, name: &str, number: u32) -> Self {
+        self.users();
+        if let Some(all) = self.users.get_mut() {
+            all.insert(name.into(), number);
+        }
+        self
+    }
+
+    /// The same with a group of users.
+    #[must_use]
+    pub fn with_group(mut self, name: &str, number: u32) -> Self {
+        self.groups();
+        if let Some(all) = self.groups.get_mut() {
+            all.insert(name.into(), number);
+        }
+        self
+    }
+
+    /// What a file says; nothing if it cannot be read.
+    fn read(&self, path: &str) -> Vec<u8> {
+        let mut text = Vec::new();
+        let path = self.root.as_deref().map(|root| Path::join(root, path));
+        if let Some(Ok(file)) = path.map(std::fs::File::open) {
+            // What was read before an error is as good as anything.
+            let _ = file.take(LONGEST).read_to_end(&mut text);
+        }
+        text
+    }
+
+    fn protocols(&self) -> &Protocols {
+        let read = || protocols(&self.read("etc/protocols"));
+        self.protocols.get_or_init(read)
+    }
+
+    fn services(&self) -> &Services {
+        let read = || services(&self.read("etc/services"));
+        self.services.get_or_init(read)
+    }
+
+    fn users(&self) -> &Accounts {
+        let read = || accounts(&self.read("etc/passwd"));
+        self.users.get_or_init(read)
+    }
+
+    fn groups(&self) -> &Accounts {
+        let read = || accounts(&self.read("etc/group"));
+        self.groups.get_or_init(read)
+    }
+
+    /// Groups of devices.
+    pub(super) fn device_groups(&self) -> &Numbered {
+        let path = "/etc/iproute2/group";
+        let read = || Numbered::of(path, &self.read(&path[1..]));
+        self.device_groups.get_or_init(read)
+    }
+
+    /// Realms of routes.
+    pub(super) fn realms(&self) -> &Numbered {
+        let path = "/etc/iproute2/rt_realms";
+        let read = || Numbered::of(path, &self.read(&path[1..]));
+        self.realms.get_or_init(read)
+    }
+
+    /// Labels of connections.
+    pub(super) fn labels(&self) -> &[(u16, BString)] {
+        let read = || labels(&self.read("etc/xtables/connlabel.conf"));
+        self.labels.get_or_init(read)
+    }
+
+    /// The number of a user.
+    pub(super) fn user(&self, name: &[u8]) -> Option<u32> {
+        self.users().get(name.as_bstr()).copied()
+    }
+
+    /// The number of a group of users.
+    pub(super) fn group(&self, name: &[u8]) -> Option<u32> {
+        self.groups().get(name.as_bstr()).copied()
+    }
+
+    /// The number of a protocol: decimal, hexadecimal or octal as all numbers, or the one that goes by
+    /// that name.
+    pub(crate) fn protocol(&self, name: &[u8]) -> Option<u8> {
+        if let Ok(number) = number(name.as_bstr()) {
+            return Some(number);
+        }
+        let name = name.to_ascii_lowercase();
+        let own = PROTOCOLS.iter().find(|(own, _)| own.as_bytes() == name);
+        own.map(|(_, number)| *number)
+            .or_else(|| self.protocols().numbers.get(name.as_bstr()).copied())
+    }
+
+    /// The name of a protocol, if it has one by which it is found again.
+    pub(crate) fn protocol_name(&self, number: u8) -> Option<&[u8]> {
+        // The three that nearly all rules have, without a look into the table.
+        match number {
+            6 => return Some(b"tcp"),
+            17 => return Some(b"udp"),
+            1 => return Some(b"icmp"),
+            _ => {}
+        }
+        let file = self.protocols().names.get(&number);
+        let file = file.map(|name| name.as_slice());
+        file.filter(|name| is_word(name) && self.protocol(name) == Some(number))
+            .or_else(|| {
+                let own = PROTOCOLS.iter().find(|(_, own)| *own == number);
+                own.map(|(name, _)| name.as_bytes())
+            })
+    }
+
+    /// The port of a service of that protocol, or of any if none is given.
+    pub(crate) fn service(&self, name: &[u8], protocol: Option<u8>) -> Option<u16> {
+        let ports = self.services().get(name.as_bstr())?;
+        let wanted = protocol.and_then(|number| self.protocol_name(number));
+        ports
+            .iter()
+            .find(|(_, protocol)| wanted.is_none_or(|wanted| protocol == wanted))
+            .map(|(port, _)| *port)
+    }
+}
+
+/// Whether a name is read as a value when it stands in a line as it is.
+fn is_word(name: &[u8]) -> bool {
+    let odd = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'\\' | 0);
+    !matches!(name, [] | [b'-' | b'!', ..]) && !name.iter().any(odd)
 }
 
 /// The words of each line, without comments.
@@ -72,10 +288,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = Vec<&[u8]>> {
 }
 
 fn protocols(text: &[u8]) -> Protocols {
-    let mut all = Protocols {
-        numbers: HashMap::new(),
-        names: HashMap::new(),
-    };
+    let mut all = Protocols::default();
     for words in lines(text) {
         let Some(number) = words[1].to_str().ok().and_then(|text| text.parse().ok()) else {
             continue;
@@ -107,8 +320,8 @@ fn services(text: &[u8]) -> Services {
 }
 
 /// Lines `name:password:number:…`.
-fn accounts(text: &[u8]) -> HashMap<BString, u32> {
-    let mut all = HashMap::new();
+fn accounts(text: &[u8]) -> Accounts {
+    let mut all = Accounts::new();
     for line in text.lines() {
         let mut fields = line.split_str(":");
         let (Some(name), _, Some(number)) = (fields.next(), fields.next(), fields.next()) else {
@@ -121,14 +334,27 @@ fn accounts(text: &[u8]) -> HashMap<BString, u32> {
     all
 }
 
-/// The number of a user.
-pub(crate) fn user(name: &[u8]) -> Option<u32> {
-    FILE_OF_USERS.get(name.as_bstr()).copied()
-}
-
-/// The number of a group of users.
-pub(crate) fn group(name: &[u8]) -> Option<u32> {
-    FILE_OF_GROUPS.get(name.as_bstr()).copied()
+/// Numbers and names of a file. Of a number's or a name's lines the first counts. A name is of
+/// letters, digits, `-` and blanks; one that is a number could not be told from that number.
+pub(super) fn labels(text: &[u8]) -> Vec<(u16, BString)> {
+    let mut all: Vec<(u16, BString)> = Vec::new();
+    for line in text.lines() {
+        let line = line.trim_ascii();
+        let end = line.find_byteset(b" \t").unwrap_or(line.len());
+        let (label, name) = (line[..end].as_bstr(), line[end..].trim_ascii());
+        let Ok(label) = number_within(label, 0..=XT_CONNLABEL_MAXBIT) else {
+            continue;
+        };
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b' ');
+        let valid = !name.is_empty() && name.iter().all(plain);
+        let known = all
+            .iter()
+            .any(|(other, same)| *other == label || same == name);
+        if valid && !known && number::<u64>(name.as_bstr()).is_err() {
+            all.push((label, name.into()));
+        }
+    }
+    all
 }
 
 /// Numbers with names, as a file of iproute2 lists them.
@@ -138,18 +364,7 @@ pub(super) struct Numbered {
     names: Vec<(u32, BString)>,
 }
 
-/// Groups of devices.
-pub(super) static DEVICE_GROUPS: LazyLock<Numbered> =
-    LazyLock::new(|| Numbered::read("/etc/iproute2/group"));
-/// Realms of routes.
-pub(super) static REALMS: LazyLock<Numbered> =
-    LazyLock::new(|| Numbered::read("/etc/iproute2/rt_realms"));
-
 impl Numbered {
-    fn read(path: &'static str) -> Self {
-        Self::of(path, &read(path))
-    }
-
     /// Lines `number name`: numbers up to 255, in decimal or as `0x…`.
     fn of(path: &'static str, text: &[u8]) -> Self {
         let parse = |word: &[u8]| {
@@ -187,49 +402,13 @@ impl Numbered {
             text.push(" ").hex(value).push("/").hex(mask);
             return;
         }
+        let is_found =
+            |name: &BString| is_word(name) && self.masked(name.as_bstr()) == Ok((value, u32::MAX));
         match self.names.iter().find(|(number, _)| *number == value) {
-            Some((_, name)) => text.word(name),
-            None => text.push(" ").hex(value),
+            Some((_, name)) if is_found(name) => text.word(name),
+            _ => text.push(" ").hex(value),
         };
     }
-}
-
-/// The number of a protocol: decimal, hexadecimal or octal as all numbers, or the one that goes by
-/// that name.
-pub(crate) fn protocol(name: &[u8]) -> Option<u8> {
-    if let Ok(number) = number(name.as_bstr()) {
-        return Some(number);
-    }
-    let name = name.to_ascii_lowercase();
-    let own = PROTOCOLS.iter().find(|(own, _)| own.as_bytes() == name);
-    own.map(|(_, number)| *number)
-        .or_else(|| FILE_OF_PROTOCOLS.numbers.get(name.as_bstr()).copied())
-}
-
-/// The name of a protocol, if it has one.
-pub(crate) fn protocol_name(number: u8) -> Option<&'static [u8]> {
-    // The three that nearly all rules have, without a look into the table.
-    match number {
-        6 => return Some(b"tcp"),
-        17 => return Some(b"udp"),
-        1 => return Some(b"icmp"),
-        _ => {}
-    }
-    let file = FILE_OF_PROTOCOLS.names.get(&number);
-    file.map(|name| name.as_slice()).or_else(|| {
-        let own = PROTOCOLS.iter().find(|(_, own)| *own == number);
-        own.map(|(name, _)| name.as_bytes())
-    })
-}
-
-/// The port of a service of that protocol, or of any if none is given.
-pub(crate) fn service(name: &[u8], protocol: Option<u8>) -> Option<u16> {
-    let ports = FILE_OF_SERVICES.get(name.as_bstr())?;
-    let wanted = protocol.and_then(protocol_name);
-    ports
-        .iter()
-        .find(|(_, protocol)| wanted.is_none_or(|wanted| protocol == wanted))
-        .map(|(port, _)| *port)
 }
 
 #[cfg(test)]
@@ -255,8 +434,8 @@ mod tests {
             accounts(b"root:x:0:0::/root:/bin/sh\nbad\nworse:x:y\nroot:x:7:\nbig:x:5000000000:");
         assert_eq!(all.get(b"root".as_bstr()), Some(&0));
         assert_eq!(all.len(), 1);
-        assert_eq!(user(b"root"), Some(0));
-        assert_eq!(group(b"no-such-group"), None);
+        assert_eq!(Names::system().user(b"root"), Some(0));
+        assert_eq!(Names::system().group(b"no-such-group"), None);
     }
 
     #[test]
@@ -278,16 +457,77 @@ mod tests {
 
     #[test]
     fn knows_the_common_ones_without_files() {
+        let names = Names::none();
         for (name, number) in PROTOCOLS {
-            assert_eq!(protocol(name.as_bytes()), Some(*number));
+            assert_eq!(names.protocol(name.as_bytes()), Some(*number));
         }
-        assert_eq!(protocol(b"TCP"), Some(6));
-        assert_eq!(protocol(b"253"), Some(253));
+        assert_eq!(names.protocol(b"TCP"), Some(6));
+        assert_eq!(names.protocol(b"253"), Some(253));
         // As iptables 1.8.9 reads `-p 010` and `-p 0x10`.
-        assert_eq!(protocol(b"010"), Some(8));
-        assert_eq!(protocol(b"0x10"), Some(16));
-        assert_eq!(protocol(b"256"), None);
-        assert_eq!(protocol(b"no-such-protocol"), None);
-        assert_eq!(protocol_name(6), Some(&b"tcp"[..]));
+        assert_eq!(names.protocol(b"010"), Some(8));
+        assert_eq!(names.protocol(b"0x10"), Some(16));
+        assert_eq!(names.protocol(b"256"), None);
+        assert_eq!(names.protocol(b"no-such-protocol"), None);
+        assert_eq!(names.protocol_name(6), Some(&b"tcp"[..]));
+    }
+
+    #[test]
+    fn files_are_read_once_and_below_their_root() {
+        let place = tempfile::tempdir().unwrap();
+        let write = |text: &str| std::fs::write(place.path().join("etc/protocols"), text).unwrap();
+        std::fs::create_dir(place.path().join("etc")).unwrap();
+        write("one 201\n");
+        let names = Names::below(place.path());
+        assert_eq!(names.protocol(b"one"), Some(201));
+        write("two 202\n");
+        assert_eq!(names.protocol(b"two"), None);
+        assert_eq!(Names::below(place.path()).protocol(b"two"), Some(202));
+        // There are no other files.
+        assert_eq!(
+            (names.user(b"root"), names.service(b"http", None)),
+            (None, None)
+        );
+
+        let before = Names::system();
+        assert!(Arc::ptr_eq(&before, &Names::system()));
+        Names::reload();
+        assert!(!Arc::ptr_eq(&before, &Names::system()));
+    }
+
+    /// Whatever files say: what is printed is read as the number that it was.
+    #[test]
+    fn names_that_would_be_read_as_others_are_not_printed() {
+        let all =
+            protocols(b"tcp 200\nfoo 201\nfoo 202\n17 203\n-x 204\nGRE 205\ngood 206\n0x11 207");
+        let names = Names {
+            protocols: all.into(),
+            ..Names::default()
+        };
+        for number in 0..=255 {
+            if let Some(name) = names.protocol_name(number) {
+                assert_eq!(names.protocol(name), Some(number), "{}", name.as_bstr());
+            }
+        }
+        assert_eq!(names.protocol_name(201), Some(&b"foo"[..]));
+        assert_eq!(names.protocol_name(206), Some(&b"good"[..]));
+        for number in [200, 202, 203, 204, 205, 207] {
+            assert_eq!(names.protocol_name(number), None, "{number}");
+        }
+        let names = Names::none()
+            .with_protocol("a b", 210)
+            .with_protocol("x", 211);
+        let names = names.with_protocol("x", 212);
+        assert_eq!(names.protocol_name(210), None);
+        assert_eq!(
+            (names.protocol_name(211), names.protocol_name(212)),
+            (None, Some(&b"x"[..]))
+        );
+
+        let all = Numbered::of("x", b"1 7\n2 two\n3 two\n4 -x\n5 7/8");
+        let mut text = Text::new();
+        for value in 1..=5 {
+            all.print((value, u32::MAX), &mut text);
+        }
+        assert_eq!(text.as_bytes().as_bstr(), " 0x1 two 0x3 0x4 0x5");
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use bstr::{BStr, ByteSlice};
 
-use super::Family;
+use super::{Family, Names};
 
 /// How many values follow an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,6 +229,8 @@ pub struct Context<'a> {
     /// Whether `-j NFLOG` becomes nf_tables' expression `log`, which has room for a longer prefix than
     /// the target's data.
     pub native_log: bool,
+    /// The names that values may have.
+    pub names: &'a Names,
     /// Where it is noted that a text is cut. Without it, a text that is too long is refused.
     pub shortened: Option<&'a RefCell<Vec<Shortened>>>,
 }

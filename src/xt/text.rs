@@ -2,20 +2,62 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use bstr::ByteSlice;
 
+use super::Names;
+
 /// Text that grows. What it is told to add comes with a blank before it, unless it says otherwise.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Text {
     bytes: Vec<u8>,
+    /// Those of the system, if they were not needed so far.
+    names: Option<Arc<Names>>,
 }
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Text {}
 
 impl Text {
     /// Empty text.
     #[must_use]
     pub const fn new() -> Self {
-        Self { bytes: Vec::new() }
+        Self {
+            bytes: Vec::new(),
+            names: None,
+        }
+    }
+
+    /// Empty text, into which numbers are printed by these names.
+    #[must_use]
+    pub const fn with_names(names: Arc<Names>) -> Self {
+        Self {
+            bytes: Vec::new(),
+            names: Some(names),
+        }
+    }
+
+    /// The names by which numbers are printed.
+    pub(crate) fn names(&mut self) -> Arc<Names> {
+        self.names.get_or_insert_with(Names::system).clone()
+    }
+
+    /// Adds a protocol's name or number, without a blank.
+    pub(crate) fn protocol(&mut self, number: u8) -> &mut Self {
+        match number {
+            6 => self.push("tcp"),
+            17 => self.push("udp"),
+            _ => match self.names().protocol_name(number) {
+                Some(name) => self.push(name),
+                None => self.number(number),
+            },
+        }
     }
 
     /// The text's bytes.

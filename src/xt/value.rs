@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use bstr::{BStr, ByteSlice};
 
 use super::option::{Given, OptionError};
-use super::{Family, Mask, names};
+use super::{Family, Mask, Names};
 
 /// What a value's reader says: the value, or what is wrong.
 pub(crate) type Parsed<T> = Result<T, String>;
@@ -136,18 +136,22 @@ pub(crate) fn masked(value: &BStr) -> Parsed<(u32, u32)> {
 
 /// A port as a number or as a service's name of `/etc/services`; in host byte order. Without a
 /// protocol any protocol's service is taken.
-pub(crate) fn port(value: &BStr, protocol: Option<u8>) -> Parsed<u16> {
+pub(crate) fn port(value: &BStr, protocol: Option<u8>, names: &Names) -> Parsed<u16> {
     if let Some(port) = digits(value) {
         return u16::try_from(port).map_err(|_| format!("`{value}` is more than 65535"));
     }
-    names::service(value, protocol).ok_or_else(|| {
+    names.service(value, protocol).ok_or_else(|| {
         format!("`{value}` is neither a port's number nor a service of /etc/services")
     })
 }
 
 /// A port or a range of them, `a:b`.
-pub(crate) fn ports(value: &BStr, protocol: Option<u8>) -> Parsed<RangeInclusive<u16>> {
-    range_of(value, 0..=u16::MAX, |value| port(value, protocol))
+pub(crate) fn ports(
+    value: &BStr,
+    protocol: Option<u8>,
+    names: &Names,
+) -> Parsed<RangeInclusive<u16>> {
+    range_of(value, 0..=u16::MAX, |value| port(value, protocol, names))
 }
 
 /// An address of the family. Names of hosts are not looked up.

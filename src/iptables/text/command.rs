@@ -12,7 +12,7 @@ use super::{ParseError, Word};
 use crate::iptables::Deviation;
 use crate::iptables::{Address, Counters, Interface, Protocol, Rule, Target};
 use crate::xt::{
-    self, Context, Family, Given, OptionError, OptionSpec, Shortened, Spec, Values, value,
+    self, Context, Family, Given, Names, OptionError, OptionSpec, Shortened, Spec, Values, value,
 };
 
 /// Where lines are read otherwise than iptables reads them.
@@ -161,7 +161,8 @@ impl Command {
         words: &[Word<'_>],
         is_chain: impl Fn(&BStr) -> bool,
     ) -> Result<Self, ParseError> {
-        Self::parse_with(&mut Lists::default(), family, true, words, &is_chain)
+        let mut lists = Lists::default();
+        Self::parse_with(&mut lists, family, true, &Names::system(), words, &is_chain)
     }
 
     /// The same, in the memory of the last one. `native_log` is that of [`Context`].
@@ -169,10 +170,11 @@ impl Command {
         lists: &mut Lists<'static>,
         family: Family,
         native_log: bool,
+        names: &Names,
         words: &[Word<'_>],
         is_chain: &dyn Fn(&BStr) -> bool,
     ) -> Result<Self, ParseError> {
-        let mut parser = Parser::new(family, words, is_chain);
+        let mut parser = Parser::new(family, names, words, is_chain);
         parser.native_log = native_log;
         parser.shortened = Some(RefCell::default());
         parser.lists = std::mem::take(lists);
@@ -197,9 +199,21 @@ impl Rule {
     /// The first thing that is wrong; also more than one address after `-s` or `-d`, and texts that
     /// iptables would cut.
     pub fn parse(family: Family, options: impl AsRef<[u8]>) -> Result<Self, ParseError> {
+        Self::parse_with(family, options, &Names::system())
+    }
+
+    /// The same with other names of protocols, services, users, … than the system's.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_with(
+        family: Family,
+        options: impl AsRef<[u8]>,
+        names: &Names,
+    ) -> Result<Self, ParseError> {
         let mut found = Vec::new();
         super::words(options.as_ref(), &mut found)?;
-        let mut parser = Parser::new(family, &found, &|_| false);
+        let mut parser = Parser::new(family, names, &found, &|_| false);
         parser.options()?;
         let end = parser.end();
         if parser.for_other_family {
@@ -302,6 +316,7 @@ struct Parser<'p, 'a> {
     opaque_matches: Vec<(usize, xt::Opaque)>,
     for_other_family: bool,
     native_log: bool,
+    names: &'p Names,
     shortened: Option<RefCell<Vec<Shortened>>>,
     /// Where `-i` and `-o` stand; 0 for one that is not given.
     interfaces: [usize; 2],
@@ -312,7 +327,12 @@ struct Parser<'p, 'a> {
 }
 
 impl<'p, 'a> Parser<'p, 'a> {
-    fn new(family: Family, words: &'p [Word<'a>], is_chain: &'p dyn Fn(&BStr) -> bool) -> Self {
+    fn new(
+        family: Family,
+        names: &'p Names,
+        words: &'p [Word<'a>],
+        is_chain: &'p dyn Fn(&BStr) -> bool,
+    ) -> Self {
         Self {
             family,
             words,
@@ -326,6 +346,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             opaque_matches: Vec::new(),
             for_other_family: false,
             native_log: true,
+            names,
             shortened: None,
             interfaces: [0; 2],
             seen: 0,
@@ -857,7 +878,7 @@ impl<'p, 'a> Parser<'p, 'a> {
     }
 
     fn protocol(&mut self, given: &BStr, column: usize, invert: bool) -> Result<(), ParseError> {
-        let Some(number) = xt::protocol_number(given) else {
+        let Some(number) = self.names.protocol(given) else {
             let message = format!("`{given}` is neither a protocol's number nor its name");
             let known = [
                 "tcp", "udp", "icmp", "icmpv6", "sctp", "esp", "udplite", "all",
@@ -959,6 +980,7 @@ impl<'p, 'a> Parser<'p, 'a> {
                 name: loaded.name,
                 protocol: protocol.map(|protocol| (protocol.number, protocol.invert)),
                 native_log: self.native_log,
+                names: self.names,
                 shortened: self.shortened.as_ref(),
             };
             match loaded.which {

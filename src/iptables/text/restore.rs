@@ -10,7 +10,7 @@ use crate::iptables::Deviation;
 use crate::iptables::edit::{Edit, TableEdit};
 use crate::iptables::handle::Change;
 use crate::iptables::{Backend, Counters, Error, Iptables, Policy, Rule, Target, builtins};
-use crate::xt::{self, Family, Shortened, value};
+use crate::xt::{self, Family, Names, Shortened, value};
 
 /// How a text is restored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -122,7 +122,7 @@ impl Iptables {
             repeatable: !options.noflush,
         };
         let mut input = 0;
-        let native_log = self.has_native_log();
+        let (native_log, text_names) = (self.has_native_log(), self.names());
         let result = self.change(&tables, change, &mut |edit| {
             let mut restored = Restored::default();
             for (position, (family, text)) in inputs.iter().enumerate() {
@@ -134,6 +134,7 @@ impl Iptables {
                     first_line: starts[position],
                     chains: HashSet::new(),
                     native_log,
+                    names: &text_names,
                     multiplied: 0,
                 };
                 restorer.restore(text, edit, &mut restored)?;
@@ -181,7 +182,7 @@ impl Iptables {
         let names = text.lines().filter_map(table_name);
         let names = names.filter_map(|name| name.to_str().ok());
         let tables: Vec<_> = names.map(|name| (family, name)).collect();
-        let native_log = self.has_native_log();
+        let (native_log, text_names) = (self.has_native_log(), self.names());
         self.datagram_of(&tables, &mut |edit| {
             let restorer = Restorer {
                 family,
@@ -190,6 +191,7 @@ impl Iptables {
                 first_line: 0,
                 chains: HashSet::new(),
                 native_log,
+                names: &text_names,
                 multiplied: 0,
             };
             restorer.restore(text, edit, &mut Restored::default())
@@ -217,6 +219,7 @@ pub fn restore_drafts(
     let sets = Err(crate::ipset::Error::NotBuilt);
     let mut session = crate::iptables::legacy::Session::new(tables);
     let mut restored = Restored::default();
+    let text_names = Names::system();
     let restorer = Restorer {
         family: tables.first().map_or(Family::Ipv4, |(family, _)| *family),
         options,
@@ -224,6 +227,7 @@ pub fn restore_drafts(
         first_line: 0,
         chains: HashSet::new(),
         native_log: false,
+        names: &text_names,
         multiplied: 0,
     };
     let mut edit = Edit::new(&mut session, &names, &sets);
@@ -383,6 +387,8 @@ struct Restorer<'r> {
     chains: HashSet<BString>,
     /// As in [`Context`](xt::Context).
     native_log: bool,
+    /// As there.
+    names: &'r Names,
     /// How many rules there are beside one for each line.
     multiplied: usize,
 }
@@ -476,9 +482,15 @@ impl<'r> Restorer<'r> {
                     let (counters, words) = counters(&buffer).map_err(in_line)?;
                     let is_chain = |name: &BStr| self.chains.contains(name);
                     let native_log = self.native_log;
-                    let mut command =
-                        Command::parse_with(&mut lists, self.family, native_log, words, &is_chain)
-                            .map_err(in_line)?;
+                    let mut command = Command::parse_with(
+                        &mut lists,
+                        self.family,
+                        native_log,
+                        self.names,
+                        words,
+                        &is_chain,
+                    )
+                    .map_err(in_line)?;
                     let mut shortened = command.spec.shortened.drain(..);
                     restored
                         .shortened

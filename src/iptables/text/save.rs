@@ -105,7 +105,7 @@ impl Table<'_> {
         out: &mut impl Write,
     ) -> io::Result<Omissions> {
         let backend = tables.backend();
-        let mut text = Text::new();
+        let mut text = Text::with_names(tables.names.clone());
         let mut omissions = Omissions::default();
         let what = match backend {
             Backend::Nft => "nf_tables",

@@ -3,15 +3,12 @@
 //! Data of revision 0 (`struct xt_connlabel_mtinfo`, `linux/netfilter/xt_connlabel.h`). Labels are
 //! numbers; `/etc/xtables/connlabel.conf` gives them names, one `NUMBER NAME` a line.
 
-use std::sync::LazyLock;
-
-use bstr::{BStr, BString, ByteSlice};
+use bstr::{BStr, BString};
 use chainwright_sys::xt_connlabel::{
     XT_CONNLABEL_MAXBIT, XT_CONNLABEL_OP_INVERT, XT_CONNLABEL_OP_SET, xt_connlabel_mtinfo,
 };
 
-use crate::xt::names;
-use crate::xt::value::{Parsed, number, number_within};
+use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
     Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
@@ -25,33 +22,6 @@ pub struct Connlabel {
     pub set: bool,
     /// Whether the result is negated.
     pub invert: bool,
-}
-
-/// Names of labels, read once.
-static NAMES: LazyLock<Vec<(u16, BString)>> =
-    LazyLock::new(|| labels(&names::read("/etc/xtables/connlabel.conf")));
-
-/// Numbers and names of a file. Of a number's or a name's lines the first counts. A name is of
-/// letters, digits, `-` and blanks; one that is a number could not be told from that number.
-fn labels(text: &[u8]) -> Vec<(u16, BString)> {
-    let mut all: Vec<(u16, BString)> = Vec::new();
-    for line in text.lines() {
-        let line = line.trim_ascii();
-        let end = line.find_byteset(b" \t").unwrap_or(line.len());
-        let (label, name) = (line[..end].as_bstr(), line[end..].trim_ascii());
-        let Ok(label) = number_within(label, 0..=XT_CONNLABEL_MAXBIT) else {
-            continue;
-        };
-        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b' ');
-        let valid = !name.is_empty() && name.iter().all(plain);
-        let known = all
-            .iter()
-            .any(|(other, same)| *other == label || same == name);
-        if valid && !known && number::<u64>(name.as_bstr()).is_err() {
-            all.push((label, name.into()));
-        }
-    }
-    all
 }
 
 impl Extension for Connlabel {
@@ -91,11 +61,11 @@ impl Extension for Connlabel {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let find = |option| Given::find(given, option);
         let label = Given::need(given, "label")?;
         Ok(Self {
-            label: label.parse(|value| parse_label(value, &NAMES))?,
+            label: label.parse(|value| parse_label(value, context.names.labels()))?,
             set: find("set").is_some(),
             invert: label.invert,
         })
@@ -103,7 +73,12 @@ impl Extension for Connlabel {
 
     fn print(&self, text: &mut Text) {
         text.option(self.invert, "label").push(" \"");
-        match NAMES.iter().find(|(label, _)| *label == self.label) {
+        let names = text.names();
+        match names
+            .labels()
+            .iter()
+            .find(|(label, _)| *label == self.label)
+        {
             Some((_, name)) => text.push(name),
             None => text.number(self.label),
         };
@@ -130,6 +105,8 @@ fn parse_label(value: &BStr, names: &[(u16, BString)]) -> Parsed<u16> {
 
 #[cfg(test)]
 mod tests {
+    use bstr::ByteSlice;
+
     use super::*;
 
     #[test]
@@ -154,7 +131,7 @@ mod tests {
     fn names_of_a_file() {
         // What iptables 1.8.9 takes of such a file; but for `12`, which it prints for label 9 and
         // reads back as label 12.
-        let names = labels(
+        let names = crate::xt::names::labels(
             b"# comment\n0 zero\n 5 lead\n6\t two words \n0x10 hex\n010 octal\n6 again\n7 zero\n\
               1 a_b\n2 a.b\n3 a\tb\n4\nfoo bar\n128 over\n9 12\n11 a-b\r\n",
         );

@@ -29,8 +29,8 @@ use crate::xt::value::{
     word_of,
 };
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Mask, OptionError, OptionSpec, Text,
-    protocol_number, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, Mask, Names, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 bitflags::bitflags! {
@@ -331,10 +331,10 @@ impl Extension for Conntrack {
                     invert,
                 }))
             };
-            let ports = || PortRange::parse_any(one).map(Some);
+            let ports = || PortRange::parse_any(context, one).map(Some);
             match one.option {
                 "ctproto" => {
-                    let with = one.parse(protocol)?;
+                    let with = one.parse(|value| protocol(value, context.names))?;
                     conntrack.protocol = Some(Compared {
                         value: with,
                         invert,
@@ -661,8 +661,9 @@ fn host(value: &BStr, family: Family) -> Parsed<ConntrackAddress> {
     Ok(ConntrackAddress { address, mask })
 }
 
-fn protocol(value: &BStr) -> Parsed<u8> {
-    protocol_number(value)
+fn protocol(value: &BStr, names: &Names) -> Parsed<u8> {
+    names
+        .protocol(value)
         .ok_or_else(|| format!("`{value}` is neither a protocol's number nor its name"))
 }
 

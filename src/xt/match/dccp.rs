@@ -145,8 +145,8 @@ impl Extension for Dccp {
         for one in given {
             let invert = one.invert;
             match one.option {
-                "sport" => dccp.source = Some(PortRange::parse_any(one)?),
-                "dport" => dccp.destination = Some(PortRange::parse_any(one)?),
+                "sport" => dccp.source = Some(PortRange::parse_any(context, one)?),
+                "dport" => dccp.destination = Some(PortRange::parse_any(context, one)?),
                 "dccp-option" => {
                     let with = one.parse(|value| number_within(value, 1..=u8::MAX))?;
                     dccp.option = Some(Compared {

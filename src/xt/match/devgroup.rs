@@ -9,10 +9,9 @@ use chainwright_sys::xt_devgroup::{
 };
 use zerocopy::FromZeros;
 
-use crate::xt::names::DEVICE_GROUPS;
 use crate::xt::value::Parsed;
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
+    Compared, Context, Extension, Family, Given, Names, OptionError, OptionGroup, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -35,8 +34,8 @@ pub struct Devgroup {
 }
 
 /// A number, a number and a mask, or a name of `/etc/iproute2/group`.
-fn group(value: &BStr) -> Parsed<DeviceGroup> {
-    let (value, mask) = DEVICE_GROUPS.masked(value)?;
+fn group(value: &BStr, names: &Names) -> Parsed<DeviceGroup> {
+    let (value, mask) = names.device_groups().masked(value)?;
     Ok(DeviceGroup { value, mask })
 }
 
@@ -96,10 +95,13 @@ impl Extension for Devgroup {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut devgroup = Self::default();
         for one in given {
-            let compared = Some(Compared::given(one, one.parse(group)?));
+            let compared = Some(Compared::given(
+                one,
+                one.parse(|value| group(value, context.names))?,
+            ));
             match one.option {
                 "src-group" => devgroup.source = compared,
                 _ => devgroup.destination = compared,
@@ -114,7 +116,9 @@ impl Extension for Devgroup {
                 continue;
             };
             text.option(invert, name);
-            DEVICE_GROUPS.print((value.value, value.mask), text);
+            text.names()
+                .device_groups()
+                .print((value.value, value.mask), text);
         }
     }
 }

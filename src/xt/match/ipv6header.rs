@@ -12,8 +12,8 @@ use chainwright_sys::ip6t_ipv6header::{
 use crate::xt::fit;
 use crate::xt::value::Parsed;
 use crate::xt::{
-    Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text, protocol_number,
-    read_struct, write_struct,
+    Context, Extension, Families, Family, Given, Names, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 bitflags::bitflags! {
@@ -91,10 +91,10 @@ impl Extension for Ipv6header {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let header = Given::need(given, "header")?;
         Ok(Self {
-            headers: header.parse(headers)?,
+            headers: header.parse(|value| headers(value, context.names))?,
             invert: header.invert,
             soft: Given::find(given, "soft").is_some(),
         })
@@ -114,13 +114,13 @@ impl Extension for Ipv6header {
 /// Names, or numbers or names of protocols, with commas between them; of two commas with nothing
 /// between them one counts. Other than iptables, this takes numbers in hexadecimal and octal, as
 /// everywhere.
-fn headers(value: &BStr) -> Parsed<Ipv6Headers> {
+fn headers(value: &BStr, names: &Names) -> Parsed<Ipv6Headers> {
     let mut all = Ipv6Headers::empty();
     for one in value.split_str(",").filter(|one| !one.is_empty()) {
         let named = |(_, long, short, _): &&(_, &str, &str, _)| {
             one == long.as_bytes() || one == short.as_bytes()
         };
-        let number = || protocol_number(one);
+        let number = || names.protocol(one);
         let found = HEADERS.iter().find(named).or_else(|| {
             let number = number()?;
             HEADERS.iter().find(|header| header.3 == number)

@@ -14,8 +14,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{from_octets, host_and_mask, one_of, port};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, Mask, OptionError, OptionSpec, Text, names,
-    read_struct, write_struct,
+    Compared, Context, Extension, Family, Given, Mask, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// How IPVS forwards.
@@ -163,7 +163,7 @@ impl Extension for Ipvs {
                 "ipvs" => none = one.invert,
                 "vproto" => {
                     let protocol = one.parse(|value| {
-                        names::protocol(value).ok_or_else(|| {
+                        context.names.protocol(value).ok_or_else(|| {
                             format!("`{value}` is neither a protocol's number nor its name")
                         })
                     })?;
@@ -174,7 +174,7 @@ impl Extension for Ipvs {
                     connection.address = Some(Compared::given(one, address));
                 }
                 "vport" => {
-                    let port = one.parse(|value| port(value, None))?;
+                    let port = one.parse(|value| port(value, None, context.names))?;
                     connection.port = Some(Compared::given(one, port));
                 }
                 "vdir" => {
@@ -190,7 +190,7 @@ impl Extension for Ipvs {
                     connection.method = Some(Compared::given(one, method));
                 }
                 _ => {
-                    let port = one.parse(|value| port(value, None))?;
+                    let port = one.parse(|value| port(value, None, context.names))?;
                     connection.control_port = Some(Compared::given(one, port));
                 }
             }

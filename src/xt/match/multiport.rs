@@ -14,8 +14,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, port};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, Given, Names, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// Which ports are compared.
@@ -149,7 +149,7 @@ impl Extension for Multiport {
                 "dports" => MultiportSide::Destination,
                 _ => MultiportSide::Either,
             },
-            ports: one.parse(|value| list(value, protocol))?,
+            ports: one.parse(|value| list(value, protocol, context.names))?,
             invert: one.invert,
         })
     }
@@ -169,10 +169,10 @@ impl Extension for Multiport {
     }
 }
 
-fn list(value: &BStr, protocol: u8) -> Parsed<Vec<RangeInclusive<u16>>> {
+fn list(value: &BStr, protocol: u8, names: &Names) -> Parsed<Vec<RangeInclusive<u16>>> {
     let (mut ports, mut room) = (Vec::new(), XT_MULTI_PORTS);
     for one in value.split_str(",") {
-        let read = |text: &[u8]| port(text.as_bstr(), Some(protocol));
+        let read = |text: &[u8]| port(text.as_bstr(), Some(protocol), names);
         let range = match one.split_once_str(":") {
             None => {
                 let only = read(one)?;

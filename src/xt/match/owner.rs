@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, names,
+    Compared, Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -35,8 +35,8 @@ pub struct Owner {
 }
 
 /// A name, a number, or a range of numbers.
-fn ids(value: &BStr, named: fn(&[u8]) -> Option<u32>, kind: &str) -> Parsed<RangeInclusive<u32>> {
-    if let Some(number) = named(value) {
+fn ids(value: &BStr, named: Option<u32>, kind: &str) -> Parsed<RangeInclusive<u32>> {
+    if let Some(number) = named {
         return Ok(number..=number);
     }
     let id = |text: &[u8]| {
@@ -131,16 +131,16 @@ impl Extension for Owner {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut owner = Self::default();
         for one in given {
             match one.option {
                 "uid-owner" => {
-                    let uid = one.parse(|value| ids(value, names::user, "user"))?;
+                    let uid = one.parse(|value| ids(value, context.names.user(value), "user"))?;
                     owner.uid = Some(Compared::given(one, uid));
                 }
                 "gid-owner" => {
-                    let gid = one.parse(|value| ids(value, names::group, "group"))?;
+                    let gid = one.parse(|value| ids(value, context.names.group(value), "group"))?;
                     owner.gid = Some(Compared::given(one, gid));
                 }
                 "socket-exists" => owner.socket_exists = Some(!one.invert),

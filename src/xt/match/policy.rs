@@ -15,8 +15,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, from_octets, host_and_mask, number, one_of};
 use crate::xt::{
-    Compared, Context, Difference, Extension, Family, Given, Mask, OptionError, OptionSpec, Text,
-    names, read_struct, write_struct,
+    Compared, Context, Difference, Extension, Family, Given, Mask, Names, OptionError, OptionSpec,
+    Text, read_struct, write_struct,
 };
 
 /// Which transformations are meant.
@@ -179,7 +179,7 @@ impl PolicyElement {
     }
 
     /// Reads one of its options.
-    fn add(&mut self, family: Family, one: &Given<'_>) -> Result<(), OptionError> {
+    fn add(&mut self, context: &Context<'_>, one: &Given<'_>) -> Result<(), OptionError> {
         fn set<T>(
             term: &mut Option<Compared<T>>,
             one: &Given<'_>,
@@ -193,12 +193,15 @@ impl PolicyElement {
             Ok(())
         }
         let end = |value: &BStr| {
-            host_and_mask(value, family).map(|(address, mask)| PolicyAddress { address, mask })
+            host_and_mask(value, context.family)
+                .map(|(address, mask)| PolicyAddress { address, mask })
         };
         match one.option {
             "reqid" => set(&mut self.reqid, one, number),
             "spi" => set(&mut self.spi, one, number),
-            "proto" => set(&mut self.protocol, one, protocol),
+            "proto" => set(&mut self.protocol, one, |value| {
+                protocol(value, context.names)
+            }),
             "mode" => set(&mut self.mode, one, |value| one_of(value, &MODES)),
             "tunnel-src" => set(&mut self.tunnel_source, one, end),
             _ => set(&mut self.tunnel_destination, one, end),
@@ -232,10 +235,7 @@ impl PolicyElement {
         }
         if let Some(proto) = self.protocol {
             text.option(proto.invert, "proto");
-            match names::protocol_name(proto.value) {
-                Some(name) => text.word(name),
-                None => text.push(" ").number(proto.value),
-            };
+            text.push(" ").protocol(proto.value);
         }
         if let Some(mode) = self.mode {
             let name = MODES.iter().find(|(_, own)| *own == mode.value);
@@ -261,8 +261,10 @@ const MODES: [(&str, PolicyMode); 2] = [
     ("tunnel", PolicyMode::Tunnel),
 ];
 
-fn protocol(value: &BStr) -> Parsed<u8> {
-    let number = names::protocol(value).filter(|number| PROTOCOLS.contains(number));
+fn protocol(value: &BStr, names: &Names) -> Parsed<u8> {
+    let number = names
+        .protocol(value)
+        .filter(|number| PROTOCOLS.contains(number));
     number.ok_or_else(|| format!("`{value}` is none of esp, ah, ipcomp"))
 }
 
@@ -358,7 +360,7 @@ impl Extension for Policy {
                     return Err(OptionError::of("next", "there are at most 4 elements"));
                 }
                 "next" => elements.push(std::mem::take(&mut element)),
-                _ => element.add(context.family, one)?,
+                _ => element.add(context, one)?,
             }
         }
         elements.push(element);

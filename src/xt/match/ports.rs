@@ -2,9 +2,8 @@
 
 use bstr::{BStr, ByteSlice};
 
-use crate::xt::names::service;
 use crate::xt::value::{Parsed, ends_of, ports};
-use crate::xt::{Given, OptionError, OptionSpec, Text};
+use crate::xt::{Context, Given, Names, OptionError, OptionSpec, Text};
 
 /// A range of ports, or what is outside it; host byte order. Nothing is within a range that ends
 /// before it starts.
@@ -75,16 +74,23 @@ impl PortRange {
     }
 
     /// Reads an option's value: numbers or names of the protocol's services.
-    pub(super) fn parse(given: &Given<'_>, protocol: u8) -> Result<Self, OptionError> {
-        let range = given.parse(|value| ports(value, Some(protocol)))?;
+    pub(super) fn parse(
+        context: &Context<'_>,
+        given: &Given<'_>,
+        protocol: u8,
+    ) -> Result<Self, OptionError> {
+        let range = given.parse(|value| ports(value, Some(protocol), context.names))?;
         Ok(Self::of([*range.start(), *range.end()], given.invert))
     }
 
     /// Reads an option's value as `udp`, `dccp` and `conntrack` take it: decimal numbers or names of
     /// any protocol's services, in any order.
-    pub(super) fn parse_any(given: &Given<'_>) -> Result<Self, OptionError> {
-        let (first, last) =
-            given.parse(|value| ends_of(value, 0..=u16::MAX, decimal_or_service))?;
+    pub(super) fn parse_any(context: &Context<'_>, given: &Given<'_>) -> Result<Self, OptionError> {
+        let (first, last) = given.parse(|value| {
+            ends_of(value, 0..=u16::MAX, |one| {
+                decimal_or_service(one, context.names)
+            })
+        })?;
         Ok(Self::of([first, last], given.invert))
     }
 
@@ -103,13 +109,13 @@ impl PortRange {
     }
 }
 
-fn decimal_or_service(value: &BStr) -> Parsed<u16> {
+fn decimal_or_service(value: &BStr, names: &Names) -> Parsed<u16> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     let number = value.to_str().ok().and_then(|text| text.parse().ok());
     if is_number {
         return number.ok_or_else(|| format!("`{value}` is more than 65535"));
     }
-    service(value, None).ok_or_else(|| {
+    names.service(value, None).ok_or_else(|| {
         format!("`{value}` is neither a port's decimal number nor a service of /etc/services")
     })
 }
@@ -130,16 +136,26 @@ mod tests {
 
     #[test]
     fn reads_ports_either_way() {
-        let read = |value: &str, read: fn(&Given<'_>) -> Result<PortRange, OptionError>| {
-            read(&Given {
+        type Read = fn(&Context<'_>, &Given<'_>) -> Result<PortRange, OptionError>;
+        let names = Names::below("/");
+        let context = Context {
+            family: crate::xt::Family::Ipv4,
+            name: "tcp",
+            protocol: Some((6, false)),
+            native_log: true,
+            names: &names,
+            shortened: None,
+        };
+        let read = |value: &str, read: Read| {
+            let given = Given {
                 option: "sport",
                 invert: true,
                 first: Some(value.into()),
                 second: None,
-            })
-            .ok()
+            };
+            read(&context, &given).ok()
         };
-        let of = |value| read(value, |given| PortRange::parse(given, 6));
+        let of = |value| read(value, |context, given| PortRange::parse(context, given, 6));
         let any = |value| read(value, PortRange::parse_any);
         let range = |first, last| Some(PortRange::new(first, last).not());
         assert_eq!((of("010"), any("010")), (range(8, 8), range(10, 10)));

@@ -5,7 +5,6 @@
 
 use chainwright_sys::xt_realm::xt_realm_info;
 
-use crate::xt::names::REALMS;
 use crate::xt::{
     Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text, read_struct,
     write_struct,
@@ -47,9 +46,9 @@ impl Extension for Realm {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let realm = Given::need(given, "realm")?;
-        let (value, mask) = realm.parse(|value| REALMS.masked(value))?;
+        let (value, mask) = realm.parse(|value| context.names.realms().masked(value))?;
         Ok(Self {
             value,
             mask,
@@ -59,7 +58,7 @@ impl Extension for Realm {
 
     fn print(&self, text: &mut Text) {
         text.option(self.invert, "realm");
-        REALMS.print((self.value, self.mask), text);
+        text.names().realms().print((self.value, self.mask), text);
     }
 }
 

@@ -163,8 +163,8 @@ impl Extension for Sctp {
         let mut sctp = Self::default();
         for one in given {
             match one.option {
-                "sport" => sctp.source = Some(PortRange::parse(one, 132)?),
-                "dport" => sctp.destination = Some(PortRange::parse(one, 132)?),
+                "sport" => sctp.source = Some(PortRange::parse(context, one, 132)?),
+                "dport" => sctp.destination = Some(PortRange::parse(context, one, 132)?),
                 _ => {
                     sctp.chunks = Some(SctpChunks {
                         scope: one.parse(|value| word_of(value, &SCOPES))?,

@@ -133,8 +133,8 @@ impl Extension for Tcp {
         let mut tcp = Self::default();
         for one in given {
             match one.option {
-                "sport" => tcp.source = PortRange::parse(one, 6)?,
-                "dport" => tcp.destination = PortRange::parse(one, 6)?,
+                "sport" => tcp.source = PortRange::parse(context, one, 6)?,
+                "dport" => tcp.destination = PortRange::parse(context, one, 6)?,
                 "tcp-option" => {
                     let with = one.parse(|value| number_within(value, 1..=u8::MAX))?;
                     tcp.option = Some(Compared {

@@ -63,7 +63,7 @@ impl Extension for Udp {
         context.needs_protocol(17, "udp")?;
         let mut udp = Self::default();
         for one in given {
-            let ports = PortRange::parse_any(one)?;
+            let ports = PortRange::parse_any(context, one)?;
             match one.option {
                 "sport" => udp.source = ports,
                 _ => udp.destination = ports,

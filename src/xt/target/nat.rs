@@ -302,7 +302,7 @@ fn ports(context: &Context<'_>, value: &BStr) -> Parsed<(NatPorts, Option<u16>)>
         );
     }
     if !value.first().is_some_and(u8::is_ascii_digit) {
-        return Ok((value::port(value, None)?.into(), None));
+        return Ok((value::port(value, None, context.names)?.into(), None));
     }
     if value.contains(&b':') {
         return Err(format!(
@@ -325,7 +325,7 @@ fn ports(context: &Context<'_>, value: &BStr) -> Parsed<(NatPorts, Option<u16>)>
     }
     let base = base.map(|base| match base.first() {
         Some(digit) if digit.is_ascii_digit() => number_within(base, 1..=u16::MAX),
-        _ => value::port(base, None),
+        _ => value::port(base, None, context.names),
     });
     Ok((range, base.transpose()?))
 }

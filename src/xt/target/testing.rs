@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use bstr::ByteSlice;
 
 use crate::xt::extension::check as check_options;
-use crate::xt::{Context, Extension, Family, Given, Text};
+use crate::xt::{Context, Extension, Family, Given, Names, Text};
 
 /// Bytes from hexadecimal digits with blanks between them.
 pub(super) fn hex(text: &str) -> Vec<u8> {
@@ -49,6 +49,7 @@ pub(super) fn parse<T: Extension>(
         name: T::NAME,
         protocol: protocol.map(|number| (number, false)),
         native_log: true,
+        names: &Names::system(),
         shortened: None,
     };
     let given: Vec<_> = options

@@ -94,7 +94,9 @@ impl Extension for Tproxy {
         };
         for one in given {
             match one.option {
-                "on-port" => value.port = one.parse(|value| port(value, Some(protocol)))?,
+                "on-port" => {
+                    value.port = one.parse(|value| port(value, Some(protocol), context.names))?
+                }
                 "on-ip" => value.address = one.parse(|value| address(value, context.family))?,
                 _ => (value.mark, value.mask) = one.parse(masked)?,
             }
