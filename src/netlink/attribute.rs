@@ -71,10 +71,9 @@ impl<'a> Attributes<'a> {
             .map(|attribute| attribute.payload)
     }
 
-    /// The bytes from here to where `other`, a later state of the same cursor, is.
-    #[inline(always)]
-    pub(crate) fn up_to(&self, other: &Self) -> &'a [u8] {
-        self.bytes.get(self.at..other.offset()).unwrap_or_default()
+    /// The bytes that were not passed yet.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
     }
 
     /// Whether all attributes were passed.
@@ -94,19 +93,123 @@ impl<'a> Attributes<'a> {
         let Some((head, behind)) = self.bytes[self.at..].split_first_chunk::<HEADER>() else {
             return Err(malformed(self.at));
         };
-        let word = u32::from_ne_bytes(*head);
-        let (length, kind) = if cfg!(target_endian = "little") {
-            (word as u16, (word >> 16) as u16)
-        } else {
-            ((word >> 16) as u16, word as u16)
-        };
-        let length = usize::from(length);
+        let (length, kind) = split_header(*head);
         let Some(payload) = behind.get(..length.wrapping_sub(HEADER)) else {
             return Err(malformed(self.at));
         };
         self.at += align(length);
         Ok((kind & NLA_TYPE_MASK, payload))
     }
+}
+
+/// Attributes read in the order in which they are expected, each with its padding and without flags, as
+/// the kernel sends them. Anything else is [`Odd`] or left unread, and is to be read through
+/// [`Attributes`], which takes them in any order and says what is malformed.
+// Reading a ruleset spends most of its instructions here: a number costs one comparison of the length
+// that is left, one of the whole header, and one load.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected<'a>(&'a [u8]);
+
+/// Something is not as expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Odd;
+
+impl<'a> Expected<'a> {
+    /// The attributes that `bytes` consists of.
+    #[inline(always)]
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// Whether all was read.
+    #[inline(always)]
+    pub(crate) const fn at_end(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What was not read yet.
+    #[inline(always)]
+    pub(crate) const fn rest(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// The number of `N` bytes that comes next, if it is of this type; none if anything else does. `WHOLE`
+    /// is what the attribute takes with header and padding.
+    #[inline(always)]
+    pub(crate) fn number<const N: usize, const WHOLE: usize>(
+        &mut self,
+        kind: u16,
+    ) -> Option<[u8; N]> {
+        const { assert!(WHOLE == align(HEADER + N)) };
+        let (attribute, rest) = self.0.split_first_chunk::<WHOLE>()?;
+        let (header, value) = attribute.split_first_chunk::<HEADER>()?;
+        if *header != header_of(kind, HEADER + N) {
+            return None;
+        }
+        self.0 = rest;
+        value.first_chunk().copied()
+    }
+
+    /// The payload that comes next, if it is of this type; none if anything else does.
+    #[inline(always)]
+    pub(crate) fn payload(&mut self, kind: u16) -> Result<Option<&'a [u8]>, Odd> {
+        let Some((header, behind)) = self.0.split_first_chunk::<HEADER>() else {
+            return Ok(None);
+        };
+        let (length, found) = split_header(*header);
+        if found != kind {
+            return Ok(None);
+        }
+        // A length below the header's own wraps around.
+        let length = length.wrapping_sub(HEADER);
+        let Some(payload) = behind.get(..length) else {
+            return Err(Odd);
+        };
+        let Some(rest) = behind.get(align(length)..) else {
+            return Err(Odd);
+        };
+        self.0 = rest;
+        Ok(Some(payload))
+    }
+
+    /// What comes next, with its header and without, if it is of this type. It must be of a length that
+    /// needs no padding, as attributes with others in them are: the caller sees to that.
+    #[inline(always)]
+    pub(crate) fn unpadded(&mut self, kind: u16) -> Option<(&'a [u8], &'a [u8])> {
+        let (length, found) = split_header(*self.0.first_chunk::<HEADER>()?);
+        if found != kind {
+            return None;
+        }
+        let (raw, rest) = self.0.split_at_checked(length)?;
+        let (_, payload) = raw.split_first_chunk::<HEADER>()?;
+        self.0 = rest;
+        Some((raw, payload))
+    }
+
+    /// The payload of what is left, if that is one attribute, of this type and without padding.
+    #[inline(always)]
+    pub(crate) fn last(self, kind: u16) -> Option<&'a [u8]> {
+        let (header, payload) = self.0.split_first_chunk::<HEADER>()?;
+        (split_header(*header) == (self.0.len(), kind)).then_some(payload)
+    }
+}
+
+/// A header, as it stands in a message.
+#[inline(always)]
+const fn header_of(kind: u16, length: usize) -> [u8; HEADER] {
+    let ([l0, l1], [k0, k1]) = ((length as u16).to_ne_bytes(), kind.to_ne_bytes());
+    [l0, l1, k0, k1]
+}
+
+/// The length and the type, with its flags, in a header.
+#[inline(always)]
+const fn split_header(header: [u8; HEADER]) -> (usize, u16) {
+    let [l0, l1, k0, k1] = header;
+    let (length, kind) = ([l0, l1], [k0, k1]);
+    (
+        u16::from_ne_bytes(length) as usize,
+        u16::from_ne_bytes(kind),
+    )
 }
 
 // By value, so that the cursor can stay in registers.

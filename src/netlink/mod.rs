@@ -33,6 +33,7 @@ mod socket;
 
 pub use ack::Acknowledgement;
 pub use attribute::{Attribute, Attributes};
+pub(crate) use attribute::{Expected, Odd};
 pub use batch::{BatchReplies, Rejection, Replies, Verdict};
 pub use dump::{Dump, DumpItem};
 pub use error::{Error, Loss, Malformed};

@@ -179,11 +179,7 @@ impl Arbitrary for Opaque<'_> {
     type Value = Opaque<'static>;
     fn arbitrary(depth: u32) -> BoxedStrategy<Opaque<'static>> {
         let name = Name::arbitrary(depth).prop_filter("a known name", |name| {
-            let expression = ExpressionRef {
-                name,
-                attributes: &[],
-                raw: &[],
-            };
+            let expression = ExpressionRef::new(name, &[]);
             matches!(expression.decode(), Ok(Decoded::Opaque(_)))
         });
         let attributes = prop_oneof![soup(&[]), vec(any::<u8>(), 0..20)];

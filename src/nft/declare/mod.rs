@@ -30,7 +30,7 @@ pub(in crate::nft) use values::{flags, named_in_serde, values};
 pub(in crate::nft) use view::{plain, view};
 
 use super::name::{Bytes, Name};
-use crate::netlink::{Malformed, MessageWriter};
+use crate::netlink::{Expected, Malformed, MessageWriter, Odd};
 
 /// What is known of an attribute, beside its type; the names are those that a declaration uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -128,6 +128,7 @@ impl Kinds {
     }
 
     /// What says nothing of whether two objects are the same.
+    #[cfg(feature = "diff")]
     pub(crate) const fn not_compared(known: &[Known]) -> Self {
         Self(Self::given(known).0 | Self::noted(known, &[Note::passing]).0)
     }
@@ -156,6 +157,18 @@ pub(crate) trait Field<'a>: Sized {
 
     /// Checks a payload; `None` if it is not such a value.
     fn keep(payload: &'a [u8]) -> Option<Self::Kept>;
+    /// What a view keeps of the attribute that comes next, if it is of this type; none if anything else
+    /// does.
+    #[inline(always)]
+    fn next(attributes: &mut Expected<'a>, kind: u16) -> Result<Option<Self::Kept>, Odd> {
+        match attributes.payload(kind)? {
+            None => Ok(None),
+            Some(payload) => match Self::keep(payload) {
+                None => Err(Odd),
+                kept => Ok(kept),
+            },
+        }
+    }
     /// The view of what was kept.
     fn view(kept: Self::Kept) -> Self::View;
     /// The value of what was kept.
@@ -198,12 +211,17 @@ macro_rules! plain_field {
 pub(in crate::nft) use plain_field;
 
 macro_rules! number_field {
-    ($($number:ty, $write:ident;)*) => {$(
+    ($($number:ty, $write:ident, $whole:literal;)*) => {$(
         impl<'a> Field<'a> for $number {
             plain_field!();
             #[inline(always)]
             fn keep(payload: &'a [u8]) -> Option<Self> {
                 payload.first_chunk().copied().map(<$number>::from_be_bytes)
+            }
+            #[inline(always)]
+            fn next(attributes: &mut Expected<'a>, kind: u16) -> Result<Option<Self>, Odd> {
+                let number = attributes.number::<{ size_of::<$number>() }, $whole>(kind);
+                Ok(number.map(<$number>::from_be_bytes))
             }
             #[inline]
             fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
@@ -214,11 +232,11 @@ macro_rules! number_field {
 }
 
 number_field! {
-    u8, u8;
-    u16, be16;
-    u32, be32;
-    i32, be32;
-    u64, be64;
+    u8, u8, 8;
+    u16, be16, 8;
+    u32, be32, 8;
+    i32, be32, 8;
+    u64, be64, 12;
 }
 
 impl<'a> Field<'a> for Name<'a> {

@@ -62,6 +62,14 @@ macro_rules! values {
             fn keep(payload: &'a [u8]) -> Option<Self> {
                 <$number as $crate::nft::declare::Field<'a>>::keep(payload).map(Self)
             }
+            #[inline(always)]
+            fn next(
+                attributes: &mut $crate::netlink::Expected<'a>,
+                kind: u16,
+            ) -> Result<Option<Self>, $crate::netlink::Odd> {
+                let number = <$number as $crate::nft::declare::Field<'a>>::next(attributes, kind);
+                number.map(|number| number.map(Self))
+            }
             #[inline]
             fn encode(&self, writer: &mut $crate::netlink::MessageWriter<'_>, kind: u16) {
                 self.0.encode(writer, kind);
@@ -149,6 +157,14 @@ macro_rules! flags {
             fn keep(payload: &'a [u8]) -> Option<Self> {
                 <$number as $crate::nft::declare::Field<'a>>::keep(payload)
                     .map(Self::from_bits_retain)
+            }
+            #[inline(always)]
+            fn next(
+                attributes: &mut $crate::netlink::Expected<'a>,
+                kind: u16,
+            ) -> Result<Option<Self>, $crate::netlink::Odd> {
+                let number = <$number as $crate::nft::declare::Field<'a>>::next(attributes, kind);
+                number.map(|number| number.map(Self::from_bits_retain))
             }
             #[inline]
             fn encode(&self, writer: &mut $crate::netlink::MessageWriter<'_>, kind: u16) {

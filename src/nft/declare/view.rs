@@ -69,38 +69,34 @@ macro_rules! view {
             /// Reads the attributes in one straight pass, if they stand in the kernel's order; `None`
             /// if anything is not so.
             #[inline(always)]
-            fn in_order(
+            pub(in crate::nft) fn in_order(
                 head: $crate::nft::declare::view!(@head $($family)?),
                 bytes: &'a [u8],
             ) -> Option<Self> {
-                let mut attributes = $crate::netlink::Attributes::new(bytes);
                 #[allow(unused_mut, reason = "of an expression that knows no attributes")]
-                let (mut kind, mut payload) = attributes.advance().ok()?;
+                let mut attributes = $crate::netlink::Expected::new(bytes);
                 $(let $field;)*
                 // The steps, to be taken in order.
                 macro_rules! step {
                     () => {};
                     $(($field) => {
                         $crate::nft::declare::view! {
-                            @step [$($($note)+)?] $KIND $field $Type $(<$of>)?,
-                            (attributes, kind, payload)
+                            @step [$($($note)+)?] $KIND $field $Type $(<$of>)?, attributes
                         }
                     };)*
                 }
                 $(step!($order);)*
                 step!();
-                let _ = (&mut attributes, payload); // of the end
-                if kind != 0 || !attributes.at_end() {
-                    return None;
-                }
-                Some(Self { head, all: bytes, $($field,)* })
+                attributes
+                    .at_end()
+                    .then_some(Self { head, all: bytes, $($field,)* })
             }
 
             /// Finds the attributes wherever they stand, as another kernel may send them, and says
             /// what is malformed; of an attribute that stands twice the last one counts, as in the
             /// kernel.
             #[cold]
-            fn in_any_order(
+            pub(in crate::nft) fn in_any_order(
                 head: $crate::nft::declare::view!(@head $($family)?),
                 bytes: &'a [u8],
             ) -> Result<Self, $crate::netlink::Malformed> {
@@ -189,28 +185,14 @@ macro_rules! view {
     (@kept [$($note:ident)*] $Type:ty) => {
         Option<<$Type as $crate::nft::declare::Field<'a>>::Kept>
     };
-    (@step [required $($note:ident)*] $KIND:ident $field:ident $Type:ty,
-        ($attributes:ident, $kind:ident, $payload:ident)) => {
-        if $kind != $KIND {
-            return None;
-        }
-        $field = <$Type as $crate::nft::declare::Field<'a>>::keep($payload)?;
-        ($kind, $payload) = $attributes.advance().ok()?;
+    (@step [required $($note:ident)*] $KIND:ident $field:ident $Type:ty, $attributes:ident) => {
+        $field = <$Type as $crate::nft::declare::Field<'a>>::next(&mut $attributes, $KIND).ok()??;
     };
-    (@step [written] $KIND:ident $field:ident $Type:ty, $cursor:tt) => {
+    (@step [written $($note:ident)*] $KIND:ident $field:ident $Type:ty, $attributes:ident) => {
         $field = None; // if it is there all the same, the pass in any order finds it
     };
-    (@step [written identity] $($rest:tt)*) => {
-        $crate::nft::declare::view!(@step [written] $($rest)*);
-    };
-    (@step [$($note:ident)*] $KIND:ident $field:ident $Type:ty,
-        ($attributes:ident, $kind:ident, $payload:ident)) => {
-        if $kind == $KIND {
-            $field = Some(<$Type as $crate::nft::declare::Field<'a>>::keep($payload)?);
-            ($kind, $payload) = $attributes.advance().ok()?;
-        } else {
-            $field = None;
-        }
+    (@step [$($note:ident)*] $KIND:ident $field:ident $Type:ty, $attributes:ident) => {
+        $field = <$Type as $crate::nft::declare::Field<'a>>::next(&mut $attributes, $KIND).ok()?;
     };
     (@found [required $($note:ident)*] $KIND:ident $field:ident) => {
         $field.ok_or($crate::netlink::Malformed {

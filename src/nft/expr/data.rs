@@ -21,7 +21,7 @@ use chainwright_sys::nf_tables::{
     NFTA_VERDICT_CHAIN, NFTA_VERDICT_CHAIN_ID, NFTA_VERDICT_CODE,
 };
 
-use crate::netlink::{Attributes, MessageWriter};
+use crate::netlink::{Attributes, Expected, MessageWriter};
 use crate::nft::declare::Field;
 use crate::nft::name::{Bytes, Name};
 
@@ -204,19 +204,44 @@ impl<'a> KeptData<'a> {
 /// one.
 #[inline(always)]
 fn read(payload: &[u8]) -> Option<KeptData<'_>> {
-    let mut attributes = Attributes::new(payload);
-    let (kind, content) = attributes.advance().ok()?;
-    if kind == NFTA_DATA_VALUE && attributes.at_end() {
-        return Some(KeptData::Value(content));
+    let mut attributes = Expected::new(payload);
+    match attributes.payload(NFTA_DATA_VALUE) {
+        Ok(Some(content)) if attributes.at_end() => Some(KeptData::Value(content)),
+        _ => read_other(payload),
     }
-    read_other(payload)
 }
 
 /// What is no value.
 #[inline(never)]
 fn read_other(payload: &[u8]) -> Option<KeptData<'_>> {
+    let attributes = Expected::new(payload);
+    if let Some(verdict) = attributes.last(NFTA_DATA_VERDICT) {
+        // As the kernel writes it.
+        let mut parts = Expected::new(verdict);
+        if let Some(code) = parts
+            .number::<4, 8>(NFTA_VERDICT_CODE)
+            .map(i32::from_be_bytes)
+        {
+            let is_jump = matches!(code, NFT_JUMP | NFT_GOTO);
+            match parts.payload(NFTA_VERDICT_CHAIN) {
+                Ok(Some(chain)) if is_jump && parts.at_end() => {
+                    return Name::keep(chain).map(|chain| KeptData::Chain(code, chain));
+                }
+                Ok(None) if !is_jump && parts.at_end() => return Some(KeptData::Verdict(code)),
+                _ => {}
+            }
+        }
+    }
+    read_in_any_order(payload)
+}
+
+#[cold]
+fn read_in_any_order(payload: &[u8]) -> Option<KeptData<'_>> {
     let mut attributes = Attributes::new(payload);
     let (kind, content) = attributes.advance().ok()?;
+    if kind == NFTA_DATA_VALUE && attributes.at_end() {
+        return Some(KeptData::Value(content));
+    }
     if kind == NFTA_DATA_VERDICT
         && attributes.at_end()
         && let Some(verdict) = read_verdict(content)?

@@ -33,7 +33,7 @@ use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_LIST_ELEM}
 use super::UnknownAttributes;
 use super::declare::Field;
 use super::name::{Bytes, Name};
-use crate::netlink::{Attributes, Malformed, MessageWriter, Unfit};
+use crate::netlink::{Attributes, Expected, Malformed, MessageWriter, Unfit};
 
 mod bitwise;
 mod byteorder;
@@ -59,6 +59,7 @@ mod masq;
 #[path = "match.rs"]
 mod match_;
 mod meta;
+mod names;
 mod nat;
 mod nested;
 mod notrack;
@@ -105,6 +106,7 @@ pub use lookup::{Lookup, LookupFlags, LookupRef};
 pub use masq::{Masq, MasqRef};
 pub use match_::{Match, MatchRef};
 pub use meta::{Meta, MetaKey, MetaRef};
+use names::{Kind, Names};
 pub use nat::{Nat, NatRangeFlags, NatRef, NatType};
 #[cfg(any(feature = "backup", feature = "serde"))]
 pub(crate) use nested::DEEPEST;
@@ -146,16 +148,6 @@ pub trait Expression {
 fn write_data<E: Expression>(expression: &E, writer: &mut MessageWriter<'_>) {
     if expression.has_data() {
         writer.nested(NFTA_EXPR_DATA, |writer| expression.write(writer));
-    }
-}
-
-/// A name's first and last byte, and its length: different for all names in the registry, as the
-/// compiler checks.
-#[inline(always)]
-const fn key(name: &[u8]) -> u32 {
-    match name {
-        [first, .., last] => (*first as u32) << 16 | (*last as u32) << 8 | name.len() as u32 & 0xff,
-        _ => 0,
     }
 }
 
@@ -225,55 +217,52 @@ macro_rules! registry {
             Opaque(ExpressionRef<'a>),
         }
 
-        /// What tells each name from all others at once.
-        #[allow(non_upper_case_globals, reason = "they are called as the variants are")]
-        mod key_of {
+        const COUNT: usize = [$($View::NAME),*].len();
+
+        static NAMES: Names<COUNT> = Names::new([$($View::NAME),*]);
+
+        /// How each is read, in the same order.
+        // Each in a function of its own is written straight to where the caller wants it; inlined, all
+        // of them would meet in one set of registers, field by field.
+        #[allow(non_snake_case, reason = "they are called as the variants are")]
+        mod viewed {
             use super::*;
-            $(pub(super) const $Variant: u32 = key($View::NAME.as_bytes());)*
+            $(
+                fn $Variant<'a>(attributes: &'a [u8]) -> Result<ExpressionView<'a>, Malformed> {
+                    #[cold]
+                    #[inline(never)]
+                    fn odd<'a>(attributes: &'a [u8]) -> Result<ExpressionView<'a>, Malformed> {
+                        $View::in_any_order((), attributes).map(ExpressionView::$Variant)
+                    }
+                    match $View::in_order((), attributes) {
+                        Some(view) => Ok(ExpressionView::$Variant(view)),
+                        None => odd(attributes),
+                    }
+                }
+            )*
+            pub(super) static ALL:
+                [for<'a> fn(&'a [u8]) -> Result<ExpressionView<'a>, Malformed>; COUNT] =
+                [$($Variant),*];
         }
 
-        impl<'a> ExpressionRef<'a> {
-            /// The expression in its typed form, borrowed: a fraction of the work of
-            /// [`decode`](Self::decode), where there are many and none of them is to be changed.
-            ///
-            /// # Errors
-            /// [`Malformed`] when an attribute of a known expression is not what it must be.
-            #[inline(always)]
-            pub fn view(&self) -> Result<ExpressionView<'a>, Malformed> {
-                match key(self.name) {
-                    $(key_of::$Variant
-                        if self.name.as_bytes() == <$Type as Expression>::NAME.as_bytes() =>
-                    {
-                        match $View::parse(self.attributes) {
-                            Ok(view) => Ok(ExpressionView::$Variant(view)),
-                            Err(malformed) => Err(malformed),
-                        }
-                    })*
-                    _ => Ok(ExpressionView::Opaque(*self)),
+        /// Likewise as structs that can be changed.
+        #[allow(non_snake_case, reason = "they are called as the variants are")]
+        mod decoded {
+            use super::*;
+            $(
+                fn $Variant<'a>(attributes: &'a [u8]) -> Result<Decoded<'a>, Malformed> {
+                    // Not by `map`: straight into its place.
+                    match <$Type>::from_attributes(attributes) {
+                        Ok(expression) => Ok(Decoded::$Variant(expression)),
+                        Err(malformed) => Err(malformed),
+                    }
                 }
-            }
+            )*
+            pub(super) static ALL: [for<'a> fn(&'a [u8]) -> Result<Decoded<'a>, Malformed>; COUNT] =
+                [$($Variant),*];
         }
 
         impl<'a> Decoded<'a> {
-            /// Reads an expression's attributes.
-            fn read(name: &'a BStr, attributes: &'a [u8]) -> Result<Self, Malformed> {
-                match key(name) {
-                    $(key_of::$Variant
-                        if name.as_bytes() == <$Type as Expression>::NAME.as_bytes() =>
-                    {
-                        // Not by `map`: straight into its place.
-                        match <$Type>::from_attributes(attributes) {
-                            Ok(expression) => Ok(Decoded::$Variant(expression)),
-                            Err(malformed) => Err(malformed),
-                        }
-                    })*
-                    _ => Ok(Decoded::Opaque(Opaque {
-                        name: name.into(),
-                        attributes: attributes.into(),
-                    })),
-                }
-            }
-
             /// The expression's name in the kernel.
             #[must_use]
             pub fn name(&self) -> &BStr {
@@ -356,10 +345,8 @@ macro_rules! registry {
         impl<'a> ExpressionRef<'a> {
             /// The names of the attributes of this kind of expression, where they are known.
             pub(crate) fn attribute_names(&self) -> &'static [(u16, &'static str)] {
-                $(if self.name == <$Type as Expression>::NAME {
-                    return <$Type>::ATTRIBUTES;
-                })*
-                &[]
+                let names: [&[(u16, &'static str)]; COUNT] = [$(<$Type>::ATTRIBUTES),*];
+                names.get(self.kind.number()).copied().unwrap_or_default()
             }
         }
     };
@@ -417,6 +404,8 @@ pub struct ExpressionRef<'a> {
     pub attributes: &'a [u8],
     /// The whole list element, as it came.
     pub raw: &'a [u8],
+    /// What the name says.
+    kind: Kind,
 }
 
 impl std::fmt::Debug for ExpressionRef<'_> {
@@ -509,7 +498,7 @@ impl<'a> Expressions<'a> {
     /// The expressions, in order.
     #[must_use]
     pub fn iter(&self) -> ExpressionIter<'_> {
-        ExpressionIter(Attributes::new(&self.bytes))
+        ExpressionIter::new(&self.bytes)
     }
 }
 
@@ -523,31 +512,67 @@ impl std::fmt::Debug for Expressions<'_> {
 
 /// The expressions of a rule, in order; one [`Malformed`] ends them.
 #[derive(Debug, Clone)]
-pub struct ExpressionIter<'a>(Attributes<'a>);
+pub struct ExpressionIter<'a>(Expected<'a>);
+
+impl<'a> ExpressionIter<'a> {
+    #[inline(always)]
+    const fn new(bytes: &'a [u8]) -> Self {
+        Self(Expected::new(bytes))
+    }
+
+    /// What is no expression as the kernel lists it.
+    #[cold]
+    fn next_odd(&mut self) -> Option<Result<ExpressionRef<'a>, Malformed>> {
+        let mut attributes = Attributes::new(self.0.rest());
+        let found = loop {
+            match attributes.next()? {
+                Ok(attribute) if attribute.kind == NFTA_LIST_ELEM => {
+                    break ExpressionRef::read(attribute.payload, attribute.raw);
+                }
+                Ok(_) => {}
+                Err(malformed) => break Err(malformed),
+            }
+        };
+        let rest = if found.is_ok() {
+            attributes.rest()
+        } else {
+            &[]
+        };
+        self.0 = Expected::new(rest);
+        Some(found)
+    }
+}
 
 impl<'a> Iterator for ExpressionIter<'a> {
     type Item = Result<ExpressionRef<'a>, Malformed>;
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if self.0.at_end() {
-                return None;
-            }
-            let rest = self.0.clone();
-            let expression = match self.0.advance() {
-                Ok((NFTA_LIST_ELEM, element)) => {
-                    let raw = rest.up_to(&self.0);
-                    ExpressionRef::read(element, raw)
-                }
-                Ok(_) => continue,
-                Err(malformed) => Err(malformed),
-            };
-            if expression.is_err() {
-                self.0 = Attributes::new(&[]);
-            }
-            return Some(expression);
+        if self.0.at_end() {
+            return None;
         }
+        let before = self.0;
+        if let Some((raw, element)) = self.0.unpadded(NFTA_LIST_ELEM)
+            && let Some(expression) = ExpressionRef::as_listed(element, raw)
+        {
+            return Some(Ok(expression));
+        }
+        self.0 = before;
+        // Taken over field by field, so that the values of the common case above can stay in registers.
+        Some(match self.next_odd()? {
+            Ok(ExpressionRef {
+                name,
+                attributes,
+                raw,
+                kind,
+            }) => Ok(ExpressionRef {
+                name,
+                attributes,
+                raw,
+                kind,
+            }),
+            Err(malformed) => Err(malformed),
+        })
     }
 }
 
@@ -562,7 +587,7 @@ impl<'a> Field<'a> for Expressions<'a> {
     }
     #[inline]
     fn view(kept: &'a [u8]) -> ExpressionIter<'a> {
-        ExpressionIter(Attributes::new(kept))
+        ExpressionIter::new(kept)
     }
     #[inline]
     fn value(kept: &'a [u8]) -> Self {
@@ -584,23 +609,64 @@ impl<'a> Field<'a> for Expressions<'a> {
 }
 
 impl<'a> ExpressionRef<'a> {
-    /// The expression whose name and attributes these bytes are.
-    #[inline(always)]
-    fn read(bytes: &'a [u8], raw: &'a [u8]) -> Result<Self, Malformed> {
-        // As the kernel and everybody else writes it.
-        let mut parts = Attributes::new(bytes);
-        if let Ok((NFTA_EXPR_NAME, name)) = parts.advance()
-            && let Ok((NFTA_EXPR_DATA | 0, attributes)) = parts.advance()
-            && parts.at_end()
-            && let Some(name) = Name::keep(name)
-        {
-            return Ok(Self {
-                name,
-                attributes,
-                raw,
-            });
+    /// The expression of this name with these attributes, which stands in no list.
+    #[must_use]
+    pub fn new(name: &'a BStr, attributes: &'a [u8]) -> Self {
+        Self {
+            name,
+            attributes,
+            raw: &[],
+            kind: NAMES.kind(name),
         }
-        Self::read_in_any_order(bytes, raw)
+    }
+
+    /// The expression in its typed form, borrowed: a fraction of the work of
+    /// [`decode`](Self::decode), where there are many and none of them is to be changed.
+    ///
+    /// # Errors
+    /// [`Malformed`] when an attribute of a known expression is not what it must be.
+    #[inline(always)]
+    pub fn view(&self) -> Result<ExpressionView<'a>, Malformed> {
+        match viewed::ALL.get(self.kind.number()) {
+            Some(view) => view(self.attributes),
+            None => Ok(ExpressionView::Opaque(*self)),
+        }
+    }
+
+    /// As [`decode`](Self::decode), however deep expressions stand in one another.
+    fn decode_at_any_depth(&self) -> Result<Decoded<'a>, Malformed> {
+        match decoded::ALL.get(self.kind.number()) {
+            Some(decode) => decode(self.attributes),
+            None => Ok(Decoded::Opaque(Opaque {
+                name: self.name.into(),
+                attributes: self.attributes.into(),
+            })),
+        }
+    }
+
+    /// The expression whose name and attributes these bytes are, as the kernel and everybody else writes
+    /// it; `None` if it is written in another way.
+    #[inline(always)]
+    fn as_listed(bytes: &'a [u8], raw: &'a [u8]) -> Option<Self> {
+        let (kind, name, behind) = NAMES.find(bytes)?;
+        let attributes = Expected::new(behind).last(NFTA_EXPR_DATA)?;
+        if attributes.len() % 4 != 0 {
+            return None; // then the next element does not begin right behind it
+        }
+        Some(Self {
+            name,
+            attributes,
+            raw,
+            kind,
+        })
+    }
+
+    /// The expression whose name and attributes these bytes are.
+    fn read(bytes: &'a [u8], raw: &'a [u8]) -> Result<Self, Malformed> {
+        match Self::as_listed(bytes, raw) {
+            Some(this) => Ok(this),
+            None => Self::read_in_any_order(bytes, raw),
+        }
     }
 
     #[cold]
@@ -623,9 +689,8 @@ impl<'a> ExpressionRef<'a> {
             });
         };
         Ok(Self {
-            name,
-            attributes,
             raw,
+            ..Self::new(name, attributes)
         })
     }
 
@@ -642,7 +707,7 @@ impl<'a> ExpressionRef<'a> {
                 reason: "too many expressions stand in one another",
             });
         }
-        Decoded::read(self.name, self.attributes)
+        self.decode_at_any_depth()
     }
 
     /// Whether the expression is of this type.

@@ -32,7 +32,7 @@ impl ExpressionRef<'_> {
         let Some(depth) = depth.checked_sub(1) else {
             return true;
         };
-        let (one, list) = match Decoded::read(self.name, self.attributes) {
+        let (one, list) = match self.decode_at_any_depth() {
             Ok(Decoded::Dynset(dynset)) => (dynset.expr, dynset.expressions),
             Ok(Decoded::Inner(inner)) => (inner.expr, None),
             _ => return false,

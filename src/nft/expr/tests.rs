@@ -43,16 +43,12 @@ fn element(name: &str, attributes: &[u8]) -> Vec<u8> {
 
 /// The expressions in an encoded list.
 fn elements(list: &[u8]) -> ExpressionIter<'_> {
-    ExpressionIter(Attributes::new(list))
+    ExpressionIter::new(list)
 }
 
 /// An expression as it stands alone, with these attributes.
 fn expression<'a>(name: &'a str, attributes: &'a [u8]) -> ExpressionRef<'a> {
-    ExpressionRef {
-        name: name.into(),
-        attributes,
-        raw: &[],
-    }
+    ExpressionRef::new(name.into(), attributes)
 }
 
 /// What the tests in the expressions' files compare with what was captured.
