@@ -26,11 +26,13 @@
 //! # }
 //! ```
 //!
-//! # Rooms
+//! More tasks of this size: the [`guide`].
 //!
-//! A room knows the rooms under it and none beside it.
+//! # Modules
 //!
-//! | room | what it knows |
+//! A module knows those under it and none beside it.
+//!
+//! | module | what it knows |
 //! |---|---|
 //! | [`kube`] | kubelet's chains, in terms of tables, chains and rules (feature `kube`) |
 //! | [`iptables`] | one view of iptables' tables in either backend: read, changed at once, saved, restored |
@@ -72,6 +74,8 @@ mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(all(feature = "sandbox", feature = "kube", feature = "diff"))]
+pub mod guide;
 pub mod ipset;
 pub mod iptables;
 #[cfg(feature = "kube")]

@@ -69,6 +69,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod transaction;
+pub mod typed;
 mod unknown;
 pub mod userdata;
 

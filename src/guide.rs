@@ -1,0 +1,244 @@
+//! Ten tasks, each in lines that run.
+//!
+//! All of them stand in a private network namespace, which the first one shows and the others hide:
+//! `cargo test --doc --all-features guide` runs them, as root or as an ordinary user.
+//!
+//! 1. [A test in a sandbox](#a-test-in-a-sandbox)
+//! 2. [Chains and rules, at once or not at all](#chains-and-rules-at-once-or-not-at-all)
+//! 3. [A map with several fields and verdicts](#a-map-with-several-fields-and-verdicts)
+//! 4. [A service with several endpoints](#a-service-with-several-endpoints)
+//! 5. [A table that nobody else can flush](#a-table-that-nobody-else-can-flush)
+//! 6. [A set that rules fill](#a-set-that-rules-fill)
+//! 7. [What changed, and the way back](#what-changed-and-the-way-back)
+//! 8. [Rules in iptables' words](#rules-in-iptables-words)
+//! 9. [A kubelet's chains](#a-kubelets-chains)
+//! 10. [What an error says](#what-an-error-says)
+//!
+//! # A test in a sandbox
+//!
+//! A namespace of one's own for each test, without root: [`Sandbox`](crate::netns::Sandbox), of the feature
+//! `sandbox`, which stands in `[dev-dependencies]`. A test harness starts threads, after which an ordinary user's
+//! process cannot become root in a user namespace any more; [`sandbox_tests!`](crate::sandbox_tests), once in
+//! the test file, sees to that before `main`. `examples/firewall_test.rs` sends real packets.
+//!
+//! ```
+//! use chainwright::netns::Sandbox;
+//! use chainwright::nft::{Connection, Filter};
+//!
+//! chainwright::sandbox_tests!();
+//!
+//! #[test]
+//! fn a_sandbox_is_empty() -> Result<(), Box<dyn std::error::Error>> {
+//!     let sandbox = Sandbox::new()?;
+//!     let mut nft = sandbox.run(Connection::open)??;
+//!     assert!(nft.tables(Filter::all())?.next()?.is_none());
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Chains and rules, at once or not at all
+//!
+//! ```
+//! use chainwright::nft::build::{Build, CtState};
+//! use chainwright::nft::{Chain, Connection, Family, Policy, Table, Transaction};
+//!
+//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! let mut tx = Transaction::new();
+//! tx.add(&Table::new(Family::INET, "filter"))?;
+//! let input = Chain::new(Family::INET, "filter", "input").with_hook("filter", 1, 0);
+//! tx.add(&input.with_policy(Policy::DROP))?;
+//! let rule = || Build::new(Family::INET, "filter", "input");
+//! tx.add(&rule().ct_state(CtState::ESTABLISHED | CtState::RELATED).accept()?)?;
+//! tx.add(&rule().iifname("lo").accept()?)?;
+//! tx.add(&rule().tcp_dport(22).counter().comment("who repairs it").accept()?)?;
+//! Connection::open()?.commit(&mut tx)?;
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
+//! # Ok::<(), chainwright::netns::Error>(())
+//! ```
+//!
+//! # A map with several fields and verdicts
+//!
+//! The heart of a service proxy: one look-up, whatever the number of services. Keys are Rust types
+//! ([`nft::typed`](crate::nft::typed)), so that their fields cannot stand in another order.
+//!
+//! ```
+//! use std::net::Ipv4Addr;
+//! use chainwright::nft::build::{Build, Protocol, ip, meta, th};
+//! use chainwright::nft::expr::Verdict;
+//! use chainwright::nft::typed::TypedMap;
+//! use chainwright::nft::{Chain, Connection, Family, Table, Transaction};
+//!
+//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! type Key = (Ipv4Addr, Protocol, u16);
+//! let services = TypedMap::<Key, Verdict<'_>>::new(Family::IP, "proxy", "services");
+//! let mut tx = Transaction::new();
+//! tx.add(&Table::new(Family::IP, "proxy"))?.add(services.set())?;
+//! tx.add(&Chain::new(Family::IP, "proxy", "prerouting").with_hook("nat", 0, -100))?;
+//! tx.add(&Chain::new(Family::IP, "proxy", "web"))?;
+//! let web = (Ipv4Addr::new(10, 96, 0, 1), Protocol::TCP, 80);
+//! tx.add_elements(&services.id(), [services.element(&web, &Verdict::Goto("web".into()))])?;
+//! // ip daddr . meta l4proto . th dport vmap @services
+//! let dispatch = Build::new(Family::IP, "proxy", "prerouting")
+//!     .vmap(&[ip::DADDR, meta::L4PROTO, th::DPORT], services.set())
+//!     .finish()?;
+//! tx.add(&dispatch)?;
+//! Connection::open()?.commit(&mut tx)?;
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
+//! # Ok::<(), chainwright::netns::Error>(())
+//! ```
+//!
+//! # A service with several endpoints
+//!
+//! ```
+//! use std::net::{Ipv4Addr, SocketAddrV4};
+//! use chainwright::nft::build::{Anonymous, Build, NatTo, Version, numgen_random};
+//! use chainwright::nft::{Chain, Connection, Family, Table, Transaction};
+//!
+//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! let mut tx = Transaction::new();
+//! tx.add(&Table::new(Family::IP, "proxy"))?;
+//! tx.add(&Chain::new(Family::IP, "proxy", "prerouting").with_hook("nat", 0, -100))?;
+//! let endpoints = [4, 5, 6].map(|last| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), 8080));
+//! let map = Anonymous::numbered_v4(Family::IP, "proxy", 1, 0, endpoints);
+//! map.add_to(&mut tx)?;
+//! // ip daddr 10.96.0.1 tcp dport 80 dnat ip addr . port to numgen random mod 3 map { … }
+//! let service = Build::new(Family::IP, "proxy", "prerouting")
+//!     .ip_daddr(Ipv4Addr::new(10, 96, 0, 1))
+//!     .tcp_dport(80)
+//!     .dnat(NatTo::map_with_port(Version::V4, numgen_random(3), &map))?;
+//! tx.add(&service)?;
+//! Connection::open()?.commit(&mut tx)?;
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
+//! # Ok::<(), chainwright::netns::Error>(())
+//! ```
+//!
+//! # A table that nobody else can flush
+//!
+//! ```
+//! use chainwright::nft::{Connection, Family, Table, TableFlags, Transaction};
+//!
+//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! let mut proxy = Connection::open()?; // keep it: the table is this socket's
+//! let mut tx = Transaction::new();
+//! tx.add(&Table {
+//!     // Without PERSIST it goes with the connection; with it, it stays and the next one adopts it.
+//!     flags: Some(TableFlags::OWNER | TableFlags::PERSIST),
+//!     ..Table::new(Family::IP, "proxy")
+//! })?;
+//! proxy.commit(&mut tx)?;
+//!
+//! let mut firewall = Connection::open()?;
+//! let mut flush = Transaction::new();
+//! flush.flush_ruleset(Family::UNSPEC)?; // as `nft flush ruleset` does
+//! firewall.commit(&mut flush)?;
+//! assert!(firewall.table(Family::IP, "proxy")?.is_some());
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
+//! # Ok::<(), chainwright::netns::Error>(())
+//! ```
+//!
+//! # A set that rules fill
+//!
+//! ```
+//! use std::net::Ipv4Addr;
+//! use std::time::Duration;
+//! use chainwright::nft::build::{Build, Rate, element, ip};
+//! use chainwright::nft::expr::Limit;
+//! use chainwright::nft::typed::TypedSet;
+//! use chainwright::nft::{Chain, Connection, Family, Table, Transaction};
+//!
+//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! let seen = TypedSet::<Ipv4Addr>::new(Family::IP, "filter", "seen")
+//!     .adjusted(|set| set.with_updates(65_536).with_timeout(None));
+//! let mut tx = Transaction::new();
+//! tx.add(&Table::new(Family::IP, "filter"))?.add(seen.set())?;
+//! tx.add(&Chain::new(Family::IP, "filter", "input"))?;
+//! // update @seen { ip saddr timeout 1m limit rate over 10/second } drop
+//! let over = Limit::from(Rate::per_second(10).over());
+//! let source = element(ip::SADDR).timeout(Duration::from_secs(60)).with(&over);
+//! let rule = Build::new(Family::IP, "filter", "input").update_element("seen", source).drop()?;
+//! tx.add(&rule)?;
+//! let mut nft = Connection::open()?;
+//! nft.commit(&mut tx)?;
+//! let mut listed = nft.elements(Family::IP, "filter", "seen")?;
+//! while let Some(element) = listed.next()? {
+//!     println!("{:?} for {:?} ms more", seen.key(&element), element.expiration());
+//! }
+//! # drop(listed);
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
+//! # Ok::<(), chainwright::netns::Error>(())
+//! ```
+//!
+//! # What changed, and the way back
+//!
+//! A [`Snapshot`](crate::nft::Snapshot) is of one generation, and its restoration one transaction. With the feature
+//! `backup` it goes into a file and comes back.
+//!
+//! ```
+//! use chainwright::nft::{Connection, DiffOptions, Family, Filter, Table, Transaction};
+//!
+//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! let mut nft = Connection::open()?;
+//! let before = nft.snapshot(Filter::all())?;
+//! let mut tx = Transaction::new();
+//! tx.add(&Table::new(Family::INET, "somebodys"))?;
+//! nft.commit(&mut tx)?;
+//!
+//! let after = nft.snapshot(Filter::all())?;
+//! let diff = before.diff(&after, DiffOptions::default());
+//! println!("{diff}");
+//! assert!(!diff.is_empty());
+//! before.restore(&mut nft)?;
+//! assert!(nft.table(Family::INET, "somebodys")?.is_none());
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
+//! # Ok::<(), chainwright::netns::Error>(())
+//! ```
+//!
+//! # Rules in iptables' words
+//!
+//! ```
+//! use chainwright::iptables::{Family, Iptables, Rule};
+//!
+//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! let mut iptables = Iptables::nft()?; // or legacy()
+//! let rule = Rule::parse(Family::Ipv4, "-m mark --mark 0x8000/0x8000 -j DROP")?;
+//! iptables.update(Family::Ipv4, "filter", |table| {
+//!     table.ensure_chain("KUBE-FIREWALL")?;
+//!     if !table.contains("KUBE-FIREWALL", &rule)? {
+//!         table.append("KUBE-FIREWALL", &rule)?;
+//!     }
+//!     Ok(())
+//! })?; // what is not touched stays, byte for byte, with its counters
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
+//! # Ok::<(), chainwright::netns::Error>(())
+//! ```
+//!
+//! # A kubelet's chains
+//!
+//! ```
+//! use chainwright::kube::kubelet::Kubelet;
+//! use chainwright::nft::Connection;
+//!
+//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! let mut nft = Connection::open()?;
+//! let kubelet = Kubelet::new();
+//! kubelet.ensure(&mut nft)?; // what is missing, in one transaction
+//! assert!(kubelet.check(&mut nft)?.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
+//! # Ok::<(), chainwright::netns::Error>(())
+//! ```
+//!
+//! # What an error says
+//!
+//! Which operation it was, in words, and what the kernel's number means there.
+//!
+//! ```
+//! use chainwright::nft::{Chain, Connection, Family, Transaction};
+//!
+//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! let mut tx = Transaction::new();
+//! tx.add(&Chain::new(Family::IP, "missing", "input"))?;
+//! let error = Connection::open()?.commit(&mut tx).unwrap_err();
+//! assert!(error.to_string().contains("add chain ip missing input"), "{error}");
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
+//! # Ok::<(), chainwright::netns::Error>(())
+//! ```

@@ -1,0 +1,374 @@
+//! Sets and maps whose keys and values are Rust types: fields in the wrong order, or too few of them, do
+//! not compile, and types, lengths and byte orders follow from them.
+//!
+//! ```
+//! use std::net::Ipv4Addr;
+//! use chainwright::nft::build::{Build, Protocol, ip, meta, th};
+//! use chainwright::nft::expr::Verdict;
+//! use chainwright::nft::typed::TypedMap;
+//! use chainwright::nft::{Chain, Connection, Family, Table, Transaction};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
+//! // type ipv4_addr . inet_proto . inet_service : verdict
+//! let services = TypedMap::<(Ipv4Addr, Protocol, u16), Verdict<'_>>::new(Family::IP, "proxy", "services");
+//! let web = (Ipv4Addr::new(10, 96, 0, 1), Protocol::TCP, 80);
+//!
+//! let mut tx = Transaction::new();
+//! tx.add(&Table::new(Family::IP, "proxy"))?;
+//! tx.add(&Chain::new(Family::IP, "proxy", "dispatch"))?;
+//! tx.add(&Chain::new(Family::IP, "proxy", "web"))?;
+//! tx.add(services.set())?;
+//! tx.add_elements(&services.id(), [services.element(&web, &Verdict::Goto("web".into()))])?;
+//! // ip daddr . meta l4proto . th dport vmap @services
+//! let dispatch = Build::new(Family::IP, "proxy", "dispatch")
+//!     .vmap(&[ip::DADDR, meta::L4PROTO, th::DPORT], services.set())
+//!     .finish()?;
+//! tx.add(&dispatch)?;
+//! let mut nft = Connection::open()?;
+//! nft.commit(&mut tx)?;
+//!
+//! let mut listed = nft.elements(Family::IP, "proxy", "services")?;
+//! let element = listed.next()?.expect("it was added");
+//! assert_eq!(services.key(&element), Some(web));
+//! # drop(listed);
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.map_err(|e| e as Box<dyn std::error::Error>)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What goes beyond, ranges for instance, is done to the [`Set`] that these are made of
+//! ([`TypedSet::adjusted`]) and with [`Element`]'s own constructors.
+
+use std::marker::PhantomData;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::build::{EtherType, IcmpType, Icmpv6Type, MacAddress, Protocol};
+use super::element::SetId;
+use super::expr::{Data, Verdict};
+use super::name::Name;
+use super::{DataType, Element, ElementRef, Family, Set};
+
+/// One field of a key or a value.
+pub trait Field: Sized {
+    /// Its type.
+    const TYPE: DataType;
+    /// Its length in bytes, of which a concatenation fills up each to four.
+    const LENGTH: u32;
+
+    /// Adds its bytes, [`LENGTH`](Self::LENGTH) of them.
+    fn put(&self, bytes: &mut Vec<u8>);
+
+    /// Reads its bytes.
+    fn take(bytes: &[u8]) -> Option<Self>;
+}
+
+macro_rules! fields {
+    ($($(#[$meta:meta])* $Type:ty: $DATA:ident, $length:literal, $put:expr, $take:expr;)*) => {$(
+        $(#[$meta])*
+        impl Field for $Type {
+            const TYPE: DataType = DataType::$DATA;
+            const LENGTH: u32 = $length;
+
+            fn put(&self, bytes: &mut Vec<u8>) {
+                let put: fn(Self) -> [u8; $length] = $put;
+                bytes.extend_from_slice(&put(*self));
+            }
+
+            fn take(bytes: &[u8]) -> Option<Self> {
+                let take: fn([u8; $length]) -> Self = $take;
+                bytes.try_into().ok().map(take)
+            }
+        }
+    )*};
+}
+
+fields! {
+    Ipv4Addr: IPV4_ADDR, 4, |address| address.octets(), Ipv4Addr::from;
+    Ipv6Addr: IPV6_ADDR, 16, |address| address.octets(), Ipv6Addr::from;
+    /// A port: in network order.
+    u16: INET_SERVICE, 2, u16::to_be_bytes, u16::from_be_bytes;
+    /// A mark: in host order.
+    u32: MARK, 4, u32::to_ne_bytes, u32::from_ne_bytes;
+    Protocol: INET_PROTO, 1, |protocol| [protocol.0], |[number]| Protocol(number);
+    MacAddress: ETHER_ADDR, 6, |address| address.0, MacAddress;
+    EtherType: ETHER_TYPE, 2, |kind| kind.0.to_be_bytes(), |bytes| EtherType(u16::from_be_bytes(bytes));
+    IcmpType: ICMP_TYPE, 1, |kind| [kind.0], |[number]| IcmpType(number);
+    Icmpv6Type: ICMPV6_TYPE, 1, |kind| [kind.0], |[number]| Icmpv6Type(number);
+}
+
+/// A key, or a map's value: one [`Field`], or a tuple of up to five, which is a concatenation.
+pub trait Fields: Sized {
+    /// Their type.
+    fn data_type() -> DataType;
+
+    /// Type and length of each.
+    fn fields() -> Vec<(DataType, u32)>;
+
+    /// Their bytes, as the kernel has them.
+    fn encode(&self) -> Vec<u8>;
+
+    /// Reads their bytes; `None` if they are of another length.
+    fn decode(bytes: &[u8]) -> Option<Self>;
+}
+
+impl<T: Field> Fields for T {
+    fn data_type() -> DataType {
+        T::TYPE
+    }
+
+    fn fields() -> Vec<(DataType, u32)> {
+        vec![(T::TYPE, T::LENGTH)]
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.put(&mut bytes);
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        T::take(bytes)
+    }
+}
+
+macro_rules! tuples {
+    ($(($($Type:ident $place:tt),+);)*) => {$(
+        impl<$($Type: Field),+> Fields for ($($Type,)+) {
+            fn data_type() -> DataType {
+                DataType::concatenation([$($Type::TYPE),+])
+            }
+
+            fn fields() -> Vec<(DataType, u32)> {
+                vec![$(($Type::TYPE, $Type::LENGTH)),+]
+            }
+
+            fn encode(&self) -> Vec<u8> {
+                let mut bytes = Vec::new();
+                $(
+                    self.$place.put(&mut bytes);
+                    bytes.resize(bytes.len().next_multiple_of(4), 0);
+                )+
+                bytes
+            }
+
+            fn decode(mut bytes: &[u8]) -> Option<Self> {
+                let read = ($({
+                    let length = $Type::LENGTH as usize;
+                    let field = bytes.get(..length)?;
+                    bytes = bytes.get(length.next_multiple_of(4)..)?;
+                    $Type::take(field)?
+                },)+);
+                bytes.is_empty().then_some(read)
+            }
+        }
+    )*};
+}
+
+tuples! {
+    (A 0, B 1);
+    (A 0, B 1, C 2);
+    (A 0, B 1, C 2, D 3);
+    (A 0, B 1, C 2, D 3, E 4);
+}
+
+/// What a map has for a key: [`Fields`], or a [`Verdict`].
+pub trait MapData: Sized {
+    /// The set as a map to such data.
+    fn declare(set: Set<'_>) -> Set<'_>;
+
+    /// The element with it.
+    fn put<'e>(&self, element: Element<'e>) -> Element<'e>;
+
+    /// That of an element; `None` if it is of another kind.
+    fn take(data: &Data<'_>) -> Option<Self>;
+}
+
+impl<T: Fields> MapData for T {
+    fn declare(set: Set<'_>) -> Set<'_> {
+        let lengths = T::fields().into_iter().map(|(_, length)| length);
+        let length = match lengths.len() {
+            1 => lengths.sum(),
+            _ => lengths.map(|length| length.next_multiple_of(4)).sum(),
+        };
+        set.with_data(T::data_type(), length)
+    }
+
+    fn put<'e>(&self, element: Element<'e>) -> Element<'e> {
+        element.with_data(self.encode())
+    }
+
+    fn take(data: &Data<'_>) -> Option<Self> {
+        T::decode(data.as_value()?)
+    }
+}
+
+impl MapData for Verdict<'_> {
+    fn declare(set: Set<'_>) -> Set<'_> {
+        set.with_verdicts()
+    }
+
+    fn put<'e>(&self, element: Element<'e>) -> Element<'e> {
+        element.with_verdict(self.clone().into_owned())
+    }
+
+    fn take(data: &Data<'_>) -> Option<Self> {
+        match data {
+            Data::Verdict(verdict) => Some(verdict.clone().into_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// A set whose keys are of the type `K`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TypedSet<'a, K> {
+    set: Set<'a>,
+    keys: PhantomData<fn(K) -> K>,
+}
+
+impl<'a, K: Fields> TypedSet<'a, K> {
+    /// A set with this name.
+    pub fn new(family: Family, table: impl Into<Name<'a>>, name: impl Into<Name<'a>>) -> Self {
+        let fields = K::fields();
+        let set = match fields[..] {
+            [(data_type, length)] => Set::new(family, table, name, data_type, length),
+            _ => Set::new(family, table, name, DataType::VALUE, 0).with_fields(&fields),
+        };
+        let keys = PhantomData;
+        Self { set, keys }
+    }
+
+    /// The same with what this makes of the [`Set`]: a timeout, a size, flags.
+    ///
+    /// ```
+    /// use std::net::Ipv4Addr;
+    /// use chainwright::nft::Family;
+    /// use chainwright::nft::typed::TypedSet;
+    ///
+    /// let seen = TypedSet::<Ipv4Addr>::new(Family::IP, "filter", "seen")
+    ///     .adjusted(|set| set.with_updates(65_536));
+    /// # drop(seen);
+    /// ```
+    #[must_use]
+    pub fn adjusted(mut self, adjust: impl FnOnce(Set<'a>) -> Set<'a>) -> Self {
+        self.set = adjust(self.set);
+        self
+    }
+
+    /// The set, to be added and looked up.
+    #[must_use]
+    pub const fn set(&self) -> &Set<'a> {
+        &self.set
+    }
+
+    /// What operations on its elements name it by.
+    #[must_use]
+    pub fn id(&self) -> SetId<'_> {
+        self.set.set_id()
+    }
+
+    /// The element with this key.
+    #[must_use]
+    pub fn element(&self, key: &K) -> Element<'static> {
+        Element::new(key.encode())
+    }
+
+    /// The key of one of its elements; `None` if it is of another length, as in somebody else's set of
+    /// the same name.
+    #[must_use]
+    pub fn key(&self, element: &ElementRef<'_>) -> Option<K> {
+        element.key_bytes().and_then(K::decode)
+    }
+}
+
+/// A map from keys of the type `K` to values or verdicts, `V`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TypedMap<'a, K, V> {
+    keys: TypedSet<'a, K>,
+    data: PhantomData<fn(V) -> V>,
+}
+
+impl<'a, K: Fields, V: MapData> TypedMap<'a, K, V> {
+    /// A map with this name.
+    pub fn new(family: Family, table: impl Into<Name<'a>>, name: impl Into<Name<'a>>) -> Self {
+        let keys = TypedSet::new(family, table, name).adjusted(V::declare);
+        let data = PhantomData;
+        Self { keys, data }
+    }
+
+    /// The same with what this makes of the [`Set`]: see [`TypedSet::adjusted`].
+    #[must_use]
+    pub fn adjusted(mut self, adjust: impl FnOnce(Set<'a>) -> Set<'a>) -> Self {
+        self.keys = self.keys.adjusted(adjust);
+        self
+    }
+
+    /// The map, to be added and looked up.
+    #[must_use]
+    pub const fn set(&self) -> &Set<'a> {
+        self.keys.set()
+    }
+
+    /// What operations on its elements name it by.
+    #[must_use]
+    pub fn id(&self) -> SetId<'_> {
+        self.keys.id()
+    }
+
+    /// The element with this key and what the map has for it.
+    #[must_use]
+    pub fn element(&self, key: &K, value: &V) -> Element<'static> {
+        value.put(self.keys.element(key))
+    }
+
+    /// The key of one of its elements: see [`TypedSet::key`].
+    #[must_use]
+    pub fn key(&self, element: &ElementRef<'_>) -> Option<K> {
+        self.keys.key(element)
+    }
+
+    /// What it has for the key of one of its elements; `None` if that is of another kind or length.
+    #[must_use]
+    pub fn value(&self, element: &ElementRef<'_>) -> Option<V> {
+        V::take(&element.data()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_and_lengths_follow_from_the_fields() {
+        let set = TypedSet::<u16>::new(Family::INET, "t", "ports");
+        let plain = Set::new(Family::INET, "t", "ports", DataType::INET_SERVICE, 2);
+        assert_eq!(*set.set(), plain);
+
+        type Key = (Ipv4Addr, Protocol, u16);
+        let map = TypedMap::<Key, (Ipv6Addr, u16)>::new(Family::IP, "t", "m");
+        let fields = [
+            (DataType::IPV4_ADDR, 4),
+            (DataType::INET_PROTO, 1),
+            (DataType::INET_SERVICE, 2),
+        ];
+        let value = DataType::concatenation([DataType::IPV6_ADDR, DataType::INET_SERVICE]);
+        let plain = Set::new(Family::IP, "t", "m", DataType::VALUE, 0).with_fields(&fields);
+        assert_eq!(*map.set(), plain.with_data(value, 20));
+        assert_eq!(map.set().key_length, Some(12));
+    }
+
+    #[test]
+    fn keys_are_read_as_they_are_written() {
+        let key = (Ipv4Addr::new(10, 96, 0, 1), Protocol::TCP, 80_u16);
+        let bytes = [10, 96, 0, 1, 6, 0, 0, 0, 0, 80, 0, 0];
+        assert_eq!(key.encode(), bytes);
+        assert_eq!(Fields::decode(&bytes), Some(key));
+        for length in 0..bytes.len() {
+            assert_eq!(<(Ipv4Addr, Protocol, u16)>::decode(&bytes[..length]), None);
+        }
+        assert_eq!(<(Ipv4Addr, u16)>::decode(&bytes), None);
+        assert_eq!(u32::decode(&0x4000_u32.to_ne_bytes()), Some(0x4000));
+        assert_eq!(Ipv6Addr::decode(&[0; 15]), None);
+    }
+}
