@@ -143,7 +143,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
                 installed.version.clone()
             }
         };
-        let column = Column::read(kernel, release, &plan, &results)?;
+        let column = Column::read(kernel, release, &plan, &results, arguments.kept)?;
         eprint!("{}", column.summary(&results));
         columns.push(column);
     }

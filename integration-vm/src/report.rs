@@ -43,6 +43,7 @@ impl Column {
         release: String,
         plan: &[Program],
         results: &Path,
+        kept: bool,
     ) -> Result<Self> {
         let read = |name: String| std::fs::read(results.join(name)).ok();
         let mut cells = Vec::new();
@@ -56,6 +57,7 @@ impl Column {
                         &String::from_utf8_lossy(&log),
                     )),
                     (_, _, Kernel::Host) => None, // nobody but an ordinary user started this
+                    (None, None, _) if kept => None, // it was not in any plan
                     _ => Some(Cell {
                         broken: Some("the machine ended before".to_owned()),
                         ..Cell::default()
@@ -155,6 +157,7 @@ impl Cell {
     fn text(&self, notes: &[usize]) -> String {
         let mut text = match (&self.broken, self.failed.len()) {
             (Some(reason), _) => format!("**no result**: {reason}"),
+            (None, 0) if self.passed == 0 => "as root alone".to_owned(),
             (None, 0) => self.passed.to_string(),
             (None, failed) => format!("{} passed, **{failed} failed**", self.passed),
         };
@@ -251,10 +254,19 @@ pub(crate) fn markdown(plan: &[Program], columns: &[Column], left_out: Option<&s
         text.push('\n');
     }
     text += "\nA number says how many tests passed, as root and as an ordinary user alike unless both are said.\n";
+    if columns
+        .iter()
+        .flat_map(|column| &column.cells)
+        .flatten()
+        .any(Option::is_none)
+    {
+        text +=
+            "What was not run says nothing: it was not in the runs that this table was made of.\n";
+    }
     if let Some(left_out) = left_out {
         let _ = writeln!(
             text,
-            "Left to `--all`, by parts of their names: {left_out}.\n"
+            "\nLeft to `--all`, by parts of their names:\n\n{left_out}"
         );
     }
     if !notes.is_empty() {

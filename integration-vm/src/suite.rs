@@ -1,5 +1,6 @@
 //! Which tests are run: cargo builds them, as for this machine.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -114,6 +115,7 @@ const CHOSEN: [Chosen; 20] = [
     Chosen {
         name: "snapshot",
         without: &[
+            "what_times_out_meanwhile",
             "rulesets_of_real_clients",
             "the_bytecode_is_what_nft_prints",
             "a_ruleset_does_not_differ",
@@ -194,7 +196,7 @@ const CHOSEN: [Chosen; 20] = [
     Chosen {
         name: "iptables",
         without: &["kube_proxy_1_20"],
-        root_alone: &["kube_proxy_1_36_in_legacy_tables"],
+        root_alone: &["kube_proxy_1_36"],
     },
     Chosen::most_of(
         "iptables_atomic",
@@ -217,21 +219,21 @@ const CHOSEN: [Chosen; 20] = [
     ),
 ];
 
-/// What is left out of the chosen tests, in words for the table.
+/// What is left out of the chosen tests, a line for each program, for the table.
 pub(crate) fn left_out() -> String {
-    let mut parts = Vec::new();
+    let mut lines = String::new();
     for chosen in &CHOSEN {
         for (names, who) in [
             (chosen.without, ""),
-            (chosen.root_alone, " as an ordinary user"),
+            (chosen.root_alone, ", as an ordinary user"),
         ] {
             if !names.is_empty() {
                 let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
-                parts.push(format!("of `{}` {}{who}", chosen.name, names.join(", ")));
+                let _ = writeln!(lines, "- `{}`{who}: {}", chosen.name, names.join(", "));
             }
         }
     }
-    parts.join("; ")
+    lines
 }
 
 /// Builds the integration tests that are to be run, no others, and says where they are.
