@@ -61,6 +61,7 @@
 //! | `sandbox` | private network namespaces for tests, without root: [`netns::Sandbox`], [`sandbox_tests!`] |
 //! | `measure` | what benches need |
 //! | `cli` | the command `chainwright` |
+//! | `plot` | the drawings of `chainwright bench` |
 //!
 //! # Privileges
 //!

@@ -43,6 +43,7 @@ mod chain;
 mod commit;
 mod compat;
 mod connection;
+mod count;
 mod declare;
 mod device;
 mod element;

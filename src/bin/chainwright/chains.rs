@@ -258,28 +258,13 @@ fn read(
     let mut rules = Vec::new();
     if args.rules {
         for chain in chains.iter().filter(|chain| args.admits(chain.name())) {
-            rules.push(count_rules(nft, &chain)?);
+            rules.push(nft.rule_count(&chain)?);
         }
         if Some(nft.generation()?) != chains.generation() {
             return Err(netlink::Error::Interrupted);
         }
     }
     Ok(rules)
-}
-
-/// Counts the rules of a chain. Asking chain by chain is cheap; a listing of all rules costs the
-/// kernel time that grows with the square of their number.
-fn count_rules(nft: &mut Connection, chain: &ChainRef<'_>) -> Result<usize, netlink::Error> {
-    let mut rules = nft.rules(nft::Filter::chain(
-        chain.family(),
-        chain.table(),
-        chain.name(),
-    ))?;
-    let mut count = 0;
-    while rules.next()?.is_some() {
-        count += 1;
-    }
-    Ok(count)
 }
 
 /// Lists the chains as they come, changes or not.
@@ -300,7 +285,7 @@ fn stream(args: &Args, nft: &mut Connection, each: &mut Each<'_>) -> Result<Opti
         }
         let rules = match &mut counting {
             None => None,
-            Some(counting) => match count_rules(counting, &chain) {
+            Some(counting) => match counting.rule_count(&chain) {
                 Ok(count) => Some(count),
                 Err(netlink::Error::Interrupted) => None,
                 Err(error) => return Err(error.into()),

@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use chainwright::iptables::{self, Counters, Entry, Iptables, Policy};
-use chainwright::legacy::{self, Status};
-use chainwright::netlink;
-use chainwright::nft::{self, Connection, Filter};
+use chainwright::legacy;
 use serde::Serialize;
 
 use crate::output::{Error, note};
@@ -33,10 +31,7 @@ impl Whose {
 
     /// As [`open`](Self::open), for who only looks: nothing is loaded for it.
     pub(crate) fn open_to_look(self) -> Result<Iptables, Error> {
-        if self.backend == iptables::Backend::Nft && !nft::is_loaded() {
-            return Err(netlink::Error::NotLoaded.into());
-        }
-        self.open()
+        Ok(Iptables::open_to_look(self.backend)?)
     }
 
     /// What they are, in words.
@@ -52,10 +47,11 @@ impl Whose {
     /// Says on standard error which tables the other backend has in use. What cannot be looked at is
     /// not spoken of: it was not asked for.
     pub(crate) fn warn_of_the_other(self) {
-        let (tables, other) = match self.backend {
-            iptables::Backend::Nft => (self.legacy_tables(), "legacy"),
-            iptables::Backend::Legacy => (self.nft_tables(), "nft"),
+        let (other, option) = match self.backend {
+            iptables::Backend::Nft => (iptables::Backend::Legacy, "legacy"),
+            iptables::Backend::Legacy => (iptables::Backend::Nft, "nft"),
         };
+        let tables = iptables::tables_in_use(other, self.family).unwrap_or_default();
         if !tables.is_empty() {
             let family = match self.family {
                 iptables::Family::Ipv4 => "IPv4",
@@ -63,37 +59,9 @@ impl Whose {
             };
             note(&format!(
                 "warning: the other backend has {family} tables in use as well: {} (see --backend \
-                 {other})",
+                 {option})",
                 tables.join(", ")
             ));
-        }
-    }
-
-    fn legacy_tables(self) -> Vec<String> {
-        let family = match self.family {
-            iptables::Family::Ipv4 => legacy::Family::Ipv4,
-            iptables::Family::Ipv6 => legacy::Family::Ipv6,
-        };
-        match legacy::status(family) {
-            Ok(Status::InUse(tables)) => tables.iter().map(ToString::to_string).collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn nft_tables(self) -> Vec<String> {
-        let mut tables = Vec::new();
-        let listed = Connection::open_to_look().and_then(|mut nft| {
-            let filter = Filter::family(nft::Family::from(self.family));
-            nft.tables(filter)?.for_each(|table| {
-                let name = table.name().to_string();
-                if iptables::builtins(&name).is_some() {
-                    tables.push(name);
-                }
-            })
-        });
-        match listed {
-            Ok(()) => tables,
-            Err(_) => Vec::new(),
         }
     }
 }

@@ -133,6 +133,46 @@ mod tests {
         super::Command::command().debug_assert();
     }
 
+    /// The options for which tables a verb is about are the same in each that is about tables. `-t` is
+    /// iptables-restore's `--test` in `restore`; a kubelet's chains are in tables of their own.
+    #[test]
+    fn the_same_options_say_which_tables() {
+        let command = super::Command::command();
+        let option = |verb: &str, name: &str| {
+            let verb = command.find_subcommand(verb).unwrap();
+            let options = verb.get_arguments();
+            let mut options = options.filter(|option| option.get_long() == Some(name));
+            options.next().map(|option| {
+                (
+                    option.get_short(),
+                    option.get_help().map(ToString::to_string),
+                    option.get_long_help().map(ToString::to_string),
+                    option.get_help_heading().map(str::to_owned),
+                    option.get_value_names().map(<[_]>::to_vec),
+                )
+            })
+        };
+        let mut tried = 0;
+        for verb in command.get_subcommands().map(clap::Command::get_name) {
+            if ["bench", "demo", "completions", "man", "help"].contains(&verb) {
+                continue;
+            }
+            for name in ["ipv4", "ipv6", "family", "backend", "table"] {
+                let here = option(verb, name);
+                match (verb, name) {
+                    ("kubelet", "table") => assert!(here.is_none()),
+                    ("restore", "table") => assert_eq!(here.unwrap().0, Some('T')),
+                    _ => assert!(
+                        here.is_some() && here == option("chains", name),
+                        "{verb} --{name}"
+                    ),
+                }
+                tried += 1;
+            }
+        }
+        assert_eq!(tried, 9 * 5);
+    }
+
     /// Whether a file of `docs` is what is made of the definition of the arguments. If the environment has
     /// `CHAINWRIGHT_WRITE_DOCS`, it is written.
     #[track_caller]

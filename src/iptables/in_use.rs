@@ -1,0 +1,55 @@
+//! Looking, without a trace: no table is made, and no module is loaded.
+
+use super::{Backend, Error, Family, Iptables, builtins};
+use crate::legacy::{self, Access, Status};
+use crate::netlink;
+use crate::nft::{self, Connection, Filter, List};
+
+impl Iptables {
+    /// As [`open`](Self::open), for who only looks: where nf_tables is not loaded there is nothing to be
+    /// seen, and it stays so. (A request would load it. Legacy tables are never loaded by looking.)
+    ///
+    /// # Errors
+    /// [`NotLoaded`](netlink::Error::NotLoaded) in [`Error::Nft`]; as [`open`](Self::open).
+    pub fn open_to_look(backend: Backend) -> Result<Self, Error> {
+        if backend == Backend::Nft && !nft::is_loaded() {
+            return Err(netlink::Error::NotLoaded.into());
+        }
+        Self::open(backend)
+    }
+}
+
+/// The names of the tables that iptables has in that backend of the calling thread's network namespace.
+/// Packets go through those of both backends. Where the kernel has no such tables there are none.
+///
+/// # Errors
+/// Those of listing tables; [`legacy::Error::NoPermission`].
+pub fn tables_in_use(backend: Backend, family: Family) -> Result<Vec<String>, Error> {
+    match backend {
+        Backend::Nft => {
+            let mut nft = match Connection::open_to_look() {
+                Err(netlink::Error::NotLoaded) => return Ok(Vec::new()),
+                opened => opened?,
+            };
+            let mut tables = List::<nft::Table<'_>>::new(Filter::family(family.into()));
+            tables.refresh(&mut nft)?;
+            let names = tables.iter().map(|table| table.name().to_string());
+            Ok(names.filter(|name| builtins(name).is_some()).collect())
+        }
+        Backend::Legacy => {
+            let family = match family {
+                Family::Ipv4 => legacy::Family::Ipv4,
+                Family::Ipv6 => legacy::Family::Ipv6,
+            };
+            match legacy::status(family)? {
+                Status::InUse(tables) => Ok(tables.iter().map(ToString::to_string).collect()),
+                Status::NoPermission(access) => Err(no_permission(family, access)),
+                Status::NotInUse | Status::NotBuilt => Ok(Vec::new()),
+            }
+        }
+    }
+}
+
+fn no_permission(family: legacy::Family, access: Access) -> Error {
+    legacy::Error::NoPermission { family, access }.into()
+}
