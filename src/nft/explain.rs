@@ -355,7 +355,8 @@ pub(super) fn hint(errno: Errno, operation: Option<&Operation>) -> Option<&'stat
         }
         libc::EOPNOTSUPP if kind == Some("rule") => {
             "the kernel does not do this here: an expression that does not go together with the family or \
-             with the chains that lead to it, or (7.2) a `byteorder` of less than a unit of its size"
+             with the chains that lead to it, `dynset` on a set whose flags do not allow it (timeout, \
+             interval), or (7.2) a `byteorder` of less than a unit of its size"
         }
         libc::EOPNOTSUPP => {
             "the kernel does not do this here: a chain type, hook, priority, flag or expression that \
