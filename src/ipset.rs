@@ -26,7 +26,7 @@ use chainwright_sys::netfilter::{NFPROTO_IPV4, NFPROTO_IPV6};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::error::Errno;
+use crate::errno::Errno;
 use crate::sockopt;
 
 /// Length of a name in the kernel's structs, with its NUL.

@@ -71,6 +71,7 @@
 #![deny(unsafe_code)]
 
 mod arena;
+mod errno;
 mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -93,4 +94,5 @@ mod sockopt;
 pub mod text;
 pub mod xt;
 
-pub use error::{Errno, Error};
+pub use errno::Errno;
+pub use error::Error;

@@ -1,11 +1,11 @@
 //! `getsockopt` with an argument that the kernel reads and answers into: how x_tables and ipset are
-//! asked. No crate has these options, so that the call is made here, once for all rooms.
+//! asked. No crate has these options, so that the call is made here, once for all modules.
 
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use crate::error::Errno;
+use crate::errno::Errno;
 
 /// `getsockopt`: the kernel reads its argument from the buffer and writes its answer there. Returns
 /// the answer's length.

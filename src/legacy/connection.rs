@@ -14,7 +14,7 @@ use zerocopy::IntoBytes;
 
 use super::socket::Socket;
 use super::{Access, ChainRef, Error, Family, Info, Operation, Policy, Table, TableName};
-use crate::error::Errno;
+use crate::errno::Errno;
 
 /// How often a table that somebody keeps replacing is read again before giving up.
 const ATTEMPTS: u32 = 32;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bstr::BString;
 
 use super::{ExtensionKind, Family, Hook, LockHolder, TableName};
-use crate::error::Errno;
+use crate::errno::Errno;
 
 /// Why a legacy table could not be read or replaced.
 #[derive(Clone, Debug, thiserror::Error)]

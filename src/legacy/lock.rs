@@ -12,7 +12,7 @@ use bstr::{BStr, BString, ByteSlice};
 use nix::fcntl::FlockArg;
 
 use super::Error;
-use crate::error::Errno;
+use crate::errno::Errno;
 
 /// The file that the legacy tools lock, unless [`LOCK_VARIABLE`] names another.
 pub const LOCK_FILE: &str = "/run/xtables.lock";

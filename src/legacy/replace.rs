@@ -5,7 +5,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::connection::failed;
 use super::{Connection, Counters, Error, ExtensionKind, Operation, Replacement};
-use crate::error::Errno;
+use crate::errno::Errno;
 
 impl Connection {
     /// Replaces the table that was read by the new one: at once for every packet.

@@ -9,7 +9,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType};
 
 use super::Family;
 use super::family::Layout;
-use crate::error::Errno;
+use crate::errno::Errno;
 use crate::sockopt;
 
 /// A socket of a family, through which its tables are read and written. It belongs to the network namespace in

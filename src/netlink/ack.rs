@@ -12,7 +12,7 @@ use chainwright_sys::netlink::{
 use super::attribute::{Attributes, align};
 use super::message::Message;
 use super::{Error, Malformed};
-use crate::error::Errno;
+use crate::errno::Errno;
 
 /// Length of the error number that starts the payload.
 const ERROR: usize = 4;

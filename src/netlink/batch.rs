@@ -24,7 +24,7 @@ use bstr::BString;
 use super::Malformed;
 use super::ack::Acknowledgement;
 use super::message::Messages;
-use crate::error::Errno;
+use crate::errno::Errno;
 
 /// One error that the kernel reported for a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::error::Errno;
+use crate::errno::Errno;
 
 /// Bytes that are not what they claim to be. They are reported, never guessed at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! The socket: a thin shell over neli's [`NlSocket`], the only place of this room that does I/O.
+//! The socket: a thin shell over neli's [`NlSocket`], the only place of this module that does I/O.
 
 use std::io;
 use std::mem::size_of;
@@ -11,7 +11,7 @@ use neli::utils::Groups;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 
 use super::error::{Error, Loss};
-use crate::error::Errno;
+use crate::errno::Errno;
 
 /// Size in bytes of the buffer that replies are received into.
 ///

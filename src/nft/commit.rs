@@ -10,7 +10,7 @@ use super::explain::{Operation, attribute_at, describe, hint};
 use super::feature::{Feature, lacking};
 use super::generation::Generation;
 use super::transaction::Transaction;
-use crate::error::Errno;
+use crate::errno::Errno;
 use crate::netlink::{self, BatchReplies, Loss, Message, NfGenMsg, Rejection, Verdict};
 
 /// What a failed commit left behind.

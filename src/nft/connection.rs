@@ -361,7 +361,7 @@ impl Connection {
             }
             None => Err(Error::Refused {
                 request,
-                errno: crate::error::Errno::new(libc::ENOENT),
+                errno: crate::errno::Errno::new(libc::ENOENT),
                 text: None,
             }),
         }

@@ -15,7 +15,7 @@ use super::expr::{Expressions, ObjectType};
 use super::name::{Bytes, Name};
 use super::object::{Messages, Written};
 use super::{Chain, Family, Flowtable, ObjectData, Rule, Set, StatefulObject, Table};
-use crate::error::Errno;
+use crate::errno::Errno;
 use crate::netlink::{Attribute, Attributes, Message};
 
 /// One operation of a transaction, in words: `add rule ip nat KUBE-SERVICES #17`.

@@ -22,7 +22,7 @@ use super::expr::{
     PayloadBase, SocketKey,
 };
 use super::{Device, Devices, ElementFlags, ElementRef, FlowtableHook, Hook, SetFlags, TableFlags};
-use crate::error::Errno;
+use crate::errno::Errno;
 use crate::netlink::{self, Attributes, Message};
 
 /// The first two numbers of a release of Linux.

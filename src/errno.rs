@@ -1,0 +1,82 @@
+//! The kernel's error numbers, which the errors of all modules carry.
+
+use std::fmt;
+use std::io;
+
+/// A Linux error number, as the kernel puts it into a netlink acknowledgement or a system call
+/// returns it; always positive.
+///
+/// See [errno(3)](https://man7.org/linux/man-pages/man3/errno.3.html).
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Errno(i32);
+
+impl Errno {
+    /// The errno with this number. A negative number, as netlink writes it, is turned positive.
+    #[must_use]
+    pub const fn new(number: i32) -> Self {
+        // `i32::MIN` has no positive counterpart; no kernel sends it.
+        Self(number.saturating_abs())
+    }
+
+    /// The errno of an I/O error, if it has one (0 otherwise, which no error has).
+    #[must_use]
+    pub fn of(error: &io::Error) -> Self {
+        Self::new(error.raw_os_error().unwrap_or(0))
+    }
+
+    /// The number, positive.
+    #[must_use]
+    pub const fn number(self) -> i32 {
+        self.0
+    }
+
+    /// The symbol, for instance `ENOENT`; `errno 524` for a number that the C library has no name
+    /// for.
+    #[must_use]
+    pub fn name(self) -> String {
+        match nix::errno::Errno::from_raw(self.0) {
+            nix::errno::Errno::UnknownErrno => format!("errno {}", self.0),
+            known => format!("{known:?}"),
+        }
+    }
+}
+
+impl fmt::Display for Errno {
+    /// Symbol and text: `ENOENT (No such file or directory)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match nix::errno::Errno::from_raw(self.0) {
+            nix::errno::Errno::UnknownErrno => write!(f, "errno {}", self.0),
+            known => write!(f, "{known:?} ({})", known.desc()),
+        }
+    }
+}
+
+impl fmt::Debug for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+impl From<Errno> for io::Error {
+    fn from(errno: Errno) -> Self {
+        io::Error::from_raw_os_error(errno.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers() {
+        assert_eq!(Errno::new(-2), Errno::new(2));
+        assert_eq!(Errno::new(2).name(), "ENOENT");
+        assert_eq!(
+            Errno::new(2).to_string(),
+            "ENOENT (No such file or directory)"
+        );
+        assert_eq!(Errno::new(85).name(), "ERESTART");
+        assert_eq!(Errno::new(524).to_string(), "errno 524");
+        assert_eq!(Errno::new(i32::MIN).number(), i32::MAX);
+    }
+}
