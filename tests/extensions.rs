@@ -253,7 +253,8 @@ macro_rules! changed {
 fn what_has_no_room_is_refused_with_its_option() {
     let v6: std::net::IpAddr = "fd00::1".parse().unwrap();
     let long = |length| bstr::BString::from(vec![b'x'; length]);
-    let again = |list: &mut Vec<xt::U32Test>, number| *list = vec![list[0].clone(); number];
+    let again =
+        |list: &mut Vec<xt::matches::u32::U32Test>, number| *list = vec![list[0].clone(); number];
     for (given, said) in [
         (
             changed!(Ipv4, "-p tcp -m multiport --dports 1", Match::Multiport, m => m.ports = vec![1..=1; 16]),
@@ -277,35 +278,35 @@ fn what_has_no_room_is_refused_with_its_option() {
         ),
         (
             changed!(Ipv4, "-m policy --dir in --pol ipsec --strict --reqid 1", Match::Policy, m => {
-                let xt::PolicyWanted::Strict(elements) = &mut m.wanted else { panic!() };
+                let xt::matches::policy::PolicyWanted::Strict(elements) = &mut m.wanted else { panic!() };
                 *elements = vec![elements[0].clone(); 5];
             }),
             "policy: --next: 5 elements are too many: at most 4 fit",
         ),
         (
             changed!(Ipv4, "-m policy --dir in --pol ipsec --mode tunnel --tunnel-src 10.0.0.1", Match::Policy, m => {
-                let xt::PolicyWanted::Any(element) = &mut m.wanted else { panic!() };
+                let xt::matches::policy::PolicyWanted::Any(element) = &mut m.wanted else { panic!() };
                 element.tunnel_source.as_mut().unwrap().value.address = v6;
             }),
             "policy: --tunnel-src: fd00::1 is not of the rule's family, IPv4",
         ),
         (
             changed!(Ipv4, "-m bpf --bytecode \"1,6 0 0 0\"", Match::Bpf, m => {
-                let xt::Bpf::Bytecode(program) = m else { panic!() };
+                let xt::matches::bpf::Bpf::Bytecode(program) = m else { panic!() };
                 *program = vec![program[0]; 65];
             }),
             "bpf: --bytecode: 65 instructions are too many: at most 64 fit",
         ),
         (
-            changed!(Ipv4, "-m bpf --object-pinned /x", Match::Bpf, m => *m = xt::Bpf::Pinned(long(512))),
+            changed!(Ipv4, "-m bpf --object-pinned /x", Match::Bpf, m => *m = xt::matches::bpf::Bpf::Pinned(long(512))),
             "bpf: --object-pinned: 512 bytes are too many: at most 511 fit",
         ),
         (
-            changed!(Ipv4, "-m bpf --object-pinned /x", Match::Bpf, m => *m = xt::Bpf::Pinned("a\0b".into())),
+            changed!(Ipv4, "-m bpf --object-pinned /x", Match::Bpf, m => *m = xt::matches::bpf::Bpf::Pinned("a\0b".into())),
             "bpf: --object-pinned: it contains a NUL",
         ),
         (
-            changed!(Ipv4, "-m cgroup --path /x", Match::Cgroup, m => *m = xt::Cgroup::Path(xt::Compared::is(long(512)))),
+            changed!(Ipv4, "-m cgroup --path /x", Match::Cgroup, m => *m = xt::matches::cgroup::Cgroup::Path(xt::Compared::is(long(512)))),
             "cgroup: --path: 512 bytes are too many",
         ),
         (
@@ -349,7 +350,7 @@ fn what_has_no_room_is_refused_with_its_option() {
         ),
         (
             changed!(Ipv4, "-m conntrack --ctstate NEW", Match::Conntrack, m => {
-                m.state.as_mut().unwrap().value = xt::ConntrackState::from_bits_retain(1 << 15);
+                m.state.as_mut().unwrap().value = xt::matches::conntrack::ConntrackState::from_bits_retain(1 << 15);
             }),
             "conntrack: --ctstate: there are flags in it that have no name",
         ),
@@ -363,7 +364,7 @@ fn what_has_no_room_is_refused_with_its_option() {
         ),
         (
             changed!(Ipv4, "-m addrtype --src-type LOCAL", Match::Addrtype, m => {
-                m.source.as_mut().unwrap().value = xt::AddressTypes::from_bits_retain(1 << 15);
+                m.source.as_mut().unwrap().value = xt::matches::addrtype::AddressTypes::from_bits_retain(1 << 15);
             }),
             "addrtype: --src-type: there are flags",
         ),
@@ -455,7 +456,7 @@ fn what_has_no_room_is_refused_with_its_option() {
             "NETMAP: --to: ",
         ),
         (
-            changed!(Ipv4, "-j REJECT", Target::Reject, t => *t = xt::Reject::Icmp6NoRoute),
+            changed!(Ipv4, "-j REJECT", Target::Reject, t => *t = xt::targets::reject::Reject::Icmp6NoRoute),
             "REJECT: --reject-with: icmp6-no-route is not of the rule's family",
         ),
         (

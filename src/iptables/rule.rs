@@ -242,7 +242,7 @@ fn same_target(one: &Target, other: &Target) -> bool {
     else {
         return one == other;
     };
-    let counts = |log: &xt::Nflog| xt::Nflog {
+    let counts = |log: &xt::targets::nflog::Nflog| xt::targets::nflog::Nflog {
         length: if log.cut { log.length } else { 0 },
         ..log.clone()
     };
@@ -267,27 +267,27 @@ fn conditions(matches: &[xt::Match]) -> Vec<xt::Match> {
     for extension in matches {
         match extension {
             xt::Match::Tcp(tcp) => {
-                let plain = xt::Tcp {
+                let plain = xt::matches::tcp::Tcp {
                     source: tcp.source.positive(),
                     destination: tcp.destination.positive(),
                     ..*tcp
                 };
-                let none = xt::Tcp::default();
+                let none = xt::matches::tcp::Tcp::default();
                 let before = all.len();
                 for one in [
-                    xt::Tcp {
+                    xt::matches::tcp::Tcp {
                         source: plain.source,
                         ..none
                     },
-                    xt::Tcp {
+                    xt::matches::tcp::Tcp {
                         destination: plain.destination,
                         ..none
                     },
-                    xt::Tcp {
+                    xt::matches::tcp::Tcp {
                         flags: plain.flags,
                         ..none
                     },
-                    xt::Tcp {
+                    xt::matches::tcp::Tcp {
                         option: plain.option,
                         ..none
                     },
@@ -301,14 +301,14 @@ fn conditions(matches: &[xt::Match]) -> Vec<xt::Match> {
                 }
             }
             xt::Match::Udp(udp) => {
-                let none = xt::Udp::default();
+                let none = xt::matches::udp::Udp::default();
                 let before = all.len();
                 for one in [
-                    xt::Udp {
+                    xt::matches::udp::Udp {
                         source: udp.source.positive(),
                         ..none
                     },
-                    xt::Udp {
+                    xt::matches::udp::Udp {
                         destination: udp.destination.positive(),
                         ..none
                     },
@@ -349,7 +349,9 @@ mod tests {
     use std::net::IpAddr;
 
     use super::*;
-    use crate::xt::{Comment, Conntrack, ConntrackState, Family, Match, Opaque};
+    use crate::xt::matches::comment::Comment;
+    use crate::xt::matches::conntrack::{Conntrack, ConntrackState};
+    use crate::xt::{Family, Match, Opaque};
 
     #[test]
     fn prefixes_and_masks() {

@@ -7,7 +7,8 @@
 use bstr::{BStr, ByteSlice};
 
 use super::{Interface, Protocol, Rule, Target, builtin};
-use crate::xt::{self, Family, PortRange, SetName, SetNames, Text};
+use crate::xt::matches::PortRange;
+use crate::xt::{self, Family, SetName, SetNames, Text};
 
 /// What no text can say, and why.
 type Unsaid = &'static str;
@@ -124,7 +125,7 @@ fn has_gaps(one: &xt::Match) -> bool {
     let xt::Match::Conntrack(conntrack) = one else {
         return false;
     };
-    let gaps = |compared: Option<xt::Compared<xt::ConntrackAddress>>| {
+    let gaps = |compared: Option<xt::Compared<xt::matches::conntrack::ConntrackAddress>>| {
         let mask = compared.map(|compared| compared.value.mask);
         mask.is_some_and(|mask| mask.prefix_length().is_none())
     };
@@ -151,13 +152,13 @@ fn is_sure_match(one: &xt::Match, protocol: Option<Protocol>) -> bool {
         xt::Match::Mark(_) => true,
         xt::Match::Tcp(tcp) => is(6) && range(tcp.source) && range(tcp.destination),
         xt::Match::Udp(udp) => is(17) && range(udp.source) && range(udp.destination),
-        xt::Match::Conntrack(conntrack) => conntrack
-            .state
-            .is_some_and(|state| *conntrack == xt::Conntrack::states(state.value)),
+        xt::Match::Conntrack(conntrack) => conntrack.state.is_some_and(|state| {
+            *conntrack == xt::matches::conntrack::Conntrack::states(state.value)
+        }),
         // Eleven decimals tell every multiple of 2⁻³¹ from the next.
         xt::Match::Statistic(statistic) => match statistic.mode {
-            xt::StatisticMode::Random { probability } => probability <= 1 << 31,
-            xt::StatisticMode::Nth { every, packet } => packet < every,
+            xt::matches::statistic::StatisticMode::Random { probability } => probability <= 1 << 31,
+            xt::matches::statistic::StatisticMode::Nth { every, packet } => packet < every,
         },
         _ => false,
     }
@@ -171,7 +172,7 @@ fn is_sure_target(target: &Target, protocol: Option<Protocol>) -> bool {
         Target::Extension(xt::Target::Dnat(dnat)) => {
             let with_ports = protocol
                 .is_some_and(|protocol| matches!(protocol.number, 6 | 17) && !protocol.invert);
-            let single = |range: xt::AddressRange| range.first == range.last;
+            let single = |range: xt::targets::AddressRange| range.first == range.last;
             dnat.addresses.is_some_and(single)
                 && dnat.base_port.is_none()
                 && dnat
@@ -251,7 +252,7 @@ mod tests {
         let ports = || prop::option::of((any::<u16>(), 0..2_u16));
         let ports = move || {
             ports().prop_map(|ports| {
-                ports.map(|(first, more)| xt::NatPorts {
+                ports.map(|(first, more)| xt::targets::NatPorts {
                     first,
                     last: first.saturating_add(more),
                 })
@@ -264,39 +265,44 @@ mod tests {
             prop::option::of(1_u16..),
             any::<[bool; 2]>(),
         )
-            .prop_map(|(range, ports, base_port, [random, persistent])| xt::Dnat {
-                addresses: range.map(|(first, last, single)| xt::AddressRange {
-                    first,
-                    last: if single { first } else { last },
-                }),
-                ports,
-                base_port,
-                random,
-                persistent,
+            .prop_map(|(range, ports, base_port, [random, persistent])| {
+                xt::targets::dnat::Dnat {
+                    addresses: range.map(|(first, last, single)| xt::targets::AddressRange {
+                        first,
+                        last: if single { first } else { last },
+                    }),
+                    ports,
+                    base_port,
+                    random,
+                    persistent,
+                }
             });
         let masquerade =
             (ports(), any::<[bool; 2]>()).prop_map(|(ports, [random, random_fully])| {
-                xt::Masquerade {
+                xt::targets::masquerade::Masquerade {
                     ports,
                     random,
                     random_fully,
                 }
             });
         prop_oneof![
-            any::<(u32, u32)>()
-                .prop_map(|(value, mask)| xt::Target::Mark(xt::MarkTarget { value, mask })),
+            any::<(u32, u32)>().prop_map(|(value, mask)| xt::Target::Mark(
+                xt::targets::mark::Mark { value, mask }
+            )),
             dnat.prop_map(xt::Target::Dnat),
             masquerade.prop_map(xt::Target::Masquerade),
         ]
     }
 
     fn matches() -> impl Strategy<Value = xt::Match> {
-        let random =
-            (0..=1_u32 << 31).prop_map(|probability| xt::StatisticMode::Random { probability });
-        let nth = (any::<u32>(), any::<u32>())
-            .prop_map(|(every, packet)| xt::StatisticMode::Nth { every, packet });
-        (prop_oneof![random, nth], any::<bool>())
-            .prop_map(|(mode, invert)| xt::Match::Statistic(xt::Statistic { mode, invert }))
+        let random = (0..=1_u32 << 31)
+            .prop_map(|probability| xt::matches::statistic::StatisticMode::Random { probability });
+        let nth = (any::<u32>(), any::<u32>()).prop_map(|(every, packet)| {
+            xt::matches::statistic::StatisticMode::Nth { every, packet }
+        });
+        (prop_oneof![random, nth], any::<bool>()).prop_map(|(mode, invert)| {
+            xt::Match::Statistic(xt::matches::statistic::Statistic { mode, invert })
+        })
     }
 
     #[test]

@@ -21,10 +21,12 @@ use std::time::{Duration, Instant};
 use crate::iptables::nft::{Unwritable, chain, decode, encode};
 use crate::iptables::{Address, Entry, Family, Rule, Target, builtin};
 use crate::nft::{CommitError, Connection, Filter, Outcome, Table, TableFlags, Transaction};
-use crate::xt::{
-    Comment, Conntrack, ConntrackState, MarkMatch, MarkTarget, Masquerade, Match,
-    Target as Extension,
-};
+use crate::xt::matches::comment::Comment;
+use crate::xt::matches::conntrack::{Conntrack, ConntrackState};
+use crate::xt::matches::mark::Mark as MarkMatch;
+use crate::xt::targets::mark::Mark as MarkTarget;
+use crate::xt::targets::masquerade::Masquerade;
+use crate::xt::{Match, Target as Extension};
 use crate::{netlink, nft};
 
 /// Name of the chain in mangle that tells other components which backend this node uses.

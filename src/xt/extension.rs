@@ -316,22 +316,25 @@ impl<T> fmt::Debug for Spec<T> {
     }
 }
 
-/// The registry: one line an extension.
+/// The list of extensions: one line each, which declares its module and its variant. (`cargo fmt` does not
+/// see modules that a macro declares: `rustfmt src/xt/matches/*.rs src/xt/targets/*.rs` does.)
 macro_rules! registry {
     (
         $(#[$meta:meta])*
         $Name:ident, printed as $option:literal, always has effects: $always:literal {
-            $( $Variant:ident($Type:ty), )*
+            $( $module:ident::$Variant:ident, )*
         }
     ) => {
+        $( pub mod $module; )*
+
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[non_exhaustive]
         #[allow(clippy::large_enum_variant)]
         pub enum $Name {
             $(
-                #[doc = concat!("`", stringify!($Variant), "`")]
-                $Variant($Type),
+                #[doc = concat!("[`", stringify!($module), "`](mod@", stringify!($module), ")")]
+                $Variant($module::$Variant),
             )*
             /// An extension or revision without a typed value here.
             Opaque($crate::xt::Opaque),
@@ -341,20 +344,20 @@ macro_rules! registry {
             /// All extensions of this kind that have a typed value.
             pub const ALL: &'static [$crate::xt::Spec<Self>] = &[$(
                 $crate::xt::Spec {
-                    names: <$Type as $crate::xt::Extension>::NAMES,
-                    families: <$Type as $crate::xt::Extension>::FAMILIES,
-                    options: <$Type as $crate::xt::Extension>::options,
-                    groups: <$Type as $crate::xt::Extension>::GROUPS,
-                    differences: <$Type as $crate::xt::Extension>::DIFFERENCES,
+                    names: <$module::$Variant as $crate::xt::Extension>::NAMES,
+                    families: <$module::$Variant as $crate::xt::Extension>::FAMILIES,
+                    options: <$module::$Variant as $crate::xt::Extension>::options,
+                    groups: <$module::$Variant as $crate::xt::Extension>::GROUPS,
+                    differences: <$module::$Variant as $crate::xt::Extension>::DIFFERENCES,
                     read: |family, revision, info| {
-                        <$Type as $crate::xt::Extension>::read(family, revision, info)
+                        <$module::$Variant as $crate::xt::Extension>::read(family, revision, info)
                             .filter(|value| {
                                 $crate::xt::Extension::says_all(value, family, revision, info)
                             })
                             .map(Self::$Variant)
                     },
                     parse: |context, given| {
-                        <$Type as $crate::xt::Extension>::parse(context, given).map(Self::$Variant)
+                        <$module::$Variant as $crate::xt::Extension>::parse(context, given).map(Self::$Variant)
                     },
                 },
             )*];
@@ -434,12 +437,12 @@ macro_rules! registry {
                         }
                         drop(sets);
                         $crate::xt::Extension::write_to(value, family, info).map_err(|error| {
-                            let name = <$Type as $crate::xt::Extension>::NAME;
+                            let name = <$module::$Variant as $crate::xt::Extension>::NAME;
                             $crate::xt::EncodeError::Option { name, error }
                         })?;
                         info.resize(info.len().next_multiple_of(8), 0);
-                        let revision = <$Type as $crate::xt::Extension>::revision(family);
-                        Ok((<$Type as $crate::xt::Extension>::NAME, revision))
+                        let revision = <$module::$Variant as $crate::xt::Extension>::revision(family);
+                        Ok((<$module::$Variant as $crate::xt::Extension>::NAME, revision))
                     })*
                     Self::Opaque(opaque) => {
                         info.extend_from_slice(&opaque.info);
@@ -491,7 +494,7 @@ macro_rules! registry {
             #[must_use]
             pub fn name(&self) -> &str {
                 match self {
-                    $(Self::$Variant(_) => <$Type as $crate::xt::Extension>::NAME,)*
+                    $(Self::$Variant(_) => <$module::$Variant as $crate::xt::Extension>::NAME,)*
                     Self::Opaque(opaque) => &opaque.name,
                 }
             }
@@ -502,7 +505,7 @@ macro_rules! registry {
             pub const fn has_effects(&self) -> bool {
                 match self {
                     $(Self::$Variant(_) => {
-                        $always || <$Type as $crate::xt::Extension>::HAS_EFFECTS
+                        $always || <$module::$Variant as $crate::xt::Extension>::HAS_EFFECTS
                     })*
                     Self::Opaque(_) => true,
                 }

@@ -14,7 +14,10 @@ use crate::nft::expr::{
     Meta, MetaKey, Payload, PayloadBase, Range, Register, Verdict,
 };
 use crate::nft::{self, RuleRef};
-use crate::xt::{self, Comment, Family, MarkMatch, MarkTarget};
+use crate::xt::matches::comment::Comment;
+use crate::xt::matches::mark::Mark as MarkMatch;
+use crate::xt::targets::mark::Mark as MarkTarget;
+use crate::xt::{self, Family};
 
 /// Reads a rule that iptables-nft wrote, of whichever version.
 ///
@@ -266,7 +269,7 @@ impl Decoder {
             }) if flags.is_none_or(|flags| flags.is_empty()) => {
                 self.before_match()?;
                 self.fix()?;
-                let limit = xt::Limit::with_rate(rate, unit, burst.unwrap_or(0));
+                let limit = xt::matches::limit::Limit::with_rate(rate, unit, burst.unwrap_or(0));
                 let limit = limit.ok_or("the match limit cannot say this rate")?;
                 self.entry.rule.matches.push(xt::Match::Limit(limit));
                 Ok(())
@@ -279,13 +282,15 @@ impl Decoder {
                 level: None,
                 flags: None,
                 unknown: _,
-            }) => self.end(Target::Extension(xt::Target::Nflog(xt::Nflog {
-                prefix: prefix.map_or_else(Default::default, |prefix| prefix.as_bytes().into()),
-                group,
-                length: snaplen.unwrap_or(0),
-                cut: snaplen.is_some(),
-                threshold: queue_threshold.unwrap_or(0),
-            }))),
+            }) => self.end(Target::Extension(xt::Target::Nflog(
+                xt::targets::nflog::Nflog {
+                    prefix: prefix.map_or_else(Default::default, |prefix| prefix.as_bytes().into()),
+                    group,
+                    length: snaplen.unwrap_or(0),
+                    cut: snaplen.is_some(),
+                    threshold: queue_threshold.unwrap_or(0),
+                },
+            ))),
             Decoded::Counter(Counter { bytes, packets, .. }) => {
                 self.fix()?;
                 if std::mem::replace(&mut self.counted, true) {
@@ -608,9 +613,9 @@ impl Decoder {
         let loaded = self.register(sreg)?;
         let number = |short: &Short| short.as_slice().try_into().ok().map(u32::from_ne_bytes);
         match (key, loaded.what, &loaded.masked) {
-            (MetaKey::NFTRACE, Part::Constant(value), None) if value.as_slice() == [1] => {
-                self.end(Target::Extension(xt::Target::Trace(xt::Trace)))
-            }
+            (MetaKey::NFTRACE, Part::Constant(value), None) if value.as_slice() == [1] => self.end(
+                Target::Extension(xt::Target::Trace(xt::targets::trace::Trace)),
+            ),
             (MetaKey::MARK, Part::Constant(value), None) => {
                 let value = number(&value).ok_or(OTHER)?;
                 let mark = MarkTarget {

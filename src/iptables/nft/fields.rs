@@ -11,7 +11,12 @@
 //! under its name, the one no longer finds it and the other does.
 
 use crate::nft::expr::CmpOp;
-use crate::xt::{Family, HlMatch, Hops, Icmp, Icmp6, Match, PacketType, Pkttype, TtlMatch};
+use crate::xt::matches::hl::Hl as HlMatch;
+use crate::xt::matches::icmp::Icmp;
+use crate::xt::matches::icmp6::Icmp6;
+use crate::xt::matches::pkttype::{PacketType, Pkttype};
+use crate::xt::matches::ttl::{Hops, Ttl as TtlMatch};
+use crate::xt::{Family, Match};
 
 /// The comparison of hops, if there is one that says the same.
 pub(super) fn hops(family: Family, op: CmpOp, value: &[u8]) -> Option<Match> {

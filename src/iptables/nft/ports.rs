@@ -15,7 +15,10 @@
 
 use crate::nft;
 use crate::nft::expr::{Bitwise, Cmp, CmpOp, Payload, PayloadBase, Range, RangeOp, Register};
-use crate::xt::{Match, PortRange, Tcp, TcpFlags, TcpFlagsTest, Udp};
+use crate::xt::Match;
+use crate::xt::matches::PortRange;
+use crate::xt::matches::tcp::{Tcp, TcpFlags, TcpFlagsTest};
+use crate::xt::matches::udp::Udp;
 
 /// Offsets in the headers of TCP and UDP, in bytes (RFC 9293, section 3.1; RFC 768).
 const SOURCE_PORT: u32 = 0;

@@ -7,7 +7,11 @@ use crate::nft::expr::{
     self, Bitwise, Cmp, CmpOp, Counter, Immediate, Meta, MetaKey, Payload, PayloadBase, Register,
 };
 use crate::nft::{RuleRef, Transaction};
-use crate::xt::{self, Comment, Conntrack, ConntrackState, MarkMatch, Masquerade};
+use crate::xt::matches::comment::Comment;
+use crate::xt::matches::conntrack::{Conntrack, ConntrackState};
+use crate::xt::matches::mark::Mark as MarkMatch;
+use crate::xt::targets::masquerade::Masquerade;
+use crate::xt::{self};
 
 /// Decodes a rule as if the kernel had listed it.
 fn listed(family: Family, mut encoded: nft::Rule<'_>) -> Option<Rule> {

@@ -4,7 +4,8 @@ use chainwright::iptables::nft::{chain, encode};
 use chainwright::iptables::{Family, Interface, Rule, Target, builtin};
 use chainwright::kube::kubelet::Item;
 use chainwright::nft::{Connection, Filter, Table, Transaction};
-use chainwright::xt::{Conntrack, ConntrackState, Match};
+use chainwright::xt::Match;
+use chainwright::xt::matches::conntrack::{Conntrack, ConntrackState};
 use serde::Serialize;
 
 use crate::output::Error;

@@ -1,0 +1,672 @@
+//! `-m hashlimit`: compares the rate of packets or bytes of each host, network, port or connection.
+//!
+//! Data of revision 3 (`struct xt_hashlimit_mtinfo3`, `linux/netfilter/xt_hashlimit.h`), of
+//! revision 2, which has no interval, and of revision 1, which has shorter numbers, too.
+
+use bstr::{BStr, ByteSlice};
+use chainwright_sys::xt_hashlimit::{
+    XT_HASHLIMIT_BYTE_SHIFT, XT_HASHLIMIT_BYTES, XT_HASHLIMIT_HASH_DIP, XT_HASHLIMIT_HASH_DPT,
+    XT_HASHLIMIT_HASH_SIP, XT_HASHLIMIT_HASH_SPT, XT_HASHLIMIT_INVERT, XT_HASHLIMIT_RATE_MATCH,
+    XT_HASHLIMIT_SCALE, hashlimit_cfg3, xt_hashlimit_mtinfo1, xt_hashlimit_mtinfo2,
+    xt_hashlimit_mtinfo3,
+};
+use zerocopy::FromZeros;
+
+use crate::xt::fit;
+use crate::xt::value::{Parsed, network, number, number_within, one_of, prefix_length, width};
+use crate::xt::{
+    Context, Difference, Extension, Family, Given, Name, OptionError, OptionGroup, OptionSpec,
+    Text, rate, read_struct, write_struct,
+};
+
+/// The name of a table of rates: 1 to 254 bytes, as a file in `/proc/net/ipt_hashlimit` has it.
+/// Rules with the same name share the table.
+pub type HashlimitName = Name<254>;
+
+/// Packets in a second of the time between two packets, from revision 2 on
+/// (`XT_HASHLIMIT_SCALE_v2`).
+const SCALE: u32 = 1_000_000;
+/// The default of the burst in packets, and the most.
+const BURST: (u64, u64) = (5, 1_000_000);
+/// The default of the time between two searches for old entries, in milliseconds.
+const GC_INTERVAL: u32 = 1000;
+/// How long entries that count bytes live by default, in milliseconds: without and with a burst.
+const BYTES_EXPIRE: (u32, u32) = (15_000, 60_000);
+
+bitflags::bitflags! {
+    /// What packets must have in common to be counted together.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct HashlimitKeys: u32 {
+        /// The destination address.
+        const DESTINATION_IP = XT_HASHLIMIT_HASH_DIP;
+        /// The destination port.
+        const DESTINATION_PORT = XT_HASHLIMIT_HASH_DPT;
+        /// The source address.
+        const SOURCE_IP = XT_HASHLIMIT_HASH_SIP;
+        /// The source port.
+        const SOURCE_PORT = XT_HASHLIMIT_HASH_SPT;
+    }
+}
+
+/// In the order of iptables-save.
+const KEYS: [(&str, HashlimitKeys); 4] = [
+    ("srcip", HashlimitKeys::SOURCE_IP),
+    ("srcport", HashlimitKeys::SOURCE_PORT),
+    ("dstip", HashlimitKeys::DESTINATION_IP),
+    ("dstport", HashlimitKeys::DESTINATION_PORT),
+];
+
+/// A rate to compare with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HashlimitRate {
+    /// In packets.
+    Packets {
+        /// Time between two packets, in microseconds; not 0.
+        period: u64,
+        /// How many packets may come at once.
+        burst: u64,
+    },
+    /// In bytes.
+    Bytes {
+        /// What 16 bytes cost: 2³² − 1 divided by one more than the sixteenths of the bytes that
+        /// may come in a second; from 1 to 2³² − 1.
+        cost: u32,
+        /// How many seconds' bytes may come at once; 0 if that is not said.
+        burst: u64,
+    },
+}
+
+/// `-m hashlimit`: compares the rate of packets or bytes of each host, network, port or connection.
+///
+/// Compares the rates of packets that have something in common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hashlimit {
+    /// The table in which the rates are kept.
+    pub name: HashlimitName,
+    /// The rate.
+    pub rate: HashlimitRate,
+    /// Whether packets above the rate match, instead of those up to it.
+    pub above: bool,
+    /// What packets of one rate have in common; all packets are one if it is empty.
+    pub keys: HashlimitKeys,
+    /// How many leading bits of the source address count; `None` for all.
+    pub source_prefix: Option<u8>,
+    /// How many leading bits of the destination address count; `None` for all.
+    pub destination_prefix: Option<u8>,
+    /// Number of buckets of the table; 0 leaves it to the kernel.
+    pub buckets: u32,
+    /// The most entries of the table; 0 leaves it to the kernel.
+    pub max: u32,
+    /// Milliseconds between two searches for old entries.
+    pub gc_interval: u32,
+    /// Milliseconds after which an entry that was not used is old.
+    pub expire: u32,
+    /// Seconds over which the rate is measured, without a limit being kept
+    /// (`--hashlimit-rate-match`); `None` to limit.
+    pub interval: Option<u32>,
+}
+
+/// Bytes in a second of a cost.
+fn bytes_of(cost: u32) -> u64 {
+    let sixteenths = u32::MAX.checked_div(cost).unwrap_or(u32::MAX);
+    u64::from(sixteenths.saturating_sub(1)) << XT_HASHLIMIT_BYTE_SHIFT
+}
+
+/// The cost of so many bytes in a second; `None` if it is less than 1.
+fn cost_of(bytes: u64) -> Option<u32> {
+    let cost = u64::from(u32::MAX) / ((bytes >> XT_HASHLIMIT_BYTE_SHIFT) + 1);
+    u32::try_from(cost).ok().filter(|cost| *cost > 0)
+}
+
+impl Extension for Hashlimit {
+    const NAME: &'static str = "hashlimit";
+    const REVISION: u8 = 3;
+    const OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::one("hashlimit-upto").inverts(),
+        OptionSpec::one("hashlimit-above").inverts(),
+        OptionSpec::one("hashlimit-upto").inverts().or("hashlimit"),
+        OptionSpec::one("hashlimit-srcmask"),
+        OptionSpec::one("hashlimit-dstmask"),
+        OptionSpec::one("hashlimit-burst"),
+        OptionSpec::one("hashlimit-htable-size"),
+        OptionSpec::one("hashlimit-htable-max"),
+        OptionSpec::one("hashlimit-htable-gcinterval"),
+        OptionSpec::one("hashlimit-htable-expire"),
+        OptionSpec::one("hashlimit-mode"),
+        OptionSpec::one("hashlimit-name").required(),
+        OptionSpec::switch("hashlimit-rate-match"),
+        OptionSpec::one("hashlimit-rate-interval"),
+    ];
+    const GROUPS: &'static [OptionGroup] =
+        &[OptionGroup::one_of(&["hashlimit-upto", "hashlimit-above"])];
+    const DIFFERENCES: &'static [Difference] = &[Difference::refused(
+        "-m hashlimit --hashlimit-upto 4b --hashlimit-name a",
+        "-m hashlimit --hashlimit-upto 4/sec --hashlimit-burst 5 --hashlimit-name a",
+        "iptables takes bytes without a unit of time for packets.",
+    )];
+    const HAS_EFFECTS: bool = true;
+
+    fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
+        // The parameters as revision 3 has them.
+        let mut cfg = hashlimit_cfg3::new_zeroed();
+        macro_rules! take {
+            ($old:expr) => {{
+                let old = $old;
+                (cfg.avg, cfg.burst) = (old.avg.into(), old.burst.into());
+                (cfg.mode, cfg.size, cfg.max) = (old.mode, old.size, old.max);
+                (cfg.gc_interval, cfg.expire) = (old.gc_interval, old.expire);
+                (cfg.srcmask, cfg.dstmask) = (old.srcmask, old.dstmask);
+            }};
+        }
+        let mut scale = SCALE;
+        let name = match revision {
+            1 => {
+                let info: xt_hashlimit_mtinfo1 = read_struct(info)?;
+                take!(info.cfg);
+                scale = XT_HASHLIMIT_SCALE;
+                Name::in_field(&info.name)?
+            }
+            2 => {
+                let info: xt_hashlimit_mtinfo2 = read_struct(info)?;
+                take!(info.cfg);
+                Name::in_field(&info.name)?
+            }
+            3 => {
+                let info: xt_hashlimit_mtinfo3 = read_struct(info)?;
+                take!(info.cfg);
+                cfg.interval = info.cfg.interval;
+                Name::in_field(&info.name)?
+            }
+            _ => return None,
+        };
+        let flags = XT_HASHLIMIT_INVERT
+            | XT_HASHLIMIT_BYTES
+            | if revision == 3 {
+                XT_HASHLIMIT_RATE_MATCH
+            } else {
+                0
+            };
+        let prefix = |length: u8| match u32::from(length).cmp(&width(family)) {
+            std::cmp::Ordering::Less => Some(Some(length)),
+            std::cmp::Ordering::Equal => Some(None),
+            std::cmp::Ordering::Greater => None,
+        };
+        let rate = if cfg.mode & XT_HASHLIMIT_BYTES == 0 {
+            HashlimitRate::Packets {
+                // Another time between packets has no text.
+                period: rate::rescale(cfg.avg, scale, SCALE)?,
+                burst: cfg.burst,
+            }
+        } else {
+            let cost = u32::try_from(cfg.avg).ok().filter(|cost| *cost != 0)?;
+            // No burst can be said for less than 16 bytes in a second, nor one of more bytes than a u64
+            // has; another cost has no text.
+            let bytes = bytes_of(cost);
+            bytes.checked_mul(cfg.burst)?;
+            if (bytes == 0 && cfg.burst != 0) || cost_of(bytes.max(1)) != Some(cost) {
+                return None;
+            }
+            HashlimitRate::Bytes {
+                cost,
+                burst: cfg.burst,
+            }
+        };
+        let measures = cfg.mode & flags & XT_HASHLIMIT_RATE_MATCH != 0;
+        if measures {
+            // A rate that is measured is said for a second, whatever the interval.
+            let in_a_second = match rate {
+                HashlimitRate::Packets { period, .. } => rate::of(period, SCALE).1 == 1,
+                HashlimitRate::Bytes { .. } => true,
+            };
+            if cfg.interval == 0 || !in_a_second {
+                return None;
+            }
+        }
+        Some(Self {
+            name,
+            rate,
+            above: cfg.mode & XT_HASHLIMIT_INVERT != 0,
+            keys: HashlimitKeys::from_bits(cfg.mode & !flags)?,
+            source_prefix: prefix(cfg.srcmask)?,
+            destination_prefix: prefix(cfg.dstmask)?,
+            buckets: cfg.size,
+            max: cfg.max,
+            gc_interval: cfg.gc_interval,
+            expire: cfg.expire,
+            interval: measures.then_some(cfg.interval),
+        })
+    }
+
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
+        let mut info = xt_hashlimit_mtinfo3::new_zeroed();
+        info.name = fit::text("hashlimit-name", self.name.as_bytes())?;
+        let cfg = &mut info.cfg;
+        let bytes;
+        (bytes, cfg.avg, cfg.burst) = match self.rate {
+            HashlimitRate::Packets { period, burst } => (false, period, burst),
+            HashlimitRate::Bytes { cost, burst } => (true, cost.into(), burst),
+        };
+        cfg.mode = fit::flags("hashlimit-mode", self.keys)?;
+        for (set, flag) in [
+            (self.above, XT_HASHLIMIT_INVERT),
+            (bytes, XT_HASHLIMIT_BYTES),
+            (self.interval.is_some(), XT_HASHLIMIT_RATE_MATCH),
+        ] {
+            cfg.mode |= if set { flag } else { 0 };
+        }
+        let whole = if family == Family::Ipv4 { 32 } else { 128 };
+        cfg.srcmask = self.source_prefix.unwrap_or(whole);
+        cfg.dstmask = self.destination_prefix.unwrap_or(whole);
+        (cfg.size, cfg.max) = (self.buckets, self.max);
+        (cfg.gc_interval, cfg.expire) = (self.gc_interval, self.expire);
+        cfg.interval = self.interval.unwrap_or_default();
+        Ok(write_struct(&info))
+    }
+
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+        let find = |option| Given::find(given, option);
+        let limit = Self::GROUPS[0].find(given)?;
+        let above = limit.invert != (limit.option == "hashlimit-above");
+        let name = Given::need(given, "hashlimit-name")?;
+        let table: HashlimitName = name.parse(Name::parse)?;
+        if matches!(table.as_bytes(), b"." | b"..") || table.as_bytes().contains(&b'/') {
+            return Err(name.error("a table's name is the name of a file in /proc"));
+        }
+        let burst = find("hashlimit-burst");
+        let (rate, unit, expire) = match limit.parse(Amount::parse)? {
+            Amount::Packets(period, unit) => {
+                let burst = match burst {
+                    None => BURST.0,
+                    Some(burst) => burst
+                        .parse(|value| size(value).and_then(|burst| in_packets(value, burst)))?,
+                };
+                (HashlimitRate::Packets { period, burst }, unit, unit * 1000)
+            }
+            Amount::Bytes(cost) => {
+                let burst = burst.map(|burst| {
+                    burst.parse(|value| size(value).and_then(|burst| in_seconds(burst, cost)))
+                });
+                let burst = burst.transpose()?;
+                let expire = match burst {
+                    None => BYTES_EXPIRE.0,
+                    Some(_) => BYTES_EXPIRE.1,
+                };
+                let burst = burst.unwrap_or_default();
+                (HashlimitRate::Bytes { cost, burst }, 1, expire)
+            }
+        };
+        let mut hashlimit = Self {
+            name: table,
+            rate,
+            above,
+            keys: HashlimitKeys::empty(),
+            source_prefix: None,
+            destination_prefix: None,
+            buckets: 0,
+            max: 0,
+            gc_interval: GC_INTERVAL,
+            expire,
+            interval: None,
+        };
+        let prefix = |value: &BStr| prefix(value, context.family);
+        let mut interval = None;
+        for one in given {
+            match one.option {
+                "hashlimit-mode" => hashlimit.keys = one.parse(keys)?,
+                "hashlimit-srcmask" => hashlimit.source_prefix = one.parse(prefix)?,
+                "hashlimit-dstmask" => hashlimit.destination_prefix = one.parse(prefix)?,
+                "hashlimit-htable-size" => hashlimit.buckets = one.parse(number)?,
+                "hashlimit-htable-max" => hashlimit.max = one.parse(number)?,
+                "hashlimit-htable-gcinterval" => hashlimit.gc_interval = one.parse(number)?,
+                "hashlimit-htable-expire" => hashlimit.expire = one.parse(number)?,
+                "hashlimit-rate-interval" => {
+                    interval = Some(one.parse(|v| number_within(v, 1..=i32::MAX as u32))?);
+                }
+                _ => {}
+            }
+        }
+        // Without --hashlimit-rate-match the interval means nothing.
+        if find("hashlimit-rate-match").is_some() {
+            hashlimit.interval = Some(interval.unwrap_or(unit));
+            if let HashlimitRate::Packets { period, .. } = &mut hashlimit.rate {
+                // The rate is compared with the packets of an interval.
+                *period /= u64::from(unit);
+                if *period == 0 {
+                    return Err(limit.error("the rate is too fast to be measured"));
+                }
+            }
+        }
+        Ok(hashlimit)
+    }
+
+    fn print(&self, text: &mut Text) {
+        text.push(if self.above {
+            " --hashlimit-above"
+        } else {
+            " --hashlimit-upto"
+        });
+        let expire = match self.rate {
+            HashlimitRate::Packets { period, burst } => {
+                let unit = rate::print(period, SCALE, text);
+                text.push(" --hashlimit-burst ").number(burst);
+                unit * 1000
+            }
+            HashlimitRate::Bytes { cost, burst } => {
+                let bytes = bytes_of(cost);
+                text.push(" ");
+                print_size(bytes.max(1), |less| cost_of(less) == Some(cost), text);
+                text.push("/s");
+                if burst == 0 {
+                    BYTES_EXPIRE.0
+                } else {
+                    text.push(" --hashlimit-burst ");
+                    let all = bytes.saturating_mul(burst);
+                    print_size(all, |less| in_seconds(less, cost) == Ok(burst), text);
+                    BYTES_EXPIRE.1
+                }
+            }
+        };
+        if !self.keys.is_empty() {
+            text.push(" --hashlimit-mode");
+            let mut separator = " ";
+            for (name, key) in KEYS {
+                if self.keys.contains(key) {
+                    text.push(separator).push(name);
+                    separator = ",";
+                }
+            }
+        }
+        text.push(" --hashlimit-name").name(&self.name);
+        for (option, value, default) in [
+            ("htable-size", self.buckets, 0),
+            ("htable-max", self.max, 0),
+            ("htable-gcinterval", self.gc_interval, GC_INTERVAL),
+            ("htable-expire", self.expire, expire),
+        ] {
+            if value != default {
+                text.push(" --hashlimit-").push(option);
+                text.push(" ").number(value);
+            }
+        }
+        for (option, prefix) in [
+            (" --hashlimit-srcmask ", self.source_prefix),
+            (" --hashlimit-dstmask ", self.destination_prefix),
+        ] {
+            if let Some(prefix) = prefix {
+                text.push(option).number(prefix);
+            }
+        }
+        if let Some(interval) = self.interval {
+            text.push(" --hashlimit-rate-match");
+            if interval != 1 {
+                text.push(" --hashlimit-rate-interval ").number(interval);
+            }
+        }
+    }
+}
+
+/// The value of `--hashlimit-upto` and `--hashlimit-above`.
+enum Amount {
+    /// Time between two packets in microseconds, and the unit of the rate in seconds.
+    Packets(u64, u32),
+    /// The cost of 16 bytes.
+    Bytes(u32),
+}
+
+impl Amount {
+    fn parse(value: &BStr) -> Parsed<Self> {
+        let bytes = value
+            .split_once_str("/")
+            .filter(|(amount, unit)| amount.ends_with(b"b") && b"second".starts_with(unit))
+            .filter(|(_, unit)| !unit.is_empty());
+        let Some((amount, _)) = bytes else {
+            return match rate::parse(value, SCALE) {
+                Ok((period, unit)) => Ok(Self::Packets(period, unit)),
+                Err(reason) => Err(format!("{reason}; of bytes, like 512b/s, 20kb/s or 3mb/s")),
+            };
+        };
+        let bytes = size(amount.as_bstr())?;
+        cost_of(bytes)
+            .map(Self::Bytes)
+            .ok_or_else(|| format!("`{value}` is more than can be said: 65535mb/s"))
+    }
+}
+
+/// Reads a number of at least 1, in units of 1024 with a `k` behind it, of 1024² with an `m`; then a
+/// `b` may stand.
+fn size(value: &BStr) -> Parsed<u64> {
+    if let Ok(number) = number::<u64>(value)
+        && number > 0
+    {
+        return Ok(number);
+    }
+    let digits = value.strip_suffix(b"b").unwrap_or(value);
+    let (digits, unit) = match digits {
+        [digits @ .., b'k'] => (digits, 1024),
+        [digits @ .., b'm'] => (digits, 1024 * 1024),
+        digits => (digits, 1),
+    };
+    let number = number::<u64>(digits.as_bstr()).ok().filter(|n| *n > 0);
+    number
+        .and_then(|number| number.checked_mul(unit))
+        .ok_or_else(|| format!("`{value}` is not a number like 20, 512b, 20kb or 3mb"))
+}
+
+/// A burst of packets.
+fn in_packets(value: &BStr, burst: u64) -> Parsed<u64> {
+    if burst > BURST.1 {
+        return Err(format!("`{value}` is not a number from 1 to {}", BURST.1));
+    }
+    Ok(burst)
+}
+
+/// A burst of bytes as the seconds in which so many may come.
+fn in_seconds(burst: u64, cost: u32) -> Parsed<u64> {
+    let rate = bytes_of(cost);
+    if burst < rate {
+        return Err(format!("it is less than the rate: at least {rate}b"));
+    }
+    match burst.checked_div(rate) {
+        None => Err("there is no burst for less than 16b/s".to_owned()),
+        Some(_) => Ok(burst.div_ceil(rate)),
+    }
+}
+
+/// Adds a number of bytes in the largest unit that still says the same, if need be cut off.
+fn print_size(bytes: u64, same: impl Fn(u64) -> bool, text: &mut Text) {
+    let units = [(1024 * 1024, "mb"), (1024, "kb")];
+    let fits = |unit: &&(u64, &str)| bytes >= unit.0 && same(bytes - bytes % unit.0);
+    let (unit, name) = units.iter().find(fits).unwrap_or(&(1, "b"));
+    text.number(bytes / unit).push(*name);
+}
+
+/// The keys, with commas or `|` between them.
+fn keys(value: &BStr) -> Parsed<HashlimitKeys> {
+    let words = value.split(|byte| matches!(byte, b',' | b'|'));
+    let words = words.filter(|word| !word.is_empty());
+    words.map(|word| one_of(word.as_bstr(), &KEYS)).collect()
+}
+
+/// A prefix length or a mask that is one; `None` for all bits.
+fn prefix(value: &BStr, family: Family) -> Parsed<Option<u8>> {
+    let any = match family {
+        Family::Ipv4 => "0.0.0.0/",
+        Family::Ipv6 => "::/",
+    };
+    let most = width(family);
+    let mask = network([any.as_bytes(), value].concat().as_slice().into(), family);
+    let length = mask.ok().and_then(|(_, mask)| prefix_length(mask));
+    let length = length.ok_or_else(|| {
+        format!("`{value}` is neither a prefix length from 0 to {most} nor a mask of one")
+    })?;
+    Ok(u8::try_from(length).ok().filter(|_| length != most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iptables::Rule;
+    use crate::xt::Match;
+
+    /// `--hashlimit-above 10/minute --hashlimit-burst 7 --hashlimit-mode srcip,dstport
+    /// --hashlimit-name web --hashlimit-srcmask 24` by iptables-legacy 1.8.9.
+    fn captured() -> Vec<u8> {
+        let mut info = vec![0; 312];
+        info[..3].copy_from_slice(b"web");
+        info[256..264].copy_from_slice(&6_000_000_u64.to_ne_bytes());
+        info[264] = 7;
+        info[272] = 0x16; // above, by source address and destination port
+        info[284..288].copy_from_slice(&1000_u32.to_ne_bytes());
+        info[288..292].copy_from_slice(&60_000_u32.to_ne_bytes());
+        (info[296], info[297]) = (24, 32);
+        info
+    }
+
+    const TEXT: &str = "-m hashlimit --hashlimit-above 10/min --hashlimit-burst 7 \
+        --hashlimit-mode srcip,dstport --hashlimit-name web --hashlimit-srcmask 24";
+
+    #[test]
+    #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
+    fn reads_and_writes_what_iptables_wrote() {
+        let hashlimit = Hashlimit::read(Family::Ipv4, 3, &captured()).unwrap();
+        assert_eq!(hashlimit.source_prefix, Some(24));
+        assert_eq!(
+            hashlimit.keys,
+            HashlimitKeys::SOURCE_IP | HashlimitKeys::DESTINATION_PORT
+        );
+        assert_eq!(Match::Hashlimit(hashlimit.clone()).to_string(), TEXT);
+        assert_eq!(hashlimit.write(Family::Ipv4).unwrap(), captured());
+        let rule = Rule::parse(Family::Ipv4, TEXT).unwrap();
+        assert_eq!(rule.matches, [Match::Hashlimit(hashlimit)]);
+        assert!(size_of::<Hashlimit>() <= 128);
+    }
+
+    #[test]
+    #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
+    fn older_revisions() {
+        // As the header lays them out.
+        let new = captured();
+        let mut two = new[..256].to_vec();
+        two.extend_from_slice(&new[256..292]);
+        two.extend_from_slice(&new[296..298]);
+        two.resize(256 + 40 + 8, 0);
+        let mut one = new[..16].to_vec();
+        one.extend_from_slice(&new[272..276]);
+        one.extend_from_slice(&60_000_u32.to_ne_bytes());
+        one.extend_from_slice(&new[264..268]);
+        one.extend_from_slice(&new[276..292]);
+        one.extend_from_slice(&new[296..298]);
+        one.resize(16 + 32 + 8, 0);
+        let read = |revision, info: &[u8]| Hashlimit::read(Family::Ipv4, revision, info);
+        let value = read(3, &new);
+        assert!(value.is_some());
+        assert_eq!(read(2, &two), value);
+        assert_eq!(read(1, &one), value);
+        assert_eq!(read(3, &new[..311]), None);
+        assert_eq!(read(2, &two[..303]), None);
+        assert_eq!(read(1, &one[..55]), None);
+        assert_eq!(read(0, &new), None);
+        assert_eq!(read(4, &new), None);
+    }
+
+    #[test]
+    #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
+    fn strange_data_is_not_read() {
+        for (at, byte) in [(0, 0), (297, 33), (272, 0x96), (272, 0x56)] {
+            let mut info = captured();
+            info[at] = byte;
+            assert_eq!(
+                Hashlimit::read(Family::Ipv4, 3, &info),
+                None,
+                "{byte} at {at}"
+            );
+        }
+        let mut info = captured();
+        info[256..264].fill(0);
+        assert_eq!(Hashlimit::read(Family::Ipv4, 3, &info), None);
+    }
+
+    #[test]
+    fn bytes_are_printed_so_that_they_are_read_back() {
+        // 1.8.9 prints `0b/s` and `--hashlimit-burst 1kb` for these, and refuses both.
+        for (written, printed) in [
+            ("15b/s", "1b/s"),
+            (
+                "1536b/s --hashlimit-burst 1536b",
+                "1536b/s --hashlimit-burst 1536b",
+            ),
+            (
+                "100b/s --hashlimit-burst 1000",
+                "96b/s --hashlimit-burst 1kb",
+            ),
+            (
+                "2mb/sec --hashlimit-burst 5mb",
+                "2mb/s --hashlimit-burst 6mb",
+            ),
+            ("1500000b/s", "1500016b/s"),
+        ] {
+            let rule = |rate| format!("-m hashlimit --hashlimit-upto {rate} --hashlimit-name x");
+            let read = Rule::parse(Family::Ipv4, rule(written)).unwrap();
+            assert_eq!(read.to_string(), rule(printed));
+            assert_eq!(Rule::parse(Family::Ipv4, rule(printed)), Ok(read));
+        }
+    }
+
+    #[test]
+    fn refusals() {
+        let rate = "is not a rate like 5/second, 10/minute, 3/hour or 100/day; \
+            of bytes, like 512b/s, 20kb/s or 3mb/s";
+        for (options, reason) in [
+            (
+                "--hashlimit-name x",
+                "--hashlimit-upto or --hashlimit-above is required",
+            ),
+            ("--hashlimit-upto 5", "--hashlimit-name is required"),
+            // 1.8.9 takes these as 4 bytes and as 10 packets in a second.
+            (
+                "--hashlimit 4gb/s --hashlimit-name x",
+                "--hashlimit-upto: `4gb` is not a number like 20, 512b, 20kb or 3mb",
+            ),
+            (
+                "--hashlimit 10MB/s --hashlimit-name x",
+                &format!("--hashlimit-upto: `10MB/s` {rate}"),
+            ),
+            (
+                "--hashlimit 65536mb/s --hashlimit-name x",
+                "--hashlimit-upto: `65536mb/s` is more than can be said: 65535mb/s",
+            ),
+            // 1.8.9 divides by zero.
+            (
+                "--hashlimit 8b/s --hashlimit-burst 9 --hashlimit-name x",
+                "--hashlimit-burst: there is no burst for less than 16b/s",
+            ),
+            (
+                "--hashlimit 2kb/s --hashlimit-burst 1kb --hashlimit-name x",
+                "--hashlimit-burst: it is less than the rate: at least 2048b",
+            ),
+            (
+                "--hashlimit 5 --hashlimit-burst 1m --hashlimit-name x",
+                "--hashlimit-burst: `1m` is not a number from 1 to 1000000",
+            ),
+            (
+                "--hashlimit 5 --hashlimit-mode none --hashlimit-name x",
+                "--hashlimit-mode: `none` is none of srcip, srcport, dstip, dstport",
+            ),
+            (
+                "--hashlimit 5 --hashlimit-srcmask 33 --hashlimit-name x",
+                "--hashlimit-srcmask: `33` is neither a prefix length from 0 to 32 nor a mask of one",
+            ),
+            (
+                "--hashlimit 5 --hashlimit-rate-interval 0 --hashlimit-name x",
+                "--hashlimit-rate-interval: `0` is not a number from 1 to 2147483647",
+            ),
+            (
+                "--hashlimit 5 --hashlimit-name a/b",
+                "--hashlimit-name: a table's name is the name of a file in /proc",
+            ),
+        ] {
+            let fault = Rule::parse(Family::Ipv4, format!("-m hashlimit {options}")).unwrap_err();
+            assert_eq!(fault.message, format!("-m hashlimit: {reason}"));
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! `-m physdev`: compares the bridge ports that the packet comes and goes by.
+//!
+//! Data of revision 0 (`struct xt_physdev_info`, `linux/netfilter/xt_physdev.h`). Of a name as many
+//! bytes count as its mask says; masks that no name has stay opaque.
+
+use bstr::{BStr, BString};
+use chainwright_sys::xt_physdev::{
+    XT_PHYSDEV_OP_BRIDGED, XT_PHYSDEV_OP_IN, XT_PHYSDEV_OP_ISIN, XT_PHYSDEV_OP_ISOUT,
+    XT_PHYSDEV_OP_MASK, XT_PHYSDEV_OP_OUT, xt_physdev_info,
+};
+use zerocopy::FromZeros;
+
+use crate::xt::fit;
+use crate::xt::value::{Parsed, string, until_nul};
+use crate::xt::{
+    Compared, Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
+};
+
+/// Room for an interface's name, its closing NUL included (`IFNAMSIZ`).
+const ROOM: usize = 16;
+
+/// `-m physdev`: compares the bridge ports that the packet comes and goes by.
+///
+/// All that is given must be true.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Physdev {
+    /// Whether the packet comes in by a bridge port.
+    pub is_in: Option<bool>,
+    /// The port that it comes in by: 1 to 15 bytes; with a `+` behind it the start of its name.
+    pub port_in: Option<Compared<BString>>,
+    /// Whether the packet goes out by a bridge port.
+    pub is_out: Option<bool>,
+    /// The port that it goes out by, as `port_in`.
+    pub port_out: Option<Compared<BString>>,
+    /// Whether it is bridged, not routed.
+    pub is_bridged: Option<bool>,
+}
+
+/// How many bytes of a name count.
+fn counting(name: &[u8]) -> usize {
+    match name {
+        [start @ .., b'+'] => start.len(),
+        whole => whole.len() + 1,
+    }
+}
+
+fn read_name(name: &[u8; ROOM], mask: &[u8; ROOM]) -> Option<BString> {
+    let name = until_nul(name).filter(|name| is_name(name))?;
+    let (ones, zeros) = mask.split_at(counting(name).min(ROOM));
+    (ones.iter().all(|byte| *byte == 0xff) && zeros.iter().all(|byte| *byte == 0))
+        .then(|| name.to_owned())
+}
+
+fn write_name(
+    option: &'static str,
+    name: &BString,
+) -> Result<([u8; ROOM], [u8; ROOM]), OptionError> {
+    let bytes = fit::text(option, name)?;
+    fit::only_if(is_name(name), option, "no interface can have this name")?;
+    let mut mask = [0; ROOM];
+    mask[..counting(name).min(ROOM)].fill(0xff);
+    Ok((bytes, mask))
+}
+
+/// As the kernel sees it; a `:` is left to it.
+fn is_name(name: &[u8]) -> bool {
+    let odd = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'/';
+    !name.is_empty() && !name.iter().any(odd)
+}
+
+fn port(value: &BStr) -> Parsed<BString> {
+    let name = string(value, 1..=ROOM - 1)?;
+    if !is_name(name) {
+        return Err("an interface's name has no `/` and no blank".to_owned());
+    }
+    Ok(name.to_owned())
+}
+
+impl Extension for Physdev {
+    const NAME: &'static str = "physdev";
+    const REVISION: u8 = 0;
+    const OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::one("physdev-in").inverts(),
+        OptionSpec::one("physdev-out").inverts(),
+        OptionSpec::switch("physdev-is-in").inverts(),
+        OptionSpec::switch("physdev-is-out").inverts(),
+        OptionSpec::switch("physdev-is-bridged").inverts(),
+    ];
+
+    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
+        if revision != Self::REVISION {
+            return None;
+        }
+        let info: xt_physdev_info = read_struct(info)?;
+        if info.bitmask & !XT_PHYSDEV_OP_MASK != 0 || info.bitmask == 0 {
+            return None;
+        }
+        let has = |bit| info.bitmask & bit != 0;
+        let is = |bit| has(bit).then_some(info.invert & bit == 0);
+        let port = |bit, name, mask| match has(bit) {
+            false => Some(None),
+            true => read_name(name, mask).map(|value| {
+                let invert = info.invert & bit != 0;
+                Some(Compared { value, invert })
+            }),
+        };
+        Some(Self {
+            is_in: is(XT_PHYSDEV_OP_ISIN),
+            port_in: port(XT_PHYSDEV_OP_IN, &info.physindev, &info.in_mask)?,
+            is_out: is(XT_PHYSDEV_OP_ISOUT),
+            port_out: port(XT_PHYSDEV_OP_OUT, &info.physoutdev, &info.out_mask)?,
+            is_bridged: is(XT_PHYSDEV_OP_BRIDGED),
+        })
+    }
+
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
+        let mut info = xt_physdev_info::new_zeroed();
+        if let Some(port) = &self.port_in {
+            (info.physindev, info.in_mask) = write_name("physdev-in", &port.value)?;
+        }
+        if let Some(port) = &self.port_out {
+            (info.physoutdev, info.out_mask) = write_name("physdev-out", &port.value)?;
+        }
+        let invert = |port: &Option<Compared<BString>>| port.as_ref().map(|port| !port.invert);
+        for (bit, is) in [
+            (XT_PHYSDEV_OP_IN, invert(&self.port_in)),
+            (XT_PHYSDEV_OP_OUT, invert(&self.port_out)),
+            (XT_PHYSDEV_OP_ISIN, self.is_in),
+            (XT_PHYSDEV_OP_ISOUT, self.is_out),
+            (XT_PHYSDEV_OP_BRIDGED, self.is_bridged),
+        ] {
+            if let Some(is) = is {
+                info.bitmask |= bit;
+                info.invert |= if is { 0 } else { bit };
+            }
+        }
+        Ok(write_struct(&info))
+    }
+
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+        let mut physdev = Self::default();
+        for one in given {
+            match one.option {
+                "physdev-in" => physdev.port_in = Some(Compared::given(one, one.parse(port)?)),
+                "physdev-out" => physdev.port_out = Some(Compared::given(one, one.parse(port)?)),
+                "physdev-is-in" => physdev.is_in = Some(!one.invert),
+                "physdev-is-out" => physdev.is_out = Some(!one.invert),
+                _ => physdev.is_bridged = Some(!one.invert),
+            }
+        }
+        if given.is_empty() {
+            return Err(OptionError::of_all(
+                "physdev takes one or more of --physdev-in, --physdev-out, --physdev-is-in, \
+                 --physdev-is-out, --physdev-is-bridged",
+            ));
+        }
+        Ok(physdev)
+    }
+
+    fn print(&self, text: &mut Text) {
+        let is = |text: &mut Text, is: Option<bool>, name| {
+            if let Some(is) = is {
+                text.option(!is, name);
+            }
+        };
+        let port = |text: &mut Text, port: &Option<Compared<BString>>, name| {
+            if let Some(port) = port {
+                text.option(port.invert, name).name(&port.value);
+            }
+        };
+        is(text, self.is_in, "physdev-is-in");
+        port(text, &self.port_in, "physdev-in");
+        is(text, self.is_out, "physdev-is-out");
+        port(text, &self.port_out, "physdev-out");
+        is(text, self.is_bridged, "physdev-is-bridged");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iptables::Rule;
+    use crate::xt::Match;
+
+    /// What iptables-legacy 1.8.9 wrote for `! --physdev-in eth+ --physdev-is-in --physdev-out br0
+    /// ! --physdev-is-bridged` (from `strace -xx`).
+    fn captured() -> [u8; 72] {
+        let mut info = [0; 72];
+        info[..4].copy_from_slice(b"eth+");
+        info[16..19].fill(0xff);
+        info[32..35].copy_from_slice(b"br0");
+        info[48..52].fill(0xff);
+        info[64..66].copy_from_slice(&[0x05, 0x0f]);
+        info
+    }
+
+    #[test]
+    fn reads_and_writes_what_iptables_wrote() {
+        let physdev = Physdev {
+            is_in: Some(true),
+            port_in: Some(Compared {
+                value: "eth+".into(),
+                invert: true,
+            }),
+            is_out: None,
+            port_out: Some(Compared {
+                value: "br0".into(),
+                invert: false,
+            }),
+            is_bridged: Some(false),
+        };
+        let read = Physdev::read(Family::Ipv4, 0, &captured());
+        assert_eq!(read, Some(physdev.clone()));
+        let physdev = Match::Physdev(physdev);
+        assert_eq!(physdev.encode(Family::Ipv4).unwrap().info[..], captured());
+        assert_eq!(
+            physdev.to_string(),
+            "-m physdev --physdev-is-in ! --physdev-in eth+ --physdev-out br0 \
+             ! --physdev-is-bridged"
+        );
+    }
+
+    #[test]
+    fn what_no_option_says_stays_opaque() {
+        let read = |info: &[u8]| Physdev::read(Family::Ipv4, 0, info);
+        assert_eq!(read(&captured()[..65]), None);
+        assert_eq!(Physdev::read(Family::Ipv4, 1, &captured()), None);
+        for (at, byte) in [
+            (65, 0),    // nothing is compared
+            (65, 0x2f), // something unknown is
+            (18, 0),    // one byte less of the name counts
+            (19, 0xff), // one more
+            (17, 0x0f), // half a byte
+            (0, 0),     // no name
+            (0, b' '),  // no interface's name
+        ] {
+            let mut info = captured();
+            info[at] = byte;
+            assert_eq!(read(&info), None, "{at}");
+        }
+    }
+
+    #[test]
+    fn refusals() {
+        for (options, message) in [
+            (
+                "-m physdev",
+                "column 4: -m physdev: physdev takes one or more of --physdev-in, --physdev-out, \
+                 --physdev-is-in, --physdev-is-out, --physdev-is-bridged",
+            ),
+            (
+                "-m physdev --physdev-in abcdefghijklmnop",
+                "column 25: -m physdev: --physdev-in: it has 16 bytes; 1 to 15 are allowed",
+            ),
+            (
+                "-m physdev --physdev-in a/b",
+                "column 25: -m physdev: --physdev-in: an interface's name has no `/` and no blank",
+            ),
+            (
+                "-m physdev --physdev-is-in --physdev-is-in",
+                "column 28: -m physdev: --physdev-is-in can be given only once",
+            ),
+        ] {
+            let error = Rule::parse(Family::Ipv4, options).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `-m quota`: matches until so many bytes went by.
+//!
+//! Data of revision 0 (`struct xt_quota_info`, `linux/netfilter/xt_quota.h`). The kernel counts in
+//! memory of its own: what is read is the quota that was set, not what is left of it.
+
+use chainwright_sys::xt_quota::{XT_QUOTA_INVERT, xt_quota_info};
+use zerocopy::FromZeros;
+
+use crate::xt::value::number;
+use crate::xt::{
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+};
+
+/// `-m quota`: matches until so many bytes went by.
+///
+/// Matches until so many bytes went by, or from then on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Bytes that match.
+    pub bytes: u64,
+    /// Whether packets match when they are used up, and not before.
+    pub invert: bool,
+}
+
+impl Extension for Quota {
+    const NAME: &'static str = "quota";
+    const REVISION: u8 = 0;
+    const OPTIONS: &'static [OptionSpec] = &[OptionSpec::one("quota").inverts().required()];
+    const HAS_EFFECTS: bool = true;
+
+    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
+        if revision != 0 {
+            return None;
+        }
+        let info: xt_quota_info = read_struct(info)?;
+        (info.flags & !XT_QUOTA_INVERT == 0).then_some(Self {
+            bytes: info.quota,
+            invert: info.flags != 0,
+        })
+    }
+
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
+        let mut info = xt_quota_info::new_zeroed();
+        info.flags = if self.invert { XT_QUOTA_INVERT } else { 0 };
+        info.quota = self.bytes;
+        Ok(write_struct(&info))
+    }
+
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+        let quota = Given::need(given, "quota")?;
+        Ok(Self {
+            bytes: quota.parse(number)?,
+            invert: quota.invert,
+        })
+    }
+
+    fn print(&self, text: &mut Text) {
+        text.option(self.invert, "quota")
+            .push(" ")
+            .number(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iptables::Rule;
+    use crate::xt::Match;
+
+    #[test]
+    #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
+    fn reads_and_writes_what_iptables_wrote() {
+        // `! --quota 65536` by iptables-legacy 1.8.9.
+        let mut info = vec![0; 24];
+        (info[0], info[10]) = (1, 1);
+        let quota = Quota {
+            bytes: 65536,
+            invert: true,
+        };
+        assert_eq!(Quota::read(Family::Ipv4, 0, &info), Some(quota));
+        assert_eq!(quota.write(Family::Ipv4).unwrap(), info);
+        assert_eq!(Match::Quota(quota).to_string(), "-m quota ! --quota 65536");
+        assert_eq!(Quota::read(Family::Ipv4, 0, &info[..23]), None);
+        assert_eq!(Quota::read(Family::Ipv4, 1, &info), None);
+        info[0] = 2;
+        assert_eq!(Quota::read(Family::Ipv4, 0, &info), None);
+    }
+
+    #[test]
+    fn refusals() {
+        let refused = |options| Rule::parse(Family::Ipv4, options).unwrap_err().message;
+        assert_eq!(refused("-m quota"), "-m quota: --quota is required");
+        assert_eq!(
+            refused("-m quota --quota 5k"),
+            "-m quota: --quota: `5k` is not a number from 0 to 18446744073709551615"
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! `-m rpfilter`: looks whether the way back to the packet's source leads by where it came from.
+//!
+//! Data of revision 0 (`struct xt_rpfilter_info`, `linux/netfilter/xt_rpfilter.h`).
+
+use chainwright_sys::xt_rpfilter::{
+    XT_RPFILTER_ACCEPT_LOCAL, XT_RPFILTER_INVERT, XT_RPFILTER_LOOSE, XT_RPFILTER_VALID_MARK,
+    xt_rpfilter_info,
+};
+
+use crate::xt::{
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+};
+
+bitflags::bitflags! {
+    /// `-m rpfilter`: looks whether the way back to the packet's source leads by where it came from.
+    ///
+    /// The way back leads by the interface that the packet came in by. No flag must be there.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct Rpfilter: u8 {
+        /// The way back may lead by any interface.
+        const LOOSE = XT_RPFILTER_LOOSE;
+        /// The way back is looked up with the packet's mark.
+        const VALIDMARK = XT_RPFILTER_VALID_MARK;
+        /// Packets with a local source pass.
+        const ACCEPT_LOCAL = XT_RPFILTER_ACCEPT_LOCAL;
+        /// Negates: the packet fails.
+        const INVERT = XT_RPFILTER_INVERT;
+    }
+}
+
+const FLAGS: [(Rpfilter, &str); 4] = [
+    (Rpfilter::LOOSE, "loose"),
+    (Rpfilter::VALIDMARK, "validmark"),
+    (Rpfilter::ACCEPT_LOCAL, "accept-local"),
+    (Rpfilter::INVERT, "invert"),
+];
+
+impl Extension for Rpfilter {
+    const NAME: &'static str = "rpfilter";
+    const REVISION: u8 = 0;
+    const OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::switch("loose"),
+        OptionSpec::switch("validmark"),
+        OptionSpec::switch("accept-local"),
+        OptionSpec::switch("invert"),
+    ];
+
+    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
+        if revision != Self::REVISION {
+            return None;
+        }
+        let info: xt_rpfilter_info = read_struct(info)?;
+        Self::from_bits(info.flags)
+    }
+
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
+        let info = xt_rpfilter_info { flags: self.bits() };
+        Ok(write_struct(&info))
+    }
+
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+        let has = |name| Given::find(given, name).is_some();
+        let flags = FLAGS.iter().filter(|(_, name)| has(*name));
+        Ok(flags.map(|(flag, _)| *flag).collect())
+    }
+
+    fn print(&self, text: &mut Text) {
+        for (flag, name) in FLAGS {
+            if self.contains(flag) {
+                text.option(false, name);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iptables::Rule;
+    use crate::xt::Match;
+
+    #[test]
+    fn reads_and_writes_what_iptables_wrote() {
+        // `-m rpfilter --loose --invert` by iptables-legacy 1.8.9 (from `strace -xx`).
+        let info = [9, 0, 0, 0, 0, 0, 0, 0];
+        let loose = Rpfilter::LOOSE | Rpfilter::INVERT;
+        assert_eq!(Rpfilter::read(Family::Ipv6, 0, &info), Some(loose));
+        assert_eq!(
+            Match::Rpfilter(loose).encode(Family::Ipv6).unwrap().info[..],
+            info
+        );
+        assert_eq!(
+            Match::Rpfilter(loose).to_string(),
+            "-m rpfilter --loose --invert"
+        );
+        assert_eq!(Rpfilter::read(Family::Ipv6, 0, &[]), None);
+        assert_eq!(Rpfilter::read(Family::Ipv6, 0, &[0x10]), None);
+        assert_eq!(Rpfilter::read(Family::Ipv6, 1, &info), None);
+    }
+
+    #[test]
+    fn is_negated_by_an_option_only() {
+        let error = Rule::parse(Family::Ipv4, "-m rpfilter ! --invert").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "column 15: -m rpfilter: --invert cannot be negated"
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! `-m ttl`: compares the time to live of the IPv4 header.
+//!
+//! Data of revision 0 (`struct ipt_ttl_info`, `linux/netfilter_ipv4/ipt_ttl.h`): how to compare,
+//! and a number of hops. [`Hops`] and its layout are those of `hl`, too.
+
+use chainwright_sys::ipt_ttl::{IPT_TTL_EQ, IPT_TTL_GT, IPT_TTL_LT, IPT_TTL_NE, ipt_ttl_info};
+
+use crate::xt::value::number;
+use crate::xt::{
+    Context, Extension, Families, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
+};
+
+/// How many hops the packet may still go: the time to live of IPv4, the hop limit of IPv6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hops {
+    /// So many.
+    Equal(u8),
+    /// Not so many.
+    NotEqual(u8),
+    /// Fewer.
+    Less(u8),
+    /// More.
+    Greater(u8),
+}
+
+impl Hops {
+    pub(super) fn read(info: &[u8]) -> Option<Self> {
+        let info: ipt_ttl_info = read_struct(info)?;
+        Some(match info.mode {
+            IPT_TTL_EQ => Self::Equal(info.ttl),
+            IPT_TTL_NE => Self::NotEqual(info.ttl),
+            IPT_TTL_LT => Self::Less(info.ttl),
+            IPT_TTL_GT => Self::Greater(info.ttl),
+            _ => return None,
+        })
+    }
+
+    pub(super) fn write(self) -> Vec<u8> {
+        let (mode, ttl) = match self {
+            Self::Equal(hops) => (IPT_TTL_EQ, hops),
+            Self::NotEqual(hops) => (IPT_TTL_NE, hops),
+            Self::Less(hops) => (IPT_TTL_LT, hops),
+            Self::Greater(hops) => (IPT_TTL_GT, hops),
+        };
+        write_struct(&ipt_ttl_info { mode, ttl })
+    }
+
+    /// Reads the option: its name ends in `-eq`, `-lt` or `-gt`.
+    pub(super) fn parse(how: &Given<'_>) -> Result<Self, OptionError> {
+        let hops = how.parse(number)?;
+        Ok(match (how.option.rsplit('-').next(), how.invert) {
+            (Some("lt"), _) => Self::Less(hops),
+            (Some("gt"), _) => Self::Greater(hops),
+            (_, true) => Self::NotEqual(hops),
+            (_, false) => Self::Equal(hops),
+        })
+    }
+
+    pub(super) fn print(self, text: &mut Text, name: &str) {
+        let (invert, how, hops) = match self {
+            Self::Equal(hops) => (false, "-eq ", hops),
+            Self::NotEqual(hops) => (true, "-eq ", hops),
+            Self::Less(hops) => (false, "-lt ", hops),
+            Self::Greater(hops) => (false, "-gt ", hops),
+        };
+        text.option(invert, name).push(how).number(hops);
+    }
+}
+
+/// `-m ttl`: compares the time to live of the IPv4 header.
+///
+/// The time to live of an IPv4 packet, in hops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ttl(pub Hops);
+
+impl Extension for Ttl {
+    const NAME: &'static str = "ttl";
+    const REVISION: u8 = 0;
+    const FAMILIES: Families = Families::Ipv4;
+    const OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::one("ttl-eq").inverts(),
+        OptionSpec::one("ttl-eq").inverts().or("ttl"),
+        OptionSpec::one("ttl-lt"),
+        OptionSpec::one("ttl-gt"),
+    ];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&["ttl-eq", "ttl-lt", "ttl-gt"])];
+
+    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
+        (revision == Self::REVISION).then_some(())?;
+        Hops::read(info).map(Self)
+    }
+
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
+        Ok(self.0.write())
+    }
+
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+        Hops::parse(Self::GROUPS[0].find(given)?).map(Self)
+    }
+
+    fn print(&self, text: &mut Text) {
+        self.0.print(text, "ttl");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iptables::Rule;
+    use crate::xt::Match;
+
+    #[test]
+    fn reads_and_writes_what_iptables_wrote() {
+        // `-m ttl ! --ttl 4` by iptables-legacy 1.8.9 (`strace -xx`).
+        let info = [1, 4, 0, 0, 0, 0, 0, 0];
+        let ttl = Ttl(Hops::NotEqual(4));
+        assert_eq!(Ttl::read(Family::Ipv4, 0, &info), Some(ttl));
+        assert_eq!(
+            Match::Ttl(ttl).encode(Family::Ipv4).unwrap().info,
+            &info[..]
+        );
+        assert_eq!(Match::Ttl(ttl).to_string(), "-m ttl ! --ttl-eq 4");
+        assert_eq!(Ttl::read(Family::Ipv4, 0, &[1]), None);
+        assert_eq!(Ttl::read(Family::Ipv4, 0, &[4, 4]), None);
+        assert_eq!(Ttl::read(Family::Ipv4, 1, &info), None);
+    }
+
+    #[test]
+    fn refuses() {
+        for (options, said) in [
+            ("", "--ttl-eq, --ttl-lt or --ttl-gt is required"),
+            ("--ttl-eq 1 --ttl-lt 5", "cannot be used with"),
+            ("--ttl-eq 256", "`256` is not a number from 0 to 255"),
+            ("! --ttl-lt 5", "cannot be negated"),
+        ] {
+            let fault = Rule::parse(Family::Ipv4, format!("-m ttl {options}")).unwrap_err();
+            assert!(fault.to_string().contains(said), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! `-j CONNSECMARK`: copies the security mark between a packet and its connection.
+//!
+//! Data of revision 0 (`struct xt_connsecmark_target_info`, `linux/netfilter/xt_CONNSECMARK.h`):
+//! which way.
+
+use chainwright_sys::xt_connsecmark_target::{
+    CONNSECMARK_RESTORE, CONNSECMARK_SAVE, xt_connsecmark_target_info,
+};
+
+use crate::xt::{
+    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
+    write_struct,
+};
+
+/// `-j CONNSECMARK`: copies the security mark between a packet and its connection.
+///
+/// Which way the security mark is copied, unless there is one already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Connsecmark {
+    /// From the packet to its connection.
+    Save,
+    /// From the connection to the packet.
+    Restore,
+}
+
+impl Extension for Connsecmark {
+    const NAME: &'static str = "CONNSECMARK";
+    const REVISION: u8 = 0;
+    const OPTIONS: &'static [OptionSpec] =
+        &[OptionSpec::switch("save"), OptionSpec::switch("restore")];
+    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&["save", "restore"])];
+
+    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
+        let info: xt_connsecmark_target_info = read_struct(info)?;
+        match (revision, info.mode) {
+            (0, CONNSECMARK_SAVE) => Some(Self::Save),
+            (0, CONNSECMARK_RESTORE) => Some(Self::Restore),
+            _ => None,
+        }
+    }
+
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
+        let mode = match self {
+            Self::Save => CONNSECMARK_SAVE,
+            Self::Restore => CONNSECMARK_RESTORE,
+        };
+        Ok(write_struct(&xt_connsecmark_target_info { mode }))
+    }
+
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+        Ok(match Self::GROUPS[0].find(given)?.option {
+            "save" => Self::Save,
+            _ => Self::Restore,
+        })
+    }
+
+    fn print(&self, text: &mut Text) {
+        let option = match self {
+            Self::Save => "save",
+            Self::Restore => "restore",
+        };
+        text.option(false, option);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iptables::Rule;
+    use crate::xt::Target;
+
+    #[test]
+    fn reads_and_writes_what_iptables_wrote() {
+        // `-j CONNSECMARK --restore` by iptables-legacy 1.8.9 (`strace -xx`).
+        let info = [2, 0, 0, 0, 0, 0, 0, 0];
+        let value = Connsecmark::read(Family::Ipv4, 0, &info);
+        assert_eq!(value, Some(Connsecmark::Restore));
+        let value = Target::Connsecmark(Connsecmark::Restore);
+        assert_eq!(value.encode(Family::Ipv4).unwrap().info, &info[..]);
+        assert_eq!(value.to_string(), "-j CONNSECMARK --restore");
+        for strange in [&[][..], &[0], &[3]] {
+            assert_eq!(Connsecmark::read(Family::Ipv4, 0, strange), None);
+        }
+        assert_eq!(Connsecmark::read(Family::Ipv4, 1, &info), None);
+        for (options, said) in [
+            ("", "--save or --restore is required"),
+            (" --save --restore", "--restore cannot be used with --save"),
+        ] {
+            let rule = format!("-j CONNSECMARK{options}");
+            let fault = Rule::parse(Family::Ipv4, rule).unwrap_err();
+            assert!(fault.to_string().contains(said), "{fault}");
+        }
+    }
+}

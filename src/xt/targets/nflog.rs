@@ -1,0 +1,168 @@
+//! `-j NFLOG`: sends the packet to the programs that listen on a netlink group.
+//!
+//! Data of revision 0 (`struct xt_nflog_info`, `linux/netfilter/xt_NFLOG.h`). iptables-nft from 1.8.8
+//! on writes the nf_tables expression `log` instead, whose prefix may have 127 bytes.
+
+use bstr::BString;
+use chainwright_sys::xt_nflog_target::{XT_NFLOG_F_COPY_LEN, xt_nflog_info};
+use zerocopy::FromZeros;
+
+use super::log::{prefix, read_prefix};
+use crate::xt::fit;
+use crate::xt::value::number;
+use crate::xt::{
+    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+};
+
+/// `-j NFLOG`: sends the packet to the programs that listen on a netlink group.
+///
+/// Sends the packet to programs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Nflog {
+    /// Text that goes with each packet, at most 127 bytes where it becomes nf_tables' expression
+    /// `log`; the target's data has room for 63.
+    pub prefix: BString,
+    /// Netlink group.
+    pub group: u16,
+    /// Bytes of each packet to send. They count only if `cut` says so.
+    pub length: u32,
+    /// Whether no more than `length` bytes are sent: `--nflog-size`, without effect otherwise
+    /// (`--nflog-range`).
+    pub cut: bool,
+    /// Packets to collect before they are sent; 0 leaves it to the listener.
+    pub threshold: u16,
+}
+
+/// Length of the longest prefix of the expression `log` with its NUL (`NF_LOG_PREFIXLEN`).
+const NATIVE_ROOM: usize = 128;
+
+/// Length of the prefix's field; the prefix itself is one byte shorter at least.
+const ROOM: usize = 64;
+
+impl Extension for Nflog {
+    const NAME: &'static str = "NFLOG";
+    const REVISION: u8 = 0;
+    const OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::one("nflog-group"),
+        OptionSpec::one("nflog-prefix"),
+        // It has no effect.
+        OptionSpec::one("nflog-range").excludes(&["nflog-size"]),
+        OptionSpec::one("nflog-size"),
+        OptionSpec::one("nflog-threshold"),
+    ];
+
+    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
+        if revision != Self::REVISION {
+            return None;
+        }
+        let info: xt_nflog_info = read_struct(info)?;
+        (info.flags & !XT_NFLOG_F_COPY_LEN == 0).then_some(())?;
+        Some(Self {
+            prefix: read_prefix(&info.prefix)?,
+            group: info.group,
+            length: info.len,
+            cut: info.flags & XT_NFLOG_F_COPY_LEN != 0,
+            threshold: info.threshold,
+        })
+    }
+
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
+        let info = xt_nflog_info {
+            len: self.length,
+            group: self.group,
+            threshold: self.threshold,
+            flags: if self.cut { XT_NFLOG_F_COPY_LEN } else { 0 },
+            prefix: fit::text("nflog-prefix", &self.prefix)?,
+            ..xt_nflog_info::new_zeroed()
+        };
+        Ok(write_struct(&info))
+    }
+
+    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+        let mut value = Self::default();
+        for one in given {
+            match one.option {
+                "nflog-group" => value.group = one.parse(number)?,
+                "nflog-prefix" => {
+                    let room = if context.native_log {
+                        NATIVE_ROOM
+                    } else {
+                        ROOM
+                    };
+                    value.prefix = prefix(context, one, room)?;
+                }
+                "nflog-threshold" => value.threshold = one.parse(number)?,
+                option => {
+                    value.length = one.parse(number)?;
+                    value.cut = option == "nflog-size";
+                }
+            }
+        }
+        Ok(value)
+    }
+
+    fn print(&self, text: &mut Text) {
+        if !self.prefix.is_empty() {
+            text.option(false, "nflog-prefix").string(&self.prefix);
+        }
+        if self.group != 0 {
+            text.option(false, "nflog-group")
+                .push(" ")
+                .number(self.group);
+        }
+        if self.cut || self.length != 0 {
+            let option = if self.cut {
+                "nflog-size"
+            } else {
+                "nflog-range"
+            };
+            text.option(false, option).push(" ").number(self.length);
+        }
+        if self.threshold != 0 {
+            text.option(false, "nflog-threshold")
+                .push(" ")
+                .number(self.threshold);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xt::targets::testing::{check, refused};
+
+    /// Data from strace of iptables-legacy 1.8.9.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn reads_and_writes_what_iptables_wrote() {
+        let value = Nflog {
+            prefix: "in: ".into(),
+            group: 7,
+            length: 96,
+            cut: true,
+            threshold: 20,
+        };
+        let data = "60 00 00 00 07 00 14 00 01 00 00 00 69 6e 3a 20".to_owned() + &" 00".repeat(60);
+        let shown = " --nflog-prefix \"in: \" --nflog-group 7 --nflog-size 96 --nflog-threshold 20";
+        check(Family::Ipv4, &data, &value, shown);
+        let mut info = value.write(Family::Ipv4).unwrap();
+        info[8] = 2;
+        assert_eq!(Nflog::read(Family::Ipv4, 0, &info), None);
+        info[8] = 1;
+        info[12..].fill(b'x');
+        assert_eq!(Nflog::read(Family::Ipv4, 0, &info), None);
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        let both = [("nflog-size", "5"), ("nflog-range", "5")];
+        assert_eq!(
+            refused::<Nflog>(Family::Ipv4, None, &both),
+            "--nflog-range cannot be used with --nflog-size"
+        );
+        assert_eq!(
+            refused::<Nflog>(Family::Ipv4, None, &[("nflog-group", "65536")]),
+            "--nflog-group: `65536` is not a number from 0 to 65535"
+        );
+    }
+}

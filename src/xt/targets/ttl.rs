@@ -1,0 +1,137 @@
+//! `-j TTL`: changes the time to live of the IPv4 header.
+//!
+//! Data of revision 0 (`struct ipt_TTL_info`, `linux/netfilter_ipv4/ipt_TTL.h`): what to do, and a
+//! number of hops. [`HopsChange`] and its layout are those of `HL`, too.
+
+use chainwright_sys::ipt_ttl_target::{IPT_TTL_DEC, IPT_TTL_INC, IPT_TTL_SET, ipt_TTL_info};
+
+use crate::xt::value::number_within;
+use crate::xt::{
+    Context, Extension, Families, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
+};
+
+/// A change of how many hops the packet may still go: of the time to live of IPv4, the hop limit of
+/// IPv6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HopsChange {
+    /// It becomes this.
+    Set(u8),
+    /// It becomes so much more, 255 at most.
+    Increase(u8),
+    /// It becomes so much less, 0 at least.
+    Decrease(u8),
+}
+
+impl HopsChange {
+    pub(super) fn read(info: &[u8]) -> Option<Self> {
+        let info: ipt_TTL_info = read_struct(info)?;
+        match (info.mode, info.ttl) {
+            (IPT_TTL_SET, hops) => Some(Self::Set(hops)),
+            (IPT_TTL_INC, hops @ 1..) => Some(Self::Increase(hops)),
+            (IPT_TTL_DEC, hops @ 1..) => Some(Self::Decrease(hops)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn write(self) -> Vec<u8> {
+        let (mode, ttl) = match self {
+            Self::Set(hops) => (IPT_TTL_SET, hops),
+            Self::Increase(hops) => (IPT_TTL_INC, hops),
+            Self::Decrease(hops) => (IPT_TTL_DEC, hops),
+        };
+        write_struct(&ipt_TTL_info { mode, ttl })
+    }
+
+    /// Reads the one option that is given: its name ends in `-set`, `-inc` or `-dec`.
+    pub(super) fn parse(how: &Given<'_>) -> Result<Self, OptionError> {
+        let hops = |least| how.parse(|value| number_within(value, least..=u8::MAX));
+        Ok(match how.option.rsplit('-').next() {
+            Some("inc") => Self::Increase(hops(1)?),
+            Some("dec") => Self::Decrease(hops(1)?),
+            _ => Self::Set(hops(0)?),
+        })
+    }
+
+    pub(super) fn print(self, text: &mut Text, name: &str) {
+        let (how, hops) = match self {
+            Self::Set(hops) => ("-set ", hops),
+            Self::Increase(hops) => ("-inc ", hops),
+            Self::Decrease(hops) => ("-dec ", hops),
+        };
+        text.option(false, name).push(how).number(hops);
+    }
+}
+
+/// `-j TTL`: changes the time to live of the IPv4 header.
+///
+/// Changes the time to live of an IPv4 packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ttl(pub HopsChange);
+
+impl Extension for Ttl {
+    const NAME: &'static str = "TTL";
+    const REVISION: u8 = 0;
+    const FAMILIES: Families = Families::Ipv4;
+    const OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::one("ttl-set"),
+        OptionSpec::one("ttl-inc"),
+        OptionSpec::one("ttl-dec"),
+    ];
+    const GROUPS: &'static [OptionGroup] =
+        &[OptionGroup::one_of(&["ttl-set", "ttl-inc", "ttl-dec"])];
+
+    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
+        (revision == Self::REVISION).then_some(())?;
+        HopsChange::read(info).map(Self)
+    }
+
+    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
+        Ok(self.0.write())
+    }
+
+    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+        HopsChange::parse(Self::GROUPS[0].find(given)?).map(Self)
+    }
+
+    fn print(&self, text: &mut Text) {
+        self.0.print(text, "ttl");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iptables::Rule;
+    use crate::xt::Target;
+
+    #[test]
+    fn reads_and_writes_what_iptables_wrote() {
+        // `-j TTL --ttl-dec 255` by iptables-legacy 1.8.9 (`strace -xx`).
+        let info = [2, 255, 0, 0, 0, 0, 0, 0];
+        let ttl = Ttl(HopsChange::Decrease(255));
+        assert_eq!(Ttl::read(Family::Ipv4, 0, &info), Some(ttl));
+        assert_eq!(
+            Target::Ttl(ttl).encode(Family::Ipv4).unwrap().info,
+            &info[..]
+        );
+        assert_eq!(Target::Ttl(ttl).to_string(), "-j TTL --ttl-dec 255");
+        for strange in [&[2][..], &[3, 1], &[2, 0]] {
+            assert_eq!(Ttl::read(Family::Ipv4, 0, strange), None);
+        }
+        assert_eq!(Ttl::read(Family::Ipv4, 1, &info), None);
+    }
+
+    #[test]
+    fn refuses() {
+        for (options, said) in [
+            ("", "--ttl-set, --ttl-inc or --ttl-dec is required"),
+            ("--ttl-set 1 --ttl-inc 5", "cannot be used with"),
+            ("--ttl-set 256", "`256` is not a number from 0 to 255"),
+            ("--ttl-dec 0", "`0` is not a number from 1 to 255"),
+        ] {
+            let fault = Rule::parse(Family::Ipv4, format!("-j TTL {options}")).unwrap_err();
+            assert!(fault.to_string().contains(said), "{fault}");
+        }
+    }
+}
