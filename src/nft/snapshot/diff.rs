@@ -496,7 +496,7 @@ impl Differ<'_> {
         let words = self.words;
         let text = |rule: &RuleRef<'_>| {
             let words = words(rule);
-            words.unwrap_or_else(|| Shown::Rule(rule.clone()).to_string())
+            words.unwrap_or_else(|| Shown::Rule(*rule).to_string())
         };
         for operation in operations {
             if matches!(operation, DiffOp::Equal { .. }) {
