@@ -1,0 +1,31 @@
+//! `cargo bench -p chainwright-example-benchmark`, as root or as an ordinary user: the chains stand in a
+//! private network namespace. Once each, to see that it runs: `cargo test -p chainwright-example-benchmark
+//! --benches`.
+
+use std::hint::black_box;
+
+use chainwright::measure::KubeProxy;
+use chainwright::netns::{Sandbox, become_namespace_root};
+use chainwright::nft::Connection;
+use chainwright_example_benchmark::services;
+use criterion::{BenchmarkId, Criterion};
+
+type Error = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Error> {
+    become_namespace_root()?; // before any thread
+    let mut criterion = Criterion::default().configure_from_args();
+    let mut group = criterion.benchmark_group("services");
+    for chains in [100, 1_000, 10_000] {
+        let sandbox = Sandbox::new()?;
+        let mut nft = sandbox.run(Connection::open)??; // it may be used from anywhere
+        KubeProxy { chains }.load(&mut nft)?;
+        assert!(services(&mut nft)? > 0);
+        group.bench_function(BenchmarkId::from_parameter(chains), |bencher| {
+            bencher.iter(|| black_box(services(&mut nft)));
+        });
+    }
+    group.finish();
+    criterion.final_summary();
+    Ok(())
+}

@@ -1,0 +1,15 @@
+//! What a crate of your own does with chains, and how long it takes: see `benches/chains.rs`.
+
+use chainwright::netlink::Error;
+use chainwright::nft::{Connection, Family, Filter};
+
+/// Counts the chains of services in a kube-proxy's table.
+///
+/// # Errors
+/// Those of the listing.
+pub fn services(nft: &mut Connection) -> Result<usize, Error> {
+    let mut count = 0;
+    nft.chains(Filter::table(Family::IP, "nat"))?
+        .for_each(|chain| count += usize::from(chain.name().starts_with(b"KUBE-SVC-")))?;
+    Ok(count)
+}
