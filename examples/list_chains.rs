@@ -13,7 +13,8 @@ fn main() -> Result<(), Error> {
         let mut nft = Connection::open()?;
         fill(&mut nft)?;
 
-        // A listing can be crossed by somebody's change: it is then asked for again, by itself.
+        // On a busy node somebody's change can run across a listing, which then ends in an error that says
+        // so, and is to be begun again; `List` does that by itself.
         let mut listed = 0;
         nft.chains(Filter::table(Family::IP, "nat"))?
             .for_each(|chain| {

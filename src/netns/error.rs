@@ -93,8 +93,8 @@ pub enum Error {
         "this process has neither the capabilities to make a network namespace nor, having \
          {threads} threads, the possibility to get them: the kernel lets only a single-threaded \
          process enter a user namespace. Call netns::become_namespace_root() at the start of main, \
-         before any other thread is started, or run the program as root or under \
-         `unshare --user --map-root-user`"
+         before any other thread is started (in a file of tests: `chainwright::sandbox_tests!();`, \
+         once), or run the program as root or under `unshare --user --map-root-user`"
     )]
     MultiThreaded {
         /// How many threads the process has.

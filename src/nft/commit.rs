@@ -236,7 +236,7 @@ impl Connection {
                     text: text.as_deref().map(BString::from),
                     attribute: None,
                     lacks: None,
-                    hint: hint(*errno, None),
+                    hint: hint(*errno, None, None),
                 }],
                 _ => Vec::new(),
             };
@@ -387,7 +387,7 @@ fn explain(transaction: &Transaction, rejections: Vec<Rejection>) -> Vec<Failure
             }
         }
         failures.push(Failure {
-            hint: hint(rejection.errno, operation.as_ref()),
+            hint: hint(rejection.errno, operation.as_ref(), attribute.as_deref()),
             operation,
             errno: rejection.errno,
             text: rejection.text,

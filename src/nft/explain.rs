@@ -282,8 +282,14 @@ fn name_of(names: &[(u16, &'static str)], kind: u16) -> String {
     )
 }
 
-/// What most often lies behind an error, and what can be done about it.
-pub(super) fn hint(errno: Errno, operation: Option<&Operation>) -> Option<&'static str> {
+/// What most often lies behind an error, and what can be done about it. `attribute` is the one that the
+/// kernel points at, as a path of names.
+pub(super) fn hint(
+    errno: Errno,
+    operation: Option<&Operation>,
+    attribute: Option<&str>,
+) -> Option<&'static str> {
+    let points_at = |name| attribute.is_some_and(|path| path.starts_with(name));
     let kind = operation.map(|operation| operation.kind);
     let verb = operation.map(|operation| operation.verb);
     // A stateful object is called by its type.
@@ -301,10 +307,25 @@ pub(super) fn hint(errno: Errno, operation: Option<&Operation>) -> Option<&'stat
             (Some("delete" | "replace" | "flush"), _) => {
                 "it does not exist (any more); `destroy` deletes only what is there (Linux 6.3)"
             }
+            (_, Some("rule")) if points_at("NFTA_RULE_TABLE") => {
+                "the table does not exist; it must stand before the rule in the transaction"
+            }
+            (_, Some("rule")) if points_at("NFTA_RULE_CHAIN") => {
+                "the table has no such chain; it must stand before the rule in the transaction"
+            }
+            (_, Some("rule")) if points_at("NFTA_RULE_EXPRESSIONS") => {
+                "what the expression refers to does not exist: a chain that it jumps to, a set, an \
+                 object, an extension; it must stand before the rule in the transaction. Or the kernel \
+                 lacks the expression"
+            }
             (_, Some("rule")) => {
                 "its table, chain, a chain that it jumps to, a set that it uses, or an expression or \
                  extension of it does not exist here; what a rule refers to must stand before it in \
                  the transaction"
+            }
+            (_, Some("chain")) if points_at("NFTA_CHAIN_TYPE") => {
+                "the kernel has no chains of this type: filter, nat and route are there, if it is built \
+                 with them"
             }
             (_, Some("chain")) => {
                 "its table does not exist, or the kernel lacks this chain type or device"
@@ -326,6 +347,9 @@ pub(super) fn hint(errno: Errno, operation: Option<&Operation>) -> Option<&'stat
                  overlaps a range that is there; the attribute names it"
             }
             Some("create") => "it exists already; `add` takes what is there",
+            _ if kind == Some("set") => {
+                "a set of this name exists already, with keys, data or flags of another kind"
+            }
             _ => "something of this name exists already, and is of another kind",
         },
         libc::EBUSY if kind == Some("rule") && verb != Some("delete") => {
@@ -352,6 +376,10 @@ pub(super) fn hint(errno: Errno, operation: Option<&Operation>) -> Option<&'stat
         libc::EOPNOTSUPP if kind.is_some_and(is_object) => {
             "the kernel does not do this here: built without this type of object, or not for this \
              family or protocol"
+        }
+        libc::EOPNOTSUPP if kind == Some("chain") => {
+            "the kernel does not do this here: the family has no hook of this number, chains of this type \
+             do not go to this hook or with this priority, or the flag goes with no such chain"
         }
         libc::EOPNOTSUPP if kind == Some("rule") => {
             "the kernel does not do this here: an expression that does not go together with the family or \
