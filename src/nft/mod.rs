@@ -100,7 +100,7 @@ pub use object::Object;
 pub use rule::{Compat, Rule, RuleRef};
 pub use set::{DataType, Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
 #[cfg(feature = "diff")]
-pub use snapshot::{Change, Diff, DiffOptions, Fate};
+pub use snapshot::{Change, Diff, DiffOptions, Fate, Words};
 pub use snapshot::{
     Contents, MissingRules, Restored, Snapshot, SnapshotChain, SnapshotError, SnapshotSet,
     SnapshotTable,

@@ -11,4 +11,4 @@
 
 mod value;
 
-pub use value::{Milliseconds, data_type, elements};
+pub use value::{Milliseconds, data_type, element, elements};

@@ -338,6 +338,25 @@ pub fn elements<'s>(set: SnapshotSet<'s>) -> Box<dyn Iterator<Item = String> + '
     }))
 }
 
+/// One element of a set, as the kernel keeps it. Of a range in a set of intervals that is its first value, and
+/// then an element of its own after its last one: `from 10.0.0.0`, `before 11.0.0.0`.
+#[must_use]
+pub fn element(set: &SetRef<'_>, element: &ElementRef<'_>) -> String {
+    let (keys, data) = (Format::keys(set), Format::data(set));
+    let flags = set.flags().unwrap_or_default();
+    let from = element.key_bytes().unwrap_or_default();
+    let to = element.key_end_bytes().unwrap_or(from);
+    let mut key = keys.write(from, to);
+    if flags.contains(SetFlags::INTERVAL) && !flags.contains(SetFlags::CONCAT) {
+        let word = match element.is_interval_end() {
+            true => "before",
+            false => "from",
+        };
+        key = format!("{word} {key}");
+    }
+    line(element, &key, &data)
+}
+
 /// An element whose key is already text.
 fn line(element: &ElementRef<'_>, key: &str, data: &Format) -> String {
     let mut line = match element.is_catch_all() {

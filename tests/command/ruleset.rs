@@ -704,3 +704,29 @@ fn small_measurements() {
         run_here(wrong).expect(2);
     }
 }
+
+#[test]
+fn elements_that_differ_are_shown_as_elements() {
+    let sandbox = loaded();
+    let (_directory, path) = file();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    Tools::new(&sandbox).run_with(
+        "nft -f -",
+        "add element ip t ranges { 172.16.0.0/12 }
+         add element ip t both { 11.0.0.0/8 . 443 }
+         delete element ip t verdicts { \"lo\" }
+         add element ip t passing { tcp . 0x10 timeout 5d comment \"y\" }",
+    );
+    let ran = run(&sandbox, &format!("diff {path}")).expect(1);
+    let mut lines = ran.lines();
+    lines.sort();
+    let [both, passing, last, first, verdict] = lines[..] else {
+        panic!("{}", ran.out);
+    };
+    assert_eq!(both, "+ element ip t both: 11.0.0.0/8 . 443");
+    let start = "+ element ip t passing: tcp . 0x00000010 timeout 5d expires 4d23h59m";
+    assert!(passing.starts_with(start), "{passing}");
+    assert_eq!(last, "+ element ip t ranges: before 172.32.0.0");
+    assert_eq!(first, "+ element ip t ranges: from 172.16.0.0");
+    assert_eq!(verdict, "- element ip t verdicts: \"lo\" : accept");
+}

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use anstyle::AnsiColor;
-use chainwright::nft::{Connection, Diff, DiffOptions};
+use chainwright::nft::{Connection, Diff, DiffOptions, ElementRef, RuleRef, SetRef, Words};
+use chainwright::text;
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable};
@@ -12,7 +13,8 @@ use crate::scope::Scope;
 
 /// Show what changed since a backup, or between two
 ///
-/// One line an object: `-` and what it was, `+` and what it is; rules as `rules` shows them. The second file stands for the new ruleset; if
+/// One line an object: `-` and what it was, `+` and what it is; rules and elements as `rules` and
+/// `sets` show them, of a range each end by itself. The second file stands for the new ruleset; if
 /// there is none, it is what the kernel has now, as far as the first file covers it. The exit code is 1 if
 /// anything differs.
 ///
@@ -36,6 +38,19 @@ pub(crate) struct Args {
     scope: Scope,
 }
 
+/// As `rules` and `sets` show them.
+struct AsListed(rules::Sets);
+
+impl Words for AsListed {
+    fn rule(&self, rule: &RuleRef<'_>) -> Option<String> {
+        rules::options(rule, &self.0)
+    }
+
+    fn element(&self, set: &SetRef<'_>, element: &ElementRef<'_>) -> Option<String> {
+        Some(text::element(set, element))
+    }
+}
+
 /// All that `--json` writes.
 #[derive(Serialize)]
 struct Document<'d> {
@@ -56,7 +71,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let mut options = DiffOptions::default();
     options.counters = args.counters;
     let sets = rules::sets();
-    let diff = old.diff_in_words(&new, options, &|rule| rules::options(rule, &sets));
+    let diff = old.diff_in_words(&new, options, &AsListed(sets));
     let mut out = Output::new();
     if json {
         out.json("diff", &Document { changes: &diff })?;

@@ -64,6 +64,22 @@ pub struct Change {
     pub new: Option<String>,
 }
 
+/// How objects are shown ([`Snapshot::diff_in_words`]), in one line each. What has no words is shown as
+/// bytecode.
+pub trait Words {
+    /// A rule.
+    fn rule(&self, rule: &RuleRef<'_>) -> Option<String> {
+        let _ = rule;
+        None
+    }
+
+    /// An element, or the end of a range of elements, of a set.
+    fn element(&self, set: &SetRef<'_>, element: &ElementRef<'_>) -> Option<String> {
+        let _ = (set, element);
+        None
+    }
+}
+
 /// All differences between two snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -116,18 +132,14 @@ impl Snapshot {
     /// it is after a rollback in another boot.
     #[must_use]
     pub fn diff(&self, new: &Self, options: DiffOptions) -> Diff {
-        self.diff_in_words(new, options, &|_| None)
+        struct Bytecode;
+        impl Words for Bytecode {}
+        self.diff_in_words(new, options, &Bytecode)
     }
 
-    /// As [`diff`](Self::diff), with words for rules: where there are none for a rule, it is shown as
-    /// bytecode. What is compared is the same.
+    /// As [`diff`](Self::diff), with words for rules and elements. What is compared is the same.
     #[must_use]
-    pub fn diff_in_words(
-        &self,
-        new: &Self,
-        options: DiffOptions,
-        words: &dyn Fn(&RuleRef<'_>) -> Option<String>,
-    ) -> Diff {
+    pub fn diff_in_words(&self, new: &Self, options: DiffOptions, words: &dyn Words) -> Diff {
         let mut diff = Differ {
             options,
             words,
@@ -151,7 +163,7 @@ enum Shown<'s> {
     Table(TableRef<'s>),
     Chain(ChainRef<'s>),
     Set(SetRef<'s>),
-    Element(ElementRef<'s>),
+    Element(SetRef<'s>, ElementRef<'s>),
     Object(StatefulObjectRef<'s>),
     Flowtable(FlowtableRef<'s>),
     Rule(RuleRef<'s>),
@@ -256,6 +268,7 @@ impl DiffOptions {
     }
 
     fn elements<'s>(self, set: &SnapshotSet<'s>) -> Vec<Item<'s>> {
+        let of = set.set();
         let item = |element: ElementRef<'s>| {
             // Keys are no names, but as good: with the kind of end that they are.
             let mut name = BString::from(element.key_bytes().unwrap_or_default());
@@ -265,7 +278,7 @@ impl DiffOptions {
             Item {
                 name,
                 key: self.key(element.attributes(), ELEMENT),
-                shown: Shown::Element(element),
+                shown: Shown::Element(of, element),
             }
         };
         set.elements().map(item).collect()
@@ -349,7 +362,7 @@ fn reset_object(data: ObjectData<'_>) -> Option<Vec<u8>> {
 
 struct Differ<'w> {
     options: DiffOptions,
-    words: &'w dyn Fn(&RuleRef<'_>) -> Option<String>,
+    words: &'w dyn Words,
     changes: Vec<Change>,
 }
 
@@ -465,7 +478,15 @@ impl Differ<'_> {
             (None, Some(_)) => Fate::Added,
             (None, None) => return,
         };
-        let text = |item: &Option<Item<'_>>| item.as_ref().map(|item| item.shown.to_string());
+        let words = self.words;
+        let text = |item: &Option<Item<'_>>| {
+            let item = item.as_ref()?;
+            let words = match &item.shown {
+                Shown::Element(set, element) => words.element(set, element),
+                _ => None,
+            };
+            Some(words.unwrap_or_else(|| item.shown.to_string()))
+        };
         let key = |item: Option<Item<'_>>| item.map(|item| item.key);
         let (mut before, mut after) = (text(&old), text(&new));
         let (old_key, new_key) = (key(old), key(new));
@@ -495,7 +516,7 @@ impl Differ<'_> {
             capture_diff_slices_deadline(Algorithm::Myers, &before, &after, Some(deadline));
         let words = self.words;
         let text = |rule: &RuleRef<'_>| {
-            let words = words(rule);
+            let words = words.rule(rule);
             words.unwrap_or_else(|| Shown::Rule(*rule).to_string())
         };
         for operation in operations {
@@ -611,7 +632,7 @@ impl fmt::Display for Shown<'_> {
                 }
                 comment(f, set.comment())
             }
-            Self::Element(element) => {
+            Self::Element(_, element) => {
                 let text = element.to_string();
                 f.write_str(text.strip_prefix("element ").unwrap_or(&text))
             }

@@ -52,7 +52,7 @@ use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 
 pub use contents::Contents;
 #[cfg(feature = "diff")]
-pub use diff::{Change, Diff, DiffOptions, Fate};
+pub use diff::{Change, Diff, DiffOptions, Fate, Words};
 #[cfg(feature = "backup")]
 pub use file::{FileError, NotRegular, Provenance};
 pub use read::MissingRules;
