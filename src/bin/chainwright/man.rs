@@ -61,6 +61,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use clap::CommandFactory;
     use clap_mangen::Man;
 
@@ -98,5 +100,8 @@ mod tests {
         for (name, page) in made {
             check_file(&format!("man/{name}.8"), &page);
         }
+        // Nothing is left of verbs that went.
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/man");
+        assert_eq!(directory.read_dir().unwrap().count(), PAGES.len());
     }
 }
