@@ -22,7 +22,7 @@ fn main() -> Result<(), Error> {
 
         // Somebody restarts a firewall.
         let mut flush = Transaction::new();
-        flush.flush_ruleset(Family::UNSPEC);
+        flush.flush_ruleset(Family::UNSPEC)?;
         nft.commit(&mut flush)?;
         for missing in kubelet.check(&mut nft)? {
             println!("missing {missing}");

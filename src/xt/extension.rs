@@ -303,7 +303,7 @@ fn groups_among(
     options: &'static [OptionSpec],
 ) -> impl Iterator<Item = &'static OptionGroup> {
     let has = |name: &&str| options.iter().any(|option| option.canonical == *name);
-    let is_there = move |group: &&OptionGroup| group.names.iter().any(|name| has(name));
+    let is_there = move |group: &&OptionGroup| group.names.iter().any(&has);
     groups.iter().filter(is_there)
 }
 
