@@ -37,7 +37,7 @@ fn whole(chains: usize) -> Result {
     empty.flush_ruleset(Family::UNSPEC)?;
     let measured = alternate_prepared::<BoxError>(
         7,
-        &mut || Ok(cleaner.commit(&mut empty)?),
+        &mut || Ok(cleaner.commit(&empty)?),
         &mut [
             ("floor: the prepared bytes", &mut || {
                 Ok(floor.commit(&prepared)?)
@@ -45,7 +45,7 @@ fn whole(chains: usize) -> Result {
             ("built from objects, then commit()", &mut || {
                 tx.clear();
                 ruleset.write(&mut tx)?;
-                Ok(nft.commit(&mut tx)?)
+                Ok(nft.commit(&tx)?)
             }),
         ],
     )?;
@@ -74,7 +74,7 @@ fn one_more(chains: usize) -> Result {
         31,
         &mut || {
             if cleaner.chain_exists(Family::IP, "nat", &name)? {
-                cleaner.commit(&mut remove)?;
+                cleaner.commit(&remove)?;
             }
             Ok(())
         },
@@ -85,7 +85,7 @@ fn one_more(chains: usize) -> Result {
             ("built from objects, then commit()", &mut || {
                 let mut tx = Transaction::new();
                 ruleset.write_one_more(&mut tx, chains)?;
-                Ok(black_box(nft.commit(&mut tx))?)
+                Ok(black_box(nft.commit(&tx))?)
             }),
         ],
     )?;

@@ -33,7 +33,7 @@ fn add(elements: usize) -> Result {
     empty.flush_ruleset(Family::UNSPEC)?;
     let measured = alternate_prepared::<BoxError>(
         (5_000_000 / elements).clamp(9, 51),
-        &mut || Ok(cleaner.commit(&mut empty)?),
+        &mut || Ok(cleaner.commit(&empty)?),
         &mut [
             ("floor: the prepared bytes", &mut || {
                 Ok(floor.commit(&prepared)?)
@@ -41,7 +41,7 @@ fn add(elements: usize) -> Result {
             ("built from objects, then commit()", &mut || {
                 tx.clear();
                 map.write(&mut tx)?;
-                Ok(nft.commit(&mut tx)?)
+                Ok(nft.commit(&tx)?)
             }),
         ],
     )?;

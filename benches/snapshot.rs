@@ -95,7 +95,7 @@ fn whole(chains: usize) -> Result {
                     false => tx.add(&other)?,
                 };
                 there = !there;
-                writer.commit(&mut tx)?;
+                writer.commit(&tx)?;
                 assert_eq!(kept.refresh(&mut writer)?, Refreshed::ReadAnew);
                 Ok(())
             }),

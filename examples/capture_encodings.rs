@@ -224,7 +224,7 @@ fn clear() -> Result<(), Box<dyn Error>> {
     }
     drop(tables);
     if some {
-        nft.commit(&mut transaction)?;
+        nft.commit(&transaction)?;
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ fn main() -> Result<(), Error> {
         // Somebody restarts a firewall.
         let mut flush = Transaction::new();
         flush.flush_ruleset(Family::UNSPEC)?;
-        nft.commit(&mut flush)?;
+        nft.commit(&flush)?;
         for missing in kubelet.check(&mut nft)? {
             println!("missing {missing}");
         }

@@ -38,6 +38,6 @@ fn fill(nft: &mut Connection) -> Result<(), Error> {
         let name = format!("SERVICE-{number}");
         tx.add(&Chain::new(Family::IP, "nat", name.as_str()))?;
     }
-    nft.commit(&mut tx)?;
+    nft.commit(&tx)?;
     Ok(())
 }

@@ -17,7 +17,7 @@ fn main() -> Result<(), Error> {
         let mut rival = Connection::open()?;
         let mut tx = Transaction::new();
         tx.delete(&Chain::new(Family::INET, "mine", "input"))?;
-        rival.commit(&mut tx)?;
+        rival.commit(&tx)?;
 
         assert!(keeper.look()?, "what was changed is put back");
         assert!(rival.chain_exists(Family::INET, "mine", "input")?);

@@ -14,7 +14,7 @@
 //! let mut tx = Transaction::new();
 //! tx.add(&Table::new(Family::IP, "nat"))?;
 //! tx.add(&Chain::new(Family::IP, "nat", "KUBE-SERVICES"))?;
-//! nft.commit(&mut tx)?; // all of it, or nothing and an error that names what failed
+//! nft.commit(&tx)?; // all of it, or nothing and an error that names what failed
 //!
 //! assert!(nft.chain_exists(Family::IP, "nat", "KUBE-SERVICES")?); // one message, no listing
 //! let mut chains = nft.chains(Filter::table(Family::IP, "nat"))?; // borrowed, streaming
@@ -94,5 +94,8 @@ mod sockopt;
 pub mod text;
 pub mod xt;
 
+/// Names and other bytes of the kernel's are [`BStr`](bstr::BStr) and [`BString`](bstr::BString) here: text,
+/// nearly always, that nobody promised to be UTF-8.
+pub use bstr;
 pub use errno::Errno;
 pub use error::Error;

@@ -90,7 +90,7 @@ fn large() -> Snapshot {
             .unwrap();
         }
     }
-    nft.commit(&mut tx).unwrap();
+    nft.commit(&tx).unwrap();
     nft.snapshot(Filter::all()).unwrap()
 }
 

@@ -819,7 +819,7 @@ fn same(family: Family, lists: &[&[Pair]]) -> usize {
         };
         let rule = build(&mut make).unwrap_or_else(|error| panic!("{family} {text}: {error}"));
         tx.add(&rule).unwrap();
-        if let Err(error) = nft.commit(&mut tx) {
+        if let Err(error) = nft.commit(&tx) {
             panic!("{family} {text}: {}\n{rule}", report(&error));
         }
     }
@@ -1151,14 +1151,14 @@ fn kube_proxys_rules_are_those_of_nft() {
     for family in [Family::IP, Family::IP6] {
         tx.flush_table(family, "kube-proxy").unwrap();
     }
-    nft.commit(&mut tx).unwrap();
+    nft.commit(&tx).unwrap();
     let printed = printed_rules(KUBE_PROXY);
     assert!(printed.len() > 300, "{}", printed.len());
     for (family, chain, words) in &printed {
         tx.clear();
         let rule = of_kube_proxy(words, *family, chain, &mut tx);
         tx.add(&rule).unwrap();
-        if let Err(error) = nft.commit(&mut tx) {
+        if let Err(error) = nft.commit(&tx) {
             panic!("{words}: {}\n{rule}", report(&error));
         }
     }

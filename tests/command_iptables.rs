@@ -401,7 +401,7 @@ fn chains_with_odd_names_are_not_said_as_others() {
         tx.add(&Chain::new(Family::IP, "filter", name)).unwrap();
         tx.add(&own).unwrap().add(&jump).unwrap();
     }
-    nft.commit(&mut tx).unwrap();
+    nft.commit(&tx).unwrap();
     let ran = run(&sandbox, "save").expect(2);
     assert!(ran.err.contains("4 rules and 4 chains;"), "{}", ran.err);
     // Nothing but comments came to it.
@@ -411,7 +411,7 @@ fn chains_with_odd_names_are_not_said_as_others() {
 
     let mut tx = Transaction::new();
     tx.add(&Chain::new(Family::IP, "filter", "ACCEPT")).unwrap();
-    nft.commit(&mut tx).unwrap();
+    nft.commit(&tx).unwrap();
     let ran = run(&sandbox, "save --json -t filter").expect(2);
     let document: Value = serde_json::from_str(&ran.out).unwrap();
     let mut chains = document["tables"][0]["chains"].as_array().unwrap().iter();

@@ -107,7 +107,7 @@ fn load(connection: &mut nft::Connection, mut rules: Vec<Rule<'static>>) -> usiz
         for rule in &rules {
             tx.add(rule).unwrap();
         }
-        let Err(error) = connection.commit(&mut tx) else {
+        let Err(error) = connection.commit(&tx) else {
             return rules.len();
         };
         let failed: HashSet<_> = error
@@ -359,7 +359,7 @@ fn batch(seed: u64, family: Family, number: usize, findings: &mut Vec<String>) -
         let set = Set::new(family.into(), table, "marks", DataType::MARK, 4);
         tx.add(&set).unwrap();
     }
-    connection.commit(&mut tx).unwrap();
+    connection.commit(&tx).unwrap();
     let mut made = Vec::new();
     for _ in 0..number {
         let mut one = random::rule(&mut random, family);

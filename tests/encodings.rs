@@ -172,7 +172,7 @@ fn put_in(sandbox: &Sandbox, written: &[(&Line, &Written)]) {
     }
     let mut connection = connect(sandbox);
     connection
-        .commit(&mut tx)
+        .commit(&tx)
         .unwrap_or_else(|error| panic!("{error}"));
 }
 

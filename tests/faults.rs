@@ -570,7 +570,7 @@ fn lists() {
     let mut nft = connect(&scene.sandbox);
     let mut tx = Transaction::new();
     common_set(&mut tx);
-    nft.commit(&mut tx).unwrap();
+    nft.commit(&tx).unwrap();
     let mut scene = scene;
     scene.start = scene.snapshot();
     try_faults(&scene, &["sets", "--elements"], Leaves::Old);

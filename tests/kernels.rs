@@ -37,8 +37,8 @@ fn transaction(fill: impl FnOnce(&mut Transaction)) -> Transaction {
 
 #[track_caller]
 fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
-    let mut tx = transaction(fill);
-    nft.commit(&mut tx)
+    let tx = transaction(fill);
+    nft.commit(&tx)
         .unwrap_or_else(|error| panic!("{}", report(&error)));
 }
 

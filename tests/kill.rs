@@ -162,7 +162,7 @@ fn victim() {
                 .datagram(|datagram| tx.append(operations(datagram)).map(drop))
                 .unwrap();
             say(b"b");
-            nft.commit(&mut tx).unwrap();
+            nft.commit(&tx).unwrap();
         }
         // For the controls.
         ["save-in-place", from, to] => {
@@ -174,10 +174,10 @@ fn victim() {
             }
         }
         ["commit-twice", from, to] => {
-            let [mut one, mut two] = change(from, to);
+            let [one, two] = change(from, to);
             say(b"b");
-            nft.commit(&mut one).unwrap();
-            nft.commit(&mut two).unwrap();
+            nft.commit(&one).unwrap();
+            nft.commit(&two).unwrap();
         }
         _ => panic!("{task}"),
     }
@@ -320,9 +320,9 @@ impl Scene {
         let directory = tempfile::tempdir().unwrap();
         let mut both = Vec::new();
         for (name, other) in [("b", "a"), ("a", "b")] {
-            for mut tx in change(other, name) {
+            for tx in change(other, name) {
                 // At first there is nothing to delete.
-                if let Err(error) = nft.commit(&mut tx) {
+                if let Err(error) = nft.commit(&tx) {
                     assert!(both.is_empty(), "{}", report(&error));
                 }
             }

@@ -681,8 +681,8 @@ fn a_rival_that_commits_all_the_time_does_not_keep_it_from_its_end() {
             add.add(&table).unwrap().add(&chain).unwrap();
             delete.delete(&chain).unwrap();
             while !stop.load(Ordering::Relaxed) {
-                rival.commit(&mut add).unwrap();
-                rival.commit(&mut delete).unwrap();
+                rival.commit(&add).unwrap();
+                rival.commit(&delete).unwrap();
             }
         });
         let _stop = OnDrop(|| stop.store(true, Ordering::Relaxed));

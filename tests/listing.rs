@@ -43,11 +43,11 @@ fn chains(count: usize) -> (Sandbox, Connection) {
         tx.add(&sample(&mut Rule::new(IP, "nat", &name))).unwrap();
         // In pieces that fit into an ordinary user's send buffer.
         if tx.byte_length() > 150_000 {
-            nft.commit(&mut tx).unwrap();
+            nft.commit(&tx).unwrap();
             tx.clear();
         }
     }
-    nft.commit(&mut tx).unwrap();
+    nft.commit(&tx).unwrap();
     (sandbox, nft)
 }
 
@@ -225,8 +225,8 @@ fn committing_allocates_the_same_for_any_number_of_operations() {
             tx.add(&Chain::new(IP, "t", format!("c{index}"))).unwrap();
         }
         // Once, so that the socket's buffers have their sizes.
-        nft.commit(&mut tx).unwrap();
-        allocations(|| nft.commit(&mut tx).unwrap())
+        nft.commit(&tx).unwrap();
+        allocations(|| nft.commit(&tx).unwrap())
     });
     assert_eq!(counted[0], counted[1]);
     assert!(counted[0] <= 4, "{counted:?}");
@@ -256,7 +256,7 @@ fn refreshing_a_list_of_the_same_generation_allocates_nothing() {
         tx.delete(&Table::new(IP, "nat")).unwrap();
         tx.add(&Table::new(IP, "nat")).unwrap();
         tx.add(&Chain::new(IP, "nat", "only")).unwrap();
-        connect(&sandbox).commit(&mut tx).unwrap();
+        connect(&sandbox).commit(&tx).unwrap();
         let counted = allocations(|| refreshed = list.refresh(&mut nft).ok());
         assert_eq!(refreshed, Some(Refreshed::ReadAnew));
         assert_eq!(list.len(), 1);
@@ -281,7 +281,7 @@ fn a_refresh_follows_every_change() {
         tx.add(&Chain::new(IP, "t", "c")).unwrap();
         tx.add(&Rule::new(IP, "t", "c").with(&Immediate::accept()))
             .unwrap();
-        nft.commit(&mut tx).unwrap();
+        nft.commit(&tx).unwrap();
         assert_eq!(tables.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
         assert_eq!(rules.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
         assert_eq!((tables.len(), rules.len()), (1, step));
@@ -355,10 +355,10 @@ fn a_list_is_not_taken_for_that_of_another_namespace() {
     let mut tx = Transaction::new();
     tx.add(&Table::new(IP, "t")).unwrap();
     tx.add(&Chain::new(IP, "t", "c")).unwrap();
-    nft.commit(&mut tx).unwrap();
+    nft.commit(&tx).unwrap();
     let mut tx = Transaction::new();
     tx.add(&Table::new(IP, "t")).unwrap();
-    other.commit(&mut tx).unwrap();
+    other.commit(&tx).unwrap();
     assert_eq!(nft.generation().unwrap(), other.generation().unwrap());
 
     let mut list = List::<Chain<'_>>::new(Filter::all());
@@ -406,14 +406,14 @@ fn a_listing_can_be_dropped_half_read() {
                     let mut tx = Transaction::new();
                     tx.expect_generation(generation);
                     tx.add(&Chain::new(IP, "nat", name(7))).unwrap();
-                    nft.commit(&mut tx).unwrap();
+                    nft.commit(&tx).unwrap();
                     // Conditional on a generation that is known: the commit is the next request.
                     drop(nft.rules(Filter::all()).unwrap());
                     let generation = nft.generation().unwrap();
                     drop(nft.rules(Filter::all()).unwrap());
                     tx.expect_generation(generation);
                     tx.add(&Chain::new(IP, "nat", name(8))).unwrap();
-                    nft.commit(&mut tx).unwrap();
+                    nft.commit(&tx).unwrap();
                 }
                 _ => assert!(nft.snapshot(Filter::all()).unwrap().generation().is_some()),
             }

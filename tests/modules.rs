@@ -77,7 +77,7 @@ fn a_look_loads_nothing_and_the_first_change_does() {
     let mut nft = sandbox.run(Connection::open).unwrap().unwrap();
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::INET, "t")).unwrap();
-    nft.commit(&mut tx).unwrap();
+    nft.commit(&tx).unwrap();
     assert!(nft::is_loaded());
     let mut looking = sandbox.run(Connection::open_to_look).unwrap().unwrap();
     assert!(looking.table(Family::INET, "t").unwrap().is_some());

@@ -32,7 +32,7 @@ const TCP: u8 = libc::IPPROTO_TCP as u8;
 fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
     let mut tx = Transaction::new();
     fill(&mut tx);
-    if let Err(error) = nft.commit(&mut tx) {
+    if let Err(error) = nft.commit(&tx) {
         panic!("{}", report(&error));
     }
 }
@@ -43,7 +43,7 @@ fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
 fn refused(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> String {
     let mut tx = Transaction::new();
     fill(&mut tx);
-    let error: CommitError = nft.commit(&mut tx).unwrap_err();
+    let error: CommitError = nft.commit(&tx).unwrap_err();
     assert_eq!(error.outcome, Outcome::NothingApplied, "{error}");
     assert_eq!(error.failures.len(), 1, "{error}");
     error.failures[0].to_string()
@@ -571,7 +571,7 @@ fn chains_of_devices() {
         .with_hook("filter", INGRESS, 10)
         .with_devices(Devices::new(["v7"]));
     tx.add(&later).unwrap();
-    if let Err(error) = nft.commit(&mut tx) {
+    if let Err(error) = nft.commit(&tx) {
         assert!(error.to_string().contains("device"), "{error}");
     }
     // All devices whose names begin so: where the kernel knows that.
@@ -581,7 +581,7 @@ fn chains_of_devices() {
     let later = later.with_devices(prefix.clone());
     tx.clear();
     tx.add(&later).unwrap();
-    match nft.commit(&mut tx) {
+    match nft.commit(&tx) {
         Ok(()) => {
             let listed = nft.chain(Family::NETDEV, "t", "e").unwrap().unwrap();
             assert_eq!(listed.hook().unwrap().devices, Some(prefix));

@@ -38,7 +38,7 @@ fn fill(tx: &mut Transaction, name: &'static str, flags: TableFlags) {
 fn commit(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> Result<(), CommitError> {
     let mut tx = Transaction::new();
     fill(&mut tx);
-    nft.commit(&mut tx)
+    nft.commit(&tx)
 }
 
 #[track_caller]

@@ -90,7 +90,8 @@ fn element() -> impl Strategy<Value = Element<'static>> {
         |(which, key, other, name, number)| match which {
             0 => Element::new(key),
             1 => Element::new(key).with_data(other),
-            2 => Element::range(key, other).with_timeout(number.into()),
+            2 => Element::range(key, other)
+                .with_timeout(std::time::Duration::from_millis(number.into())),
             3 => Element::new(key).with_object(name),
             4 => Element::new(key).with_expression(&Counter::new(number.into(), 2)),
             _ => Element::catch_all(),

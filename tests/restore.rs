@@ -4,6 +4,7 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use chainwright::nft::expr::{
     Connlimit, ConnlimitFlags, Counter, Limit, ObjectType, Quota, QuotaFlags, Synproxy,
@@ -25,7 +26,7 @@ use proptest::test_runner::{Config, TestRunner};
 fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
     let mut tx = Transaction::new();
     fill(&mut tx);
-    if let Err(error) = nft.commit(&mut tx) {
+    if let Err(error) = nft.commit(&tx) {
         panic!("{error}");
     }
 }
@@ -309,7 +310,7 @@ impl Intervals {
             set = set.with_size(pairs.len() as u32);
         }
         if self.passing {
-            set = set.with_timeout(Some(86_400_000));
+            set = set.with_timeout(Some(Duration::from_secs(86_400)));
         }
         if self.values {
             set = set.with_data(DataType::MARK, 4);

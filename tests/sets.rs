@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use chainwright::netlink::Error;
 use chainwright::nft::expr::{
@@ -10,8 +11,8 @@ use chainwright::nft::expr::{
     Verdict,
 };
 use chainwright::nft::{
-    Chain, CommitError, Connection, DataType, Element, ElementFlags, Family, Filter, Outcome, Rule,
-    Set, SetFlags, SetId, StatefulObject, Table, Transaction, concatenation,
+    Chain, CommitError, Connection, DataType, Element, ElementFlags, Family, Filter, Milliseconds,
+    Outcome, Rule, Set, SetFlags, SetId, StatefulObject, Table, Transaction, concatenation,
 };
 use common::tools::Tools;
 use common::{connect, kernel, report, sandbox};
@@ -23,7 +24,7 @@ const IP: Family = Family::IP;
 fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
     let mut tx = Transaction::new();
     fill(&mut tx);
-    if let Err(error) = nft.commit(&mut tx) {
+    if let Err(error) = nft.commit(&tx) {
         panic!("{}", report(&error));
     }
 }
@@ -34,7 +35,7 @@ fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
 fn refused(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> Vec<String> {
     let mut tx = Transaction::new();
     fill(&mut tx);
-    let error: CommitError = nft.commit(&mut tx).unwrap_err();
+    let error: CommitError = nft.commit(&tx).unwrap_err();
     assert_eq!(error.outcome, Outcome::NothingApplied, "{error}");
     error.failures.iter().map(ToString::to_string).collect()
 }
@@ -604,45 +605,52 @@ fn timeouts() {
     with_sets(
         &mut nft,
         &[
-            addresses("s").with_timeout(Some(3_600_000)),
+            addresses("s").with_timeout(Some(Duration::from_secs(3_600))),
             addresses("no"),
         ],
     );
     let element = |n: u8| Element::new(vec![10, 0, 0, n]);
     committed(&mut nft, |tx| {
-        let own = element(1).with_timeout(60_000);
+        let own = element(1).with_timeout(Duration::from_secs(60));
         let begun = Element {
-            expiration: Some(30_000),
-            ..element(2).with_timeout(60_000)
+            expiration: Some(Milliseconds(30_000)),
+            ..element(2).with_timeout(Duration::from_secs(60))
         };
         tx.add_elements(&id("s"), [own, begun, element(3)]).unwrap();
     });
     let listed = elements(&mut nft, "s");
     let timeouts: Vec<_> = listed.iter().map(|element| element.timeout).collect();
-    assert_eq!(timeouts, [Some(60_000), Some(60_000), None]);
+    let minute = Some(Milliseconds(60_000));
+    assert_eq!(timeouts, [minute, minute, None]);
     for (element, above, most) in [
         (&listed[0], 30_000, 60_000),
         (&listed[1], 10_000, 30_000),
         (&listed[2], 3_000_000, 3_600_000),
     ] {
-        let left = element.expiration.unwrap();
+        let Milliseconds(left) = element.expiration.unwrap();
         assert!((above..=most).contains(&left), "{element:?}");
     }
     let set = nft.set(IP, "t", "s").unwrap().unwrap();
-    assert_eq!(set.timeout(), Some(3_600_000));
+    assert_eq!(set.timeout(), Some(Duration::from_secs(3_600)));
     let json = tools.nft_json("list set ip t s");
     assert_eq!(json[1]["set"]["timeout"], 3600);
     assert_eq!(json[1]["set"]["elem"].as_array().unwrap().len(), 3);
     // One that has almost gone, goes.
     committed(&mut nft, |tx| {
-        tx.add_elements(&id("s"), [element(4).with_timeout(20)])
-            .unwrap();
+        tx.add_elements(
+            &id("s"),
+            [element(4).with_timeout(Duration::from_millis(20))],
+        )
+        .unwrap();
     });
     std::thread::sleep(std::time::Duration::from_millis(60));
     assert!(nft.element(IP, "t", "s", &element(4)).unwrap().is_none());
     let failures = refused(&mut nft, |tx| {
-        tx.add_elements(&id("no"), [element(1).with_timeout(5)])
-            .unwrap();
+        tx.add_elements(
+            &id("no"),
+            [element(1).with_timeout(Duration::from_millis(5))],
+        )
+        .unwrap();
     });
     assert!(failures[0].contains("EINVAL"), "{failures:?}");
 }
@@ -1004,7 +1012,7 @@ fn what_is_read_can_be_written() {
         tx.add(&set).unwrap();
         tx.add_elements(&set.set_id(), &all).unwrap();
     }
-    nft.commit(&mut tx).unwrap();
+    nft.commit(&tx).unwrap();
     let (one, two) = (
         tools.run("nft list table ip t"),
         tools.run("nft list table ip u"),

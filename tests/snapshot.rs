@@ -199,7 +199,7 @@ fn round_trip(sandbox: &Sandbox, any_order: bool) -> Result<(), String> {
 
     let mut tx = Transaction::new();
     tx.flush_ruleset(Family::UNSPEC).unwrap();
-    nft.commit(&mut tx).map_err(|error| report(&error))?;
+    nft.commit(&tx).map_err(|error| report(&error))?;
     assert_eq!(nft.snapshot(Filter::all()).unwrap().tables().len(), 0);
     let loaded = Snapshot::load(&path).map_err(|error| report(&error))?;
     assert_eq!(loaded.generation(), snapshot.generation());

@@ -387,13 +387,13 @@ fn failing(fill: impl FnOnce(&mut Transaction)) -> Transaction {
 /// Takes snapshots while this transaction fails over and over: those that are said to be whole hold
 /// every object once.
 #[track_caller]
-fn whole_while_failing(sandbox: &Sandbox, mut tx: Transaction) {
+fn whole_while_failing(sandbox: &Sandbox, tx: Transaction) {
     let (stop, failures) = (AtomicBool::new(false), AtomicU32::new(0));
     let expected = everything(&connect(sandbox).snapshot(Filter::all()).unwrap());
     let (mut whole, mut refused) = (0, 0);
     thread::scope(|scope| {
         let _stop = meanwhile(scope, sandbox, &stop, |other| {
-            let error: CommitError = other.commit(&mut tx).unwrap_err();
+            let error: CommitError = other.commit(&tx).unwrap_err();
             assert_eq!(error.outcome, Outcome::NothingApplied);
             failures.fetch_add(1, Ordering::Relaxed);
         });
@@ -710,7 +710,7 @@ impl Witness {
         let (old, new) = (Self::name(self.number), Self::name(self.number + 1));
         tx.delete(&Table::new(IP, &old)).unwrap();
         tx.add(&Table::new(IP, &new)).unwrap();
-        if let Err(error) = nft.commit(&mut tx) {
+        if let Err(error) = nft.commit(&tx) {
             assert_eq!(error.failures[0].errno.number(), libc::ENOENT, "{error}");
             self.vanished += 1;
             committed(nft, |tx| _ = tx.add(&Table::new(IP, &new)).unwrap());
@@ -806,7 +806,7 @@ fn a_conditional_commit_after_a_snapshot() {
     let mut tx = Transaction::new();
     renumber(&mut tx, &["b"], 10);
     tx.expect_generation(generation);
-    let error = nft.commit(&mut tx).unwrap_err();
+    let error = nft.commit(&tx).unwrap_err();
     assert!(error.generation_moved());
     snapshot.restore(&mut nft).unwrap();
     assert_eq!(number_of(&nft.snapshot(Filter::all()).unwrap()), 1);

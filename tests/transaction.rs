@@ -53,7 +53,7 @@ fn refused(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> CommitE
     let before = whole(nft);
     let mut tx = Transaction::new();
     fill(&mut tx);
-    let error = nft.commit(&mut tx).unwrap_err();
+    let error = nft.commit(&tx).unwrap_err();
     assert_eq!(error.outcome, Outcome::NothingApplied, "{error}");
     assert!(whole(nft) == before, "{error}");
     error
@@ -295,7 +295,7 @@ fn three_failures_among_ten_thousand_are_named_and_nothing_is_changed() {
 
     let mut missing = accept("t", "old");
     missing.handle = Some(12_345);
-    let mut tx = ten_thousand(|tx, index| match index {
+    let tx = ten_thousand(|tx, index| match index {
         1234 => {
             tx.add(&accept("t", "nix")).unwrap();
         }
@@ -309,7 +309,7 @@ fn three_failures_among_ten_thousand_are_named_and_nothing_is_changed() {
             tx.add(&Chain::new(IP, "t", format!("c{index}"))).unwrap();
         }
     });
-    let error = nft.commit(&mut tx).unwrap_err();
+    let error = nft.commit(&tx).unwrap_err();
 
     assert_eq!(error.outcome, Outcome::NothingApplied);
     assert!(!error.incomplete && error.source.is_none(), "{error}");
@@ -385,10 +385,10 @@ fn when_all_of_ten_thousand_fail_none_is_kept_quiet() {
     });
     let before = whole(&mut nft);
     let name = |index: usize| format!("c{index}");
-    let mut tx = ten_thousand(|tx, index| {
+    let tx = ten_thousand(|tx, index| {
         tx.delete(&Chain::new(IP, "t", name(index))).unwrap();
     });
-    let error = nft.commit(&mut tx).unwrap_err();
+    let error = nft.commit(&tx).unwrap_err();
     assert_eq!(error.outcome, Outcome::NothingApplied);
     // Root's receive buffer holds all reports; of an ordinary user's the kernel may drop some.
     assert!(error.incomplete || error.failures.len() == 10_000);
@@ -467,7 +467,7 @@ fn a_commit_for_another_generation_applies_nothing() {
     });
     let before = whole(&mut nft);
     assert_ne!(before.generation, generation);
-    let error = nft.commit(&mut tx).unwrap_err();
+    let error = nft.commit(&tx).unwrap_err();
     assert!(error.generation_moved(), "{error}");
     assert_eq!(error.outcome, Outcome::NothingApplied);
     assert_eq!(only(&error).operation, None);
@@ -478,9 +478,9 @@ fn a_commit_for_another_generation_applies_nothing() {
     tx.expect_generation(nft.generation().unwrap());
     commit(&mut nft, &mut tx);
     assert!(nft.chain_exists(IP, "t", "a").unwrap());
-    assert!(nft.commit(&mut tx).unwrap_err().generation_moved());
+    assert!(nft.commit(&tx).unwrap_err().generation_moved());
     tx.expect_generation(nft.generation().unwrap());
-    let error = nft.commit(&mut tx).unwrap_err();
+    let error = nft.commit(&tx).unwrap_err();
     assert!(!error.generation_moved());
     assert_eq!(error.failures.len(), 2, "{error}");
 }
@@ -520,7 +520,7 @@ fn a_loop_is_refused_and_said_to_be_one() {
     // No packet comes here yet: the kernel looks only at what packets reach, or at every chain.
     let mut tx = Transaction::new();
     tx.add(&jump("t", "b", "a")).unwrap();
-    match nft.commit(&mut tx) {
+    match nft.commit(&tx) {
         Ok(()) => loops.push(("two", "a")),
         Err(error) => {
             is_loop(&error, 0, "add rule ip t b #0");
@@ -662,7 +662,7 @@ fn without_the_capability_nothing_is_applied_and_the_error_says_what_is_missing(
                 tx.expect_generation(before.generation);
             }
             caps::drop(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap();
-            nft.commit(&mut tx).unwrap_err()
+            nft.commit(&tx).unwrap_err()
         });
         let error = error.unwrap();
         assert_eq!(error.outcome, Outcome::NothingApplied);
@@ -693,7 +693,7 @@ fn what_does_not_fit_into_the_send_buffer_is_refused_before_it_is_sent() {
     tx.expect_generation(before.generation);
     let error = sandbox.run(|| {
         caps::drop(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap();
-        nft.commit(&mut tx).unwrap_err()
+        nft.commit(&tx).unwrap_err()
     });
     let error = error.unwrap();
     assert_eq!(error.outcome, Outcome::NothingApplied);
@@ -1220,7 +1220,7 @@ fn a_hundred_thousand_chains_and_250_000_rules_are_one_commit() {
     assert_eq!(tx.len(), 2 + CHAINS + 250_000 + 1);
 
     let before = nft.generation().unwrap().0;
-    let result = nft.commit(&mut tx);
+    let result = nft.commit(&tx);
     if let Err(error) = &result {
         // An ordinary user's send buffer ends at net.core.wmem_max.
         let too_large = matches!(error.source, Some(Error::TooLarge { .. }));
@@ -1447,7 +1447,7 @@ fn a_deletion_without_a_name_deletes_nothing() {
     tx.add(&Chain::new(IP, "t", "c")).unwrap();
     tx.add(&Rule::new(IP, "t", "c").with(&Counter::new(0, 0)))
         .unwrap();
-    nft.commit(&mut tx).unwrap();
+    nft.commit(&tx).unwrap();
     let before = nft.generation().unwrap();
 
     let table = Table {
@@ -1480,7 +1480,7 @@ fn a_commit_for_generation_zero_fails() {
     let mut tx = Transaction::new();
     tx.add(&Table::new(IP, "t")).unwrap();
     tx.expect_generation(Generation(0));
-    let error = nft.commit(&mut tx).unwrap_err();
+    let error = nft.commit(&tx).unwrap_err();
     assert!(error.generation_moved(), "{error}");
     assert!(nft.table(IP, "t").unwrap().is_none());
 }
@@ -1493,7 +1493,7 @@ fn a_check_changes_nothing() {
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::IP, "t")).unwrap();
     tx.add(&Chain::new(Family::IP, "t", "c")).unwrap();
-    nft.commit(&mut tx).unwrap();
+    nft.commit(&tx).unwrap();
     let generation = nft.generation().unwrap();
 
     let jump = |to: &'static str| Rule::new(Family::IP, "t", "c").with(&Immediate::jump(to));
@@ -1501,13 +1501,13 @@ fn a_check_changes_nothing() {
     good.add(&Chain::new(Family::IP, "t", "d")).unwrap();
     good.add(&jump("d")).unwrap();
     for _ in 0..3 {
-        nft.check(&mut good).unwrap();
+        nft.check(&good).unwrap();
     }
     // Absent; and only the whole shows that it would go round in a circle.
     let mut absent = Transaction::new();
     absent.add(&Chain::new(Family::IP, "t", "e")).unwrap();
     absent.add(&jump("nowhere")).unwrap();
-    let error = nft.check(&mut absent).unwrap_err();
+    let error = nft.check(&absent).unwrap_err();
     assert_eq!(error.outcome, Outcome::NothingApplied);
     assert_eq!(error.failures[0].operation.as_ref().unwrap().index, 1);
     assert_eq!(error.failures[0].errno.number(), libc::ENOENT);
@@ -1517,18 +1517,18 @@ fn a_check_changes_nothing() {
     let to = Rule::new(Family::IP, "t", "base").with(&Immediate::jump("c"));
     circle.add(&to).unwrap().add(&jump("c")).unwrap();
     assert_eq!(
-        nft.check(&mut circle).unwrap_err().outcome,
+        nft.check(&circle).unwrap_err().outcome,
         Outcome::NothingApplied
     );
     let mut stale = Transaction::new();
     stale.add(&Chain::new(Family::IP, "t", "e")).unwrap();
     stale.expect_generation(generation);
-    nft.check(&mut stale).unwrap();
+    nft.check(&stale).unwrap();
 
     assert_eq!(nft.generation().unwrap(), generation);
     assert!(!nft.chain_exists(Family::IP, "t", "d").unwrap());
-    nft.commit(&mut good).unwrap();
-    assert!(nft.check(&mut stale).unwrap_err().generation_moved());
+    nft.commit(&good).unwrap();
+    assert!(nft.check(&stale).unwrap_err().generation_moved());
 }
 
 /// The kernel takes what stands before a NUL for the whole name: `delete chain foo\0bar` would delete

@@ -352,7 +352,7 @@ impl Iptables {
         let owned: Vec<_> = tables.iter().map(|(f, n)| (*f, (*n).to_owned())).collect();
         let mut session = NftSession::new(connection, *profile, &owned, false);
         edit(&mut Edit::new(&mut session, &owned, &self.sets))?;
-        let (_, mut transaction, _) = session.finish();
+        let (_, transaction, _) = session.finish();
         Ok(transaction.datagram(<[u8]>::to_vec))
     }
 }
@@ -410,11 +410,11 @@ fn change_nft<R>(
     if session.is_empty() && session.is_stale() {
         return Ok(Done::Again);
     }
-    let (connection, mut transaction, lines) = session.finish();
+    let (connection, transaction, lines) = session.finish();
     let sent = if change.apply {
-        connection.commit(&mut transaction)
+        connection.commit(&transaction)
     } else {
-        connection.check(&mut transaction)
+        connection.check(&transaction)
     };
     match sent {
         Ok(()) => Ok(Done::Yes(value)),

@@ -53,7 +53,7 @@ impl Addresses {
     pub fn load(self, nft: &mut Connection) -> Result<(), Error> {
         let mut tx = Transaction::new();
         self.write(&mut tx)?;
-        match nft.commit(&mut tx) {
+        match nft.commit(&tx) {
             Err(CommitError {
                 source: Some(netlink::Error::TooLarge { .. }),
                 ..
@@ -64,7 +64,7 @@ impl Addresses {
             tx.clear();
             self.write_map(&mut tx)?;
             self.write_elements(&mut tx, start..(start + PART).min(self.elements))?;
-            nft.commit(&mut tx)?;
+            nft.commit(&tx)?;
         }
         Ok(())
     }

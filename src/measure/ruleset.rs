@@ -96,7 +96,7 @@ impl KubeProxy {
     pub fn load(self, nft: &mut Connection) -> Result<(), Error> {
         let mut tx = Transaction::new();
         self.write(&mut tx)?;
-        match nft.commit(&mut tx) {
+        match nft.commit(&tx) {
             Err(CommitError {
                 source: Some(netlink::Error::TooLarge { .. }),
                 ..
@@ -110,7 +110,7 @@ impl KubeProxy {
             for start in (0..self.pairs().max(1)).step_by(size) {
                 tx.clear();
                 write(self, &mut tx, start..(start + size).min(self.pairs()))?;
-                nft.commit(&mut tx)?;
+                nft.commit(&tx)?;
             }
         }
         Ok(())

@@ -3,15 +3,14 @@
 use std::fmt;
 
 use bstr::BString;
-use chainwright_sys::netlink::nlmsghdr;
 
 use super::connection::{ASKS, Connection};
 use super::explain::{Operation, attribute_at, describe, hint};
 use super::feature::{Feature, lacking};
 use super::generation::Generation;
-use super::transaction::Transaction;
+use super::transaction::{END, Transaction};
 use crate::errno::Errno;
-use crate::netlink::{self, BatchReplies, Loss, Message, NfGenMsg, Rejection, Verdict};
+use crate::netlink::{self, BatchReplies, Loss, Message, Rejection, Verdict};
 
 /// What a failed commit left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,9 +147,6 @@ const REPORTS: usize = 16 * 1024 * 1024;
 /// How many errors are taken while the replies to a batch are received.
 const TROUBLES: u32 = 4;
 
-/// Length of the message that ends a batch: its header and `struct nfgenmsg`.
-const BATCH_END: usize = size_of::<nlmsghdr>() + NfGenMsg::LENGTH;
-
 /// How a transaction is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Batch {
@@ -164,7 +160,7 @@ impl Connection {
     /// Commits a transaction: all of its operations, or none.
     ///
     /// The kernel carries it out before this returns. A transaction without operations does
-    /// nothing. The transaction is left as it was, to be committed again if need be.
+    /// nothing. It changes nothing in the transaction, which can be committed again if need be.
     ///
     /// # Errors
     /// [`CommitError`]: its [`outcome`](CommitError::outcome) says what is known of the ruleset,
@@ -173,7 +169,7 @@ impl Connection {
         operations = transaction.len(),
         bytes = transaction.byte_length(),
     ))]
-    pub fn commit(&mut self, transaction: &mut Transaction) -> Result<(), CommitError> {
+    pub fn commit(&mut self, transaction: &Transaction) -> Result<(), CommitError> {
         self.insist_on_batch(transaction, Batch::Whole)
     }
 
@@ -184,7 +180,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`commit`](Self::commit) would fail; nothing is ever applied.
-    pub fn check(&mut self, transaction: &mut Transaction) -> Result<(), CommitError> {
+    pub fn check(&mut self, transaction: &Transaction) -> Result<(), CommitError> {
         let result = self.insist_on_batch(transaction, Batch::WithoutEnd);
         result.map_err(|error| CommitError {
             outcome: Outcome::NothingApplied,
@@ -196,7 +192,7 @@ impl Connection {
     /// lost.
     fn insist_on_batch(
         &mut self,
-        transaction: &mut Transaction,
+        transaction: &Transaction,
         batch: Batch,
     ) -> Result<(), CommitError> {
         for _ in 1..ASKS {
@@ -208,11 +204,7 @@ impl Connection {
         self.send_batch(transaction, batch)
     }
 
-    fn send_batch(
-        &mut self,
-        transaction: &mut Transaction,
-        batch: Batch,
-    ) -> Result<(), CommitError> {
+    fn send_batch(&mut self, transaction: &Transaction, batch: Batch) -> Result<(), CommitError> {
         if transaction.is_empty() {
             return Ok(());
         }
@@ -262,7 +254,7 @@ impl Connection {
             .datagram(|datagram| {
                 let datagram = match batch {
                     Batch::Whole => datagram,
-                    Batch::WithoutEnd => &datagram[..datagram.len() - BATCH_END],
+                    Batch::WithoutEnd => &datagram[..datagram.len() - END],
                 };
                 socket.reserve_send(datagram.len())?;
                 socket.send(datagram)
@@ -340,7 +332,7 @@ impl Connection {
             return known;
         }
         let mut known = false;
-        let mut empty = Transaction::new();
+        let empty = Transaction::new();
         let mut replies = BatchReplies::new(empty.sequences());
         if empty
             .datagram(|datagram| self.socket.send(datagram))

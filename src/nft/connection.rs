@@ -1,5 +1,6 @@
 //! A connection to the nf_tables of one network namespace.
 
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chainwright_sys::netlink::{NLM_F_REQUEST, NLMSG_OVERRUN};
@@ -33,8 +34,13 @@ const SEQUENCES: u32 = 1 << 31;
 ///
 /// It belongs to the namespace that the calling thread was in when it was opened, whatever the
 /// thread enters later. Keep it open: opening costs more than most requests, and closing after a
-/// deletion waits for the kernel's clean-up. One connection serves one thread at a time; open one
-/// for each thread that needs it.
+/// deletion waits for the kernel's clean-up.
+///
+/// It is [`Send`] and [`Sync`], but every request takes it by `&mut`: one connection serves one thread at
+/// a time; open one for each thread that needs it, or put one behind a mutex. A request blocks for as
+/// long as the kernel works on it: look-ups and listings read without a lock, a commit waits for the
+/// commits of others in the same namespace. In an async program a look-up can be made in place; listings
+/// of many objects, and commits, belong on a thread for what blocks.
 ///
 /// Nothing here waits for an answer: the kernel gives it before a request returns, and what is not
 /// there then is [lost](Error::Lost). A look-up is asked again a few times, a snapshot and a
@@ -55,6 +61,20 @@ pub struct Connection {
     unfinished: Option<Dump>,
     /// Whether the kernel acknowledges the end of a batch, once that is known.
     pub(super) acknowledges_ends: Option<bool>,
+}
+
+/// The socket, to be closed, counted or handed to a namespace's owner with. Nothing comes on it but the
+/// answers to requests, which are received where they are asked for: there is nothing to poll for.
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsRawFd for Connection {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_fd().as_raw_fd()
+    }
 }
 
 impl Connection {

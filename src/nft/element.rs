@@ -19,6 +19,7 @@
 //! read as an [`ElementsRef`]. Source: `linux/netfilter/nf_tables.h`.
 
 use std::fmt;
+use std::time::Duration;
 
 use chainwright_sys::netlink::NLA_F_NESTED;
 use chainwright_sys::nf_tables::{
@@ -30,13 +31,13 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_ELEM_TIMEOUT, NFTA_SET_ELEM_USERDATA,
 };
 
-use super::Family;
 use super::declare::{Field, attributes, flags, object};
 use super::expr::{Data, Expression, Expressions, NestedExpression, Verdict};
 use super::name::{Bytes, Name};
 use super::object::{listed, written};
 use super::rule::Userdata;
 use super::userdata::{self, UserData, commented};
+use super::{Family, Milliseconds};
 use crate::netlink::{Attributes, Malformed, MessageWriter, Unfit};
 
 flags! {
@@ -57,10 +58,10 @@ attributes! {
     ] => {
         /// Flags; the kernel leaves them out if there are none.
         NFTA_SET_ELEM_FLAGS => flags: ElementFlags [identity],
-        /// After how long it goes, in milliseconds, if that is not the set's own timeout.
-        NFTA_SET_ELEM_TIMEOUT => timeout: u64,
-        /// How much of that is left, in milliseconds.
-        NFTA_SET_ELEM_EXPIRATION => expiration: u64 [passing],
+        /// After how long it goes, if that is not the set's own timeout.
+        NFTA_SET_ELEM_TIMEOUT => timeout: Milliseconds,
+        /// How much of that is left.
+        NFTA_SET_ELEM_EXPIRATION => expiration: Milliseconds [passing],
         /// The key; the first one of a range.
         NFTA_SET_ELEM_KEY => key: Data<'a> [identity],
         /// The last key of a range of several values at once.
@@ -159,10 +160,10 @@ impl<'a> Element<'a> {
         self
     }
 
-    /// Lets it time out after this many milliseconds.
+    /// Lets it go after this time; the kernel counts milliseconds.
     #[must_use]
-    pub fn with_timeout(mut self, milliseconds: u64) -> Self {
-        self.timeout = Some(milliseconds);
+    pub fn with_timeout(mut self, time: Duration) -> Self {
+        self.timeout = Some(time.into());
         self
     }
 
@@ -454,9 +455,16 @@ pub(super) fn span_of_list(payload: &[u8]) -> Result<std::ops::Range<usize>, Mal
     })
 }
 
-/// As `nft --debug=netlink list ruleset` prints it (nft 1.0.6, libnftnl 1.2.4), without the tab
-/// before it.
-impl fmt::Display for ElementRef<'_> {
+/// An element's line of bytecode.
+struct Line<'l> {
+    key: Option<&'l [u8]>,
+    key_end: Option<&'l [u8]>,
+    data: Option<Data<'l>>,
+    flags: Option<ElementFlags>,
+    userdata: Option<&'l [u8]>,
+}
+
+impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = |f: &mut fmt::Formatter<'_>, bytes: &[u8]| {
             bytes.chunks(4).try_for_each(|chunk| {
@@ -466,15 +474,15 @@ impl fmt::Display for ElementRef<'_> {
             })
         };
         f.write_str("element ")?;
-        words(f, self.key_bytes().unwrap_or_default())?;
-        if let Some(key_end) = self.key_end_bytes() {
+        words(f, self.key.unwrap_or_default())?;
+        if let Some(key_end) = self.key_end {
             f.write_str(" - ")?;
             words(f, key_end)?;
         }
         f.write_str(" : ")?;
-        match self.data() {
+        match &self.data {
             None => {}
-            Some(Data::Value(value)) => words(f, &value)?,
+            Some(Data::Value(value)) => words(f, value)?,
             Some(Data::Verdict(verdict)) => write!(f, "{verdict} ")?,
             Some(Data::Opaque(bytes)) => write!(f, "{bytes} ")?,
         }
@@ -484,6 +492,35 @@ impl fmt::Display for ElementRef<'_> {
             write!(f, "  userdata = {{ {} }}", Userdata(userdata))?;
         }
         Ok(())
+    }
+}
+
+/// As `nft --debug=netlink list ruleset` prints it (nft 1.0.6, libnftnl 1.2.4), without the tab
+/// before it.
+impl fmt::Display for ElementRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Line {
+            key: self.key_bytes(),
+            key_end: self.key_end_bytes(),
+            data: self.data(),
+            flags: self.flags,
+            userdata: self.userdata,
+        }
+        .fmt(f)
+    }
+}
+
+/// As [`ElementRef`]'s.
+impl fmt::Display for Element<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Line {
+            key: self.key.as_ref().and_then(Data::as_value),
+            key_end: self.key_end.as_ref().and_then(Data::as_value),
+            data: self.data.clone(),
+            flags: self.flags,
+            userdata: self.userdata.as_deref(),
+        }
+        .fmt(f)
     }
 }
 
@@ -553,6 +590,7 @@ mod tests {
         assert_eq!(&view.to_builder(), element);
         assert_eq!(&view.to_builder().into_owned(), element);
         assert_eq!(view.to_string(), line);
+        assert_eq!(element.to_string(), line);
         let list: ElementList<'_> = [element.clone()].into_iter().collect();
         let again = list.iter().next().unwrap().unwrap();
         assert_eq!(&again.to_builder(), element);
@@ -647,7 +685,7 @@ mod tests {
         );
         let object = Element::new(&[10, 0, 0, 1])
             .with_object("c")
-            .with_timeout(30_000)
+            .with_timeout(Duration::from_secs(30))
             .with_comment("x")
             .unwrap();
         assert_sent(
@@ -659,7 +697,7 @@ mod tests {
         );
         assert_listed(
             &Element {
-                expiration: Some(0x748c),
+                expiration: Some(Milliseconds(0x748c)),
                 ..object
             },
             "

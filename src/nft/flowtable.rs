@@ -60,6 +60,16 @@ object! {
 }
 
 impl<'a> Flowtable<'a> {
+    /// The flowtable of this name, to be deleted.
+    pub fn named(family: Family, table: impl Into<Name<'a>>, name: impl Into<Name<'a>>) -> Self {
+        Self {
+            family,
+            table: Some(table.into()),
+            name: Some(name.into()),
+            ..Self::default()
+        }
+    }
+
     /// A flowtable of these devices, attached with this priority.
     pub fn new(
         family: Family,

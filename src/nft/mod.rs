@@ -26,7 +26,7 @@
 //!         .with(&Counter::new(0, 0))
 //!         .with(&Immediate::accept()),
 //! )?;
-//! nft.commit(&mut tx)?; // everything, or nothing and an error that says why
+//! nft.commit(&tx)?; // everything, or nothing and an error that says why
 //!
 //! let mut chains = nft.chains(Filter::table(Family::IP, "example"))?;
 //! while let Some(chain) = chains.next()? {
@@ -69,6 +69,7 @@ pub mod stateful;
 mod table;
 #[cfg(test)]
 mod tests;
+mod time;
 mod transaction;
 pub mod typed;
 mod unknown;
@@ -109,5 +110,6 @@ pub use snapshot::{
 pub use snapshot::{FileError, NotRegular, Provenance};
 pub use stateful::{ObjectData, StatefulObject, StatefulObjectRef};
 pub use table::{Table, TableFlags, TableRef};
+pub use time::{Milliseconds, Milliseconds32};
 pub use transaction::Transaction;
 pub use unknown::UnknownAttributes;

@@ -13,6 +13,7 @@
 //! The elements are [`Element`](super::Element)s, in messages of their own.
 
 use std::fmt;
+use std::time::Duration;
 
 use chainwright_sys::nf_tables::{
     NFT_DATA_VALUE, NFT_DATA_VERDICT, NFT_MSG_DELSET, NFT_MSG_DESTROYSET, NFT_MSG_GETSET,
@@ -33,6 +34,7 @@ use super::expr::{Expression, Expressions, NestedExpression, ObjectType};
 use super::name::{Bytes, Name};
 use super::object::{listed, written};
 use super::userdata::{self, commented};
+use super::{Milliseconds, Milliseconds32};
 use crate::netlink::{Attributes, MessageWriter};
 
 flags! {
@@ -300,10 +302,10 @@ object! {
         NFTA_SET_DATA_LEN => data_length: u32,
         /// Type of the stateful objects that the keys lead to.
         NFTA_SET_OBJ_TYPE => object_type: ObjectType,
-        /// After how long elements go that say nothing else, in milliseconds.
-        NFTA_SET_TIMEOUT => timeout: u64,
-        /// How often elements that timed out are taken away, in milliseconds.
-        NFTA_SET_GC_INTERVAL => gc_interval: u32,
+        /// After how long elements go that say nothing else.
+        NFTA_SET_TIMEOUT => timeout: Milliseconds,
+        /// How often elements that timed out are taken away.
+        NFTA_SET_GC_INTERVAL => gc_interval: Milliseconds32,
         /// What the implementation is chosen by.
         NFTA_SET_POLICY => policy: SetPolicy,
         /// Data that user space keeps with the set, opaque to the kernel: see
@@ -364,6 +366,16 @@ impl<'a> Set<'a> {
             id: Some(id),
             ..Self::new(family, table, pattern, key_type, key_length)
                 .with_flags(SetFlags::ANONYMOUS | SetFlags::CONSTANT)
+        }
+    }
+
+    /// The set of this name, to be deleted.
+    pub fn named(family: Family, table: impl Into<Name<'a>>, name: impl Into<Name<'a>>) -> Self {
+        Self {
+            family,
+            table: Some(table.into()),
+            name: Some(name.into()),
+            ..Self::default()
         }
     }
 
@@ -433,11 +445,11 @@ impl<'a> Set<'a> {
         self.with_flags(SetFlags::OBJECT)
     }
 
-    /// Lets elements time out: after this many milliseconds, if they say nothing else; only those
-    /// that say so for `None`.
+    /// Lets elements time out: after this time, if they say nothing else; only those that say so for
+    /// `None`. The kernel counts milliseconds.
     #[must_use]
-    pub fn with_timeout(mut self, milliseconds: Option<u64>) -> Self {
-        self.timeout = milliseconds;
+    pub fn with_timeout(mut self, time: Option<Duration>) -> Self {
+        self.timeout = time.map(Into::into);
         self.with_flags(SetFlags::TIMEOUT)
     }
 
@@ -751,9 +763,9 @@ mod tests {
     /// 5/second; policy memory; }`.
     #[test]
     fn timeouts_and_expressions() {
-        let mut timeout =
-            Set::new(IP, "t", "to", DataType::IPV4_ADDR, 4).with_timeout(Some(30_000));
-        timeout.gc_interval = Some(10_000);
+        let mut timeout = Set::new(IP, "t", "to", DataType::IPV4_ADDR, 4)
+            .with_timeout(Some(Duration::from_secs(30)));
+        timeout.gc_interval = Some(Milliseconds32(10_000));
         timeout.handle = Some(10);
         timeout.userdata = Some(hex("00040200 0000").into());
         timeout.description = Some(SetDesc::default());

@@ -36,15 +36,15 @@ flags! {
         ///     flags: Some(TableFlags::OWNER | TableFlags::PERSIST),
         ///     ..Table::new(Family::IP, "immune")
         /// })?;
-        /// nft.commit(&mut tx)?;
+        /// nft.commit(&tx)?;
         ///
         /// // Somebody else tries to delete it.
         /// let mut other = Connection::open()?;
         /// let mut delete = Transaction::new();
         /// delete.delete(&Table::new(Family::IP, "immune"))?;
-        /// assert!(other.commit(&mut delete).is_err());
+        /// assert!(other.commit(&delete).is_err());
         /// // Its owner can.
-        /// nft.commit(&mut delete)?;
+        /// nft.commit(&delete)?;
         /// # Ok(()) })??;
         /// # Ok(())
         /// # }
@@ -69,12 +69,12 @@ flags! {
         ///     ..Table::new(Family::IP, "immune")
         /// })?;
         /// let mut first = Connection::open()?;
-        /// first.commit(&mut add)?;
+        /// first.commit(&add)?;
         /// drop(first);
         ///
         /// let mut second = Connection::open()?;
         /// # while second.table(Family::IP, "immune")?.unwrap().owner().is_some() {}
-        /// second.commit(&mut add)?; // the table is there still; now it is this connection's
+        /// second.commit(&add)?; // the table is there still; now it is this connection's
         /// let table = second.table(Family::IP, "immune")?;
         /// assert!(table.is_some_and(|table| table.owner().is_some()));
         /// # Ok(()) })??;

@@ -355,7 +355,7 @@ mod json {
                     Element::new(&[10, 0, 0, 1]).with_verdict(Verdict::Goto("c".into())),
                     Element::new(&[10, 0, 0, 2])
                         .with_data(&[0, 80])
-                        .with_timeout(30_000),
+                        .with_timeout(std::time::Duration::from_secs(30)),
                     Element::catch_all().with_object("o"),
                 ]
                 .into_iter()

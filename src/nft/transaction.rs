@@ -1,6 +1,7 @@
 //! Transactions: one message buffer, sent in one piece, applied whole or not at all.
 
 use std::borrow::Borrow;
+use std::fmt;
 use std::ops::Range;
 
 use chainwright_sys::netlink::{
@@ -15,19 +16,23 @@ use chainwright_sys::nfnetlink::{
 };
 
 use super::connection::message_type;
-use super::explain::name_of_operation;
+use super::explain::{Operation, describe, name_of_operation};
 use super::generation::Generation;
 use super::name::Name;
 use super::object::{Object, Written as _};
-use super::{Element, Elements, Family, Rule, SetId};
+use super::{Element, Elements, Family, Rule, Set, SetId};
 use crate::netlink::{Malformed, Message, MessageWriter, Messages, Misfit, NfGenMsg, Unfit};
 
 /// Length of `BATCH_BEGIN` with a generation: header, nfgenmsg, one attribute of four bytes.
 const BEGIN: usize = 28;
+/// Length of `BATCH_END`: header, nfgenmsg.
+pub(super) const END: usize = 20;
 /// Length of the attribute with the generation.
 const GENERATION: usize = 8;
 /// Length of an attribute's header.
 const ATTRIBUTE: usize = 4;
+/// Where the numbers begin that a transaction gives.
+const NUMBERED: u32 = 1 << 31;
 /// Where the flags stand in a message's header.
 const FLAGS: Range<usize> = 6..8;
 
@@ -40,11 +45,15 @@ const FLAGS: Range<usize> = 6..8;
 /// neither the old table nor the new one.
 ///
 /// Operations are written into one buffer as they are added, in the order in which they are to be
-/// carried out; nothing is allocated for them but the buffer's growth. The same transaction can be
-/// committed again.
-#[derive(Debug, Clone)]
+/// carried out; nothing is allocated for them but the buffer's growth. Committing changes nothing in a
+/// transaction: the same can be committed again.
+///
+/// It is [`Send`] and [`Sync`]; as `Debug` it says its operations in words.
+#[derive(Clone)]
 pub struct Transaction {
-    /// Room for `BATCH_BEGIN` with a generation, then the operations.
+    /// Room for `BATCH_BEGIN` with a generation, and that at the end of it; the operations; `BATCH_END`.
+    /// Between two calls it can be sent as it stands: the first and last operation and the end ask for
+    /// an acknowledgement.
     buffer: Vec<u8>,
     operations: u32,
     /// Where the last operation starts.
@@ -68,14 +77,16 @@ impl Transaction {
     /// An empty transaction with room for this many bytes of operations.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
-        let mut buffer = Vec::with_capacity(BEGIN + bytes + 32);
-        buffer.resize(BEGIN, 0);
-        Self {
-            buffer,
+        let mut this = Self {
+            buffer: Vec::with_capacity(BEGIN + bytes + END + 32),
             operations: 0,
             last: BEGIN,
             expected: None,
-        }
+        };
+        this.buffer.resize(BEGIN, 0);
+        this.write_begin();
+        this.seal();
+        this
     }
 
     /// Takes all operations out and keeps the memory.
@@ -84,6 +95,8 @@ impl Transaction {
         self.operations = 0;
         self.last = BEGIN;
         self.expected = None;
+        self.write_begin();
+        self.seal();
     }
 
     /// Number of operations.
@@ -101,13 +114,14 @@ impl Transaction {
     /// Length of the operations in bytes.
     #[must_use]
     pub fn byte_length(&self) -> usize {
-        self.buffer.len() - BEGIN
+        self.operations().len()
     }
 
     /// Makes the commit conditional: it fails, with nothing applied, if the ruleset is no longer
     /// of this generation.
     pub fn expect_generation(&mut self, generation: Generation) -> &mut Self {
         self.expected = Some(generation);
+        self.write_begin();
         self
     }
 
@@ -115,6 +129,36 @@ impl Transaction {
     #[must_use]
     pub const fn expected_generation(&self) -> Option<Generation> {
         self.expected
+    }
+
+    /// Takes the end away, so that more operations can be written.
+    #[inline]
+    fn unseal(&mut self) {
+        self.buffer.truncate(self.buffer.len() - END);
+        if self.last != BEGIN {
+            self.acknowledge(self.last, false); // another one will be the last
+        }
+    }
+
+    /// Writes the end, and asks for acknowledgements of the first and last operation.
+    #[inline]
+    fn seal(&mut self) {
+        if self.operations > 0 {
+            self.acknowledge(BEGIN, true);
+            self.acknowledge(self.last, true);
+        }
+        let (kind, flags) = (NFNL_MSG_BATCH_END, NLM_F_REQUEST | NLM_F_ACK);
+        batch_message(&mut self.buffer, kind, flags, self.operations + 1, None);
+    }
+
+    /// Sets or takes away the flag that asks for an acknowledgement of the operation that starts here.
+    #[inline]
+    fn acknowledge(&mut self, at: usize, asked: bool) {
+        if let Some(flags) = self.buffer.get_mut(at + FLAGS.start..at + FLAGS.end) {
+            let others = u16::from_ne_bytes([flags[0], flags[1]]) & !NLM_F_ACK;
+            let set = if asked { others | NLM_F_ACK } else { others };
+            flags.copy_from_slice(&set.to_ne_bytes());
+        }
     }
 
     #[inline]
@@ -125,6 +169,21 @@ impl Transaction {
         family: Family,
         content: impl FnOnce(&mut MessageWriter<'_>),
     ) -> Result<&mut Self, Unfit> {
+        self.unseal();
+        let written = self.write_operation(message, flags, family, content);
+        self.seal();
+        written.map(|()| self)
+    }
+
+    /// Writes an operation where the end was taken away.
+    #[inline]
+    fn write_operation(
+        &mut self,
+        message: u8,
+        flags: u16,
+        family: Family,
+        content: impl FnOnce(&mut MessageWriter<'_>),
+    ) -> Result<(), Unfit> {
         let start = self.buffer.len();
         let sequence = self.operations + 1;
         let mut writer = MessageWriter::nfnetlink(
@@ -144,7 +203,7 @@ impl Transaction {
         })?;
         self.operations = sequence;
         self.last = start;
-        Ok(self)
+        Ok(())
     }
 
     /// Adds an object; a rule goes to the end of its chain, or behind its `position`. A table or
@@ -170,6 +229,30 @@ impl Transaction {
         let flags = NLM_F_CREATE | NLM_F_EXCL | append_flag::<T>();
         self.operation(T::MESSAGES.new, flags, object.family(), |writer| {
             object.write(writer);
+        })
+    }
+
+    /// Adds a set without a name of its own, for the one rule that comes behind it, and gives it a number
+    /// that no other set of this transaction has: by that its elements are added
+    /// ([`add_elements`](Self::add_elements)) and the rule names it
+    /// ([`Lookup::set_id`](super::expr::Lookup)). What number the set itself says does not matter.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn add_anonymous(&mut self, set: &Set<'_>) -> Result<SetId<'static>, Unfit> {
+        // Far from those that callers count from 0 or 1 for sets that they number themselves.
+        let id = NUMBERED | (self.operations + 1);
+        let set = Set {
+            id: Some(id),
+            ..set.clone()
+        };
+        self.add(&set)?;
+        let name = set.set_id();
+        Ok(SetId {
+            family: name.family,
+            table: name.table.into_owned(),
+            set: name.set.into_owned(),
+            id: name.id,
         })
     }
 
@@ -360,22 +443,35 @@ impl Transaction {
         elements: impl IntoIterator<Item = E>,
         write: impl Fn(&Element<'e>, &mut MessageWriter<'_>),
     ) -> Result<&mut Self, Unfit> {
+        self.unseal();
         let before = (self.buffer.len(), self.operations, self.last);
+        let written = self.write_elements(kind, set, elements, write);
+        if written.is_err() {
+            self.buffer.truncate(before.0);
+            (self.operations, self.last) = (before.1, before.2);
+        }
+        self.seal();
+        written.map(|()| self)
+    }
+
+    #[inline]
+    fn write_elements<'e, E: Borrow<Element<'e>>>(
+        &mut self,
+        kind: (u8, u16),
+        set: &SetId<'_>,
+        elements: impl IntoIterator<Item = E>,
+        write: impl Fn(&Element<'e>, &mut MessageWriter<'_>),
+    ) -> Result<(), Unfit> {
         let mut open = None;
         for element in elements {
-            let written = self.element(kind, set, &mut open, |writer| {
+            self.element(kind, set, &mut open, |writer| {
                 writer.nested(NFTA_LIST_ELEM, |writer| write(element.borrow(), writer));
-            });
-            if let Err(error) = written {
-                self.buffer.truncate(before.0);
-                (self.operations, self.last) = (before.1, before.2);
-                return Err(error);
-            }
+            })?;
         }
         if let Some(list) = open {
             self.close_elements(list, self.buffer.len());
         }
-        Ok(self)
+        Ok(())
     }
 
     /// Writes one element into the message whose list starts at `open`, or begins another one.
@@ -432,7 +528,7 @@ impl Transaction {
 
     /// Begins a message of elements; where the attribute with its list starts.
     fn open_elements(&mut self, kind: (u8, u16), set: &SetId<'_>) -> Result<usize, Unfit> {
-        self.operation(kind.0, kind.1, set.family, |writer| {
+        self.write_operation(kind.0, kind.1, set.family, |writer| {
             set.write(writer);
             writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |_| {});
         })?;
@@ -456,15 +552,16 @@ impl Transaction {
     /// [`Malformed`] when the bytes are not whole nf_tables messages; the transaction is then as it
     /// was before.
     pub fn append(&mut self, messages: &[u8]) -> Result<&mut Self, Malformed> {
+        self.unseal();
         let before = (self.buffer.len(), self.operations, self.last);
-        for message in Messages::new(messages) {
-            if let Err(malformed) = message.and_then(|message| self.append_one(&message)) {
-                self.buffer.truncate(before.0);
-                (self.operations, self.last) = (before.1, before.2);
-                return Err(malformed);
-            }
+        let written = Messages::new(messages)
+            .try_for_each(|message| message.and_then(|message| self.append_one(&message)));
+        if written.is_err() {
+            self.buffer.truncate(before.0);
+            (self.operations, self.last) = (before.1, before.2);
         }
-        Ok(self)
+        self.seal();
+        written.map(|()| self)
     }
 
     fn append_one(&mut self, message: &Message<'_>) -> Result<(), Malformed> {
@@ -478,10 +575,9 @@ impl Transaction {
         }
         let flags = message.flags & !(NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO);
         let family = Family(header.family);
-        self.operation(message.kind as u8, flags, family, |writer| {
+        self.write_operation(message.kind as u8, flags, family, |writer| {
             writer.encoded(attributes);
         })
-        .map(drop)
         .map_err(|_| Malformed {
             what: "operation",
             offset: 0,
@@ -496,7 +592,7 @@ impl Transaction {
 
     /// The bytes of the operations, without the messages around them.
     pub(super) fn operations(&self) -> &[u8] {
-        &self.buffer[BEGIN..]
+        &self.buffer[BEGIN..self.buffer.len() - END]
     }
 
     /// An operation, from 0, behind its message's header.
@@ -505,43 +601,56 @@ impl Transaction {
         Some(messages.nth(index)?.ok()?.payload)
     }
 
-    /// Completes the batch and gives the one datagram that it is to be sent as.
+    /// The operations in words, in the order in which they are carried out: as errors name them.
+    pub fn described(&self) -> impl Iterator<Item = Operation> {
+        let messages = Messages::new(self.operations()).map_while(Result::ok);
+        messages
+            .zip(0..)
+            .map(|(message, index)| describe(index, &message))
+    }
+
+    /// Gives the one datagram that the transaction is to be sent as.
     ///
     /// What the datagram holds is described at [`BatchReplies`](crate::netlink::BatchReplies):
     /// acknowledgements are asked for on the first and last operation and on `BATCH_END`.
     /// [`Connection::commit`](super::Connection::commit) does this by itself; a caller who wants
     /// the bytes, to measure or to send them in another way, gets them here.
-    pub fn datagram<R>(&mut self, send: impl FnOnce(&[u8]) -> R) -> R {
-        let start = self.write_begin();
-        for at in [BEGIN, self.last] {
-            if let Some(flags) = self.buffer.get_mut(at + FLAGS.start..at + FLAGS.end) {
-                let set = u16::from_ne_bytes([flags[0], flags[1]]) | NLM_F_ACK;
-                flags.copy_from_slice(&set.to_ne_bytes());
-            }
-        }
-        let end = self.buffer.len();
-        let (kind, flags) = (NFNL_MSG_BATCH_END, NLM_F_REQUEST | NLM_F_ACK);
-        batch_message(&mut self.buffer, kind, flags, self.operations + 1, None);
-        let result = send(&self.buffer[start..]);
-        self.buffer.truncate(end);
-        // More operations may be added: the last one is then another.
-        if self.last != BEGIN {
-            let flags = &mut self.buffer[self.last + FLAGS.start..self.last + FLAGS.end];
-            let unset = u16::from_ne_bytes([flags[0], flags[1]]) & !NLM_F_ACK;
-            flags.copy_from_slice(&unset.to_ne_bytes());
-        }
-        result
+    pub fn datagram<R>(&self, send: impl FnOnce(&[u8]) -> R) -> R {
+        let unused = if self.expected.is_some() {
+            0
+        } else {
+            GENERATION
+        };
+        send(&self.buffer[unused..])
     }
 
-    /// Writes `BATCH_BEGIN` into the room that was left for it, and tells where it starts.
-    fn write_begin(&mut self) -> usize {
+    /// Writes `BATCH_BEGIN` into the room that was left for it, up to the first operation.
+    fn write_begin(&mut self) {
         let mut begin = Vec::with_capacity(BEGIN);
         let kind = NFNL_MSG_BATCH_BEGIN;
         batch_message(&mut begin, kind, NLM_F_REQUEST, 0, self.expected);
         let start = BEGIN - begin.len();
         debug_assert!(start == 0 || start == GENERATION);
         self.buffer[start..BEGIN].copy_from_slice(&begin);
-        start
+    }
+}
+
+/// The operations, in words.
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Words<'t>(&'t Transaction);
+        impl fmt::Debug for Words<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let words = self.0.described().map(|operation| operation.to_string());
+                f.debug_list().entries(words).finish()
+            }
+        }
+        let mut out = f.debug_struct("Transaction");
+        out.field("operations", &Words(self));
+        if let Some(generation) = &self.expected {
+            out.field("expected", generation);
+        }
+        out.finish()
     }
 }
 
@@ -574,6 +683,23 @@ fn batch_message(
 mod tests {
     use super::*;
     use crate::nft::{Chain, ElementsRef, Table};
+
+    #[test]
+    fn operations_are_said_in_words() {
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(Family::IP, "t")).unwrap();
+        tx.insert(&Rule::new(Family::IP, "t", "c")).unwrap();
+        tx.flush_set(&SetId::new(Family::IP, "t", "s")).unwrap();
+        assert_eq!(
+            format!("{tx:?}"),
+            "Transaction { operations: [\"add table ip t #0\", \"insert rule ip t c #1\", \
+             \"flush element ip t s #2\"] }"
+        );
+        tx.clear();
+        tx.expect_generation(Generation(3));
+        let expected = "Transaction { operations: [], expected: Generation(3) }";
+        assert_eq!(format!("{tx:?}"), expected);
+    }
 
     #[test]
     fn encoded_operations_are_renumbered() {
@@ -696,7 +822,7 @@ mod tests {
         };
         let element = Element::new(&[0, 0, 0, 9])
             .with_data(&[5; 4])
-            .with_timeout(5)
+            .with_timeout(std::time::Duration::from_millis(5))
             .with_comment("x")
             .unwrap();
         let (mut one, mut two) = (Transaction::new(), Transaction::new());

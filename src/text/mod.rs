@@ -11,4 +11,6 @@
 
 mod value;
 
-pub use value::{Milliseconds, data_type, element, elements};
+pub use value::{data_type, element, elements};
+
+pub use crate::nft::Milliseconds;

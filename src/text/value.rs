@@ -1,6 +1,8 @@
 //! Keys and what they lead to.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
+
+use crate::nft::Milliseconds;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::nft::expr::{Data, Verdict};
@@ -10,31 +12,6 @@ use bstr::ByteSlice;
 
 /// The bits of one field's type in a concatenation's.
 const FIELD_TYPE_BITS: u32 = 6;
-
-/// A time, as `nft` writes it: `1d2h30m`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Milliseconds(pub u64);
-
-impl fmt::Display for Milliseconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(mut left) = *self;
-        for (unit, length) in [
-            ("d", 86_400_000),
-            ("h", 3_600_000),
-            ("m", 60_000),
-            ("s", 1000),
-        ] {
-            if left >= length {
-                write!(f, "{}{unit}", left / length)?;
-                left %= length;
-            }
-        }
-        if left > 0 || self.0 == 0 {
-            write!(f, "{left}ms")?;
-        }
-        Ok(())
-    }
-}
 
 /// The fields of a type: itself, if it is no concatenation.
 fn fields(data_type: DataType) -> Vec<DataType> {
@@ -375,11 +352,11 @@ fn line(element: &ElementRef<'_>, key: &str, data: &Format) -> String {
     if let Some(object) = element.object() {
         let _ = write!(line, " : \"{object}\"");
     }
-    if let Some(timeout) = element.timeout().filter(|timeout| *timeout > 0) {
-        let _ = write!(line, " timeout {}", Milliseconds(timeout));
+    if let Some(timeout) = element.timeout().filter(|timeout| !timeout.is_zero()) {
+        let _ = write!(line, " timeout {}", Milliseconds::from(timeout));
     }
-    if let Some(left) = element.expiration().filter(|left| *left > 0) {
-        let _ = write!(line, " expires {}", Milliseconds(left));
+    if let Some(left) = element.expiration().filter(|left| !left.is_zero()) {
+        let _ = write!(line, " expires {}", Milliseconds::from(left));
     }
     let nested = element.expression();
     let nested = nested.as_ref().and_then(|one| one.decode().ok());

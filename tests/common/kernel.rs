@@ -120,7 +120,7 @@ pub(crate) fn has(nft: &mut Connection, feature: &str) -> bool {
         if nft.table(family, "probe").unwrap().is_some() {
             let mut tx = Transaction::new();
             tx.delete(&Table::new(family, "probe")).unwrap();
-            nft.commit(&mut tx).unwrap();
+            nft.commit(&tx).unwrap();
         }
     }
     known

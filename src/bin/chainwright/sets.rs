@@ -209,7 +209,7 @@ impl fmt::Display for Line<'_> {
             write!(f, " size {size}")?;
         }
         if let Some(timeout) = set.timeout() {
-            write!(f, " timeout {}", Milliseconds(timeout))?;
+            write!(f, " timeout {}", Milliseconds::from(timeout))?;
         }
         let plural = if self.count == 1 { "" } else { "s" };
         write!(f, " {} element{plural}", self.count)?;

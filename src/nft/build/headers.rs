@@ -113,7 +113,7 @@ matches! {
     /// let web = Anonymous::ports(Family::INET, "filter", 1, [80, 443]);
     /// web.add_to(&mut tx)?;
     /// tx.add(&rule().tcp_dport(&web).accept()?)?; // tcp dport { 80, 443 }
-    /// Connection::open()?.commit(&mut tx)?;
+    /// Connection::open()?.commit(&tx)?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.map_err(|e| e as Box<dyn std::error::Error>)?;
     /// # Ok(())
     /// # }

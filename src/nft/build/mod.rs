@@ -28,7 +28,7 @@
 //!     .counter()
 //!     .accept()?;
 //! tx.add(&rule)?;
-//! Connection::open()?.commit(&mut tx)?;
+//! Connection::open()?.commit(&tx)?;
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.map_err(|e| e as Box<dyn std::error::Error>)?;
 //! # Ok(())
 //! # }

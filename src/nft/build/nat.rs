@@ -205,7 +205,7 @@ impl<'a> Build<'a> {
     ///     .meta_l4proto(Protocol::TCP)
     ///     .dnat(NatTo::map_with_port(Version::V4, numgen_random(2), &map))?;
     /// tx.add(&spread)?;
-    /// Connection::open()?.commit(&mut tx)?;
+    /// Connection::open()?.commit(&tx)?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.map_err(|e| e as Box<dyn std::error::Error>)?;
     /// # Ok(())
     /// # }

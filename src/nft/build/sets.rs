@@ -61,7 +61,7 @@ impl<'a> From<&'a Anonymous<'_>> for SetName<'a> {
 pub struct SetElement<'k> {
     key: Key<'k>,
     data: Option<Key<'k>>,
-    timeout: Option<u64>,
+    timeout: Option<Duration>,
     /// The first expression, and all of them.
     expressions: Option<(NestedExpression<'static>, Expressions<'static>, u32)>,
 }
@@ -99,7 +99,7 @@ impl<'k> SetElement<'k> {
     /// How long it stays, to the millisecond; as long as the set says if this is not given.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout.as_millis().try_into().unwrap_or(u64::MAX));
+        self.timeout = Some(timeout);
         self
     }
 
@@ -265,7 +265,7 @@ impl Build<'_> {
         let dynset = Dynset {
             op: Some(op),
             sreg_data,
-            timeout,
+            timeout: timeout.map(Into::into),
             set_id: set.id,
             ..Dynset::add(Name::from(&set.name), Register::R1)
         };

@@ -187,3 +187,73 @@ macro_rules! flags {
     };
 }
 pub(in crate::nft) use flags;
+
+/// Declares a time in milliseconds, as a number of this many bytes: a view gives a
+/// [`Duration`](std::time::Duration) for it.
+macro_rules! milliseconds {
+    ($(#[$meta:meta])* pub struct $Name:ident: $number:ty;) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(transparent))]
+        pub struct $Name(pub $number);
+
+        impl From<std::time::Duration> for $Name {
+            /// What is less than a millisecond is one, for 0 often means none; what is longer than the
+            /// number can say is as long as that can say.
+            fn from(time: std::time::Duration) -> Self {
+                let milliseconds = time.as_nanos().div_ceil(1_000_000);
+                Self(milliseconds.try_into().unwrap_or(<$number>::MAX))
+            }
+        }
+
+        impl From<$Name> for std::time::Duration {
+            fn from($Name(milliseconds): $Name) -> Self {
+                Self::from_millis(milliseconds.into())
+            }
+        }
+
+        impl<'a> $crate::nft::declare::Field<'a> for $Name {
+            type Kept = Self;
+            type View = std::time::Duration;
+            type Static = Self;
+            #[inline(always)]
+            fn keep(payload: &'a [u8]) -> Option<Self> {
+                <$number as $crate::nft::declare::Field<'a>>::keep(payload).map(Self)
+            }
+            #[inline(always)]
+            fn next(
+                attributes: &mut $crate::netlink::Expected<'a>,
+                kind: u16,
+            ) -> Result<Option<Self>, $crate::netlink::Odd> {
+                let number = <$number as $crate::nft::declare::Field<'a>>::next(attributes, kind);
+                number.map(|number| number.map(Self))
+            }
+            #[inline(always)]
+            fn view(kept: Self) -> std::time::Duration {
+                kept.into()
+            }
+            #[inline]
+            fn value(kept: Self) -> Self {
+                kept
+            }
+            #[inline]
+            fn encode(&self, writer: &mut $crate::netlink::MessageWriter<'_>, kind: u16) {
+                self.0.encode(writer, kind);
+            }
+            fn into_static(self) -> Self {
+                self
+            }
+        }
+
+        #[cfg(test)]
+        impl $crate::nft::properties::Arbitrary for $Name {
+            type Value = Self;
+            fn arbitrary(depth: u32) -> proptest::strategy::BoxedStrategy<Self> {
+                use proptest::strategy::Strategy;
+                <$number>::arbitrary(depth).prop_map(Self).boxed()
+            }
+        }
+    };
+}
+pub(in crate::nft) use milliseconds;

@@ -253,6 +253,8 @@ macro_rules! plain {
     (Bytes<$of:lifetime>) => { &$of [u8] };
     (Expressions<$of:lifetime>) => { $crate::nft::expr::ExpressionIter<$of> };
     (ElementList<$of:lifetime>) => { $crate::nft::ElementIter<$of> };
+    (Milliseconds) => { std::time::Duration };
+    (Milliseconds32) => { std::time::Duration };
     ($Type:ident $(<$of:lifetime>)?) => { $Type $(<$of>)? };
 }
 pub(in crate::nft) use plain;

@@ -27,6 +27,7 @@ use chainwright_sys::nf_tables::{
 
 use super::{Decoded, Expression, Expressions, NestedExpression, Register, expression};
 use crate::netlink::Malformed;
+use crate::nft::Milliseconds;
 use crate::nft::declare::{flags, values};
 use crate::nft::name::Name;
 
@@ -67,8 +68,8 @@ expression! {
         NFTA_DYNSET_SREG_DATA => sreg_data: Register,
         /// What becomes of the element.
         NFTA_DYNSET_OP => op: DynsetOp,
-        /// How long the element stays, in milliseconds; that of the set if this is missing or 0.
-        NFTA_DYNSET_TIMEOUT => timeout: u64,
+        /// How long the element stays; as long as the set says if this is missing or 0.
+        NFTA_DYNSET_TIMEOUT => timeout: Milliseconds,
         /// Name of the set.
         NFTA_DYNSET_SET_NAME => set_name: Name<'a>,
         /// The same as the number that the set was given in the same batch.
@@ -136,7 +137,7 @@ impl<'a> Dynset<'a> {
         if self.expressions.is_some() {
             self.flags = Some(self.flags.unwrap_or_default() | DynsetFlags::EXPR);
         }
-        if self.timeout == Some(0) {
+        if self.timeout == Some(Milliseconds(0)) {
             self.timeout = None;
         }
         self
@@ -157,7 +158,7 @@ impl std::fmt::Display for Dynset<'_> {
         if let Some(Register(register)) = self.sreg_data {
             write!(f, "sreg_data {register} ")?;
         }
-        if let Some(timeout) = self.timeout {
+        if let Some(Milliseconds(timeout)) = self.timeout {
             write!(f, "timeout {timeout}ms ")?;
         }
         let mut nested = |expression: Result<Decoded<'_>, Malformed>| match expression {
@@ -212,7 +213,7 @@ mod tests {
                 sreg_key: Some(Register::R1),
                 sreg_data: Some(Register::R2),
                 op: Some(DynsetOp::UPDATE),
-                timeout: Some(10_000),
+                timeout: Some(Milliseconds(10_000)),
                 set_name: Some("m".into()),
                 set_id: Some(3),
                 ..Default::default()
@@ -247,7 +248,7 @@ mod tests {
         assert_attributes(
             Decoded::Dynset,
             Dynset {
-                timeout: Some(30_000),
+                timeout: Some(Milliseconds(30_000)),
                 set_id: Some(1),
                 ..Dynset::update("s", Register::R1)
             },
@@ -319,7 +320,7 @@ mod tests {
             Decoded::Dynset,
             Dynset {
                 sreg_data: Some(Register::R2),
-                timeout: Some(10_000),
+                timeout: Some(Milliseconds(10_000)),
                 flags: Some(DynsetFlags::empty()),
                 ..Dynset::update("m", Register::R1)
             },
@@ -332,7 +333,7 @@ mod tests {
         assert_listed(
             Decoded::Dynset,
             Dynset {
-                timeout: Some(0),
+                timeout: Some(Milliseconds(0)),
                 flags: Some(DynsetFlags::empty()),
                 ..Dynset::delete("s", Register::R1)
             },
@@ -344,7 +345,7 @@ mod tests {
         assert_listed(
             Decoded::Dynset,
             Dynset {
-                timeout: Some(0),
+                timeout: Some(Milliseconds(0)),
                 flags: Some(DynsetFlags::INV),
                 ..Dynset::add("s2", Register::R1)
             },
@@ -361,7 +362,7 @@ mod tests {
     #[test]
     fn listed_with_expressions() {
         let listed = || Dynset {
-            timeout: Some(0),
+            timeout: Some(Milliseconds(0)),
             flags: Some(DynsetFlags::empty()),
             ..Dynset::add("s2", Register::R1)
         };
@@ -437,7 +438,7 @@ mod tests {
     #[test]
     fn bytecode() {
         let add = || Dynset {
-            timeout: Some(0),
+            timeout: Some(Milliseconds(0)),
             flags: Some(DynsetFlags::empty()),
             ..Dynset::add("s2", Register::R1)
         };
@@ -450,14 +451,14 @@ mod tests {
             (
                 Dynset {
                     sreg_data: Some(Register::R2),
-                    timeout: Some(10_000),
+                    timeout: Some(Milliseconds(10_000)),
                     ..Dynset::update("m", Register::R1)
                 },
                 "[ dynset update reg_key 1 set m sreg_data 2 timeout 10000ms ]",
             ),
             (
                 Dynset {
-                    timeout: Some(0),
+                    timeout: Some(Milliseconds(0)),
                     ..Dynset::delete("s", Register::R1)
                 },
                 "[ dynset delete reg_key 1 set s timeout 0ms ]",

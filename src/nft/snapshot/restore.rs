@@ -92,7 +92,7 @@ impl Snapshot {
     fn prepare(
         &self,
         connection: &mut Connection,
-        send: impl Fn(&mut Connection, &mut Transaction) -> Result<(), CommitError>,
+        send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
     ) -> Result<Restored, Error> {
         let mut tx = Transaction::with_capacity(self.byte_length());
         // Of a commit of which it could not be known whether it was done. Done twice it is the same.
@@ -116,7 +116,7 @@ impl Snapshot {
         &self,
         connection: &mut Connection,
         tx: &mut Transaction,
-        send: impl Fn(&mut Connection, &mut Transaction) -> Result<(), CommitError>,
+        send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
     ) -> Result<Restored, Error> {
         tx.clear();
         let generation = connection.generation()?;

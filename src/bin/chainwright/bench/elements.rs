@@ -32,7 +32,7 @@ pub(super) fn add(elements: usize, rounds: usize) -> Result<Record, Error> {
     let mut nft = Connection::open()?;
     let mut tx = Transaction::new();
     map.write(&mut tx).map_err(chainwright::Error::from)?;
-    match nft.commit(&mut tx) {
+    match nft.commit(&tx) {
         Err(CommitError {
             source: Some(error @ netlink::Error::TooLarge { .. }),
             ..
@@ -49,7 +49,7 @@ pub(super) fn add(elements: usize, rounds: usize) -> Result<Record, Error> {
     empty
         .flush_ruleset(Family::UNSPEC)
         .map_err(chainwright::Error::from)?;
-    let mut clean = || Ok(cleaner.commit(&mut empty)?);
+    let mut clean = || Ok(cleaner.commit(&empty)?);
     let mut contenders: [Contender<'_, Error>; 2] = [
         ("floor: the prepared bytes", &mut || {
             Ok(floor.commit(&prepared)?)
@@ -57,7 +57,7 @@ pub(super) fn add(elements: usize, rounds: usize) -> Result<Record, Error> {
         ("chainwright, from objects", &mut || {
             tx.clear();
             map.write(&mut tx).map_err(chainwright::Error::from)?;
-            Ok(nft.commit(&mut tx)?)
+            Ok(nft.commit(&tx)?)
         }),
     ];
     let mut measured = alternate_prepared(rounds, &mut clean, &mut contenders)?;

@@ -35,7 +35,7 @@ fn poll_family(stop: &Stop, family: Family) -> Result<u32, Error> {
             thread::sleep(COMMAND);
             let mut tx = Transaction::new();
             ruleset::write_item(&mut tx, &item)?;
-            match Connection::open()?.commit(&mut tx) {
+            match Connection::open()?.commit(&tx) {
                 // A command that fails, because the rival was there in between, is left at that.
                 Ok(())
                 | Err(CommitError {

@@ -64,8 +64,8 @@ pub(super) fn restart_by_commands() -> Result<u32, Error> {
     for (family, command) in script() {
         thread::sleep(COMMAND);
         let mut nft = Connection::open()?;
-        for mut tx in command.transactions(family, &mut nft)? {
-            match nft.commit(&mut tx) {
+        for tx in command.transactions(family, &mut nft)? {
+            match nft.commit(&tx) {
                 Ok(()) => {}
                 Err(CommitError {
                     outcome: Outcome::NothingApplied,
@@ -136,7 +136,7 @@ pub(super) fn restart_by_transaction(nft: &mut Connection, kubelets: &[Item]) ->
     for item in kubelets {
         ruleset::write_item(&mut tx, item)?;
     }
-    nft.commit(&mut tx)?;
+    nft.commit(&tx)?;
     Ok(())
 }
 

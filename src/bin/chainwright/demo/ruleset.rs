@@ -43,7 +43,7 @@ pub(super) fn load(nft: &mut Connection) -> Result<Size, Error> {
     for (family, table) in TABLES {
         write(&mut tx, family, table)?;
     }
-    nft.commit(&mut tx)?;
+    nft.commit(&tx)?;
     let mut size = Size {
         chains: 0,
         rules: 0,
