@@ -843,21 +843,20 @@ fn private_words_are_said_to_be_private() {
 /// The hint is for others to read: it is not put where this node's components do not look.
 #[test]
 fn kubelets_chains_are_not_made_beside_legacy_ones() {
-    let sandbox = sandbox();
-    let legacy = "*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n";
-    run_with(&sandbox, "restore --backend legacy --lock none", legacy).expect(0);
-    let generation = connect(&sandbox).generation().unwrap();
-    let ran = run(&sandbox, "kubelet ensure").expect(2);
-    assert!(
-        ran.err
-            .contains("uses the legacy tables: ip mangle KUBE-IPTABLES-HINT there"),
-        "{}",
-        ran.err
-    );
-    assert_eq!(connect(&sandbox).generation().unwrap(), generation);
-    run(&sandbox, "kubelet ensure --even-on-legacy").expect(0);
-    // Now both have them.
-    run(&sandbox, "kubelet ensure").expect(0);
+    for (option, family) in [("-4", "ip"), ("-6", "ip6")] {
+        let sandbox = sandbox();
+        let legacy = "*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n";
+        let restore = format!("restore {option} --backend legacy --lock none");
+        run_with(&sandbox, &restore, legacy).expect(0);
+        let generation = connect(&sandbox).generation().unwrap();
+        let ran = run(&sandbox, "kubelet ensure").expect(2);
+        let said = format!("uses the legacy tables: {family} mangle KUBE-IPTABLES-HINT there");
+        assert!(ran.err.contains(&said), "{}", ran.err);
+        assert_eq!(connect(&sandbox).generation().unwrap(), generation);
+        run(&sandbox, "kubelet ensure --even-on-legacy").expect(0);
+        // Now both have them.
+        run(&sandbox, "kubelet ensure").expect(0);
+    }
 
     // Others' legacy tables do not count, and none is made by looking.
     let other = common::sandbox();
