@@ -5,7 +5,9 @@
 
 use chainwright::netns::Sandbox;
 use chainwright::nft::build::{Build, CtState};
-use chainwright::nft::{Chain, Connection, Family, Filter, Generation, Policy, Table, Transaction};
+use chainwright::nft::{
+    Chain, Connection, Family, Filter, Generation, Hook, Policy, Priority, Table, Transaction,
+};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -66,7 +68,7 @@ fn desired() -> Result<Transaction, Error> {
     tx.add(&table)?.delete(&table)?.add(&table)?;
     tx.add(
         &Chain::new(Family::INET, "mine", "input")
-            .with_hook("filter", 1, 0)
+            .with_hook("filter", Hook::INPUT, Priority::FILTER)
             .with_policy(Policy::DROP),
     )?;
     tx.add(

@@ -40,12 +40,13 @@
 //!
 //! ```
 //! use chainwright::nft::build::{Build, CtState};
-//! use chainwright::nft::{Chain, Connection, Family, Policy, Table, Transaction};
+//! use chainwright::nft::{Chain, Connection, Family, Hook, Policy, Priority, Table, Transaction};
 //!
 //! # chainwright::netns::Sandbox::new()?.run(|| {
 //! let mut tx = Transaction::new();
 //! tx.add(&Table::new(Family::INET, "filter"))?;
-//! let input = Chain::new(Family::INET, "filter", "input").with_hook("filter", 1, 0);
+//! let input = Chain::new(Family::INET, "filter", "input");
+//! let input = input.with_hook("filter", Hook::INPUT, Priority::FILTER);
 //! tx.add(&input.with_policy(Policy::DROP))?;
 //! let rule = || Build::new(Family::INET, "filter", "input");
 //! tx.add(&rule().ct_state(CtState::ESTABLISHED | CtState::RELATED).accept()?)?;
@@ -66,14 +67,15 @@
 //! use chainwright::nft::build::{Build, Protocol, ip, meta, th};
 //! use chainwright::nft::expr::Verdict;
 //! use chainwright::nft::typed::TypedMap;
-//! use chainwright::nft::{Chain, Connection, Family, Table, Transaction};
+//! use chainwright::nft::{Chain, Connection, Family, Hook, Priority, Table, Transaction};
 //!
 //! # chainwright::netns::Sandbox::new()?.run(|| {
 //! type Key = (Ipv4Addr, Protocol, u16);
 //! let services = TypedMap::<Key, Verdict<'_>>::new(Family::IP, "proxy", "services");
 //! let mut tx = Transaction::new();
 //! tx.add(&Table::new(Family::IP, "proxy"))?.add(services.set())?;
-//! tx.add(&Chain::new(Family::IP, "proxy", "prerouting").with_hook("nat", 0, -100))?;
+//! let prerouting = Chain::new(Family::IP, "proxy", "prerouting");
+//! tx.add(&prerouting.with_hook("nat", Hook::PREROUTING, Priority::DSTNAT))?;
 //! tx.add(&Chain::new(Family::IP, "proxy", "web"))?;
 //! let web = (Ipv4Addr::new(10, 96, 0, 1), Protocol::TCP, 80);
 //! tx.add_elements(&services.id(), [services.element(&web, &Verdict::Goto("web".into()))])?;
@@ -92,12 +94,13 @@
 //! ```
 //! use std::net::{Ipv4Addr, SocketAddrV4};
 //! use chainwright::nft::build::{Anonymous, Build, NatTo, Version, numgen_random};
-//! use chainwright::nft::{Chain, Connection, Family, Table, Transaction};
+//! use chainwright::nft::{Chain, Connection, Family, Hook, Priority, Table, Transaction};
 //!
 //! # chainwright::netns::Sandbox::new()?.run(|| {
 //! let mut tx = Transaction::new();
 //! tx.add(&Table::new(Family::IP, "proxy"))?;
-//! tx.add(&Chain::new(Family::IP, "proxy", "prerouting").with_hook("nat", 0, -100))?;
+//! let prerouting = Chain::new(Family::IP, "proxy", "prerouting");
+//! tx.add(&prerouting.with_hook("nat", Hook::PREROUTING, Priority::DSTNAT))?;
 //! let endpoints = [4, 5, 6].map(|last| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), 8080));
 //! let map = Anonymous::numbered_v4(Family::IP, "proxy", 1, 0, endpoints);
 //! map.add_to(&mut tx)?;

@@ -778,6 +778,37 @@ fn an_anonymous_set_goes_with_its_rule() {
     assert!(nft.set(IP, "t", "__set0").unwrap().is_none());
 }
 
+/// Numbers that the transaction gives: none twice, whatever the sets say themselves.
+#[test]
+fn a_transaction_numbers_its_anonymous_sets() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let tools = Tools::new(&sandbox);
+    with_sets(&mut nft, &[]);
+    let set = Set::anonymous(IP, "t", "__set%d", 5, DataType::IPV4_ADDR, 4).with_size(2);
+    let mut tx = Transaction::new();
+    tx.add(&Chain::new(IP, "t", "c")).unwrap();
+    for last in [1, 2, 3] {
+        let id = tx.add_anonymous(&set).unwrap();
+        tx.add_elements(&id, [Element::new(&[10, 0, 0, last])])
+            .unwrap();
+        let lookup = Lookup {
+            set_id: id.id,
+            ..Lookup::set(Register::R1, "__set%d")
+        };
+        let rule = Rule::new(IP, "t", "c")
+            .with(&Payload::load(PayloadBase::NETWORK, 12, 4, Register::R1))
+            .with(&lookup);
+        tx.add(&rule).unwrap();
+    }
+    nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
+    let text = tools.run("nft list chain ip t c");
+    for last in [1, 2, 3] {
+        let rule = format!("ip saddr {{ 10.0.0.{last} }}");
+        assert!(text.contains(&rule), "{text}");
+    }
+}
+
 /// More than fit into 24 messages of the transaction, and into as many of the listing; with a
 /// listing that is given up half-way, and one that `next` begins and `for_each` ends.
 #[test]

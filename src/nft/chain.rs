@@ -1,9 +1,15 @@
 //! Chains: lists of rules, attached to a hook (base chains) or reached by jumps.
 
+use std::ops::{Add, Sub};
+
 use bstr::BStr;
 use chainwright_sys::netfilter::{
     NF_ACCEPT, NF_DROP, NF_INET_FORWARD, NF_INET_INGRESS, NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT,
     NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NF_NETDEV_EGRESS, NF_NETDEV_INGRESS,
+};
+use chainwright_sys::netfilter_ipv4::{
+    NF_IP_PRI_FILTER, NF_IP_PRI_MANGLE, NF_IP_PRI_NAT_DST, NF_IP_PRI_NAT_SRC, NF_IP_PRI_RAW,
+    NF_IP_PRI_SECURITY,
 };
 use chainwright_sys::nf_tables::{
     NFT_CHAIN_BASE, NFT_CHAIN_BINDING, NFT_CHAIN_HW_OFFLOAD, NFT_MSG_DELCHAIN,
@@ -109,19 +115,30 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Makes it a base chain: of this type, at this hook (`NF_INET_*` for the IP families), with
-    /// this priority.
+    /// Makes it a base chain: of this type, at this hook, with this priority.
+    ///
+    /// ```
+    /// use chainwright::nft::{Chain, Family, Hook, Priority};
+    ///
+    /// let chain = Chain::new(Family::IP, "proxy", "prerouting").with_hook(
+    ///     "nat",
+    ///     Hook::PREROUTING,
+    ///     Priority::DSTNAT + 5,
+    /// );
+    /// let hook = chain.hook.unwrap_or_default();
+    /// assert_eq!((hook.number, hook.priority), (Some(0), Some(-95)));
+    /// ```
     #[must_use]
     pub fn with_hook(
         mut self,
         chain_type: impl Into<Name<'a>>,
         number: u32,
-        priority: i32,
+        priority: impl Into<Priority>,
     ) -> Self {
         self.chain_type = Some(chain_type.into());
         self.hook = Some(Hook {
             number: Some(number),
-            priority: Some(priority),
+            priority: Some(priority.into().0),
             ..Hook::default()
         });
         self
@@ -160,6 +177,72 @@ impl ChainRef<'_> {
     #[must_use]
     pub const fn is_base(&self) -> bool {
         self.hook.is_some()
+    }
+}
+
+/// Numbers of the hooks, for [`Chain::with_hook`]: which there are depends on the family.
+impl Hook<'_> {
+    /// Before routing, of all packets that come in (IP families and bridge).
+    pub const PREROUTING: u32 = NF_INET_PRE_ROUTING;
+    /// Of packets to this machine (IP families and bridge).
+    pub const INPUT: u32 = NF_INET_LOCAL_IN;
+    /// Of packets through this machine (IP families and bridge).
+    pub const FORWARD: u32 = NF_INET_FORWARD;
+    /// Of packets from this machine (IP families and bridge).
+    pub const OUTPUT: u32 = NF_INET_LOCAL_OUT;
+    /// After routing, of all packets that go out (IP families and bridge).
+    pub const POSTROUTING: u32 = NF_INET_POST_ROUTING;
+    /// As a device hands packets in, in the inet family (Linux 5.10).
+    pub const INET_INGRESS: u32 = NF_INET_INGRESS;
+    /// As a device hands packets in, in the netdev family.
+    pub const INGRESS: u32 = NF_NETDEV_INGRESS;
+    /// As a device is handed packets, in the netdev family (Linux 5.16).
+    pub const EGRESS: u32 = NF_NETDEV_EGRESS;
+    /// Of ARP packets that come in.
+    pub const ARP_INPUT: u32 = 0;
+    /// Of ARP packets that go out.
+    pub const ARP_OUTPUT: u32 = 1;
+}
+
+/// Where a base chain stands among the others of its hook, lowest first: `Priority::DSTNAT + 5` is behind
+/// what changes destinations. The names are those that `nft` has in the IP families and for devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Priority(pub i32);
+
+impl Priority {
+    /// Before connections are known.
+    pub const RAW: Self = Self(NF_IP_PRI_RAW);
+    /// Where packets are changed.
+    pub const MANGLE: Self = Self(NF_IP_PRI_MANGLE);
+    /// Where destinations are changed.
+    pub const DSTNAT: Self = Self(NF_IP_PRI_NAT_DST);
+    /// Where packets are filtered.
+    pub const FILTER: Self = Self(NF_IP_PRI_FILTER);
+    /// Where the marks of security modules are set.
+    pub const SECURITY: Self = Self(NF_IP_PRI_SECURITY);
+    /// Where sources are changed.
+    pub const SRCNAT: Self = Self(NF_IP_PRI_NAT_SRC);
+}
+
+impl From<i32> for Priority {
+    fn from(number: i32) -> Self {
+        Self(number)
+    }
+}
+
+/// Later; not beyond the last one there is.
+impl Add<i32> for Priority {
+    type Output = Self;
+    fn add(self, later: i32) -> Self {
+        Self(self.0.saturating_add(later))
+    }
+}
+
+/// Earlier; not beyond the first one there is.
+impl Sub<i32> for Priority {
+    type Output = Self;
+    fn sub(self, earlier: i32) -> Self {
+        Self(self.0.saturating_sub(earlier))
     }
 }
 

@@ -13,11 +13,11 @@ use chainwright_sys::nf_tables::{
     NFTA_FLOWTABLE_HOOK_PRIORITY, NFTA_FLOWTABLE_NAME, NFTA_FLOWTABLE_TABLE, NFTA_FLOWTABLE_USE,
 };
 
-use super::Family;
 use super::declare::{attributes, flags, object};
 use super::device::Devices;
 use super::name::Name;
 use super::object::{listed, written};
+use super::{Family, Priority};
 
 flags! {
     /// Flags of a flowtable (`enum nft_flowtable_flags`).
@@ -75,7 +75,7 @@ impl<'a> Flowtable<'a> {
         family: Family,
         table: impl Into<Name<'a>>,
         name: impl Into<Name<'a>>,
-        priority: i32,
+        priority: impl Into<Priority>,
         devices: Devices<'a>,
     ) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl<'a> Flowtable<'a> {
             name: Some(name.into()),
             hook: Some(FlowtableHook {
                 number: Some(NF_NETDEV_INGRESS),
-                priority: Some(priority),
+                priority: Some(priority.into().0),
                 devices: Some(devices),
                 ..FlowtableHook::default()
             }),

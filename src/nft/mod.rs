@@ -75,7 +75,7 @@ pub mod typed;
 mod unknown;
 pub mod userdata;
 
-pub use chain::{Chain, ChainFlags, ChainRef, Counters, Hook, Policy, hook_name};
+pub use chain::{Chain, ChainFlags, ChainRef, Counters, Hook, Policy, Priority, hook_name};
 pub use commit::{CommitError, Failure, Outcome};
 pub use connection::Connection;
 #[cfg(feature = "measure")]

@@ -181,13 +181,14 @@ impl<'a> Build<'a> {
     /// ```
     /// use std::net::{Ipv4Addr, SocketAddrV4};
     /// use chainwright::nft::build::{Anonymous, Build, NatTo, Protocol, Version, numgen_random};
-    /// use chainwright::nft::{Chain, Connection, Family, Table, Transaction};
+    /// use chainwright::nft::{Chain, Connection, Family, Hook, Priority, Table, Transaction};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
     /// let mut tx = Transaction::new();
     /// tx.add(&Table::new(Family::IP, "services"))?;
-    /// tx.add(&Chain::new(Family::IP, "services", "web").with_hook("nat", 0, -100))?;
+    /// let web = Chain::new(Family::IP, "services", "web");
+    /// tx.add(&web.with_hook("nat", Hook::PREROUTING, Priority::DSTNAT))?;
     ///
     /// // ip daddr 10.96.0.1 tcp dport 80 dnat to 10.0.0.4:8080
     /// let one = Build::new(Family::IP, "services", "web")
