@@ -39,7 +39,7 @@ struct Keeper {
 
 impl Keeper {
     fn new(mut nft: Connection) -> Result<Self, Error> {
-        nft.commit(&mut desired()?)?;
+        nft.commit(&desired()?)?;
         let right = nft.generation()?;
         let rules = rules(&mut nft)?;
         Ok(Self { nft, right, rules })
@@ -54,7 +54,7 @@ impl Keeper {
         }
         let changed = rules(&mut self.nft)? != self.rules;
         if changed {
-            self.nft.commit(&mut desired()?)?;
+            self.nft.commit(&desired()?)?;
         }
         self.right = self.nft.generation()?;
         Ok(changed)

@@ -521,12 +521,12 @@ fn a_listing_is_of_one_generation_or_says_so() {
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut nft = connect(&sandbox);
-            let mut swaps = [swap("odd", "even"), swap("even", "odd")];
+            let swaps = [swap("odd", "even"), swap("even", "odd")];
             for tx in (0..2).cycle() {
                 if stop.load(Ordering::Relaxed) {
                     return;
                 }
-                nft.commit(&mut swaps[tx]).unwrap();
+                nft.commit(&swaps[tx]).unwrap();
             }
         });
         let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

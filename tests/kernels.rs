@@ -74,7 +74,7 @@ fn comes_back(nft: &mut Connection) {
         before.restore(nft).unwrap();
         let now = nft.snapshot(Filter::all()).unwrap();
         assert_eq!(without_handles(&now.to_string()), text);
-        nft.commit(&mut transaction(|tx| {
+        nft.commit(&transaction(|tx| {
             _ = tx.flush_ruleset(Family::UNSPEC).unwrap()
         }))
         .unwrap();
@@ -152,7 +152,7 @@ fn flow_tables() {
     comes_back(&mut nft);
     // In use it does not go; with its rule it does.
     let error = nft
-        .commit(&mut transaction(|tx| _ = tx.delete(&flowtable).unwrap()))
+        .commit(&transaction(|tx| _ = tx.delete(&flowtable).unwrap()))
         .unwrap_err();
     assert!(error.to_string().contains("EBUSY"), "{error}");
     committed(&mut nft, |tx| {

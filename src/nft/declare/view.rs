@@ -51,6 +51,7 @@ macro_rules! view {
             $($field: $crate::nft::declare::view!(@kept [$($($note)+)?] $Type $(<$of>)?),)*
         }
 
+        #[allow(clippy::len_without_is_empty, reason = "the kernel's `len` of an expression counts nothing")]
         impl<'a> $View<'a> {
             #[inline(always)]
             fn of_attributes(
