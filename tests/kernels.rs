@@ -178,7 +178,7 @@ fn queues() {
             tx.add(&Chain::new(INET, "t", "c")).unwrap();
             tx.add(&Rule::new(INET, "t", "c").with(&queue)).unwrap();
         });
-        let words = "an expression or extension of it does not exist here";
+        let words = "Or the kernel lacks the expression";
         if !kernel::commit_if_built(&mut nft, &mut tx, "the expression `queue`", words) {
             assert!(!nft.chain_exists(INET, "t", "c").unwrap());
             return;
@@ -436,7 +436,7 @@ fn keys_of_tunnels() {
             let mut tx = transaction(|tx| {
                 tx.add(&Rule::new(family, "t", "c").with(&tunnel)).unwrap();
             });
-            let words = "an expression or extension of it does not exist here";
+            let words = "Or the kernel lacks the expression";
             let what = format!("the expression `tunnel` in tables of the family {family}");
             if !kernel::commit_if_built(&mut nft, &mut tx, &what, words) {
                 assert_ne!(family, Family::NETDEV, "every kernel has it there");

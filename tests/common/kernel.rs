@@ -188,7 +188,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
                 tx.add(&Rule::new(NETDEV, "probe", "c").with(&reject))
                     .unwrap();
             });
-            let words = "an expression or extension of it does not exist here";
+            let words = "Or the kernel lacks the expression";
             return commit_if_built(nft, &mut tx, "`reject` in netdev tables", words);
         }
         "fib of devices before routing" => {
