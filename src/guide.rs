@@ -52,7 +52,7 @@
 //! tx.add(&rule().ct_state(CtState::ESTABLISHED | CtState::RELATED).accept()?)?;
 //! tx.add(&rule().iifname("lo").accept()?)?;
 //! tx.add(&rule().tcp_dport(22).counter().comment("who repairs it").accept()?)?;
-//! Connection::open()?.commit(&mut tx)?;
+//! Connection::open()?.commit(&tx)?;
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
 //! # Ok::<(), chainwright::netns::Error>(())
 //! ```
@@ -84,7 +84,7 @@
 //!     .vmap(&[ip::DADDR, meta::L4PROTO, th::DPORT], services.set())
 //!     .finish()?;
 //! tx.add(&dispatch)?;
-//! Connection::open()?.commit(&mut tx)?;
+//! Connection::open()?.commit(&tx)?;
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
 //! # Ok::<(), chainwright::netns::Error>(())
 //! ```
@@ -110,7 +110,7 @@
 //!     .tcp_dport(80)
 //!     .dnat(NatTo::map_with_port(Version::V4, numgen_random(3), &map))?;
 //! tx.add(&service)?;
-//! Connection::open()?.commit(&mut tx)?;
+//! Connection::open()?.commit(&tx)?;
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
 //! # Ok::<(), chainwright::netns::Error>(())
 //! ```
@@ -128,12 +128,12 @@
 //!     flags: Some(TableFlags::OWNER | TableFlags::PERSIST),
 //!     ..Table::new(Family::IP, "proxy")
 //! })?;
-//! proxy.commit(&mut tx)?;
+//! proxy.commit(&tx)?;
 //!
 //! let mut firewall = Connection::open()?;
 //! let mut flush = Transaction::new();
 //! flush.flush_ruleset(Family::UNSPEC)?; // as `nft flush ruleset` does
-//! firewall.commit(&mut flush)?;
+//! firewall.commit(&flush)?;
 //! assert!(firewall.table(Family::IP, "proxy")?.is_some());
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
 //! # Ok::<(), chainwright::netns::Error>(())
@@ -161,7 +161,7 @@
 //! let rule = Build::new(Family::IP, "filter", "input").update_element("seen", source).drop()?;
 //! tx.add(&rule)?;
 //! let mut nft = Connection::open()?;
-//! nft.commit(&mut tx)?;
+//! nft.commit(&tx)?;
 //! let mut listed = nft.elements(Family::IP, "filter", "seen")?;
 //! while let Some(element) = listed.next()? {
 //!     println!("{:?} for {:?} ms more", seen.key(&element), element.expiration());
@@ -184,7 +184,7 @@
 //! let before = nft.snapshot(Filter::all())?;
 //! let mut tx = Transaction::new();
 //! tx.add(&Table::new(Family::INET, "somebodys"))?;
-//! nft.commit(&mut tx)?;
+//! nft.commit(&tx)?;
 //!
 //! let after = nft.snapshot(Filter::all())?;
 //! let diff = before.diff(&after, DiffOptions::default());
@@ -240,7 +240,7 @@
 //! # chainwright::netns::Sandbox::new()?.run(|| {
 //! let mut tx = Transaction::new();
 //! tx.add(&Chain::new(Family::IP, "missing", "input"))?;
-//! let error = Connection::open()?.commit(&mut tx).unwrap_err();
+//! let error = Connection::open()?.commit(&tx).unwrap_err();
 //! assert!(error.to_string().contains("add chain ip missing input"), "{error}");
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
 //! # Ok::<(), chainwright::netns::Error>(())

@@ -26,7 +26,7 @@
 //!     .finish()?;
 //! tx.add(&dispatch)?;
 //! let mut nft = Connection::open()?;
-//! nft.commit(&mut tx)?;
+//! nft.commit(&tx)?;
 //!
 //! let mut listed = nft.elements(Family::IP, "proxy", "services")?;
 //! let element = listed.next()?.expect("it was added");
