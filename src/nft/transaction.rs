@@ -147,8 +147,15 @@ impl Transaction {
             self.acknowledge(BEGIN, true);
             self.acknowledge(self.last, true);
         }
-        let (kind, flags) = (NFNL_MSG_BATCH_END, NLM_F_REQUEST | NLM_F_ACK);
-        batch_message(&mut self.buffer, kind, flags, self.operations + 1, None);
+        // By hand: this is done for every operation.
+        let mut end = [0; END];
+        end[..4].copy_from_slice(&(END as u32).to_ne_bytes());
+        end[4..6].copy_from_slice(&NFNL_MSG_BATCH_END.to_ne_bytes());
+        end[FLAGS].copy_from_slice(&(NLM_F_REQUEST | NLM_F_ACK).to_ne_bytes());
+        end[8..12].copy_from_slice(&(self.operations + 1).to_ne_bytes());
+        // Behind the port, family and version, which are 0: the subsystem, big-endian.
+        end[18..].copy_from_slice(&(NFNL_SUBSYS_NFTABLES as u16).to_be_bytes());
+        self.buffer.extend_from_slice(&end);
     }
 
     /// Sets or takes away the flag that asks for an acknowledgement of the operation that starts here.
@@ -871,6 +878,10 @@ mod tests {
                     let generation = all[0].attributes().unwrap().find(NFNL_BATCH_GENID);
                     assert_eq!(generation, expected.map(|_| &[0, 0, 0, 7][..]));
                     assert_eq!(all[0].nfgenmsg().unwrap().0.resource, 10);
+                    let mut end = Vec::new();
+                    let flags = NLM_F_REQUEST | NLM_F_ACK;
+                    batch_message(&mut end, NFNL_MSG_BATCH_END, flags, 4, None);
+                    assert_eq!(all[4].raw, end);
                 });
             }
         }
