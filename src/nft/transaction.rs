@@ -147,14 +147,12 @@ impl Transaction {
             self.acknowledge(BEGIN, true);
             self.acknowledge(self.last, true);
         }
-        // By hand: this is done for every operation.
-        let mut end = [0; END];
-        end[..4].copy_from_slice(&(END as u32).to_ne_bytes());
-        end[4..6].copy_from_slice(&NFNL_MSG_BATCH_END.to_ne_bytes());
-        end[FLAGS].copy_from_slice(&(NLM_F_REQUEST | NLM_F_ACK).to_ne_bytes());
-        end[8..12].copy_from_slice(&(self.operations + 1).to_ne_bytes());
-        // Behind the port, family and version, which are 0: the subsystem, big-endian.
-        end[18..].copy_from_slice(&(NFNL_SUBSYS_NFTABLES as u16).to_be_bytes());
+        let end = batch_message(
+            END,
+            NFNL_MSG_BATCH_END,
+            NLM_F_REQUEST | NLM_F_ACK,
+            self.operations + 1,
+        );
         self.buffer.extend_from_slice(&end);
     }
 
@@ -633,12 +631,16 @@ impl Transaction {
 
     /// Writes `BATCH_BEGIN` into the room that was left for it, up to the first operation.
     fn write_begin(&mut self) {
-        let mut begin = Vec::with_capacity(BEGIN);
-        let kind = NFNL_MSG_BATCH_BEGIN;
-        batch_message(&mut begin, kind, NLM_F_REQUEST, 0, self.expected);
-        let start = BEGIN - begin.len();
-        debug_assert!(start == 0 || start == GENERATION);
-        self.buffer[start..BEGIN].copy_from_slice(&begin);
+        let length = if self.expected.is_some() { BEGIN } else { END };
+        let start = BEGIN - length;
+        let begin = batch_message(length, NFNL_MSG_BATCH_BEGIN, NLM_F_REQUEST, 0);
+        self.buffer[start..start + END].copy_from_slice(&begin);
+        if let Some(Generation(generation)) = self.expected {
+            let attribute = &mut self.buffer[BEGIN - GENERATION..BEGIN];
+            attribute[..2].copy_from_slice(&(GENERATION as u16).to_ne_bytes());
+            attribute[2..ATTRIBUTE].copy_from_slice(&NFNL_BATCH_GENID.to_ne_bytes());
+            attribute[ATTRIBUTE..].copy_from_slice(&generation.to_be_bytes());
+        }
     }
 }
 
@@ -666,24 +668,17 @@ const fn append_flag<T: Object>() -> u16 {
     if T::MESSAGES.ordered { NLM_F_APPEND } else { 0 }
 }
 
-/// Writes `BATCH_BEGIN` or `BATCH_END`. They cannot be too long: they hold at most one number.
-fn batch_message(
-    buffer: &mut Vec<u8>,
-    kind: u16,
-    flags: u16,
-    sequence: u32,
-    generation: Option<Generation>,
-) {
-    let header = NfGenMsg {
-        family: Family::UNSPEC.0,
-        resource: NFNL_SUBSYS_NFTABLES as u16,
-    };
-    let mut writer = MessageWriter::nfnetlink(buffer, kind, flags, sequence, header);
-    if let Some(Generation(generation)) = generation {
-        writer.be32(NFNL_BATCH_GENID, generation);
-    }
-    let finished = writer.finish();
-    debug_assert!(finished.is_ok());
+/// `BATCH_BEGIN` or `BATCH_END`: header and nfgenmsg. By hand, and nothing is allocated: the end is written
+/// behind every operation.
+fn batch_message(length: usize, kind: u16, flags: u16, sequence: u32) -> [u8; END] {
+    let mut message = [0; END];
+    message[..4].copy_from_slice(&(length as u32).to_ne_bytes());
+    message[4..6].copy_from_slice(&kind.to_ne_bytes());
+    message[FLAGS].copy_from_slice(&flags.to_ne_bytes());
+    message[8..12].copy_from_slice(&sequence.to_ne_bytes());
+    // Behind the port, family and version, which are 0: the subsystem, big-endian.
+    message[18..].copy_from_slice(&(NFNL_SUBSYS_NFTABLES as u16).to_be_bytes());
+    message
 }
 
 #[cfg(test)]
@@ -878,10 +873,23 @@ mod tests {
                     let generation = all[0].attributes().unwrap().find(NFNL_BATCH_GENID);
                     assert_eq!(generation, expected.map(|_| &[0, 0, 0, 7][..]));
                     assert_eq!(all[0].nfgenmsg().unwrap().0.resource, 10);
-                    let mut end = Vec::new();
-                    let flags = NLM_F_REQUEST | NLM_F_ACK;
-                    batch_message(&mut end, NFNL_MSG_BATCH_END, flags, 4, None);
-                    assert_eq!(all[4].raw, end);
+                    // By hand as by the writer of all other messages.
+                    let header = NfGenMsg {
+                        family: 0,
+                        resource: NFNL_SUBSYS_NFTABLES as u16,
+                    };
+                    let (mut begin, mut end) = (Vec::new(), Vec::new());
+                    let kind = NFNL_MSG_BATCH_BEGIN;
+                    let mut writer =
+                        MessageWriter::nfnetlink(&mut begin, kind, NLM_F_REQUEST, 0, header);
+                    if expected.is_some() {
+                        writer.be32(NFNL_BATCH_GENID, 7);
+                    }
+                    writer.finish().unwrap();
+                    let (kind, flags) = (NFNL_MSG_BATCH_END, NLM_F_REQUEST | NLM_F_ACK);
+                    let writer = MessageWriter::nfnetlink(&mut end, kind, flags, 4, header);
+                    writer.finish().unwrap();
+                    assert_eq!((all[0].raw, all[4].raw), (&begin[..], &end[..]));
                 });
             }
         }
