@@ -29,7 +29,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         Some("--check") => true,
         Some(other) => return Err(format!("`{other}`: the only option is --check").into()),
     };
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+    // Of the checkout that it runs in, which need not be the one that it was built in.
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").ok_or("run this by `cargo run`")?;
+    let root = Path::new(&package)
         .parent()
         .ok_or("the workspace has no directory")?;
     let json = rustdoc(root)?;
