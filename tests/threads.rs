@@ -7,6 +7,8 @@ use chainwright::nft::{
     SnapshotError, Transaction,
 };
 
+chainwright::sandbox_tests!();
+
 const fn is_send<T: Send>() {}
 const fn is_sync<T: Sync>() {}
 

@@ -120,6 +120,8 @@ macro_rules! target {
     };
 }
 
+chainwright::sandbox_tests!();
+
 #[cfg(test)]
 mod tests {
     use super::*;
