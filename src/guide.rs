@@ -27,13 +27,14 @@
 //!
 //! chainwright::sandbox_tests!();
 //!
-//! #[test]
+//! // #[test]
 //! fn a_sandbox_is_empty() -> Result<(), Box<dyn std::error::Error>> {
 //!     let sandbox = Sandbox::new()?;
 //!     let mut nft = sandbox.run(Connection::open)??;
 //!     assert!(nft.tables(Filter::all())?.next()?.is_none());
 //!     Ok(())
 //! }
+//! # a_sandbox_is_empty().unwrap();
 //! ```
 //!
 //! # Chains and rules, at once or not at all

@@ -69,10 +69,6 @@
 //! root, or anybody inside a [`netns::Sandbox`].
 
 #![deny(unsafe_code)]
-#![allow(
-    clippy::test_attr_in_doctest,
-    reason = "examples of test files, which are shown, not run"
-)]
 
 mod arena;
 mod errno;

@@ -272,7 +272,7 @@ impl From<Netns> for OwnedFd {
 /// ```
 /// chainwright::sandbox_tests!();
 ///
-/// #[test]
+/// // #[test]
 /// fn a_sandbox_has_no_tables() -> Result<(), Box<dyn std::error::Error>> {
 ///     use chainwright::netns::Sandbox;
 ///     use chainwright::nft::{Connection, Filter};
@@ -281,6 +281,7 @@ impl From<Netns> for OwnedFd {
 ///     assert!(nft.tables(Filter::all())?.next()?.is_none());
 ///     Ok(())
 /// }
+/// # a_sandbox_has_no_tables().unwrap();
 /// ```
 #[cfg(feature = "sandbox")]
 #[macro_export]

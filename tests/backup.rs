@@ -1266,7 +1266,8 @@ fn an_old_file_survives_a_full_disk() {
             // What was begun is gone: the next try has as much room.
             assert_eq!(place.names(), ["backup"]);
         }
-        // There is still room for what fits; the kernel may give that of a file back a moment after it is gone.
+        // There is still room for what fits. A process that another test forks at the moment holds all open
+        // files until its exec, and so the room of one that is gone.
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(20) && one.save(place.path()).is_err() {
             thread::sleep(Duration::from_millis(10));

@@ -449,6 +449,58 @@ mod tests {
     }
 
     #[test]
+    fn hints_are_for_the_place_that_the_kernel_points_at() {
+        let mut tx = Transaction::new();
+        tx.add(&Rule::new(Family::IP, "nat", "missing")).unwrap();
+        tx.add(&Chain::new(Family::IP, "nat", "odd")).unwrap();
+        let mut messages = crate::netlink::Messages::new(tx.operations());
+        let rule = describe(0, &messages.next().unwrap().unwrap());
+        let chain = describe(1, &messages.next().unwrap().unwrap());
+        for (errno, operation, attribute, said) in [
+            (
+                libc::ENOENT,
+                &rule,
+                Some("NFTA_RULE_TABLE"),
+                "the table does not exist",
+            ),
+            (
+                libc::ENOENT,
+                &rule,
+                Some("NFTA_RULE_CHAIN"),
+                "the table has no such chain",
+            ),
+            (
+                libc::ENOENT,
+                &rule,
+                Some("NFTA_RULE_EXPRESSIONS, expression 0 (lookup)"),
+                "what the expression refers to does not exist",
+            ),
+            (
+                libc::ENOENT,
+                &rule,
+                None,
+                "its table, chain, a chain that it jumps to",
+            ),
+            (
+                libc::ENOENT,
+                &chain,
+                Some("NFTA_CHAIN_TYPE"),
+                "no chains of this type",
+            ),
+            (
+                libc::ENOENT,
+                &chain,
+                Some("NFTA_CHAIN_TABLE"),
+                "its table does not exist",
+            ),
+            (libc::EOPNOTSUPP, &chain, None, "no hook of this number"),
+        ] {
+            let hint = hint(Errno::new(errno), Some(operation), attribute).unwrap();
+            assert!(hint.contains(said), "{attribute:?}: {hint}");
+        }
+    }
+
+    #[test]
     fn every_verb_is_named() {
         let table = Table::new(Family::IP, "nat");
         let chain = Chain::new(Family::IP, "nat", "KUBE-SERVICES");

@@ -38,12 +38,14 @@
 //! ```
 //!
 //! What goes beyond, ranges for instance, is done to the [`Set`] that these are made of
-//! ([`TypedSet::adjusted`]) and with [`Element`]'s own constructors.
+//! ([`TypedSet::adjusted`]) and with [`Element`]'s own constructors. The types are this program's: a set
+//! that is there already under the name may have others, and of those of the same length the kernel takes
+//! elements without a word.
 
 use std::marker::PhantomData;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::build::{EtherType, IcmpType, Icmpv6Type, MacAddress, Protocol};
+use super::build::{EtherType, IcmpType, Icmpv6Type, MacAddress, Protocol, Value};
 use super::element::SetId;
 use super::expr::{Data, Verdict};
 use super::name::Name;
@@ -64,10 +66,10 @@ pub trait Field: Sized {
 }
 
 macro_rules! fields {
-    ($($(#[$meta:meta])* $Type:ty: $DATA:ident, $length:literal, $put:expr, $take:expr;)*) => {$(
+    ($($(#[$meta:meta])* $Type:ty: $length:literal, $put:expr, $take:expr;)*) => {$(
         $(#[$meta])*
         impl Field for $Type {
-            const TYPE: DataType = DataType::$DATA;
+            const TYPE: DataType = <$Type as Value>::TYPE;
             const LENGTH: u32 = $length;
 
             fn put(&self, bytes: &mut Vec<u8>) {
@@ -84,17 +86,17 @@ macro_rules! fields {
 }
 
 fields! {
-    Ipv4Addr: IPV4_ADDR, 4, |address| address.octets(), Ipv4Addr::from;
-    Ipv6Addr: IPV6_ADDR, 16, |address| address.octets(), Ipv6Addr::from;
+    Ipv4Addr: 4, |address| address.octets(), Ipv4Addr::from;
+    Ipv6Addr: 16, |address| address.octets(), Ipv6Addr::from;
     /// A port: in network order.
-    u16: INET_SERVICE, 2, u16::to_be_bytes, u16::from_be_bytes;
+    u16: 2, u16::to_be_bytes, u16::from_be_bytes;
     /// A mark: in host order.
-    u32: MARK, 4, u32::to_ne_bytes, u32::from_ne_bytes;
-    Protocol: INET_PROTO, 1, |protocol| [protocol.0], |[number]| Protocol(number);
-    MacAddress: ETHER_ADDR, 6, |address| address.0, MacAddress;
-    EtherType: ETHER_TYPE, 2, |kind| kind.0.to_be_bytes(), |bytes| EtherType(u16::from_be_bytes(bytes));
-    IcmpType: ICMP_TYPE, 1, |kind| [kind.0], |[number]| IcmpType(number);
-    Icmpv6Type: ICMPV6_TYPE, 1, |kind| [kind.0], |[number]| Icmpv6Type(number);
+    u32: 4, u32::to_ne_bytes, u32::from_ne_bytes;
+    Protocol: 1, |protocol| [protocol.0], |[number]| Protocol(number);
+    MacAddress: 6, |address| address.0, MacAddress;
+    EtherType: 2, |kind| kind.0.to_be_bytes(), |bytes| EtherType(u16::from_be_bytes(bytes));
+    IcmpType: 1, |kind| [kind.0], |[number]| IcmpType(number);
+    Icmpv6Type: 1, |kind| [kind.0], |[number]| Icmpv6Type(number);
 }
 
 /// A key, or a map's value: one [`Field`], or a tuple of up to five, which is a concatenation.
@@ -338,6 +340,7 @@ impl<'a, K: Fields, V: MapData> TypedMap<'a, K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nft::build::ByteOrder;
 
     #[test]
     fn types_and_lengths_follow_from_the_fields() {
@@ -370,5 +373,25 @@ mod tests {
         assert_eq!(<(Ipv4Addr, u16)>::decode(&bytes), None);
         assert_eq!(u32::decode(&0x4000_u32.to_ne_bytes()), Some(0x4000));
         assert_eq!(Ipv6Addr::decode(&[0; 15]), None);
+    }
+
+    /// A field's bytes are those that a rule of [`build`](crate::nft::build) compares with.
+    #[test]
+    fn fields_are_encoded_as_in_rules() {
+        fn check<T: Field + Value>(value: T, order: ByteOrder) {
+            let mut bytes = Vec::new();
+            value.put(&mut bytes);
+            assert_eq!(bytes.len(), T::LENGTH as usize);
+            assert_eq!(value.in_register(order).unwrap().as_bytes(), bytes);
+        }
+        check(Ipv4Addr::new(10, 0, 0, 1), ByteOrder::Network);
+        check(Ipv6Addr::LOCALHOST, ByteOrder::Network);
+        check(80_u16, ByteOrder::Network);
+        check(0x4000_u32, ByteOrder::Host);
+        check(Protocol::TCP, ByteOrder::Network);
+        check(MacAddress([1, 2, 3, 4, 5, 6]), ByteOrder::Network);
+        check(EtherType::ARP, ByteOrder::Network);
+        check(IcmpType(8), ByteOrder::Network);
+        check(Icmpv6Type(128), ByteOrder::Network);
     }
 }

@@ -316,6 +316,44 @@ impl<T> fmt::Debug for Spec<T> {
     }
 }
 
+/// An extension of revision 0 that is one value, which another one has as well: `ttl` and `hl`, `SNPT` and
+/// `DNPT`. Of the value there are `read(info)`, `write()`, `parse(groups, given)` and `print(text, prefix)`.
+macro_rules! shared {
+    (
+        $Type:ident($Value:ty), $name:literal, $families:expr,
+        prefix: $prefix:literal, $options:expr, $groups:expr
+    ) => {
+        impl $crate::xt::Extension for $Type {
+            const NAME: &'static str = $name;
+            const REVISION: u8 = 0;
+            const FAMILIES: $crate::xt::Families = $families;
+            const OPTIONS: &'static [$crate::xt::OptionSpec] = $options;
+            const GROUPS: &'static [$crate::xt::OptionGroup] = $groups;
+
+            fn read(_: $crate::xt::Family, revision: u8, info: &[u8]) -> Option<Self> {
+                (revision == Self::REVISION).then_some(())?;
+                <$Value>::read(info).map(Self)
+            }
+
+            fn write(&self, _: $crate::xt::Family) -> Result<Vec<u8>, $crate::xt::OptionError> {
+                Ok(self.0.write())
+            }
+
+            fn parse(
+                _: &$crate::xt::Context<'_>,
+                given: &[$crate::xt::Given<'_>],
+            ) -> Result<Self, $crate::xt::OptionError> {
+                <$Value>::parse(Self::GROUPS, given).map(Self)
+            }
+
+            fn print(&self, text: &mut $crate::xt::Text) {
+                self.0.print(text, $prefix);
+            }
+        }
+    };
+}
+pub(super) use shared;
+
 /// The list of extensions: one line each, which declares its module and its variant. (`cargo fmt` does not
 /// see modules that a macro declares: `rustfmt src/xt/matches/*.rs src/xt/targets/*.rs` does.)
 macro_rules! registry {

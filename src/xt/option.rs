@@ -296,6 +296,17 @@ impl<'a> Given<'a> {
         given.iter().find(|one| one.option == option)
     }
 
+    /// The flags whose options are given.
+    pub(crate) fn flags<F: bitflags::Flags + Copy>(given: &[Self], options: &[(F, &str)]) -> F {
+        let mut all = F::empty();
+        for (flag, option) in options {
+            if Self::find(given, option).is_some() {
+                all.insert(*flag);
+            }
+        }
+        all
+    }
+
     /// The same, for one that must be there.
     pub(crate) fn need<'g>(
         given: &'g [Self],

@@ -104,6 +104,13 @@ impl Text {
         if on { self.option(false, name) } else { self }
     }
 
+    /// Adds ` --name` for each flag that is set, in the order of the options.
+    pub(crate) fn flags<F: bitflags::Flags + Copy>(&mut self, set: F, options: &[(F, &str)]) {
+        for (flag, option) in options {
+            self.switch(set.contains(*flag), option);
+        }
+    }
+
     /// Adds `first:last`, or the one number if both are the same, without a blank.
     pub(crate) fn range<T: Into<u64> + PartialEq + Copy>(
         &mut self,

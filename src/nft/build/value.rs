@@ -38,7 +38,7 @@ impl Encoded {
         }
     }
 
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(in crate::nft) fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
 }

@@ -4,9 +4,8 @@
 //! `ttl`.
 
 use super::ttl::Hops;
-use crate::xt::{
-    Context, Extension, Families, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
-};
+use crate::xt::extension::shared;
+use crate::xt::{Families, OptionGroup, OptionSpec};
 
 /// `-m hl`: compares the hop limit of the IPv6 header.
 ///
@@ -14,41 +13,26 @@ use crate::xt::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hl(pub Hops);
 
-impl Extension for Hl {
-    const NAME: &'static str = "hl";
-    const REVISION: u8 = 0;
-    const FAMILIES: Families = Families::Ipv6;
-    const OPTIONS: &'static [OptionSpec] = &[
+shared!(
+    Hl(Hops),
+    "hl",
+    Families::Ipv6,
+    prefix: "hl",
+    &[
         OptionSpec::one("hl-eq").inverts(),
         OptionSpec::one("hl-eq").inverts().or("hl"),
         OptionSpec::one("hl-lt"),
         OptionSpec::one("hl-gt"),
-    ];
-    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&["hl-eq", "hl-lt", "hl-gt"])];
-
-    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
-        (revision == Self::REVISION).then_some(())?;
-        Hops::read(info).map(Self)
-    }
-
-    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
-        Ok(self.0.write())
-    }
-
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        Hops::parse(Self::GROUPS[0].find(given)?).map(Self)
-    }
-
-    fn print(&self, text: &mut Text) {
-        self.0.print(text, "hl");
-    }
-}
+    ],
+    &[OptionGroup::one_of(&["hl-eq", "hl-lt", "hl-gt"])]
+);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::iptables::Rule;
     use crate::xt::Match;
+    use crate::xt::{Extension, Family};
 
     #[test]
     fn is_as_ttl_is_for_ipv6_only() {

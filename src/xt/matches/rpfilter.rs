@@ -59,17 +59,11 @@ impl Extension for Rpfilter {
     }
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let has = |name| Given::find(given, name).is_some();
-        let flags = FLAGS.iter().filter(|(_, name)| has(*name));
-        Ok(flags.map(|(flag, _)| *flag).collect())
+        Ok(Given::flags(given, &FLAGS))
     }
 
     fn print(&self, text: &mut Text) {
-        for (flag, name) in FLAGS {
-            if self.contains(flag) {
-                text.option(false, name);
-            }
-        }
+        text.flags(*self, &FLAGS);
     }
 }
 

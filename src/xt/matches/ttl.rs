@@ -5,10 +5,10 @@
 
 use chainwright_sys::ipt_ttl::{IPT_TTL_EQ, IPT_TTL_GT, IPT_TTL_LT, IPT_TTL_NE, ipt_ttl_info};
 
+use crate::xt::extension::shared;
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Families, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
-    read_struct, write_struct,
+    Families, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// How many hops the packet may still go: the time to live of IPv4, the hop limit of IPv6.
@@ -47,7 +47,8 @@ impl Hops {
     }
 
     /// Reads the option: its name ends in `-eq`, `-lt` or `-gt`.
-    pub(super) fn parse(how: &Given<'_>) -> Result<Self, OptionError> {
+    pub(super) fn parse(groups: &[OptionGroup], given: &[Given<'_>]) -> Result<Self, OptionError> {
+        let how = groups[0].find(given)?;
         let hops = how.parse(number)?;
         Ok(match (how.option.rsplit('-').next(), how.invert) {
             (Some("lt"), _) => Self::Less(hops),
@@ -74,41 +75,26 @@ impl Hops {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ttl(pub Hops);
 
-impl Extension for Ttl {
-    const NAME: &'static str = "ttl";
-    const REVISION: u8 = 0;
-    const FAMILIES: Families = Families::Ipv4;
-    const OPTIONS: &'static [OptionSpec] = &[
+shared!(
+    Ttl(Hops),
+    "ttl",
+    Families::Ipv4,
+    prefix: "ttl",
+    &[
         OptionSpec::one("ttl-eq").inverts(),
         OptionSpec::one("ttl-eq").inverts().or("ttl"),
         OptionSpec::one("ttl-lt"),
         OptionSpec::one("ttl-gt"),
-    ];
-    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&["ttl-eq", "ttl-lt", "ttl-gt"])];
-
-    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
-        (revision == Self::REVISION).then_some(())?;
-        Hops::read(info).map(Self)
-    }
-
-    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
-        Ok(self.0.write())
-    }
-
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        Hops::parse(Self::GROUPS[0].find(given)?).map(Self)
-    }
-
-    fn print(&self, text: &mut Text) {
-        self.0.print(text, "ttl");
-    }
-}
+    ],
+    &[OptionGroup::one_of(&["ttl-eq", "ttl-lt", "ttl-gt"])]
+);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::iptables::Rule;
     use crate::xt::Match;
+    use crate::xt::{Extension, Family};
 
     #[test]
     fn reads_and_writes_what_iptables_wrote() {

@@ -4,7 +4,8 @@
 //! Data of revision 0 (`struct ip6t_npt_tginfo`, `linux/netfilter_ipv6/ip6t_NPT.h`).
 
 use super::npt::PrefixTranslation;
-use crate::xt::{Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text};
+use crate::xt::Families;
+use crate::xt::extension::shared;
 
 /// `-j DNPT`: puts an IPv6 prefix in the place of the destination's (RFC 6296), without connection
 /// tracking.
@@ -13,35 +14,21 @@ use crate::xt::{Context, Extension, Families, Family, Given, OptionError, Option
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dnpt(pub PrefixTranslation);
 
-impl Extension for Dnpt {
-    const NAME: &'static str = "DNPT";
-    const REVISION: u8 = 0;
-    const FAMILIES: Families = Families::Ipv6;
-    const OPTIONS: &'static [OptionSpec] = PrefixTranslation::OPTIONS;
-
-    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
-        (revision == Self::REVISION).then_some(())?;
-        PrefixTranslation::read(info).map(Self)
-    }
-
-    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
-        Ok(self.0.write())
-    }
-
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        PrefixTranslation::parse(given).map(Self)
-    }
-
-    fn print(&self, text: &mut Text) {
-        self.0.print(text);
-    }
-}
+shared!(
+    Dnpt(PrefixTranslation),
+    "DNPT",
+    Families::Ipv6,
+    prefix: "",
+    PrefixTranslation::OPTIONS,
+    &[]
+);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::iptables::Rule;
     use crate::xt::Target;
+    use crate::xt::{Extension, Family};
 
     #[test]
     fn reads_and_writes_what_iptables_wrote() {

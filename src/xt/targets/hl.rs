@@ -4,9 +4,8 @@
 //! `TTL`.
 
 use super::ttl::HopsChange;
-use crate::xt::{
-    Context, Extension, Families, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
-};
+use crate::xt::extension::shared;
+use crate::xt::{Families, OptionGroup, OptionSpec};
 
 /// `-j HL`: changes the hop limit of the IPv6 header.
 ///
@@ -14,40 +13,25 @@ use crate::xt::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hl(pub HopsChange);
 
-impl Extension for Hl {
-    const NAME: &'static str = "HL";
-    const REVISION: u8 = 0;
-    const FAMILIES: Families = Families::Ipv6;
-    const OPTIONS: &'static [OptionSpec] = &[
+shared!(
+    Hl(HopsChange),
+    "HL",
+    Families::Ipv6,
+    prefix: "hl",
+    &[
         OptionSpec::one("hl-set"),
         OptionSpec::one("hl-inc"),
         OptionSpec::one("hl-dec"),
-    ];
-    const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&["hl-set", "hl-inc", "hl-dec"])];
-
-    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
-        (revision == Self::REVISION).then_some(())?;
-        HopsChange::read(info).map(Self)
-    }
-
-    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
-        Ok(self.0.write())
-    }
-
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        HopsChange::parse(Self::GROUPS[0].find(given)?).map(Self)
-    }
-
-    fn print(&self, text: &mut Text) {
-        self.0.print(text, "hl");
-    }
-}
+    ],
+    &[OptionGroup::one_of(&["hl-set", "hl-inc", "hl-dec"])]
+);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::iptables::Rule;
     use crate::xt::Target;
+    use crate::xt::{Extension, Family};
 
     #[test]
     fn is_as_ttl_is_for_ipv6_only() {

@@ -160,11 +160,7 @@ impl Extension for Log {
         if self.level != DEFAULT_LEVEL {
             text.option(false, "log-level").push(" ").number(self.level);
         }
-        for (flag, name) in FLAGS {
-            if self.flags.contains(flag) {
-                text.option(false, name);
-            }
-        }
+        text.flags(self.flags, &FLAGS);
     }
 }
 

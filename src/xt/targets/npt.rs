@@ -10,7 +10,7 @@ use chainwright_sys::ip6t_npt_target::ip6t_npt_tginfo;
 use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, address, number, prefix_length};
-use crate::xt::{Given, OptionError, OptionSpec, Text, read_struct, write_struct};
+use crate::xt::{Given, OptionError, OptionGroup, OptionSpec, Text, read_struct, write_struct};
 
 use crate::xt::Family::Ipv6;
 
@@ -54,7 +54,7 @@ impl PrefixTranslation {
         write_struct(&info)
     }
 
-    pub(super) fn parse(given: &[Given<'_>]) -> Result<Self, OptionError> {
+    pub(super) fn parse(_: &[OptionGroup], given: &[Given<'_>]) -> Result<Self, OptionError> {
         let of = |option| Given::need(given, option)?.parse(prefix);
         Ok(Self {
             before: of("src-pfx")?,
@@ -62,7 +62,7 @@ impl PrefixTranslation {
         })
     }
 
-    pub(super) fn print(self, text: &mut Text) {
+    pub(super) fn print(self, text: &mut Text, _: &str) {
         for (option, (address, length)) in [("src-pfx", self.before), ("dst-pfx", self.after)] {
             text.option(false, option).push(" ").address(address);
             text.push("/").number(length);

@@ -4,7 +4,8 @@
 //! Data of revision 0 (`struct ip6t_npt_tginfo`, `linux/netfilter_ipv6/ip6t_NPT.h`).
 
 use super::npt::PrefixTranslation;
-use crate::xt::{Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text};
+use crate::xt::Families;
+use crate::xt::extension::shared;
 
 /// `-j SNPT`: puts an IPv6 prefix in the place of the source's (RFC 6296), without connection
 /// tracking.
@@ -13,34 +14,20 @@ use crate::xt::{Context, Extension, Families, Family, Given, OptionError, Option
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Snpt(pub PrefixTranslation);
 
-impl Extension for Snpt {
-    const NAME: &'static str = "SNPT";
-    const REVISION: u8 = 0;
-    const FAMILIES: Families = Families::Ipv6;
-    const OPTIONS: &'static [OptionSpec] = PrefixTranslation::OPTIONS;
-
-    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
-        (revision == Self::REVISION).then_some(())?;
-        PrefixTranslation::read(info).map(Self)
-    }
-
-    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
-        Ok(self.0.write())
-    }
-
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        PrefixTranslation::parse(given).map(Self)
-    }
-
-    fn print(&self, text: &mut Text) {
-        self.0.print(text);
-    }
-}
+shared!(
+    Snpt(PrefixTranslation),
+    "SNPT",
+    Families::Ipv6,
+    prefix: "",
+    PrefixTranslation::OPTIONS,
+    &[]
+);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::iptables::Rule;
+    use crate::xt::{Extension, Family};
 
     #[test]
     fn is_as_dnpt_is() {

@@ -5,10 +5,10 @@
 
 use chainwright_sys::ipt_ttl_target::{IPT_TTL_DEC, IPT_TTL_INC, IPT_TTL_SET, ipt_TTL_info};
 
+use crate::xt::extension::shared;
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Families, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
-    read_struct, write_struct,
+    Families, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// A change of how many hops the packet may still go: of the time to live of IPv4, the hop limit of
@@ -44,7 +44,8 @@ impl HopsChange {
     }
 
     /// Reads the one option that is given: its name ends in `-set`, `-inc` or `-dec`.
-    pub(super) fn parse(how: &Given<'_>) -> Result<Self, OptionError> {
+    pub(super) fn parse(groups: &[OptionGroup], given: &[Given<'_>]) -> Result<Self, OptionError> {
+        let how = groups[0].find(given)?;
         let hops = |least| how.parse(|value| number_within(value, least..=u8::MAX));
         Ok(match how.option.rsplit('-').next() {
             Some("inc") => Self::Increase(hops(1)?),
@@ -69,41 +70,25 @@ impl HopsChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ttl(pub HopsChange);
 
-impl Extension for Ttl {
-    const NAME: &'static str = "TTL";
-    const REVISION: u8 = 0;
-    const FAMILIES: Families = Families::Ipv4;
-    const OPTIONS: &'static [OptionSpec] = &[
+shared!(
+    Ttl(HopsChange),
+    "TTL",
+    Families::Ipv4,
+    prefix: "ttl",
+    &[
         OptionSpec::one("ttl-set"),
         OptionSpec::one("ttl-inc"),
         OptionSpec::one("ttl-dec"),
-    ];
-    const GROUPS: &'static [OptionGroup] =
-        &[OptionGroup::one_of(&["ttl-set", "ttl-inc", "ttl-dec"])];
-
-    fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
-        (revision == Self::REVISION).then_some(())?;
-        HopsChange::read(info).map(Self)
-    }
-
-    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
-        Ok(self.0.write())
-    }
-
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        HopsChange::parse(Self::GROUPS[0].find(given)?).map(Self)
-    }
-
-    fn print(&self, text: &mut Text) {
-        self.0.print(text, "ttl");
-    }
-}
+    ],
+    &[OptionGroup::one_of(&["ttl-set", "ttl-inc", "ttl-dec"])]
+);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::iptables::Rule;
     use crate::xt::Target;
+    use crate::xt::{Extension, Family};
 
     #[test]
     fn reads_and_writes_what_iptables_wrote() {
