@@ -2,54 +2,25 @@
 //! user data. What they cost grows with their size and no faster, and what is none is refused without
 //! memory for what it claims. (Texts to be restored: `hostile_texts`.)
 
+mod common;
+
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::time::Duration;
 
-use allocation_counter::measure;
 use chainwright::legacy::{self, Info, Table};
 use chainwright::nft::userdata::UserData;
 use chainwright::nft::{FileError, Snapshot};
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
+use common::cost::{Cost, assert_grows_with_its_size, cost, least};
 use sha2::{Digest, Sha256};
 
 const WHOLE: usize = 100 << 20;
 
-/// What a work costs: processor time of this thread in user space, and memory at its most.
-fn cost(work: impl FnOnce()) -> (Duration, u64) {
-    let used = || {
-        let usage = getrusage(UsageWho::RUSAGE_THREAD).unwrap();
-        Duration::from_micros(usage.user_time().num_microseconds() as u64)
-    };
-    let before = used();
-    let memory = measure(work).bytes_max;
-    (used() - before, memory)
-}
-
 /// Checks that four times as much costs at most seven times as much.
 #[track_caller]
 fn grows_with_its_size(what: &str, size: usize, work: impl Fn(usize)) {
-    // The least of some, since others work on this machine.
-    let least = |size| {
-        let all: Vec<_> = (0..2).map(|_| cost(|| work(size))).collect();
-        (
-            all.iter().map(|(time, _)| *time).min().unwrap(),
-            all[0].1.max(1 << 20),
-        )
-    };
-    let (time, memory) = least(size);
-    let (more_time, more_memory) = least(4 * size);
-    let floor = Duration::from_millis(20);
-    assert!(
-        more_time < 7 * time.max(floor),
-        "{what}: {time:?} for {size}, {more_time:?} for four times as much"
-    );
-    assert!(
-        more_memory < 7 * memory,
-        "{what}: {memory} bytes for {size}, {more_memory} for four times as much"
-    );
+    let least = |size| least(&[(); 2].map(|()| cost(|| work(size))));
+    assert_grows_with_its_size(&format!("{what}, {size}"), least(size), least(4 * size));
 }
 
 /// So many bytes of garbage: a kind of it each.
@@ -142,7 +113,7 @@ fn garbage_behind_the_head_of_a_snapshot() {
         file(path, 1 << 20, &messages, sealed);
         drop(messages);
         let mut error = None;
-        let (_, memory) = cost(|| error = Snapshot::load(path).err());
+        let Cost { memory, .. } = cost(|| error = Snapshot::load(path).err());
         match error {
             Some(FileError::Content { .. }) if sealed => {}
             Some(FileError::Altered { .. }) if !sealed => {}
@@ -320,7 +291,7 @@ fn garbage_behind_the_head_of_a_legacy_table() {
         let places = [0, STANDARD, 2 * STANDARD];
         let info = info(1 << 20, entries.len() as u32, places, places);
         let mut read = None;
-        let (_, memory) = cost(|| read = Some(Table::from_bytes(info, &entries)));
+        let Cost { memory, .. } = cost(|| read = Some(Table::from_bytes(info, &entries)));
         let error = read.unwrap().expect_err(kind);
         assert_eq!(error.offset, 3 * STANDARD as usize, "{kind}: {error}");
         // A copy of it, which has room to grow.

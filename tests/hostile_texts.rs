@@ -7,22 +7,17 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use allocation_counter::measure;
 use chainwright::iptables::text::{LONGEST_LINE, RestoreOptions};
 use chainwright::iptables::{Backend, Family, Iptables};
 use chainwright::legacy::{LockPolicy, LockWait};
+use common::cost::{
+    Cost, assert_grows_with_its_size, assert_time_grows_with_its_size, cost, least,
+};
 use common::sandbox;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
 
-/// What it costs to restore a text without changing anything: processor time of this process in user
-/// space, and memory at its most. The kernel's own time is the kernel's.
-fn cost(backend: Backend, text: &[u8]) -> (Duration, u64, Result<(), String>) {
+/// What it costs to restore a text without changing anything, and what becomes of it.
+fn restoring(backend: Backend, text: &[u8]) -> (Cost, Result<(), String>) {
     let sandbox = sandbox();
-    let used = || {
-        let usage = getrusage(UsageWho::RUSAGE_THREAD).unwrap();
-        Duration::from_micros(usage.user_time().num_microseconds() as u64)
-    };
     let run = || {
         let mut iptables = Iptables::open(backend)
             .unwrap()
@@ -32,12 +27,11 @@ fn cost(backend: Backend, text: &[u8]) -> (Duration, u64, Result<(), String>) {
             ..RestoreOptions::default()
         };
         let mut result = Ok(());
-        let before = used();
-        let memory = measure(|| {
+        let cost = cost(|| {
             let restored = iptables.restore(Family::Ipv4, text, &options);
             result = restored.map(drop).map_err(|error| error.to_string());
         });
-        (used() - before, memory.bytes_max, result)
+        (cost, result)
     };
     sandbox.run(run).unwrap()
 }
@@ -50,28 +44,18 @@ fn grows_with_its_size(
     text: impl Fn(usize) -> String,
     said: Option<&str>,
 ) {
-    // The least of some, since others work on this machine.
-    let least = |text: &str| {
-        let all: Vec<_> = (0..3).map(|_| cost(backend, text.as_bytes())).collect();
-        let time = all.iter().map(|(time, ..)| *time).min().unwrap();
-        let (_, memory, result) = all.into_iter().next().unwrap();
-        (time, memory, result)
+    let least_of = |text: &str| {
+        let all = [(); 3].map(|()| restoring(backend, text.as_bytes()));
+        let cost = least(&all.each_ref().map(|(cost, _)| *cost));
+        let [(_, result), ..] = all;
+        (cost, result)
     };
     let (small, large) = (text(size), text(4 * size));
-    let (time, memory, _) = least(&small);
-    let (more_time, more_memory, result) = least(&large);
+    let (once, _) = least_of(&small);
+    let (four_times, result) = least_of(&large);
     let shown: String = large.chars().take(60).collect();
-    let floor = Duration::from_millis(20);
-    assert!(
-        more_time < 7 * time.max(floor),
-        "{backend:?} {shown}: {time:?} for {}, {more_time:?} for {}",
-        small.len(),
-        large.len()
-    );
-    assert!(
-        more_memory < 7 * memory.max(1 << 20),
-        "{backend:?} {shown}: {memory} bytes, then {more_memory}"
-    );
+    assert_grows_with_its_size(&format!("{backend:?} {shown}"), once, four_times);
+    let more_memory = four_times.memory;
     // A line of a text becomes a rule: no more than so many bytes for each of the text's.
     let most = 400 * large.len() as u64 + (8 << 20);
     assert!(
@@ -151,18 +135,10 @@ fn long_lines() {
             ))
         };
         let large = text(80_000);
-        let (small, large) = (
-            cost(backend, text(20_000).as_bytes()),
-            cost(backend, large.as_bytes()),
-        );
-        let floor = Duration::from_millis(20);
-        assert!(
-            large.0 < 7 * small.0.max(floor),
-            "{value}: {:?}, {:?}",
-            small.0,
-            large.0
-        );
-        if let Err(error) = &large.2
+        let (small, _) = restoring(backend, text(20_000).as_bytes());
+        let (large, result) = restoring(backend, large.as_bytes());
+        assert_time_grows_with_its_size(value, small, large);
+        if let Err(error) = &result
             && !error.contains(said)
         {
             wrong.push(format!("{value}: {}", &error[..error.len().min(300)]));
@@ -178,7 +154,7 @@ fn a_line_that_is_too_long_is_refused() {
         "x".repeat(LONGEST_LINE)
     ));
     for backend in [Backend::Nft, Backend::Legacy] {
-        let (_, memory, result) = cost(backend, text.as_bytes());
+        let (Cost { memory, .. }, result) = restoring(backend, text.as_bytes());
         let error = result.unwrap_err();
         assert!(error.contains("at most 1048576 are read"), "{error}");
         assert!(memory < 1 << 20, "{memory}");
@@ -210,7 +186,7 @@ fn garbage_behind_a_valid_head() {
         let mut text = head.as_bytes().to_vec();
         text.extend(piece.repeat(length / piece.len()));
         for backend in [Backend::Nft, Backend::Legacy] {
-            let (_, memory, result) = cost(backend, &text);
+            let (Cost { memory, .. }, result) = restoring(backend, &text);
             let error = result.unwrap_err();
             assert!(
                 error.contains(said),
@@ -228,11 +204,11 @@ fn lists_of_addresses_do_not_multiply_without_end() {
     let list = |n: usize| vec!["0"; n].join(",");
     let line = |n| format!("-A INPUT -s {0} -d {0}\n", list(n));
     for backend in [Backend::Nft, Backend::Legacy] {
-        let (.., result) = cost(backend, filter(&line(300)).as_bytes());
+        let (_, result) = restoring(backend, filter(&line(300)).as_bytes());
         assert!(result.unwrap_err().contains("at most 65536"));
         // Each line is one that may be, and all of them are too much.
         let text = filter(&line(200).repeat(50));
-        let (_, memory, result) = cost(backend, text.as_bytes());
+        let (Cost { memory, .. }, result) = restoring(backend, text.as_bytes());
         assert!(result.unwrap_err().contains("at most 262144 rules"));
         assert!(memory < 512 << 20, "{memory}");
     }
@@ -248,13 +224,9 @@ fn many_chains_and_many_lines() {
             filter(&(heads + &jumps.collect::<String>()))
         };
         let (small, large) = (ring(4_000), ring(16_000));
-        let small = cost(backend, small.as_bytes()).0;
-        let large = cost(backend, large.as_bytes()).0;
-        let floor = Duration::from_millis(20);
-        assert!(
-            large < 7 * small.max(floor),
-            "{backend:?}: {small:?}, {large:?}"
-        );
+        let (small, _) = restoring(backend, small.as_bytes());
+        let (large, _) = restoring(backend, large.as_bytes());
+        assert_time_grows_with_its_size(&format!("{backend:?}"), small, large);
         // The same chain, again and again, of a target's name.
         let same = |n: usize| filter(&(":LOG - [0:0]\n".repeat(n) + "-A INPUT -j LOG\n"));
         grows_with_its_size(backend, 10_000, same, None);

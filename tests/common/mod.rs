@@ -3,6 +3,7 @@
 
 pub(crate) mod accounting;
 pub(crate) mod arp;
+pub(crate) mod cost;
 pub(crate) mod encodings;
 pub(crate) mod iptables;
 pub(crate) mod kernel;
