@@ -103,8 +103,8 @@ pub use set::{DataType, Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, 
 #[cfg(feature = "diff")]
 pub use snapshot::{Change, Diff, DiffOptions, Fate, Words};
 pub use snapshot::{
-    Contents, MissingRules, Restored, Snapshot, SnapshotChain, SnapshotError, SnapshotSet,
-    SnapshotTable,
+    Contents, MissingRules, Plan, PlanOptions, Replaced, Restored, Snapshot, SnapshotChain,
+    SnapshotError, SnapshotSet, SnapshotTable,
 };
 #[cfg(feature = "backup")]
 pub use snapshot::{FileError, NotRegular, Provenance};

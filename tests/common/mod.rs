@@ -9,6 +9,7 @@ pub(crate) mod iptables;
 pub(crate) mod kernel;
 pub(crate) mod needs;
 pub(crate) mod rules;
+pub(crate) mod rulesets;
 pub(crate) mod save;
 pub(crate) mod tools;
 

@@ -128,7 +128,6 @@ impl Kinds {
     }
 
     /// What says nothing of whether two objects are the same.
-    #[cfg(feature = "diff")]
     pub(crate) const fn not_compared(known: &[Known]) -> Self {
         Self(Self::given(known).0 | Self::noted(known, &[Note::passing]).0)
     }

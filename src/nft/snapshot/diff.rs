@@ -10,16 +10,12 @@ use std::fmt::{self, Write as _};
 use std::time::{Duration, Instant};
 
 use bstr::{BStr, BString};
-use chainwright_sys::nf_tables::NFTA_OBJ_DATA;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
+use super::compare::{Compare, element_name};
 use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
-use crate::netlink::{Attributes, MessageWriter};
-use crate::nft::declare::{Field, Kinds, Known, Note};
-use crate::nft::expr::{Counter, Decoded, Expressions, Last, NestedExpression, Quota};
 use crate::nft::{
-    Chain, ChainRef, Element, ElementRef, Flowtable, FlowtableRef, ObjectData, Rule, RuleRef, Set,
-    SetRef, StatefulObject, StatefulObjectRef, Table, TableRef, hook_name,
+    ChainRef, ElementRef, FlowtableRef, RuleRef, SetRef, StatefulObjectRef, TableRef, hook_name,
 };
 
 /// How long the shortest list of changes of one chain's rules is looked for; then a longer one does.
@@ -169,66 +165,11 @@ enum Shown<'s> {
     Rule(RuleRef<'s>),
 }
 
-/// How attributes are compared: which not at all, which only with their counters, and which hold
-/// expressions that count.
-#[derive(Clone, Copy)]
-struct Compared {
-    not: Kinds,
-    counts: Kinds,
-    lists: Kinds,
-    ones: Kinds,
-}
-
-impl Compared {
-    const fn of(known: &[Known]) -> Self {
-        Self {
-            not: Kinds::not_compared(known),
-            counts: Kinds::noted(known, &[Note::counts]),
-            lists: Kinds::noted(known, &[Note::expressions]),
-            ones: Kinds::noted(known, &[Note::expression]),
-        }
-    }
-}
-
-const TABLE: Compared = Compared::of(Table::KNOWN);
-const CHAIN: Compared = Compared::of(Chain::KNOWN);
-const RULE: Compared = Compared::of(Rule::KNOWN);
-const SET: Compared = Compared::of(Set::KNOWN);
-const ELEMENT: Compared = Compared::of(Element::KNOWN);
-const OBJECT: Compared = Compared::of(StatefulObject::KNOWN);
-const FLOWTABLE: Compared = Compared::of(Flowtable::KNOWN);
-
 impl DiffOptions {
-    /// What an object is compared by.
-    fn key(self, attributes: Attributes<'_>, compared: Compared) -> Vec<u8> {
-        let mut key = Vec::new();
-        let mut writer = MessageWriter::bare(&mut key);
-        for attribute in attributes.map_while(Result::ok) {
-            let kind = attribute.kind;
-            let counts = compared.counts.contains(kind) && !self.counters;
-            if compared.not.contains(kind) || counts {
-                continue;
-            }
-            if !self.counters && compared.lists.contains(kind) {
-                let list = Expressions::decode(attribute.payload).unwrap_or_default();
-                without_state(&list).encode(&mut writer, kind);
-            } else if !self.counters
-                && compared.ones.contains(kind)
-                && let Some(one) = <NestedExpression<'_> as Field<'_>>::decode(attribute.payload)
-                && let Ok(decoded) = one.decode()
-            {
-                NestedExpression::of_decoded(&reset(decoded)).encode(&mut writer, kind);
-            } else {
-                writer.bytes(kind, attribute.payload);
-            }
+    const fn compare(self) -> Compare {
+        Compare {
+            counters: self.counters,
         }
-        // What is too long for an attribute cannot have come in one.
-        let _ = writer.finish_bare();
-        key
-    }
-
-    fn rule(self, rule: &RuleRef<'_>) -> Vec<u8> {
-        self.key(rule.attributes(), RULE)
     }
 
     fn tables<'s>(self, snapshot: &'s Snapshot) -> Vec<Item<'s>> {
@@ -236,7 +177,7 @@ impl DiffOptions {
             let table = table.table();
             Item {
                 name: format!("{} {}", table.family(), table.name()).into(),
-                key: self.key(table.attributes(), TABLE),
+                key: self.compare().table(&table),
                 shown: Shown::Table(table),
             }
         };
@@ -248,7 +189,7 @@ impl DiffOptions {
             let chain = chain.chain();
             Item {
                 name: chain.name().to_owned(),
-                key: self.key(chain.attributes(), CHAIN),
+                key: self.compare().chain(&chain),
                 shown: Shown::Chain(chain),
             }
         };
@@ -260,7 +201,7 @@ impl DiffOptions {
             let set = set.set();
             Item {
                 name: set.name().to_owned(),
-                key: self.key(set.attributes(), SET),
+                key: self.compare().set(&set),
                 shown: Shown::Set(set),
             }
         };
@@ -269,38 +210,19 @@ impl DiffOptions {
 
     fn elements<'s>(self, set: &SnapshotSet<'s>) -> Vec<Item<'s>> {
         let of = set.set();
-        let item = |element: ElementRef<'s>| {
-            // Keys are no names, but as good: with the kind of end that they are.
-            let mut name = BString::from(element.key_bytes().unwrap_or_default());
-            name.push(element.is_interval_end().into());
-            name.push(element.is_catch_all().into());
-            name.extend_from_slice(element.key_end_bytes().unwrap_or_default());
-            Item {
-                name,
-                key: self.key(element.attributes(), ELEMENT),
-                shown: Shown::Element(of, element),
-            }
+        let item = |element: ElementRef<'s>| Item {
+            name: element_name(&element),
+            key: self.compare().element(&element),
+            shown: Shown::Element(of, element),
         };
         set.elements().map(item).collect()
     }
 
     fn objects<'s>(self, table: &SnapshotTable<'s>) -> Vec<Item<'s>> {
-        let item = |object: StatefulObjectRef<'s>| {
-            let mut compared = OBJECT;
-            let data = object
-                .data()
-                .filter(|_| !self.counters)
-                .and_then(reset_object);
-            if data.is_some() {
-                compared.not = compared.not.and(NFTA_OBJ_DATA);
-            }
-            let mut key = self.key(object.attributes(), compared);
-            key.extend(data.unwrap_or_default());
-            Item {
-                name: format!("{} {}", object.object_type(), object.name()).into(),
-                key,
-                shown: Shown::Object(object),
-            }
+        let item = |object: StatefulObjectRef<'s>| Item {
+            name: format!("{} {}", object.object_type(), object.name()).into(),
+            key: self.compare().object(&object),
+            shown: Shown::Object(object),
         };
         table.objects().map(item).collect()
     }
@@ -308,56 +230,11 @@ impl DiffOptions {
     fn flowtables<'s>(self, table: &SnapshotTable<'s>) -> Vec<Item<'s>> {
         let item = |flowtable: FlowtableRef<'s>| Item {
             name: flowtable.name().to_owned(),
-            key: self.key(flowtable.attributes(), FLOWTABLE),
+            key: self.compare().flowtable(&flowtable),
             shown: Shown::Flowtable(flowtable),
         };
         table.flowtables().map(item).collect()
     }
-}
-
-/// The expressions with all counters at zero.
-fn without_state(list: &Expressions<'_>) -> Expressions<'static> {
-    let mut out = Expressions::new();
-    for expression in list.iter().map_while(Result::ok) {
-        let name: &[u8] = expression.name;
-        let stateful = matches!(name, b"counter" | b"quota" | b"last" | b"dynset");
-        match stateful.then(|| expression.decode()) {
-            Some(Ok(decoded)) => out.push_decoded(&reset(decoded)),
-            _ => out.push_raw(&expression),
-        };
-    }
-    out
-}
-
-/// The expression with its counters at zero.
-fn reset(expression: Decoded<'_>) -> Decoded<'_> {
-    match expression {
-        Decoded::Counter(_) => Counter::default().into(),
-        Decoded::Quota(quota) => Quota {
-            consumed: None,
-            ..quota.into_request()
-        }
-        .into(),
-        Decoded::Last(_) => Last::default().into(),
-        other => other,
-    }
-}
-
-/// The data of an object that counts, with its counters at zero, encoded.
-fn reset_object(data: ObjectData<'_>) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut writer = MessageWriter::bare(&mut bytes);
-    match data {
-        ObjectData::Counter(_) => {}
-        ObjectData::Quota(quota) => Quota {
-            consumed: None,
-            ..quota.into_request()
-        }
-        .write_attributes(&mut writer),
-        _ => return None,
-    }
-    writer.finish_bare().ok()?;
-    Some(bytes)
 }
 
 struct Differ<'w> {
@@ -508,7 +385,10 @@ impl Differ<'_> {
     fn rules(&mut self, path: &str, old: &[RuleRef<'_>], new: &[RuleRef<'_>]) {
         let options = self.options;
         let keys = |rules: &[RuleRef<'_>]| -> Vec<_> {
-            rules.iter().map(|rule| options.rule(rule)).collect()
+            rules
+                .iter()
+                .map(|rule| options.compare().rule(rule))
+                .collect()
         };
         let deadline = Instant::now() + PATIENCE;
         let (before, after) = (keys(old), keys(new));

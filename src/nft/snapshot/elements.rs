@@ -11,22 +11,24 @@
 //!   as many intervals as its `size` says. And no end comes behind an end: every kernel refuses that.
 //!   An end whose start has timed out, which the kernel lists until it collects both, is left out.
 
+use bstr::BStr;
 use chainwright_sys::netlink::NLM_F_CREATE;
 use chainwright_sys::nf_tables::{
-    NFT_MSG_NEWSETELEM, NFT_SET_CONCAT, NFT_SET_ELEM_INTERVAL_END, NFT_SET_EVAL, NFT_SET_EXPR,
-    NFT_SET_INTERVAL, NFT_SET_TIMEOUT, NFTA_SET_ELEM_EXPIRATION, NFTA_SET_ELEM_EXPR,
-    NFTA_SET_ELEM_EXPRESSIONS, NFTA_SET_ELEM_FLAGS, NFTA_SET_ELEM_LIST_ELEMENTS,
-    NFTA_SET_ELEM_TIMEOUT, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS, NFTA_SET_FLAGS,
+    NFT_MSG_DELSETELEM, NFT_MSG_NEWSETELEM, NFT_SET_CONCAT, NFT_SET_ELEM_INTERVAL_END,
+    NFT_SET_EVAL, NFT_SET_EXPR, NFT_SET_INTERVAL, NFT_SET_TIMEOUT, NFTA_SET_ELEM_EXPIRATION,
+    NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS, NFTA_SET_ELEM_FLAGS,
+    NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET, NFTA_SET_ELEM_LIST_SET_ID,
+    NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_ELEM_TIMEOUT, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS,
+    NFTA_SET_FLAGS,
 };
 
 use super::Snapshot;
 use super::index::SetIndex;
 use super::request::{HoldingExpressions, copy_with_expressions};
-use crate::arena::Position;
 use crate::netlink::{Attribute, Attributes, MessageWriter, Unfit};
-use crate::nft::declare::{Field, Kinds};
+use crate::nft::declare::{Field, Kinds, Note};
 use crate::nft::transaction::Transaction;
-use crate::nft::{Element, ElementRef, Family};
+use crate::nft::{Element, ElementRef, Family, SetRef};
 
 /// Which attributes of an element hold expressions.
 const EXPRESSIONS: HoldingExpressions = HoldingExpressions::of(Element::KNOWN);
@@ -39,60 +41,110 @@ const PASSING_RANGES: u32 = NFT_SET_INTERVAL | NFT_SET_TIMEOUT;
 pub(super) const CHUNK: usize = 24 << 10;
 
 /// An element of a set of intervals.
-struct Bound<'s> {
+pub(super) struct Bound<'s> {
     /// The catch-all element has none, and belongs to no interval.
-    key: Option<&'s [u8]>,
-    is_start: bool,
-    /// In which message it was listed.
-    listed: Position,
-    element: Attribute<'s>,
+    pub(super) key: Option<&'s [u8]>,
+    pub(super) is_start: bool,
+    pub(super) element: Attribute<'s>,
+}
+
+/// Which set elements are put into or taken out of.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'s> {
+    pub(super) family: Family,
+    pub(super) table: &'s BStr,
+    /// The set's name; of an anonymous one that is made in the same transaction the pattern.
+    pub(super) set: &'s BStr,
+    /// The number of such a one.
+    pub(super) id: Option<u32>,
+}
+
+impl<'s> Target<'s> {
+    /// A set that has a name.
+    pub(super) fn named(set: &SetRef<'s>) -> Self {
+        Self {
+            family: set.family(),
+            table: set.table(),
+            set: set.name(),
+            id: None,
+        }
+    }
+
+    fn write(&self, writer: &mut MessageWriter<'_>) {
+        writer.string(NFTA_SET_ELEM_LIST_TABLE, self.table);
+        writer.string(NFTA_SET_ELEM_LIST_SET, self.set);
+        if let Some(id) = self.id {
+            writer.be32(NFTA_SET_ELEM_LIST_SET_ID, id);
+        }
+    }
+}
+
+/// Whether a set with these flags is a tree of intervals, each of which is two elements.
+pub(super) const fn is_tree(flags: u32) -> bool {
+    flags & NFT_SET_INTERVAL != 0 && flags & NFT_SET_CONCAT == 0
 }
 
 impl Snapshot {
     /// Appends the operations that put its elements into a set.
     pub(super) fn write_elements(&self, tx: &mut Transaction, set: &SetIndex) -> Result<(), Unfit> {
         let (_, attributes) = self.parts(set.at);
-        let flags = Attributes::new(attributes).find(NFTA_SET_FLAGS);
-        let flags = flags.and_then(u32::decode).unwrap_or(0);
-        if flags & NFT_SET_INTERVAL != 0 && flags & NFT_SET_CONCAT == 0 {
-            return self.write_intervals(tx, set, flags);
-        }
         let find = |kind| Attributes::new(attributes).find(kind);
-        let with_expressions = flags & (NFT_SET_EVAL | NFT_SET_EXPR) != 0
-            || find(NFTA_SET_EXPR).is_some()
-            || find(NFTA_SET_EXPRESSIONS).is_some();
-        for &at in &set.elements {
-            let (family, attributes) = self.parts(at);
-            if !with_expressions {
+        let flags = find(NFTA_SET_FLAGS).and_then(u32::decode).unwrap_or(0);
+        let as_listed = !is_tree(flags)
+            && flags & (NFT_SET_EVAL | NFT_SET_EXPR) == 0
+            && find(NFTA_SET_EXPR).is_none()
+            && find(NFTA_SET_EXPRESSIONS).is_none();
+        if as_listed {
+            for &at in &set.elements {
                 self.copy(tx, NFT_MSG_NEWSETELEM, at, Kinds::NONE, |_| {})?;
-                continue;
             }
-            let elements = Attributes::new(attributes).find(NFTA_SET_ELEM_LIST_ELEMENTS);
-            let elements = Attributes::new(elements.unwrap_or_default()).map_while(Result::ok);
-            write_list(tx, family, attributes, elements)?;
+            return Ok(());
         }
-        Ok(())
+        match SetRef::parse(&self.message(set.at)) {
+            Ok(view) => self.write_elements_into(tx, set, Target::named(&view)),
+            Err(_) => Ok(()), // not in the index then
+        }
     }
 
-    /// Appends the elements of a tree of intervals, from the lowest.
-    fn write_intervals(
+    /// Appends the operations that put the elements of a set into that or another one.
+    pub(super) fn write_elements_into(
         &self,
         tx: &mut Transaction,
         set: &SetIndex,
-        flags: u32,
+        target: Target<'_>,
     ) -> Result<(), Unfit> {
-        let mut bounds = Vec::new();
-        for &listed in &set.elements {
-            let list = Attributes::new(self.parts(listed).1).find(NFTA_SET_ELEM_LIST_ELEMENTS);
-            for element in Attributes::new(list.unwrap_or_default()).map_while(Result::ok) {
-                let view = ElementRef::parse(element.payload).ok();
-                bounds.push(Bound {
-                    key: view.as_ref().and_then(|view| view.key_bytes()),
-                    is_start: !view.is_some_and(|view| view.is_interval_end()),
-                    listed,
-                    element,
-                });
+        let flags = Attributes::new(self.parts(set.at).1).find(NFTA_SET_FLAGS);
+        let flags = flags.and_then(u32::decode).unwrap_or(0);
+        match is_tree(flags) {
+            true => {
+                let bounds = self.bounds(set, flags);
+                write_all(tx, target, bounds.iter().map(|bound| bound.element))
             }
+            false => write_all(tx, target, self.listed_elements(set)),
+        }
+    }
+
+    /// The elements of a set, in the order in which they were listed.
+    pub(super) fn listed_elements<'s>(
+        &'s self,
+        set: &'s SetIndex,
+    ) -> impl Iterator<Item = Attribute<'s>> {
+        set.elements.iter().flat_map(|&listed| {
+            let list = Attributes::new(self.parts(listed).1).find(NFTA_SET_ELEM_LIST_ELEMENTS);
+            Attributes::new(list.unwrap_or_default()).map_while(Result::ok)
+        })
+    }
+
+    /// The elements of a tree of intervals, from the lowest.
+    pub(super) fn bounds<'s>(&'s self, set: &'s SetIndex, flags: u32) -> Vec<Bound<'s>> {
+        let mut bounds = Vec::new();
+        for element in self.listed_elements(set) {
+            let view = ElementRef::parse(element.payload).ok();
+            bounds.push(Bound {
+                key: view.as_ref().and_then(|view| view.key_bytes()),
+                is_start: !view.is_some_and(|view| view.is_interval_end()),
+                element,
+            });
         }
         // One interval may begin where another one ends: ends before starts. (They come the other way
         // round, which costs a sort no more than a look at each.)
@@ -108,49 +160,77 @@ impl Snapshot {
                 !is_lone_end
             });
         }
-        let mut rest = &bounds[..];
-        while let Some(first) = rest.first() {
-            let mut length = 0;
-            let fits = |bound: &&Bound<'_>| {
-                length += bound.element.raw.len();
-                length <= CHUNK
-            };
-            let count = rest.iter().take_while(fits).count().max(1);
-            let (chunk, behind) = rest.split_at(count);
-            let (family, attributes) = self.parts(first.listed);
-            let elements = chunk.iter().map(|bound| bound.element);
-            write_list(tx, family, attributes, elements)?;
-            rest = behind;
-        }
-        Ok(())
+        bounds
     }
 }
 
-/// Appends an operation with these elements, and all else that is in the message of which these are
-/// the attributes.
-fn write_list<'s>(
+/// Appends the operations that put listed elements into a set, as many as it takes.
+pub(super) fn write_all<'s>(
     tx: &mut Transaction,
-    family: Family,
-    attributes: &[u8],
+    set: Target<'_>,
     elements: impl Iterator<Item = Attribute<'s>>,
 ) -> Result<(), Unfit> {
-    let mut elements = Some(elements);
-    tx.operation(NFT_MSG_NEWSETELEM, NLM_F_CREATE, family, |writer| {
-        for attribute in Attributes::new(attributes).map_while(Result::ok) {
-            if attribute.kind != NFTA_SET_ELEM_LIST_ELEMENTS {
-                writer.encoded(attribute.raw);
-                continue;
+    in_chunks(
+        tx,
+        NFT_MSG_NEWSETELEM,
+        NLM_F_CREATE,
+        set,
+        elements,
+        write_element,
+    )
+}
+
+/// Appends the operations that take listed elements out of a set.
+pub(super) fn delete_all<'s>(
+    tx: &mut Transaction,
+    set: Target<'_>,
+    elements: impl Iterator<Item = Attribute<'s>>,
+) -> Result<(), Unfit> {
+    const IDENTITY: Kinds = Kinds::noted(Element::KNOWN, &[Note::identity]);
+    in_chunks(
+        tx,
+        NFT_MSG_DELSETELEM,
+        0,
+        set,
+        elements,
+        |writer, element| {
+            for part in Attributes::new(element).map_while(Result::ok) {
+                if IDENTITY.contains(part.kind) {
+                    writer.encoded(part.raw);
+                }
             }
-            let elements = elements.take().into_iter().flatten();
-            writer.nested(attribute.kind, |writer| {
-                for element in elements {
-                    writer.nested(element.kind, |writer| {
-                        write_element(writer, element.payload)
-                    });
+        },
+    )
+}
+
+fn in_chunks<'s>(
+    tx: &mut Transaction,
+    message: u8,
+    flags: u16,
+    set: Target<'_>,
+    elements: impl Iterator<Item = Attribute<'s>>,
+    write: impl Fn(&mut MessageWriter<'_>, &[u8]),
+) -> Result<(), Unfit> {
+    let mut elements = elements.peekable();
+    while elements.peek().is_some() {
+        let mut room = CHUNK;
+        tx.operation(message, flags, set.family, |writer| {
+            set.write(writer);
+            writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |writer| {
+                // One at least, however long it is.
+                let mut first = true;
+                let mut next = |element: &Attribute<'_>| {
+                    let fits = first || element.raw.len() <= room;
+                    first = false;
+                    room = room.saturating_sub(element.raw.len());
+                    fits
+                };
+                while let Some(element) = elements.next_if(&mut next) {
+                    writer.nested(element.kind, |writer| write(writer, element.payload));
                 }
             });
-        }
-    })?;
+        })?;
+    }
     Ok(())
 }
 

@@ -31,6 +31,7 @@ use super::{
 use crate::arena::{Arena, Full, Position};
 use crate::netlink::{Error, Malformed, Message};
 
+mod compare;
 mod contents;
 #[cfg(feature = "diff")]
 mod diff;
@@ -42,11 +43,13 @@ mod index;
 mod narrow;
 #[cfg(any(feature = "backup", feature = "serde"))]
 mod outside;
+mod plan;
 mod read;
 mod request;
 mod restore;
 #[cfg(feature = "serde")]
 mod serial;
+mod write;
 
 use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 
@@ -55,6 +58,7 @@ pub use contents::Contents;
 pub use diff::{Change, Diff, DiffOptions, Fate, Words};
 #[cfg(feature = "backup")]
 pub use file::{FileError, NotRegular, Provenance};
+pub use plan::{Plan, PlanOptions, Replaced};
 pub use read::MissingRules;
 pub use restore::Restored;
 

@@ -7,7 +7,7 @@
 //!   attributes of nf_tables of which it demands the mark (`strict_start_type` in `nft_tunnel.c`).
 
 use chainwright_sys::nf_tables::{
-    NFT_OBJECT_QUOTA, NFT_OBJECT_TUNNEL, NFTA_OBJ_DATA, NFTA_OBJ_TYPE, NFTA_SET_ID,
+    NFT_OBJECT_QUOTA, NFT_OBJECT_TUNNEL, NFTA_OBJ_DATA, NFTA_OBJ_TYPE, NFTA_SET_ID, NFTA_SET_NAME,
     NFTA_TUNNEL_KEY_OPTS, NFTA_TUNNEL_KEY_OPTS_GENEVE,
 };
 
@@ -15,6 +15,7 @@ use crate::netlink::{Attribute, Attributes, MessageWriter};
 use crate::nft::declare::{Field, Kinds, Known, Note};
 use crate::nft::expr::{Expressions, NestedExpression, Quota};
 use crate::nft::{Set, StatefulObject};
+use bstr::BStr;
 
 /// Appends all attributes but some, as they are.
 pub(super) fn copy_attributes(writer: &mut MessageWriter<'_>, attributes: &[u8], without: Kinds) {
@@ -65,13 +66,20 @@ fn copy_tunnel(writer: &mut MessageWriter<'_>, tunnel: &Attribute<'_>) {
     });
 }
 
-/// Appends the attributes of a set, with a number for it in this transaction.
-pub(super) fn copy_set(writer: &mut MessageWriter<'_>, attributes: &[u8], id: u32) {
+/// Appends the attributes of a set, with a number for it in this transaction, and perhaps another name.
+pub(super) fn copy_set(
+    writer: &mut MessageWriter<'_>,
+    attributes: &[u8],
+    id: u32,
+    name: Option<&BStr>,
+) {
     for attribute in Attributes::new(attributes).map_while(Result::ok) {
         const GIVEN: Kinds = Kinds::given(Set::KNOWN);
         const EXPRESSIONS: HoldingExpressions = HoldingExpressions::of(Set::KNOWN);
-        if !GIVEN.contains(attribute.kind) {
-            copy_with_expressions(writer, &attribute, EXPRESSIONS);
+        match (attribute.kind, name) {
+            (kind, _) if GIVEN.contains(kind) => {}
+            (NFTA_SET_NAME, Some(name)) => _ = writer.string(NFTA_SET_NAME, name),
+            _ => copy_with_expressions(writer, &attribute, EXPRESSIONS),
         }
     }
     writer.be32(NFTA_SET_ID, id);

@@ -15,25 +15,24 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice};
-use chainwright_sys::netlink::{NLM_F_APPEND, NLM_F_CREATE};
+use chainwright_sys::netlink::NLM_F_CREATE;
 use chainwright_sys::nf_tables::{
-    NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE, NFT_MSG_NEWSET,
-    NFT_MSG_NEWTABLE, NFTA_CHAIN_ID, NFTA_CHAIN_NAME, NFTA_RULE_CHAIN, NFTA_RULE_CHAIN_ID,
-    NFTA_RULE_COMPAT, NFTA_RULE_EXPRESSIONS, NFTA_TABLE_FLAGS,
+    NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWSET, NFT_MSG_NEWTABLE,
+    NFTA_CHAIN_ID, NFTA_CHAIN_NAME, NFTA_TABLE_FLAGS,
 };
 
-use super::Snapshot;
 use super::index::{TableIndex, chain_at, table_at};
-use super::request::{copy_attributes, copy_object, copy_set, request_of_list};
+use super::request::{copy_attributes, copy_object, copy_set};
+use super::write::{Numbers, Place, write_rule};
+use super::{READ, Snapshot};
 use crate::Error;
 use crate::arena::Position;
 use crate::netlink::{MessageWriter, Unfit};
 use crate::nft::commit::{CommitError, Outcome};
 use crate::nft::connection::Connection;
 use crate::nft::declare::{Field, Kinds};
-use crate::nft::expr::{Data, Decoded, Expressions, Immediate, Verdict};
 use crate::nft::transaction::Transaction;
-use crate::nft::{Chain, ChainFlags, Compat, Family, Flowtable, Rule, RuleRef, Table, TableFlags};
+use crate::nft::{Chain, ChainFlags, Family, Flowtable, RuleRef, Table, TableFlags};
 
 /// How often a restoration is begun again when somebody else changes the ruleset in between.
 const ATTEMPTS: usize = 16;
@@ -53,6 +52,13 @@ pub struct Restored {
     /// Tables that were owned without `persist`: they are there again, and owned by nobody. (With the
     /// flag they would go as soon as this process's socket is closed.)
     pub no_longer_owned: Vec<(Family, BString)>,
+}
+
+/// The last numbers of sets and chains that were given out in a transaction.
+#[derive(Debug, Default)]
+pub(super) struct Ids {
+    pub(super) set_id: u32,
+    pub(super) chain_id: u32,
 }
 
 impl Snapshot {
@@ -184,8 +190,31 @@ impl Snapshot {
         for table in tables() {
             self.write_table(tx, table.at, restored)?;
         }
-        let (mut set_id, mut chain_id) = (0, 0);
+        let mut ids = Ids::default();
         for table in tables() {
+            self.write_contents(tx, table, &mut ids)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the operations that make a table and all that is in it.
+    pub(super) fn write_whole(
+        &self,
+        tx: &mut Transaction,
+        table: &TableIndex,
+        ids: &mut Ids,
+    ) -> Result<(), Unfit> {
+        self.write_table(tx, table.at, &mut Restored::default())?;
+        self.write_contents(tx, table, ids)
+    }
+
+    fn write_contents(
+        &self,
+        tx: &mut Transaction,
+        table: &TableIndex,
+        Ids { set_id, chain_id }: &mut Ids,
+    ) -> Result<(), Unfit> {
+        {
             for &object in &table.objects {
                 let (family, attributes) = self.parts(object);
                 tx.operation(NFT_MSG_NEWOBJ, NLM_F_CREATE, family, |writer| {
@@ -196,26 +225,31 @@ impl Snapshot {
                 const GIVEN: Kinds = Kinds::given(Flowtable::KNOWN);
                 self.copy(tx, NFT_MSG_NEWFLOWTABLE, flowtable, GIVEN, |_| {})?;
             }
-            let bound = self.bound_chains(table, &mut chain_id);
+            let bound = self.bound_chains(table, chain_id);
             for chain in &table.chains {
                 self.write_chain(tx, chain.at, &bound)?;
             }
             for set in &table.sets {
-                set_id += 1;
+                *set_id += 1;
                 let (family, attributes) = self.parts(set.at);
                 tx.operation(NFT_MSG_NEWSET, NLM_F_CREATE, family, |writer| {
-                    copy_set(writer, attributes, set_id);
+                    copy_set(writer, attributes, *set_id, None);
                 })?;
             }
             for set in &table.sets {
                 self.write_elements(tx, set)?;
             }
+            let numbers = Numbers {
+                chains: bound,
+                ..Numbers::default()
+            };
             // A bound chain takes no more rules when the one that jumps to it is there.
             for first in [true, false] {
                 let chains = table.chains.iter();
                 for chain in chains.filter(|chain| self.is_bound(chain.at) == first) {
                     for &rule in &chain.rules {
-                        self.write_rule(tx, rule, &bound)?;
+                        let rule = RuleRef::parse(&self.message(rule)).expect(READ);
+                        write_rule(tx, &rule, &numbers, Place::End)?;
                     }
                 }
             }
@@ -331,75 +365,4 @@ impl Snapshot {
         })?;
         Ok(())
     }
-
-    fn write_rule(
-        &self,
-        tx: &mut Transaction,
-        at: Position,
-        bound: &HashMap<&BStr, u32>,
-    ) -> Result<(), Unfit> {
-        let message = self.message(at);
-        let Ok(rule) = RuleRef::parse(&message) else {
-            return Ok(()); // not in the index then
-        };
-        let (family, attributes) = self.parts(at);
-        let compat = Compat::of(&rule);
-        let listed = rule.attributes().find(NFTA_RULE_EXPRESSIONS);
-        let mut rewritten = listed.and_then(request_of_list);
-        let mut without = const { Kinds::given(Rule::KNOWN) };
-        let chain_id = bound.get(rule.chain()).copied();
-        if chain_id.is_some() {
-            without = without.and(NFTA_RULE_CHAIN);
-        }
-        if !bound.is_empty() {
-            rewritten = Some(by_number(
-                rewritten.or(listed.and_then(Expressions::decode)),
-                bound,
-            ));
-        }
-        if rewritten.is_some() {
-            without = without.and(NFTA_RULE_EXPRESSIONS);
-        }
-        let flags = NLM_F_CREATE | NLM_F_APPEND;
-        tx.operation(NFT_MSG_NEWRULE, flags, family, |writer| {
-            copy_attributes(writer, attributes, without);
-            if let Some(expressions) = rewritten {
-                expressions.encode(writer, NFTA_RULE_EXPRESSIONS);
-            }
-            if let Some(id) = chain_id {
-                writer.be32(NFTA_RULE_CHAIN_ID, id);
-            }
-            if let Some(compat) = compat {
-                compat.encode(writer, NFTA_RULE_COMPAT);
-            }
-        })?;
-        Ok(())
-    }
-}
-
-/// The same expressions, with jumps to these chains by their numbers.
-fn by_number(
-    expressions: Option<Expressions<'_>>,
-    bound: &HashMap<&BStr, u32>,
-) -> Expressions<'static> {
-    let mut numbered = Expressions::new();
-    let expressions = expressions.unwrap_or_default();
-    for expression in expressions.iter().map_while(Result::ok) {
-        let verdict = match expression.is::<Immediate>().then(|| expression.decode()) {
-            Some(Ok(Decoded::Immediate(Immediate {
-                data: Some(Data::Verdict(verdict)),
-                ..
-            }))) => match verdict {
-                Verdict::Jump(name) => bound.get(&*name).map(|&id| Verdict::JumpId(id)),
-                Verdict::Goto(name) => bound.get(&*name).map(|&id| Verdict::GotoId(id)),
-                _ => None,
-            },
-            _ => None,
-        };
-        match verdict {
-            Some(verdict) => numbered.push(&Immediate::verdict(verdict)),
-            None => numbered.push_raw(&expression),
-        };
-    }
-    numbered
 }

@@ -1,0 +1,221 @@
+//! What two objects are compared by: their attributes as the kernel sent them, without what it gives by
+//! itself (handles, numbers of references, a rule's position, a table's owner, the rest of a timeout)
+//! and, unless asked for, without what counts up (counters, quotas, `last`).
+
+use bstr::BString;
+use chainwright_sys::nf_tables::{
+    NFTA_CHAIN_POLICY, NFTA_OBJ_DATA, NFTA_RULE_CHAIN, NFTA_RULE_EXPRESSIONS, NFTA_SET_NAME,
+    NFTA_TABLE_FLAGS,
+};
+
+use crate::netlink::{Attributes, MessageWriter};
+use crate::nft::declare::{Field, Kinds, Known, Note};
+use crate::nft::expr::{Counter, Decoded, Expressions, Last, NestedExpression, Quota};
+use crate::nft::{
+    Chain, ChainRef, Element, ElementRef, Flowtable, FlowtableRef, ObjectData, Rule, RuleRef, Set,
+    SetRef, StatefulObject, StatefulObjectRef, Table, TableRef,
+};
+
+/// How attributes are compared: which not at all, which only with their counters, and which hold
+/// expressions that count.
+#[derive(Clone, Copy)]
+struct Compared {
+    not: Kinds,
+    counts: Kinds,
+    lists: Kinds,
+    ones: Kinds,
+}
+
+impl Compared {
+    const fn of(known: &[Known]) -> Self {
+        Self {
+            not: Kinds::not_compared(known),
+            counts: Kinds::noted(known, &[Note::counts]),
+            lists: Kinds::noted(known, &[Note::expressions]),
+            ones: Kinds::noted(known, &[Note::expression]),
+        }
+    }
+}
+
+const TABLE: Compared = Compared::of(Table::KNOWN);
+const CHAIN: Compared = Compared::of(Chain::KNOWN);
+const RULE: Compared = Compared::of(Rule::KNOWN);
+const SET: Compared = Compared::of(Set::KNOWN);
+const ELEMENT: Compared = Compared::of(Element::KNOWN);
+const OBJECT: Compared = Compared::of(StatefulObject::KNOWN);
+const FLOWTABLE: Compared = Compared::of(Flowtable::KNOWN);
+
+/// How to compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Compare {
+    /// Whether numbers that count up are compared, too.
+    pub(super) counters: bool,
+}
+
+impl Compare {
+    pub(super) fn table(self, table: &TableRef<'_>) -> Vec<u8> {
+        self.key(table.attributes(), TABLE)
+    }
+
+    /// Whether two tables are the same but for their flags.
+    pub(super) fn is_same_table_but_flags(self, one: &TableRef<'_>, other: &TableRef<'_>) -> bool {
+        let mut compared = TABLE;
+        compared.not = compared.not.and(NFTA_TABLE_FLAGS);
+        self.key(one.attributes(), compared) == self.key(other.attributes(), compared)
+    }
+
+    pub(super) fn chain(self, chain: &ChainRef<'_>) -> Vec<u8> {
+        self.key(chain.attributes(), CHAIN)
+    }
+
+    /// A chain without its policy, which can be changed where all else is the same.
+    pub(super) fn chain_but_policy(self, chain: &ChainRef<'_>) -> Vec<u8> {
+        let mut compared = CHAIN;
+        compared.not = compared.not.and(NFTA_CHAIN_POLICY);
+        self.key(chain.attributes(), compared)
+    }
+
+    pub(super) fn rule(self, rule: &RuleRef<'_>) -> Vec<u8> {
+        self.key(rule.attributes(), RULE)
+    }
+
+    /// A rule without its expressions and the name of its chain.
+    pub(super) fn rule_around(self, rule: &RuleRef<'_>) -> Vec<u8> {
+        let mut compared = RULE;
+        compared.not = compared.not.and(NFTA_RULE_EXPRESSIONS).and(NFTA_RULE_CHAIN);
+        self.key(rule.attributes(), compared)
+    }
+
+    pub(super) fn set(self, set: &SetRef<'_>) -> Vec<u8> {
+        self.key(set.attributes(), SET)
+    }
+
+    /// A set without its name.
+    pub(super) fn set_but_name(self, set: &SetRef<'_>) -> Vec<u8> {
+        let mut compared = SET;
+        compared.not = compared.not.and(NFTA_SET_NAME);
+        self.key(set.attributes(), compared)
+    }
+
+    pub(super) fn element(self, element: &ElementRef<'_>) -> Vec<u8> {
+        self.key(element.attributes(), ELEMENT)
+    }
+
+    pub(super) fn object(self, object: &StatefulObjectRef<'_>) -> Vec<u8> {
+        let mut compared = OBJECT;
+        let data = object
+            .data()
+            .filter(|_| !self.counters)
+            .and_then(reset_object);
+        if data.is_some() {
+            compared.not = compared.not.and(NFTA_OBJ_DATA);
+        }
+        let mut key = self.key(object.attributes(), compared);
+        key.extend(data.unwrap_or_default());
+        key
+    }
+
+    pub(super) fn flowtable(self, flowtable: &FlowtableRef<'_>) -> Vec<u8> {
+        self.key(flowtable.attributes(), FLOWTABLE)
+    }
+
+    fn key(self, attributes: Attributes<'_>, compared: Compared) -> Vec<u8> {
+        let mut key = Vec::new();
+        let mut writer = MessageWriter::bare(&mut key);
+        for attribute in attributes.map_while(Result::ok) {
+            let kind = attribute.kind;
+            let counts = compared.counts.contains(kind) && !self.counters;
+            if compared.not.contains(kind) || counts {
+                continue;
+            }
+            if !self.counters && compared.lists.contains(kind) {
+                let list = Expressions::decode(attribute.payload).unwrap_or_default();
+                without_state(&list).encode(&mut writer, kind);
+            } else if !self.counters
+                && compared.ones.contains(kind)
+                && let Some(one) = <NestedExpression<'_> as Field<'_>>::decode(attribute.payload)
+                && let Ok(decoded) = one.decode()
+            {
+                NestedExpression::of_decoded(&reset(decoded)).encode(&mut writer, kind);
+            } else {
+                writer.bytes(kind, attribute.payload);
+            }
+        }
+        // What is too long for an attribute cannot have come in one.
+        let _ = writer.finish_bare();
+        key
+    }
+
+    /// An expression, without its state.
+    pub(super) fn without_state<'d>(self, expression: Decoded<'d>) -> Decoded<'d> {
+        match self.counters {
+            true => expression,
+            false => reset(expression),
+        }
+    }
+}
+
+/// Whether two rules are the same byte for byte but for what the kernel gives. Quick; that they differ
+/// says nothing.
+pub(super) fn is_same_rule(one: &RuleRef<'_>, other: &RuleRef<'_>) -> bool {
+    fn compared<'r>(rule: &RuleRef<'r>) -> impl Iterator<Item = &'r [u8]> {
+        let attributes = rule.attributes().map_while(Result::ok);
+        let compared = attributes.filter(|attribute| !RULE.not.contains(attribute.kind));
+        compared.map(|attribute| attribute.raw)
+    }
+    compared(one).eq(compared(other))
+}
+
+/// What an element is called: keys are no names, but as good, with the kind of end that they are.
+pub(super) fn element_name(element: &ElementRef<'_>) -> BString {
+    let mut name = BString::from(element.key_bytes().unwrap_or_default());
+    name.push(element.is_interval_end().into());
+    name.push(element.is_catch_all().into());
+    name.extend_from_slice(element.key_end_bytes().unwrap_or_default());
+    name
+}
+
+/// The expressions with all counters at zero.
+fn without_state(list: &Expressions<'_>) -> Expressions<'static> {
+    let mut out = Expressions::new();
+    for expression in list.iter().map_while(Result::ok) {
+        let name: &[u8] = expression.name;
+        let stateful = matches!(name, b"counter" | b"quota" | b"last" | b"dynset");
+        match stateful.then(|| expression.decode()) {
+            Some(Ok(decoded)) => out.push_decoded(&reset(decoded)),
+            _ => out.push_raw(&expression),
+        };
+    }
+    out
+}
+
+/// The expression with its counters at zero.
+fn reset(expression: Decoded<'_>) -> Decoded<'_> {
+    match expression {
+        Decoded::Counter(_) => Counter::default().into(),
+        Decoded::Quota(quota) => Quota {
+            consumed: None,
+            ..quota.into_request()
+        }
+        .into(),
+        Decoded::Last(_) => Last::default().into(),
+        other => other,
+    }
+}
+
+/// The data of an object that counts, with its counters at zero, encoded.
+fn reset_object(data: ObjectData<'_>) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut writer = MessageWriter::bare(&mut bytes);
+    match data {
+        ObjectData::Counter(_) => {}
+        ObjectData::Quota(quota) => Quota {
+            consumed: None,
+            ..quota.into_request()
+        }
+        .write_attributes(&mut writer),
+        _ => return None,
+    }
+    writer.finish_bare().ok()?;
+    Some(bytes)
+}

@@ -1,0 +1,573 @@
+//! From one ruleset to another by the fewest operations: what is the same stays as it is, with its
+//! handle, its counters and its state.
+//!
+//! Of a table, first all goes that is to go, then all comes that is to come:
+//!
+//! 1. rules, which refer to all else;
+//! 2. elements, which refer to chains and objects;
+//! 3. sets, then chains, then flowtables and stateful objects;
+//! 4. stateful objects, flowtables, chains, sets, elements, rules that are new.
+//!
+//! What the kernel cannot change (the hook of a base chain, the type of a set, a stateful object, a
+//! comment of any of them) is deleted and made anew, and so is what refers to it: rules, elements of
+//! maps. A reader sees none of that: it is one transaction.
+//!
+//! | what | where |
+//! |---|---|
+//! | rules of a chain | `rules.rs` |
+//! | elements of a set | `elements.rs` |
+//! | anonymous sets and bound chains, which are part of a rule | `within.rs` |
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::hash::Hash;
+
+use bstr::{BStr, BString, ByteSlice, ByteVec};
+use chainwright_sys::netlink::NLM_F_CREATE;
+use chainwright_sys::nf_tables::{
+    NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWSET, NFT_MSG_NEWTABLE,
+    NFTA_CHAIN_ID, NFTA_CHAIN_NAME, NFTA_CHAIN_POLICY, NFTA_CHAIN_TABLE, NFTA_TABLE_FLAGS,
+    NFTA_TABLE_NAME,
+};
+
+use super::compare::Compare;
+use super::elements::{Target, delete_all, write_all};
+use super::request::{copy_attributes, copy_object, copy_set};
+use super::restore::Ids;
+use super::write::{Numbers, Place, write_rule};
+use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
+use crate::netlink::Unfit;
+use crate::nft::declare::{Field, Kinds};
+use crate::nft::transaction::Transaction;
+use crate::nft::{
+    Chain, Family, Flowtable, FlowtableRef, Rule, RuleRef, Set, SetFlags, StatefulObject, Table,
+    TableFlags, TableRef,
+};
+
+mod elements;
+mod rules;
+mod within;
+
+use within::{Mention, Within, each_mention_of, is_anonymous, is_bound, is_numbered};
+
+/// How a plan is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct PlanOptions {
+    /// Whether tables that are there and not desired go. Otherwise they are left alone.
+    pub remove_other_tables: bool,
+    /// Whether elements go that are not desired, of sets to which rules add some (`flags dynamic`).
+    /// Otherwise those stay, as the packets' doing.
+    pub remove_dynamic_elements: bool,
+    /// Whether counters, quotas and the like that stand at another number are a difference.
+    pub counters: bool,
+}
+
+/// What is made anew though it is there before and after, as the kernel cannot change it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Replaced {
+    /// What kind of object it is: `table`, `chain`, `set`, `object`, `flowtable`.
+    pub kind: &'static str,
+    /// Its family.
+    pub family: Family,
+    /// Its table.
+    pub table: BString,
+    /// Its name.
+    pub name: BString,
+}
+
+/// `set ip nat services`
+impl fmt::Display for Replaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.kind, self.family, self.table)?;
+        match self.kind {
+            "table" => Ok(()),
+            _ => write!(f, " {}", self.name),
+        }
+    }
+}
+
+/// The transaction that leads from one ruleset to another, and what it does.
+///
+/// It can be looked at, and tested, without a kernel; as `Display` it is its operations in words, a line
+/// each.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    transaction: Transaction,
+    /// Tables, chains, sets, stateful objects and flowtables that are made anew. What they held (counters,
+    /// elements that rules added, connections) is lost.
+    pub replaced: Vec<Replaced>,
+    /// How many rules stay as they are, of the chains that are there before and after.
+    pub kept_rules: usize,
+}
+
+impl Plan {
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.transaction.is_empty()
+    }
+
+    /// The transaction, conditional on the generation of the snapshot that the plan starts from, if that
+    /// has one.
+    #[must_use]
+    pub const fn transaction(&self) -> &Transaction {
+        &self.transaction
+    }
+
+    /// As [`transaction`](Self::transaction), to have more added to it.
+    #[must_use]
+    pub fn into_transaction(self) -> Transaction {
+        self.transaction
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for operation in self.transaction.described() {
+            writeln!(f, "{operation}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Snapshot {
+    /// What is to be done so that the tables of another snapshot are as that shows them, where now is what
+    /// this one shows: as few operations as possible.
+    ///
+    /// Compared is as by [`diff`](Snapshot::diff): without handles, counters and the rest of timeouts. A
+    /// rule that is the same on both sides is not touched; which of several do stay is decided by the
+    /// shortest list of changes. The names of anonymous sets and chains are the kernel's, and are not
+    /// compared.
+    ///
+    /// # Errors
+    /// [`Unfit`]; cannot happen with what a kernel sent.
+    pub fn plan(&self, desired: &Self, options: PlanOptions) -> Result<Plan, Unfit> {
+        let mut planner = Planner {
+            options,
+            compare: Compare {
+                counters: options.counters,
+            },
+            plan: Plan::default(),
+            ids: Ids::default(),
+        };
+        if options.remove_other_tables {
+            for table in self.tables() {
+                let table = table.table();
+                if desired.table(table.family(), table.name()).is_none() {
+                    let name = Table::new(table.family(), table.name());
+                    planner.plan.transaction.delete(&name)?;
+                }
+            }
+        }
+        for table in desired.tables() {
+            let view = table.table();
+            match self.table(view.family(), view.name()) {
+                Some(current) => planner.table(&current, &table)?,
+                None => planner.whole_table(&table)?,
+            }
+        }
+        let mut plan = planner.plan;
+        if let Some(generation) = self.generation() {
+            plan.transaction.expect_generation(generation);
+        }
+        Ok(plan)
+    }
+}
+
+struct Planner {
+    options: PlanOptions,
+    compare: Compare,
+    plan: Plan,
+    ids: Ids,
+}
+
+/// What goes because it is replaced, so that what refers to it cannot stay.
+#[derive(Default)]
+struct Gone<'c>(HashSet<Mention<'c>>);
+
+impl Gone<'_> {
+    fn has(&self, mention: Mention<'_>) -> bool {
+        self.0.contains(&mention)
+    }
+
+    fn named_by_rule(&self, within: &Within<'_>, rule: &RuleRef<'_>) -> bool {
+        let mut named = false;
+        if !self.0.is_empty() {
+            within.each_mention(rule, &mut |mention| named |= self.has(mention));
+        }
+        named
+    }
+}
+
+/// Objects of one kind in both rulesets, by what they are called.
+struct Pairs<C, D> {
+    both: Vec<(C, D)>,
+    removed: Vec<C>,
+    added: Vec<D>,
+}
+
+fn pairs<N: Eq + Hash, C, D>(
+    current: impl Iterator<Item = (N, C)>,
+    desired: impl Iterator<Item = (N, D)>,
+) -> Pairs<C, D> {
+    let desired: Vec<_> = desired.collect();
+    let mut current: Vec<_> = current.map(|(name, object)| (name, Some(object))).collect();
+    let mut places = HashMap::with_capacity(current.len());
+    let mut pairs = Pairs {
+        both: Vec::new(),
+        removed: Vec::new(),
+        added: Vec::new(),
+    };
+    for (place, (name, _)) in current.iter().enumerate() {
+        places.insert(name, place);
+    }
+    let found: Vec<_> = desired
+        .iter()
+        .map(|(name, _)| places.get(name).copied())
+        .collect();
+    for ((_, object), place) in desired.into_iter().zip(found) {
+        match place.and_then(|place| current[place].1.take()) {
+            Some(now) => pairs.both.push((now, object)),
+            None => pairs.added.push(object),
+        }
+    }
+    pairs.removed = current
+        .into_iter()
+        .filter_map(|(_, object)| object)
+        .collect();
+    pairs
+}
+
+impl<C: Clone, D: Clone> Pairs<C, D> {
+    /// Takes out of `both`, into `removed` and `added`, what cannot be changed; gives it out, too.
+    fn replace(&mut self, differ: impl Fn(&C, &D) -> bool) -> Vec<C> {
+        let mut replaced = Vec::new();
+        for (current, desired) in std::mem::take(&mut self.both) {
+            if differ(&current, &desired) {
+                replaced.push(current.clone());
+                self.removed.push(current);
+                self.added.push(desired);
+            } else {
+                self.both.push((current, desired));
+            }
+        }
+        replaced
+    }
+}
+
+impl Planner {
+    fn whole_table(&mut self, table: &SnapshotTable<'_>) -> Result<(), Unfit> {
+        let (tx, ids) = (&mut self.plan.transaction, &mut self.ids);
+        table.snapshot.write_whole(tx, table.index(), ids)
+    }
+
+    fn replaced(&mut self, kind: &'static str, table: &TableRef<'_>, name: &BStr) {
+        self.plan.replaced.push(Replaced {
+            kind,
+            family: table.family(),
+            table: table.name().to_owned(),
+            name: name.to_owned(),
+        });
+    }
+
+    fn table(
+        &mut self,
+        current: &SnapshotTable<'_>,
+        desired: &SnapshotTable<'_>,
+    ) -> Result<(), Unfit> {
+        let compare = self.compare;
+        let (now, wanted) = (current.table(), desired.table());
+        let flags = table_flags(&wanted);
+        let flags_differ = table_flags(&now) != flags;
+        if !compare.is_same_table_but_flags(&now, &wanted)
+            || flags_differ && (table_flags(&now) ^ flags) != TableFlags::DORMANT
+        {
+            self.replaced("table", &now, now.name());
+            let name = Table::new(now.family(), now.name());
+            self.plan.transaction.delete(&name)?;
+            return self.whole_table(desired);
+        }
+
+        let mut objects = pairs(
+            current
+                .objects()
+                .map(|object| ((object.object_type(), object.name()), object)),
+            desired
+                .objects()
+                .map(|object| ((object.object_type(), object.name()), object)),
+        );
+        let mut flowtables = pairs(
+            current
+                .flowtables()
+                .map(|flowtable| (flowtable.name(), flowtable)),
+            desired
+                .flowtables()
+                .map(|flowtable| (flowtable.name(), flowtable)),
+        );
+        let mut sets = pairs(named_sets(current), named_sets(desired));
+        let mut chains = pairs(named_chains(current), named_chains(desired));
+
+        let mut gone = Gone::default();
+        for object in objects.replace(|now, wanted| compare.object(now) != compare.object(wanted)) {
+            self.replaced("object", &now, object.name());
+            gone.0
+                .insert(Mention::Object(object.object_type(), object.name()));
+        }
+        let differ = |now: &FlowtableRef<'_>, wanted: &FlowtableRef<'_>| {
+            compare.flowtable(now) != compare.flowtable(wanted)
+        };
+        for flowtable in flowtables.replace(differ) {
+            self.replaced("flowtable", &now, flowtable.name());
+            gone.0.insert(Mention::Flowtable(flowtable.name()));
+        }
+        for set in sets.replace(|now, wanted| self.must_be_replaced(now, wanted)) {
+            self.replaced("set", &now, set.set().name());
+            gone.0.insert(Mention::Set(set.set().name()));
+        }
+        let differ = |now: &SnapshotChain<'_>, wanted: &SnapshotChain<'_>| {
+            let (now, wanted) = (now.chain(), wanted.chain());
+            compare.chain_but_policy(&now) != compare.chain_but_policy(&wanted)
+        };
+        let replaced_chains = chains.replace(differ);
+        for chain in &replaced_chains {
+            self.replaced("chain", &now, chain.chain().name());
+            gone.0.insert(Mention::Chain(chain.chain().name()));
+        }
+
+        // What goes.
+        let (within, wanted_within) = (Within::of(current), Within::of(desired));
+        for chain in chains
+            .removed
+            .iter()
+            .filter(|chain| chain.rules().len() > 0)
+        {
+            let tx = &mut self.plan.transaction;
+            tx.flush_chain(now.family(), now.name(), chain.chain().name())?;
+        }
+        let mut new_rules = Vec::new();
+        for (chain, desired) in &chains.both {
+            let (rules, desired): (Vec<_>, Vec<_>) =
+                (chain.rules().collect(), desired.rules().collect());
+            let changes = rules::changes(
+                compare,
+                rules::Side {
+                    rules: &rules,
+                    within: &within,
+                },
+                rules::Side {
+                    rules: &desired,
+                    within: &wanted_within,
+                },
+                |rule| gone.named_by_rule(&within, rule),
+            );
+            self.plan.kept_rules += changes.kept;
+            let chain = chain.chain();
+            for handle in changes.deleted {
+                let mut rule = Rule::new(now.family(), now.name(), chain.name());
+                rule.handle = Some(handle);
+                self.plan.transaction.delete(&rule)?;
+            }
+            new_rules.extend(changes.added);
+        }
+        let mut new_elements = Vec::new();
+        for (set, desired) in &sets.both {
+            let view = set.set();
+            let is_dynamic = view.flags().unwrap_or_default().contains(SetFlags::EVAL);
+            let keep = is_dynamic && !self.options.remove_dynamic_elements;
+            let changes = elements::changes(compare, set, desired, keep, |element| {
+                let mut named = false;
+                if !gone.0.is_empty() {
+                    let mut visit = |mention: Mention<'_>| named |= gone.has(mention);
+                    each_mention_of(&view, element, &mut visit);
+                }
+                named
+            });
+            let deleted = changes.deleted.into_iter();
+            delete_all(&mut self.plan.transaction, Target::named(&view), deleted)?;
+            new_elements.push((*desired, changes.added));
+        }
+        let tx = &mut self.plan.transaction;
+        for set in &sets.removed {
+            tx.delete(&Set::named(now.family(), now.name(), set.set().name()))?;
+        }
+        for chain in &chains.removed {
+            tx.delete(&Chain::new(now.family(), now.name(), chain.chain().name()))?;
+        }
+        for flowtable in &flowtables.removed {
+            tx.delete(&Flowtable {
+                family: now.family(),
+                table: Some(now.name().into()),
+                name: Some(flowtable.name().into()),
+                ..Flowtable::default()
+            })?;
+        }
+        for object in &objects.removed {
+            tx.delete(&StatefulObject {
+                family: now.family(),
+                table: Some(now.name().into()),
+                name: Some(object.name().into()),
+                object_type: Some(object.object_type()),
+                ..StatefulObject::default()
+            })?;
+        }
+
+        // What comes.
+        if flags_differ {
+            tx.operation(NFT_MSG_NEWTABLE, 0, now.family(), |writer| {
+                writer.string(NFTA_TABLE_NAME, now.name());
+                flags.encode(writer, NFTA_TABLE_FLAGS);
+            })?;
+        }
+        for object in &objects.added {
+            tx.operation(NFT_MSG_NEWOBJ, NLM_F_CREATE, object.family(), |writer| {
+                copy_object(writer, object.attributes().rest());
+            })?;
+        }
+        for flowtable in &flowtables.added {
+            const GIVEN: Kinds = Kinds::given(Flowtable::KNOWN);
+            tx.operation(
+                NFT_MSG_NEWFLOWTABLE,
+                NLM_F_CREATE,
+                flowtable.family(),
+                |writer| {
+                    copy_attributes(writer, flowtable.attributes().rest(), GIVEN);
+                },
+            )?;
+        }
+        for chain in &chains.added {
+            const GIVEN: Kinds = Kinds::given(Chain::KNOWN);
+            let chain = chain.chain();
+            tx.operation(NFT_MSG_NEWCHAIN, NLM_F_CREATE, chain.family(), |writer| {
+                copy_attributes(writer, chain.attributes().rest(), GIVEN);
+            })?;
+        }
+        for (chain, desired) in &chains.both {
+            let (chain, desired) = (chain.chain(), desired.chain());
+            if let Some(policy) = desired
+                .policy()
+                .filter(|_| chain.policy() != desired.policy())
+            {
+                tx.operation(NFT_MSG_NEWCHAIN, 0, now.family(), |writer| {
+                    writer
+                        .string(NFTA_CHAIN_TABLE, now.name())
+                        .string(NFTA_CHAIN_NAME, chain.name());
+                    policy.encode(writer, NFTA_CHAIN_POLICY);
+                })?;
+            }
+        }
+        for set in &sets.added {
+            self.ids.set_id += 1;
+            let (view, id) = (set.set(), self.ids.set_id);
+            tx.operation(NFT_MSG_NEWSET, NLM_F_CREATE, view.family(), |writer| {
+                copy_set(writer, view.attributes().rest(), id, None);
+            })?;
+        }
+        for set in &sets.added {
+            set.snapshot.write_elements(tx, set.index)?;
+        }
+        for (set, added) in new_elements {
+            write_all(tx, Target::named(&set.set()), added.into_iter())?;
+        }
+        for chain in &chains.added {
+            for rule in chain.rules() {
+                self.rule(&wanted_within, &rule, Place::End)?;
+            }
+        }
+        for (rule, place) in new_rules {
+            self.rule(&wanted_within, &rule, place)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a set can be what is desired only if it is made anew.
+    fn must_be_replaced(&self, now: &SnapshotSet<'_>, wanted: &SnapshotSet<'_>) -> bool {
+        let compare = self.compare;
+        let (view, wanted_view) = (now.set(), wanted.set());
+        if compare.set(&view) != compare.set(&wanted_view) {
+            return true;
+        }
+        // The kernel takes no change of a constant set that is in use.
+        let flags = view.flags().unwrap_or_default();
+        flags.contains(SetFlags::CONSTANT) && {
+            let changes = elements::changes(compare, now, wanted, false, |_| false);
+            !(changes.deleted.is_empty() && changes.added.is_empty())
+        }
+    }
+
+    /// Makes a rule, and before it what belongs to it.
+    fn rule(&mut self, within: &Within<'_>, rule: &RuleRef<'_>, place: Place) -> Result<(), Unfit> {
+        let tx = &mut self.plan.transaction;
+        let parts = within.parts(rule);
+        let mut numbers = Numbers::default();
+        for chain in &parts.chains {
+            const GIVEN: Kinds = Kinds::given(Chain::KNOWN).and(NFTA_CHAIN_NAME);
+            self.ids.chain_id += 1;
+            let (view, id) = (chain.chain(), self.ids.chain_id);
+            tx.operation(NFT_MSG_NEWCHAIN, NLM_F_CREATE, view.family(), |writer| {
+                copy_attributes(writer, view.attributes().rest(), GIVEN);
+                writer.be32(NFTA_CHAIN_ID, id);
+            })?;
+            numbers.chains.insert(view.name(), id);
+        }
+        for set in &parts.sets {
+            self.ids.set_id += 1;
+            let (view, id) = (set.set(), self.ids.set_id);
+            let pattern = pattern_of(view.name());
+            tx.operation(NFT_MSG_NEWSET, NLM_F_CREATE, view.family(), |writer| {
+                copy_set(
+                    writer,
+                    view.attributes().rest(),
+                    id,
+                    Some(pattern.as_bstr()),
+                );
+            })?;
+            let target = Target {
+                set: pattern.as_bstr(),
+                id: Some(id),
+                ..Target::named(&view)
+            };
+            set.snapshot.write_elements_into(tx, set.index, target)?;
+            numbers.sets.insert(view.name(), (pattern, id));
+        }
+        // A bound chain takes no more rules when the one that jumps to it is there.
+        for chain in parts.chains.iter().rev() {
+            for rule in chain.rules() {
+                write_rule(tx, &rule, &numbers, Place::End)?;
+            }
+        }
+        write_rule(tx, rule, &numbers, place)
+    }
+}
+
+/// The flags of a table that say how it is, and not whose.
+fn table_flags(table: &TableRef<'_>) -> TableFlags {
+    table.flags().unwrap_or_default() - TableFlags::OWNER - TableFlags::PERSIST
+}
+
+fn named_sets<'s>(
+    table: &SnapshotTable<'s>,
+) -> impl Iterator<Item = (&'s BStr, SnapshotSet<'s>)> + use<'s> {
+    let sets = table.sets().map(|set| (set.set(), set));
+    let named = sets.filter(|(view, _)| !is_anonymous(view));
+    named.map(|(view, set)| (view.name(), set))
+}
+
+fn named_chains<'s>(
+    table: &SnapshotTable<'s>,
+) -> impl Iterator<Item = (&'s BStr, SnapshotChain<'s>)> + use<'s> {
+    let named = table.chains().filter(|chain| !is_bound(chain));
+    named.map(|chain| (chain.chain().name(), chain))
+}
+
+/// What the kernel is to make the name of an anonymous set of: `__set%d` where it was `__set17`.
+fn pattern_of(name: &BStr) -> BString {
+    if !is_numbered(name) {
+        return name.to_owned();
+    }
+    let end = name.iter().rposition(|byte| !byte.is_ascii_digit());
+    let mut pattern = BString::from(&name[..end.map_or(0, |end| end + 1)]);
+    pattern.push_str("%d");
+    pattern
+}

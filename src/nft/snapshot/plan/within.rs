@@ -1,0 +1,254 @@
+//! What belongs to a rule though it stands beside it: anonymous sets and the chains that are bound to it.
+//! They come and go with the rule, and their names are the kernel's; so a rule is the same as another if
+//! their contents are.
+
+use std::collections::HashMap;
+
+use bstr::BStr;
+
+use crate::nft::expr::{Data, Decoded, Expressions, Immediate, ObjectType, Verdict};
+use crate::nft::snapshot::compare::Compare;
+use crate::nft::snapshot::{SnapshotChain, SnapshotSet, SnapshotTable};
+use crate::nft::{ChainFlags, ElementRef, RuleRef, SetFlags, SetRef};
+
+/// How deep chains can be bound within one another: as deep as the kernel jumps.
+const DEPTH: usize = 16;
+
+/// Something that a rule or an element names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Mention<'m> {
+    Chain(&'m BStr),
+    Set(&'m BStr),
+    Object(ObjectType, &'m BStr),
+    Flowtable(&'m BStr),
+}
+
+/// What in a table belongs to its rules.
+pub(super) struct Within<'s> {
+    sets: HashMap<&'s BStr, SnapshotSet<'s>>,
+    chains: HashMap<&'s BStr, SnapshotChain<'s>>,
+}
+
+/// What belongs to one rule.
+#[derive(Default)]
+pub(super) struct Parts<'s> {
+    pub(super) sets: Vec<SnapshotSet<'s>>,
+    /// Each before those that are bound to its rules.
+    pub(super) chains: Vec<SnapshotChain<'s>>,
+}
+
+/// Whether a set comes and goes with the rule that names it.
+pub(super) fn is_anonymous(set: &SetRef<'_>) -> bool {
+    let flags = set.flags().unwrap_or_default();
+    flags.contains(SetFlags::ANONYMOUS)
+}
+
+/// Whether the name of an anonymous set is one of those that the kernel makes for `nft` and the like. A
+/// meter is anonymous, too, and has a name of its user's.
+pub(super) fn is_numbered(name: &BStr) -> bool {
+    name.starts_with(b"__set") || name.starts_with(b"__map")
+}
+
+/// Whether a chain comes and goes with the rule that jumps to it.
+pub(super) fn is_bound(chain: &SnapshotChain<'_>) -> bool {
+    let flags = chain.chain().flags().unwrap_or_default();
+    flags.contains(ChainFlags::BINDING)
+}
+
+/// What an expression names, if it is of those that can.
+fn name_in<'d>(expression: &'d Decoded<'_>) -> Option<Mention<'d>> {
+    Some(match expression {
+        Decoded::Immediate(Immediate {
+            data: Some(Data::Verdict(Verdict::Jump(chain) | Verdict::Goto(chain))),
+            ..
+        }) => Mention::Chain(BStr::new(&**chain)),
+        Decoded::Lookup(lookup) => Mention::Set(BStr::new(&**lookup.set.as_ref()?)),
+        Decoded::Dynset(dynset) => Mention::Set(BStr::new(&**dynset.set_name.as_ref()?)),
+        Decoded::Objref(objref) => match (&objref.set_name, &objref.imm_name) {
+            (Some(set), _) => Mention::Set(BStr::new(&**set)),
+            (None, Some(name)) => {
+                Mention::Object(objref.imm_type.unwrap_or_default(), BStr::new(&**name))
+            }
+            (None, None) => return None,
+        },
+        Decoded::FlowOffload(flow) => Mention::Flowtable(BStr::new(&**flow.table_name.as_ref()?)),
+        _ => return None,
+    })
+}
+
+/// The expression without the name that it holds.
+fn nameless(mut expression: Decoded<'_>) -> Decoded<'_> {
+    match &mut expression {
+        Decoded::Immediate(immediate) => {
+            let verdict = match &immediate.data {
+                Some(Data::Verdict(Verdict::Goto(_))) => Verdict::GotoId(0),
+                _ => Verdict::JumpId(0),
+            };
+            immediate.data = Some(Data::Verdict(verdict));
+        }
+        Decoded::Lookup(lookup) => lookup.set = None,
+        Decoded::Dynset(dynset) => dynset.set_name = None,
+        Decoded::Objref(objref) => objref.set_name = None,
+        _ => {}
+    }
+    expression
+}
+
+/// The expressions of a rule that can name something or have a state, decoded; the others as they are.
+fn looked_at<'r>(
+    rule: &RuleRef<'r>,
+) -> impl Iterator<Item = (crate::nft::expr::ExpressionRef<'r>, Option<Decoded<'r>>)> {
+    let expressions = rule.expressions().into_iter().flatten();
+    expressions.map_while(Result::ok).map(|expression| {
+        let name: &[u8] = expression.name;
+        let decoded = match name {
+            b"immediate" | b"lookup" | b"dynset" | b"objref" | b"flow_offload" | b"counter"
+            | b"quota" | b"last" => expression.decode().ok(),
+            _ => None,
+        };
+        (expression, decoded)
+    })
+}
+
+/// Visits what an element of a set names.
+pub(super) fn each_mention_of(
+    set: &SetRef<'_>,
+    element: &ElementRef<'_>,
+    visit: &mut dyn FnMut(Mention<'_>),
+) {
+    if let Some(name) = element.object() {
+        visit(Mention::Object(set.object_type().unwrap_or_default(), name));
+    }
+    if let Some(Data::Verdict(Verdict::Jump(chain) | Verdict::Goto(chain))) = element.data() {
+        visit(Mention::Chain(BStr::new(&*chain)));
+    }
+}
+
+fn append_part(key: &mut Vec<u8>, part: &[u8]) {
+    key.extend_from_slice(&(part.len() as u64).to_ne_bytes());
+    key.extend_from_slice(part);
+}
+
+impl<'s> Within<'s> {
+    pub(super) fn of(table: &SnapshotTable<'s>) -> Self {
+        let sets = table.sets().map(|set| (set.set(), set));
+        let sets = sets.filter(|(view, _)| is_anonymous(view));
+        let chains = table.chains().filter(is_bound);
+        Self {
+            sets: sets.map(|(view, set)| (view.name(), set)).collect(),
+            chains: chains.map(|chain| (chain.chain().name(), chain)).collect(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.sets.is_empty() && self.chains.is_empty()
+    }
+
+    /// What a rule is compared by, in its chain.
+    pub(super) fn key(&self, compare: Compare, rule: &RuleRef<'_>) -> Vec<u8> {
+        let mut key = Vec::new();
+        self.write_key(compare, rule, &mut key, 0);
+        key
+    }
+
+    fn write_key(&self, compare: Compare, rule: &RuleRef<'_>, key: &mut Vec<u8>, depth: usize) {
+        append_part(key, &compare.rule_around(rule));
+        let mut expressions = Expressions::new();
+        let mut contents = Vec::new();
+        for (expression, decoded) in looked_at(rule) {
+            let Some(decoded) = decoded else {
+                expressions.push_raw(&expression);
+                continue;
+            };
+            let decoded = compare.without_state(decoded);
+            let inside = match name_in(&decoded) {
+                Some(Mention::Set(name)) => self.sets.get(name).map(|set| {
+                    write_set_key(compare, set, &mut contents);
+                }),
+                Some(Mention::Chain(name)) => self.chains.get(name).map(|chain| {
+                    let rules = chain.rules().take_while(|_| depth < DEPTH);
+                    rules.for_each(|rule| self.write_key(compare, &rule, &mut contents, depth + 1));
+                    append_part(&mut contents, b"end");
+                }),
+                _ => None,
+            };
+            expressions.push_decoded(&match inside {
+                Some(()) => nameless(decoded),
+                None => decoded,
+            });
+        }
+        append_part(key, expressions.as_bytes());
+        append_part(key, &contents);
+    }
+
+    /// Visits all that a rule names, and what is named in what belongs to it.
+    pub(super) fn each_mention(&self, rule: &RuleRef<'_>, visit: &mut dyn FnMut(Mention<'_>)) {
+        self.mentions(rule, visit, 0);
+    }
+
+    fn mentions(&self, rule: &RuleRef<'_>, visit: &mut dyn FnMut(Mention<'_>), depth: usize) {
+        for (_, decoded) in looked_at(rule) {
+            let Some(mention) = decoded.as_ref().and_then(name_in) else {
+                continue;
+            };
+            match mention {
+                Mention::Set(name) if self.sets.contains_key(name) => {
+                    let set = self.sets[name];
+                    let view = set.set();
+                    for element in set.elements() {
+                        each_mention_of(&view, &element, visit);
+                    }
+                }
+                Mention::Chain(name) if self.chains.contains_key(name) => {
+                    let rules = self.chains[name].rules().take_while(|_| depth < DEPTH);
+                    rules.for_each(|rule| self.mentions(&rule, visit, depth + 1));
+                }
+                mention => visit(mention),
+            }
+        }
+    }
+
+    /// What belongs to a rule.
+    pub(super) fn parts(&self, rule: &RuleRef<'_>) -> Parts<'s> {
+        let mut parts = Parts::default();
+        if !self.is_empty() {
+            self.collect(rule, &mut parts, 0);
+        }
+        parts
+    }
+
+    fn collect(&self, rule: &RuleRef<'_>, parts: &mut Parts<'s>, depth: usize) {
+        for (_, decoded) in looked_at(rule) {
+            match decoded.as_ref().and_then(name_in) {
+                Some(Mention::Set(name)) => parts.sets.extend(self.sets.get(name)),
+                Some(Mention::Chain(name)) if depth < DEPTH => {
+                    if let Some(chain) = self.chains.get(name) {
+                        parts.chains.push(*chain);
+                        chain
+                            .rules()
+                            .for_each(|rule| self.collect(&rule, parts, depth + 1));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn write_set_key(compare: Compare, set: &SnapshotSet<'_>, key: &mut Vec<u8>) {
+    let view = set.set();
+    append_part(key, &compare.set_but_name(&view));
+    if !is_numbered(view.name()) {
+        append_part(key, view.name());
+    }
+    let mut elements: Vec<_> = set
+        .elements()
+        .map(|element| compare.element(&element))
+        .collect();
+    // A hash table has an order of its own.
+    elements.sort_unstable();
+    append_part(key, &(elements.len() as u64).to_ne_bytes());
+    for element in elements {
+        append_part(key, &element);
+    }
+}

@@ -1,0 +1,134 @@
+//! A listed rule as an operation that makes it: in its chain's place, with what stands for it in the
+//! transaction where that is made there, too.
+
+use std::collections::HashMap;
+
+use bstr::{BStr, BString};
+use chainwright_sys::netlink::{NLM_F_APPEND, NLM_F_CREATE};
+use chainwright_sys::nf_tables::{
+    NFT_MSG_NEWRULE, NFTA_RULE_CHAIN, NFTA_RULE_CHAIN_ID, NFTA_RULE_COMPAT, NFTA_RULE_EXPRESSIONS,
+    NFTA_RULE_POSITION,
+};
+
+use super::request::{copy_attributes, request_of_list};
+use crate::netlink::Unfit;
+use crate::nft::declare::{Field, Kinds};
+use crate::nft::expr::{Data, Decoded, Expressions, Immediate, Verdict};
+use crate::nft::transaction::Transaction;
+use crate::nft::{Compat, Rule, RuleRef};
+
+/// What has no name of its own and is made in the same transaction as the rules that use it: the name
+/// that it was listed by, and the number that it has in the transaction.
+#[derive(Debug, Default)]
+pub(super) struct Numbers<'s> {
+    /// Chains that are bound to a rule.
+    pub(super) chains: HashMap<&'s BStr, u32>,
+    /// Anonymous sets, with the pattern that the kernel makes a name of.
+    pub(super) sets: HashMap<&'s BStr, (BString, u32)>,
+}
+
+/// Where in its chain a rule goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// To the end.
+    End,
+    /// Before the rule with this handle.
+    Before(u64),
+}
+
+/// Appends the operation that makes a listed rule.
+pub(super) fn write_rule(
+    tx: &mut Transaction,
+    rule: &RuleRef<'_>,
+    numbers: &Numbers<'_>,
+    place: Place,
+) -> Result<(), Unfit> {
+    let compat = Compat::of(rule);
+    let listed = rule.attributes().find(NFTA_RULE_EXPRESSIONS);
+    let mut rewritten = listed.and_then(request_of_list);
+    let mut without = const { Kinds::given(Rule::KNOWN) };
+    let chain_id = numbers.chains.get(rule.chain()).copied();
+    if chain_id.is_some() {
+        without = without.and(NFTA_RULE_CHAIN);
+    }
+    if !(numbers.chains.is_empty() && numbers.sets.is_empty()) {
+        rewritten = Some(numbers.put_into(rewritten.or(listed.and_then(Expressions::decode))));
+    }
+    if rewritten.is_some() {
+        without = without.and(NFTA_RULE_EXPRESSIONS);
+    }
+    let flags = match place {
+        Place::Before(_) => NLM_F_CREATE,
+        Place::End => NLM_F_CREATE | NLM_F_APPEND,
+    };
+    tx.operation(NFT_MSG_NEWRULE, flags, rule.family(), |writer| {
+        copy_attributes(writer, rule.attributes().rest(), without);
+        if let Some(expressions) = rewritten {
+            expressions.encode(writer, NFTA_RULE_EXPRESSIONS);
+        }
+        if let Some(id) = chain_id {
+            writer.be32(NFTA_RULE_CHAIN_ID, id);
+        }
+        if let Place::Before(handle) = place {
+            writer.be64(NFTA_RULE_POSITION, handle);
+        }
+        if let Some(compat) = compat {
+            compat.encode(writer, NFTA_RULE_COMPAT);
+        }
+    })?;
+    Ok(())
+}
+
+impl Numbers<'_> {
+    /// The same expressions, with what has a number by that.
+    fn put_into(&self, expressions: Option<Expressions<'_>>) -> Expressions<'static> {
+        let mut numbered = Expressions::new();
+        let expressions = expressions.unwrap_or_default();
+        for expression in expressions.iter().map_while(Result::ok) {
+            match expression
+                .decode()
+                .ok()
+                .and_then(|decoded| self.number(decoded))
+            {
+                Some(decoded) => numbered.push_decoded(&decoded),
+                None => numbered.push_raw(&expression),
+            };
+        }
+        numbered
+    }
+
+    /// The expression with a number in it; `None` if nothing in it has one.
+    fn number<'e>(&'e self, expression: Decoded<'e>) -> Option<Decoded<'e>> {
+        let set = |name: &[u8]| {
+            let (pattern, id) = self.sets.get(BStr::new(name))?;
+            Some((Some(pattern.as_slice().into()), Some(*id)))
+        };
+        Some(match expression {
+            Decoded::Immediate(Immediate {
+                data: Some(Data::Verdict(verdict)),
+                ..
+            }) => {
+                let chain = |name: &[u8]| self.chains.get(BStr::new(name)).copied();
+                let verdict = match verdict {
+                    Verdict::Jump(name) => Verdict::JumpId(chain(&name)?),
+                    Verdict::Goto(name) => Verdict::GotoId(chain(&name)?),
+                    _ => return None,
+                };
+                Immediate::verdict(verdict).into()
+            }
+            Decoded::Lookup(mut lookup) => {
+                (lookup.set, lookup.set_id) = set(lookup.set.as_ref()?)?;
+                lookup.into()
+            }
+            Decoded::Dynset(mut dynset) => {
+                (dynset.set_name, dynset.set_id) = set(dynset.set_name.as_ref()?)?;
+                dynset.into()
+            }
+            Decoded::Objref(mut objref) => {
+                (objref.set_name, objref.set_id) = set(objref.set_name.as_ref()?)?;
+                objref.into()
+            }
+            _ => return None,
+        })
+    }
+}

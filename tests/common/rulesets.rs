@@ -1,0 +1,186 @@
+//! The rulesets of `rulesets/`, and what `nft` says of one.
+
+use std::path::{Path, PathBuf};
+
+use chainwright::netns::Sandbox;
+
+use super::tools::Tools;
+use super::{connect, kernel, sandbox};
+
+/// A ruleset of `rulesets/`: its text, and what its header says.
+pub(crate) struct Ruleset {
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+impl Ruleset {
+    pub(crate) fn all() -> Vec<Self> {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rulesets");
+        let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)
+            .expect("the rulesets are there")
+            .map(|entry| entry.expect("an entry").path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "nft"))
+            .collect();
+        paths.sort();
+        let read = |path: PathBuf| Self {
+            name: path
+                .file_stem()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned(),
+            text: std::fs::read_to_string(&path).expect("it can be read"),
+        };
+        paths.into_iter().map(read).collect()
+    }
+
+    /// What stands behind this word in the header's lines.
+    pub(crate) fn header<'s>(&'s self, word: &'s str) -> impl Iterator<Item = &'s str> {
+        self.text
+            .lines()
+            .take_while(|line| line.starts_with('#'))
+            .filter_map(move |line| {
+                line.strip_prefix("# ")?
+                    .strip_prefix(word)?
+                    .strip_prefix(": ")
+            })
+    }
+
+    /// Loads it into a new sandbox; `None` if the kernel lacks what it is about.
+    #[track_caller]
+    pub(crate) fn load(&self) -> Option<Sandbox> {
+        self.try_load()
+            .unwrap_or_else(|refusal| panic!("{}: {refusal}", self.name))
+    }
+
+    /// The same, with what `nft` says if it is not taken.
+    #[track_caller]
+    pub(crate) fn try_load(&self) -> Result<Option<Sandbox>, String> {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        for command in self.header("needs") {
+            tools.run(command);
+        }
+        let mut nft = connect(&sandbox);
+        for feature in self.header("kernel") {
+            if !kernel::has(&mut nft, feature) {
+                return Ok(None);
+            }
+        }
+        tools.takes("nft -f -", &self.text)?;
+        Ok(Some(sandbox))
+    }
+}
+
+/// What `nft` says of a ruleset, without what passes or depends on the order of a hash table.
+pub(crate) fn listing(sandbox: &Sandbox) -> Listing {
+    listing_in(sandbox, false)
+}
+
+pub(crate) fn listing_in(sandbox: &Sandbox, any_order: bool) -> Listing {
+    let tools = Tools::new(sandbox);
+    let both = tools.run("nft --debug=netlink list ruleset");
+    // The bytecode comes first, and no line of it begins with the word.
+    let (bytecode, text) = match both.find("\ntable ") {
+        Some(end) if !both.starts_with("table ") => both.split_at(end + 1),
+        _ => ("", &both[..]),
+    };
+    Listing {
+        text: without_remainders(text, any_order),
+        bytecode: without_handles(bytecode),
+    }
+}
+
+#[derive(PartialEq, Eq)]
+pub(crate) struct Listing {
+    pub(crate) text: String,
+    pub(crate) bytecode: String,
+}
+
+/// `expires 29d23h59m59s992ms` becomes `expires …`; lists of elements are put into an order, as nft
+/// itself puts only some kinds of keys into one. `any_order` is for rulesets in which such lists stand
+/// inside rules: the words of each line are sorted.
+pub(crate) fn without_remainders(text: &str, any_order: bool) -> String {
+    let mut words = Vec::new();
+    let mut passing = false;
+    for word in text.split_inclusive([' ', '\n', ',']) {
+        let bare = word.trim_end_matches([' ', '\n', ',']);
+        if passing && bare.bytes().all(|byte| b"0123456789dhms".contains(&byte)) {
+            words.push(format!("…{}", &word[bare.len()..]));
+        } else {
+            words.push(word.to_owned());
+        }
+        passing = bare == "expires";
+    }
+    let text = words.concat();
+    if any_order {
+        let sorted = |line: &str| {
+            let mut words: Vec<&str> = line.split([' ', ',']).collect();
+            words.sort_unstable();
+            words.join(" ")
+        };
+        return text.lines().map(sorted).collect::<Vec<_>>().join("\n");
+    }
+    let mut out = String::new();
+    let mut rest = &text[..];
+    while let Some((before, list)) = rest.split_once("elements = { ") {
+        let Some((list, behind)) = list.split_once(" }\n") else {
+            break;
+        };
+        let mut elements: Vec<&str> = list.split(',').map(str::trim).collect();
+        elements.sort_unstable();
+        out += before;
+        out += &format!("elements = {{ {} }}\n", elements.join(", "));
+        rest = behind;
+    }
+    out + rest
+}
+
+/// A rule's handle and that of the rule before it are the kernel's to give; elements of a hash table
+/// come in its order, which differs from one table to the next.
+pub(crate) fn without_handles(bytecode: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut elements = Vec::new();
+    for line in bytecode.lines().chain(["end"]) {
+        if line.starts_with("\telement") {
+            elements.push(line.to_owned());
+            continue;
+        }
+        elements.sort_unstable();
+        lines.append(&mut elements);
+        let mut words: Vec<&str> = line.split(' ').collect();
+        let is_rule = !line.starts_with(' ') && words.len() >= 4;
+        if is_rule {
+            while words.last().is_some_and(|word| word.parse::<u64>().is_ok()) && words.len() > 3 {
+                words.pop();
+            }
+        }
+        lines.push(words.join(" "));
+    }
+    lines.join("\n")
+}
+
+pub(crate) fn same(before: &Listing, after: &Listing) -> Result<(), String> {
+    for (what, before, after) in [
+        ("listing", &before.text, &after.text),
+        ("bytecode", &before.bytecode, &after.bytecode),
+    ] {
+        if before != after {
+            let differs = before
+                .lines()
+                .zip(after.lines())
+                .find(|(before, after)| before != after);
+            return Err(format!(
+                "another {what}: {differs:?}\nbefore:\n{before}\nafter:\n{after}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A file of `data/`.
+pub(crate) fn data(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(name);
+    std::fs::read_to_string(path).expect("it is there")
+}
