@@ -57,6 +57,7 @@
 //! | `backup` | snapshots in files: [`nft::Snapshot::save`], [`nft::Snapshot::load`] |
 //! | `diff` | what differs between two snapshots: [`nft::Snapshot::diff`] |
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
+//! | `tokio` | changes of the ruleset as a stream: `nft::live::MonitorStream` |
 //! | `kube` | Kubernetes' chains |
 //! | `sandbox` | private network namespaces for tests, without root: [`netns::Sandbox`], [`sandbox_tests!`] |
 //! | `measure` | what benches need |

@@ -2,6 +2,7 @@
 //! to here by the compiler.
 
 use chainwright::netns::Sandbox;
+use chainwright::nft::live::{Change, Monitor};
 use chainwright::nft::{
     Chain, CommitError, Connection, ElementListing, Generation, List, Listing, Rule, Snapshot,
     SnapshotError, Transaction,
@@ -18,6 +19,8 @@ const _: () = {
     is_sync::<Connection>();
     is_send::<Listing<'_, Chain<'_>>>();
     is_send::<ElementListing<'_>>();
+    is_send::<Monitor>();
+    is_sync::<Monitor>();
     is_send::<Sandbox>();
     is_sync::<Sandbox>();
     // What is kept: any number of threads read it.
@@ -28,6 +31,8 @@ const _: () = {
     is_send::<Transaction>();
     is_sync::<Transaction>();
     is_sync::<Generation>();
+    is_send::<Change>();
+    is_sync::<Change>();
     // Errors, so that they can go through any kind of error box.
     is_send::<CommitError>();
     is_sync::<CommitError>();

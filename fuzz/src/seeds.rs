@@ -306,6 +306,12 @@ pub fn all(target: &Target, of_kernel: &[Vec<u8>]) -> Vec<Vec<u8>> {
         "nft_objects" | "iptables_nft" => one_by_one(),
         "nft_expressions" => attribute(&one_by_one(), NEWRULE, RULE_EXPRESSIONS),
         "nft_elements" => attribute(&one_by_one(), NEWSETELEM, SET_ELEM_LIST_ELEMENTS),
+        "nft_events" => {
+            let streams = streams().into_iter();
+            streams
+                .map(|stream| targets::nft_events::transactions(&stream))
+                .collect()
+        }
         "nft_json" => streams().iter().flat_map(|stream| json(stream)).collect(),
         "snapshot" => {
             let files = streams().into_iter().map(|stream| {

@@ -3,11 +3,13 @@
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Instant;
 
 use chainwright_sys::netlink::NETLINK_CAP_ACK;
 use neli::consts::socket::{Msg, NlFamily};
 use neli::socket::NlSocket;
 use neli::utils::Groups;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 
 use super::error::{Error, Loss};
@@ -138,12 +140,71 @@ impl Socket {
     /// Makes the receive buffer hold about `bytes` of queued replies, by force or as far as
     /// `net.core.rmem_max` allows. What could not be had shows later as [`Error::Lost`].
     pub fn reserve_receive(&mut self, bytes: usize) {
-        let bytes = bytes.min(i32::MAX as usize / 2);
-        if getsockopt(&borrow(&self.inner), sockopt::RcvBuf).is_ok_and(|now| now >= bytes) {
-            return;
+        if self.receive_buffer() < bytes.min(i32::MAX as usize / 2) {
+            self.set_receive_buffer(bytes);
         }
+    }
+
+    /// Makes the receive buffer so large, or so small, as far as the kernel lets it become either.
+    pub fn set_receive_buffer(&mut self, bytes: usize) {
+        let bytes = bytes.min(i32::MAX as usize / 2);
         if setsockopt(&borrow(&self.inner), sockopt::RcvBufForce, &bytes).is_err() {
             let _ = setsockopt(&borrow(&self.inner), sockopt::RcvBuf, &bytes);
+        }
+    }
+
+    /// Joins a multicast group (`NFNLGRP_*`): what the kernel sends to it is queued from here on, as far
+    /// as the [receive buffer](Self::reserve_receive) holds it. The kernel loads the module that the
+    /// group is of.
+    ///
+    /// # Errors
+    /// [`Error::Option`]; `EPERM` without `CAP_NET_ADMIN`.
+    pub fn join(&self, group: u32) -> Result<(), Error> {
+        let joined = self
+            .inner
+            .add_mcast_membership(Groups::new_groups(&[group]));
+        joined.map_err(|source| Error::Option {
+            option: "NETLINK_ADD_MEMBERSHIP",
+            source,
+        })
+    }
+
+    /// How large the receive buffer is, as the kernel counts: each datagram with the memory that it lies
+    /// in, which is up to several times its length. 0 if the kernel does not tell.
+    #[must_use]
+    pub fn receive_buffer(&self) -> usize {
+        getsockopt(&borrow(&self.inner), sockopt::RcvBuf).unwrap_or(0)
+    }
+
+    /// Waits until there is something to receive: a datagram, or an error. `false` if there is nothing at
+    /// the deadline; without one it waits for as long as it takes.
+    ///
+    /// # Errors
+    /// [`Error::Receive`].
+    pub fn wait(&self, deadline: Option<Instant>) -> Result<bool, Error> {
+        loop {
+            let timeout = match deadline {
+                None => PollTimeout::NONE,
+                Some(deadline) => {
+                    let rest = deadline.saturating_duration_since(Instant::now());
+                    // Rounded up: who waits for less than a millisecond does not ask all the time.
+                    let rest = rest.as_nanos().div_ceil(1_000_000);
+                    PollTimeout::try_from(rest).unwrap_or(PollTimeout::MAX)
+                }
+            };
+            let mut polled = [PollFd::new(self.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut polled, timeout) {
+                Ok(0) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
+                    return Ok(false);
+                }
+                Ok(0) | Err(nix::errno::Errno::EINTR) => {}
+                Ok(_) => return Ok(true),
+                Err(errno) => {
+                    return Err(Error::Receive {
+                        source: errno.into(),
+                    });
+                }
+            }
         }
     }
 

@@ -38,6 +38,14 @@ pub struct Operation {
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fmt_words(f)?;
+        write!(f, " #{}", self.index)
+    }
+}
+
+impl Operation {
+    /// Writes it without its number.
+    pub(super) fn fmt_words(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}", self.verb, self.kind, self.family)?;
         for name in &self.path {
             write!(f, " {name}")?;
@@ -45,7 +53,7 @@ impl fmt::Display for Operation {
         if let Some(handle) = self.handle {
             write!(f, " handle {handle}")?;
         }
-        write!(f, " #{}", self.index)
+        Ok(())
     }
 }
 

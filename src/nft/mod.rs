@@ -5,6 +5,7 @@
 //! | list tables, chains, rules, sets, elements, objects, or look one up | [`Connection`], [`Filter`] |
 //! | keep a listing and re-read it only when something changed | [`List`] |
 //! | keep a whole ruleset, write it back, put it into a file, compare two | [`Snapshot`] |
+//! | be told who changes the ruleset, and what | [`live::Monitor`] |
 //! | change the ruleset, whole or not at all | [`Transaction`], [`Connection::commit`] |
 //! | read an object as the kernel sent it | [`TableRef`], [`ChainRef`], [`RuleRef`], [`SetRef`], [`ElementRef`], [`StatefulObjectRef`] |
 //! | build one | [`Table`], [`Chain`], [`Rule`], [`Set`], [`Element`], [`StatefulObject`], [`Flowtable`] |
@@ -56,6 +57,7 @@ mod flowtable;
 mod generation;
 mod list;
 mod listing;
+pub mod live;
 mod loaded;
 mod name;
 mod object;

@@ -55,19 +55,32 @@ impl Ruleset {
     /// The same, with what `nft` says if it is not taken.
     #[track_caller]
     pub(crate) fn try_load(&self) -> Result<Option<Sandbox>, String> {
+        let Some(sandbox) = self.prepare() else {
+            return Ok(None);
+        };
+        self.load_into(&sandbox)?;
+        Ok(Some(sandbox))
+    }
+
+    /// A sandbox that it can be loaded into; `None` if the kernel lacks what it is about.
+    #[track_caller]
+    pub(crate) fn prepare(&self) -> Option<Sandbox> {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
         for command in self.header("needs") {
             tools.run(command);
         }
         let mut nft = connect(&sandbox);
-        for feature in self.header("kernel") {
-            if !kernel::has(&mut nft, feature) {
-                return Ok(None);
-            }
-        }
-        tools.takes("nft -f -", &self.text)?;
-        Ok(Some(sandbox))
+        let known = self
+            .header("kernel")
+            .all(|feature| kernel::has(&mut nft, feature));
+        known.then_some(sandbox)
+    }
+
+    /// Loads it; the error is what `nft` says if it is not taken.
+    #[track_caller]
+    pub(crate) fn load_into(&self, sandbox: &Sandbox) -> Result<(), String> {
+        Tools::new(sandbox).takes("nft -f -", &self.text)
     }
 }
 

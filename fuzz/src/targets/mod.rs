@@ -6,6 +6,7 @@ pub mod iptables_legacy;
 pub mod iptables_nft;
 pub mod netlink;
 pub mod nft_elements;
+pub mod nft_events;
 pub mod nft_expressions;
 pub mod nft_json;
 pub mod nft_objects;
@@ -21,6 +22,7 @@ pub const ALL: &[Target] = &[
     nft_objects::TARGET,
     nft_expressions::TARGET,
     nft_elements::TARGET,
+    nft_events::TARGET,
     nft_json::TARGET,
     snapshot::TARGET,
     iptables_nft::TARGET,

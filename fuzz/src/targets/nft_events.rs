@@ -1,0 +1,132 @@
+//! Events of the ruleset: what is given out follows what was given out before, without a gap that is not
+//! said, however the messages are cut into datagrams; and every event says all it can.
+
+use chainwright::netlink::{MessageWriter, Messages, NfGenMsg};
+use chainwright::nft::Generation;
+use chainwright::nft::live::{Grouping, Item};
+
+use crate::Target;
+use crate::mutate::Shape;
+
+/// The target.
+pub const TARGET: Target = Target {
+    name: "nft_events",
+    shape: Shape::Messages,
+    run,
+};
+
+/// The port of the socket that the events come to, and that of one that commits.
+const OWN: u32 = 3;
+const OTHER: u32 = 5;
+/// How much is kept of a transaction.
+const LIMIT: usize = 8 << 10;
+
+/// The message that tells a generation, as the kernel makes it for this port.
+fn generation(port: u32, generation: u32) -> Vec<u8> {
+    /// `NFT_MSG_NEWGEN`, and its attributes.
+    const NEWGEN: u16 = 0xa0f;
+    const ID: u16 = 1;
+    const PROC_PID: u16 = 2;
+    const PROC_NAME: u16 = 3;
+    let mut bytes = Vec::new();
+    let header = NfGenMsg {
+        family: 0,
+        resource: generation as u16,
+    };
+    let mut writer = MessageWriter::nfnetlink(&mut bytes, NEWGEN, 0, 1, header);
+    writer.be32(ID, generation);
+    writer.be32(PROC_PID, port);
+    writer.string(PROC_NAME, b"fuzz");
+    writer.finish().expect("it is short");
+    with_port(bytes, port)
+}
+
+/// The messages with this port in each header.
+fn with_port(mut messages: Vec<u8>, port: u32) -> Vec<u8> {
+    let starts: Vec<_> = Messages::new(&messages)
+        .flatten()
+        .map(|message| message.raw.as_ptr() as usize - messages.as_ptr() as usize)
+        .collect();
+    for start in starts {
+        messages[start + 12..start + 16].copy_from_slice(&port.to_ne_bytes());
+    }
+    messages
+}
+
+/// A stream of messages as two transactions.
+pub(crate) fn transactions(stream: &[u8]) -> Vec<u8> {
+    let events = with_port(stream.to_vec(), OTHER);
+    [
+        &events,
+        &generation(OTHER, 2),
+        &events,
+        &generation(OTHER, 3),
+    ]
+    .map(Vec::as_slice)
+    .concat()
+}
+
+fn run(input: &[u8]) {
+    let whole = given(&[input]);
+    if Messages::new(input).all(|message| message.is_ok()) {
+        let messages: Vec<_> = Messages::new(input).flatten().collect();
+        let parts: Vec<_> = messages.iter().map(|message| message.raw).collect();
+        assert_eq!(given(&parts), whole);
+    }
+}
+
+/// What is given out of these datagrams, the last of which leaves the queue empty.
+fn given(datagrams: &[&[u8]]) -> Vec<Item> {
+    let mut grouping = Grouping::new(OWN, LIMIT);
+    assert!(grouping.asks());
+    grouping.asked();
+    grouping.datagram(&generation(OWN, 1)).expect("an answer");
+    let mut told = Generation(1);
+    assert_eq!(grouping.told(), Some(told));
+    let mut items = Vec::new();
+    let mut take = |grouping: &mut Grouping| {
+        while let Some(item) = grouping.next() {
+            match &item {
+                Item::Change(change) => {
+                    let next = told.0.checked_add(1).unwrap_or(1);
+                    assert_eq!(change.generation(), Generation(next));
+                    told = change.generation();
+                    assert_eq!(change.events().len(), change.events().count());
+                    assert!(change.as_bytes().len() <= LIMIT + (64 << 10));
+                    for event in change.events() {
+                        assert_eq!(event.message().port, change.port());
+                        let _ = (event.flags(), event.is_deletion(), event.sequence());
+                        let _ = format!("{event} {event:?} {:?}", event.family());
+                    }
+                    let _ = format!("{change:?}");
+                }
+                Item::Lost(lost) => {
+                    assert_eq!(lost.after, told);
+                    told = lost.through;
+                    let _ = lost.to_string();
+                }
+                Item::Notice(notice) => {
+                    assert_eq!(notice.event().message().port, 0);
+                    let _ = format!("{} {notice:?}", notice.event());
+                }
+                other => panic!("{other:?}"),
+            }
+            items.push(item);
+        }
+    };
+    for datagram in datagrams {
+        let _ = grouping.datagram(datagram);
+        take(&mut grouping);
+        assert!(grouping.memory() <= 2 * LIMIT.max(datagram.len()));
+    }
+    // Whatever came, the way back is the same.
+    grouping.drained();
+    if grouping.asks() {
+        grouping.asked();
+        let now = grouping.told().map_or(1, |told| told.0);
+        grouping.datagram(&generation(OWN, now)).expect("an answer");
+        take(&mut grouping);
+    }
+    assert!(!grouping.asks() && !grouping.awaits());
+    items
+}

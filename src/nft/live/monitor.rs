@@ -1,0 +1,283 @@
+//! The socket that is told of changes.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use chainwright_sys::netlink::NLM_F_REQUEST;
+use chainwright_sys::nf_tables::NFT_MSG_GETGEN;
+use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
+
+use super::grouping::{Cause, Grouping, Item};
+use crate::netlink::{Error, Loss, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket};
+use crate::nft::connection::{ASKS, message_type};
+use crate::nft::{Family, Generation};
+
+/// How a [`Monitor`] is opened.
+///
+/// ```no_run
+/// # fn main() -> Result<(), chainwright::netlink::Error> {
+/// use chainwright::nft::live::MonitorOptions;
+///
+/// let monitor = MonitorOptions { receive_buffer: 512 << 20, ..MonitorOptions::default() }.open()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MonitorOptions {
+    /// How large the socket's receive buffer is to be, in bytes: what the kernel may queue while nobody
+    /// receives. It takes no memory before there is something to queue.
+    ///
+    /// The kernel counts each datagram with the memory that it lies in, and doubles what it is told. With
+    /// `CAP_NET_ADMIN` any size can be had; without, `net.core.rmem_max` limits it.
+    /// [`Monitor::receive_buffer`] says what came of it.
+    pub receive_buffer: usize,
+    /// How many bytes of events are kept of one transaction. A larger one is given out as
+    /// [`Lost`](super::Lost) ([`Cause::TooLarge`]), with who committed it.
+    pub transaction: usize,
+}
+
+impl Default for MonitorOptions {
+    /// 128 MiB each. So large a transaction has some 200,000 rules of kube-proxy's, or more than a million
+    /// elements.
+    fn default() -> Self {
+        Self {
+            receive_buffer: 128 << 20,
+            transaction: 128 << 20,
+        }
+    }
+}
+
+impl MonitorOptions {
+    /// Opens a monitor in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// As [`Monitor::open`].
+    pub fn open(self) -> Result<Monitor, Error> {
+        let mut socket = Socket::netfilter()?;
+        socket.set_receive_buffer(self.receive_buffer);
+        socket.join(NFNLGRP_NFTABLES)?;
+        let mut monitor = Monitor {
+            grouping: Grouping::new(socket.port()?, self.transaction),
+            socket,
+            buffer: vec![0; RECEIVE_BUFFER],
+            request: Vec::new(),
+            unanswered: 0,
+        };
+        // The answer is queued when the question has been sent.
+        while monitor.grouping.told().is_none() {
+            monitor.step()?;
+        }
+        Ok(monitor)
+    }
+}
+
+/// What comes of one look at the socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Something came, or may come at once.
+    Taken,
+    /// Nothing is queued.
+    Empty,
+}
+
+/// Is told of every change of the nf_tables ruleset of one network namespace: the one that the calling
+/// thread was in when it was opened, whatever the thread enters later.
+///
+/// It is an endless iterator that waits for the next [`Item`]; [`receive_until`](Self::receive_until),
+/// [`receive_within`](Self::receive_within) and [`try_receive`](Self::try_receive) wait less. Its
+/// descriptor is readable when `try_receive` is worth a call. After an error it can be used on: what
+/// the error made it miss, it says.
+///
+/// ```no_run
+/// # fn main() -> Result<(), chainwright::Error> {
+/// use chainwright::nft::live::{Item, Monitor};
+///
+/// for item in Monitor::open()? {
+///     match item? {
+///         Item::Change(change) => for event in change.events() {
+///             println!("{} {event}", change.generation());
+///         },
+///         Item::Lost(lost) => println!("{lost}"),
+///         _ => {}
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Monitor {
+    socket: Socket,
+    grouping: Grouping,
+    buffer: Vec<u8>,
+    request: Vec<u8>,
+    /// How many questions in a row had no answer.
+    unanswered: usize,
+}
+
+impl Monitor {
+    /// Opens a monitor, with a [receive buffer](MonitorOptions) for large transactions. From here on
+    /// every change is told, or said to be lost.
+    ///
+    /// The kernel loads nf_tables if it was not loaded.
+    ///
+    /// # Errors
+    /// [`Error::Open`]; [`Error::Option`], with `EPERM` without `CAP_NET_ADMIN`; those of a request.
+    pub fn open() -> Result<Self, Error> {
+        MonitorOptions::default().open()
+    }
+
+    /// As [`open`](Self::open), for who only looks: where nf_tables is not loaded it stays so.
+    ///
+    /// # Errors
+    /// [`Error::NotLoaded`]; those of [`open`](Self::open).
+    pub fn open_to_look() -> Result<Self, Error> {
+        if !crate::nft::is_loaded() {
+            return Err(Error::NotLoaded);
+        }
+        Self::open()
+    }
+
+    /// The generation up to which everything was given out, or said to be lost, or was there when the monitor
+    /// was opened. The next change is of the generation behind it.
+    #[must_use]
+    pub fn told(&self) -> Generation {
+        let told = self.grouping.told();
+        told.expect("invariant: opening waits for the first answer, and it stays")
+    }
+
+    /// The size of the receive buffer that could be had, as the kernel counts: twice what was asked for.
+    #[must_use]
+    pub fn receive_buffer(&self) -> usize {
+        self.socket.receive_buffer()
+    }
+
+    /// Waits for the next item.
+    ///
+    /// # Errors
+    /// [`Error::Receive`]; and of the question that follows a loss [`Error::Send`], [`Error::Refused`], and
+    /// [`Error::Lost`] when its answer was lost several times.
+    pub fn receive(&mut self) -> Result<Item, Error> {
+        loop {
+            if let Some(item) = self.receive_before(None)? {
+                return Ok(item);
+            }
+        }
+    }
+
+    /// Waits for the next item until this moment; `None` if there is none by then.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub fn receive_until(&mut self, deadline: Instant) -> Result<Option<Item>, Error> {
+        self.receive_before(Some(deadline))
+    }
+
+    /// Waits for the next item, at most so long; `None` if there is none by then.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub fn receive_within(&mut self, time: Duration) -> Result<Option<Item>, Error> {
+        // Where the clock ends nobody will see it.
+        self.receive_before(Instant::now().checked_add(time))
+    }
+
+    /// The next item, if all of it is queued; `None` if not. This does not wait.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub fn try_receive(&mut self) -> Result<Option<Item>, Error> {
+        loop {
+            if let Some(item) = self.grouping.next() {
+                return Ok(Some(item));
+            }
+            if self.step()? == Step::Empty {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn receive_before(&mut self, deadline: Option<Instant>) -> Result<Option<Item>, Error> {
+        loop {
+            if let Some(item) = self.try_receive()? {
+                return Ok(Some(item));
+            }
+            if !self.socket.wait(deadline)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Takes in one datagram, or one report of the socket's; asks if there is something to be asked.
+    fn step(&mut self) -> Result<Step, Error> {
+        if self.grouping.asks() {
+            self.ask()?;
+        }
+        match self.socket.try_receive(&mut self.buffer) {
+            Ok(Some(length)) => {
+                let awaited = self.grouping.awaits();
+                self.grouping.datagram(&self.buffer[..length])?;
+                if awaited && !self.grouping.awaits() {
+                    self.unanswered = 0;
+                }
+                Ok(Step::Taken)
+            }
+            Ok(None) => {
+                self.grouping.drained();
+                Ok(match self.grouping.asks() {
+                    true => Step::Taken,
+                    false => Step::Empty,
+                })
+            }
+            Err(Error::Lost(loss)) => {
+                self.grouping.lose(Cause::Dropped(loss));
+                Ok(Step::Taken)
+            }
+            Err(Error::Truncated { length, capacity }) => {
+                self.grouping.lose(Cause::Cut { length, capacity });
+                Ok(Step::Taken)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks for the generation.
+    fn ask(&mut self) -> Result<(), Error> {
+        if self.unanswered == ASKS {
+            self.unanswered = 0;
+            return Err(Error::Lost(Loss::Absent));
+        }
+        self.unanswered += 1;
+        self.request.clear();
+        let header = NfGenMsg {
+            family: Family::UNSPEC.0,
+            resource: 0,
+        };
+        let kind = message_type(NFT_MSG_GETGEN);
+        MessageWriter::nfnetlink(&mut self.request, kind, NLM_F_REQUEST, 1, header).finish()?;
+        self.socket.send(&self.request)?;
+        self.grouping.asked();
+        Ok(())
+    }
+}
+
+/// Endless: it waits for each item.
+impl Iterator for Monitor {
+    type Item = Result<Item, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.receive())
+    }
+}
+
+/// Readable when something is queued.
+impl AsFd for Monitor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsRawFd for Monitor {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_fd().as_raw_fd()
+    }
+}

@@ -1,0 +1,492 @@
+//! Grouping, replayed. The recorded datagrams are Linux 6.18's (x86-64), received on a socket that had joined
+//! the group while nft 1.0.6 worked in a network namespace of its own.
+
+use chainwright_sys::netlink::{NLMSG_ERROR, NLMSG_OVERRUN};
+use chainwright_sys::nf_tables::{
+    NFT_MSG_NEWCHAIN, NFT_MSG_NEWGEN, NFT_MSG_NEWOBJ, NFTA_CHAIN_HANDLE, NFTA_CHAIN_NAME,
+    NFTA_CHAIN_TABLE, NFTA_GEN_ID, NFTA_GEN_PROC_NAME, NFTA_GEN_PROC_PID,
+};
+use proptest::prelude::*;
+
+use super::{Cause, Change, Grouping, Item, Lost};
+use crate::netlink::{Error, Loss, MessageWriter, NfGenMsg};
+use crate::nft::Generation;
+use crate::nft::connection::message_type;
+
+/// Our own port, and those of two others.
+const OWN: u32 = 77;
+const ONE: u32 = 1000;
+const OTHER: u32 = 2000;
+const LIMIT: usize = 4096;
+
+/// A message with the sender's port in its header.
+fn message(
+    kind: u8,
+    port: u32,
+    resource: u16,
+    content: impl FnOnce(&mut MessageWriter<'_>),
+) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let header = NfGenMsg {
+        family: 2,
+        resource,
+    };
+    let mut writer = MessageWriter::nfnetlink(&mut bytes, message_type(kind), 0, 1, header);
+    content(&mut writer);
+    writer.finish().unwrap();
+    bytes[12..16].copy_from_slice(&port.to_ne_bytes());
+    bytes
+}
+
+/// The event of a chain in a transaction that makes this generation.
+fn chain(port: u32, generation: u32, handle: u64) -> Vec<u8> {
+    message(NFT_MSG_NEWCHAIN, port, generation as u16, |writer| {
+        writer.string(NFTA_CHAIN_TABLE, b"t");
+        writer.string(NFTA_CHAIN_NAME, b"c");
+        writer.be64(NFTA_CHAIN_HANDLE, handle);
+    })
+}
+
+/// The end of a transaction, or the answer to a question.
+fn end(port: u32, generation: u32) -> Vec<u8> {
+    message(NFT_MSG_NEWGEN, port, generation as u16, |writer| {
+        writer.be32(NFTA_GEN_ID, generation);
+        writer.be32(NFTA_GEN_PROC_PID, 4321);
+        writer.string(NFTA_GEN_PROC_NAME, b"agent");
+    })
+}
+
+/// A grouping that has been told this generation.
+fn since(generation: u32) -> Grouping {
+    let mut grouping = Grouping::new(OWN, LIMIT);
+    assert!(grouping.asks() && grouping.told().is_none());
+    grouping.asked();
+    assert!(grouping.awaits() && !grouping.asks());
+    take(&mut grouping, &end(OWN, generation));
+    assert_eq!(grouping.told(), Some(Generation(generation)));
+    assert!(!grouping.awaits() && grouping.next().is_none());
+    grouping
+}
+
+#[track_caller]
+fn take(grouping: &mut Grouping, datagram: &[u8]) {
+    grouping.datagram(datagram).unwrap();
+}
+
+#[track_caller]
+fn change(grouping: &mut Grouping) -> Change {
+    match grouping.next() {
+        Some(Item::Change(change)) => change,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn lost(grouping: &mut Grouping) -> Lost {
+    match grouping.next() {
+        Some(Item::Lost(lost)) => lost,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn said(change: &Change) -> Vec<String> {
+    change.events().map(|event| event.to_string()).collect()
+}
+
+/// The rest of the way after something was lost: the queue is empty, the kernel is asked, and says that the
+/// generation is this.
+#[track_caller]
+fn settle(grouping: &mut Grouping, generation: u32) -> Lost {
+    assert!(!grouping.asks(), "not before the queue is empty");
+    grouping.drained();
+    assert!(grouping.asks());
+    grouping.asked();
+    assert!(grouping.next().is_none(), "nothing before the answer");
+    take(grouping, &end(OWN, generation));
+    let lost = lost(grouping);
+    assert_eq!(lost.through, Generation(generation));
+    assert_eq!(grouping.told(), Some(lost.through));
+    lost
+}
+
+#[test]
+fn transactions_end_with_their_generation() {
+    let mut grouping = since(7);
+    take(
+        &mut grouping,
+        &[chain(ONE, 8, 1), chain(ONE, 8, 2)].concat(),
+    );
+    take(&mut grouping, &chain(ONE, 8, 3));
+    assert!(grouping.next().is_none());
+    take(&mut grouping, &end(ONE, 8));
+    let first = change(&mut grouping);
+    assert_eq!(first.generation(), Generation(8));
+    assert_eq!((first.port(), first.thread_id()), (ONE, Some(4321)));
+    assert_eq!(first.thread_name().unwrap(), "agent");
+    assert_eq!(first.events().len(), 3);
+    assert_eq!(
+        said(&first),
+        [
+            "add chain ip t c handle 1",
+            "add chain ip t c handle 2",
+            "add chain ip t c handle 3"
+        ]
+    );
+    // Several in one datagram.
+    let datagram = [chain(OTHER, 9, 4), end(OTHER, 9), end(ONE, 10)].concat();
+    take(&mut grouping, &datagram);
+    let (second, third) = (change(&mut grouping), change(&mut grouping));
+    assert_eq!(second.as_bytes(), &datagram[..second.as_bytes().len()]);
+    assert_eq!((second.port(), second.events().len()), (OTHER, 1));
+    assert_eq!((third.port(), third.events().len()), (ONE, 0));
+    assert!(grouping.next().is_none());
+    assert_eq!(grouping.told(), Some(Generation(10)));
+}
+
+#[test]
+fn what_was_there_before_is_not_told() {
+    let mut grouping = Grouping::new(OWN, LIMIT);
+    grouping.asked();
+    // The end of one transaction, and the beginning of another that has made its generation.
+    take(
+        &mut grouping,
+        &[chain(ONE, 6, 1), end(ONE, 6), chain(ONE, 7, 2)].concat(),
+    );
+    take(&mut grouping, &end(OWN, 7));
+    take(&mut grouping, &[chain(ONE, 7, 3), end(ONE, 7)].concat());
+    assert!(grouping.next().is_none());
+    take(&mut grouping, &[chain(ONE, 8, 4), end(ONE, 8)].concat());
+    assert_eq!(said(&change(&mut grouping)), ["add chain ip t c handle 4"]);
+}
+
+#[test]
+fn generations_wrap_around_and_pass_over_zero() {
+    let mut grouping = since(u32::MAX - 1);
+    for generation in [u32::MAX, 1, 2] {
+        take(&mut grouping, &end(ONE, generation));
+        assert_eq!(change(&mut grouping).generation(), Generation(generation));
+    }
+    let mut grouping = since(u32::MAX);
+    take(&mut grouping, &end(ONE, 2));
+    assert_eq!(
+        settle(&mut grouping, 2).cause,
+        Cause::Skipped {
+            told: Generation(2)
+        }
+    );
+}
+
+#[test]
+fn every_loss_is_told_once_and_exactly() {
+    let mut whole = [chain(ONE, 8, 1), end(ONE, 8)].concat();
+    whole.truncate(60);
+    let malformed = |grouping: &mut Grouping| take(grouping, &whole);
+    type Case<'c> = (&'static str, &'c dyn Fn(&mut Grouping));
+    let cases: &[Case<'_>] = &[
+        ("dropped", &|grouping| {
+            grouping.lose(Cause::Dropped(Loss::Overrun));
+        }),
+        ("overrun", &|grouping| {
+            let mut bytes = Vec::new();
+            MessageWriter::new(&mut bytes, NLMSG_OVERRUN, 0, 0)
+                .finish()
+                .unwrap();
+            take(grouping, &bytes);
+        }),
+        ("cut", &|grouping| {
+            grouping.lose(Cause::Cut {
+                length: 9,
+                capacity: 5,
+            });
+        }),
+        ("skipped", &|grouping| {
+            take(grouping, &[chain(ONE, 9, 2), end(ONE, 9)].concat())
+        }),
+        ("unended", &|grouping| {
+            take(
+                grouping,
+                &[chain(ONE, 8, 1), chain(OTHER, 9, 2), end(OTHER, 9)].concat(),
+            );
+        }),
+        ("unended, of one socket", &|grouping| {
+            take(
+                grouping,
+                &[chain(ONE, 8, 1), chain(ONE, 9, 2), end(ONE, 9)].concat(),
+            );
+        }),
+        ("ended by another", &|grouping| {
+            take(grouping, &[chain(ONE, 8, 1), end(OTHER, 8)].concat());
+        }),
+        ("malformed", &malformed),
+    ];
+    for (name, lose) in cases {
+        println!("{name}");
+        let mut grouping = since(7);
+        lose(&mut grouping);
+        assert!(grouping.next().is_none());
+        // Of what is queued nobody knows whether it is whole.
+        take(&mut grouping, &[chain(ONE, 9, 5), end(ONE, 9)].concat());
+        let told = settle(&mut grouping, 11);
+        assert_eq!(told.after, Generation(7));
+        // What remains of one whose beginning was thrown away.
+        take(&mut grouping, &[chain(ONE, 11, 6), end(ONE, 11)].concat());
+        assert!(grouping.next().is_none());
+        take(&mut grouping, &[chain(ONE, 12, 7), end(ONE, 12)].concat());
+        assert_eq!(said(&change(&mut grouping)), ["add chain ip t c handle 7"]);
+        assert!(grouping.next().is_none());
+    }
+}
+
+#[test]
+fn a_lost_answer_is_asked_for_again() {
+    let mut grouping = since(7);
+    grouping.lose(Cause::Dropped(Loss::Overrun));
+    grouping.drained();
+    grouping.asked();
+    // Nothing came of it.
+    grouping.drained();
+    assert!(grouping.asks());
+    grouping.asked();
+    // Something else was lost before the answer, which then means nothing.
+    grouping.lose(Cause::Skipped {
+        told: Generation(1),
+    });
+    take(&mut grouping, &end(OWN, 8));
+    assert!(grouping.next().is_none());
+    let told = settle(&mut grouping, 9);
+    assert_eq!(told.cause, Cause::Dropped(Loss::Overrun), "the first one");
+    assert_eq!(told.after, Generation(7));
+    // An answer that nobody waits for.
+    take(&mut grouping, &end(OWN, 12));
+    assert!(grouping.next().is_none());
+    assert_eq!(grouping.told(), Some(Generation(9)));
+}
+
+#[test]
+fn a_refused_question_is_an_error() {
+    let mut grouping = since(7);
+    grouping.lose(Cause::Dropped(Loss::Overrun));
+    grouping.drained();
+    grouping.asked();
+    let mut refusal = Vec::new();
+    let mut writer = MessageWriter::new(&mut refusal, NLMSG_ERROR, 0, 1);
+    let mut payload = (-libc::EPERM).to_ne_bytes().to_vec();
+    payload.extend_from_slice(&[0; 16]);
+    writer.encoded(&payload);
+    writer.finish().unwrap();
+    let Err(Error::Refused { errno, .. }) = grouping.datagram(&refusal) else {
+        panic!("no error");
+    };
+    assert_eq!(errno.number(), libc::EPERM);
+    assert!(grouping.asks());
+}
+
+#[test]
+fn what_is_too_large_is_not_kept() {
+    let mut grouping = since(7);
+    for handle in 0..1000 {
+        take(&mut grouping, &chain(ONE, 8, handle));
+        assert!(grouping.memory() <= 2 * LIMIT);
+    }
+    take(&mut grouping, &end(ONE, 8));
+    let told = lost(&mut grouping);
+    assert_eq!((told.after, told.through), (Generation(7), Generation(8)));
+    let Cause::TooLarge {
+        events,
+        bytes,
+        limit,
+        port,
+        thread_id,
+        ref thread_name,
+    } = told.cause
+    else {
+        panic!("{told:?}");
+    };
+    assert_eq!((events, bytes), (1000, 1000 * chain(ONE, 8, 1).len()));
+    assert_eq!((limit, port, thread_id), (LIMIT, ONE, Some(4321)));
+    assert_eq!(*thread_name.as_ref().unwrap(), "agent");
+    assert!(told.to_string().contains("1000 events"), "{told}");
+    // Nothing is missing of the next one, and nobody is asked.
+    take(&mut grouping, &[chain(ONE, 9, 1), end(ONE, 9)].concat());
+    assert_eq!(change(&mut grouping).events().len(), 1);
+}
+
+/// `add table ip t`, `add chain ip t c`, `add rule ip t c drop`.
+const MADE: &str = "
+    38000000 000a 0000 01000000 e1270000 02000002
+        0600 0100 74000000 0800 0300 00000001 0c00 0400 0000000000000001 0800 0200 00000000
+    38000000 030a 0004 02000000 e1270000 02000002
+        0600 0100 74000000 0600 0300 63000000 0c00 0200 0000000000000001 0800 0600 00000001
+    64000000 060a 000c 03000000 e1270000 02000002
+        0600 0100 74000000 0600 0200 63000000 0c00 0300 0000000000000002
+        3400 0400 3000 0100 0e00 0100 696d6d65646961746500 0000
+            1c00 0200 0800 0100 00000000 1000 0200 0c00 0200 0800 0100 00000000";
+const MADE_BY: &str = "
+    2c000000 0f0a 0000 01000000 e1270000 00000002
+        0800 0100 00000002 0800 0200 000027e1 0800 0300 6e667400";
+/// `rename chain ip t c d`, and its end.
+const RENAMED: &str = "
+    38000000 030a 0000 02000000 e2270000 02000003
+        0600 0100 74000000 0600 0300 64000000 0c00 0200 0000000000000001 0800 0600 00000001
+    2c000000 0f0a 0000 01000000 e2270000 00000003
+        0800 0100 00000003 0800 0200 000027e2 0800 0300 6e667400";
+/// A quota object that is used up.
+const USED_UP: &str = "
+    64000000 120a 0000 00000000 00000000 02000004
+        0600 0100 74000000 0600 0200 71000000 0800 0300 00000002 0c00 0600 0000000000000003
+        0800 0500 00000001
+        2400 0400 0c00 0100 000000000000000a 0c00 0400 000000000000000a 0800 0200 00000003";
+
+#[cfg(target_endian = "little")]
+#[test]
+fn what_the_kernel_sent() {
+    use super::{EventFlags, EventObject};
+    use crate::nft::captured::hex;
+    use crate::nft::expr::{ObjectType, QuotaFlags};
+    use crate::nft::{Family, ObjectData};
+
+    let mut grouping = since(1);
+    take(&mut grouping, &hex(MADE));
+    assert!(grouping.next().is_none());
+    // A quota in the middle of others' transactions.
+    take(&mut grouping, &hex(USED_UP));
+    let Some(Item::Notice(notice)) = grouping.next() else {
+        panic!("no notice");
+    };
+    assert_eq!(notice.event().to_string(), "add quota ip t q handle 3");
+    let Ok(EventObject::Object(object)) = notice.event().object() else {
+        panic!("no object");
+    };
+    assert_eq!(object.object_type(), ObjectType::QUOTA);
+    let Some(ObjectData::Quota(quota)) = object.data() else {
+        panic!("{object:?}");
+    };
+    assert!(quota.flags.unwrap().contains(QuotaFlags::DEPLETED));
+
+    take(&mut grouping, &hex(MADE_BY));
+    let made = change(&mut grouping);
+    assert_eq!(
+        said(&made),
+        [
+            "add table ip t handle 1",
+            "add chain ip t c handle 1",
+            "add rule ip t c handle 2"
+        ]
+    );
+    assert_eq!((made.port(), made.thread_id()), (0x27e1, Some(0x27e1)));
+    assert_eq!(made.thread_name().unwrap(), "nft");
+    let rule = made.events().nth(2).unwrap();
+    assert_eq!(rule.flags(), EventFlags::CREATE | EventFlags::APPEND);
+    assert_eq!((rule.family(), rule.sequence()), (Family::IP, 3));
+    let Ok(EventObject::Rule(view)) = rule.object() else {
+        panic!("{rule:?}");
+    };
+    assert_eq!(view.position(), None);
+    assert_eq!(view.expressions().unwrap().count(), 1);
+    assert!(format!("{made:?}").contains("add rule ip t c"), "{made:?}");
+
+    take(&mut grouping, &hex(RENAMED));
+    let renamed = change(&mut grouping);
+    assert_eq!(said(&renamed), ["add chain ip t d handle 1"]);
+    let event = renamed.events().next().unwrap();
+    assert!(!event.is_deletion() && event.flags().is_empty());
+}
+
+/// What a socket may bring, in any order.
+#[derive(Debug, Clone)]
+enum Brought {
+    Commit { port: u32, events: u8 },
+    Drop,
+    Empty,
+    Notice,
+}
+
+fn brought() -> impl Strategy<Value = Brought> {
+    prop_oneof![
+        4 => (prop_oneof![Just(ONE), Just(OTHER)], 0_u8..40)
+            .prop_map(|(port, events)| Brought::Commit { port, events }),
+        1 => Just(Brought::Drop),
+        2 => Just(Brought::Empty),
+        1 => Just(Brought::Notice),
+    ]
+}
+
+proptest! {
+    /// Every generation is told exactly once, as a whole change or as lost, whatever the kernel drops: a
+    /// model of its queue, which takes nothing more after a drop until it is empty.
+    #[test]
+    fn every_generation_is_told_once(script in prop::collection::vec(brought(), 1..80), cut in any::<u64>()) {
+        let mut grouping = since(1);
+        let mut generation = 1;
+        let mut told = 1;
+        let mut queue: Vec<Vec<u8>> = Vec::new();
+        let mut congested = false;
+        let mut dice = cut;
+        let mut roll = |sides: u64| {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (dice >> 33) % sides
+        };
+        let mut counts: Vec<usize> = vec![0, 0];
+        for step in script.into_iter().chain([Brought::Empty]) {
+            match step {
+                Brought::Commit { port, events } => {
+                    generation += 1;
+                    counts.push(events.into());
+                    for handle in 0..events {
+                        // In the middle of it, the reader empties the queue.
+                        if congested && roll(8) == 0 {
+                            queue.clear();
+                            congested = false;
+                            grouping.drained();
+                        }
+                        if !congested {
+                            queue.push(chain(port, generation, handle.into()));
+                        }
+                    }
+                    if !congested {
+                        queue.push(end(port, generation));
+                    }
+                }
+                Brought::Drop => {
+                    if !congested {
+                        congested = true;
+                        grouping.lose(Cause::Dropped(Loss::Overrun));
+                        // What is missing is the end of it.
+                        generation += 1;
+                        counts.push(0);
+                    }
+                }
+                Brought::Notice => if !congested {
+                    queue.push(message(NFT_MSG_NEWOBJ, 0, 0, |_| {}));
+                },
+                Brought::Empty => {
+                    for datagram in queue.drain(..) {
+                        take(&mut grouping, &datagram);
+                    }
+                    congested = false;
+                    grouping.drained();
+                    if grouping.asks() {
+                        grouping.asked();
+                        take(&mut grouping, &end(OWN, generation));
+                    }
+                }
+            }
+            while let Some(item) = grouping.next() {
+                match item {
+                    Item::Change(change) => {
+                        prop_assert_eq!(change.generation().0, told + 1);
+                        told += 1;
+                        prop_assert_eq!(change.events().len(), counts[told as usize]);
+                    }
+                    Item::Lost(lost) => {
+                        prop_assert_eq!(lost.after.0, told);
+                        prop_assert!(lost.through.0 >= told && lost.through.0 <= generation);
+                        told = lost.through.0;
+                    }
+                    Item::Notice(notice) => prop_assert!(notice.event().object().is_err()),
+                }
+            }
+        }
+        prop_assert_eq!(told, generation);
+    }
+}
