@@ -11,9 +11,13 @@
 mod common;
 
 use std::hint::black_box;
+use std::io::BufRead;
 use std::process::Command;
 
-use chainwright::measure::KubeProxy;
+use chainwright::iptables::text::{RestoreOptions, SaveOptions};
+use chainwright::iptables::{Family as Ip, Iptables};
+use chainwright::legacy::{LockPolicy, LockWait};
+use chainwright::measure::{KubeProxy, Services};
 use chainwright::nft::{Connection, Family, Filter, Snapshot};
 use common::{Result, in_sandbox, loaded, read, verdict};
 
@@ -31,7 +35,16 @@ struct Way {
 const CHAINS: (&str, fn(KubeProxy) -> usize) = ("chain", |ruleset| ruleset.chains + 6);
 const RULES: (&str, fn(KubeProxy) -> usize) = ("rule", KubeProxy::rules);
 
-const WAYS: [Way; 4] = [
+const TEXT_RULES: (&str, fn(KubeProxy) -> usize) = ("rule", |ruleset| services(ruleset).rules());
+
+/// As many services as make about as many chains.
+const fn services(ruleset: KubeProxy) -> Services {
+    Services {
+        services: ruleset.chains / 3,
+    }
+}
+
+const WAYS: [Way; 8] = [
     Way {
         name: "list chains by for_each()",
         function: "counted_for_each",
@@ -56,6 +69,30 @@ const WAYS: [Way; 4] = [
         unit: RULES,
         goal: None,
     },
+    Way {
+        name: "restore a text into nf_tables",
+        function: "counted_restore_nft",
+        unit: TEXT_RULES,
+        goal: None,
+    },
+    Way {
+        name: "save it from nf_tables",
+        function: "counted_save_nft",
+        unit: TEXT_RULES,
+        goal: None,
+    },
+    Way {
+        name: "restore a text into a legacy table",
+        function: "counted_restore_legacy",
+        unit: TEXT_RULES,
+        goal: None,
+    },
+    Way {
+        name: "save it from the legacy table",
+        function: "counted_save_legacy",
+        unit: TEXT_RULES,
+        goal: None,
+    },
 ];
 
 fn main() -> Result {
@@ -70,6 +107,18 @@ fn main() -> Result {
             let snapshot = nft.snapshot(Filter::all())?;
             assert_eq!(counted_view(&snapshot)?, KubeProxy { chains }.rules());
             assert_eq!(counted_decode(&snapshot)?, KubeProxy { chains }.rules());
+            let text = services(KubeProxy { chains }).to_table();
+            let rules = services(KubeProxy { chains }).rules();
+            let mut iptables = Iptables::nft()?;
+            // The first time is not counted: what others build once for a program is not a rule's.
+            iptables.restore(IPV4, &text, &RestoreOptions::default())?;
+            assert_eq!(counted_restore_nft(&mut iptables, &text)?, rules);
+            assert!(counted_save_nft(&mut iptables)? >= rules);
+            // In a namespace of one's own.
+            let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, LockWait::No);
+            iptables.restore(IPV4, &text, &RestoreOptions::default())?;
+            assert_eq!(counted_restore_legacy(&mut iptables, &text)?, rules);
+            assert!(counted_save_legacy(&mut iptables)? >= rules);
             Ok(())
         });
     }
@@ -172,4 +221,35 @@ fn counted_decode(snapshot: &Snapshot) -> Result<usize> {
         }
     }
     Ok(count)
+}
+
+const IPV4: Ip = Ip::Ipv4;
+
+#[inline(never)]
+fn counted_restore_nft(iptables: &mut Iptables, text: &str) -> Result<usize> {
+    Ok(iptables
+        .restore(IPV4, text, &RestoreOptions::default())?
+        .rules)
+}
+
+#[inline(never)]
+fn counted_restore_legacy(iptables: &mut Iptables, text: &str) -> Result<usize> {
+    let restored = iptables.restore(IPV4, text, &RestoreOptions::default())?;
+    Ok(black_box(restored.rules))
+}
+
+#[inline(never)]
+fn counted_save_nft(iptables: &mut Iptables) -> Result<usize> {
+    let mut text = Vec::new();
+    let tables = iptables.read(IPV4, &[Services::TABLE])?;
+    assert!(tables.save(SaveOptions::default(), &mut text)?.is_none());
+    Ok(text.lines().count())
+}
+
+#[inline(never)]
+fn counted_save_legacy(iptables: &mut Iptables) -> Result<usize> {
+    let mut text = Vec::new();
+    let tables = iptables.read(IPV4, &[Services::TABLE])?;
+    assert!(tables.save(SaveOptions::default(), &mut text)?.is_none());
+    Ok(black_box(text.lines().count()))
 }

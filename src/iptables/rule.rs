@@ -107,6 +107,25 @@ impl Rule {
         }
     }
 
+    /// Makes it match every packet, and keeps its memory.
+    pub(super) fn clear(&mut self) {
+        let Self {
+            source,
+            destination,
+            in_interface,
+            out_interface,
+            protocol,
+            fragment,
+            matches,
+            target,
+        } = self;
+        (*source, *destination) = (None, None);
+        (*in_interface, *out_interface) = (None, None);
+        (*protocol, *fragment) = (None, None);
+        matches.clear();
+        *target = Target::None;
+    }
+
     /// A rule that sends every packet through a chain.
     pub fn jump(chain: impl Into<BString>) -> Self {
         Self::new(Target::Jump(chain.into()))

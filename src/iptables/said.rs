@@ -148,7 +148,7 @@ fn is_sure_match(one: &xt::Match, protocol: Option<Protocol>) -> bool {
     };
     let range = |ports: PortRange| ports.first <= ports.last;
     match one {
-        xt::Match::Comment(comment) => !comment.as_bytes().contains(&b'\n'),
+        xt::Match::Comment(comment) => comment.as_bytes().find_byte(b'\n').is_none(),
         xt::Match::Mark(_) => true,
         xt::Match::Tcp(tcp) => is(6) && range(tcp.source) && range(tcp.destination),
         xt::Match::Udp(udp) => is(17) && range(udp.source) && range(udp.destination),

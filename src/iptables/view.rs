@@ -115,7 +115,21 @@ impl Tables {
     /// # Errors
     /// [`NotExpressible`], also if the name of a set cannot be found.
     pub fn entry(&self, rule: &RuleView<'_>) -> Result<Entry, NotExpressible> {
-        let mut entry = rule.entry()?;
+        let mut entry = Entry::default();
+        self.entry_into(rule, &mut entry)?;
+        Ok(entry)
+    }
+
+    /// The same in the memory of another one.
+    pub(super) fn entry_into(
+        &self,
+        rule: &RuleView<'_>,
+        entry: &mut Entry,
+    ) -> Result<(), NotExpressible> {
+        match rule {
+            RuleView::Nft(rule) => super::nft::decode_into(rule, entry)?,
+            RuleView::Legacy(rule) => super::legacy::decode_into(rule, entry)?,
+        }
         named(&mut entry.rule, &self.sets).map_err(|_| NotExpressible {
             expression: None,
             reason: "it refers to a set whose name cannot be found",
@@ -133,7 +147,7 @@ impl Tables {
                 });
             }
         }
-        Ok(entry)
+        Ok(())
     }
 
     /// The table of that name.

@@ -120,6 +120,7 @@ pub use header::{
 pub use info::Info;
 pub use lock::{LOCK_FILE, LOCK_VARIABLE, Lock, LockHolder, LockPolicy, LockWait};
 pub use name::TableName;
+pub(crate) use name::start_of;
 pub use replacement::Replacement;
 pub use revision::ExtensionKind;
 pub use rule::{Counters, RuleRef, Rules};

@@ -71,6 +71,14 @@ pub(super) fn until_nul(field: &[u8]) -> &[u8] {
     }
 }
 
+/// The first bytes of a name as a number, which says which of two comes first wherever they differ.
+pub(crate) fn start_of(name: &[u8]) -> u128 {
+    let mut start = [0; 16];
+    let length = name.len().min(start.len());
+    start[..length].copy_from_slice(&name[..length]);
+    u128::from_be_bytes(start)
+}
+
 impl Deref for TableName {
     type Target = BStr;
 

@@ -1,12 +1,18 @@
 //! What every extension can do, and the registry's machinery.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 
 use super::difference::Difference;
 use super::option::{Context, Given, OptionError, OptionGroup, OptionSpec};
 use super::sets::{SetId, UnresolvedSet};
 use super::text::Text;
+
+thread_local! {
+    /// Memory in which extensions are written to be compared: there are many, and each has but a few bytes.
+    static WRITTEN: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// The address families that extensions tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,8 +99,11 @@ pub(super) trait Extension: Sized {
         if revision != Self::revision(family) {
             return true;
         }
-        let mut written = Vec::with_capacity(info.len());
-        self.write_to(family, &mut written).is_ok() && info.starts_with(&written)
+        let mut written = WRITTEN.take();
+        written.clear();
+        let same = self.write_to(family, &mut written).is_ok() && info.starts_with(&written);
+        WRITTEN.set(written);
+        same
     }
 
     /// The value that these options say. Each option is known, stands no more often, is negated no
@@ -211,11 +220,12 @@ impl<T> ByName<T> {
     }
 
     pub(super) fn find(&self, family: Family, name: &[u8]) -> Option<&'static Spec<T>> {
-        let found = self
-            .0
-            .get(name.len())?
-            .iter()
-            .find(|(known, spec)| known.as_bytes() == name && spec.families.include(family));
+        let first = name.first();
+        let is_it = |(known, spec): &&(&str, &Spec<T>)| {
+            let known = known.as_bytes();
+            known.first() == first && known == name && spec.families.include(family)
+        };
+        let found = self.0.get(name.len())?.iter().find(is_it);
         found.map(|(_, spec)| *spec)
     }
 }
@@ -268,7 +278,7 @@ pub(super) fn check(
     given: &[Given<'_>],
 ) -> Result<(), OptionError> {
     for (position, one) in given.iter().enumerate() {
-        let Some(spec) = options.iter().find(|spec| spec.canonical == one.option) else {
+        let Some(spec) = options.iter().find(|spec| same(spec.canonical, one.option)) else {
             return Err(OptionError::saying(one.option, "is not one of its options"));
         };
         if one.invert && !spec.inverts {
@@ -287,14 +297,25 @@ pub(super) fn check(
             return Err(OptionError::needs(one.option, spec.needs));
         }
     }
-    let own = options.iter().filter(|spec| spec.name == spec.canonical);
-    for spec in own.filter(|spec| spec.required) {
-        Given::need(given, spec.canonical)?;
+    for spec in options.iter().filter(|spec| spec.required) {
+        if spec.name == spec.canonical {
+            Given::need(given, spec.canonical)?;
+        }
     }
-    for group in groups_among(groups, options) {
-        group.check(given)?;
+    for group in groups {
+        // Whether it has a part here takes longer to find out, and seldom counts.
+        group.check(given).or_else(|wrong| {
+            let is_there = groups_among(std::slice::from_ref(group), options).next();
+            is_there.map_or(Ok(()), |_| Err(wrong))
+        })?;
     }
     Ok(())
+}
+
+/// Whether two names of options are the same. As a rule they are not even of the same length, or they are
+/// the same name in the same place.
+fn same(one: &'static str, other: &'static str) -> bool {
+    std::ptr::eq(one, other) || one == other
 }
 
 /// The groups that have a part in this table of options.
@@ -388,11 +409,10 @@ macro_rules! registry {
                     groups: <$module::$Variant as $crate::xt::Extension>::GROUPS,
                     differences: <$module::$Variant as $crate::xt::Extension>::DIFFERENCES,
                     read: |family, revision, info| {
-                        <$module::$Variant as $crate::xt::Extension>::read(family, revision, info)
-                            .filter(|value| {
-                                $crate::xt::Extension::says_all(value, family, revision, info)
-                            })
-                            .map(Self::$Variant)
+                        let value =
+                            <$module::$Variant as $crate::xt::Extension>::read(family, revision, info)?;
+                        $crate::xt::Extension::says_all(&value, family, revision, info)
+                            .then(|| Self::$Variant(value))
                     },
                     parse: |context, given| {
                         <$module::$Variant as $crate::xt::Extension>::parse(context, given).map(Self::$Variant)
@@ -580,6 +600,14 @@ pub(super) fn read_struct<T: zerocopy::FromBytes + zerocopy::Immutable + zerocop
     info: &[u8],
 ) -> Option<T> {
     T::read_from_prefix(info).ok().map(|(value, _)| value)
+}
+
+/// Adds a struct's bytes to an extension's data.
+pub(super) fn add_struct<T: zerocopy::IntoBytes + zerocopy::Immutable>(
+    data: &T,
+    info: &mut Vec<u8>,
+) {
+    info.extend_from_slice(data.as_bytes());
 }
 
 /// A struct's bytes as an extension's data; what pads it to 8 bytes fits in without moving it.

@@ -40,4 +40,4 @@ pub use targets::Target;
 pub use text::Text;
 
 // What the files of extensions are written with.
-use extension::{Extension, read_struct, write_struct};
+use extension::{Extension, add_struct, read_struct, write_struct};

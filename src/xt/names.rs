@@ -16,7 +16,7 @@ use bstr::{BStr, BString, ByteSlice};
 use chainwright_sys::xt_connlabel::XT_CONNLABEL_MAXBIT;
 
 use super::Text;
-use super::value::{Parsed, masked, number, number_within};
+use super::value::{Parsed, digits, masked, number, number_within};
 
 /// A file longer than this is not one of these.
 const LONGEST: u64 = 4 << 20;
@@ -234,13 +234,15 @@ impl Names {
     /// The number of a protocol: decimal, hexadecimal or octal as all numbers, or the one that goes by
     /// that name.
     pub(crate) fn protocol(&self, name: &[u8]) -> Option<u8> {
-        if let Ok(number) = number(name.as_bstr()) {
+        if let Some(number) = digits(name).and_then(|number| u8::try_from(number).ok()) {
             return Some(number);
         }
-        let name = name.to_ascii_lowercase();
-        let own = PROTOCOLS.iter().find(|(own, _)| own.as_bytes() == name);
-        own.map(|(_, number)| *number)
-            .or_else(|| self.protocols().numbers.get(name.as_bstr()).copied())
+        let is_own = |(own, _): &&(&str, u8)| name.eq_ignore_ascii_case(own.as_bytes());
+        let own = PROTOCOLS.iter().find(is_own);
+        own.map(|(_, number)| *number).or_else(|| {
+            let name = name.to_ascii_lowercase();
+            self.protocols().numbers.get(name.as_bstr()).copied()
+        })
     }
 
     /// The name of a protocol, if it has one by which it is found again.

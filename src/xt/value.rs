@@ -69,18 +69,24 @@ where
 }
 
 /// As C's `strtoul` with base 0, without signs and blanks.
-fn digits(value: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(value).ok()?;
-    let (digits, radix) = match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
-        Some(hex) => (hex, 16),
-        None if text.len() > 1 && text.starts_with('0') => (&text[1..], 8),
-        None => (text, 10),
+pub(super) fn digits(value: &[u8]) -> Option<u64> {
+    let (digits, radix) = match value {
+        [] | [b'0', b'x' | b'X'] => return None,
+        [b'0', b'x' | b'X', hex @ ..] => (hex, 16),
+        [b'0', octal @ ..] if !octal.is_empty() => (octal, 8),
+        decimal => (decimal, 10),
     };
-    // `from_str_radix` takes a sign.
-    if !digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
-        return None;
-    }
-    u64::from_str_radix(digits, radix).ok()
+    digits.iter().try_fold(0_u64, |number, byte| {
+        let digit = char::from(*byte).to_digit(radix)?;
+        number.checked_mul(radix.into())?.checked_add(digit.into())
+    })
+}
+
+/// What stands before the first such byte, and what behind it.
+pub(crate) fn halves(value: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
+    // Values are short: a search made for long texts takes longer to begin.
+    let position = value.iter().position(|byte| *byte == at)?;
+    Some((&value[..position], &value[position + 1..]))
 }
 
 /// `a`, or `a:b` where either may be left out for the least and the most that there is.
@@ -115,7 +121,7 @@ pub(crate) fn ends_of<T: Copy>(
     bounds: RangeInclusive<T>,
     read: impl Fn(&BStr) -> Parsed<T>,
 ) -> Parsed<(T, T)> {
-    let Some((from, to)) = value.split_once_str(":") else {
+    let Some((from, to)) = halves(value, b':') else {
         let only = read(value)?;
         return Ok((only, only));
     };
@@ -128,7 +134,7 @@ pub(crate) fn ends_of<T: Copy>(
 
 /// `value` or `value/mask`; without a mask all bits count.
 pub(crate) fn masked(value: &BStr) -> Parsed<(u32, u32)> {
-    match value.split_once_str("/") {
+    match halves(value, b'/') {
         None => Ok((number(value)?, u32::MAX)),
         Some((value, mask)) => Ok((number(value.as_bstr())?, number(mask.as_bstr())?)),
     }
@@ -196,9 +202,9 @@ pub(crate) fn prefix_length(mask: IpAddr) -> Option<u32> {
 /// `address`, `address/prefix` or `address/mask`: the address with the bits outside the mask
 /// cleared, and the mask. An IPv4 address may leave out its last bytes, which are 0 then.
 pub(crate) fn network(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> {
-    let (text, mask) = match value.find_byte(b'/') {
+    let (text, mask) = match halves(value, b'/') {
         None => (value, None),
-        Some(at) => (value[..at].as_bstr(), Some(value[at + 1..].as_bstr())),
+        Some((text, mask)) => (text.as_bstr(), Some(mask.as_bstr())),
     };
     let mask = match mask {
         None => prefix_mask(family, width(family)),
@@ -230,7 +236,7 @@ pub(crate) fn network(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> 
 
 /// As [`network`], but the address keeps its bits outside the mask, and is written in full.
 pub(crate) fn host_and_mask(value: &BStr, family: Family) -> Parsed<(IpAddr, Mask)> {
-    match value.split_once_str("/") {
+    match halves(value, b'/') {
         None => Ok((address(value, family)?, Mask::whole(family))),
         Some((host, _)) => {
             let mask = network(value, family)?.1;

@@ -18,6 +18,19 @@ use crate::xt::{self, Family};
 /// [`NotExpressible`], if it says anything that a [`Rule`] cannot say: an ARP table's entry, the type of
 /// service in its header, an interface's mask that no name has, a verdict without a name.
 pub fn decode(entry: &RuleRef<'_>) -> Result<Entry, NotExpressible> {
+    let mut read = Entry::default();
+    decode_into(entry, &mut read)?;
+    Ok(read)
+}
+
+/// The same in the memory of another one, of which nothing is left.
+///
+/// # Errors
+/// As [`decode`]; it may hold anything then.
+pub(in crate::iptables) fn decode_into(
+    entry: &RuleRef<'_>,
+    into: &mut Entry,
+) -> Result<(), NotExpressible> {
     let target = match entry.target().map_err(malformed)? {
         LegacyTarget::Accept => Read::Said(Target::Accept),
         LegacyTarget::Drop => Read::Said(Target::Drop),
@@ -30,7 +43,14 @@ pub fn decode(entry: &RuleRef<'_>) -> Result<Entry, NotExpressible> {
         _ => return Err(NO_VERDICT),
     };
     let table = entry.table();
-    let rule = rule(table.family(), &entry.header(), entry.matches(), target)?;
+    let rule = &mut into.rule;
+    self::rule(
+        table.family(),
+        &entry.header(),
+        entry.matches(),
+        target,
+        rule,
+    )?;
     let named = |hook| {
         table
             .builtin(hook)
@@ -43,10 +63,8 @@ pub fn decode(entry: &RuleRef<'_>) -> Result<Entry, NotExpressible> {
         None // the chain does not count
     };
     let chain = builtin.map_or("", |hook| hook.chain_name());
-    said(table.family(), table.name().as_bstr(), chain.into(), rule).map(|rule| Entry {
-        rule,
-        counters: entry.counters().into(),
-    })
+    into.counters = entry.counters().into();
+    said(table.family(), table.name().as_bstr(), chain.into(), rule)
 }
 
 /// Reads a rule of a table that is being changed.
@@ -73,9 +91,17 @@ pub(super) fn decode_draft(
         _ => return Err(NO_VERDICT),
     };
     let table = draft.table();
-    let rule = rule(table.family(), &entry.header(), entry.matches(), target)?;
+    let mut rule = Rule::default();
+    self::rule(
+        table.family(),
+        &entry.header(),
+        entry.matches(),
+        target,
+        &mut rule,
+    )?;
     let name = table.name().as_bstr();
-    said(table.family(), name, chain.name(), rule).map(|rule| Entry {
+    said(table.family(), name, chain.name(), &rule)?;
+    Ok(Entry {
         rule,
         counters: entry.counters().into(),
     })
@@ -87,17 +113,15 @@ fn holds(chain: &ChainRef<'_>, rule: &RuleRef<'_>) -> bool {
     start.contains(&rule.bytes().as_ptr())
 }
 
-/// The rule, if its text is read as the same.
+/// That the rule's text is read as the same.
 fn said(
     family: LegacyFamily,
     table: &BStr,
     chain: &BStr,
-    rule: Rule,
-) -> Result<Rule, NotExpressible> {
+    rule: &Rule,
+) -> Result<(), NotExpressible> {
     let family = family_of(family)?;
-    said::rule(family, table, chain, &rule)
-        .map(|()| rule)
-        .map_err(not_expressible)
+    said::rule(family, table, chain, rule).map_err(not_expressible)
 }
 
 const fn family_of(family: LegacyFamily) -> Result<Family, NotExpressible> {
@@ -134,8 +158,10 @@ fn rule(
     head: &Header<'_>,
     matches: Matches<'_>,
     target: Read<'_>,
-) -> Result<Rule, NotExpressible> {
-    let mut rule = header(head).ok_or(not_expressible(
+    rule: &mut Rule,
+) -> Result<(), NotExpressible> {
+    rule.clear();
+    header(head, rule).ok_or(not_expressible(
         "its header compares what iptables has no option for",
     ))?;
     let family = family_of(family)?;
@@ -160,11 +186,11 @@ fn rule(
             Target::Extension(xt::Target::read(family, name, revision, data))
         }
     };
-    Ok(rule)
+    Ok(())
 }
 
-/// What the entry compares by itself.
-fn header(header: &Header<'_>) -> Option<Rule> {
+/// What the entry compares by itself, into a rule that compares nothing.
+fn header(header: &Header<'_>, rule: &mut Rule) -> Option<()> {
     let (source, destination, protocol, inversions, fragment) = match header {
         Header::Ipv4(ip) => {
             let flags = ip.flags();
@@ -228,15 +254,11 @@ fn header(header: &Header<'_>) -> Option<Rule> {
         }),
     };
     let invert = |flag| inversions.contains(flag);
-    Some(Rule {
-        source,
-        destination,
-        in_interface: interface(&header.in_interface(), invert(Inversions::IN_INTERFACE))?,
-        out_interface: interface(&header.out_interface(), invert(Inversions::OUT_INTERFACE))?,
-        protocol,
-        fragment,
-        ..Rule::default()
-    })
+    (rule.source, rule.destination) = (source, destination);
+    rule.in_interface = interface(&header.in_interface(), invert(Inversions::IN_INTERFACE))?;
+    rule.out_interface = interface(&header.out_interface(), invert(Inversions::OUT_INTERFACE))?;
+    (rule.protocol, rule.fragment) = (protocol, fragment);
+    Some(())
 }
 
 /// The address, if one is compared; `None` outside if it cannot be said: one with bits that the mask has

@@ -5,4 +5,5 @@ mod encode;
 mod session;
 
 pub use decode::decode;
+pub(super) use decode::decode_into;
 pub(super) use session::Session;

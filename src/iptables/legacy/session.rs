@@ -12,8 +12,7 @@ use crate::xt::Family;
 /// Tables that are being changed.
 pub(in crate::iptables) struct Session<'t> {
     drafts: Vec<(Family, Draft<'t>)>,
-    /// The table and chain to which a rule was appended last: the next one goes there, too, as a rule.
-    appended: Option<(usize, ChainId)>,
+    recent: Recent,
     /// Memory in which extensions are encoded.
     info: Vec<u8>,
 }
@@ -25,7 +24,7 @@ impl<'t> Session<'t> {
             .map(|(family, table)| (*family, Draft::of(table)));
         Self {
             drafts: drafts.collect(),
-            appended: None,
+            recent: Recent::default(),
             info: Vec::new(),
         }
     }
@@ -67,24 +66,56 @@ impl<'t> Session<'t> {
         rule: &Rule,
         counters: Counters,
     ) -> Result<crate::legacy::NewRule, Error> {
-        let (family, draft) = &mut self.drafts[table];
-        encode(
-            *family,
-            draft,
-            rule,
-            counters,
-            &mut self.info,
-            |draft, name| {
-                let id = find(draft, name.as_bstr())?;
-                if draft.get(id).is_some_and(|chain| chain.builtin().is_some()) {
-                    return Err(Error::Builtin {
-                        table: draft.table().name().to_string(),
-                        chain: name.into(),
-                    });
-                }
-                Ok(id)
-            },
-        )
+        let Self {
+            drafts,
+            recent,
+            info,
+        } = self;
+        let (family, draft) = &mut drafts[table];
+        encode(*family, draft, rule, counters, info, |draft, name| {
+            let id = recent.find(table, draft, name.as_bstr())?;
+            if draft.get(id).is_some_and(|chain| chain.builtin().is_some()) {
+                return Err(Error::Builtin {
+                    table: draft.table().name().to_string(),
+                    chain: name.into(),
+                });
+            }
+            Ok(id)
+        })
+    }
+}
+
+/// The chains that were looked up last. Most lines of a text fill or jump to one of a few that are at hand,
+/// and each look into the index of a large table waits for memory several times.
+#[derive(Default)]
+struct Recent {
+    chains: [Option<(RecentName, usize, ChainId)>; 8],
+    /// The place of the one that was put in first.
+    oldest: usize,
+}
+
+/// A chain's name with zeros behind it.
+type RecentName = [u8; 32];
+
+impl Recent {
+    /// The chain of that name.
+    fn find(&mut self, table: usize, draft: &Draft<'_>, name: &BStr) -> Result<ChainId, Error> {
+        let mut key = RecentName::default();
+        let Some(start) = key.get_mut(..name.len()) else {
+            return find(draft, name);
+        };
+        start.copy_from_slice(name);
+        let mut known = self.chains.iter().flatten();
+        let known = known.find(|(other, its_table, _)| *other == key && *its_table == table);
+        // It may have been removed or renamed since.
+        let is_it = |id| draft.get(id).is_some_and(|chain| chain.name() == name);
+        if let Some((.., id)) = known.filter(|(.., id)| is_it(*id)) {
+            return Ok(*id);
+        }
+        let id = find(draft, name)?;
+        self.chains[self.oldest] = Some((key, table, id));
+        self.oldest = (self.oldest + 1) % self.chains.len();
+        Ok(id)
     }
 }
 
@@ -125,15 +156,9 @@ impl Editor for Session<'_> {
 
     fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
         let draft = self.draft(table);
-        match draft.chain(chain) {
-            None => {
-                draft.add_chain(chain)?;
-            }
-            Some(id) => {
-                if draft.get(id).is_some_and(|chain| chain.builtin().is_none()) {
-                    draft.flush(id)?;
-                }
-            }
+        let id = draft.chain_or_added(chain)?;
+        if draft.get(id).is_some_and(|chain| chain.builtin().is_none()) {
+            draft.flush(id)?;
         }
         Ok(())
     }
@@ -218,15 +243,7 @@ impl Editor for Session<'_> {
         rule: &Rule,
         counters: Counters,
     ) -> Result<(), Error> {
-        let again = self.appended.filter(|(other, id)| {
-            let there = self.drafts[table].1.get(*id);
-            *other == table && there.is_some_and(|there| there.name() == chain)
-        });
-        let id = match again {
-            Some((_, id)) => id,
-            None => self.chain(table, chain)?,
-        };
-        self.appended = Some((table, id));
+        let id = self.recent.find(table, &self.drafts[table].1, chain)?;
         let rule = self.build(table, rule, counters)?;
         Ok(self.draft(table).append(id, rule)?)
     }

@@ -25,6 +25,21 @@ use crate::xt::{self, Family};
 /// [`NotExpressible`], if anything in it is more than a [`Rule`](crate::iptables::Rule) says: such a rule is not to be taken for
 /// another.
 pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, NotExpressible> {
+    let mut entry = Entry::default();
+    decode_into(encoded, &mut entry)?;
+    Ok(entry)
+}
+
+/// The same in the memory of another one, of which nothing is left.
+///
+/// # Errors
+/// As [`decode`]; it may hold anything then.
+pub(in crate::iptables) fn decode_into(
+    encoded: &RuleRef<'_>,
+    entry: &mut Entry,
+) -> Result<(), NotExpressible> {
+    entry.rule.clear();
+    entry.counters = Counters::default();
     let family = match encoded.family() {
         nft::Family::IP => Family::Ipv4,
         nft::Family::IP6 => Family::Ipv6,
@@ -37,7 +52,7 @@ pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, NotExpressible> {
     };
     let mut decoder = Decoder {
         family,
-        entry: Entry::default(),
+        entry,
         registers: [None; 4],
         word: None,
         fixed: false,
@@ -61,10 +76,9 @@ pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, NotExpressible> {
         })?;
         decoder.entry.rule.matches.push(xt::Match::Comment(comment));
     }
-    let entry = decoder.finish();
-    let said = entry.and_then(|entry| {
+    let said = decoder.finish().and_then(|()| {
         let (table, chain) = (encoded.table(), encoded.chain());
-        said::rule(family, table, chain, &entry.rule).map(|()| entry)
+        said::rule(family, table, chain, &entry.rule)
     });
     said.map_err(|reason| NotExpressible {
         expression: None,
@@ -139,9 +153,9 @@ const COUNTED: Refusal = "it compares behind the counter, which counts only what
 /// The registers of 16 bytes.
 const LONG: [Register; 4] = [Register::R1, Register::R2, Register::R3, Register::R4];
 
-struct Decoder {
+struct Decoder<'e> {
     family: Family,
-    entry: Entry,
+    entry: &'e mut Entry,
     /// The registers of 16 bytes.
     registers: [Option<Loaded>; 4],
     /// The register of 4 bytes that was loaded last. It is the same memory as those of 16 bytes, so
@@ -156,7 +170,7 @@ struct Decoder {
     ended: bool,
 }
 
-impl Decoder {
+impl Decoder<'_> {
     /// Takes in an expression.
     fn take(&mut self, expression: Decoded<'_>) -> Result<(), Refusal> {
         if self.ended {
@@ -333,7 +347,7 @@ impl Decoder {
     }
 
     /// The rule, when all expressions are taken in.
-    fn finish(mut self) -> Result<Entry, Refusal> {
+    fn finish(mut self) -> Result<(), Refusal> {
         self.fix()?;
         let rule = &mut self.entry.rule;
         if rule.matches.iter().any(ports::is_overlooked) {
@@ -344,7 +358,7 @@ impl Decoder {
         // What every address is within is not printed.
         rule.source = rule.source.filter(|address| !address.is_everything());
         rule.destination = rule.destination.filter(|address| !address.is_everything());
-        Ok(self.entry)
+        Ok(())
     }
 
     /// Before what has effects, or may have: all that can end the rule until there is known.

@@ -38,6 +38,7 @@ use crate::nft::{self, Chain, ChainRef, ExtensionKind, Policy};
 use crate::xt::Family;
 
 pub use decode::decode;
+pub(super) use decode::decode_into;
 pub(super) use encode::DEVIATIONS;
 pub use encode::{Encoder, Profile, Unwritable, encode};
 pub(super) use session::Session;

@@ -103,6 +103,22 @@ pub struct RuleSpec {
 }
 
 impl RuleSpec {
+    /// A rule that says nothing, in the memory of this one.
+    fn clear(&mut self) {
+        let Self {
+            rule,
+            more_sources,
+            more_destinations,
+            counters,
+            shortened,
+        } = self;
+        rule.clear();
+        more_sources.clear();
+        more_destinations.clear();
+        *counters = None;
+        shortened.clear();
+    }
+
     /// How many rules these are.
     #[must_use]
     pub fn number(&self) -> usize {
@@ -161,26 +177,47 @@ impl Command {
         words: &[Word<'_>],
         is_chain: impl Fn(&BStr) -> bool,
     ) -> Result<Self, ParseError> {
-        let mut lists = Lists::default();
-        Self::parse_with(&mut lists, family, true, &Names::system(), words, &is_chain)
+        let mut command = Self::none();
+        let lists = &mut Lists::default();
+        command.read(lists, family, true, &Names::system(), words, &is_chain)?;
+        Ok(command)
     }
 
-    /// The same, in the memory of the last one. `native_log` is that of [`Context`].
-    pub(super) fn parse_with(
+    /// One that changes nothing.
+    pub(super) fn none() -> Self {
+        Self {
+            verb: Verb::Check,
+            chain: None,
+            spec: RuleSpec::default(),
+            for_other_family: false,
+        }
+    }
+
+    /// Reads another one in the memory of this one. `native_log` is that of [`Context`].
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse); then it is none.
+    pub(super) fn read(
+        &mut self,
         lists: &mut Lists<'static>,
         family: Family,
         native_log: bool,
         names: &Names,
         words: &[Word<'_>],
         is_chain: &dyn Fn(&BStr) -> bool,
-    ) -> Result<Self, ParseError> {
-        let mut parser = Parser::new(family, names, words, is_chain);
+    ) -> Result<(), ParseError> {
+        self.verb = Verb::Check;
+        self.spec.clear();
+        let mut parser = Parser::new(family, names, words, is_chain, &mut self.spec);
+        parser.last_chain = self.chain.take();
         parser.native_log = native_log;
         parser.shortened = Some(RefCell::default());
         parser.lists = std::mem::take(lists);
         let result = parser.parse();
+        self.for_other_family = parser.for_other_family;
         *lists = parser.lists.cleared();
-        result
+        (self.verb, self.chain) = result?;
+        Ok(())
     }
 }
 
@@ -213,7 +250,8 @@ impl Rule {
     ) -> Result<Self, ParseError> {
         let mut found = Vec::new();
         super::words(options.as_ref(), &mut found)?;
-        let mut parser = Parser::new(family, names, &found, &|_| false);
+        let mut spec = RuleSpec::default();
+        let mut parser = Parser::new(family, names, &found, &|_| false, &mut spec);
         parser.options()?;
         let end = parser.end();
         if parser.for_other_family {
@@ -225,7 +263,7 @@ impl Rule {
                 "a rule without a command is expected here",
             ));
         }
-        let spec = parser.rule()?;
+        parser.rule()?;
         if !spec.more_sources.is_empty() || !spec.more_destinations.is_empty() {
             return Err(ParseError::new(
                 end,
@@ -309,7 +347,9 @@ struct Parser<'p, 'a> {
     is_chain: &'p dyn Fn(&BStr) -> bool,
     verb: Option<(Verb, usize)>,
     chain: Option<BString>,
-    spec: RuleSpec,
+    /// The chain of the line before: a name that can be one. This line's is the same, as a rule.
+    last_chain: Option<BString>,
+    spec: &'p mut RuleSpec,
     lists: Lists<'p>,
     target: Option<usize>,
     /// Matches without a typed value, each with the number of extensions that stand before it.
@@ -332,6 +372,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         names: &'p Names,
         words: &'p [Word<'a>],
         is_chain: &'p dyn Fn(&BStr) -> bool,
+        spec: &'p mut RuleSpec,
     ) -> Self {
         Self {
             family,
@@ -340,7 +381,8 @@ impl<'p, 'a> Parser<'p, 'a> {
             is_chain,
             verb: None,
             chain: None,
-            spec: RuleSpec::default(),
+            last_chain: None,
+            spec,
             lists: Lists::default(),
             target: None,
             opaque_matches: Vec::new(),
@@ -354,15 +396,12 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
     }
 
-    fn parse(&mut self) -> Result<Command, ParseError> {
+    /// What is to be done, and with which chain. The rule is where it was told to be.
+    fn parse(&mut self) -> Result<(Verb, Option<BString>), ParseError> {
         self.options()?;
         if self.for_other_family {
-            return Ok(Command {
-                verb: Verb::Check,
-                chain: None,
-                spec: RuleSpec::default(),
-                for_other_family: true,
-            });
+            self.spec.clear();
+            return Ok((Verb::Check, None));
         }
         let end = self.end();
         let Some((verb, column)) = self.verb.take() else {
@@ -375,7 +414,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             || !self.lists.extensions.is_empty()
             || !self.opaque_matches.is_empty()
             || self.target.is_some()
-            || self.spec.rule.target != Target::None;
+            || !matches!(self.spec.rule.target, Target::None);
         if !verb.takes_rule() && has_rule {
             return Err(ParseError::new(column, "this command takes no rule"));
         }
@@ -383,19 +422,14 @@ impl<'p, 'a> Parser<'p, 'a> {
         if matches!(verb, Verb::Append | Verb::Insert(_) | Verb::Replace(_)) {
             self.check_interfaces(chain.as_ref().map_or(b"", |chain| chain.as_slice()))?;
         }
-        let spec = self.rule()?;
-        let several = !spec.more_sources.is_empty() || !spec.more_destinations.is_empty();
+        self.rule()?;
+        let several = !self.spec.more_sources.is_empty() || !self.spec.more_destinations.is_empty();
         if several && matches!(verb, Verb::Replace(_)) {
             let message =
                 "-R puts one rule in the place of one: with one source and one destination";
             return Err(ParseError::new(column, message));
         }
-        Ok(Command {
-            verb,
-            chain,
-            spec,
-            for_other_family: false,
-        })
+        Ok((verb, chain))
     }
 
     /// No packet comes out of these built-in chains' places with such an interface: as the real tools,
@@ -632,11 +666,11 @@ impl<'p, 'a> Parser<'p, 'a> {
             return Err(ParseError::new(value.column, message));
         }
         // A value may be a `!`, but before another word it was meant to negate.
-        let word_follows = self
-            .words
-            .get(self.at)
-            .is_some_and(|next| !next.bytes.starts_with(b"-") && next.text() != "!");
-        if value.text() == "!" && word_follows {
+        let word_follows = || {
+            let next = self.words.get(self.at);
+            next.is_some_and(|next| !next.bytes.starts_with(b"-") && next.text() != "!")
+        };
+        if value.text() == "!" && word_follows() {
             let fault = ParseError::new(value.column, "`!` stands before the option it negates");
             return Err(fault.with_hint(Some(format!("write `! {option}`"))));
         }
@@ -780,7 +814,16 @@ impl<'p, 'a> Parser<'p, 'a> {
             .is_none_or(|next| next.bytes.starts_with(b"-"));
         if !(optional && attached.is_none() && none_follows) {
             let (name, column) = self.value(word, attached)?;
-            self.chain = Some(chain_name(name, column)?);
+            let last = self.last_chain.take();
+            if last.as_ref().is_some_and(|last| last == name) {
+                self.chain = last;
+            } else {
+                check_chain_name(name, column)?;
+                let mut chain = last.unwrap_or_default();
+                chain.clear();
+                chain.extend_from_slice(name);
+                self.chain = Some(chain);
+            }
         }
         let verb = match main {
             Main::Append => Verb::Append,
@@ -923,7 +966,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         option: usize,
         column: usize,
     ) -> Result<(), ParseError> {
-        if self.target.is_some() || self.spec.rule.target != Target::None {
+        if self.target.is_some() || !matches!(self.spec.rule.target, Target::None) {
             return Err(ParseError::new(option, "a rule has one target only"));
         }
         let family = self.family;
@@ -957,9 +1000,9 @@ impl<'p, 'a> Parser<'p, 'a> {
         Ok(())
     }
 
-    /// The rule, once all options are read.
-    fn rule(&mut self) -> Result<RuleSpec, ParseError> {
-        let mut spec = std::mem::take(&mut self.spec);
+    /// Makes the rule whole, once all options are read.
+    fn rule(&mut self) -> Result<(), ParseError> {
+        let spec = &mut *self.spec;
         let protocol = spec.rule.protocol;
         let mut opaque = std::mem::take(&mut self.opaque_matches)
             .into_iter()
@@ -1002,7 +1045,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         if let Some(shortened) = &mut self.shortened {
             spec.shortened = std::mem::take(shortened.get_mut());
         }
-        Ok(spec)
+        Ok(())
     }
 }
 
@@ -1052,17 +1095,29 @@ const MOST_RULES: usize = 1 << 16;
 /// Longest name of a chain, in bytes (`XT_EXTENSION_MAXNAMELEN` with its NUL, as iptables has it).
 const LONGEST_CHAIN_NAME: usize = 28;
 
+/// Whether a name has a byte that separates words.
+fn has_blanks(name: &[u8]) -> bool {
+    // Nearly no name has a byte that is not above the blank; all bytes are looked at together.
+    let low = name.iter().fold(false, |low, byte| low | (*byte <= b' '));
+    low && name.iter().any(u8::is_ascii_whitespace)
+}
+
 pub(super) fn chain_name(name: &BStr, column: usize) -> Result<BString, ParseError> {
+    check_chain_name(name, column).map(|()| name.to_owned())
+}
+
+/// Says why a chain cannot have that name, if it cannot.
+fn check_chain_name(name: &BStr, column: usize) -> Result<(), ParseError> {
     let wrong = if name.is_empty() {
         "a chain's name has at least one byte"
     } else if name.len() > LONGEST_CHAIN_NAME {
         "a chain's name has at most 28 bytes"
     } else if matches!(name[0], b'-' | b'!') {
         "a chain's name does not start with `-` or `!`"
-    } else if name.iter().any(u8::is_ascii_whitespace) {
+    } else if has_blanks(name) {
         "a chain's name has no blanks"
     } else {
-        return Ok(name.to_owned());
+        return Ok(());
     };
     Err(ParseError::new(column, format!("`{name}`: {wrong}")))
 }

@@ -61,10 +61,20 @@ const MAIN: &[(u8, &[&str], Main)] = &[
     (b'6', &["ipv6"], Main::Ipv6),
 ];
 
+/// The option of each letter.
+const BY_LETTER: [Option<Main>; 128] = {
+    let mut all = [None; 128];
+    let mut at = 0;
+    while at < MAIN.len() {
+        all[MAIN[at].0 as usize] = Some(MAIN[at].2);
+        at += 1;
+    }
+    all
+};
+
 /// The option of that letter.
 pub(super) fn short(letter: u8) -> Option<Main> {
-    let found = MAIN.iter().find(|(short, ..)| *short == letter);
-    found.map(|(.., main)| *main)
+    *BY_LETTER.get(usize::from(letter))?
 }
 
 /// What to say of an option that the command has and a line of a text has not.

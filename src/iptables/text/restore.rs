@@ -420,6 +420,7 @@ impl<'r> Restorer<'r> {
         let mut place = Place::Outside;
         let mut buffer = Vec::new();
         let mut lists = Lists::default();
+        let mut command = Command::none();
         for (index, line) in text.lines().enumerate() {
             let number = index + 1;
             edit.set_line(self.first_line + number);
@@ -482,15 +483,16 @@ impl<'r> Restorer<'r> {
                     let (counters, words) = counters(&buffer).map_err(in_line)?;
                     let is_chain = |name: &BStr| self.chains.contains(name);
                     let native_log = self.native_log;
-                    let mut command = Command::parse_with(
-                        &mut lists,
-                        self.family,
-                        native_log,
-                        self.names,
-                        words,
-                        &is_chain,
-                    )
-                    .map_err(in_line)?;
+                    command
+                        .read(
+                            &mut lists,
+                            self.family,
+                            native_log,
+                            self.names,
+                            words,
+                            &is_chain,
+                        )
+                        .map_err(in_line)?;
                     let mut shortened = command.spec.shortened.drain(..);
                     restored
                         .shortened
@@ -510,7 +512,7 @@ impl<'r> Restorer<'r> {
                     }
                     let mut table = edit.at(table);
                     let rules = self
-                        .carry_out(command, counters, &mut table)
+                        .carry_out(&mut command, counters, &mut table)
                         .map_err(|error| error.at(number))?;
                     restored.rules += rules;
                 }
@@ -604,22 +606,22 @@ impl<'r> Restorer<'r> {
     /// Does what a command says. How many rules were put in.
     fn carry_out(
         &self,
-        command: Command,
+        command: &mut Command,
         counters: Option<Counters>,
         table: &mut TableEdit<'_>,
     ) -> Result<usize, Error> {
         let Command {
             verb,
             chain,
-            mut spec,
+            spec,
             for_other_family,
         } = command;
-        if for_other_family {
+        if *for_other_family {
             return Ok(0);
         }
         let counters = counters.filter(|_| self.options.counters);
         let counters = spec.counters.take().or(counters).unwrap_or_default();
-        let Some(chain) = chain else {
+        let Some(chain) = &*chain else {
             match verb {
                 Verb::DeleteChain => table.remove_all_chains()?,
                 Verb::Flush => table.flush_all()?,
@@ -647,7 +649,7 @@ impl<'r> Restorer<'r> {
                 put_in += 1;
                 return each(&spec.rule);
             }
-            for rule in std::mem::take(&mut spec).rules() {
+            for rule in std::mem::take(spec).rules() {
                 put_in += 1;
                 each(&rule)?;
             }
@@ -655,20 +657,20 @@ impl<'r> Restorer<'r> {
         };
         match verb {
             Verb::Append => {
-                with_each(&mut |rule| table.append_with(&chain, rule, counters))?;
+                with_each(&mut |rule| table.append_with(chain, rule, counters))?;
             }
             Verb::Insert(number) => {
-                with_each(&mut |rule| table.insert(&chain, number, rule, counters))?;
+                with_each(&mut |rule| table.insert(chain, *number, rule, counters))?;
             }
             Verb::Replace(number) => {
-                with_each(&mut |rule| table.replace(&chain, number, rule, counters))?;
+                with_each(&mut |rule| table.replace(chain, *number, rule, counters))?;
             }
             Verb::Delete => {
-                with_each(&mut |rule| table.delete(&chain, rule))?;
+                with_each(&mut |rule| table.delete(chain, rule))?;
                 put_in = 0;
             }
             Verb::Check => {
-                with_each(&mut |rule| match table.contains(&chain, rule)? {
+                with_each(&mut |rule| match table.contains(chain, rule)? {
                     true => Ok(()),
                     false => Err(Error::NoSuchRule {
                         table: table.name().to_owned(),
@@ -678,12 +680,12 @@ impl<'r> Restorer<'r> {
                 })?;
                 put_in = 0;
             }
-            Verb::DeleteNumber(number) => table.delete_number(&chain, number)?,
-            Verb::NewChain => table.new_chain(&chain)?,
-            Verb::DeleteChain => table.remove_chain(&chain)?,
-            Verb::Flush => table.flush(&chain)?,
-            Verb::Zero(number) => table.zero(&chain, number)?,
-            Verb::RenameChain(name) => table.rename_chain(&chain, name)?,
+            Verb::DeleteNumber(number) => table.delete_number(chain, *number)?,
+            Verb::NewChain => table.new_chain(chain)?,
+            Verb::DeleteChain => table.remove_chain(chain)?,
+            Verb::Flush => table.flush(chain)?,
+            Verb::Zero(number) => table.zero(chain, *number)?,
+            Verb::RenameChain(name) => table.rename_chain(chain, name)?,
             Verb::Policy(policy) => {
                 // As iptables has it: a line `:CHAIN DROP` may say so, and `-P` may not.
                 if table.name() == "nat" && policy == "DROP" {
@@ -692,9 +694,12 @@ impl<'r> Restorer<'r> {
                 let policy = match policy.as_slice() {
                     b"ACCEPT" => Policy::Accept,
                     b"DROP" => Policy::Drop,
-                    _ => return Err(Error::Policy { policy }),
+                    _ => {
+                        let policy = policy.clone();
+                        return Err(Error::Policy { policy });
+                    }
                 };
-                table.set_policy(&chain, Some(policy), None)?;
+                table.set_policy(chain, Some(policy), None)?;
             }
         }
         Ok(put_in)

@@ -6,8 +6,9 @@ use bstr::ByteSlice;
 
 use crate::iptables::Deviation;
 use crate::iptables::{
-    Backend, Chain, ChainKind, Counters, NotExpressible, Policy, RuleView, Table, Tables,
+    Backend, Chain, ChainKind, Counters, Entry, NotExpressible, Policy, RuleView, Table, Tables,
 };
+use crate::legacy::start_of;
 use crate::xt::Text;
 
 /// When so many bytes of text are there, they are written out.
@@ -134,12 +135,14 @@ impl Table<'_> {
         for chain in chains.iter().filter(is_listed) {
             head(&mut text, chain, &mut omissions);
         }
+        let mut entry = Entry::default();
         for chain in &chains {
             if chain.not_expressible().is_some() {
                 continue;
             }
             for rule in chain.rules() {
-                line(&mut text, chain, &rule, options, tables, &mut omissions);
+                let read = tables.entry_into(&rule, &mut entry).map(|()| &entry);
+                line(&mut text, chain, &rule, read, options, &mut omissions);
                 if text.as_bytes().len() >= PIECE {
                     out.write_all(text.as_bytes())?;
                     text.clear();
@@ -160,7 +163,9 @@ impl Table<'_> {
             let all = crate::iptables::builtins(&name).unwrap_or_default();
             chains.sort_by_cached_key(|chain| {
                 let builtin = all.iter().position(|builtin| chain.name() == builtin.chain);
-                (builtin.unwrap_or(usize::MAX), chain.name())
+                let name = chain.name();
+                // Names that differ early, as most do, need not be looked up again.
+                (builtin.unwrap_or(usize::MAX), start_of(name), name)
             });
         }
         chains
@@ -197,12 +202,12 @@ fn line(
     text: &mut Text,
     chain: &Chain<'_>,
     rule: &RuleView<'_>,
+    entry: Result<&Entry, NotExpressible>,
     options: SaveOptions,
-    tables: &Tables,
     omissions: &mut Omissions,
 ) {
     let start = text.as_bytes().len();
-    let error = match tables.entry(rule) {
+    let error = match entry {
         Ok(entry) => {
             if options.counters {
                 entry.counters.print(text);

@@ -37,52 +37,69 @@ pub fn words<'a>(line: &'a [u8], words: &mut Vec<Word<'a>>) -> Result<(), ParseE
             "there is a NUL or the end of a line within it",
         ));
     }
+    // Where the word at hand starts, or may start.
+    let mut start = 0;
     let mut at = 0;
-    while at < line.len() {
-        if matches!(line[at], b' ' | b'\t') {
-            at += 1;
-            continue;
+    while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
+        // Words are short: eight bytes are looked at together, and blanks stand behind the last ones.
+        let eight = rest.first_chunk().map_or_else(
+            || {
+                let mut eight = [b' '; 8];
+                eight[..rest.len()].copy_from_slice(rest);
+                u64::from_le_bytes(eight)
+            },
+            |eight| u64::from_le_bytes(*eight),
+        );
+        let mut low = not_above_quotes(eight);
+        let mut next = at + size_of::<u64>();
+        while low != 0 {
+            let bit = low.trailing_zeros() & !7;
+            low &= low - 1;
+            let end = at + bit as usize / 8;
+            match (eight >> bit) as u8 {
+                b' ' | b'\t' => {
+                    if end > start {
+                        words.push(Word {
+                            bytes: Cow::Borrowed(&line[start..end]),
+                            column: start + 1,
+                        });
+                    }
+                    start = end + 1;
+                }
+                b'"' => {
+                    let (bytes, length) = quoted(&line[start..], end - start).ok_or_else(|| {
+                        ParseError::new(end + 1, "the quotes that open here do not close")
+                    })?;
+                    words.push(Word {
+                        bytes,
+                        column: start + 1,
+                    });
+                    start += length;
+                    next = start;
+                    break;
+                }
+                _ => {}
+            }
         }
-        let rest = &line[at..];
-        let end = end_of_word(rest);
-        let column = at + 1;
-        if rest.get(end) != Some(&b'"') {
-            words.push(Word {
-                bytes: Cow::Borrowed(&rest[..end]),
-                column,
-            });
-            at += end;
-            continue;
-        }
-        let (bytes, length) = quoted(rest, end).ok_or_else(|| {
-            ParseError::new(at + end + 1, "the quotes that open here do not close")
-        })?;
-        words.push(Word { bytes, column });
-        at += length;
+        at = next;
+    }
+    if start < line.len() {
+        words.push(Word {
+            bytes: Cow::Borrowed(&line[start..]),
+            column: start + 1,
+        });
     }
     Ok(())
 }
 
-/// Where the first blank, tab or quotes are; at the end, if there are none.
-#[inline]
-fn end_of_word(rest: &[u8]) -> usize {
+/// The top bit of each of eight bytes that is not above quotes, as blanks and tabs are not; the first byte
+/// is the lowest.
+const fn not_above_quotes(eight: u64) -> u64 {
     const EACH: u64 = u64::from_ne_bytes([1; 8]);
-    // Words are short: a search made for long texts would take longer to begin. Nearly all bytes are
-    // above all three that end one; eight are looked at together until one is not.
-    let mut start = 0;
-    for eight in rest.as_chunks::<8>().0 {
-        let eight = u64::from_le_bytes(*eight);
-        // The top bit of each byte that is not above quotes, and maybe of some behind the first such.
-        let low = eight.wrapping_sub(EACH * (b'"' as u64 + 1)) & !eight & (EACH << 7);
-        if low != 0 {
-            start += low.trailing_zeros() as usize / 8;
-            break;
-        }
-        start += 8;
-    }
-    let ends = |byte: &u8| *byte <= b'"' && matches!(byte, b' ' | b'\t' | b'"');
-    let rest = rest.get(start..).unwrap_or_default();
-    start + rest.iter().position(ends).unwrap_or(rest.len())
+    const TOP: u64 = EACH << 7;
+    // Without its top bit, each byte's sum stays within the byte.
+    let above = (eight & !TOP) + EACH * (0x7f - b'"' as u64);
+    !(above | eight) & TOP
 }
 
 /// The word that has its opening quotes at `open`, and its length in the line.
@@ -111,6 +128,8 @@ fn quoted(rest: &[u8], open: usize) -> Option<(Cow<'_, [u8]>, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn split(line: &str) -> Result<Vec<(String, usize)>, ParseError> {
@@ -143,5 +162,47 @@ mod tests {
         assert_eq!(split(r#"a "bc\""#).unwrap_err().column, 3);
         assert_eq!(split("a\0").unwrap_err().column, 2);
         assert_eq!(split("a\n").unwrap_err().column, 2);
+    }
+
+    /// Byte by byte, as the head of this module says it.
+    fn plainly(line: &[u8]) -> Option<Vec<(Vec<u8>, usize)>> {
+        let mut found = Vec::new();
+        let mut word: Option<(Vec<u8>, usize)> = None;
+        let mut bytes = line.iter().enumerate();
+        while let Some((at, byte)) = bytes.next() {
+            match byte {
+                b' ' | b'\t' => found.extend(word.take()),
+                b'"' => {
+                    let (mut own, column) = word.take().unwrap_or((Vec::new(), at + 1));
+                    loop {
+                        match bytes.next()?.1 {
+                            b'"' => break,
+                            b'\\' => own.push(*bytes.next()?.1),
+                            byte => own.push(*byte),
+                        }
+                    }
+                    found.push((own, column));
+                }
+                byte => word.get_or_insert((Vec::new(), at + 1)).0.push(*byte),
+            }
+        }
+        found.extend(word);
+        Some(found)
+    }
+
+    proptest! {
+        #[test]
+        fn eight_bytes_together_are_split_as_one_by_one(
+            line in prop::collection::vec(
+                prop::sample::select(b"aaaaaa--!#\\'\"\"  \t\x01\x7f\x80\xa2\xff".to_vec()),
+                0..40,
+            ),
+        ) {
+            let mut found = Vec::new();
+            let split = words(&line, &mut found).ok().map(|()| {
+                found.iter().map(|word| (word.bytes.to_vec(), word.column)).collect()
+            });
+            prop_assert_eq!(split, plainly(&line));
+        }
     }
 }

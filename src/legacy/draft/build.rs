@@ -1,11 +1,13 @@
 //! New rules.
 
+use std::cell::OnceCell;
+
 use bstr::BString;
 use chainwright_sys::x_tables::{
     XT_ALIGN, XT_ERROR_TARGET, XT_EXTENSION_MAXNAMELEN, xt_entry_match,
 };
 
-use super::item::{Built, BuiltTarget};
+use super::item::{Built, BuiltTarget, Gap};
 use super::{ChainId, Draft, DraftError, Maker, Own};
 use crate::legacy::entry::{
     EXTENSION_HEAD, STANDARD_TARGET, VERDICT, VERDICT_ACCEPT, VERDICT_DROP, VERDICT_RETURN,
@@ -56,6 +58,8 @@ pub enum NewTarget<'a> {
 pub struct RuleBuilder<'d, 't> {
     draft: &'d mut Draft<'t>,
     counters: Counters,
+    /// The longest of the zeros that extensions' data ends with.
+    gap: Gap,
 }
 
 const _: () = assert!(size_of::<xt_entry_match>() == EXTENSION_HEAD);
@@ -74,6 +78,7 @@ impl<'d, 't> RuleBuilder<'d, 't> {
         let mut builder = Self {
             draft,
             counters: Counters::default(),
+            gap: Gap::default(),
         };
         header.write(builder.extend(layout.entry)?);
         if let Some((flags, goto)) = layout.goto {
@@ -118,6 +123,21 @@ impl<'d, 't> RuleBuilder<'d, 't> {
         place[NAME..][..name.len()].copy_from_slice(name);
         place[REVISION] = revision;
         place[EXTENSION_HEAD..][..data.len()].copy_from_slice(data);
+        // Zeros that are worth to be left out.
+        let pieces = data.as_chunks::<16>().0;
+        if pieces.len() >= 8 {
+            let last = pieces.iter().rposition(|piece| *piece != [0; 16]);
+            let kept = last.map_or(0, |last| last + 1);
+            let start = self.entry().len() - usize::from(size) + EXTENSION_HEAD;
+            // As far as an entry's length is.
+            let length = ((pieces.len() - kept) * 16) as u16;
+            if length > self.gap.length {
+                self.gap = Gap {
+                    start: (start + kept * 16) as u16,
+                    length,
+                };
+            }
+        }
         Ok(())
     }
 
@@ -183,7 +203,7 @@ impl<'d, 't> RuleBuilder<'d, 't> {
             let (flags, bit) = layout.goto.ok_or(DraftError::NoGoto)?;
             self.entry()[flags] |= bit;
         }
-        let counters = self.counters;
+        let (counters, gap) = (self.counters, self.gap);
         let entry = self.entry();
         let length = entry.len() as u16;
         let mut put = |at: usize, bytes: &[u8]| entry[at..][..bytes.len()].copy_from_slice(bytes);
@@ -207,13 +227,18 @@ impl<'d, 't> RuleBuilder<'d, 't> {
         let too_large = DraftError::TableTooLarge {
             size: arena.len() as u64,
         };
-        let (Ok(rule), Ok(room)) = (u32::try_from(built.len()), arena.room(scratch.len())) else {
+        let (head, tail) = (&scratch[..gap.range().start], &scratch[gap.range().end..]);
+        let stored = head.len() + tail.len();
+        let (Ok(rule), Ok(room)) = (u32::try_from(built.len()), arena.room(stored)) else {
             return Err(too_large);
         };
-        room.copy_from_slice(scratch);
+        room[..head.len()].copy_from_slice(head);
+        room[head.len()..].copy_from_slice(tail);
         built.push(Built {
-            at: arena.take(scratch.len()),
+            at: arena.take(stored),
             length,
+            gap,
+            whole: OnceCell::new(),
             target: kind,
             counters,
             maker,

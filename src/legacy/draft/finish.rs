@@ -369,9 +369,11 @@ impl<'d> Writer<'d> {
                 let Some(built) = self.draft.built.get(built as usize) else {
                     return Err(DraftError::ForeignRule);
                 };
-                let bytes = self.draft.arena.bytes(built.at);
-                let bytes = bytes.get(..built.length.into()).unwrap_or_default();
-                self.write(bytes);
+                let (head, tail) = built.parts(&self.draft.arena);
+                self.write(head);
+                // What was not written is zero.
+                self.length += usize::from(built.gap.length);
+                self.write(tail);
                 let to = match built.target {
                     BuiltTarget::Bytes => None,
                     BuiltTarget::FallThrough => Some(self.offset()),

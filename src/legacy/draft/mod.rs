@@ -19,6 +19,7 @@ use chainwright_sys::x_tables::XT_EXTENSION_MAXNAMELEN;
 use super::chain::Span;
 use super::entry::Entry;
 use super::family::Layout;
+use super::name::start_of;
 use super::{ChainRef, Counters, HeaderBuf, Hook, Policy, Replacement, RuleRef, Table};
 use crate::arena::Arena;
 use index::NameIndex;
@@ -217,6 +218,23 @@ impl<'t> Draft<'t> {
     pub fn add_chain(&mut self, name: impl AsRef<[u8]>) -> Result<ChainId, DraftError> {
         let name = name.as_ref();
         self.check_name(name)?;
+        self.add_new_chain(name)
+    }
+
+    /// The chain of that name, added if there is none.
+    ///
+    /// # Errors
+    /// As [`add_chain`](Self::add_chain), but for one that is there.
+    pub(crate) fn chain_or_added(&mut self, name: &[u8]) -> Result<ChainId, DraftError> {
+        if let Some(there) = self.chain(name) {
+            return Ok(there);
+        }
+        check_form_of_name(name)?;
+        self.add_new_chain(name)
+    }
+
+    /// Adds a chain of a name that no other one has.
+    fn add_new_chain(&mut self, name: &[u8]) -> Result<ChainId, DraftError> {
         let id = match u32::try_from(self.slots.len()) {
             Ok(id) if id < index::END => id,
             _ => return Err(DraftError::TableTooLarge { size: u64::MAX }),
@@ -629,17 +647,10 @@ impl<'t> Draft<'t> {
     }
 
     fn check_name(&self, name: &[u8]) -> Result<(), DraftError> {
-        let refused = name.is_empty()
-            || name.len() >= XT_EXTENSION_MAXNAMELEN
-            || name.contains(&0)
-            || matches!(name, b"ACCEPT" | b"DROP" | b"QUEUE" | b"RETURN");
-        let owned = || BString::from(name);
-        if refused {
-            return Err(DraftError::ChainName { name: owned() });
-        }
+        check_form_of_name(name)?;
         match self.chain(name) {
             None => Ok(()),
-            Some(_) => Err(DraftError::ChainExists { name: owned() }),
+            Some(_) => Err(DraftError::ChainExists { name: name.into() }),
         }
     }
 
@@ -757,7 +768,7 @@ impl<'t> Draft<'t> {
             }
             Item::New { built, .. } => {
                 let built = self.built.get(built as usize)?;
-                Entry::at(self.layout, self.arena.bytes(built.at), 0).ok()
+                Entry::at(self.layout, built.bytes(&self.arena), 0).ok()
             }
         }
     }
@@ -820,12 +831,16 @@ impl<'t> Draft<'t> {
     }
 }
 
-/// The first bytes of a name as a number, which says which of two comes first wherever they differ.
-fn start_of(name: &[u8]) -> u128 {
-    let mut start = [0; 16];
-    let length = name.len().min(start.len());
-    start[..length].copy_from_slice(&name[..length]);
-    u128::from_be_bytes(start)
+/// Whether a chain can have that name.
+fn check_form_of_name(name: &[u8]) -> Result<(), DraftError> {
+    let refused = name.is_empty()
+        || name.len() >= XT_EXTENSION_MAXNAMELEN
+        || name.contains(&0)
+        || matches!(name, b"ACCEPT" | b"DROP" | b"QUEUE" | b"RETURN");
+    if refused {
+        return Err(DraftError::ChainName { name: name.into() });
+    }
+    Ok(())
 }
 
 fn count(item: &mut Item, from: Counting) {

@@ -214,6 +214,56 @@ fn matches_targets_and_inversions() {
     assert_eq!((0..8).filter(|n| goto(*n)).collect::<Vec<_>>(), [6]);
 }
 
+/// A draft leaves the longest zeros out of what it holds, and nobody sees that.
+#[test]
+fn zeros_stand_where_they_were() {
+    let table = IPV4_NAT_INITIAL.read();
+    let data = |start: usize, zeros: usize, end: usize| {
+        [vec![b'x'; start], vec![0; zeros], vec![b'y'; end]].concat()
+    };
+    for all in [
+        vec![],
+        vec![data(0, 256, 0)],
+        vec![data(35, 221, 0)],
+        vec![data(35, 221, 0), data(4, 12, 0)],
+        vec![data(240, 16, 0), data(1, 127, 0), data(0, 0, 40)],
+        vec![data(1, 300, 3), data(0, 64, 0)],
+        vec![data(0, 128, 8), data(0, 60_000, 0), data(0, 256, 0)],
+    ] {
+        let mut draft = Draft::of(&table);
+        let mut rule = draft.build(every(&table)).unwrap();
+        for data in &all {
+            rule.push_match("m", 0, data).unwrap();
+        }
+        let rule = rule.finish(NewTarget::Drop).unwrap();
+        let chain = draft.builtin(Hook::Output).unwrap();
+        draft.append(chain, rule).unwrap();
+        draft.append(chain, rule).unwrap();
+        let padded = |data: &Vec<u8>| {
+            let mut data = data.clone();
+            data.resize(data.len().next_multiple_of(8), 0);
+            data
+        };
+        let wanted: Vec<_> = all.iter().map(padded).collect();
+        for draft in [draft.clone(), draft] {
+            let view = draft.get(chain).unwrap();
+            for rule in view.rules() {
+                let matches = rule.matches().map(|m| m.unwrap().data().to_vec());
+                assert_eq!(matches.collect::<Vec<_>>(), wanted);
+                assert_eq!(rule.target(), Ok(DraftTarget::Drop));
+            }
+            let table = draft.finish().unwrap().to_table().unwrap();
+            let chain = table.builtin(Hook::Output).unwrap();
+            assert_eq!(chain.rule_count(), 2);
+            for rule in chain.rules() {
+                let matches = rule.matches().map(|m| m.unwrap().data().to_vec());
+                assert_eq!(matches.collect::<Vec<_>>(), wanted);
+                assert_eq!(rule.target(), Ok(Target::Drop));
+            }
+        }
+    }
+}
+
 #[test]
 fn chains_stand_where_libiptc_puts_them() {
     let table = IPV4_NAT_INITIAL.read();

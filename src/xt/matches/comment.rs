@@ -19,7 +19,7 @@ impl Comment {
     /// A comment; `None` if it is longer than 255 bytes or has a NUL in it.
     pub fn new(text: impl AsRef<[u8]>) -> Option<Self> {
         let text = text.as_ref();
-        (text.len() < LENGTH && !text.contains(&0)).then(|| Self(text.into()))
+        (text.len() < LENGTH && text.find_byte(0).is_none()).then(|| Self(text.into()))
     }
 
     /// The comment's bytes.
@@ -39,8 +39,8 @@ impl Extension for Comment {
             return None;
         }
         // What stands behind the NUL is no part of the comment.
-        let end = info[..LENGTH].find_byte(0);
-        Self::new(&info[..end.unwrap_or(LENGTH)])
+        let end = info[..LENGTH].find_byte(0)?;
+        Some(Self(info[..end].into()))
     }
 
     fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {

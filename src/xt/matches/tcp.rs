@@ -13,7 +13,7 @@ use crate::xt::Compared;
 use crate::xt::value::{any_word_of, number_within};
 use crate::xt::{
     Context, Difference, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
-    read_struct, write_struct,
+    add_struct, read_struct,
 };
 
 bitflags::bitflags! {
@@ -114,10 +114,16 @@ impl Extension for Tcp {
         })
     }
 
-    fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
+    fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
+        let mut info = Vec::new();
+        self.write_to(family, &mut info)?;
+        Ok(info)
+    }
+
+    fn write_to(&self, _: Family, info: &mut Vec<u8>) -> Result<(), OptionError> {
         let inverted = |invert, flag| if invert { flag } else { 0 };
         let option = self.option.unwrap_or(Compared::is(0));
-        Ok(write_struct(&xt_tcp {
+        let tcp = xt_tcp {
             spts: self.source.ends(),
             dpts: self.destination.ends(),
             option: option.value,
@@ -127,7 +133,9 @@ impl Extension for Tcp {
                 | inverted(self.destination.invert, XT_TCP_INV_DSTPT)
                 | inverted(self.flags.invert, XT_TCP_INV_FLAGS)
                 | inverted(option.invert, XT_TCP_INV_OPTION),
-        }))
+        };
+        add_struct(&tcp, info);
+        Ok(())
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {

@@ -13,7 +13,7 @@ use chainwright_sys::nf_nat::{
 use zerocopy::FromZeros;
 
 use crate::xt::fit;
-use crate::xt::value::{self, Parsed, from_octets, number, number_within, to_octets};
+use crate::xt::value::{self, Parsed, from_octets, halves, number, number_within, to_octets};
 use crate::xt::{Context, Family, Given, OptionError, Text, read_struct, write_struct};
 
 /// Addresses of one family to choose from.
@@ -309,11 +309,11 @@ fn ports(context: &Context<'_>, value: &BStr) -> Parsed<(NatPorts, Option<u16>)>
             "`{value}`: a range of ports is written with a dash, like 80-90"
         ));
     }
-    let (range, base) = match value.split_once_str("/") {
+    let (range, base) = match halves(value, b'/') {
         None => (value, None),
         Some((range, base)) => (range.as_bstr(), Some(base.as_bstr())),
     };
-    let range = match range.split_once_str("-") {
+    let range = match halves(range, b'-') {
         None => number::<u16>(range)?.into(),
         Some((first, last)) => NatPorts {
             first: number(first.as_bstr())?,
@@ -341,7 +341,7 @@ fn to(context: &Context<'_>, value: &BStr) -> Parsed<Range> {
             _ => return Err(format!("`{value}` is not like [address-address]:port-port")),
         }
     } else {
-        match value.split_once_str(":") {
+        match halves(value, b':') {
             Some((address, port)) if !port.contains(&b':') => (address, Some(port)),
             // Several colons: an IPv6 address.
             _ => (&**value, None),
@@ -354,7 +354,7 @@ fn to(context: &Context<'_>, value: &BStr) -> Parsed<Range> {
         None
     } else {
         let read = |text: &[u8]| value::address(text.as_bstr(), context.family);
-        Some(match address.split_once_str("-") {
+        Some(match halves(address, b'-') {
             None => read(address)?.into(),
             Some((first, last)) => AddressRange {
                 first: read(first)?,
