@@ -135,28 +135,31 @@ impl PartialEq for Content {
 
 impl Eq for Content {}
 
-/// What a snapshot shows, without the handles.
+/// What a snapshot shows, without the handles and the order among sets and chains.
 fn shown(snapshot: &Snapshot) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut parts = Vec::new();
     for table in snapshot.tables() {
-        lines.push(format!("{:?}", table.table().name()));
+        let name = format!("{:?}", table.table().name());
+        parts.push(name.clone());
         for set in table.sets() {
             let elements = set.elements().map(|e| format!("{:?}", e.key_bytes()));
             let mut elements: Vec<_> = elements.collect();
             elements.sort();
-            lines.push(format!("set {} {elements:?}", set.set().name()));
+            parts.push(format!("{name} set {} {elements:?}", set.set().name()));
         }
         for chain in table.chains() {
             let view = chain.chain();
-            lines.push(format!("{view} {:?} {:?}", view.hook(), view.policy()));
+            let mut part = format!("{name} {view} {:?} {:?}", view.hook(), view.policy());
             for rule in chain.rules() {
                 // Behind the line with the handles.
                 let rule = rule.to_string();
-                lines.push(rule.split_once('\n').unwrap_or_default().1.to_owned());
+                part += rule.split_once('\n').unwrap_or_default().1;
             }
+            parts.push(part);
         }
     }
-    lines
+    parts.sort();
+    parts
 }
 
 impl Scene {
@@ -231,7 +234,10 @@ impl Scene {
     /// Makes everything as it was.
     fn reset(&self, old: &State) {
         let mut nft = connect(&self.sandbox);
-        // Also the handles: a second run is to find what the first one found.
+        // Also the order: a second run is to find what the first one found.
+        let mut tx = Transaction::new();
+        tx.flush_ruleset(chainwright::nft::Family::UNSPEC).unwrap();
+        nft.commit(&tx).unwrap();
         self.start.restore(&mut nft).unwrap();
         if self.legacy {
             self.fill(&old.legacy.concat());

@@ -16,12 +16,6 @@ use common::rules::in_first_user_namespace;
 use common::tools::{Tools, pieces};
 use common::{accounting, report, sandbox};
 
-/// What kube-proxy's rules count with.
-const COUNTERS: [&str; 2] = [
-    "ct_state_invalid_dropped_pkts",
-    "localhost_nps_accepted_pkts",
-];
-
 fn data(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     fs::read_to_string(path.join(name)).unwrap()
@@ -29,7 +23,7 @@ fn data(name: &str) -> String {
 
 fn prepared() -> Sandbox {
     let sandbox = sandbox();
-    for name in COUNTERS {
+    for name in accounting::OF_KUBE_PROXY {
         accounting::add(&sandbox, name);
     }
     sandbox

@@ -4,15 +4,16 @@
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use chainwright::netns::Sandbox;
 use chainwright::nft::{
     Connection, Family, Filter, PlanOptions, Rule, RuleRef, SetFlags, Snapshot, SnapshotChain,
     SnapshotTable, Transaction,
 };
-use common::rulesets::{Listing, Ruleset, listing, listing_in, same};
+use common::rulesets::{Listing, Ruleset, data, listing, listing_in, same};
 use common::tools::Tools;
-use common::{connect, report, sandbox};
+use common::{accounting, connect, report, sandbox};
 
 fn snapshot(nft: &mut Connection) -> Snapshot {
     nft.snapshot(Filter::all())
@@ -190,6 +191,32 @@ fn nameless(text: &str) -> String {
         };
     }
     out
+}
+
+#[test]
+fn between_equal_rulesets_of_real_clients_there_is_nothing_to_do() {
+    let load = |name: &str| {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        for name in accounting::OF_KUBE_PROXY {
+            accounting::add(&sandbox, name);
+        }
+        match name.ends_with(".save") {
+            true => tools.load_iptables_nft(&data(name)),
+            false => tools.load_nft(&data(name)),
+        }
+        snapshot(&mut connect(&sandbox))
+    };
+    for name in [
+        "kube-proxy-1.20-4-services.save",
+        "kube-proxy-1.20-300-services.save",
+        "kube-proxy-1.36-iptables.save",
+        "kube-proxy-1.36-nftables.nft",
+    ] {
+        let plan = load(name).plan(&load(name), exact()).unwrap();
+        assert!(plan.is_empty(), "{name}: {plan}");
+        assert!(plan.kept_rules > 50, "{name}: {}", plan.kept_rules);
+    }
 }
 
 /// Random numbers that can be had again.
@@ -521,4 +548,52 @@ fn a_plan_is_for_the_generation_that_it_starts_from() {
     Tools::new(&sandbox).run("nft add chain ip t other");
     let error = nft.commit(plan.transaction()).unwrap_err();
     assert!(error.generation_moved(), "{error}");
+}
+
+#[test]
+fn a_restoration_touches_nothing_that_is_the_same_and_takes_no_table_away() {
+    let sandbox = with(
+        "table ip t {
+            set s { type ipv4_addr; flags interval; elements = { 192.0.2.0/24 } }
+            chain leaf { counter }
+            chain base { type filter hook input priority 0; ip saddr @s jump leaf; tcp dport 22 accept }
+        }
+        table ip same { chain c { accept } }",
+    );
+    let mut nft = connect(&sandbox);
+    let kept = snapshot(&mut nft);
+    let handles = |snapshot: &Snapshot| {
+        let chain = snapshot.chain(Family::IP, "t", "base").unwrap();
+        let rules: Vec<_> = chain.rules().map(|rule| rule.handle()).collect();
+        let table = snapshot.table(Family::IP, "same").unwrap().table().handle();
+        (chain.chain().handle(), rules, table)
+    };
+    // A reader finds the table at any time while it is changed and restored, over and over.
+    let stop = AtomicBool::new(false);
+    let mut reader = connect(&sandbox);
+    let looks = std::thread::scope(|scope| {
+        let looks = scope.spawn(|| {
+            let mut looks = 0_u64;
+            while !stop.load(Ordering::Relaxed) {
+                assert!(reader.table(Family::IP, "t").unwrap().is_some());
+                looks += 1;
+            }
+            looks
+        });
+        for _ in 0..100 {
+            Tools::new(&sandbox)
+                .takes(
+                    "nft -f -",
+                    "insert rule ip t base drop\nadd element ip t s { 10.0.0.0/8 }\nflush chain ip t leaf\n",
+                )
+                .unwrap();
+            kept.restore(&mut nft).unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+        looks.join().unwrap()
+    });
+    assert!(looks > 100, "{looks}");
+    let after = snapshot(&mut nft);
+    assert_eq!(handles(&after), handles(&kept));
+    assert!(kept.plan(&after, exact()).unwrap().is_empty());
 }

@@ -84,6 +84,12 @@ impl CommitError {
         undone && lost && self.failures.is_empty()
     }
 
+    /// Whether the kernel refused operations, for another reason than the generation.
+    pub(super) fn is_refusal(&self) -> bool {
+        let undone = self.outcome == Outcome::NothingApplied;
+        undone && !self.failures.is_empty() && !self.generation_moved()
+    }
+
     /// Whether the commit was conditional on a generation that has passed: nothing was applied;
     /// read again and retry.
     #[must_use]

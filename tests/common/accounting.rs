@@ -8,6 +8,12 @@ use chainwright_sys::netlink::{NLM_F_ACK, NLM_F_CREATE, NLM_F_REQUEST};
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_ACCT;
 use chainwright_sys::nfnetlink_acct::{NFACCT_NAME, NFNL_MSG_ACCT_NEW};
 
+/// What kube-proxy's rules count with.
+pub(crate) const OF_KUBE_PROXY: [&str; 2] = [
+    "ct_state_invalid_dropped_pkts",
+    "localhost_nps_accepted_pkts",
+];
+
 /// Makes a counter in a sandbox (`NFNL_MSG_ACCT_NEW`); the tool for that is rare.
 #[track_caller]
 pub(crate) fn add(sandbox: &Sandbox, name: &str) {

@@ -22,9 +22,10 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::index::{TableIndex, chain_at, table_at};
+use super::plan::{PlanOptions, wanted_flags};
 use super::request::{copy_attributes, copy_object, copy_set};
 use super::write::{Numbers, Place, write_rule};
-use super::{READ, Snapshot};
+use super::{READ, Snapshot, SnapshotError};
 use crate::Error;
 use crate::arena::Position;
 use crate::netlink::{MessageWriter, Unfit};
@@ -32,7 +33,7 @@ use crate::nft::commit::{CommitError, Outcome};
 use crate::nft::connection::Connection;
 use crate::nft::declare::{Field, Kinds};
 use crate::nft::transaction::Transaction;
-use crate::nft::{Chain, ChainFlags, Family, Flowtable, RuleRef, Table, TableFlags};
+use crate::nft::{Chain, ChainFlags, Family, Flowtable, RuleRef, Table, TableRef};
 
 /// How often a restoration is begun again when somebody else changes the ruleset in between.
 const ATTEMPTS: usize = 16;
@@ -54,6 +55,23 @@ pub struct Restored {
     pub no_longer_owned: Vec<(Family, BString)>,
 }
 
+/// The tables that are there and can be changed.
+#[derive(Default)]
+struct Tables {
+    present: Vec<(Family, BString)>,
+}
+
+impl Tables {
+    /// Takes a table to those, or to the closed ones: those that another than this port owns.
+    fn see(&mut self, table: &TableRef<'_>, port: u32, closed: &mut HashSet<(Family, BString)>) {
+        let key = (table.family(), table.name().to_owned());
+        match table.owner() {
+            Some(owner) if owner != port => _ = closed.insert(key),
+            _ => self.present.push(key),
+        }
+    }
+}
+
 /// The last numbers of sets and chains that were given out in a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
@@ -66,10 +84,15 @@ impl Snapshot {
     /// shows: one transaction, applied whole or not at all; tables that the snapshot's scope covers and
     /// that are not in it go.
     ///
-    /// Byte for byte the same but for handles. Counters and quotas go on from the snapshot's numbers,
-    /// elements with a timeout from the rest that they had. What the kernel does not list it cannot be
-    /// given again: the fill of a `limit`, the connections that a `connlimit` counted, the state of a
-    /// `numgen inc`.
+    /// What is there already is not touched ([`plan`](Self::plan)), so that a table that is there before
+    /// and after is never missing; where the kernel does not take the changes, or what is there cannot be
+    /// read as one whole, tables are deleted and made anew.
+    ///
+    /// Afterwards all is byte for byte the same but for handles, the numbers in names of what has none, and
+    /// the order among chains, sets and objects, which means nothing. Counters and quotas go on from the
+    /// snapshot's numbers, elements with a timeout that were gone from the rest that they had. What the
+    /// kernel does not list it cannot be given again: the fill of a `limit`, the connections that a
+    /// `connlimit` counted, the state of a `numgen inc`.
     ///
     /// The transaction is conditional on the generation: if somebody else changes the ruleset while it
     /// is being prepared it is prepared anew, up to 16 times.
@@ -124,24 +147,75 @@ impl Snapshot {
         tx: &mut Transaction,
         send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
     ) -> Result<Restored, Error> {
+        match connection.snapshot(self.scope().clone()) {
+            Ok(now) => match self.change(&now, connection, &send) {
+                // A kernel before 6.2 does not delete a chain together with the element that leads to
+                // it, and each has its own like that.
+                Err(Error::Commit(error)) if error.is_refusal() => {}
+                done => return done,
+            },
+            Err(SnapshotError::Netlink(error)) => return Err(error.into()),
+            // What is there cannot be read as one whole; it need not be.
+            Err(SnapshotError::Interrupted { .. } | SnapshotError::Incomplete { .. }) => {}
+        }
+        self.replace(connection, tx, send)
+    }
+
+    /// Changes what differs.
+    fn change(
+        &self,
+        now: &Self,
+        connection: &mut Connection,
+        send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
+    ) -> Result<Restored, Error> {
+        let port = connection.socket.port()?;
+        let (mut tables, mut closed) = (Tables::default(), HashSet::new());
+        for table in now.tables() {
+            tables.see(&table.table(), port, &mut closed);
+        }
+        let options = PlanOptions {
+            remove_other_tables: true,
+            remove_dynamic_elements: true,
+            counters: true,
+        };
+        let mut restored = Restored::default();
+        let plan = now.plan_without(self, options, &closed, &mut restored)?;
+        self.tell(tables, closed, &mut restored);
+        send(connection, plan.transaction())?;
+        Ok(restored)
+    }
+
+    /// Deletes the tables that are there, and makes them anew.
+    fn replace(
+        &self,
+        connection: &mut Connection,
+        tx: &mut Transaction,
+        send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
+    ) -> Result<Restored, Error> {
         tx.clear();
         let generation = connection.generation()?;
-        let mut restored = Restored::default();
-        let mut closed = HashSet::new();
         let port = connection.socket.port()?;
-        let mut present = Vec::new();
-        let tables = connection.list::<Table<'_>>(self.scope().clone())?;
-        tables.for_each(|table| {
-            let key = (table.family(), table.name().to_owned());
-            match table.owner() {
-                Some(owner) if owner != port => _ = closed.insert(key),
-                _ => present.push(key),
-            }
-        })?;
-        for (family, name) in &present {
+        let (mut tables, mut closed) = (Tables::default(), HashSet::new());
+        let listing = connection.list::<Table<'_>>(self.scope().clone())?;
+        listing.for_each(|table| tables.see(&table, port, &mut closed))?;
+        for (family, name) in &tables.present {
             tx.delete(&Table::new(*family, name.as_bytes()))?;
         }
+        let mut restored = Restored::default();
         self.append(tx, &closed, &mut restored)?;
+        self.tell(tables, closed, &mut restored);
+        tx.expect_generation(generation);
+        send(connection, tx)?;
+        Ok(restored)
+    }
+
+    /// Says what became of the tables.
+    fn tell(
+        &self,
+        Tables { mut present }: Tables,
+        closed: HashSet<(Family, BString)>,
+        restored: &mut Restored,
+    ) {
         let own = self.tables().map(|table| table.table());
         let mut added: BTreeSet<_> = own
             .map(|table| (table.family(), table.name().to_owned()))
@@ -157,9 +231,6 @@ impl Snapshot {
         restored.added = added.into_iter().collect();
         restored.owned_by_others = closed.into_iter().collect();
         restored.owned_by_others.sort();
-        tx.expect_generation(generation);
-        send(connection, tx)?;
-        Ok(restored)
     }
 
     /// Appends the operations that make the snapshot's tables, none of which may be there, to a
@@ -203,8 +274,9 @@ impl Snapshot {
         tx: &mut Transaction,
         table: &TableIndex,
         ids: &mut Ids,
+        restored: &mut Restored,
     ) -> Result<(), Unfit> {
-        self.write_table(tx, table.at, &mut Restored::default())?;
+        self.write_table(tx, table.at, restored)?;
         self.write_contents(tx, table, ids)
     }
 
@@ -348,14 +420,15 @@ impl Snapshot {
         let (family, attributes) = self.parts(at);
         let mut without = const { Kinds::given(Table::KNOWN) };
         let mut flags = None;
-        if let Ok(table) = table_at(&self.arena, at) {
-            let listed = table.flags().unwrap_or_default();
-            if listed.contains(TableFlags::OWNER) && !listed.contains(TableFlags::PERSIST) {
-                let key = (family, table.name().to_owned());
-                restored.no_longer_owned.push(key);
-                without = without.and(NFTA_TABLE_FLAGS);
-                flags = Some(listed - TableFlags::OWNER);
-            }
+        if let Ok(table) = table_at(&self.arena, at)
+            && table
+                .flags()
+                .is_some_and(|flags| flags != wanted_flags(&table))
+        {
+            let key = (family, table.name().to_owned());
+            restored.no_longer_owned.push(key);
+            without = without.and(NFTA_TABLE_FLAGS);
+            flags = Some(wanted_flags(&table));
         }
         tx.operation(NFT_MSG_NEWTABLE, NLM_F_CREATE, family, |writer| {
             copy_attributes(writer, attributes, without);

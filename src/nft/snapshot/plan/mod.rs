@@ -33,7 +33,7 @@ use chainwright_sys::nf_tables::{
 use super::compare::Compare;
 use super::elements::{Target, delete_all, write_all};
 use super::request::{copy_attributes, copy_object, copy_set};
-use super::restore::Ids;
+use super::restore::{Ids, Restored};
 use super::write::{Numbers, Place, write_rule};
 use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::netlink::Unfit;
@@ -144,6 +144,17 @@ impl Snapshot {
     /// # Errors
     /// [`Unfit`]; cannot happen with what a kernel sent.
     pub fn plan(&self, desired: &Self, options: PlanOptions) -> Result<Plan, Unfit> {
+        self.plan_without(desired, options, &HashSet::new(), &mut Restored::default())
+    }
+
+    /// As [`plan`](Self::plan), without some tables, which stay as they are.
+    pub(super) fn plan_without(
+        &self,
+        desired: &Self,
+        options: PlanOptions,
+        without: &HashSet<(Family, BString)>,
+        restored: &mut Restored,
+    ) -> Result<Plan, Unfit> {
         let mut planner = Planner {
             options,
             compare: Compare {
@@ -151,11 +162,16 @@ impl Snapshot {
             },
             plan: Plan::default(),
             ids: Ids::default(),
+            restored,
+        };
+        let left_out = |table: &TableRef<'_>| {
+            !without.is_empty() && without.contains(&(table.family(), table.name().to_owned()))
         };
         if options.remove_other_tables {
             for table in self.tables() {
                 let table = table.table();
-                if desired.table(table.family(), table.name()).is_none() {
+                let is_desired = desired.table(table.family(), table.name()).is_some();
+                if !is_desired && !left_out(&table) {
                     let name = Table::new(table.family(), table.name());
                     planner.plan.transaction.delete(&name)?;
                 }
@@ -163,6 +179,9 @@ impl Snapshot {
         }
         for table in desired.tables() {
             let view = table.table();
+            if left_out(&view) {
+                continue;
+            }
             match self.table(view.family(), view.name()) {
                 Some(current) => planner.table(&current, &table)?,
                 None => planner.whole_table(&table)?,
@@ -176,11 +195,12 @@ impl Snapshot {
     }
 }
 
-struct Planner {
+struct Planner<'p> {
     options: PlanOptions,
     compare: Compare,
     plan: Plan,
     ids: Ids,
+    restored: &'p mut Restored,
 }
 
 /// What goes because it is replaced, so that what refers to it cannot stay.
@@ -257,10 +277,12 @@ impl<C: Clone, D: Clone> Pairs<C, D> {
     }
 }
 
-impl Planner {
+impl Planner<'_> {
     fn whole_table(&mut self, table: &SnapshotTable<'_>) -> Result<(), Unfit> {
         let (tx, ids) = (&mut self.plan.transaction, &mut self.ids);
-        table.snapshot.write_whole(tx, table.index(), ids)
+        table
+            .snapshot
+            .write_whole(tx, table.index(), ids, self.restored)
     }
 
     fn replaced(&mut self, kind: &'static str, table: &TableRef<'_>, name: &BStr) {
@@ -279,11 +301,8 @@ impl Planner {
     ) -> Result<(), Unfit> {
         let compare = self.compare;
         let (now, wanted) = (current.table(), desired.table());
-        let flags = table_flags(&wanted);
-        let flags_differ = table_flags(&now) != flags;
-        if !compare.is_same_table_but_flags(&now, &wanted)
-            || flags_differ && (table_flags(&now) ^ flags) != TableFlags::DORMANT
-        {
+        let (flags, flags_now) = (wanted_flags(&wanted), now.flags().unwrap_or_default());
+        if !compare.is_same_table_but_flags(&now, &wanted) || !can_become(flags_now, flags) {
             self.replaced("table", &now, now.name());
             let name = Table::new(now.family(), now.name());
             self.plan.transaction.delete(&name)?;
@@ -414,7 +433,7 @@ impl Planner {
         }
 
         // What comes.
-        if flags_differ {
+        if flags != flags_now {
             tx.operation(NFT_MSG_NEWTABLE, 0, now.family(), |writer| {
                 writer.string(NFTA_TABLE_NAME, now.name());
                 flags.encode(writer, NFTA_TABLE_FLAGS);
@@ -541,9 +560,22 @@ impl Planner {
     }
 }
 
-/// The flags of a table that say how it is, and not whose.
-fn table_flags(table: &TableRef<'_>) -> TableFlags {
-    table.flags().unwrap_or_default() - TableFlags::OWNER - TableFlags::PERSIST
+/// The flags that a table is to have. One that is owned without `persist` would go as soon as this
+/// process's socket is closed: nobody is to own it.
+pub(super) fn wanted_flags(table: &TableRef<'_>) -> TableFlags {
+    let listed = table.flags().unwrap_or_default();
+    match listed.contains(TableFlags::PERSIST) {
+        true => listed,
+        false => listed - TableFlags::OWNER,
+    }
+}
+
+/// Whether the kernel gives a table that has these flags those. It puts tables to sleep and wakes them,
+/// and lets somebody own a table that persists and is nobody's.
+fn can_become(now: TableFlags, wanted: TableFlags) -> bool {
+    let change = now ^ wanted;
+    change - TableFlags::DORMANT == TableFlags::empty()
+        || change == TableFlags::OWNER && wanted.contains(TableFlags::OWNER | TableFlags::PERSIST)
 }
 
 fn named_sets<'s>(
