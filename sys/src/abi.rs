@@ -1,9 +1,9 @@
 //! How this crate describes a kernel header: the `abi!` macro and the table that it leaves behind.
 //!
-//! Every module of this crate is one invocation of `abi!`. It turns a list of constants and structs
-//! into Rust items and, from the same list, into a [`Header`] named `ABI`. The test
-//! `tests/layout.rs` walks those tables and asks the C compiler whether the installed kernel headers
-//! agree; nothing can be declared here and be missed there.
+//! Every module of this crate is one invocation of `abi!` (`nf_tables` one for each of its parts). It
+//! turns a list of constants and structs into Rust items and, from the same list, into a [`Header`]
+//! named `ABI`. The test `tests/layout.rs` walks those tables and asks the C compiler whether the
+//! installed kernel headers agree; nothing can be declared here and be missed there.
 
 /// One kernel header: where it is and what of it this crate declares.
 #[derive(Clone, Copy, Debug)]
