@@ -16,6 +16,8 @@ mod common;
 mod entries;
 #[path = "decoder_promise/machine.rs"]
 mod machine;
+#[path = "decoder_promise/packets.rs"]
+mod packets;
 #[path = "decoder_promise/random.rs"]
 mod random;
 
@@ -30,10 +32,11 @@ use chainwright::nft::expr::{Decoded, Match, Target};
 use chainwright::nft::{self, Chain, DataType, Rule, Set, Table, Transaction};
 use chainwright::xt;
 use common::iptables::{open, tool};
+use common::random::Random;
 use common::tools::Tools;
 use common::{connect, sandbox};
 use machine::{run, satisfy};
-use random::{CHAINS, Made, Random};
+use random::{CHAINS, Made};
 
 const TABLES: [&str; 5] = ["raw", "mangle", "nat", "filter", "security"];
 /// Chains that nothing leads to, so that any extension may be in them.
@@ -320,14 +323,14 @@ fn compare(
 ) -> Result<bool, String> {
     let mut met = false;
     for round in 0..6 {
-        let mut packet = random::packet(random, family);
+        let mut packet = packets::packet(random, family);
         match round {
             0 => {}
             1 | 3 => satisfy(other, &mut packet),
             _ => satisfy(one, &mut packet),
         }
         let mut packets = vec![packet.clone()];
-        packets.extend((0..9).map(|_| random::near(random, &packet)));
+        packets.extend((0..9).map(|_| packets::near(random, &packet)));
         for packet in packets {
             let ((here, whole), (there, _)) = (run(one, &packet), run(other, &packet));
             met |= whole;

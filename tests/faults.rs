@@ -9,250 +9,28 @@
 mod common;
 #[path = "faults/injector.rs"]
 mod injector;
+#[path = "faults/scene.rs"]
+mod scene;
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Backend, Family};
 use chainwright::kube::kubelet::Kubelet;
-use chainwright::netns::Sandbox;
-use chainwright::nft::{Filter, Snapshot, Transaction};
-use common::iptables::{open, our_save};
+use chainwright::nft::Transaction;
+use common::iptables::open;
 use common::{connect, sandbox};
 use injector::{Action, Fault, Kind, Run, run};
-use tempfile::TempDir;
+use scene::{NEW, OLD, Scene, State};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
+
 /// In the name of every directory of these tests.
 pub(crate) const DIRECTORY: &str = "chainwright-faults-";
+
 /// By default so many faults of each command are tried, spread over all.
 const FAULTS: usize = 90;
-
-/// What a restore finds.
-const OLD: &str = "\
-*nat
-:PREROUTING ACCEPT [0:0]
-:INPUT ACCEPT [0:0]
-:OUTPUT ACCEPT [0:0]
-:POSTROUTING ACCEPT [0:0]
-:OLD - [0:0]
-[3:180] -A PREROUTING -s 10.0.0.0/8 -j OLD
-[0:0] -A OLD -p tcp -m tcp --dport 80 -j ACCEPT
-COMMIT
-*filter
-:INPUT ACCEPT [0:0]
-:FORWARD DROP [7:700]
-:OUTPUT ACCEPT [0:0]
-[1:60] -A INPUT -i lo -j ACCEPT
-COMMIT
-";
-/// What it is to make of it.
-const NEW: &str = "\
-*nat
-:PREROUTING ACCEPT [0:0]
-:INPUT ACCEPT [0:0]
-:OUTPUT ACCEPT [0:0]
-:POSTROUTING ACCEPT [0:0]
-:NEW - [0:0]
--A PREROUTING -s 192.0.2.0/24 -j NEW
--A NEW -p udp -m udp --dport 53 -j ACCEPT
--A NEW -j RETURN
-COMMIT
-*filter
-:INPUT DROP [0:0]
-:FORWARD ACCEPT [0:0]
-:OUTPUT ACCEPT [0:0]
--A INPUT -p icmp -j ACCEPT
-COMMIT
-";
-/// What it is to add to it: one table after the other.
-const ADDED: &str = "\
-*nat
-:ADDED - [0:0]
--A ADDED -j RETURN
--I PREROUTING -j ADDED
--D OLD -p tcp -m tcp --dport 80 -j ACCEPT
-COMMIT
-*filter
--A INPUT -i lo -p tcp -j DROP
-COMMIT
-";
-/// Of one table, which legacy tables are replaced by at once.
-const ADDED_NAT: &str = "\
-*nat
-:ADDED - [0:0]
--A ADDED -j RETURN
--I PREROUTING -j ADDED
-COMMIT
-";
-
-/// What the command works on.
-struct Scene {
-    sandbox: Sandbox,
-    directory: TempDir,
-    /// The ruleset of nf_tables at the start.
-    start: Snapshot,
-    legacy: bool,
-}
-
-/// All that a run may change: nf_tables' ruleset without handles, the legacy tables' text, and files by
-/// their names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct State {
-    nft: Vec<String>,
-    legacy: Vec<String>,
-    files: BTreeMap<PathBuf, Content>,
-}
-
-/// What is in a file.
-#[derive(Debug, Clone)]
-struct Content {
-    bytes: Vec<u8>,
-    /// What it shows, if it is a backup.
-    shows: Option<Vec<String>>,
-}
-
-impl Content {
-    fn of(path: &Path) -> Self {
-        Self {
-            bytes: fs::read(path).unwrap(),
-            shows: Snapshot::load(path).ok().as_ref().map(shown),
-        }
-    }
-}
-
-/// Backups hold the time, and are the same if they show the same.
-impl PartialEq for Content {
-    fn eq(&self, other: &Self) -> bool {
-        match (&self.shows, &other.shows) {
-            (Some(one), Some(other)) => one == other,
-            _ => self.bytes == other.bytes,
-        }
-    }
-}
-
-impl Eq for Content {}
-
-/// What a snapshot shows, without the handles and the order among sets and chains.
-fn shown(snapshot: &Snapshot) -> Vec<String> {
-    let mut parts = Vec::new();
-    for table in snapshot.tables() {
-        let name = format!("{:?}", table.table().name());
-        parts.push(name.clone());
-        for set in table.sets() {
-            let elements = set.elements().map(|e| format!("{:?}", e.key_bytes()));
-            let mut elements: Vec<_> = elements.collect();
-            elements.sort();
-            parts.push(format!("{name} set {} {elements:?}", set.set().name()));
-        }
-        for chain in table.chains() {
-            let view = chain.chain();
-            let mut part = format!("{name} {view} {:?} {:?}", view.hook(), view.policy());
-            for rule in chain.rules() {
-                // Behind the line with the handles.
-                let rule = rule.to_string();
-                part += rule.split_once('\n').unwrap_or_default().1;
-            }
-            parts.push(part);
-        }
-    }
-    parts.sort();
-    parts
-}
-
-impl Scene {
-    /// With these tables in a backend.
-    fn new(backend: Backend, tables: &str) -> Self {
-        let sandbox = sandbox();
-        let mut scene = Self {
-            directory: TempDir::with_prefix(DIRECTORY).unwrap(),
-            start: Snapshot::default(),
-            legacy: backend == Backend::Legacy,
-            sandbox,
-        };
-        if scene.legacy {
-            scene.fill(tables);
-        } else if !tables.is_empty() {
-            let mut iptables = open(&scene.sandbox, Backend::Nft);
-            let options = RestoreOptions {
-                counters: true,
-                ..RestoreOptions::default()
-            };
-            iptables.restore(Family::Ipv4, tables, &options).unwrap();
-        }
-        for (name, text) in [("new", NEW), ("added", ADDED), ("added-nat", ADDED_NAT)] {
-            fs::write(scene.path(name), text).unwrap();
-        }
-        scene.start = scene.snapshot();
-        scene
-    }
-
-    fn path(&self, name: &str) -> String {
-        let path = self.directory.path().join(name);
-        path.into_os_string().into_string().unwrap()
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        connect(&self.sandbox).snapshot(Filter::all()).unwrap()
-    }
-
-    /// Puts these tables into the legacy backend.
-    fn fill(&self, tables: &str) {
-        let options = RestoreOptions {
-            counters: true,
-            ..RestoreOptions::default()
-        };
-        let mut iptables = open(&self.sandbox, Backend::Legacy);
-        iptables.restore(Family::Ipv4, tables, &options).unwrap();
-    }
-
-    fn state(&self) -> State {
-        let legacy = match self.legacy {
-            false => Vec::new(),
-            true => {
-                let text = our_save(&self.sandbox, Backend::Legacy, Family::Ipv4);
-                text.split_inclusive("COMMIT\n")
-                    .map(str::to_owned)
-                    .collect()
-            }
-        };
-        let mut files = BTreeMap::new();
-        for entry in fs::read_dir(self.directory.path()).unwrap() {
-            let path = entry.unwrap().path();
-            let content = Content::of(&path);
-            files.insert(path, content);
-        }
-        State {
-            nft: shown(&self.snapshot()),
-            legacy,
-            files,
-        }
-    }
-
-    /// Makes everything as it was.
-    fn reset(&self, old: &State) {
-        let mut nft = connect(&self.sandbox);
-        // Also the order: a second run is to find what the first one found.
-        let mut tx = Transaction::new();
-        tx.flush_ruleset(chainwright::nft::Family::UNSPEC).unwrap();
-        nft.commit(&tx).unwrap();
-        self.start.restore(&mut nft).unwrap();
-        if self.legacy {
-            self.fill(&old.legacy.concat());
-        }
-        for entry in fs::read_dir(self.directory.path()).unwrap() {
-            let path = entry.unwrap().path();
-            if !old.files.contains_key(&path) {
-                fs::remove_file(path).unwrap();
-            }
-        }
-        for (path, content) in &old.files {
-            fs::write(path, &content.bytes).unwrap();
-        }
-    }
-}
 
 /// What is tried of one kind of system call.
 fn actions(kind: Kind) -> &'static [Action] {

@@ -1,30 +1,17 @@
 //! Tables changed by us all at once and by the real tool command by command: the results are equal.
 
 mod common;
+#[path = "iptables_edits/texts.rs"]
+mod texts;
 
 use std::fmt::Write;
 
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Backend, Counters, Error, Family, Policy, Rule, TableEdit};
-use common::iptables::{ALL, open, our_save, real_save, state, tool};
+use common::iptables::{open, our_save, real_save, tool};
+use common::random::Random;
+use common::sandbox;
 use common::tools::Tools;
-use common::{connect, sandbox};
-
-/// Marsaglia's xorshift: the same numbers in each run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % limit
-    }
-
-    fn of<'t, T>(&mut self, all: &'t [T]) -> &'t T {
-        &all[self.below(all.len())]
-    }
-}
 
 /// A change of a table.
 #[derive(Debug, Clone)]
@@ -413,17 +400,26 @@ fn random_changes(backend: Backend, family: Family) {
         // All at once, it leaves the counters of new rules as they are, and nf_tables' policies as they
         // were (1.8.9).
         let zeroes = changes.iter().any(|c| matches!(c, Change::Zero(..)));
+        // `-X` takes built-in chains of nf_tables away, too, and then they cannot be zeroed.
+        let put_back = || {
+            let builtin = before.chains.iter().filter(|chain| chain.rank == 0);
+            let heads = builtin.map(|chain| format!(":{} - [0:0]\n", chain.name));
+            let text = format!("*{table}\n{}COMMIT\n", heads.collect::<String>());
+            their_tools.run_with(&restore, &text);
+        };
+        let takes_away = |line: &str| line == "-X" && backend == Backend::Nft;
         if !zeroes && their_tools.takes(&restore, &text).is_ok() {
             by_restore += 1;
+            if lines.iter().any(|line| takes_away(line)) {
+                put_back();
+            }
         } else {
             for line in &lines {
-                their_tools.run(&format!("{real} -t {table} {line}"));
-                if line == "-X" && backend == Backend::Nft {
-                    // It takes built-in chains away, too, and cannot zero them then.
-                    let builtin = before.chains.iter().filter(|chain| chain.rank == 0);
-                    let heads = builtin.map(|chain| format!(":{} - [0:0]\n", chain.name));
-                    let text = format!("*{table}\n{}COMMIT\n", heads.collect::<String>());
-                    their_tools.run_with(&restore, &text);
+                if let Err(said) = their_tools.takes(&format!("{real} -t {table} {line}"), "") {
+                    panic!("{line}: {said}\n{}", told());
+                }
+                if takes_away(line) {
+                    put_back();
                 }
             }
         }
@@ -455,258 +451,4 @@ fn random_changes_of_legacy_tables() {
 #[test]
 fn random_changes_of_ipv6_legacy_tables() {
     random_changes(Backend::Legacy, Family::Ipv6);
-}
-
-/// What the tables hold before a text is restored.
-fn start(family: Family) -> String {
-    let net = match family {
-        Family::Ipv4 => "10.0.0.0/8",
-        Family::Ipv6 => "fd00::/8",
-    };
-    format!(
-        "*filter
-:INPUT DROP [7:700]
-:FORWARD ACCEPT [0:0]
-:OUTPUT ACCEPT [9:900]
-:kept - [0:0]
-:used - [0:0]
-[1:100] -A INPUT -s {net} -j used
-[2:200] -A INPUT -i eth0 -m comment --comment \"to stay\" -j ACCEPT
-[3:300] -A kept -p tcp -j RETURN
-[4:400] -A used -g kept
-COMMIT
-*mangle
-:PREROUTING ACCEPT [0:0]
-:INPUT ACCEPT [0:0]
-:FORWARD ACCEPT [0:0]
-:OUTPUT ACCEPT [0:0]
-:POSTROUTING ACCEPT [0:0]
-[5:500] -A PREROUTING -d {net} -j MARK --set-xmark 0x1/0xff
-COMMIT
-"
-    )
-}
-
-/// Without the counters in which the tool errs: the legacy one forgets those of policies whenever a
-/// table is changed, ip6tables-nft 1.8.9 those of new rules.
-fn normalised(save: &str, backend: Backend, family: Family) -> String {
-    let mut text = String::new();
-    for line in save.lines() {
-        match line.split_once(" [") {
-            Some((head, _)) if line.starts_with(':') && backend == Backend::Legacy => {
-                let _ = writeln!(text, "{head}");
-            }
-            _ if line.starts_with('[') && (backend, family) == (Backend::Nft, Family::Ipv6) => {
-                let _ = writeln!(text, "{}", line.split_once(' ').unwrap().1);
-            }
-            _ => {
-                let _ = writeln!(text, "{line}");
-            }
-        }
-    }
-    text
-}
-
-/// The real tool's arguments and ours.
-fn options(arguments: &str) -> RestoreOptions {
-    let mut words = arguments.split_whitespace();
-    let mut options = RestoreOptions::default();
-    while let Some(word) = words.next() {
-        match word {
-            "--noflush" => options.noflush = true,
-            "--counters" => options.counters = true,
-            "--test" => options.test = true,
-            "-T" => options.table = words.next().map(str::to_owned),
-            other => panic!("{other}"),
-        }
-    }
-    options
-}
-
-/// Texts, each restored by both onto the same tables. `4` and `6` at the start of a line say for which
-/// family it is.
-const TEXTS: &[&str] = &[
-    // Declared chains only, all of them.
-    "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [5:6]\n:OUTPUT ACCEPT [1:2]\nCOMMIT\n",
-    // Not all built-in chains, one that is there, a new one, counters in both forms.
-    "*filter\n:FORWARD DROP [5:6]\n:kept - [0:0]\n:new - [3:4]\n[11:12] -A new -j RETURN\n\
-     [13:14] -A kept -p udp -j new\n-A FORWARD -i eth1 -j kept\nCOMMIT\n",
-    // No declarations at all.
-    "*filter\n-A INPUT -p tcp -j ACCEPT\n-I INPUT 1 -p udp -j DROP\n-P FORWARD DROP\nCOMMIT\n",
-    // Comment lines, empty lines, blanks and quotes.
-    "# one\n\n*filter\n# two\n:INPUT ACCEPT [0:0]\n\n:new - [0:0]\n\
-     -A new   -m comment\t--comment \"a b\" \n\
-     -A new -m comment --comment \"q \\\" b \\\\ ' $x\" -j ACCEPT\n-A new -m comment --comment it's\n\
-     -A new -m comment --comment \"\" -j \"RETURN\"\n# three\nCOMMIT\n# four\n",
-    // Each family its lines.
-    "*filter\n-4 -A INPUT -s 1.2.3.4 -j ACCEPT\n-6 -A INPUT -s 2001:db8::1 -j ACCEPT\n\
-     -A INPUT -4 -p tcp\n-A INPUT --ipv6 -p udp\nCOMMIT\n",
-    // Several addresses.
-    "*filter\n4-A FORWARD -s 1.2.3.4,5.6.0.0/16 -d 10.1.1.1,10.1.1.2 -j ACCEPT\n\
-     6-A FORWARD -s fd00::1,fd00::2 -d fd01::/16,fd02::/17 -j DROP\n\
-     4-I FORWARD -s 9.9.9.9,8.8.8.8 -j DROP\n4[5:6] -A OUTPUT -d 1.1.1.1,2.2.2.2\nCOMMIT\n",
-    // Several tables, one of them not there yet.
-    "*mangle\n:PREROUTING DROP [0:0]\n-A OUTPUT -j MARK --set-mark 7\nCOMMIT\n*filter\n:new - [0:0]\n\
-     -A new -j DROP\nCOMMIT\n*raw\n:PREROUTING ACCEPT [0:0]\n:OUTPUT DROP [2:3]\n\
-     -A OUTPUT -p tcp -j ACCEPT\nCOMMIT\n",
-    // The same table twice.
-    "*filter\n:one - [0:0]\n-A one -j DROP\nCOMMIT\n*mangle\n-A INPUT -j ACCEPT\nCOMMIT\n\
-     *filter\n:two - [0:0]\n-A two -j ACCEPT\nCOMMIT\n",
-    // A chain declared twice, with rules between.
-    "*filter\n:one - [0:0]\n-A one -p tcp -j DROP\n:one - [0:0]\n-A one -p udp -j ACCEPT\n\
-     -A one -j RETURN\nCOMMIT\n",
-    // A table without anything.
-    "*mangle\nCOMMIT\n",
-    "*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n",
-    "",
-    "# nothing\n\n",
-    // The long names of options and starts of them. The real tool reads `--jump=ACCEPT` and `-ptcp` wrongly.
-    "*filter\n--append INPUT --source 1.2.3.4 --jump ACCEPT\n--insert INPUT --prot tcp --jump DROP\n\
-     --new-chain n\n-A INPUT --prot tcp --goto n\n-A n ! --in-interface eth0 --match comment --comm x\n\
-     --policy FORWARD DROP\nCOMMIT\n",
-];
-
-/// The lines of one family, for the long options with an IPv4 address only that.
-fn text_for(text: &str, family: Family) -> String {
-    let (own, other) = match family {
-        Family::Ipv4 => ('4', '6'),
-        Family::Ipv6 => ('6', '4'),
-    };
-    let mut lines = String::new();
-    for line in text.lines().filter(|line| !line.starts_with(other)) {
-        lines += line.strip_prefix(own).unwrap_or(line);
-        lines.push('\n');
-    }
-    if family == Family::Ipv6 {
-        lines = lines.replace("--source 1.2.3.4", "--source fd00::1");
-    }
-    lines
-}
-
-#[track_caller]
-fn restored(backend: Backend, family: Family) {
-    let mut wrong = Vec::new();
-    for text in TEXTS {
-        let text = text_for(text, family);
-        for arguments in [
-            "",
-            "--counters",
-            "--noflush",
-            "--noflush --counters",
-            "--test",
-            "--noflush -T filter",
-            "-T mangle",
-        ] {
-            if text.matches(":one ").count() == 2 && !arguments.contains("--noflush") {
-                continue; // the legacy tool takes that for a mistake
-            }
-            // Lines that are to be undone, or numbered, are made for these tables.
-            let (ours, theirs) = (sandbox(), sandbox());
-            let (our_tools, their_tools) = (Tools::new(&ours), Tools::new(&theirs));
-            let real = tool(backend, family, "-restore");
-            for tools in [&our_tools, &their_tools] {
-                tools.run_with(&format!("{real} --counters"), &start(family));
-            }
-            let told = format!("{real} {arguments}\n{text}");
-            if let Err(error) = their_tools.takes(&format!("{real} {arguments}"), &text) {
-                wrong.push(format!("{told}the real tool: {error}"));
-                continue;
-            }
-            let save = |text: String| normalised(&text, backend, family);
-            let before = save(real_save(&our_tools, backend, family));
-            let options = options(arguments);
-            let wanted = options.table.as_ref().map(|table| format!("*{table}\n"));
-            let result = open(&ours, backend).restore(family, &text, &options);
-            if wanted.is_some_and(|wanted| !text.contains(&wanted)) {
-                // The real tool does nothing and says nothing.
-                if !matches!(result, Err(Error::NotInText { .. })) {
-                    wrong.push(format!("{told}{result:?}"));
-                }
-            } else if let Err(error) = result {
-                wrong.push(format!("{told}{error}"));
-                continue;
-            }
-            let expected = match (backend, arguments) {
-                // The real tool creates the tables of a text that it only tests.
-                (Backend::Legacy, "--test") => before,
-                _ => save(real_save(&their_tools, backend, family)),
-            };
-            let found = save(real_save(&our_tools, backend, family));
-            if expected != found {
-                wrong.push(format!("{told}--- expected\n{expected}--- found\n{found}"));
-            }
-            let printed = save(our_save(&ours, backend, family));
-            if printed != found {
-                wrong.push(format!("{told}--- saved\n{found}--- our save\n{printed}"));
-            }
-        }
-    }
-    assert!(
-        wrong.is_empty(),
-        "{} wrong:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
-}
-
-#[test]
-fn texts_are_restored_as_by_the_real_tool_in_nf_tables() {
-    restored(Backend::Nft, Family::Ipv4);
-}
-
-#[test]
-fn texts_are_restored_as_by_the_real_tool_in_ipv6_nf_tables() {
-    restored(Backend::Nft, Family::Ipv6);
-}
-
-#[test]
-fn texts_are_restored_as_by_the_real_tool_in_legacy_tables() {
-    restored(Backend::Legacy, Family::Ipv4);
-}
-
-#[test]
-fn texts_are_restored_as_by_the_real_tool_in_ipv6_legacy_tables() {
-    restored(Backend::Legacy, Family::Ipv6);
-}
-
-#[test]
-fn both_families_are_restored_in_one_generation() {
-    for (backend, _) in [ALL[0], ALL[2]] {
-        let (ours, theirs) = (sandbox(), sandbox());
-        let (our_tools, their_tools) = (Tools::new(&ours), Tools::new(&theirs));
-        let texts = [Family::Ipv4, Family::Ipv6].map(|family| (family, start(family)));
-        let before = connect(&ours).generation().unwrap().0;
-        let mut iptables = open(&ours, backend);
-        let inputs = texts
-            .each_ref()
-            .map(|(family, text)| (*family, text.as_bytes()));
-        let with_counters = options("--counters");
-        let restored = iptables.restore_all(&inputs, &with_counters).unwrap();
-        assert_eq!(
-            (restored.tables, restored.chains, restored.rules),
-            (4, 20, 10)
-        );
-        if backend == Backend::Nft {
-            let after = connect(&ours).generation().unwrap().0;
-            assert_eq!(after, before + 1);
-        }
-        for (family, text) in &texts {
-            their_tools.run_with(&tool(backend, *family, "-restore --counters"), text);
-            let save = |tools| normalised(&real_save(tools, backend, *family), backend, *family);
-            assert_eq!(save(&our_tools), save(&their_tools));
-            assert!(real_save(&our_tools, backend, *family).contains("[4:400] -A used"));
-        }
-        // A mistake in the second text undoes the first, too.
-        let before = state(&ours, backend);
-        let bad = "*filter\n:INPUT DROP [0:0]\n-A INPUT -p tpc\nCOMMIT\n";
-        let inputs = [(Family::Ipv4, "*filter\nCOMMIT\n"), (Family::Ipv6, bad)];
-        let inputs = inputs.map(|(family, text)| (family, text.as_bytes()));
-        let error = iptables.restore_all(&inputs, &with_counters).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "IPv6: line 3, column 13: `tpc` is neither a protocol's number nor its name (did you \
-             mean tcp?)"
-        );
-        assert!(state(&ours, backend) == before);
-    }
 }

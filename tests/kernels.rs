@@ -18,7 +18,7 @@ use chainwright::nft::{
     StatefulObject, Table, Transaction,
 };
 use common::tools::Tools;
-use common::{connect, kernel, report, sandbox};
+use common::{committed, connect, kernel, report, sandbox};
 
 const INET: Family = Family::INET;
 /// `NF_INET_FORWARD`.
@@ -33,13 +33,6 @@ fn transaction(fill: impl FnOnce(&mut Transaction)) -> Transaction {
     let mut tx = Transaction::new();
     fill(&mut tx);
     tx
-}
-
-#[track_caller]
-fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
-    let tx = transaction(fill);
-    nft.commit(&tx)
-        .unwrap_or_else(|error| panic!("{}", report(&error)));
 }
 
 /// The expressions of the only rule of a chain.

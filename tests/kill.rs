@@ -6,125 +6,29 @@
 //! count.
 
 mod common;
+#[path = "kill/rulesets.rs"]
+mod rulesets;
 
-use std::fs;
 use std::io::{PipeReader, Read, Write};
-use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use chainwright::netns::Sandbox;
-use chainwright::nft::expr::{Cmp, Counter, Immediate, Payload, PayloadBase, Register};
-use chainwright::nft::{
-    Chain, Connection, DataType, Element, Family, Filter, Generation, Rule, Set, SetId, Snapshot,
-    Table, Transaction,
-};
+use chainwright::nft::{Connection, Family, Filter, Generation, Snapshot};
+use common::random::Random;
 use common::{connect, report, sandbox};
-use nix::sys::socket::{setsockopt, sockopt};
+use rulesets::{chains, change, shown};
 use tempfile::TempDir;
 
 const IP: Family = Family::IP;
+
 /// How many kills must fall into the operations, all together.
 const KILLS: usize = 200;
+
 /// What the process that is to be killed is to do; its words.
 const TASK: &str = "CHAINWRIGHT_TEST_TASK";
-
-// ---------------------------------------------------------------------------------------------
-// The rulesets.
-
-/// How many chains each table has: an ordinary user's send buffer does not hold as much.
-fn chains() -> usize {
-    static CHAINS: OnceLock<usize> = OnceLock::new();
-    *CHAINS.get_or_init(|| {
-        let (socket, _other) = UnixDatagram::pair().unwrap();
-        match setsockopt(&socket, sockopt::SndBufForce, &4_000_000) {
-            Ok(()) => 400,
-            Err(_) => 160,
-        }
-    })
-}
-
-/// Everything of one of two rulesets that have chains, rules and elements in common, and others of
-/// their own; every rule says which of the two it is of.
-fn fill(tx: &mut Transaction, ruleset: &str) {
-    let mark = [ruleset.as_bytes()[0]; 4];
-    tx.add(&Table::new(IP, "t")).unwrap();
-    for table in [ruleset, "t"] {
-        tx.add(&Table::new(IP, table)).unwrap();
-        let set = Set::new(IP, table, "s", DataType::IPV4_ADDR, 4);
-        tx.add(&set).unwrap();
-        let keys: Vec<_> = (0..500u32).map(u32::to_be_bytes).chain([mark]).collect();
-        tx.add_elements(&SetId::new(IP, table, "s"), keys.iter().map(Element::new))
-            .unwrap();
-        let names = |number| match number % 3 {
-            0 => format!("{ruleset}{number}"),
-            _ => format!("c{number}"),
-        };
-        for number in 0..chains() {
-            let name = names(number);
-            tx.add(&Chain::new(IP, table, &name)).unwrap();
-        }
-        for number in 0..chains() {
-            let name = names(number);
-            for _ in 0..3 {
-                tx.add(
-                    &Rule::new(IP, table, &name)
-                        .with(&Payload::load(PayloadBase::NETWORK, 12, 4, Register::R1))
-                        .with(&Cmp::eq(Register::R1, &mark))
-                        .with(&Counter::new(0, 0))
-                        .with(&Immediate::accept()),
-                )
-                .unwrap();
-            }
-            if number > 0 {
-                let jump = Immediate::jump(names(number - 1));
-                tx.add(&Rule::new(IP, table, &name).with(&jump)).unwrap();
-            }
-        }
-    }
-}
-
-/// The operations that replace one ruleset by the other.
-fn change(from: &str, to: &str) -> [Transaction; 2] {
-    let mut parts = [Transaction::new(), Transaction::new()];
-    for table in [from, "t"] {
-        parts[0].delete(&Table::new(IP, table)).unwrap();
-    }
-    fill(&mut parts[1], to);
-    parts
-}
-
-/// All that a snapshot shows but for the handles and counts that the kernel gives, in an order that
-/// does not depend on how it came about.
-fn shown(snapshot: &Snapshot) -> Vec<String> {
-    let mut lines = Vec::new();
-    for table in snapshot.tables() {
-        let name = table.table().name().to_owned();
-        lines.push(format!("{name} {:?}", table.table().flags()));
-        for set in table.sets() {
-            let mut elements: Vec<_> = set
-                .elements()
-                .map(|element| format!("{:?}", element.key_bytes()))
-                .collect();
-            elements.sort();
-            lines.push(format!("{name} {} {}", set.set().name(), elements.concat()));
-        }
-        for chain in table.chains() {
-            let mut line = format!("{name} {}", chain.chain().name());
-            for rule in chain.rules() {
-                let rule = rule.to_string();
-                // Behind the line with the handles.
-                line += rule.split_once('\n').unwrap().1;
-            }
-            lines.push(line);
-        }
-    }
-    lines.sort();
-    lines
-}
 
 // ---------------------------------------------------------------------------------------------
 // The process that is killed.
@@ -259,32 +163,6 @@ impl Victim {
     }
 }
 
-/// xorshift64*; the seed is printed, and taken from the environment to repeat a failure.
-struct Random(u64);
-
-impl Random {
-    fn new() -> Self {
-        let seed = match std::env::var("SEED") {
-            Ok(seed) => seed.parse().unwrap(),
-            Err(_) => {
-                let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
-                now.as_nanos() as u64
-            }
-        };
-        println!("SEED={seed}");
-        Self(seed | 1)
-    }
-
-    /// A duration below this one.
-    fn below(&mut self, end: Duration) -> Duration {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let part = (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32;
-        end.mul_f64(f64::from(part) / f64::from(u32::MAX))
-    }
-}
-
 // ---------------------------------------------------------------------------------------------
 // What is left.
 
@@ -387,7 +265,7 @@ impl Scene {
         // One of those measured may have been held up: too many kills would fall behind the end.
         let mut within = longest;
         while inside.len() < kills {
-            let delay = self.random.below(within);
+            let delay = self.random.within(within);
             let ended = Victim::start(&self.sandbox, &task(self)).kill(delay);
             let left = check(self);
             match ended {
@@ -473,8 +351,11 @@ fn assert_whole(left: &[Left]) {
 }
 
 const SAVE: usize = KILLS / 5;
+
 const BACKUP: usize = KILLS / 5;
+
 const ROLLBACK: usize = KILLS * 3 / 10;
+
 const COMMIT: usize = KILLS - SAVE - BACKUP - ROLLBACK;
 
 /// A snapshot that is in memory already is saved over a file.

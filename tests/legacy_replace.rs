@@ -1,40 +1,22 @@
 //! Legacy tables changed here, and what the kernel and the real tools make of it.
 
+#[path = "legacy_replace/changes.rs"]
+mod changes;
 mod common;
 
 use std::io::Write;
-use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chainwright::legacy::{
-    ChainId, Connection, Counters, Draft, DraftError, Error, ExtensionKind, Family, HeaderBuf,
-    Hook, Ipv4HeaderBuf, Ipv6HeaderBuf, Lock, LockPolicy, LockWait, NewRule, NewTarget, Policy,
-    RuleRef, Table, Target,
+    Connection, Draft, DraftError, Error, ExtensionKind, Family, HeaderBuf, Hook, Ipv4HeaderBuf,
+    Ipv6HeaderBuf, Lock, LockPolicy, LockWait, NewRule, NewTarget, Policy, RuleRef, Table, Target,
 };
 use chainwright::netns::Sandbox;
 use common::needs::find;
 use common::tools::Tools;
-use common::{OnDrop, sandbox, save};
-
-/// Rules of all kinds, as ip6tables-legacy-restore takes them.
-const IPV6: &str = r#"*filter
-:INPUT DROP [18446744073709551615:18446744073709551614]
-:FORWARD ACCEPT [10:1000]
-:OUTPUT ACCEPT [11:1100]
-:empty - [0:0]
-:twenty-eight-bytes-of-a-name - [0:0]
-[12:1200] -A INPUT -i lo -j ACCEPT
-[13:1300] -A INPUT -s fd00::/8 ! -d fd00::1/128 -p ipv6-icmp -m icmp6 --icmpv6-type 128 -j twenty-eight-bytes-of-a-name
-[14:1400] -A INPUT ! -s 2001:db8::/33 ! -i eth0 -p sctp -m sctp --dport 9 -j DROP
-[15:1500] -A FORWARD -s fe80::1:0:0/ffff:0:ffff:ffff:ffff:ffff:: -o veth+ -j REJECT --reject-with icmp6-port-unreachable
-[16:1600] -A FORWARD -m conntrack --ctstate NEW -m limit --limit 3/min -m comment --comment "only counts"
-[17:1700] -A OUTPUT ! -o wlan0 -m mark --mark 0x4000/0x4000 -j LOG --log-prefix "out: "
-[0:0] -A twenty-eight-bytes-of-a-name -p esp -g empty
-[19:1900] -A twenty-eight-bytes-of-a-name -j RETURN
-COMMIT
-"#;
+use common::{packets, sandbox, save};
 
 /// What the tests of single changes start from. The policies have counted nothing: the tool forgets
 /// their counters at each change, which is not done here.
@@ -200,109 +182,8 @@ fn a_new_ipv6_table_is_the_one_that_the_tool_loads() {
         Family::Ipv6,
         "ip6tables-legacy-restore --counters",
         "ip6tables-legacy-save -c",
-        IPV6,
+        save::IPV6,
     );
-}
-
-/// A change by the tool's command, and the same one here. It gets the table as the tool left it, from
-/// which it takes the bytes of new rules.
-type Change = (&'static str, fn(&mut Draft<'_>, &Table));
-
-#[test]
-fn changes_are_those_that_the_tool_makes() {
-    fn id(draft: &Draft<'_>, name: &str) -> ChainId {
-        draft.chain(name).unwrap()
-    }
-    let changes: &[Change] = &[
-        (
-            "-A INPUT -s 1.2.3.4 ! -i eth1 -p udp -m udp --sport 5:7 -j DROP",
-            |draft, theirs| {
-                let rule = copy(draft, &last_rule(theirs, "INPUT"));
-                draft.append(id(draft, "INPUT"), rule).unwrap();
-            },
-        ),
-        ("-N gamma", |draft, _| _ = draft.add_chain("gamma").unwrap()),
-        ("-N AAA", |draft, _| _ = draft.add_chain("AAA").unwrap()),
-        (
-            "-I INPUT 2 -m comment --comment new -g gamma",
-            |draft, theirs| {
-                let rule = theirs.chain("INPUT").unwrap().rules().nth(1).unwrap();
-                let rule = copy(draft, &rule);
-                draft.insert(id(draft, "INPUT"), 1, rule).unwrap();
-            },
-        ),
-        ("-E alpha zz", |draft, _| {
-            draft.rename_chain(id(draft, "alpha"), "zz").unwrap()
-        }),
-        ("-E zeta Alpha", |draft, _| {
-            draft.rename_chain(id(draft, "zeta"), "Alpha").unwrap()
-        }),
-        ("-D INPUT 1", |draft, _| {
-            draft.remove(id(draft, "INPUT"), 0).unwrap()
-        }),
-        ("-F zz", |draft, _| draft.flush(id(draft, "zz")).unwrap()),
-        ("-X zz", |draft, _| {
-            draft.remove_chain(id(draft, "zz")).unwrap()
-        }),
-        ("-R INPUT 2 -i lo", |draft, theirs| {
-            let rule = theirs.chain("INPUT").unwrap().rules().nth(1).unwrap();
-            let rule = copy(draft, &rule);
-            draft.replace(id(draft, "INPUT"), 1, rule).unwrap();
-        }),
-        ("-Z INPUT 3", |draft, _| {
-            draft.zero_rule(id(draft, "INPUT"), 2).unwrap()
-        }),
-        ("-P FORWARD DROP", |draft, _| {
-            let forward = draft.builtin(Hook::Forward).unwrap();
-            draft.set_policy(forward, Policy::Drop).unwrap();
-            // The tool does this too.
-            draft
-                .set_policy_counters(forward, Counters::default())
-                .unwrap();
-        }),
-        ("-c 77 78 -A OUTPUT -j ACCEPT", |draft, theirs| {
-            let rule = copy(draft, &last_rule(theirs, "OUTPUT"));
-            draft.append(id(draft, "OUTPUT"), rule).unwrap();
-        }),
-        ("-Z OUTPUT", |draft, _| {
-            draft.zero(id(draft, "OUTPUT")).unwrap()
-        }),
-        ("-Z", |draft, _| {
-            let ids: Vec<_> = draft.chains().map(|chain| chain.id()).collect();
-            for id in ids {
-                draft.zero(id).unwrap();
-            }
-        }),
-        ("-F", |draft, _| {
-            let ids: Vec<_> = draft.chains().map(|chain| chain.id()).collect();
-            for id in ids {
-                draft.flush(id).unwrap();
-            }
-        }),
-        ("-X", |draft, _| draft.clear()),
-    ];
-    let (theirs, ours) = (sandbox(), sandbox());
-    let (their_tools, our_tools) = (Tools::new(&theirs), Tools::new(&ours));
-    for tools in [&their_tools, &our_tools] {
-        tools.run_with("iptables-legacy-restore --counters", FILTER);
-    }
-    let (their, our) = (open(&theirs, Family::Ipv4), open(&ours, Family::Ipv4));
-    for (command, change) in changes {
-        their_tools.run(&format!("iptables-legacy {command}"));
-        let wanted = read(&their, "filter");
-        let old = read(&our, "filter");
-        let mut draft = Draft::of(&old);
-        change(&mut draft, &wanted);
-        replace(&our, &draft);
-        assert_eq!(
-            our_tools.save("iptables-legacy-save -c"),
-            their_tools.save("iptables-legacy-save -c"),
-            "{command}"
-        );
-        let new = read(&our, "filter");
-        assert_eq!(new.info(), wanted.info(), "{command}");
-        assert!(new.entries() == wanted.entries(), "{command}");
-    }
 }
 
 /// Chains and the jumps to them go at once.
@@ -342,28 +223,11 @@ fn chains_go_with_the_jumps_to_them() {
 fn no_packet_is_lost_from_the_sum() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
-    tools.run("ip link set lo up");
     tools.run("iptables-legacy -A OUTPUT -p udp -m udp --dport 9 -j ACCEPT");
     let connection = open(&sandbox, Family::Ipv4);
-    let sent = AtomicU64::new(0);
-    let stop = AtomicBool::new(false);
     let mut forgotten = 0;
     let packets = |table: &Table| last_rule(table, "OUTPUT").counters().packets;
-    std::thread::scope(|scope| {
-        let _stop = OnDrop(|| stop.store(true, Ordering::Relaxed));
-        scope.spawn(|| {
-            let run = sandbox.run(|| {
-                let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-                while !stop.load(Ordering::Relaxed) {
-                    socket.send_to(b"x", "127.0.0.1:9").unwrap();
-                    sent.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-            run.unwrap();
-        });
-        while sent.load(Ordering::Relaxed) < 100 {
-            std::thread::yield_now();
-        }
+    let sent = packets::while_sending(&sandbox, |sent| {
         for turn in 0..200 {
             let table = read(&connection, "filter");
             let mut draft = Draft::of(&table);
@@ -389,7 +253,7 @@ fn no_packet_is_lost_from_the_sum() {
         }
     });
     let counted = packets(&read(&connection, "filter"));
-    assert_eq!(counted, sent.load(Ordering::Relaxed) - forgotten);
+    assert_eq!(counted, sent - forgotten);
     assert!(counted > 0);
 }
 

@@ -22,7 +22,7 @@ use chainwright::nft::{
 };
 use common::rulesets::Ruleset;
 use common::tools::Tools;
-use common::{OnDrop, connect, kernel, report, sandbox};
+use common::{OnDrop, committed, connect, kernel, report, sandbox};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 const IP: Family = Family::IP;
@@ -39,14 +39,6 @@ fn watch_with(sandbox: &Sandbox, options: MonitorOptions) -> Monitor {
     let monitor = sandbox.run(|| options.open());
     let monitor = monitor.expect("the sandbox can be entered");
     monitor.unwrap_or_else(|error| panic!("no monitor: {}", report(&error)))
-}
-
-#[track_caller]
-fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
-    let mut tx = Transaction::new();
-    fill(&mut tx);
-    nft.commit(&tx)
-        .unwrap_or_else(|error| panic!("{}", report(&error)));
 }
 
 /// The next item, which is queued when a commit has returned.

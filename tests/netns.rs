@@ -1,19 +1,22 @@
 //! Network namespaces and sandboxes, against the kernel, as root or as an ordinary user.
 
+#[path = "netns/cables.rs"]
+mod cables;
 mod common;
+#[path = "netns/named.rs"]
+mod named;
 
 use std::collections::HashSet;
 use std::ffi::CStr;
-use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Barrier;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use chainwright::netns::{Error, Netns, Sandbox};
 use common::{report, sandbox};
@@ -249,154 +252,6 @@ fn two_sandboxes_differ() {
 }
 
 #[test]
-fn cables_carry_udp_and_tcp() {
-    let cases = [
-        ("10.0.0.1/24", "10.0.0.1:0", "10.0.0.2/24", "10.0.0.2:0"),
-        ("fd00::1/64", "[fd00::1]:0", "fd00::2/64", "[fd00::2]:0"),
-    ];
-    for (a_address, a_socket, b_address, b_socket) in cases {
-        let (a, b) = (sandbox(), sandbox());
-        Sandbox::connect(&a, "eth0", a_address, &b, "eth0", b_address).unwrap();
-
-        // One datagram, at once: were the first packets lost, this would show it.
-        let sender = a.run(|| UdpSocket::bind(a_socket).unwrap()).unwrap();
-        let receiver = b.run(|| UdpSocket::bind(b_socket).unwrap()).unwrap();
-        receiver.set_read_timeout(Some(PATIENCE)).unwrap();
-        sender
-            .send_to(b"datagram", receiver.local_addr().unwrap())
-            .unwrap();
-        let mut received = [0; 16];
-        let (length, from) = receiver.recv_from(&mut received).unwrap();
-        assert_eq!(&received[..length], b"datagram");
-        assert_eq!(from, sender.local_addr().unwrap());
-
-        let listener = b.run(|| TcpListener::bind(b_socket).unwrap()).unwrap();
-        let mut client = a
-            .run(|| TcpStream::connect(listener.local_addr().unwrap()).unwrap())
-            .unwrap();
-        let (mut server, peer) = listener.accept().unwrap();
-        assert_eq!(peer, client.local_addr().unwrap());
-        client.write_all(b"stream").unwrap();
-        let mut received = [0; 6];
-        server.read_exact(&mut received).unwrap();
-        assert_eq!(&received, b"stream");
-    }
-}
-
-#[test]
-fn more_addresses_on_one_cable() {
-    let (a, b) = (sandbox(), sandbox());
-    Sandbox::connect(&a, "left", "10.0.0.1/24", &b, "right", "10.0.0.2/24").unwrap();
-    b.add_address("right", "10.0.0.3/24").unwrap();
-    b.add_address("right", "fd00::2/64").unwrap();
-    a.add_address("left", "fd00::1/64").unwrap();
-    for address in ["10.0.0.2:80", "10.0.0.3:81", "[fd00::2]:82"] {
-        let _listener = b.run(|| TcpListener::bind(address).unwrap()).unwrap();
-        a.run(|| TcpStream::connect(address).unwrap()).unwrap();
-    }
-}
-
-#[test]
-fn both_ends_in_one_sandbox() {
-    let a = sandbox();
-    Sandbox::connect(&a, "v0", "10.0.0.1/24", &a, "v1", "10.0.1.1/24").unwrap();
-    assert!(has_interface(&a, "v0") && has_interface(&a, "v1"));
-}
-
-#[test]
-fn a_router_between_two_sandboxes() {
-    let (client, router, server) = (sandbox(), sandbox(), sandbox());
-    let connect = |end: &Sandbox, address, interface, gateway| {
-        Sandbox::connect(end, "eth0", address, &router, interface, gateway).unwrap();
-    };
-    connect(&client, "10.0.1.2/24", "eth0", "10.0.1.1/24");
-    connect(&server, "10.0.2.2/24", "eth1", "10.0.2.1/24");
-    client.add_address("eth0", "fd00:1::2/64").unwrap();
-    router.add_address("eth0", "fd00:1::1/64").unwrap();
-    server.add_address("eth0", "fd00:2::2/64").unwrap();
-    router.add_address("eth1", "fd00:2::1/64").unwrap();
-    client.add_route("0.0.0.0/0", "10.0.1.1").unwrap();
-    client.add_route("fd00:2::/64", "fd00:1::1").unwrap();
-    server.add_route("10.0.1.0/24", "10.0.2.1").unwrap();
-    server.add_route("::/0", "fd00:2::1").unwrap();
-    router.enable_forwarding().unwrap();
-
-    for address in ["10.0.2.2:80", "[fd00:2::2]:80"] {
-        let listener = server.run(|| TcpListener::bind(address).unwrap()).unwrap();
-        let stream = client.run(|| TcpStream::connect(address).unwrap()).unwrap();
-        let (_stream, peer) = listener.accept().unwrap();
-        assert_eq!(peer, stream.local_addr().unwrap());
-    }
-}
-
-#[test]
-fn a_cable_that_cannot_be_laid_is_an_error_and_leaves_nothing() {
-    let (a, b) = (sandbox(), sandbox());
-    Sandbox::connect(&a, "eth0", "10.0.0.1/24", &b, "eth0", "10.0.0.2/24").unwrap();
-
-    let taken = Sandbox::connect(&a, "eth1", "10.1.0.1/24", &b, "eth0", "10.1.0.2/24").unwrap_err();
-    assert!(
-        matches!(&taken, Error::Network { source, .. } if source.kind() == ErrorKind::AlreadyExists),
-        "{taken:?}"
-    );
-    assert!(!has_interface(&a, "eth1"));
-
-    // A multicast address is none for an interface; setting the second address comes last of all.
-    let wrong = Sandbox::connect(&a, "eth1", "fd00::1/64", &b, "eth1", "ff02::1/64").unwrap_err();
-    let text = report(&wrong);
-    assert!(matches!(wrong, Error::Network { .. }), "{wrong:?}");
-    assert!(
-        text.contains("add the address ff02::1/64 to eth1"),
-        "{text}"
-    );
-    assert!(!has_interface(&a, "eth1") && !has_interface(&b, "eth1"));
-}
-
-#[test]
-fn names_and_addresses_that_cannot_be_are_refused() {
-    let (a, b) = (sandbox(), sandbox());
-    for name in ["", "a%d", "a b", "a/b", "a:b", "sixteen-bytes-xx"] {
-        for (first, second) in [(name, "eth0"), ("eth0", name)] {
-            let error =
-                Sandbox::connect(&a, first, "10.1.0.1/24", &b, second, "10.1.0.2/24").unwrap_err();
-            assert!(
-                matches!(&error, Error::InvalidInterfaceName { name: n } if n == name),
-                "{error:?}"
-            );
-        }
-        let error = a.add_address(name, "10.1.0.1/24").unwrap_err();
-        assert!(
-            matches!(error, Error::InvalidInterfaceName { .. }),
-            "{error:?}"
-        );
-    }
-    for address in [
-        "",
-        "10.0.0.1",
-        "10.0.0.1/",
-        "10.0.0.1/33",
-        "10.0.0.1/-1",
-        "10.0.0/8",
-        "fd00::1/129",
-        "name/8",
-    ] {
-        for error in [
-            a.add_address("lo", address),
-            a.add_route(address, "127.0.0.1"),
-        ] {
-            let error = error.unwrap_err();
-            assert!(
-                matches!(&error, Error::InvalidAddress { text, .. } if text == address),
-                "{error:?}"
-            );
-            assert!(error.to_string().contains("10.0.0.1/24"), "{error}");
-        }
-    }
-    let error = a.add_route("10.0.0.0/8", "10.0.0.1/24").unwrap_err();
-    assert!(matches!(error, Error::InvalidAddress { .. }), "{error:?}");
-}
-
-#[test]
 fn the_kernels_own_words_reach_the_user() {
     let a = sandbox();
     let error = a.add_route("10.0.0.1/8", "127.0.0.1").unwrap_err();
@@ -434,124 +289,6 @@ fn what_holds_a_sandbox_keeps_it() {
         .unwrap();
     drop(listener);
     eventually("the other end is gone", || !has_interface(&b, "eth0"));
-}
-
-#[test]
-fn from_pid_finds_a_processs_namespace() {
-    assert_eq!(
-        Netns::from_pid(std::process::id()).unwrap(),
-        Netns::current().unwrap()
-    );
-    let sandbox = sandbox();
-    let mut child = sandbox
-        .run(|| Command::new("sleep").arg("60").spawn().unwrap())
-        .unwrap();
-    let pid = child.id();
-    assert_eq!(&Netns::from_pid(pid).unwrap(), sandbox.netns());
-    let path = format!("/proc/{pid}/ns/net");
-    assert_eq!(&Netns::from_path(&path).unwrap(), sandbox.netns());
-    assert_eq!(&Netns::from_name_or_path(&path).unwrap(), sandbox.netns());
-
-    child.kill().unwrap();
-    eventually("a dead process that was not waited for is none", || {
-        matches!(Netns::from_pid(pid), Err(Error::NoSuchProcess { .. }))
-    });
-    child.wait().unwrap();
-    for nobody in [pid, 0, u32::MAX] {
-        let error = Netns::from_pid(nobody).unwrap_err();
-        assert!(
-            matches!(error, Error::NoSuchProcess { pid } if pid == nobody),
-            "{error:?}"
-        );
-    }
-}
-
-#[test]
-fn other_files_are_refused() {
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let pipe = std::env::temp_dir().join(format!("chainwright-netns-{}", std::process::id()));
-    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    for path in [
-        Path::new("/proc/thread-self/ns/uts"),
-        Path::new("/proc/thread-self/ns/user"),
-        Path::new("/proc/self/status"),
-        Path::new("/dev/zero"),
-        &directory,
-        &pipe,
-    ] {
-        let error = Netns::from_path(path).unwrap_err();
-        assert!(
-            matches!(error, Error::NotANetworkNamespace { .. }),
-            "{error:?}"
-        );
-        assert_eq!(
-            error.to_string(),
-            format!("{}: not a network namespace", path.display())
-        );
-    }
-    fs::remove_file(&pipe).unwrap();
-
-    let error = Netns::from_name_or_path("./no-such-file").unwrap_err();
-    assert!(
-        matches!(&error, Error::Open { source, .. } if source.kind() == ErrorKind::NotFound),
-        "{error:?}"
-    );
-}
-
-#[test]
-fn names_that_are_none() {
-    for name in ["", ".", "..", "a/b", "a\0b"] {
-        let error = Netns::from_name(name).unwrap_err();
-        assert!(
-            matches!(error, Error::InvalidName { .. }),
-            "{name:?}: {error:?}"
-        );
-    }
-    let error = Netns::from_name_or_path("no-such-namespace").unwrap_err();
-    assert!(
-        matches!(&error, Error::NoSuchName { name } if name == "no-such-namespace"),
-        "{error:?}"
-    );
-    assert!(error.to_string().contains("/run/netns"), "{error}");
-}
-
-/// In a mount namespace of its own, so that nothing of this reaches the machine's /run.
-#[test]
-fn named_namespaces_are_found() {
-    const NONE: Option<&str> = None;
-    let sandbox = sandbox();
-    sandbox
-        .run(|| {
-            unshare(CloneFlags::CLONE_NEWNS).unwrap();
-            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-            mount(NONE, "/", NONE, private, NONE).unwrap();
-            mount(NONE, "/run", Some("tmpfs"), MsFlags::empty(), NONE).unwrap();
-            fs::create_dir("/run/netns").unwrap();
-            fs::write("/run/netns/blue", "").unwrap();
-
-            // What is left of a name when its mount is gone.
-            let stale = Netns::from_name("blue").unwrap_err();
-            assert_eq!(
-                stale.to_string(),
-                "/run/netns/blue: not a network namespace"
-            );
-
-            mount(
-                Some("/proc/thread-self/ns/net"),
-                "/run/netns/blue",
-                NONE,
-                MsFlags::MS_BIND,
-                NONE,
-            )
-            .unwrap();
-            assert_eq!(&Netns::from_name("blue").unwrap(), sandbox.netns());
-            assert_eq!(&Netns::from_name_or_path("blue").unwrap(), sandbox.netns());
-            assert_eq!(
-                &Netns::from_path("/run/netns/blue").unwrap(),
-                sandbox.netns()
-            );
-        })
-        .unwrap();
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! Rulesets that real clients wrote, loaded by the real tools, listed here and by the tools.
 
 mod common;
+#[path = "nft_oracle/one_by_one.rs"]
+mod one_by_one;
+#[path = "nft_oracle/typed_forms.rs"]
+mod typed_forms;
 
 use std::collections::HashMap;
 
-use chainwright::netlink::Attributes;
 use chainwright::netns::Sandbox;
-use chainwright::nft::expr::{
-    Counter, Data, Decoded, ExpressionRef, Expressions, Immediate, Register, Verdict,
-};
+use chainwright::nft::expr::{Counter, Data, Decoded, Immediate, Register, Verdict};
 use chainwright::nft::{Chain, Connection, Family, Filter, Policy, RuleRef, hook_name};
 use common::save::{self, SavedChain, Target};
 use common::tools::Tools;
@@ -105,6 +106,8 @@ macro_rules! collect {
         all
     }};
 }
+
+use collect;
 
 fn text(name: &[u8]) -> String {
     String::from_utf8(name.to_vec()).unwrap()
@@ -505,232 +508,4 @@ fn as_listed(printed: &Value, ours: &Listed) -> Listed {
         listed.target = ours.target.clone();
     }
     listed
-}
-
-/// The attributes' types.
-fn kinds_of(expression: &ExpressionRef<'_>) -> Vec<u16> {
-    let attributes = Attributes::new(expression.attributes);
-    let mut kinds: Vec<_> = attributes.map(|a| a.unwrap().kind).collect();
-    kinds.sort_unstable();
-    kinds
-}
-
-/// Every expression reads as its type, and what the type writes reads as the same and holds every
-/// attribute that the kernel sent.
-fn typed_forms_are_whole(sandbox: &Sandbox) -> HashMap<String, usize> {
-    let mut kinds = HashMap::new();
-    let mut nft = connect(sandbox);
-    let listing = nft.rules(Filter::all()).unwrap();
-    listing
-        .for_each(|rule| {
-            let mut list = Expressions::new();
-            let mut raw = Expressions::new();
-            let (mut decoded, mut kinds_sent) = (Vec::new(), Vec::new());
-            for expression in rule.expressions().unwrap() {
-                let expression = expression.unwrap();
-                let typed = expression.decode().unwrap();
-                let kind = match typed {
-                    Decoded::Opaque(_) => format!("{}", expression.name),
-                    _ => expression.name.to_string(),
-                };
-                *kinds.entry(kind).or_insert(0) += 1;
-                list.push_decoded(&typed);
-                raw.push_raw(&expression);
-                decoded.push(typed);
-                kinds_sent.push(kinds_of(&expression));
-            }
-            let kinds_written = list.iter().map(|e| kinds_of(&e.unwrap()));
-            assert!(kinds_written.eq(kinds_sent), "{rule:?}");
-            let again = list.iter().map(|e| e.unwrap().decode().unwrap());
-            // An opaque expression is its bytes, so that these are compared too.
-            assert!(again.eq(decoded), "{rule:?}");
-            // What is appended raw is what came.
-            assert_eq!(
-                Some(raw.as_bytes()),
-                rule.attributes().find(NFTA_RULE_EXPRESSIONS)
-            );
-        })
-        .unwrap();
-    kinds
-}
-
-/// `NFTA_RULE_EXPRESSIONS` of `linux/netfilter/nf_tables.h`.
-const NFTA_RULE_EXPRESSIONS: u16 = 4;
-
-#[test]
-fn every_expression_of_the_rulesets_survives_its_typed_form() {
-    let (sandbox, _) = kube_proxy();
-    let kinds = typed_forms_are_whole(&sandbox);
-    for kind in [
-        "match",
-        "target",
-        "counter",
-        "immediate",
-        "cmp",
-        "bitwise",
-        "meta",
-        "payload",
-    ] {
-        assert!(kinds.contains_key(kind), "no {kind} in {kinds:?}");
-    }
-
-    let sandbox = common::sandbox();
-    let tools = Tools::new(&sandbox);
-    tools.load_nft(KUBE_PROXY_NFTABLES);
-    tools.load_nft(EXPRESSIONS);
-    let kinds = typed_forms_are_whole(&sandbox);
-    for kind in [
-        "bitwise",
-        "cmp",
-        "counter",
-        "ct",
-        "immediate",
-        "limit",
-        "log",
-        "lookup",
-        "masq",
-        "meta",
-        "nat",
-        "payload",
-        "redir",
-        "reject",
-        "fib",
-        "numgen",
-        "dynset",
-        "exthdr",
-        "hash",
-        "range",
-    ] {
-        assert!(kinds.contains_key(kind), "no {kind} in {kinds:?}");
-    }
-}
-
-#[test]
-fn look_ups_find_what_listings_show_and_nothing_else() {
-    let (sandbox, _) = kube_proxy();
-    let mut nft = connect(&sandbox);
-
-    let tables = collect!(nft, tables, Filter::all());
-    for table in &tables {
-        let name = table.name.as_ref().unwrap();
-        let found = nft.table(table.family, name).unwrap().unwrap();
-        assert_eq!(&found.to_builder(), table);
-    }
-    assert!(nft.table(Family::IP6, "nat").unwrap().is_none());
-    assert!(nft.table(Family::IP, "na").unwrap().is_none());
-
-    let chains = collect!(nft, chains, Filter::all());
-    assert!(chains.len() > 1000);
-    for chain in &chains {
-        let (table, name) = (chain.table.as_ref().unwrap(), chain.name.as_ref().unwrap());
-        let found = nft.chain(chain.family, table, name).unwrap().unwrap();
-        assert_eq!(&found.to_builder(), chain);
-        assert_eq!(found.is_base(), chain.hook.is_some());
-    }
-    let mut exists = |family, table, name| nft.chain_exists(family, table, name).unwrap();
-    assert!(exists(Family::IP, "nat", "KUBE-SERVICES"));
-    assert!(exists(Family::IP, "mangle", "KUBE-PROXY-CANARY"));
-    assert!(!exists(Family::IP, "mangle", "KUBE-SERVICES"));
-    assert!(!exists(Family::IP, "nat", "KUBE-SERVICE"));
-    assert!(!exists(Family::IP, "nat", ""));
-    assert!(!exists(Family::IP, "nix", "KUBE-SERVICES"));
-    assert!(!exists(Family::IP6, "nat", "KUBE-SERVICES"));
-    let long = "x".repeat(300);
-    assert!(nft.chain(Family::IP, "nat", &long).is_err());
-
-    let rules = collect!(nft, rules, Filter::all());
-    assert!(rules.len() > 3000);
-    for rule in &rules {
-        let (table, chain) = (rule.table.as_ref().unwrap(), rule.chain.as_ref().unwrap());
-        let handle = rule.handle.unwrap();
-        let found = nft.rule(rule.family, table, chain, handle);
-        let found = found.unwrap().unwrap();
-        // Only a listing tells which rule stands before.
-        assert_eq!(found.position(), None);
-        assert_eq!(&found.to_builder(), rule);
-    }
-    let services = Filter::chain(Family::IP, "nat", "KUBE-SERVICES");
-    let handle = collect!(nft, rules, services)[0].handle.unwrap();
-    let mut found = |chain, handle| {
-        let rule = nft.rule(Family::IP, "nat", chain, handle).unwrap();
-        rule.is_some()
-    };
-    assert!(found("KUBE-SERVICES", handle));
-    assert!(!found("KUBE-POSTROUTING", handle));
-    assert!(!found("KUBE-SERVICES", u64::MAX));
-    assert!(!found("KUBE-NIX", handle));
-}
-
-#[test]
-fn filters_show_what_they_leave_of_the_whole() {
-    let (sandbox, _) = kube_proxy();
-    let tools = Tools::new(&sandbox);
-    tools.run("ip6tables-nft -t nat -N KUBE-SERVICES");
-    tools.run("ip6tables-nft -t nat -A KUBE-SERVICES -j RETURN");
-    tools.run("ip6tables-nft -t nat -A OUTPUT -j KUBE-SERVICES");
-    tools.run("ip6tables-nft -t filter -N KUBE-FORWARD");
-    tools.load_nft(EXPRESSIONS);
-    let mut nft = connect(&sandbox);
-
-    let tables = collect!(nft, tables, Filter::all());
-    let chains = collect!(nft, chains, Filter::all());
-    let rules = collect!(nft, rules, Filter::all());
-    assert_eq!((tables.len(), chains.len() > 1000), (6, true));
-
-    let families = [
-        Family::UNSPEC,
-        Family::IP,
-        Family::IP6,
-        Family::INET,
-        Family::ARP,
-    ];
-    let mut shown = [0; 3];
-    for family in families {
-        for table in [None, Some("nat"), Some("expressions"), Some("nix")] {
-            for chain in [None, Some("KUBE-SERVICES"), Some("OUTPUT"), Some("nix")] {
-                let filter = Filter {
-                    family,
-                    table: table.map(Into::into),
-                    chain: chain.map(Into::into),
-                    ..Filter::default()
-                };
-                let of = |other: Family| family == Family::UNSPEC || family == other;
-                let named = |wanted: Option<&str>, name: &Option<chainwright::nft::Name<'_>>| {
-                    wanted.is_none_or(|wanted| *name.as_ref().unwrap() == wanted)
-                };
-                let wanted: Vec<_> = tables
-                    .iter()
-                    .filter(|t| of(t.family) && named(table, &t.name))
-                    .cloned()
-                    .collect();
-                assert_eq!(
-                    collect!(nft, tables, filter.clone()),
-                    wanted,
-                    "tables of {filter:?}"
-                );
-                shown[0] += wanted.len();
-                let wanted: Vec<_> = chains
-                    .iter()
-                    .filter(|c| of(c.family) && named(table, &c.table) && named(chain, &c.name))
-                    .cloned()
-                    .collect();
-                assert_eq!(
-                    collect!(nft, chains, filter.clone()),
-                    wanted,
-                    "chains of {filter:?}"
-                );
-                shown[1] += wanted.len();
-                let wanted: Vec<_> = rules
-                    .iter()
-                    .filter(|r| of(r.family) && named(table, &r.table) && named(chain, &r.chain))
-                    .cloned()
-                    .collect();
-                let listed = collect!(nft, rules, filter.clone());
-                assert_eq!(listed.len(), wanted.len(), "rules of {filter:?}");
-                assert!(listed == wanted, "rules of {filter:?}");
-                shown[2] += wanted.len();
-            }
-        }
-    }
-    assert!(shown.iter().all(|&shown| shown > 0));
 }

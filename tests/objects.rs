@@ -2,40 +2,35 @@
 //! oracle.
 
 mod common;
+#[path = "objects/counting.rs"]
+mod counting;
+#[path = "objects/devices.rs"]
+mod devices;
+#[path = "objects/tunnels.rs"]
+mod tunnels;
 
 use std::net::UdpSocket;
 
 use chainwright::netlink::Error;
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{
-    Connlimit, Counter, Decoded, Immediate, Limit, ObjectType, Objref, Quota, QuotaFlags, Synproxy,
-    SynproxyFlags,
+    Connlimit, Counter, Immediate, Limit, ObjectType, Quota, QuotaFlags, Synproxy, SynproxyFlags,
 };
-use chainwright::nft::stateful::{
-    CtExpect, CtHelper, CtTimeout, TunnelGeneve, TunnelIp, TunnelObject, TunnelOption,
-    TunnelOptions,
-};
+use chainwright::nft::stateful::{CtExpect, CtHelper, CtTimeout};
 use chainwright::nft::{
-    Chain, CommitError, Connection, DataType, Device, Devices, Element, Family, Filter, ObjectData,
-    Outcome, Policy, Rule, Set, StatefulObject, Table, Transaction,
+    Chain, CommitError, Connection, DataType, Element, Family, Filter, ObjectData, Outcome, Policy,
+    Rule, Set, StatefulObject, Table, Transaction,
 };
 use common::tools::Tools;
-use common::{connect, kernel, report, sandbox};
+use common::{committed, connect, kernel, sandbox};
 use serde_json::Value;
 
 const INET: Family = Family::INET;
+
 /// `NF_INET_LOCAL_OUT` of `linux/netfilter.h`.
 const OUTPUT: u32 = 3;
-const TCP: u8 = libc::IPPROTO_TCP as u8;
 
-#[track_caller]
-fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
-    let mut tx = Transaction::new();
-    fill(&mut tx);
-    if let Err(error) = nft.commit(&tx) {
-        panic!("{}", report(&error));
-    }
-}
+const TCP: u8 = libc::IPPROTO_TCP as u8;
 
 /// Commits what `fill` adds to a transaction, which must fail and change nothing: the line of its one
 /// failure.
@@ -232,56 +227,6 @@ fn objects_of_every_type_of_this_kernel() {
     assert_eq!(listed(&mut nft).len(), again.len() - 2);
 }
 
-/// Linux 6.18 knows keys of tunnels in netdev tables only.
-#[test]
-fn tunnels() {
-    let sandbox = sandbox();
-    let mut nft = connect(&sandbox);
-    let geneve = |option_type, data| {
-        TunnelOption::Geneve(TunnelGeneve {
-            class: Some(1),
-            option_type: Some(option_type),
-            data: Some(chainwright::nft::Bytes::borrowed(data)),
-            ..TunnelGeneve::default()
-        })
-    };
-    let tunnel = TunnelObject {
-        id: Some(7),
-        ip: Some(TunnelIp {
-            source: Some(0x0a00_0001),
-            destination: Some(0x0a00_0002),
-            ..TunnelIp::default()
-        }),
-        dport: Some(4789),
-        options: Some(TunnelOptions(vec![
-            geneve(1, &[1, 2, 3, 4]),
-            geneve(2, &[5, 6, 7, 8]),
-        ])),
-        ..TunnelObject::default()
-    };
-    let object = StatefulObject::new(Family::NETDEV, "t", "tunnel", tunnel.clone());
-    committed(&mut nft, |tx| {
-        tx.add(&Table::new(Family::NETDEV, "t")).unwrap();
-        tx.add(&object).unwrap();
-    });
-    let found = nft.object(Family::NETDEV, "t", ObjectType::TUNNEL, "tunnel");
-    let found = found.unwrap().unwrap();
-    let Some(ObjectData::Tunnel(found)) = found.data() else {
-        panic!("{found:?}");
-    };
-    assert_eq!((tunnel.id, &tunnel.ip), (found.id, &found.ip));
-    assert_eq!(tunnel.dport, found.dport);
-    let (sent, found_options) = (tunnel.options.unwrap().0, found.options.unwrap().0);
-    if found_options.len() < sent.len() {
-        // It takes them without a word and keeps the last: nothing that a program could be told in time.
-        println!("this kernel lacks more than one Geneve option for a tunnel: it keeps the last");
-        assert_eq!(found_options, sent[1..]);
-    } else {
-        assert_eq!(found_options, sent);
-    }
-    assert!(found.unknown.is_empty());
-}
-
 /// Objects that nft makes are read, and printed as it prints them.
 #[test]
 fn objects_that_nft_made() {
@@ -387,92 +332,6 @@ fn objects_are_filtered() {
     }
 }
 
-/// Rules, objects and policies count packets; what is reset starts again at 0.
-#[test]
-fn counters_are_set_back() {
-    let sandbox = sandbox();
-    let mut nft = connect(&sandbox);
-    let quota = Quota {
-        bytes: Some(1_000_000),
-        ..Quota::default()
-    };
-    let chain = Chain::new(INET, "t", "out")
-        .with_hook("filter", OUTPUT, 0)
-        .with_policy(Policy::ACCEPT)
-        .with_counters(100, 1000);
-    let anonymous = Rule::new(INET, "t", "out").with(&Counter::new(0, 0));
-    let named = Rule::new(INET, "t", "out")
-        .with(&Objref::named(ObjectType::COUNTER, "n"))
-        .with(&Objref::named(ObjectType::QUOTA, "q"));
-    committed(&mut nft, |tx| {
-        tx.add(&Table::new(INET, "t")).unwrap();
-        tx.add(&chain).unwrap();
-        tx.add(&object("n", Counter::new(0, 0))).unwrap();
-        tx.add(&object("q", quota)).unwrap();
-        tx.add(&anonymous).unwrap();
-        tx.add(&named).unwrap();
-    });
-    let up = Tools::new(&sandbox);
-    up.run("ip link set lo up");
-    send(&sandbox, 5);
-    let counts = |nft: &mut Connection, reset: bool| {
-        let filter = Filter::chain(INET, "t", "out");
-        let mut rules = match reset {
-            true => nft.reset_rules(filter).unwrap(),
-            false => nft.rules(filter).unwrap(),
-        };
-        let mut counts = Vec::new();
-        while let Some(rule) = kernel::if_known(rules.next())? {
-            for expression in rule.expressions().into_iter().flatten() {
-                if let Decoded::Counter(counter) = expression.unwrap().decode().unwrap() {
-                    counts.push(counter.packets.unwrap());
-                }
-            }
-        }
-        Some(counts)
-    };
-    // Each datagram is answered by an ICMP error, which goes out as well.
-    let seen = counts(&mut nft, false).unwrap();
-    assert!(seen[0] >= 5, "{seen:?}");
-    if let Some(before) = counts(&mut nft, true) {
-        assert_eq!(before, seen);
-        assert_eq!(counts(&mut nft, false), Some(vec![0]));
-    } else {
-        assert_eq!(counts(&mut nft, false), Some(seen.clone())); // refused, not half done
-    }
-
-    let chain = nft.chain(INET, "t", "out").unwrap().unwrap();
-    let counters = chain.counters().unwrap();
-    assert!(counters.packets.unwrap() >= 105, "{counters:?}");
-    assert!(counters.bytes.unwrap() > 1000, "{counters:?}");
-
-    let value = |object: &chainwright::nft::StatefulObjectRef<'_>| match object.data() {
-        Some(ObjectData::Counter(counter)) => counter.packets.unwrap(),
-        Some(ObjectData::Quota(quota)) => quota.consumed.unwrap(),
-        other => panic!("{other:?}"),
-    };
-    let counter = nft
-        .reset_object(INET, "t", ObjectType::COUNTER, "n")
-        .unwrap()
-        .unwrap();
-    assert_eq!((counter.references(), value(&counter)), (Some(1), seen[0]));
-    let counter = nft.object(INET, "t", ObjectType::COUNTER, "n").unwrap();
-    assert_eq!(value(&counter.unwrap()), 0);
-    send(&sandbox, 3);
-    let mut before = Vec::new();
-    nft.reset_objects(Filter::table(INET, "t"))
-        .unwrap()
-        .for_each(|object| before.push(value(&object)))
-        .unwrap();
-    assert!(before[0] >= 3 && before[1] >= 3 * 38, "{before:?}");
-    let mut after = Vec::new();
-    nft.objects(Filter::table(INET, "t"))
-        .unwrap()
-        .for_each(|object| after.push(value(&object)))
-        .unwrap();
-    assert_eq!(after, [0, 0]);
-}
-
 /// The comments of all kinds of objects are those that nft shows, both ways.
 #[test]
 fn comments() {
@@ -535,62 +394,6 @@ fn comments() {
     let mut rules = nft.rules(Filter::table(INET, "t")).unwrap();
     let rule = rules.next().unwrap().unwrap();
     assert_eq!(comment(rule.comment()), longest);
-}
-
-/// Chains that see the packets of devices, by their names.
-#[test]
-fn chains_of_devices() {
-    let sandbox = sandbox();
-    let mut nft = connect(&sandbox);
-    let tools = Tools::new(&sandbox);
-    Sandbox::connect(&sandbox, "v0", "10.0.0.1/24", &sandbox, "v1", "10.0.1.1/24").unwrap();
-    /// `NF_NETDEV_INGRESS` of `linux/netfilter.h`.
-    const INGRESS: u32 = 0;
-    let chain = Chain::new(Family::NETDEV, "t", "c")
-        .with_hook("filter", INGRESS, 10)
-        .with_devices(Devices::new(["v0", "v1"]))
-        .with_policy(Policy::ACCEPT);
-    committed(&mut nft, |tx| {
-        tx.add(&Table::new(Family::NETDEV, "t")).unwrap();
-        tx.add(&chain).unwrap();
-    });
-    let listed = nft.chain(Family::NETDEV, "t", "c").unwrap().unwrap();
-    let hook = listed.hook().unwrap();
-    let devices = hook.devices.unwrap();
-    let mut names: Vec<_> = devices.names().map(ToString::to_string).collect();
-    names.sort();
-    assert_eq!(names, ["v0", "v1"]);
-    assert_eq!(hook.priority, Some(10));
-    let text = tools.run("nft list ruleset");
-    assert!(text.contains("devices = { v"), "{text}");
-    assert!(text.contains("v0") && text.contains("v1"), "{text}");
-
-    // A chain waits for a device that is not there yet (Linux 6.16); before, it was an error.
-    let mut tx = Transaction::new();
-    let mut later = Chain::new(Family::NETDEV, "t", "d")
-        .with_hook("filter", INGRESS, 10)
-        .with_devices(Devices::new(["v7"]));
-    tx.add(&later).unwrap();
-    if let Err(error) = nft.commit(&tx) {
-        assert!(error.to_string().contains("device"), "{error}");
-    }
-    // All devices whose names begin so: where the kernel knows that.
-    let mut prefix = Devices::default();
-    prefix.push(Device::Prefix("v".into()));
-    later.name = Some("e".into());
-    let later = later.with_devices(prefix.clone());
-    tx.clear();
-    tx.add(&later).unwrap();
-    match nft.commit(&tx) {
-        Ok(()) => {
-            let listed = nft.chain(Family::NETDEV, "t", "e").unwrap().unwrap();
-            assert_eq!(listed.hook().unwrap().devices, Some(prefix));
-        }
-        Err(error) => {
-            let errno = error.failures[0].errno.name();
-            assert!(errno == "EINVAL" || errno == "EOPNOTSUPP", "{error}");
-        }
-    }
 }
 
 /// A listing of objects that a change runs across ends in an error.

@@ -9,7 +9,7 @@ use chainwright::nft::{
     TableFlags, Transaction,
 };
 use common::tools::Tools;
-use common::{connect, kernel, report, sandbox};
+use common::{committed, connect, kernel, report, sandbox};
 
 const IP: Family = Family::IP;
 const PERSISTENT: TableFlags = TableFlags::OWNER.union(TableFlags::PERSIST);
@@ -39,13 +39,6 @@ fn commit(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> Result<(
     let mut tx = Transaction::new();
     fill(&mut tx);
     nft.commit(&tx)
-}
-
-#[track_caller]
-fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
-    if let Err(error) = commit(nft, fill) {
-        panic!("{}", report(&error));
-    }
 }
 
 /// What the library calls such tables.

@@ -15,21 +15,12 @@ use chainwright::nft::stateful::{
     TunnelOption, TunnelOptions, TunnelVxlan,
 };
 use chainwright::nft::{
-    Bytes, Connection, DataType, DiffOptions, Element, Family, Filter, ObjectData, Set, Snapshot,
+    Bytes, DataType, DiffOptions, Element, Family, Filter, ObjectData, Set, Snapshot,
     StatefulObject, Table, Transaction,
 };
-use common::{connect, kernel, report, sandbox};
+use common::{committed, connect, kernel, report, sandbox};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-
-#[track_caller]
-fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
-    let mut tx = Transaction::new();
-    fill(&mut tx);
-    if let Err(error) = nft.commit(&tx) {
-        panic!("{error}");
-    }
-}
 
 /// Makes a ruleset, keeps it in a file, flushes it, brings it back, and compares.
 #[track_caller]

@@ -8,6 +8,8 @@ pub(crate) mod encodings;
 pub(crate) mod iptables;
 pub(crate) mod kernel;
 pub(crate) mod needs;
+pub(crate) mod packets;
+pub(crate) mod random;
 pub(crate) mod rules;
 pub(crate) mod rulesets;
 pub(crate) mod save;
@@ -17,7 +19,7 @@ use std::error::Error;
 use std::sync::OnceLock;
 
 use chainwright::netns::{self, Sandbox};
-use chainwright::nft::Connection;
+use chainwright::nft::{Connection, Transaction};
 
 /// Why this process could not get what sandboxes take.
 static NO_SANDBOXES: OnceLock<String> = OnceLock::new();
@@ -51,6 +53,21 @@ pub(crate) fn connect(sandbox: &Sandbox) -> Connection {
         .run(Connection::open)
         .expect("the sandbox can be entered")
         .unwrap_or_else(|error| panic!("no connection: {}", report(&error)))
+}
+
+#[track_caller]
+pub(crate) fn commit(nft: &mut Connection, tx: &Transaction) {
+    if let Err(error) = nft.commit(tx) {
+        panic!("{}", report(&error));
+    }
+}
+
+/// Commits what `fill` adds to a transaction.
+#[track_caller]
+pub(crate) fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
+    let mut tx = Transaction::new();
+    fill(&mut tx);
+    commit(nft, &tx);
 }
 
 /// An error and what caused it, as one line.

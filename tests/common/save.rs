@@ -5,6 +5,36 @@ use super::tools::words;
 /// What kube-proxy 1.20 left for some 300 Services, as `iptables-save` prints it.
 pub(crate) const KUBE_PROXY: &str = include_str!("../data/kube-proxy-1.20-300-services.save");
 
+/// Every part of an IPv6 rule: addresses with all kinds of masks, interfaces, protocols, matches,
+/// targets, jumps and gotos, as ip6tables-legacy-save prints them.
+pub(crate) const IPV6: &str = r#"*filter
+:INPUT DROP [18446744073709551615:18446744073709551614]
+:FORWARD ACCEPT [10:1000]
+:OUTPUT ACCEPT [11:1100]
+:empty - [0:0]
+:twenty-eight-bytes-of-a-name - [0:0]
+[12:1200] -A INPUT -i lo -j ACCEPT
+[13:1300] -A INPUT -s fd00::/8 ! -d fd00::1/128 -p ipv6-icmp -m icmp6 --icmpv6-type 128 -j twenty-eight-bytes-of-a-name
+[14:1400] -A INPUT ! -s 2001:db8::/33 ! -i eth0 -p sctp -m sctp --dport 9 -j DROP
+[15:1500] -A FORWARD -s fe80::1:0:0/ffff:0:ffff:ffff:ffff:ffff:: -o veth+ -j REJECT --reject-with icmp6-port-unreachable
+[16:1600] -A FORWARD -m conntrack --ctstate NEW -m limit --limit 3/min -m comment --comment "only counts"
+[17:1700] -A OUTPUT ! -o wlan0 -m mark --mark 0x4000/0x4000 -m statistic --mode random --probability 0.50000000000 -j LOG --log-prefix "out: "
+[0:0] -A twenty-eight-bytes-of-a-name -p esp -g empty
+[19:1900] -A twenty-eight-bytes-of-a-name -j RETURN
+COMMIT
+*mangle
+:PREROUTING ACCEPT [1:100]
+:INPUT ACCEPT [2:200]
+:FORWARD ACCEPT [3:300]
+:OUTPUT ACCEPT [4:400]
+:POSTROUTING ACCEPT [5:500]
+:MARKS - [0:0]
+[6:600] -A PREROUTING -i eth+ -p tcp -m tcp --dport 80 -j MARKS
+[7:700] -A PREROUTING ! -p udp -g MARKS
+[8:800] -A MARKS -j MARK --set-xmark 0x1/0xffffffff
+COMMIT
+"#;
+
 /// Packets and bytes.
 pub(crate) type Counters = (u64, u64);
 

@@ -9,9 +9,10 @@ use chainwright::netns::Sandbox;
 use chainwright::xt::Text;
 
 use crate::common::iptables::{legacy_family, open, tool};
+use crate::common::random::Random;
 use crate::common::sandbox;
 use crate::common::tools::Tools;
-use crate::random::{self, Random};
+use crate::random;
 
 /// Where an entry has what (`struct ipt_entry`, `struct ip6t_entry`).
 struct Layout {

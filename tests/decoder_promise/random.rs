@@ -10,52 +10,22 @@ use chainwright::nft::expr::{
 use chainwright::nft::{self, Compat, UnknownAttributes};
 use chainwright::xt::Family;
 
-use crate::machine::Packet;
+use crate::common::random::Random;
 
-/// Numbers that look random and are the same in each run (splitmix64).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-
-    /// Once in so many times.
-    pub(crate) fn once_in(&mut self, times: usize) -> bool {
-        self.below(times) == 0
-    }
-
-    pub(crate) fn pick<T: Clone>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len())].clone()
-    }
-
-    pub(crate) fn bytes(&mut self, length: usize) -> Vec<u8> {
-        (0..length).map(|_| self.next() as u8).collect()
-    }
-
-    /// Bytes of which many are 0 or 0xff.
-    fn mask(&mut self, length: usize) -> Vec<u8> {
-        let ones = self.below(length * 8 + 1);
-        match self.below(3) {
-            0 => self.bytes(length),
-            1 => (0..length)
-                .map(|_| self.pick(&[0, 0xff, 0xf0, 1]))
-                .collect(),
-            _ => (0..length)
-                .map(|at| match (ones).saturating_sub(at * 8).min(8) {
-                    0 => 0,
-                    bits => 0xff << (8 - bits),
-                })
-                .collect(),
-        }
+/// Bytes of which many are 0 or 0xff.
+fn mask(random: &mut Random, length: usize) -> Vec<u8> {
+    let ones = random.below(length * 8 + 1);
+    match random.below(3) {
+        0 => random.bytes(length),
+        1 => (0..length)
+            .map(|_| random.pick(&[0, 0xff, 0xf0, 1]))
+            .collect(),
+        _ => (0..length)
+            .map(|at| match (ones).saturating_sub(at * 8).min(8) {
+                0 => 0,
+                bits => 0xff << (8 - bits),
+            })
+            .collect(),
     }
 }
 
@@ -67,7 +37,7 @@ pub(crate) struct Made {
     pub(crate) userdata: Option<Vec<u8>>,
 }
 
-const NAMES: [&[u8]; 14] = [
+pub(crate) const NAMES: [&[u8]; 14] = [
     b"lo",
     b"eth0",
     b"veth",
@@ -265,7 +235,7 @@ fn masked(random: &mut Random, register: Register, length: usize) -> Decoded<'st
         sreg: Some(register),
         dreg: Some(register),
         len: Some(length as u32),
-        mask: value(random.mask(length)),
+        mask: value(mask(random, length)),
         xor: value(xor),
         ..Bitwise::default()
     })
@@ -353,7 +323,7 @@ fn piece(random: &mut Random, family: Family, all: &mut Vec<Decoded<'static>>) {
                 return;
             }
             let bytes = match random.below(4) {
-                0 => random.mask(length),
+                0 => mask(random, length),
                 1 => vec![random.pick(&[0, 0, 1, 0xff]); length],
                 _ => random.bytes(length),
             };
@@ -379,7 +349,7 @@ fn piece(random: &mut Random, family: Family, all: &mut Vec<Decoded<'static>>) {
         }
         MetaKey::L4PROTO => vec![random.pick(&[0, 1, 6, 6, 6, 17, 17, 58, 132, 255])],
         MetaKey::PKTTYPE => vec![random.pick(&[0, 1, 2, 3, 7])],
-        _ => random.mask(length),
+        _ => mask(random, length),
     };
     if (key == MetaKey::MARK && random.once_in(2)) || random.once_in(12) {
         all.push(masked(random, register, bytes.len()));
@@ -583,61 +553,4 @@ pub(crate) fn rule(random: &mut Random, family: Family) -> Made {
         });
     }
     made
-}
-
-/// A packet.
-pub(crate) fn packet(random: &mut Random, family: Family) -> Packet {
-    let mut packet = Packet {
-        family,
-        network: [0; 40],
-        transport: [0; 24],
-        protocol: random.pick(&[1, 6, 17, 58, 132, 0, 255]),
-        in_name: [0; 16],
-        out_name: [0; 16],
-        mark: random.pick(&[0, 1, 0x4000, 7, 0xffff_ffff]),
-        kind: random.pick(&[0, 1, 2, 3]),
-        length: random.pick(&[20, 60, 1500]),
-        seed: random.next(),
-    };
-    packet.network.copy_from_slice(&random.bytes(40));
-    packet.network[6..8].fill(0);
-    packet.transport.copy_from_slice(&random.bytes(24));
-    for name in [&mut packet.in_name, &mut packet.out_name] {
-        let picked = random.pick(&NAMES);
-        name[..picked.len()].copy_from_slice(picked);
-    }
-    packet.settle();
-    packet
-}
-
-/// The same with something of it changed.
-pub(crate) fn near(random: &mut Random, packet: &Packet) -> Packet {
-    let mut near = packet.clone();
-    match random.below(9) {
-        0 => near.network[random.below(40)] ^= 1 << random.below(8),
-        1 | 2 => near.transport[random.below(4)] ^= 1 << random.below(8),
-        3 => near.transport[13] ^= 1 << random.below(8),
-        4 => near.protocol = random.pick(&[1, 6, 17, 58, 0]),
-        5 => near.mark ^= 1 << random.below(32),
-        6 => {
-            let name = if random.once_in(2) {
-                &mut near.in_name
-            } else {
-                &mut near.out_name
-            };
-            let end = name.iter().position(|byte| *byte == 0).unwrap_or(15);
-            if end < 15 && random.once_in(2) {
-                name[end] = b'z';
-            } else {
-                name[random.below(end.max(1))] ^= 1;
-            }
-        }
-        7 => {
-            near.network[6] = random.pick(&[0, 0, 0x20, 0x01]);
-            near.network[7] = random.pick(&[0, 0, 1]);
-        }
-        _ => near.kind = random.pick(&[0, 1, 2, 3]),
-    }
-    near.settle();
-    near
 }

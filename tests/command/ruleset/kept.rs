@@ -1,0 +1,338 @@
+//! Rulesets that are kept, brought back and compared: `backup`, `rollback`, `diff`.
+
+use chainwright::nft::TableFlags;
+use sha2::Sha256;
+
+use super::*;
+
+#[test]
+fn a_backup_comes_back() {
+    let sandbox = loaded();
+    let tools = Tools::new(&sandbox);
+    let before = tools.run("nft list ruleset");
+    let (_directory, path) = file();
+    let ran = run(&sandbox, &format!("backup {path}")).expect(0);
+    assert!(
+        ran.out
+            .starts_with("kept     3 tables, 5 chains, 5 rules, 9 sets, 14 elements ("),
+        "{}",
+        ran.out
+    );
+    assert_eq!(run(&sandbox, &format!("diff {path}")).expect(0).out, "");
+
+    tools.run("nft flush chain ip t d");
+    tools.run("nft delete table ip6 t");
+    tools.run_with("nft -f -", "table ip z { chain y { drop; }; }");
+    let differences = run(&sandbox, &format!("diff {path}")).expect(1);
+    let lines = differences.lines();
+    assert!(lines.contains(&"+ table ip z"), "{lines:?}");
+    assert!(lines.contains(&"- table ip6 t"), "{lines:?}");
+    assert!(lines.iter().any(|l| l.starts_with("- rule ip t d: [ meta")));
+    let now = generation(&sandbox);
+
+    let ran = run(&sandbox, &format!("rollback {path} --dry-run")).expect(0);
+    assert_eq!(generation(&sandbox), now, "nothing was done");
+    let lines = ran.lines();
+    assert!(lines[0].starts_with("backup   the whole ruleset: 3 tables, 5 chains"));
+    assert_eq!(
+        lines[1..],
+        [
+            "replace  ip filter",
+            "replace  ip t",
+            "remove   ip z",
+            "add      ip6 t",
+            "nothing was done"
+        ]
+    );
+    let planned = run(&sandbox, &format!("rollback {path} --dry-run --json")).expect(0);
+    let done = run(&sandbox, &format!("rollback {path} --json"))
+        .expect(0)
+        .value();
+    assert_eq!(done["tables"], planned.value()["tables"]);
+    assert_eq!(planned.value()["done"], false);
+    assert_eq!(done["done"], true);
+    assert_eq!(done["backup"]["rules"], 5);
+    assert_eq!(
+        done["tables"][2],
+        serde_json::json!({"family": "ip", "table": "z", "action": "remove"})
+    );
+    assert_eq!(run(&sandbox, &format!("diff {path}")).expect(0).out, "");
+    let sorted = |text: &str| {
+        let mut tables: Vec<_> = text.split("\n}\n").map(str::to_owned).collect();
+        tables.sort();
+        tables
+    };
+    assert_eq!(sorted(&tools.run("nft list ruleset")), sorted(&before));
+}
+
+#[test]
+fn counters_differ_only_if_asked_for() {
+    let sandbox = loaded();
+    let (_directory, path) = file();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    let mut nft = connect(&sandbox);
+    let reset = nft.reset_rules(Filter::all()).unwrap().for_each(|_| {});
+    if kernel::if_known(reset).is_none() {
+        run(&sandbox, &format!("diff --counters {path}")).expect(0);
+        return;
+    }
+    run(&sandbox, &format!("diff {path}")).expect(0);
+    let ran = run(&sandbox, &format!("diff --counters {path}")).expect(1);
+    assert_eq!(ran.lines().len(), 2, "{}", ran.out);
+    assert!(ran.out.contains("pkts 3 bytes 4"), "{}", ran.out);
+    let ran = run(&sandbox, &format!("diff --counters --json {path}")).expect(1);
+    let changes = &ran.value()["changes"];
+    assert_eq!(changes.as_array().unwrap().len(), 1);
+    assert_eq!(changes[0]["fate"], "changed");
+    assert_eq!(changes[0]["kind"], "rule");
+    let ran = run(&sandbox, &format!("diff --json {path}")).expect(0);
+    assert_eq!(ran.value(), serde_json::json!({"changes": []}));
+}
+
+/// What differs is seen: in iptables' words, and where there are none, by the bytes that bytecode leaves out.
+#[test]
+fn two_lines_of_a_change_are_never_the_same() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let (_directory, path) = file();
+    tools.run("iptables-nft -A INPUT -m comment --comment one -j ACCEPT");
+    let with_comment = |text: &str| {
+        let mut info = [0; 256];
+        info[..text.len()].copy_from_slice(text.as_bytes());
+        let comment = chainwright::nft::expr::Match::new("comment", 0, &info[..]);
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(Family::IP, "t"))
+            .and_then(|tx| tx.add(&Chain::new(Family::IP, "t", "c")))
+            .and_then(|tx| tx.flush_chain(Family::IP, "t", "c"))
+            .and_then(|tx| tx.add(&Rule::new(Family::IP, "t", "c").with(&comment)))
+            .unwrap();
+        commit(&sandbox, &mut tx);
+    };
+    with_comment("one");
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    tools.run("iptables-nft -R INPUT 1 -m comment --comment two -j ACCEPT");
+    with_comment("two");
+    let ran = run(&sandbox, &format!("diff {path}")).expect(1);
+    let lines = ran.lines();
+    assert_eq!(lines.len(), 4, "{}", ran.out);
+    assert!(
+        lines.contains(&"- rule ip filter INPUT: [0:0] -m comment --comment one -j ACCEPT"),
+        "{}",
+        ran.out
+    );
+    assert!(
+        lines.contains(&"+ rule ip filter INPUT: [0:0] -m comment --comment two -j ACCEPT"),
+        "{}",
+        ran.out
+    );
+    let start = |sign: &str| format!("{sign} rule ip t c: [ match name comment rev 0 ] 0x");
+    let one = lines
+        .iter()
+        .find(|line| line.starts_with(&start("-")))
+        .unwrap();
+    let two = lines
+        .iter()
+        .find(|line| line.starts_with(&start("+")))
+        .unwrap();
+    assert!(
+        one.contains("6f6e65") && two.contains("74776f"),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
+fn a_table_is_kept_and_brought_back_by_itself() {
+    let sandbox = loaded();
+    let (_directory, path) = file();
+    let ran = run(
+        &sandbox,
+        &format!("backup {path} --family ip --table t --json"),
+    )
+    .expect(0);
+    let kept = ran.value();
+    assert_eq!((&kept["tables"], &kept["chains"]), (&1.into(), &3.into()));
+    let whole = format!("{path}-whole");
+    run(&sandbox, &format!("backup {whole}")).expect(0);
+    Tools::new(&sandbox).run("nft flush table ip t");
+    Tools::new(&sandbox).run("nft flush table ip6 t");
+    let ran = run(&sandbox, &format!("rollback {path}")).expect(0);
+    assert_eq!(
+        ran.lines()[1..],
+        ["replace  ip t", "done     in one transaction"]
+    );
+    // What lies outside stays as it is.
+    let ran = run(&sandbox, &format!("diff {whole}")).expect(1);
+    assert_eq!(ran.lines().len(), 1, "{}", ran.out);
+    assert!(ran.out.starts_with("- rule ip6 t c: "), "{}", ran.out);
+    // Of the whole, one table: in the file it is as it was.
+    run(&sandbox, &format!("diff {whole} -4 --table t")).expect(0);
+    run(&sandbox, &format!("diff {whole} -6")).expect(1);
+    Tools::new(&sandbox).run("nft add rule ip t d counter");
+    let ran = run(&sandbox, &format!("diff {whole} --family ip --table t")).expect(1);
+    assert_eq!(ran.lines().len(), 1, "{}", ran.out);
+    let ran = run(&sandbox, &format!("rollback {whole} -4 -t t --dry-run")).expect(0);
+    assert_eq!(ran.lines()[1..], ["replace  ip t", "nothing was done"]);
+    let ran = run(&sandbox, &format!("rollback {whole} -6")).expect(0);
+    assert!(
+        ran.out.starts_with("backup   family ip6: 1 table,"),
+        "{}",
+        ran.out
+    );
+    let ran = run(&sandbox, &format!("diff {whole}")).expect(1);
+    assert_eq!(ran.lines().len(), 1, "{}", ran.out);
+    run(&sandbox, &format!("rollback {whole} -4 -t t")).expect(0);
+    run(&sandbox, &format!("diff {whole}")).expect(0);
+    Tools::new(&sandbox).run("nft flush table ip6 t");
+    // What is not in a file is not removed by it.
+    let before = generation(&sandbox);
+    for none in ["-t nix", "-6 -t filter", "--family arp -t t"] {
+        for verb in ["rollback", "diff"] {
+            let ran = run(&sandbox, &format!("{verb} {whole} {none}")).expect(1);
+            assert!(
+                ran.err.contains("is a backup of the whole ruleset"),
+                "{}",
+                ran.err
+            );
+        }
+    }
+    let ran = run(&sandbox, &format!("rollback {path} -6")).expect(1);
+    assert!(
+        ran.err.contains("is a backup of table t of family ip"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(generation(&sandbox), before);
+    for verb in ["backup", "rollback", "diff"] {
+        let ran = run(&sandbox, &format!("{verb} {whole} --backend legacy")).expect(2);
+        assert!(ran.err.contains("is of nf_tables only"), "{}", ran.err);
+    }
+    // Two files.
+    let ran = run(&sandbox, &format!("diff {whole} {path}")).expect(1);
+    assert!(ran.out.contains("- table ip6 t\n"), "{}", ran.out);
+    run(&sandbox, &format!("diff {path} {path}")).expect(0);
+}
+
+#[test]
+fn a_table_of_another_process_is_left_and_that_is_said() {
+    let sandbox = sandbox();
+    small_ruleset(&sandbox);
+    let mut owner = connect(&sandbox);
+    let mut tx = Transaction::new();
+    tx.add(&Table {
+        flags: Some(TableFlags::OWNER),
+        ..Table::new(Family::IP, "owned")
+    })
+    .unwrap();
+    if !kernel::commit_if_known(&mut owner, &mut tx, &["owned tables"]) {
+        return;
+    }
+    let (_directory, path) = file();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    let ran = run(&sandbox, &format!("rollback {path} --dry-run")).expect(0);
+    let left = "leave    ip owned (another process owns it)";
+    assert!(ran.lines().contains(&left), "{}", ran.out);
+    let ran = run(&sandbox, &format!("rollback {path}")).expect(2);
+    assert!(ran.lines().contains(&left), "{}", ran.out);
+    assert!(ran.lines().contains(&"replace  inet t"), "{}", ran.out);
+    assert_eq!(
+        ran.err,
+        "chainwright: left as they are, because other processes own them: ip owned\n"
+    );
+    // Its owner gone, so is the table: it comes back, and is nobody's.
+    drop(owner);
+    let ran = run(&sandbox, &format!("rollback {path}")).expect(0);
+    let back = "add      ip owned (it had an owner, and has none any more)";
+    assert!(ran.lines().contains(&back), "{}", ran.out);
+}
+
+/// A file that is one, of a ruleset that this kernel does not take: said with the operation that it is,
+/// and nothing is touched.
+#[test]
+fn what_the_kernel_does_not_take_is_said_before_anything_is_done() {
+    let sandbox = sandbox();
+    Tools::new(&sandbox).run_with("nft -f -", RULESET);
+    let (_directory, path) = file();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    let mut bytes = fs::read(&path).unwrap();
+    // An expression that there is not, and the checksum that fits.
+    let at = bytes.windows(8).position(|eight| eight == b"counter\0");
+    bytes[at.unwrap() + 6] = b'x';
+    let end = bytes.len() - 32;
+    let sum = Sha256::digest(&bytes[..end]);
+    bytes[end..].copy_from_slice(&sum);
+    fs::write(&path, bytes).unwrap();
+    let before = generation(&sandbox);
+    for verb in ["rollback --dry-run", "rollback"] {
+        let ran = run(&sandbox, &format!("{verb} {path}")).expect(2);
+        assert_eq!(ran.out, "");
+        for said in ["the transaction was not applied", "add rule", "ENOENT"] {
+            assert!(ran.err.contains(said), "{verb}: {}", ran.err);
+        }
+        assert_eq!(generation(&sandbox), before);
+    }
+}
+
+#[test]
+fn files_that_are_none() {
+    let sandbox = sandbox();
+    small_ruleset(&sandbox);
+    let (directory, path) = file();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    let kept = fs::read(&path).unwrap();
+    let bad = directory.path().join("bad");
+    let mut altered = kept.clone();
+    altered[100] ^= 1;
+    for (content, said) in [
+        (&b"no backup at all"[..], "is not a chainwright backup"),
+        (&kept[..kept.len() / 2], "is truncated"),
+        (&kept[..kept.len() - 1], "was altered or damaged"),
+        (&altered, "was altered or damaged"),
+    ] {
+        fs::write(&bad, content).unwrap();
+        for verb in ["rollback", "rollback --dry-run", "diff"] {
+            let before = generation(&sandbox);
+            let ran = run(&sandbox, &format!("{verb} {}", bad.display())).expect(2);
+            assert_eq!(ran.out, "");
+            assert!(ran.err.contains(said), "{verb}: {}", ran.err);
+            assert_eq!(generation(&sandbox), before);
+        }
+    }
+    let absent = directory.path().join("absent");
+    for verb in ["rollback", "diff"] {
+        let ran = run(&sandbox, &format!("{verb} {}", absent.display())).expect(2);
+        assert!(ran.err.contains("No such file"), "{}", ran.err);
+    }
+    let ran = run(
+        &sandbox,
+        &format!("backup {}/x/y", directory.path().display()),
+    )
+    .expect(2);
+    assert!(ran.err.contains("No such file"), "{}", ran.err);
+}
+
+#[test]
+fn elements_that_differ_are_shown_as_elements() {
+    let sandbox = loaded();
+    let (_directory, path) = file();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    Tools::new(&sandbox).run_with(
+        "nft -f -",
+        "add element ip t ranges { 172.16.0.0/12 }
+         add element ip t both { 11.0.0.0/8 . 443 }
+         delete element ip t verdicts { \"lo\" }
+         add element ip t passing { tcp . 0x10 timeout 5d comment \"y\" }",
+    );
+    let ran = run(&sandbox, &format!("diff {path}")).expect(1);
+    let mut lines = ran.lines();
+    lines.sort();
+    let [both, passing, last, first, verdict] = lines[..] else {
+        panic!("{}", ran.out);
+    };
+    assert_eq!(both, "+ element ip t both: 11.0.0.0/8 . 443");
+    let start = "+ element ip t passing: tcp . 0x00000010 timeout 5d expires 4d23h59m";
+    assert!(passing.starts_with(start), "{passing}");
+    assert_eq!(last, "+ element ip t ranges: before 172.32.0.0");
+    assert_eq!(first, "+ element ip t ranges: from 172.16.0.0");
+    assert_eq!(verdict, "- element ip t verdicts: \"lo\" : accept");
+}

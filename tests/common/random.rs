@@ -1,0 +1,56 @@
+//! Numbers that look random, and can be had again.
+
+use std::time::{Duration, SystemTime};
+
+/// splitmix64.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    /// Other numbers in each run. The seed is printed, and taken from the environment to repeat a failure.
+    pub(crate) fn new() -> Self {
+        let seed = match std::env::var("SEED") {
+            Ok(seed) => seed.parse().unwrap(),
+            Err(_) => {
+                let now = SystemTime::UNIX_EPOCH.elapsed().unwrap();
+                now.as_nanos() as u64
+            }
+        };
+        println!("SEED={seed}");
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    /// A duration below this one.
+    pub(crate) fn within(&mut self, end: Duration) -> Duration {
+        let part = (self.next() >> 32) as u32;
+        end.mul_f64(f64::from(part) / f64::from(u32::MAX))
+    }
+
+    /// Once in so many times.
+    pub(crate) fn once_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    pub(crate) fn of<'t, T>(&mut self, all: &'t [T]) -> &'t T {
+        &all[self.below(all.len())]
+    }
+
+    pub(crate) fn pick<T: Clone>(&mut self, all: &[T]) -> T {
+        self.of(all).clone()
+    }
+
+    pub(crate) fn bytes(&mut self, length: usize) -> Vec<u8> {
+        (0..length).map(|_| self.next() as u8).collect()
+    }
+}

@@ -1,0 +1,334 @@
+//! Mistakes in a line, and what is said of each.
+
+use super::*;
+
+/// Lines of table filter, and what is said of them, up to `…`. The line's number stands before that.
+const LINES: &[(&str, &str)] = &[
+    (
+        "-A INPUT --coment x",
+        ", column 10: unknown option `--coment` (did you mean --comment, an option of -m comment?)",
+    ),
+    (
+        "-A INPUT -m comment --coment x",
+        ", column 21: unknown option `--coment` (did you mean --comment?)",
+    ),
+    (
+        "-A INPUT --comment x",
+        ", column 10: unknown option `--comment` (it is an option of -m comment, which must stand before it)",
+    ),
+    ("-A INPUT -y", ", column 10: unknown option `-y`"),
+    (
+        "-A INPUT --",
+        ", column 10: `--` is not an option (an option is a `-` and a letter, or `--` and a name)",
+    ),
+    (
+        "-A INPUT -",
+        ", column 10: `-` is not an option (an option is a `-` and a letter, or `--` and a name)",
+    ),
+    (
+        "-A INPUT -m comet --comment x",
+        ", column 13: match `comet` not found (did you mean -m comment?)",
+    ),
+    ("-A INPUT -m nix", ", column 13: match `nix` not found"),
+    (
+        "-A INPUT -m comment",
+        ", column 13: -m comment: --comment is required",
+    ),
+    (
+        "-A INPUT -m comment --comment a --comment b",
+        ", column 33: -m comment: --comment can be given only once",
+    ),
+    (
+        "-A INPUT -m mark --mark",
+        ", column 18: `--mark` wants a value",
+    ),
+    (
+        "-A INPUT -m mark --mark 0x1g",
+        ", column 25: -m mark: --mark: `0x1g` is not a number from 0 to 4294967295",
+    ),
+    (
+        "-A INPUT -m mark --mark 4294967296",
+        ", column 25: -m mark: --mark: `4294967296` is not a number from 0 to 4294967295",
+    ),
+    (
+        "-A INPUT -m conntrack --ctstate NEW,ESTABLISHD",
+        ", column 33: -m conntrack: --ctstate: `ESTABLISHD` …",
+    ),
+    ("-A INPUT -j", ", column 10: `-j` wants a value"),
+    ("-A INPUT -s", ", column 10: `-s` wants a value"),
+    (
+        "-A INPUT -s -j ACCEPT",
+        ", column 13: `-s` wants a value, but `-j` follows",
+    ),
+    ("-A", ", column 1: `-A` wants a value"),
+    (
+        "-A INPUT -A FORWARD",
+        ", column 10: a line holds one command only",
+    ),
+    (
+        "-A INPUT -N x",
+        ", column 10: a line holds one command only",
+    ),
+    (
+        "-A INPUT -j ACCEPT -j DROP",
+        ", column 20: a rule has one target only",
+    ),
+    (
+        "-A INPUT -s 1.2.3.4 -s 5.6.7.8",
+        ", column 21: `-s` is given twice",
+    ),
+    (
+        "-A INPUT -s 1.2.3.256",
+        ", column 13: `1.2.3.256` is not an IPv4 address (host names are not looked up)",
+    ),
+    (
+        "-A INPUT -s 1.2.3.4/33",
+        ", column 13: `1.2.3.4/33` has a mask that is neither a prefix length from 0 to 32 nor an address",
+    ),
+    (
+        "-A INPUT -s 1.2.3.4,1.2.x",
+        ", column 21: `1.2.x` is not an IPv4 address (host names are not looked up)",
+    ),
+    (
+        "-A INPUT ! -s 1.2.3.4,1.2.3.5",
+        ", column 15: a negated option takes one address only: none of several cannot be said",
+    ),
+    (
+        "-A INPUT -s example.com",
+        ", column 13: `example.com` is not an IPv4 address (host names are not looked up)",
+    ),
+    (
+        "-A INPUT -s fd00::1",
+        ", column 13: `fd00::1` is not an IPv4 address (host names are not looked up) (it is an IPv6 address)",
+    ),
+    (
+        "-A INPUT -i averylongname123",
+        ", column 13: `averylongname123` is not an interface's name: it has 1 to 15 bytes",
+    ),
+    (
+        "-A INPUT -p tpc",
+        ", column 13: `tpc` is neither a protocol's number nor its name (did you mean tcp?)",
+    ),
+    (
+        "-A INPUT -p 256",
+        ", column 13: `256` is neither a protocol's number nor its name",
+    ),
+    (
+        "-A INPUT -s ! 1.2.3.4",
+        ", column 13: `!` stands before the option it negates (write `! -s`)",
+    ),
+    ("-A INPUT !", ", column 10: `!` stands before an option"),
+    (
+        "-A INPUT ! -j ACCEPT",
+        ", column 12: `-j` cannot be negated",
+    ),
+    (
+        "-A INPUT -t filter -j ACCEPT",
+        ", column 10: unknown option `-t` (the table stands in a line of its own before, like *filter)",
+    ),
+    (
+        "-A INPUT --table nat",
+        ", column 10: unknown option `--table` (the table stands in a line of its own before, like *filter)",
+    ),
+    (
+        "-t nat -A INPUT",
+        ", column 1: unknown option `-t` (the table stands in a line of its own before, like *filter)",
+    ),
+    (
+        "-A INPUT word",
+        ", column 10: `word` is not an option (a value with blanks stands in double quotes)",
+    ),
+    (
+        "-A INPUT -m comment --comment two words",
+        ", column 35: `words` is not an option (a value with blanks stands in double quotes)",
+    ),
+    (
+        "-A INPUT -m comment --comment 'two words'",
+        ", column 36: `words'` is not an option (only double quotes hold several words together)",
+    ),
+    ("-A INPUT -c 5", ", column 10: -c wants packets and bytes"),
+    (
+        "-A INPUT -c 5 x",
+        ", column 15: `x` is not a number from 0 to 18446744073709551615",
+    ),
+    (
+        "-A INPUT -m comment --comment \"open",
+        ", column 31: the quotes that open here do not close",
+    ),
+    (
+        "[1:x] -A INPUT",
+        ", column 1: counters are written like this: [PACKETS:BYTES]",
+    ),
+    (
+        "[1:2]",
+        ", column 1: no command in the line (-A, -I, -D, …)",
+    ),
+    (
+        "-j ACCEPT",
+        ", column 10: no command in the line (-A, -I, -D, …)",
+    ),
+    (
+        "-P INPUT REJECT",
+        ", column 10: `REJECT` is not a policy (ACCEPT or DROP)",
+    ),
+    (
+        "-P INPUT accept",
+        ", column 10: `accept` is not a policy (ACCEPT or DROP)",
+    ),
+    ("-P INPUT", ", column 1: `-P` wants a value"),
+    (
+        "-P full DROP",
+        ": chain full of table filter is not built in: it has no policy",
+    ),
+    (
+        ":full DROP [0:0]",
+        ": chain full of table filter is not built in: it has no policy",
+    ),
+    (
+        ":INPUT REJECT [0:0]",
+        ", column 8: `REJECT` is not a policy (ACCEPT, DROP or -)",
+    ),
+    (":INPUT", ", column 7: a policy, or -, is expected"),
+    (":", ", column 2: the name of a chain is expected"),
+    (
+        ":INPUT ACCEPT 0:0",
+        ", column 15: counters like [PACKETS:BYTES] are expected",
+    ),
+    (
+        ":a-name-of-more-than-28-bytes- - [0:0]",
+        ", column 2: `a-name-of-more-than-28-bytes-`: a chain's name has at most 28 bytes",
+    ),
+    (
+        "*mangle",
+        ", column 1: a COMMIT is expected before the next table",
+    ),
+    (
+        "-A full -j ful",
+        ": chain ful not found in table filter (did you mean full?)",
+    ),
+    (
+        "-A INPUT -j KUBE-FOWARD",
+        ": chain KUBE-FOWARD not found in table filter (did you mean KUBE-FORWARD?)",
+    ),
+    (
+        "-A fulll -j DROP",
+        ": chain fulll not found in table filter (did you mean full?)",
+    ),
+    (
+        "-A INPUT -j accept",
+        ": chain accept not found in table filter (did you mean ACCEPT?)",
+    ),
+    (
+        "-A INPUT -j OUTPUT",
+        ": chain OUTPUT of table filter is built in: it cannot be made, removed, renamed or jumped to",
+    ),
+    (
+        "-D full -p udp -j RETURN",
+        ": rule not found in chain full of table filter: -p udp -j RETURN",
+    ),
+    ("-D full 2", ": chain full of table filter has only 1 rule"),
+    (
+        "-D full 0",
+        ", column 9: `0` is not the number of a rule, from 1",
+    ),
+    ("-D nix 1", ": chain nix not found in table filter"),
+    ("-D nix -p tcp", ": chain nix not found in table filter"),
+    (
+        "-I INPUT 3 -j ACCEPT",
+        ": chain INPUT of table filter has only 1 rule",
+    ),
+    (
+        "-I INPUT 0 -j ACCEPT",
+        ", column 10: `0` is not the number of a rule, from 1",
+    ),
+    (
+        "-R INPUT 2 -j ACCEPT",
+        ": chain INPUT of table filter has only 1 rule",
+    ),
+    (
+        "-R INPUT -j ACCEPT",
+        ", column 1: -R wants the number of the rule to be replaced",
+    ),
+    (
+        "-R INPUT 1 -s 1.2.3.4,5.6.7.8",
+        ", column 1: -R puts one rule in the place of one: with one source and one destination",
+    ),
+    ("-N full", ": chain full exists already in table filter"),
+    (
+        "-N INPUT",
+        ": chain INPUT of table filter is built in: it cannot be made, removed, renamed or jumped to",
+    ),
+    (
+        "-X full",
+        ": chain full of table filter has rules: flush it before it is removed",
+    ),
+    (
+        "-X INPUT",
+        ": chain INPUT of table filter is built in: it cannot be made, removed, renamed or jumped to",
+    ),
+    ("-X nix", ": chain nix not found in table filter"),
+    ("-F nix", ": chain nix not found in table filter"),
+    ("-Z nix", ": chain nix not found in table filter"),
+    (
+        "-E full empty",
+        ": chain empty exists already in table filter",
+    ),
+    ("-E nix other", ": chain nix not found in table filter"),
+    (
+        "-E INPUT other",
+        ": chain INPUT of table filter is built in: it cannot be made, removed, renamed or jumped to",
+    ),
+    (
+        "-X empty -j ACCEPT",
+        ", column 1: this command takes no rule",
+    ),
+    (
+        "-L",
+        ", column 1: unknown option `-L` (a text changes tables and lists nothing)",
+    ),
+    (
+        "-S",
+        ", column 1: unknown option `-S` (a text changes tables and lists nothing)",
+    ),
+    (
+        "-w -A INPUT",
+        ", column 1: unknown option `-w` (it is for the command line only)",
+    ),
+];
+
+#[test]
+fn mistakes_in_lines() {
+    let mut wrong = Vec::new();
+    for backend in BACKENDS {
+        let sandbox = prepared(backend);
+        let before = state(&sandbox, backend);
+        for (line, expected) in LINES {
+            // A table before it, and lines before and behind it.
+            let text = format!(
+                "*mangle\n-A OUTPUT -p tcp\nCOMMIT\n*filter\n# here\n-A OUTPUT -p tcp\n{line}\n\
+                 -A OUTPUT -p udp\nCOMMIT\n"
+            );
+            let mut iptables = open(&sandbox, backend);
+            let found = match restore(&mut iptables, &text, true) {
+                Ok(()) => "nothing".to_owned(),
+                Err(error) => {
+                    if !error.nothing_applied() {
+                        wrong.push(format!("{backend:?} {line}: in part"));
+                    }
+                    error.to_string()
+                }
+            };
+            let as_expected = match expected.strip_suffix('…') {
+                Some(start) => found.starts_with(&format!("line 7{start}")),
+                None => found == format!("line 7{expected}"),
+            };
+            if !as_expected {
+                wrong.push(format!("{backend:?} {line}\n    {found}"));
+            }
+            if state(&sandbox, backend) != before {
+                wrong.push(format!("{backend:?} {line}: it was applied in part"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,117 @@
+//! Commits and generations.
+
+use chainwright::netlink::{MessageWriter, NfGenMsg, Socket};
+use chainwright::nft::GenerationRef;
+
+use super::*;
+
+#[test]
+fn a_commit_for_another_generation_applies_nothing() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    committed(&mut nft, |tx| {
+        tx.add(&Table::new(IP, "t")).unwrap();
+    });
+    let generation = nft.generation().unwrap();
+    let mut tx = Transaction::new();
+    for name in ["a", "b"] {
+        tx.create(&Chain::new(IP, "t", name)).unwrap();
+    }
+    tx.expect_generation(generation);
+    assert_eq!(tx.expected_generation(), Some(generation));
+
+    // Somebody else is quicker.
+    committed(&mut connect(&sandbox), |tx| {
+        tx.add(&Table::new(IP, "other")).unwrap();
+    });
+    let before = whole(&mut nft);
+    assert_ne!(before.generation, generation);
+    let error = nft.commit(&tx).unwrap_err();
+    assert!(error.generation_moved(), "{error}");
+    assert_eq!(error.outcome, Outcome::NothingApplied);
+    assert_eq!(only(&error).operation, None);
+    assert!(error.to_string().contains("read it again"), "{error}");
+    assert!(whole(&mut nft) == before);
+
+    // Read again, it goes through, and once only.
+    tx.expect_generation(nft.generation().unwrap());
+    commit(&mut nft, &tx);
+    assert!(nft.chain_exists(IP, "t", "a").unwrap());
+    assert!(nft.commit(&tx).unwrap_err().generation_moved());
+    tx.expect_generation(nft.generation().unwrap());
+    let error = nft.commit(&tx).unwrap_err();
+    assert!(!error.generation_moved());
+    assert_eq!(error.failures.len(), 2, "{error}");
+}
+
+#[test]
+fn each_commit_is_one_generation() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let before = nft.generation().unwrap().0;
+    committed(&mut nft, |tx| {
+        tx.add(&Table::new(IP, "t")).unwrap();
+        content(tx);
+    });
+    assert_eq!(nft.generation().unwrap().0, before.wrapping_add(1));
+    // One in which there is nothing to do is none.
+    committed(&mut nft, |tx| {
+        tx.add(&Table::new(IP, "t")).unwrap();
+    });
+    assert_eq!(nft.generation().unwrap().0, before.wrapping_add(1));
+}
+
+/// The kernel takes generation 0 for no condition at all.
+#[test]
+fn a_commit_for_generation_zero_fails() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(IP, "t")).unwrap();
+    tx.expect_generation(Generation(0));
+    let error = nft.commit(&tx).unwrap_err();
+    assert!(error.generation_moved(), "{error}");
+    assert!(nft.table(IP, "t").unwrap().is_none());
+}
+
+/// The kernel tells a thread, not a process.
+#[test]
+fn a_generation_names_the_thread_and_so_the_process() {
+    let sandbox = sandbox();
+    let asked = thread::scope(|scope| {
+        let asking = move || {
+            let socket = Socket::netfilter().unwrap();
+            let mut request = Vec::new();
+            let header = NfGenMsg {
+                family: 0,
+                resource: 0,
+            };
+            // NFT_MSG_GETGEN, NLM_F_REQUEST.
+            MessageWriter::nfnetlink(&mut request, 0xa10, 1, 1, header)
+                .finish()
+                .unwrap();
+            socket.send(&request).unwrap();
+            let mut buffer = [0; 4096];
+            let length = socket.receive(&mut buffer).unwrap();
+            let (message, _) = Message::split(&buffer[..length]).unwrap();
+            let generation = GenerationRef::parse(&message).unwrap();
+            let thread = nix::unistd::gettid().as_raw() as u32;
+            (thread, generation.thread_id(), generation.process_id())
+        };
+        let thread = scope.spawn({
+            let sandbox = &sandbox;
+            move || sandbox.run(asking).unwrap()
+        });
+        thread.join().unwrap()
+    });
+    let (thread, told, process) = asked;
+    assert_ne!(thread, std::process::id());
+    match told {
+        Some(told) if told == thread => assert_eq!(process, Some(std::process::id())),
+        // In a pid namespace of its own the numbers are others.
+        told => assert!(
+            told.is_some() && process != Some(thread),
+            "{told:?} {process:?}"
+        ),
+    }
+}

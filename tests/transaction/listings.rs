@@ -1,0 +1,149 @@
+//! Listings that are left early, or that a change runs across.
+
+use chainwright::nft::{List, Refreshed};
+
+use super::*;
+
+/// A table with this many chains beside its base chain.
+fn many_chains(nft: &mut Connection, table: &'static str, count: usize) {
+    for start in (0..count).step_by(5000) {
+        committed(nft, |tx| {
+            tx.add(&Table::new(IP, table)).unwrap();
+            for index in start..count.min(start + 5000) {
+                tx.add(&Chain::new(IP, table, format!("c{index}"))).unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn a_listing_that_is_dropped_leaves_the_connection_usable() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    many_chains(&mut nft, "t", 3000);
+    for taken in [0, 1, 700, 2999, 3000] {
+        let mut listing = nft.chains(Filter::all()).unwrap();
+        for _ in 0..taken {
+            assert!(listing.next().unwrap().is_some());
+        }
+        drop(listing);
+        assert!(nft.chain_exists(IP, "t", "c7").unwrap());
+        assert!(!nft.chain_exists(IP, "t", "nix").unwrap());
+        let mut count = 0;
+        let listing = nft.chains(Filter::all()).unwrap();
+        listing.for_each(|_| count += 1).unwrap();
+        assert_eq!(count, 3000);
+        committed(&mut nft, |tx| {
+            tx.add(&Table::new(IP, "t")).unwrap();
+        });
+    }
+    // At its end it stays there.
+    let mut listing = nft.chains(Filter::all()).unwrap();
+    while listing.next().unwrap().is_some() {}
+    assert!(listing.next().unwrap().is_none());
+}
+
+#[test]
+fn a_listing_that_a_change_runs_across_is_an_error_and_never_a_short_list() {
+    const CHAINS: usize = 5000;
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let mut rival = connect(&sandbox);
+    many_chains(&mut nft, "t", CHAINS);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // One chain of the listed table comes and another goes, and the other way round.
+            let kept = Chain::new(IP, "t", "rival");
+            let (mut add, mut delete) = (Transaction::new(), Transaction::new());
+            add.add(&kept)
+                .unwrap()
+                .delete(&Chain::new(IP, "t", "c0"))
+                .unwrap();
+            delete
+                .delete(&kept)
+                .unwrap()
+                .add(&Chain::new(IP, "t", "c0"))
+                .unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                commit(&mut rival, &add);
+                commit(&mut rival, &delete);
+            }
+        });
+        let _stop = OnDrop(|| stop.store(true, Ordering::Relaxed));
+        let (mut whole, mut interrupted) = (0, 0);
+        while interrupted == 0 || whole + interrupted < 50 {
+            let mut names = HashSet::new();
+            let listing = nft.chains(Filter::table(IP, "t")).unwrap();
+            match listing.for_each(|chain| {
+                names.insert(chain.name().to_string());
+            }) {
+                Ok(()) => {
+                    whole += 1;
+                    // Of one generation: one of the two is there. (The kernel may list a chain
+                    // twice without saying so, if it is asked while a transaction is under way.)
+                    assert_eq!(names.len(), CHAINS);
+                    assert!(names.contains("rival") != names.contains("c0"));
+                }
+                Err(Error::Interrupted) => interrupted += 1,
+                Err(error) => panic!("{}", report(&error)),
+            }
+            assert!(whole < 10_000, "nothing interrupted a listing");
+        }
+    });
+    // In peace it is whole.
+    let mut list = List::<Chain<'_>>::new(Filter::table(IP, "t"));
+    assert_eq!(list.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
+    assert_eq!(list.len(), CHAINS);
+}
+
+/// A list that is kept is of the generation that it says, though somebody commits at that moment.
+#[test]
+fn a_kept_list_is_of_the_generation_that_it_says() {
+    const ROUNDS: usize = 1_500;
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let mut rival = connect(&sandbox);
+    many_chains(&mut nft, "t", 1);
+    let base = nft.generation().unwrap().0;
+    let round = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let rival = scope.spawn(|| {
+            // One more chain each time that the list is about to be refreshed, a bit sooner or
+            // later. (A chain that is deleted would make the kernel list others twice.)
+            for number in 1..=ROUNDS {
+                let mut tx = Transaction::new();
+                tx.add(&Chain::new(IP, "t", format!("r{number}"))).unwrap();
+                while round.load(Ordering::Acquire) < number {
+                    std::hint::spin_loop();
+                }
+                for _ in 0..number * 37 % 6_000 {
+                    std::hint::spin_loop();
+                }
+                commit(&mut rival, &tx);
+            }
+        });
+        let _end = OnDrop(|| round.store(ROUNDS, Ordering::Release));
+        let mut list = List::<Chain<'_>>::new(Filter::all());
+        for number in 1..=ROUNDS {
+            round.store(number, Ordering::Release);
+            match list.refresh(&mut nft) {
+                // The kernel's order is that in which the chains were made.
+                Ok(_) => {
+                    let commits = list.generation().unwrap().0.wrapping_sub(base) as usize;
+                    assert_eq!(list.len(), 1 + commits);
+                    let last = list.iter().last().unwrap().name().to_string();
+                    assert!(
+                        commits == 0 || last == format!("r{commits}"),
+                        "{last} {commits}"
+                    );
+                }
+                Err(Error::Interrupted) => {
+                    assert!(list.is_empty() && list.generation().is_none());
+                }
+                Err(error) => panic!("{}", report(&error)),
+            }
+            assert!(number == ROUNDS || !rival.is_finished());
+        }
+    });
+}
