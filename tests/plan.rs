@@ -11,7 +11,6 @@ use chainwright::nft::{
     Connection, Family, Filter, PlanOptions, Rule, RuleRef, SetFlags, Snapshot, SnapshotChain,
     SnapshotTable, Transaction,
 };
-use common::random::Random;
 use common::rulesets::{Listing, Ruleset, data, listing, listing_in, same};
 use common::tools::Tools;
 use common::{accounting, connect, report, sandbox};
@@ -217,6 +216,19 @@ fn between_equal_rulesets_of_real_clients_there_is_nothing_to_do() {
         let plan = load(name).plan(&load(name), exact()).unwrap();
         assert!(plan.is_empty(), "{name}: {plan}");
         assert!(plan.kept_rules > 50, "{name}: {}", plan.kept_rules);
+    }
+}
+
+/// Random numbers that can be had again.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % end.max(1)
     }
 }
 

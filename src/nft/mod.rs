@@ -45,6 +45,7 @@ mod commit;
 mod compat;
 mod connection;
 mod count;
+mod data_type;
 mod declare;
 mod device;
 mod element;
@@ -82,6 +83,7 @@ pub use commit::{CommitError, Failure, Outcome};
 pub use connection::Connection;
 #[cfg(feature = "measure")]
 pub(crate) use connection::message_type;
+pub use data_type::DataType;
 pub use device::{Device, DeviceIter, Devices};
 pub use element::{
     Element, ElementFlags, ElementIter, ElementList, ElementRef, Elements, ElementsRef, SetId,
@@ -101,7 +103,7 @@ pub use loaded::is_loaded;
 pub use name::{Bytes, Name};
 pub use object::Object;
 pub use rule::{Compat, Rule, RuleRef};
-pub use set::{DataType, Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
+pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
 #[cfg(feature = "diff")]
 pub use snapshot::{Change, Diff, DiffOptions, Fate, Words};
 pub use snapshot::{

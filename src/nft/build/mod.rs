@@ -58,6 +58,8 @@ mod anonymous;
 mod error;
 mod headers;
 mod key;
+mod known;
+mod named;
 mod nat;
 mod select;
 mod sets;
@@ -69,36 +71,29 @@ use std::mem;
 pub use anonymous::Anonymous;
 pub use error::BuildError;
 pub use key::{Generator, Jhash, Key, jhash, numgen_inc, numgen_random, symhash};
+use known::Transport;
+pub use named::{
+    AddressType, CtState, CtStatus, EtherType, IcmpCode, IcmpType, Icmpv6Code, Icmpv6Type,
+    PacketType, Protocol, TcpFlags,
+};
 pub use nat::{NatTo, Ports};
-use select::{ARPHRD_ETHER, IIFTYPE, Needs, Source};
+use select::Source;
 pub use select::{Selector, Version, ct, ether, icmp, icmpv6, ip, ip6, meta, sctp, tcp, th, udp};
 pub use sets::{SetElement, SetName, element};
 pub use statements::{Bits, Number, Rate, RejectWith, and, and_xor, copy, map, or, xor};
 pub use value::{
-    AddressType, ByteOrder, Compared, CtState, CtStatus, EtherType, Exactly, IcmpCode, IcmpType,
-    Icmpv6Code, Icmpv6Type, InSet, Interface, MacAddress, Masked, Match, Not, PacketType, Protocol,
-    TcpFlags, Value, at_least, at_most, exactly, greater_than, in_set, less_than, masked, not,
+    ByteOrder, Compared, Exactly, InSet, Interface, MacAddress, Masked, Match, Not, Value,
+    at_least, at_most, exactly, greater_than, in_set, less_than, masked, not,
 };
 use value::{Encoded, Test};
 
 use super::expr::{
     Bitwise, Byteorder, Cmp, CmpOp, Ct, Expression, Expressions, Fib, Immediate, Lookup,
-    LookupFlags, Meta, MetaKey, Payload, PayloadBase, Range, Register, Verdict,
+    LookupFlags, Meta, Payload, PayloadBase, Range, Register, Verdict,
 };
 use super::name::Name;
 use super::userdata::{RULE_COMMENT, put_comment};
 use super::{Family, Rule};
-
-/// What is known of the packets that pass the matches so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Transport {
-    Any,
-    One(u8),
-    /// One of several: of a set that does not change.
-    Several,
-    /// One of a set that may change: whether all in it have ports is for its keeper to see to.
-    OfSet,
-}
 
 /// A comparison of packet bytes that the next one may be joined with.
 #[derive(Debug, Clone, Copy)]
@@ -273,130 +268,6 @@ impl<'a> Build<'a> {
         let expressions = self.expressions();
         for expression in behind.iter().map_while(Result::ok) {
             expressions.push_raw(&expression);
-        }
-    }
-
-    /// Sees to it that packets have this field; whether they can.
-    fn require(&mut self, selector: &Selector) -> bool {
-        let (what, family) = (selector.name, self.rule.family);
-        let sees_ip = matches!(
-            family,
-            Family::IP | Family::IP6 | Family::INET | Family::BRIDGE | Family::NETDEV
-        );
-        let tracks = sees_ip && family != Family::NETDEV;
-        match selector.needs {
-            Needs::Nothing => true,
-            Needs::Inet if family == Family::INET => true,
-            Needs::Ip if sees_ip => true,
-            Needs::Tracked if tracks => true,
-            Needs::Routed if sees_ip && family != Family::BRIDGE => true,
-            Needs::Network(version) => self.require_network(version, what),
-            Needs::Unasked(version) => match (self.network, family) {
-                (Some(known), _) if known != version => self.conflict(what),
-                _ if tracks => true,
-                _ => self.no_family(what),
-            },
-            Needs::Transport(protocol) if sees_ip => self.require_transport(protocol, what),
-            Needs::Ports if sees_ip => {
-                let known = self.has_ports() || self.transport == Transport::OfSet;
-                if !known {
-                    self.fail(BuildError::NoTransport { what });
-                }
-                known
-            }
-            Needs::Icmp(version, protocol) if sees_ip => {
-                if self.transport == Transport::One(protocol) && self.network.is_none() {
-                    return true;
-                }
-                let known = if family == Family::BRIDGE && self.network.is_none() {
-                    // As nft does: by the frame and not by what the kernel says of it.
-                    self.limit_ether_type(version);
-                    true
-                } else {
-                    self.require_network(version, what)
-                };
-                known && self.require_transport(protocol, what)
-            }
-            Needs::Ethernet => match family {
-                Family::ARP => self.no_family(what),
-                Family::BRIDGE => true,
-                _ => {
-                    if !self.ethernet {
-                        self.ethernet = true;
-                        self.load(&IIFTYPE, None, Register::R1);
-                        self.push(&Cmp::eq(Register::R1, &ARPHRD_ETHER.to_ne_bytes()));
-                    }
-                    true
-                }
-            },
-            _ => self.no_family(what),
-        }
-    }
-
-    fn no_family(&mut self, what: &'static str) -> bool {
-        let family = self.rule.family;
-        self.fail(BuildError::Family { what, family });
-        false
-    }
-
-    /// Another version of IP is known.
-    fn conflict(&mut self, what: &'static str) -> bool {
-        if matches!(self.rule.family, Family::IP | Family::IP6) {
-            return self.no_family(what);
-        }
-        let protocol = match self.network {
-            Some(Version::V6) => "ip6",
-            _ => "ip",
-        };
-        self.fail(BuildError::Conflict { what, protocol });
-        false
-    }
-
-    fn require_network(&mut self, version: Version, what: &'static str) -> bool {
-        match (self.network, self.rule.family) {
-            (Some(known), _) if known == version => true,
-            (Some(_), _) => self.conflict(what),
-            (None, Family::INET) => {
-                let number = match version {
-                    Version::V4 => Family::IP,
-                    Version::V6 => Family::IP6,
-                };
-                self.push(&Meta::load(MetaKey::NFPROTO, Register::R1));
-                self.push(&Cmp::eq(Register::R1, &[number.0]));
-                self.network = Some(version);
-                true
-            }
-            (None, Family::BRIDGE | Family::NETDEV) => {
-                self.push(&Meta::load(MetaKey::PROTOCOL, Register::R1));
-                self.push(&Cmp::eq(Register::R1, &ether_type(version).0.to_be_bytes()));
-                self.network = Some(version);
-                true
-            }
-            (None, _) => self.no_family(what),
-        }
-    }
-
-    fn limit_ether_type(&mut self, version: Version) {
-        let bytes = ether_type(version).0.to_be_bytes();
-        self.push(&Payload::load(PayloadBase::LINK, 12, 2, Register::R1));
-        self.push(&Cmp::eq(Register::R1, &bytes));
-        self.network = Some(version);
-    }
-
-    fn require_transport(&mut self, protocol: u8, what: &'static str) -> bool {
-        match self.transport {
-            Transport::One(known) if known == protocol => true,
-            Transport::One(known) => {
-                let protocol = Protocol(known).name().unwrap_or("another one");
-                self.fail(BuildError::Conflict { what, protocol });
-                false
-            }
-            Transport::Any | Transport::Several | Transport::OfSet => {
-                self.push(&Meta::load(MetaKey::L4PROTO, Register::R1));
-                self.push(&Cmp::eq(Register::R1, &[protocol]));
-                self.transport = Transport::One(protocol);
-                true
-            }
         }
     }
 
@@ -586,65 +457,6 @@ impl<'a> Build<'a> {
         true
     }
 
-    /// What a field's value says of the packets that are left.
-    fn learn(&mut self, selector: &Selector, value: &[u8]) {
-        let family = self.rule.family;
-        match (selector.source, value) {
-            (Source::Meta(MetaKey::L4PROTO), &[protocol])
-            | (Source::Payload(PayloadBase::NETWORK, 9), &[protocol])
-                if selector.needs != Needs::Nothing && selector.needs != needs(Version::V6) =>
-            {
-                self.learn_transport(selector.name, protocol);
-            }
-            (Source::Payload(PayloadBase::NETWORK, 6), &[protocol])
-                if selector.needs == needs(Version::V6) =>
-            {
-                self.learn_transport(selector.name, protocol);
-            }
-            (Source::Meta(MetaKey::NFPROTO), &[number]) => match Family(number) {
-                Family::IP => self.learn_network(selector.name, Version::V4),
-                Family::IP6 => self.learn_network(selector.name, Version::V6),
-                _ => {}
-            },
-            (Source::Meta(MetaKey::PROTOCOL), &[high, low])
-                if matches!(family, Family::BRIDGE | Family::NETDEV) =>
-            {
-                match EtherType(u16::from_be_bytes([high, low])) {
-                    EtherType::IP => self.learn_network(selector.name, Version::V4),
-                    EtherType::IP6 => self.learn_network(selector.name, Version::V6),
-                    _ => {}
-                }
-            }
-            (Source::Payload(PayloadBase::LINK, 12), &[high, low]) => {
-                match EtherType(u16::from_be_bytes([high, low])) {
-                    EtherType::IP => self.learn_network(selector.name, Version::V4),
-                    EtherType::IP6 => self.learn_network(selector.name, Version::V6),
-                    _ => {}
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn learn_transport(&mut self, what: &'static str, protocol: u8) {
-        match self.transport {
-            Transport::One(known) if known != protocol => {
-                let protocol = Protocol(known).name().unwrap_or("another one");
-                self.fail(BuildError::Conflict { what, protocol });
-            }
-            _ => self.transport = Transport::One(protocol),
-        }
-    }
-
-    fn learn_network(&mut self, what: &'static str, version: Version) {
-        match self.network {
-            Some(known) if known != version => {
-                self.conflict(what);
-            }
-            _ => self.network = Some(version),
-        }
-    }
-
     /// Looks a key up in a set or map, whose value goes into `dreg`.
     fn look_up(
         &mut self,
@@ -744,18 +556,6 @@ fn mask_xor<'b>(mask: &'b [u8], xor: &'b [u8]) -> Bitwise<'b> {
     Bitwise {
         op: None,
         ..Bitwise::mask_xor(Register::R1, mask, xor)
-    }
-}
-
-/// What the header of this version needs.
-const fn needs(version: Version) -> Needs {
-    Needs::Network(version)
-}
-
-const fn ether_type(version: Version) -> EtherType {
-    match version {
-        Version::V4 => EtherType::IP,
-        Version::V6 => EtherType::IP6,
     }
 }
 

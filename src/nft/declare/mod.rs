@@ -26,7 +26,7 @@ use bstr::BStr;
 #[cfg(test)]
 pub(in crate::nft) use builder::{any_field, any_fields};
 pub(in crate::nft) use builder::{attributes, builder, object};
-pub(in crate::nft) use values::{flags, milliseconds, named_in_serde, values};
+pub(in crate::nft) use values::{flags, milliseconds, named_in_serde, read_as_number, values};
 pub(in crate::nft) use view::{plain, view};
 
 use super::name::{Bytes, Name};

@@ -1,5 +1,24 @@
 //! Numbers whose values have names, and sets of flags.
 
+/// How a [`Field`](super::Field) is read that is a number on the wire, and is made from it by `$of`.
+macro_rules! read_as_number {
+    ($life:lifetime, $number:ty, $of:expr) => {
+        #[inline(always)]
+        fn keep(payload: &$life [u8]) -> Option<Self> {
+            <$number as $crate::nft::declare::Field<$life>>::keep(payload).map($of)
+        }
+        #[inline(always)]
+        fn next(
+            attributes: &mut $crate::netlink::Expected<$life>,
+            kind: u16,
+        ) -> Result<Option<Self>, $crate::netlink::Odd> {
+            let number = <$number as $crate::nft::declare::Field<$life>>::next(attributes, kind);
+            number.map(|number| number.map($of))
+        }
+    };
+}
+pub(in crate::nft) use read_as_number;
+
 /// Declares a number whose values have names. Values without a name pass through unchanged and
 /// show as numbers.
 macro_rules! values {
@@ -58,18 +77,7 @@ macro_rules! values {
 
         impl<'a> $crate::nft::declare::Field<'a> for $Name {
             $crate::nft::declare::plain_field!();
-            #[inline(always)]
-            fn keep(payload: &'a [u8]) -> Option<Self> {
-                <$number as $crate::nft::declare::Field<'a>>::keep(payload).map(Self)
-            }
-            #[inline(always)]
-            fn next(
-                attributes: &mut $crate::netlink::Expected<'a>,
-                kind: u16,
-            ) -> Result<Option<Self>, $crate::netlink::Odd> {
-                let number = <$number as $crate::nft::declare::Field<'a>>::next(attributes, kind);
-                number.map(|number| number.map(Self))
-            }
+            $crate::nft::declare::read_as_number!('a, $number, Self);
             #[inline]
             fn encode(&self, writer: &mut $crate::netlink::MessageWriter<'_>, kind: u16) {
                 self.0.encode(writer, kind);
@@ -153,19 +161,7 @@ macro_rules! flags {
 
         impl<'a> $crate::nft::declare::Field<'a> for $Name {
             $crate::nft::declare::plain_field!();
-            #[inline(always)]
-            fn keep(payload: &'a [u8]) -> Option<Self> {
-                <$number as $crate::nft::declare::Field<'a>>::keep(payload)
-                    .map(Self::from_bits_retain)
-            }
-            #[inline(always)]
-            fn next(
-                attributes: &mut $crate::netlink::Expected<'a>,
-                kind: u16,
-            ) -> Result<Option<Self>, $crate::netlink::Odd> {
-                let number = <$number as $crate::nft::declare::Field<'a>>::next(attributes, kind);
-                number.map(|number| number.map(Self::from_bits_retain))
-            }
+            $crate::nft::declare::read_as_number!('a, $number, Self::from_bits_retain);
             #[inline]
             fn encode(&self, writer: &mut $crate::netlink::MessageWriter<'_>, kind: u16) {
                 self.bits().encode(writer, kind);
@@ -217,18 +213,7 @@ macro_rules! milliseconds {
             type Kept = Self;
             type View = std::time::Duration;
             type Static = Self;
-            #[inline(always)]
-            fn keep(payload: &'a [u8]) -> Option<Self> {
-                <$number as $crate::nft::declare::Field<'a>>::keep(payload).map(Self)
-            }
-            #[inline(always)]
-            fn next(
-                attributes: &mut $crate::netlink::Expected<'a>,
-                kind: u16,
-            ) -> Result<Option<Self>, $crate::netlink::Odd> {
-                let number = <$number as $crate::nft::declare::Field<'a>>::next(attributes, kind);
-                number.map(|number| number.map(Self))
-            }
+            $crate::nft::declare::read_as_number!('a, $number, Self);
             #[inline(always)]
             fn view(kept: Self) -> std::time::Duration {
                 kept.into()

@@ -28,12 +28,12 @@
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::netlink::NLA_F_NESTED;
-use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_LIST_ELEM};
+use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME};
 
 use super::UnknownAttributes;
 use super::declare::Field;
-use super::name::{Bytes, Name};
-use crate::netlink::{Attributes, Expected, Malformed, MessageWriter, Unfit};
+use super::name::Name;
+use crate::netlink::{Attributes, Expected, Malformed, MessageWriter};
 
 mod bitwise;
 mod byteorder;
@@ -53,6 +53,7 @@ mod immediate;
 mod inner;
 mod last;
 mod limit;
+mod list;
 mod log;
 mod lookup;
 mod masq;
@@ -101,6 +102,7 @@ pub use immediate::{Immediate, ImmediateRef};
 pub use inner::{Inner, InnerFlags, InnerRef, InnerType};
 pub use last::{Last, LastRef};
 pub use limit::{Limit, LimitFlags, LimitRef, LimitType};
+pub use list::{ExpressionIter, Expressions};
 pub use log::{Log, LogFlags, LogLevel, LogRef};
 pub use lookup::{Lookup, LookupFlags, LookupRef};
 pub use masq::{Masq, MasqRef};
@@ -414,197 +416,6 @@ impl std::fmt::Debug for ExpressionRef<'_> {
             .field("name", &self.name)
             .field("attributes", &self.attributes)
             .finish()
-    }
-}
-
-/// A rule's list of expressions, encoded: borrowed from a message, or being built.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Expressions<'a> {
-    bytes: Bytes<'a>,
-    error: Option<Box<Unfit>>,
-}
-
-impl<'a> Expressions<'a> {
-    /// An empty list.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            bytes: Bytes::borrowed(&[]),
-            error: None,
-        }
-    }
-
-    /// The list whose encoding these bytes are, as [`as_bytes`](Self::as_bytes) gives it and a listed
-    /// rule holds it. What is malformed in them [`iter`](Self::iter) says.
-    #[must_use]
-    pub const fn of_bytes(bytes: &'a [u8]) -> Self {
-        Self {
-            bytes: Bytes::borrowed(bytes),
-            error: None,
-        }
-    }
-
-    /// Appends an expression. One that is too long for its attribute is noticed when the rule is
-    /// put into a transaction.
-    pub fn push<E: Expression>(&mut self, expression: &E) -> &mut Self {
-        self.append(E::NAME.into(), |writer| write_data(expression, writer))
-    }
-
-    /// The list, to be appended to: the padding of the last element may be missing in bytes that
-    /// were read.
-    #[inline]
-    fn aligned(&mut self) -> &mut Vec<u8> {
-        let bytes = self.bytes.to_mut();
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
-
-    fn append(&mut self, name: &BStr, data: impl FnOnce(&mut MessageWriter<'_>)) -> &mut Self {
-        let mut writer = MessageWriter::bare(self.aligned());
-        writer.nested(NFTA_LIST_ELEM, |writer| {
-            writer.string(NFTA_EXPR_NAME, name);
-            data(writer);
-        });
-        if let Err(error) = writer.finish_bare() {
-            self.error.get_or_insert_with(|| Box::new(error));
-        }
-        self
-    }
-
-    /// Appends an expression of any kind in its typed form.
-    pub fn push_decoded(&mut self, expression: &Decoded<'_>) -> &mut Self {
-        self.append(expression.name(), |writer| expression.write_data(writer))
-    }
-
-    /// Appends an expression as it came from the kernel, byte for byte.
-    pub fn push_raw(&mut self, expression: &ExpressionRef<'_>) -> &mut Self {
-        self.aligned().extend_from_slice(expression.raw);
-        self.aligned();
-        self
-    }
-
-    /// Takes all expressions away and keeps the memory.
-    pub fn clear(&mut self) {
-        self.bytes.to_mut().clear();
-        self.error = None;
-    }
-
-    /// The list, encoded.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The expressions, in order.
-    #[must_use]
-    pub fn iter(&self) -> ExpressionIter<'_> {
-        ExpressionIter::new(&self.bytes)
-    }
-}
-
-impl std::fmt::Debug for Expressions<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list()
-            .entries(self.iter().map(|e| e.and_then(|e| e.decode())))
-            .finish()
-    }
-}
-
-/// The expressions of a rule, in order; one [`Malformed`] ends them.
-#[derive(Debug, Clone)]
-pub struct ExpressionIter<'a>(Expected<'a>);
-
-impl<'a> ExpressionIter<'a> {
-    #[inline(always)]
-    const fn new(bytes: &'a [u8]) -> Self {
-        Self(Expected::new(bytes))
-    }
-
-    /// What is no expression as the kernel lists it.
-    #[cold]
-    fn next_odd(&mut self) -> Option<Result<ExpressionRef<'a>, Malformed>> {
-        let mut attributes = Attributes::new(self.0.rest());
-        let found = loop {
-            match attributes.next()? {
-                Ok(attribute) if attribute.kind == NFTA_LIST_ELEM => {
-                    break ExpressionRef::read(attribute.payload, attribute.raw);
-                }
-                Ok(_) => {}
-                Err(malformed) => break Err(malformed),
-            }
-        };
-        let rest = if found.is_ok() {
-            attributes.rest()
-        } else {
-            &[]
-        };
-        self.0 = Expected::new(rest);
-        Some(found)
-    }
-}
-
-impl<'a> Iterator for ExpressionIter<'a> {
-    type Item = Result<ExpressionRef<'a>, Malformed>;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.0.at_end() {
-            return None;
-        }
-        let before = self.0;
-        if let Some((raw, element)) = self.0.unpadded(NFTA_LIST_ELEM)
-            && let Some(expression) = ExpressionRef::as_listed(element, raw)
-        {
-            return Some(Ok(expression));
-        }
-        self.0 = before;
-        // Taken over field by field, so that the values of the common case above can stay in registers.
-        Some(match self.next_odd()? {
-            Ok(ExpressionRef {
-                name,
-                attributes,
-                raw,
-                kind,
-            }) => Ok(ExpressionRef {
-                name,
-                attributes,
-                raw,
-                kind,
-            }),
-            Err(malformed) => Err(malformed),
-        })
-    }
-}
-
-impl<'a> Field<'a> for Expressions<'a> {
-    type Kept = &'a [u8];
-    type View = ExpressionIter<'a>;
-    type Static = Expressions<'static>;
-
-    #[inline]
-    fn keep(payload: &'a [u8]) -> Option<&'a [u8]> {
-        Some(payload) // an iterator finds out what is malformed in there
-    }
-    #[inline]
-    fn view(kept: &'a [u8]) -> ExpressionIter<'a> {
-        ExpressionIter::new(kept)
-    }
-    #[inline]
-    fn value(kept: &'a [u8]) -> Self {
-        Self::of_bytes(kept)
-    }
-    #[inline]
-    fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
-        if let Some(error) = &self.error {
-            writer.fail(error);
-        }
-        writer.bytes(kind | NLA_F_NESTED, &self.bytes);
-    }
-    fn into_static(self) -> Expressions<'static> {
-        Expressions {
-            bytes: self.bytes.into_owned(),
-            error: self.error,
-        }
     }
 }
 

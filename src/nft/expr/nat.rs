@@ -77,21 +77,36 @@ impl std::fmt::Display for Nat {
                 .unwrap_or("unknown"),
             family_name(self.family.unwrap_or_default()),
         )?;
-        for (register, name) in [
-            (self.addr_min, "addr_min"),
-            (self.addr_max, "addr_max"),
-            (self.proto_min, "proto_min"),
-            (self.proto_max, "proto_max"),
-        ] {
-            if let Some(register) = register {
-                write!(f, "{name} reg {} ", register.0)?;
-            }
-        }
-        if let Some(flags) = self.flags {
-            write!(f, "flags {:#x} ", flags.bits())?;
-        }
-        f.write_str("]")
+        print_range(f, "addr", [self.addr_min, self.addr_max])?;
+        print_ports(f, [self.proto_min, self.proto_max], self.flags)
     }
+}
+
+/// The registers with the ends of a range, those that there are.
+fn print_range(
+    f: &mut std::fmt::Formatter<'_>,
+    what: &str,
+    ends: [Option<Register>; 2],
+) -> std::fmt::Result {
+    for (end, register) in ["min", "max"].iter().zip(ends) {
+        if let Some(register) = register {
+            write!(f, "{what}_{end} reg {} ", register.0)?;
+        }
+    }
+    Ok(())
+}
+
+/// Ports and flags, with which the line of each expression ends that translates.
+pub(super) fn print_ports(
+    f: &mut std::fmt::Formatter<'_>,
+    ports: [Option<Register>; 2],
+    flags: Option<NatRangeFlags>,
+) -> std::fmt::Result {
+    print_range(f, "proto", ports)?;
+    if let Some(flags) = flags {
+        write!(f, "flags {:#x} ", flags.bits())?;
+    }
+    f.write_str("]")
 }
 
 #[cfg(test)]

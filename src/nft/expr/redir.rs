@@ -6,6 +6,7 @@ use chainwright_sys::nf_tables::{
     NFTA_REDIR_FLAGS, NFTA_REDIR_REG_PROTO_MAX, NFTA_REDIR_REG_PROTO_MIN,
 };
 
+use super::nat::print_ports;
 use super::{NatRangeFlags, Register, expression};
 
 expression! {
@@ -25,16 +26,7 @@ expression! {
 impl std::fmt::Display for Redir {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[ redir ")?;
-        if let Some(register) = self.proto_min {
-            write!(f, "proto_min reg {} ", register.0)?;
-        }
-        if let Some(register) = self.proto_max {
-            write!(f, "proto_max reg {} ", register.0)?;
-        }
-        if let Some(flags) = self.flags {
-            write!(f, "flags {:#x} ", flags.bits())?;
-        }
-        f.write_str("]")
+        print_ports(f, [self.proto_min, self.proto_max], self.flags)
     }
 }
 

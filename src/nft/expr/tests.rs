@@ -8,12 +8,13 @@
 //!   iptables-nft 1.8.9, both with libnftnl 1.2.4;
 //! - what the kernel lists after that: [`ExpressionRef::raw`] in a listing of this crate.
 
-use chainwright_sys::nf_tables::NFTA_RULE_EXPRESSIONS;
+use chainwright_sys::nf_tables::{NFTA_LIST_ELEM, NFTA_RULE_EXPRESSIONS};
 use chainwright_sys::nf_tables_compat::NFTA_MATCH_INFO;
 use proptest::prelude::{Strategy, prop, prop_oneof};
 
 use super::*;
 use crate::netlink::Misfit;
+use crate::nft::name::Bytes;
 use crate::nft::properties::{
     Arbitrary, DEPTH, assert_serial, assert_serial_if_at_all, damage, damaged, run, soup,
 };

@@ -4,32 +4,28 @@
 //! 1 and 2 knew no ranges of ports, revision 1 fewer states. `-m state --state` is another name for
 //! `-m conntrack --ctstate`; a flag in the data says that it was used.
 
-use std::net::IpAddr;
+mod tuples;
 
-use bstr::{BStr, ByteSlice};
-use chainwright_sys::netfilter::nf_inet_addr;
+use bstr::BStr;
 use chainwright_sys::nf_conntrack_common::{
     IPS_ASSURED, IPS_CONFIRMED, IPS_EXPECTED, IPS_SEEN_REPLY,
 };
 use chainwright_sys::xt_conntrack::{
-    XT_CONNTRACK_DIRECTION, XT_CONNTRACK_EXPIRES, XT_CONNTRACK_ORIGDST, XT_CONNTRACK_ORIGDST_PORT,
-    XT_CONNTRACK_ORIGSRC, XT_CONNTRACK_ORIGSRC_PORT, XT_CONNTRACK_PROTO, XT_CONNTRACK_REPLDST,
-    XT_CONNTRACK_REPLDST_PORT, XT_CONNTRACK_REPLSRC, XT_CONNTRACK_REPLSRC_PORT, XT_CONNTRACK_STATE,
+    XT_CONNTRACK_DIRECTION, XT_CONNTRACK_EXPIRES, XT_CONNTRACK_PROTO, XT_CONNTRACK_STATE,
     XT_CONNTRACK_STATE_ALIAS, XT_CONNTRACK_STATE_DNAT, XT_CONNTRACK_STATE_INVALID,
     XT_CONNTRACK_STATE_SNAT, XT_CONNTRACK_STATE_UNTRACKED, XT_CONNTRACK_STATUS,
     xt_conntrack_mtinfo1, xt_conntrack_mtinfo2, xt_conntrack_mtinfo3,
 };
+pub use tuples::{ConntrackAddress, ConntrackTuples};
+use tuples::{TUPLES, host};
 use zerocopy::FromZeros;
 
 use super::ports::PortRange;
 use crate::xt::Compared;
 use crate::xt::fit;
-use crate::xt::value::{
-    Parsed, address, any_start_of, ends_of, from_octets, number, number_within, prefix_mask, width,
-    word_of,
-};
+use crate::xt::value::{Parsed, any_start_of, ends_of, number, word_of};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Mask, Names, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Family, Given, Names, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -87,36 +83,6 @@ pub struct ConntrackExpiry {
     pub max: u32,
 }
 
-/// An address and the bits of it that count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ConntrackAddress {
-    /// The address, as it was written: bits outside the mask may be set.
-    pub address: IpAddr,
-    /// Its mask, of the same family.
-    pub mask: Mask,
-}
-
-/// Addresses and ports of both directions; the default compares nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ConntrackTuples {
-    /// Source address of the original direction: `--ctorigsrc`.
-    pub original_source: Option<Compared<ConntrackAddress>>,
-    /// Destination address of the original direction: `--ctorigdst`.
-    pub original_destination: Option<Compared<ConntrackAddress>>,
-    /// Source address of the replies: `--ctreplsrc`.
-    pub reply_source: Option<Compared<ConntrackAddress>>,
-    /// Destination address of the replies: `--ctrepldst`.
-    pub reply_destination: Option<Compared<ConntrackAddress>>,
-    /// Source ports of the original direction: `--ctorigsrcport`.
-    pub original_source_port: Option<PortRange>,
-    /// Destination ports of the original direction: `--ctorigdstport`.
-    pub original_destination_port: Option<PortRange>,
-    /// Source ports of the replies: `--ctreplsrcport`.
-    pub reply_source_port: Option<PortRange>,
-    /// Destination ports of the replies: `--ctrepldstport`.
-    pub reply_destination_port: Option<PortRange>,
-}
-
 /// `-m conntrack`: compares what connection tracking knows of the packet.
 ///
 /// What is compared of a packet's connection; at least one thing is.
@@ -171,16 +137,6 @@ impl Conntrack {
             && self.direction.is_none()
     }
 }
-
-/// Those bits of `match_flags` that stand for a part of [`ConntrackTuples`].
-const TUPLES: u16 = XT_CONNTRACK_ORIGSRC
-    | XT_CONNTRACK_ORIGDST
-    | XT_CONNTRACK_REPLSRC
-    | XT_CONNTRACK_REPLDST
-    | XT_CONNTRACK_ORIGSRC_PORT
-    | XT_CONNTRACK_ORIGDST_PORT
-    | XT_CONNTRACK_REPLSRC_PORT
-    | XT_CONNTRACK_REPLDST_PORT;
 
 /// All bits of `match_flags`.
 const COMPARED: u16 = TUPLES
@@ -520,149 +476,6 @@ fn of_ranges(family: Family, info: &xt_conntrack_mtinfo3) -> Option<Conntrack> {
     Some(conntrack)
 }
 
-impl ConntrackTuples {
-    fn read(family: Family, info: &xt_conntrack_mtinfo3) -> Self {
-        let has = |flag| info.match_flags & flag != 0;
-        let inverted = |flag| info.invert_flags & flag != 0;
-        let host = |flag, address: &nf_inet_addr, mask: &nf_inet_addr| {
-            has(flag).then(|| Compared {
-                value: ConntrackAddress {
-                    address: from_octets(family, &address.all),
-                    mask: Mask::read(family, &mask.all),
-                },
-                invert: inverted(flag),
-            })
-        };
-        let ports = |flag, low, high| has(flag).then(|| PortRange::of([low, high], inverted(flag)));
-        Self {
-            original_source: host(XT_CONNTRACK_ORIGSRC, &info.origsrc_addr, &info.origsrc_mask),
-            original_destination: host(
-                XT_CONNTRACK_ORIGDST,
-                &info.origdst_addr,
-                &info.origdst_mask,
-            ),
-            reply_source: host(XT_CONNTRACK_REPLSRC, &info.replsrc_addr, &info.replsrc_mask),
-            reply_destination: host(XT_CONNTRACK_REPLDST, &info.repldst_addr, &info.repldst_mask),
-            original_source_port: ports(
-                XT_CONNTRACK_ORIGSRC_PORT,
-                info.origsrc_port,
-                info.origsrc_port_high,
-            ),
-            original_destination_port: ports(
-                XT_CONNTRACK_ORIGDST_PORT,
-                info.origdst_port,
-                info.origdst_port_high,
-            ),
-            reply_source_port: ports(
-                XT_CONNTRACK_REPLSRC_PORT,
-                info.replsrc_port,
-                info.replsrc_port_high,
-            ),
-            reply_destination_port: ports(
-                XT_CONNTRACK_REPLDST_PORT,
-                info.repldst_port,
-                info.repldst_port_high,
-            ),
-        }
-    }
-
-    fn write(&self, family: Family, info: &mut xt_conntrack_mtinfo3) -> Result<(), OptionError> {
-        let (mut compared, mut inverted) = (0, 0);
-        let mut host = |option, flag, value: Option<Compared<ConntrackAddress>>| {
-            let Some(Compared {
-                value: with,
-                invert,
-            }) = value
-            else {
-                return Ok([nf_inet_addr { all: [0; 16] }; 2]);
-            };
-            compared |= flag;
-            inverted |= if invert { flag } else { 0 };
-            let address = fit::address(option, family, with.address)?;
-            let mask = with.mask.write(option, family)?;
-            Ok([address, mask].map(|all| nf_inet_addr { all }))
-        };
-        [info.origsrc_addr, info.origsrc_mask] =
-            host("ctorigsrc", XT_CONNTRACK_ORIGSRC, self.original_source)?;
-        [info.origdst_addr, info.origdst_mask] =
-            host("ctorigdst", XT_CONNTRACK_ORIGDST, self.original_destination)?;
-        [info.replsrc_addr, info.replsrc_mask] =
-            host("ctreplsrc", XT_CONNTRACK_REPLSRC, self.reply_source)?;
-        [info.repldst_addr, info.repldst_mask] =
-            host("ctrepldst", XT_CONNTRACK_REPLDST, self.reply_destination)?;
-        let mut ports = |flag, value: Option<PortRange>| {
-            let Some(ports) = value else { return [0; 2] };
-            compared |= flag;
-            inverted |= if ports.invert { flag } else { 0 };
-            ports.ends()
-        };
-        [info.origsrc_port, info.origsrc_port_high] =
-            ports(XT_CONNTRACK_ORIGSRC_PORT, self.original_source_port);
-        [info.origdst_port, info.origdst_port_high] =
-            ports(XT_CONNTRACK_ORIGDST_PORT, self.original_destination_port);
-        [info.replsrc_port, info.replsrc_port_high] =
-            ports(XT_CONNTRACK_REPLSRC_PORT, self.reply_source_port);
-        [info.repldst_port, info.repldst_port_high] =
-            ports(XT_CONNTRACK_REPLDST_PORT, self.reply_destination_port);
-        info.match_flags |= compared;
-        info.invert_flags |= inverted;
-        Ok(())
-    }
-
-    fn print(&self, text: &mut Text) {
-        for (option, host) in [
-            ("ctorigsrc", self.original_source),
-            ("ctorigdst", self.original_destination),
-            ("ctreplsrc", self.reply_source),
-            ("ctrepldst", self.reply_destination),
-        ] {
-            let Some(Compared {
-                value: with,
-                invert,
-            }) = host
-            else {
-                continue;
-            };
-            text.option(invert, option).push(" ").address(with.address);
-            with.mask.print(text);
-        }
-        for (option, ports) in [
-            ("ctorigsrcport", self.original_source_port),
-            ("ctorigdstport", self.original_destination_port),
-            ("ctreplsrcport", self.reply_source_port),
-            ("ctrepldstport", self.reply_destination_port),
-        ] {
-            if let Some(ports) = ports {
-                ports.print(text, option);
-            }
-        }
-    }
-}
-
-/// Reads an address, or one with a prefix length or a mask behind a slash.
-fn host(value: &BStr, family: Family) -> Parsed<ConntrackAddress> {
-    let most = width(family);
-    let (text, mask) = match value.split_once_str("/") {
-        None => (value, Some(Mask::whole(family))),
-        Some((text, mask)) => {
-            let mask = mask.as_bstr();
-            let prefix = number_within(mask, 0..=most).ok();
-            let mask = match prefix {
-                Some(prefix) => prefix_mask(family, prefix),
-                None => address(mask, family).ok(),
-            };
-            (text.as_bstr(), mask.map(Mask::new))
-        }
-    };
-    let mask = mask.ok_or_else(|| {
-        format!(
-            "`{value}` has a mask that is neither a prefix length from 0 to {most} nor an address"
-        )
-    })?;
-    let address = address(text, family)?;
-    Ok(ConntrackAddress { address, mask })
-}
-
 fn protocol(value: &BStr, names: &Names) -> Parsed<u8> {
     names
         .protocol(value)
@@ -692,146 +505,4 @@ const STATUSES: [(ConntrackStatus, &str); 5] = [
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::iptables::Rule;
-    use crate::xt::Match;
-
-    /// What iptables-nft 1.8.9 wrote for `! --ctstate RELATED,ESTABLISHED,DNAT` on x86-64 (from
-    /// `strace -xx`): 136 bytes of addresses, expiry times and, from byte 146, the flags.
-    fn captured() -> Vec<u8> {
-        let mut info = vec![0; 168];
-        info[146..152].copy_from_slice(&[0x01, 0x00, 0x01, 0x00, 0x86, 0x00]);
-        info
-    }
-
-    fn read(info: &[u8]) -> Option<Conntrack> {
-        Conntrack::read(Family::Ipv4, 3, info)
-    }
-
-    #[test]
-    #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
-        let martian = Conntrack::not_states(
-            ConntrackState::RELATED | ConntrackState::ESTABLISHED | ConntrackState::DNAT,
-        );
-        assert_eq!(read(&captured()), Some(martian.clone()));
-        let martian = Match::Conntrack(martian);
-        assert_eq!(martian.encode(Family::Ipv4).unwrap().info[..], captured());
-        assert_eq!(
-            martian.to_string(),
-            "-m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT"
-        );
-    }
-
-    #[test]
-    #[cfg(target_endian = "little")]
-    fn the_alias_is_remembered_where_it_can_be_said() {
-        // `-m state --state NEW` by iptables-legacy 1.8.9.
-        let mut info = vec![0; 168];
-        info[146..152].copy_from_slice(&[0x01, 0x20, 0x00, 0x00, 0x08, 0x00]);
-        let new = read(&info).unwrap();
-        assert!(new.alias);
-        assert_eq!(
-            Match::Conntrack(new.clone()).to_string(),
-            "-m state --state NEW"
-        );
-        assert_eq!(new.write(Family::Ipv4).unwrap()[..164], info[..164]);
-        // With a translated source, or a protocol, `-m state` has no words for it.
-        for (at, bits) in [(150, 0x40), (146, 0x02)] {
-            let mut more = info.clone();
-            more[at] |= bits;
-            let read = read(&more).unwrap();
-            assert!(!read.alias);
-            let text = Match::Conntrack(read).to_string();
-            assert!(text.starts_with("-m conntrack --ctstate NEW"), "{text}");
-        }
-    }
-
-    #[test]
-    #[cfg(target_endian = "little")]
-    fn what_cannot_be_said_stays_opaque() {
-        assert_eq!(Conntrack::read(Family::Ipv4, 4, &captured()), None);
-        assert_eq!(Conntrack::read(Family::Ipv4, 0, &captured()), None);
-        assert_eq!(read(&captured()[..163]), None);
-        for (at, bytes) in [
-            (146, [0, 0]),       // nothing is compared
-            (146, [0, 0x20]),    // but the alias
-            (146, [1, 0x40]),    // something unknown is compared
-            (150, [0, 0]),       // with no state
-            (150, [0x10, 0]),    // with a state that there is not
-            (152, [0x10, 0]),    // with a status without a name
-            (137, [0x01, 0x00]), // with a protocol beyond 255
-        ] {
-            let mut info = captured();
-            (info[146], info[152]) = (0x43, 1);
-            info[at..at + 2].copy_from_slice(&bytes);
-            assert_eq!(read(&info), None, "byte {at}: {bytes:?}");
-        }
-    }
-
-    /// Bytes made from the header: kernels since 2.6.39 have revision 3.
-    #[test]
-    #[cfg(target_endian = "little")]
-    fn reads_older_revisions() {
-        let mut info = vec![0; 160];
-        info[..20].copy_from_slice(&[
-            10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 0,
-        ]);
-        info[138..140].copy_from_slice(&443_u16.to_be_bytes());
-        info[146..150].copy_from_slice(&[0x45, 0x01, 0x00, 0x01]);
-        // Revision 1 has a byte each for state and status, revision 2 two.
-        for (revision, masks) in [(1, [0x08, 0x04, 0, 0]), (2, [0x08, 0, 0x04, 0])] {
-            info[150..154].copy_from_slice(&masks);
-            let read = Conntrack::read(Family::Ipv4, revision, &info).unwrap();
-            let text = Match::Conntrack(read).to_string();
-            assert_eq!(
-                text,
-                "-m conntrack --ctstate NEW --ctorigsrc 10.0.0.1/24 ! --ctorigsrcport 443 \
-                 --ctstatus ASSURED"
-            );
-        }
-        assert_eq!(Conntrack::read(Family::Ipv4, 2, &info[..151]), None);
-    }
-
-    /// iptables 1.8.9 takes a mask with gaps for a whole one, and prints one port of a range that
-    /// ends with 0.
-    #[test]
-    fn what_iptables_gets_wrong() {
-        for options in ["--ctorigdst 10.0.2.0/255.0.255.0", "--ctrepldstport 1:0"] {
-            let rule = format!("-m conntrack {options}");
-            let parsed = Rule::parse(Family::Ipv4, &rule).unwrap();
-            assert_eq!(parsed.to_string(), rule);
-            let encoded = parsed.matches[0].encode(Family::Ipv4).unwrap();
-            let read = Match::read(Family::Ipv4, "conntrack", 3, &encoded.info);
-            assert_eq!(read, parsed.matches[0]);
-        }
-    }
-
-    #[test]
-    fn refusals() {
-        for (options, fault) in [
-            ("-m conntrack", "at least one option, such as --ctstate"),
-            ("-m conntrack --ctstate NEW,", "`` is none of INVALID, NEW"),
-            ("-m conntrack --ctstate NEWER", "`NEWER` is none of INVALID"),
-            ("-m conntrack --ctstatus X", "`X` is none of NONE, EXPECTED"),
-            ("-m conntrack --ctproto 256", "neither a protocol's number"),
-            (
-                "-m conntrack --ctorigsrc 10.1/8",
-                "`10.1` is not an IPv4 address",
-            ),
-            (
-                "-m conntrack --ctorigsrc 10.0.0.1/33",
-                "neither a prefix length from 0 to 32 nor",
-            ),
-            ("-m conntrack --ctdir ORIG", "`ORIG` is none of ORIGINAL"),
-            ("-m conntrack --ctexpire x", "`x` is not a number"),
-            ("-m conntrack ! --ctdir REPLY", "cannot be negated"),
-            ("-m state", "--state is required"),
-            ("-m state --state SNAT", "`SNAT` is none of INVALID, NEW"),
-        ] {
-            let said = Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
-            assert!(said.contains(fault), "{options}: {said}");
-        }
-    }
-}
+mod tests;

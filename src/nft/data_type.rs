@@ -1,0 +1,150 @@
+//! What the keys of sets and the data of maps are.
+
+use chainwright_sys::nf_tables::{NFT_DATA_VALUE, NFT_DATA_VERDICT};
+
+use super::declare::values;
+use super::userdata;
+
+values! {
+    /// What a set's keys or a map's data are.
+    ///
+    /// To the kernel there are only values and verdicts (`enum nft_data_types`); all other numbers
+    /// are those of `nft`, which it keeps for it. Of a concatenation they are six bits a field, see
+    /// [`concatenation`](Self::concatenation). The numbers are those that nft 1.0.6 sends.
+    pub struct DataType: u32 {
+        /// A value of no type in particular.
+        VALUE = NFT_DATA_VALUE => "value",
+        /// A verdict; of a map's data only.
+        VERDICT = NFT_DATA_VERDICT => "verdict",
+        /// `NFPROTO_*`, 1 byte.
+        NF_PROTO = 2 => "nf_proto",
+        /// A number, whose length and byte order are the set's.
+        INTEGER = 4 => "integer",
+        /// Text.
+        STRING = 5 => "string",
+        /// An IPv4 address, 4 bytes in network order.
+        IPV4_ADDR = 7 => "ipv4_addr",
+        /// An IPv6 address, 16 bytes in network order.
+        IPV6_ADDR = 8 => "ipv6_addr",
+        /// An Ethernet address, 6 bytes.
+        ETHER_ADDR = 9 => "ether_addr",
+        /// An Ethernet type, 2 bytes in network order.
+        ETHER_TYPE = 10 => "ether_type",
+        /// An operation of ARP, 2 bytes in network order.
+        ARP_OP = 11 => "arp_op",
+        /// `IPPROTO_*`, 1 byte.
+        INET_PROTO = 12 => "inet_proto",
+        /// A port, 2 bytes in network order.
+        INET_SERVICE = 13 => "inet_service",
+        /// A type of ICMP, 1 byte.
+        ICMP_TYPE = 14 => "icmp_type",
+        /// Flags of TCP, 1 byte.
+        TCP_FLAG = 15 => "tcp_flag",
+        /// A type of DCCP packet, 1 byte.
+        DCCP_PKTTYPE = 16 => "dccp_pkttype",
+        /// A type of mobility header, 1 byte.
+        MH_TYPE = 17 => "mh_type",
+        /// A time in milliseconds, 4 bytes in host order.
+        TIME = 18 => "time",
+        /// A mark, 4 bytes in host order.
+        MARK = 19 => "mark",
+        /// Number of an interface, 4 bytes in host order.
+        IFACE_INDEX = 20 => "iface_index",
+        /// `ARPHRD_*`, 2 bytes in host order.
+        IFACE_TYPE = 21 => "iface_type",
+        /// A routing realm, 4 bytes in host order.
+        REALM = 22 => "realm",
+        /// A class of traffic control, 4 bytes in host order.
+        CLASSID = 23 => "classid",
+        /// A user, 4 bytes in host order.
+        UID = 24 => "uid",
+        /// A group of users, 4 bytes in host order.
+        GID = 25 => "gid",
+        /// States of a connection, 4 bytes in host order.
+        CT_STATE = 26 => "ct_state",
+        /// Direction of a connection, 1 byte.
+        CT_DIR = 27 => "ct_dir",
+        /// Status bits of a connection, 4 bytes in host order.
+        CT_STATUS = 28 => "ct_status",
+        /// A type of ICMPv6, 1 byte.
+        ICMPV6_TYPE = 29 => "icmpv6_type",
+        /// `PACKET_*` of `linux/if_packet.h`, 1 byte.
+        PKT_TYPE = 31 => "pkt_type",
+        /// A code of ICMP, 1 byte.
+        ICMP_CODE = 32 => "icmp_code",
+        /// A code of ICMPv6, 1 byte.
+        ICMPV6_CODE = 33 => "icmpv6_code",
+        /// `NFT_REJECT_ICMPX_*`, 1 byte.
+        ICMPX_CODE = 34 => "icmpx_code",
+        /// A group of interfaces, 4 bytes in host order.
+        DEVGROUP = 35 => "devgroup",
+        /// Differentiated services, 1 byte.
+        DSCP = 36 => "dscp",
+        /// Explicit congestion notification, 1 byte.
+        ECN = 37 => "ecn",
+        /// `RTN_*`, 4 bytes in host order.
+        FIB_ADDRTYPE = 38 => "fib_addrtype",
+        /// 0 or 1, 1 byte.
+        BOOLEAN = 39 => "boolean",
+        /// Name of an interface, 16 bytes filled up with NULs.
+        IFNAME = 41 => "ifname",
+        /// A type of IGMP, 1 byte.
+        IGMP_TYPE = 42 => "igmp_type",
+        /// A control group, 8 bytes in host order.
+        CGROUPSV2 = 46 => "cgroupsv2",
+    }
+}
+
+/// The bits of one field's type in a concatenation's.
+const FIELD_TYPE_BITS: u32 = 6;
+
+impl DataType {
+    /// The type of these fields one behind the other, as `nft` numbers it; a number has room for the
+    /// last five.
+    #[must_use]
+    pub fn concatenation(fields: impl IntoIterator<Item = Self>) -> Self {
+        let number = fields
+            .into_iter()
+            .fold(0, |number: u32, field| number << FIELD_TYPE_BITS | field.0);
+        Self(number)
+    }
+
+    /// Whether values of this type are in network byte order, as user data says for `nft`; `None` for
+    /// those that have none, or of which it is not known.
+    pub(super) const fn byte_order(self) -> Option<u32> {
+        match self {
+            Self::IPV4_ADDR
+            | Self::IPV6_ADDR
+            | Self::ETHER_ADDR
+            | Self::ETHER_TYPE
+            | Self::ARP_OP
+            | Self::INET_SERVICE
+            | Self::ICMP_TYPE
+            | Self::TCP_FLAG
+            | Self::MH_TYPE
+            | Self::ICMPV6_TYPE
+            | Self::ICMP_CODE
+            | Self::ICMPV6_CODE
+            | Self::ICMPX_CODE
+            | Self::DSCP
+            | Self::ECN
+            | Self::IGMP_TYPE => Some(userdata::BIG_ENDIAN),
+            Self::TIME
+            | Self::MARK
+            | Self::IFACE_INDEX
+            | Self::IFACE_TYPE
+            | Self::REALM
+            | Self::CLASSID
+            | Self::UID
+            | Self::GID
+            | Self::CT_STATE
+            | Self::CT_STATUS
+            | Self::PKT_TYPE
+            | Self::DEVGROUP
+            | Self::FIB_ADDRTYPE
+            | Self::IFNAME
+            | Self::CGROUPSV2 => Some(userdata::HOST_ENDIAN),
+            _ => None,
+        }
+    }
+}

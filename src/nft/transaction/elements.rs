@@ -1,0 +1,212 @@
+//! Operations on elements: as many as come, in as many messages as they take.
+
+use std::borrow::Borrow;
+
+use chainwright_sys::netlink::{NLM_F_CREATE, NLM_F_EXCL};
+use chainwright_sys::nf_tables::{NFTA_LIST_ELEM, NFTA_SET_ELEM_LIST_ELEMENTS};
+
+use super::{ATTRIBUTE, Transaction};
+use crate::netlink::{MessageWriter, Misfit, Unfit};
+use crate::nft::explain::name_of_operation;
+use crate::nft::object::Written as _;
+use crate::nft::{Element, Elements, SetId};
+
+impl Transaction {
+    /// Adds elements to a set, as many messages of them as it takes: each message is one operation.
+    /// An element that is already there stays; a map's with other data is an error. No elements are
+    /// no operation.
+    ///
+    /// Ranges of [`Element::interval`] may come in any order. Nothing is allocated for an element.
+    ///
+    /// ```
+    /// use chainwright::nft::{DataType, Element, Family, Set, Table, Transaction};
+    ///
+    /// # fn main() -> Result<(), chainwright::Error> {
+    /// let set = Set::new(Family::IP, "example", "blocked", DataType::IPV4_ADDR, 4);
+    /// let addresses = [[192, 0, 2, 1], [192, 0, 2, 2]];
+    /// let mut tx = Transaction::new();
+    /// tx.add(&Table::new(Family::IP, "example"))?;
+    /// tx.add(&set)?;
+    /// tx.add_elements(&set.set_id(), addresses.iter().map(Element::new))?;
+    /// assert_eq!(tx.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unfit`] when one element alone does not fit into a message, or a name does not; the
+    /// transaction is then as it was before.
+    #[inline]
+    pub fn add_elements<'e, E: Borrow<Element<'e>>>(
+        &mut self,
+        set: &SetId<'_>,
+        elements: impl IntoIterator<Item = E>,
+    ) -> Result<&mut Self, Unfit> {
+        let kind = (Elements::MESSAGES.new, NLM_F_CREATE);
+        self.elements(kind, set, elements, Element::write_attributes)
+    }
+
+    /// Adds elements that must not be there yet: as [`add_elements`](Self::add_elements).
+    ///
+    /// # Errors
+    /// As [`add_elements`](Self::add_elements).
+    #[inline]
+    pub fn create_elements<'e, E: Borrow<Element<'e>>>(
+        &mut self,
+        set: &SetId<'_>,
+        elements: impl IntoIterator<Item = E>,
+    ) -> Result<&mut Self, Unfit> {
+        let kind = (Elements::MESSAGES.new, NLM_F_CREATE | NLM_F_EXCL);
+        self.elements(kind, set, elements, Element::write_attributes)
+    }
+
+    /// Deletes elements, which must be there, by their keys: as many messages as it takes. A range is
+    /// deleted by the elements that it was added by. No elements are no operation.
+    ///
+    /// # Errors
+    /// As [`add_elements`](Self::add_elements).
+    #[inline]
+    pub fn delete_elements<'e, E: Borrow<Element<'e>>>(
+        &mut self,
+        set: &SetId<'_>,
+        elements: impl IntoIterator<Item = E>,
+    ) -> Result<&mut Self, Unfit> {
+        let kind = (Elements::MESSAGES.delete, 0);
+        self.elements(kind, set, elements, Element::write_named)
+    }
+
+    /// Deletes those of these elements that are there (Linux 6.3; before, the commit fails with
+    /// `EINVAL`): as [`delete_elements`](Self::delete_elements).
+    ///
+    /// # Errors
+    /// As [`add_elements`](Self::add_elements).
+    #[inline]
+    pub fn destroy_elements<'e, E: Borrow<Element<'e>>>(
+        &mut self,
+        set: &SetId<'_>,
+        elements: impl IntoIterator<Item = E>,
+    ) -> Result<&mut Self, Unfit> {
+        let kind = (Elements::MESSAGES.destroy, 0);
+        self.elements(kind, set, elements, Element::write_named)
+    }
+
+    /// Deletes all elements of a set.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn flush_set(&mut self, set: &SetId<'_>) -> Result<&mut Self, Unfit> {
+        self.operation(Elements::MESSAGES.delete, 0, set.family, |writer| {
+            set.write(writer);
+        })
+    }
+
+    /// Writes elements into messages of this type and these flags.
+    #[inline]
+    fn elements<'e, E: Borrow<Element<'e>>>(
+        &mut self,
+        kind: (u8, u16),
+        set: &SetId<'_>,
+        elements: impl IntoIterator<Item = E>,
+        write: impl Fn(&Element<'e>, &mut MessageWriter<'_>),
+    ) -> Result<&mut Self, Unfit> {
+        self.unseal();
+        let before = (self.buffer.len(), self.operations, self.last);
+        let written = self.write_elements(kind, set, elements, write);
+        if written.is_err() {
+            self.buffer.truncate(before.0);
+            (self.operations, self.last) = (before.1, before.2);
+        }
+        self.seal();
+        written.map(|()| self)
+    }
+
+    #[inline]
+    fn write_elements<'e, E: Borrow<Element<'e>>>(
+        &mut self,
+        kind: (u8, u16),
+        set: &SetId<'_>,
+        elements: impl IntoIterator<Item = E>,
+        write: impl Fn(&Element<'e>, &mut MessageWriter<'_>),
+    ) -> Result<(), Unfit> {
+        let mut open = None;
+        for element in elements {
+            self.element(kind, set, &mut open, |writer| {
+                writer.nested(NFTA_LIST_ELEM, |writer| write(element.borrow(), writer));
+            })?;
+        }
+        if let Some(list) = open {
+            self.close_elements(list, self.buffer.len());
+        }
+        Ok(())
+    }
+
+    /// Writes one element into the message whose list starts at `open`, or begins another one.
+    #[inline]
+    fn element(
+        &mut self,
+        kind: (u8, u16),
+        set: &SetId<'_>,
+        open: &mut Option<usize>,
+        content: impl FnOnce(&mut MessageWriter<'_>),
+    ) -> Result<(), Unfit> {
+        let list = match *open {
+            Some(list) => list,
+            None => *open.insert(self.open_elements(kind, set)?),
+        };
+        let start = self.buffer.len();
+        let mut writer = MessageWriter::bare(&mut self.buffer);
+        content(&mut writer);
+        writer.finish_bare()?;
+        if self.buffer.len() - list > usize::from(u16::MAX) {
+            self.carry_over(kind, set, open, start)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the element that starts at `start` over into a message of its own.
+    #[cold]
+    fn carry_over(
+        &mut self,
+        kind: (u8, u16),
+        set: &SetId<'_>,
+        open: &mut Option<usize>,
+        start: usize,
+    ) -> Result<(), Unfit> {
+        let end = self.buffer.len();
+        let length = end - start;
+        if ATTRIBUTE + length > usize::from(u16::MAX) {
+            return Err(Unfit {
+                attribute: NFTA_SET_ELEM_LIST_ELEMENTS,
+                misfit: Misfit::TooLong { length },
+                operation: Some(name_of_operation(kind.0, kind.1)),
+            });
+        }
+        if let Some(list) = *open {
+            self.close_elements(list, start);
+        }
+        // The new message is begun behind the element, and changes places with it.
+        let list = self.open_elements(kind, set)?;
+        self.buffer[start..].rotate_left(length);
+        self.last = start;
+        *open = Some(list - length);
+        Ok(())
+    }
+
+    /// Begins a message of elements; where the attribute with its list starts.
+    fn open_elements(&mut self, kind: (u8, u16), set: &SetId<'_>) -> Result<usize, Unfit> {
+        self.write_operation(kind.0, kind.1, set.family, |writer| {
+            set.write(writer);
+            writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |_| {});
+        })?;
+        Ok(self.buffer.len() - ATTRIBUTE)
+    }
+
+    /// Ends a message of elements, the last one so far: writes its length and that of its list.
+    fn close_elements(&mut self, list: usize, end: usize) {
+        let length = (end - list) as u16; // looked at before an element stays in the list
+        self.buffer[list..list + 2].copy_from_slice(&length.to_ne_bytes());
+        let message = self.last;
+        let length = (end - message) as u32;
+        self.buffer[message..message + 4].copy_from_slice(&length.to_ne_bytes());
+    }
+}
