@@ -1,0 +1,442 @@
+//! What an editor asks of a session, as operations.
+
+use std::collections::HashMap;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::{ChainState, Rules, Session, Slot, hooked};
+use crate::iptables::edit::Editor;
+use crate::iptables::{Counters, Entry, Error, NotExpressible, Policy, Rule, Target};
+use crate::nft::expr::{Counter, Decoded};
+use crate::nft::{self, Chain, Compat, Filter};
+
+impl Editor for Session<'_> {
+    fn set_line(&mut self, line: usize) {
+        self.note_lines();
+        self.line = u32::try_from(line).unwrap_or(u32::MAX);
+    }
+
+    fn clear(&mut self, table: usize) -> Result<(), Error> {
+        // To be deleted, it must be there.
+        self.add_table(table)?;
+        let state = &mut self.tables[table];
+        let object = nft::Table::new(state.family.into(), state.name.as_str());
+        self.transaction.delete(&object)?;
+        state.added = false;
+        state.chains.clear();
+        (state.flushed, state.cleared) = (true, true);
+        Ok(())
+    }
+
+    fn chains(&mut self, table: usize) -> Result<Vec<BString>, Error> {
+        self.guard()?;
+        let state = &self.tables[table];
+        let mut names = Vec::new();
+        if !state.cleared {
+            let filter = Filter::table(state.family.into(), &state.name);
+            let chains = self.connection.chains(filter)?;
+            chains.for_each(|chain| names.push(chain.name().to_owned()))?;
+        }
+        let renamed = |name: &BString| {
+            state
+                .chains
+                .values()
+                .any(|chain| chain.old_name.as_ref() == Some(name))
+        };
+        names.retain(|name| {
+            let known = state
+                .chains
+                .get(name.as_bstr())
+                .and_then(|chain| chain.exists);
+            known != Some(false) && !renamed(name)
+        });
+        for (name, chain) in &state.chains {
+            if chain.exists == Some(true) && !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn has_chain(&mut self, table: usize, chain: &BStr) -> Result<bool, Error> {
+        if let Some(exists) = self.chain(table, chain).exists {
+            return Ok(exists);
+        }
+        self.guard()?;
+        let state = &self.tables[table];
+        let family = state.family.into();
+        let exists = self
+            .connection
+            .chain_exists(family, state.name.as_str(), chain)?;
+        self.chain(table, chain).exists = Some(exists);
+        Ok(exists)
+    }
+
+    fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        if self.chain(table, chain).exists == Some(true) {
+            return Err(Error::ChainExists {
+                table: self.tables[table].name.clone(),
+                chain: chain.to_owned(),
+            });
+        }
+        self.not_renamed(table, chain)?;
+        self.prepare(table, chain)?;
+        let object = self.object(table, chain);
+        self.transaction.create(&object)?;
+        *self.chain(table, chain) = ChainState {
+            exists: Some(true),
+            old_name: None,
+            added: false,
+            rules: Rules::Known(Vec::new()),
+        };
+        Ok(())
+    }
+
+    fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        self.not_renamed(table, chain)?;
+        self.prepare(table, chain)?;
+        let state = &self.tables[table];
+        if hooked(&state.name, chain).is_some() {
+            return Ok(());
+        }
+        let cleared = state.cleared;
+        let state = self.chain(table, chain);
+        let is_new = cleared && state.exists == Some(false);
+        *state = ChainState {
+            exists: Some(true),
+            old_name: state.old_name.take(),
+            added: false,
+            rules: Rules::Known(Vec::new()),
+        };
+        let object = self.object(table, chain);
+        self.transaction.add(&object)?;
+        if !is_new {
+            let state = &self.tables[table];
+            let kernel_name = object.name.unwrap_or_default();
+            self.transaction
+                .flush_chain(state.family.into(), state.name.as_str(), kernel_name)?;
+        }
+        Ok(())
+    }
+
+    fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        // The kernel would take the rules away with the chain.
+        if !self.load(table, chain)?.is_empty() {
+            return Err(Error::NotEmpty {
+                table: self.tables[table].name.clone(),
+                chain: chain.to_owned(),
+            });
+        }
+        let object = self.object(table, chain);
+        self.transaction.delete(&object)?;
+        *self.chain(table, chain) = ChainState {
+            exists: Some(false),
+            old_name: None,
+            added: false,
+            rules: Rules::Known(Vec::new()),
+        };
+        Ok(())
+    }
+
+    fn rename_chain(&mut self, table: usize, from: &BStr, to: &BStr) -> Result<(), Error> {
+        if self.has_chain(table, to)? {
+            return Err(Error::ChainExists {
+                table: self.tables[table].name.clone(),
+                chain: to.to_owned(),
+            });
+        }
+        if !self.has_chain(table, from)? {
+            return Err(self.no_such_chain(table, from));
+        }
+        self.not_renamed(table, to)?;
+        let object = self.object(table, from);
+        let old_name = object.name.clone().unwrap_or_default();
+        let state = &self.tables[table];
+        let family = state.family.into();
+        let found = self
+            .connection
+            .chain(family, state.name.as_str(), &*old_name)?;
+        let Some(handle) = found.map(|chain| chain.handle()) else {
+            // It was made by this very transaction, and the kernel renames by handles only.
+            return Err(Error::Unsupported {
+                what: "renaming a chain in the same change that makes it",
+                backend: crate::iptables::Backend::Nft,
+            });
+        };
+        let renamed = Chain {
+            handle: Some(handle),
+            ..Chain::new(family, state.name.as_str(), to)
+        };
+        self.transaction.add(&renamed)?;
+        self.tables[table].renamed = true;
+        let gone = ChainState {
+            exists: Some(false),
+            old_name: None,
+            added: false,
+            rules: Rules::Known(Vec::new()),
+        };
+        let state = std::mem::replace(self.chain(table, from), gone);
+        // What leads to it does so by its new name.
+        for other in self.tables[table].chains.values_mut() {
+            let Rules::Known(slots) = &mut other.rules else {
+                continue;
+            };
+            for slot in slots {
+                let (Slot::Kept { entry, .. } | Slot::New { entry, .. }) = slot;
+                if let Ok(entry) = &mut **entry
+                    && let Target::Jump(name) | Target::Goto(name) = &mut entry.rule.target
+                    && name == from
+                {
+                    *name = to.to_owned();
+                }
+            }
+        }
+        *self.chain(table, to) = ChainState {
+            exists: Some(true),
+            added: false,
+            old_name: Some(BString::from(old_name.as_bytes())),
+            rules: state.rules,
+        };
+        Ok(())
+    }
+
+    fn flush(&mut self, table: usize, chain: Option<&BStr>) -> Result<(), Error> {
+        match chain {
+            Some(chain) => {
+                self.existing(table, chain)?.rules = Rules::Known(Vec::new());
+                self.prepare(table, chain)?;
+                let object = self.object(table, chain);
+                let state = &self.tables[table];
+                let name = object.name.unwrap_or_default();
+                self.transaction
+                    .flush_chain(state.family.into(), state.name.as_str(), name)?;
+            }
+            None => {
+                self.add_table(table)?;
+                let state = &mut self.tables[table];
+                self.transaction
+                    .flush_table(state.family.into(), state.name.as_str())?;
+                state.flushed = true;
+                for chain in state.chains.values_mut() {
+                    chain.rules = Rules::Known(Vec::new());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set_policy(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        policy: Option<Policy>,
+        counters: Option<Counters>,
+    ) -> Result<(), Error> {
+        let name = &self.tables[table].name;
+        let Some(builtin) = hooked(name, chain) else {
+            return Err(Error::NoPolicy {
+                table: name.clone(),
+                chain: chain.to_owned(),
+            });
+        };
+        self.prepare(table, chain)?;
+        let mut object =
+            self.object(table, chain)
+                .with_hook(builtin.chain_type, builtin.hook, builtin.priority);
+        object.policy = policy.map(|policy| match policy {
+            Policy::Accept => nft::Policy::ACCEPT,
+            Policy::Drop => nft::Policy::DROP,
+        });
+        if let Some(counters) = counters {
+            object = object.with_counters(counters.packets, counters.bytes);
+        }
+        self.transaction.add(&object)?;
+        Ok(())
+    }
+
+    fn rule_count(&mut self, table: usize, chain: &BStr) -> Result<usize, Error> {
+        Ok(self.load(table, chain)?.len())
+    }
+
+    fn rules(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+    ) -> Result<Vec<Result<Entry, NotExpressible>>, Error> {
+        let slots = self.load(table, chain)?;
+        let entry = |slot: &Slot| match slot {
+            Slot::Kept { entry, .. } | Slot::New { entry, .. } => Result::clone(entry),
+        };
+        Ok(slots.iter().map(entry).collect())
+    }
+
+    fn append(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error> {
+        self.before_change(table, chain)?;
+        let encoded = self.encode(table, chain, rule, counters)?;
+        self.transaction.add(&encoded)?;
+        self.remember(table, chain, None, rule, counters)
+    }
+
+    fn insert(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        position: usize,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error> {
+        self.before_change(table, chain)?;
+        if position > 0 && position == self.rule_count(table, chain)? {
+            return self.append(table, chain, rule, counters);
+        }
+        let before = match position {
+            0 => None,
+            _ => Some(self.named_at(table, chain, position)?),
+        };
+        let mut encoded = self.encode(table, chain, rule, counters)?;
+        if let Some(before) = before {
+            (encoded.position, encoded.position_id) = (before.handle, before.id);
+        }
+        self.transaction.insert(&encoded)?;
+        self.remember(table, chain, Some(position), rule, counters)
+    }
+
+    fn replace(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        position: usize,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error> {
+        // In the place of the old one, then the old one away: so it works for new rules, too.
+        self.insert(table, chain, position, rule, counters)?;
+        self.remove(table, chain, position.saturating_add(1))
+    }
+
+    fn remove(&mut self, table: usize, chain: &BStr, position: usize) -> Result<(), Error> {
+        let named = self.named_at(table, chain, position)?;
+        self.transaction.delete(&named)?;
+        if let Rules::Known(slots) = &mut self.chain(table, chain).rules {
+            slots.remove(position);
+        }
+        Ok(())
+    }
+
+    fn zero(&mut self, table: usize, chain: &BStr, position: Option<usize>) -> Result<(), Error> {
+        let slots = self.load(table, chain)?;
+        let concerned = |at: usize| position.is_none_or(|position| position == at);
+        // Those of this change are written once more, without counters.
+        let mut again = Vec::new();
+        let mut kept = HashMap::new();
+        for (at, slot) in slots.iter().enumerate().filter(|(at, _)| concerned(*at)) {
+            match slot {
+                Slot::Kept { handle, .. } => drop(kept.insert(*handle, at)),
+                Slot::New { entry, .. } => match &**entry {
+                    Ok(entry) if entry.counters != Counters::default() => {
+                        again.push((at, entry.rule.clone()));
+                    }
+                    _ => {} // at 0
+                },
+            }
+        }
+        for (at, rule) in again {
+            self.replace(table, chain, at, &rule, Counters::default())?;
+        }
+        self.zero_kept(table, chain, &kept)?;
+        if position.is_none() && hooked(&self.tables[table].name, chain).is_some() {
+            self.set_policy(table, chain, None, Some(Counters::default()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Session<'_> {
+    /// Sets the counters of the kernel's rules to 0, given their handles and places. They have other
+    /// handles then, and are new ones as far as this change is concerned.
+    fn zero_kept(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        kept: &HashMap<u64, usize>,
+    ) -> Result<(), Error> {
+        if kept.is_empty() {
+            return Ok(());
+        }
+        let kernel_name = self.object(table, chain).name.unwrap_or_default();
+        let state = &self.tables[table];
+        let filter = Filter::chain(state.family.into(), &state.name, &*kernel_name);
+        let (mut failed, mut zeroed) = (None, Vec::new());
+        let (tracking, numbered) = (self.tracking, &mut self.numbered);
+        self.connection.rules(filter)?.for_each(|rule| {
+            let Some(at) = kept.get(&rule.handle()).filter(|_| failed.is_none()) else {
+                return;
+            };
+            if let Some(mut changed) = without_counts(&rule) {
+                if tracking {
+                    *numbered += 1;
+                    changed.id = Some(*numbered);
+                }
+                failed = self.transaction.replace(&changed).err();
+                zeroed.push((*at, *numbered));
+            }
+        })?;
+        if let Some(too_long) = failed {
+            return Err(too_long.into());
+        }
+        let rules = &mut self.chain(table, chain).rules;
+        match rules {
+            _ if zeroed.is_empty() => {}
+            Rules::Known(slots) if tracking => {
+                for (at, id) in zeroed {
+                    if let Some(slot) = slots.get_mut(at)
+                        && let Slot::Kept { entry, .. } = slot
+                    {
+                        let mut entry = entry.clone();
+                        if let Ok(entry) = &mut *entry {
+                            entry.counters = Counters::default();
+                        }
+                        *slot = Slot::New { id, entry };
+                    }
+                }
+            }
+            _ => *rules = Rules::Untracked,
+        }
+        Ok(())
+    }
+}
+
+/// The rule with its counters at 0, all else as it is; `None` if they are.
+fn without_counts(rule: &nft::RuleRef<'_>) -> Option<nft::Rule<'static>> {
+    let mut changed = nft::expr::Expressions::default();
+    let mut counted = false;
+    for expression in rule.expressions()? {
+        let expression = expression.ok()?;
+        match expression.decode().ok()? {
+            Decoded::Counter(Counter { bytes, packets, .. })
+                if bytes.unwrap_or(0) != 0 || packets.unwrap_or(0) != 0 =>
+            {
+                counted = true;
+                let _ = changed.push(&Counter::new(0, 0));
+            }
+            other => {
+                let _ = changed.push_decoded(&other);
+            }
+        }
+    }
+    counted.then(|| {
+        let mut rule = nft::Rule {
+            compat: Compat::of(rule),
+            ..rule.to_builder().into_owned()
+        };
+        rule.expressions = Some(changed);
+        rule
+    })
+}
