@@ -25,7 +25,7 @@ function __fish_chainwright_using_subcommand
 end
 
 complete -c chainwright -n "__fish_chainwright_needs_command" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_needs_command" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_needs_command" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_needs_command" -s V -l version -d 'Print version'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "chains" -d 'List chains, one a line'
@@ -37,6 +37,8 @@ complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "diff" -d 'S
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "save" -d 'Print iptables\' tables as iptables-save does'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "restore" -d 'Put tables into the kernel as iptables-restore does, all at once or not at all'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "kubelet" -d 'Make, check or remove the chains that a kubelet makes when it starts'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "watch" -d 'Tell who changes nf_tables, and what'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "trace-packets" -d 'Tell which rules packets meet'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "bench" -d 'Measure against floors, in a private namespace'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "demo" -d 'Watch a kubelet\'s chains while a rival restarts its firewall, in a private namespace'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "completions" -d 'Print completions for a shell'
@@ -57,7 +59,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l netns
 complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l rules -d 'Show how many rules each chain has'
 complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l match -d 'Only chains with a name like this, for instance \'KUBE-S[VE][CP]-*\'' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
@@ -74,7 +76,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l netns 
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l bytecode -d 'Print what `nft --debug=netlink list` prints before its own listing (nft 1.0.6): for each table of nf_tables its sets with their elements, then its rules, an expression a line'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l match -d 'Only sets with a name like this, for instance \'blocked-*\'' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
@@ -92,7 +94,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l element
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l anonymous -d 'List anonymous sets, too: those that belong to a single rule'
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
@@ -107,7 +109,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s t -l 
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
@@ -123,7 +125,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l net
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l dry-run -d 'Only show what would be done to which table, and have the kernel check it; `diff` shows each object'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
@@ -139,7 +141,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l netns -
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l counters -d 'Compare counters, quotas and times of last use, too'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
@@ -155,7 +157,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l netns -
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s c -l counters -d 'Print the counters of rules, too; those of policies are always printed'
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s T -l table -d 'Only this table of the text, which must have it (-t is --test, as iptables-restore has it)' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l profile -d 'In nf_tables, write rules as this version of iptables does. Every later version reads what 1.8.7 wrote; earlier ones overlook parts of what later ones write' -r -f -a "1.8.7\t'marks, ports and flags as matches'
@@ -178,7 +180,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s c -l
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s t -l test -d 'Only check the text, and have the kernel check the changes to nf_tables; change nothing'
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
@@ -194,7 +196,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l even-on-legacy -d 'Let `ensure` work on a node that has chains of Kubernetes in the legacy tables only'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "ensure" -d 'Make what is missing, in one transaction'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "check" -d 'List what is missing; the exit code is 1 if anything is'
@@ -214,7 +216,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __f
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l even-on-legacy -d 'Let `ensure` work on a node that has chains of Kubernetes in the legacy tables only'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
@@ -230,7 +232,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __f
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l even-on-legacy -d 'Let `ensure` work on a node that has chains of Kubernetes in the legacy tables only'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
@@ -246,14 +248,49 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __f
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l even-on-legacy -d 'Let `ensure` work on a node that has chains of Kubernetes in the legacy tables only'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "ensure" -d 'Make what is missing, in one transaction'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "check" -d 'List what is missing; the exit code is 1 if anything is'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "remove" -d 'Remove them, in one transaction, except chains that others use'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l count -d 'End after so many transactions' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l show -d 'Show at most so many objects of a transaction; JSON has them all' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l buffer -d 'How many bytes the kernel may queue while nobody reads, as far as it lets' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l count -d 'End after so many steps' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l buffer -d 'How many bytes the kernel may queue while nobody reads, as far as it lets' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
+ip6\t'IPv6'
+inet\t'IPv4 and IPv6 (nf_tables)'
+arp\t'ARP'
+bridge\t'bridges (nf_tables)'
+netdev\t'devices (nf_tables)'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
+legacy\t'the legacy x_tables, as iptables-legacy'
+all\t'both'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s t -l table -d 'Only tables with this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and not __fish_seen_subcommand_from chains rules restore save elements help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and not __fish_seen_subcommand_from chains rules restore save elements help" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and not __fish_seen_subcommand_from chains rules restore save elements help" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and not __fish_seen_subcommand_from chains rules restore save elements help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and not __fish_seen_subcommand_from chains rules restore save elements help" -f -a "chains" -d 'List the chains of a ruleset like a kube-proxy\'s; by default 1,000, 10,000 and 50,000'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and not __fish_seen_subcommand_from chains rules restore save elements help" -f -a "rules" -d 'Read a whole ruleset like a kube-proxy\'s; by default 10,000 chains with 25,000 rules'
@@ -265,12 +302,12 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fis
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from chains" -l rounds -d 'How many rounds; by default fewer for larger sizes' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from chains" -l plot -d 'Draw the CPU times into this SVG file (only if built with the feature `plot`)' -r -F
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from chains" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from chains" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from chains" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from chains" -s h -l help -d 'Print help'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from rules" -l count -d 'The same, separated by commas' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from rules" -l rounds -d 'How many rounds; by default fewer for larger sizes' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from rules" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from rules" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from rules" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from rules" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l count -d 'The same, separated by commas' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l rounds -d 'How many rounds; by default fewer for larger sizes' -r
@@ -279,7 +316,7 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l tools -d 'Measure iptables\' own tool, too, if it is installed: once, as it can take minutes'
-complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l count -d 'The same, separated by commas' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l rounds -d 'How many rounds; by default fewer for larger sizes' -r
@@ -288,12 +325,12 @@ legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l tools -d 'Measure iptables\' own tool, too, if it is installed: once, as it can take minutes'
-complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from elements" -l count -d 'The same, separated by commas' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from elements" -l rounds -d 'How many rounds; by default fewer for larger sizes' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from elements" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from elements" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from elements" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from elements" -s h -l help -d 'Print help'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from help" -f -a "chains" -d 'List the chains of a ruleset like a kube-proxy\'s; by default 1,000, 10,000 and 50,000'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from help" -f -a "rules" -d 'Read a whole ruleset like a kube-proxy\'s; by default 10,000 chains with 25,000 rules'
@@ -302,28 +339,30 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fis
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from help" -f -a "elements" -d 'Add the elements of a map in one transaction, and list them; by default 100,000'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c chainwright -n "__fish_chainwright_using_subcommand demo" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand demo" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand demo" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand demo" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand man" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand man" -l json -d 'Write JSON instead of text: one document, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand man" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand man" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "chains" -d 'List chains, one a line'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "rules" -d 'List rules, by chain'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "sets" -d 'List sets and maps, one a line'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "backup" -d 'Keep the ruleset of nf_tables in a file'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "rollback" -d 'Make the ruleset what a backup shows, in one transaction'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "diff" -d 'Show what changed since a backup, or between two'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "save" -d 'Print iptables\' tables as iptables-save does'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "restore" -d 'Put tables into the kernel as iptables-restore does, all at once or not at all'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "kubelet" -d 'Make, check or remove the chains that a kubelet makes when it starts'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "bench" -d 'Measure against floors, in a private namespace'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "demo" -d 'Watch a kubelet\'s chains while a rival restarts its firewall, in a private namespace'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "completions" -d 'Print completions for a shell'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "man" -d 'Print a manual page'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet bench demo completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "chains" -d 'List chains, one a line'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "rules" -d 'List rules, by chain'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "sets" -d 'List sets and maps, one a line'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "backup" -d 'Keep the ruleset of nf_tables in a file'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "rollback" -d 'Make the ruleset what a backup shows, in one transaction'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "diff" -d 'Show what changed since a backup, or between two'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "save" -d 'Print iptables\' tables as iptables-save does'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "restore" -d 'Put tables into the kernel as iptables-restore does, all at once or not at all'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "kubelet" -d 'Make, check or remove the chains that a kubelet makes when it starts'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "watch" -d 'Tell who changes nf_tables, and what'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "trace-packets" -d 'Tell which rules packets meet'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "bench" -d 'Measure against floors, in a private namespace'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "demo" -d 'Watch a kubelet\'s chains while a rival restarts its firewall, in a private namespace'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "completions" -d 'Print completions for a shell'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "man" -d 'Print a manual page'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets backup rollback diff save restore kubelet watch trace-packets bench demo completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kubelet" -f -a "ensure" -d 'Make what is missing, in one transaction'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kubelet" -f -a "check" -d 'List what is missing; the exit code is 1 if anything is'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and __fish_seen_subcommand_from kubelet" -f -a "remove" -d 'Remove them, in one transaction, except chains that others use'

@@ -130,6 +130,8 @@ fn wrong_arguments_are_told() {
         "save",
         "restore",
         "kubelet",
+        "watch",
+        "trace-packets",
         "bench",
         "demo",
         "completions",

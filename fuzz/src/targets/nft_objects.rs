@@ -4,6 +4,7 @@
 use std::fmt::Debug;
 
 use chainwright::netlink::{Message, MessageWriter, Messages, NfGenMsg};
+use chainwright::nft::live::TraceRef;
 use chainwright::nft::{
     ChainRef, Compat, ElementsRef, FlowtableRef, GenerationRef, Object, RuleRef, SetRef,
     StatefulObjectRef, TableRef,
@@ -113,6 +114,10 @@ pub(super) fn one(message: &Message<'_>) {
         "{flowtable:?} {flowtable} {:?}",
         flowtable.hook()
     ));
+    if let Ok(step) = TraceRef::parse(message) {
+        let packet = step.packet().map(|packet| packet.to_string());
+        let _ = format!("{step:?} {step} {packet:?}");
+    }
     if let Ok(generation) = GenerationRef::parse(message) {
         let _ = format!("{generation:?} {:?}", generation.thread_name());
     }

@@ -22,6 +22,8 @@ mod rules;
 mod save;
 mod scope;
 mod sets;
+mod trace_packets;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -54,7 +56,7 @@ struct Command {
     #[arg(long, global = true, value_name = "NAME|PATH")]
     netns: Option<OsString>,
 
-    /// Write JSON instead of text: one document, described in docs/json.md
+    /// Write JSON instead of text: one document, or one for each event, described in docs/json.md
     #[arg(long, global = true)]
     json: bool,
 }
@@ -70,6 +72,8 @@ enum Verb {
     Save(save::Args),
     Restore(restore::Args),
     Kubelet(kubelet::Args),
+    Watch(watch::Args),
+    TracePackets(trace_packets::Args),
     Bench(bench::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -114,6 +118,8 @@ impl Verb {
             Self::Save(args) => save::run(args, json),
             Self::Restore(args) => restore::run(args, json),
             Self::Kubelet(args) => kubelet::run(args, json),
+            Self::Watch(args) => watch::run(args, json),
+            Self::TracePackets(args) => trace_packets::run(args, json),
             Self::Bench(args) => bench::run(args, json),
             Self::Demo(args) => demo::run(args, json),
             Self::Completions(args) => completions::run(args),
@@ -170,7 +176,7 @@ mod tests {
                 tried += 1;
             }
         }
-        assert_eq!(tried, 9 * 5);
+        assert_eq!(tried, 11 * 5);
     }
 
     /// Whether a file of `docs` is what is made of the definition of the arguments. If the environment has

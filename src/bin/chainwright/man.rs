@@ -33,6 +33,8 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-kubelet-ensure",
     "chainwright-kubelet-check",
     "chainwright-kubelet-remove",
+    "chainwright-watch",
+    "chainwright-trace-packets",
     "chainwright-bench",
     "chainwright-bench-chains",
     "chainwright-bench-rules",

@@ -324,6 +324,11 @@ impl Output {
         &mut self.inner
     }
 
+    /// Whether there is still somebody who reads: known after something was written out.
+    pub(crate) fn is_read(&self) -> bool {
+        !self.inner.get_ref().gone
+    }
+
     /// Writes out what is buffered. To be called at the end: dropping does not report errors.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         self.inner.flush().map_err(Error::Output)

@@ -241,7 +241,7 @@ fn entry(rule: &legacy::RuleRef<'_>, sets: &Sets) -> Result<Entry, String> {
 }
 
 /// What a rule does, in one line.
-fn said(rule: &RuleRef<'_>, sets: &Sets) -> String {
+pub(crate) fn said(rule: &RuleRef<'_>, sets: &Sets) -> String {
     if let Some(options) = options(rule, sets) {
         return options;
     }

@@ -110,6 +110,56 @@ impl fmt::Display for Verdict<'_> {
     }
 }
 
+/// As the kernel tells it of a packet: the attributes `NFTA_VERDICT_*` by themselves.
+impl<'a> Field<'a> for Verdict<'a> {
+    type Kept = KeptData<'a>;
+    type View = Self;
+    type Static = Verdict<'static>;
+
+    fn keep(payload: &'a [u8]) -> Option<KeptData<'a>> {
+        read_verdict(payload)?
+    }
+    fn view(kept: KeptData<'a>) -> Self {
+        <Self as Field<'a>>::value(kept)
+    }
+    fn value(kept: KeptData<'a>) -> Self {
+        match kept {
+            KeptData::Chain(NFT_JUMP, chain) => Verdict::Jump(chain.into()),
+            KeptData::Chain(_, chain) => Verdict::Goto(chain.into()),
+            KeptData::ChainId(NFT_JUMP, id) => Verdict::JumpId(id),
+            KeptData::ChainId(_, id) => Verdict::GotoId(id),
+            KeptData::Verdict(NFT_CONTINUE) => Verdict::Continue,
+            KeptData::Verdict(NFT_BREAK) => Verdict::Break,
+            KeptData::Verdict(NFT_RETURN) => Verdict::Return,
+            KeptData::Verdict(NF_ACCEPT) => Verdict::Accept,
+            KeptData::Verdict(NF_DROP) => Verdict::Drop,
+            KeptData::Verdict(code) => Verdict::Other { code },
+            KeptData::Value(_) | KeptData::Opaque(_) => {
+                unreachable!("invariant: `keep` keeps verdicts only")
+            }
+        }
+    }
+
+    fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
+        writer.nested(kind, |writer| {
+            writer.be32(NFTA_VERDICT_CODE, self.code().cast_unsigned());
+            match self {
+                Verdict::Jump(chain) | Verdict::Goto(chain) => {
+                    writer.string(NFTA_VERDICT_CHAIN, chain);
+                }
+                Verdict::JumpId(id) | Verdict::GotoId(id) => {
+                    writer.be32(NFTA_VERDICT_CHAIN_ID, *id);
+                }
+                _ => {}
+            }
+        });
+    }
+
+    fn into_static(self) -> Verdict<'static> {
+        self.into_owned()
+    }
+}
+
 /// The content of a register: a value or a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -294,18 +344,7 @@ impl<'a> Field<'a> for Data<'a> {
         match kept {
             KeptData::Value(bytes) => Self::value(bytes),
             KeptData::Opaque(attributes) => Self::Opaque(Bytes::borrowed(attributes)),
-            KeptData::Chain(NFT_JUMP, chain) => Self::Verdict(Verdict::Jump(chain.into())),
-            KeptData::Chain(_, chain) => Self::Verdict(Verdict::Goto(chain.into())),
-            KeptData::ChainId(NFT_JUMP, id) => Self::Verdict(Verdict::JumpId(id)),
-            KeptData::ChainId(_, id) => Self::Verdict(Verdict::GotoId(id)),
-            KeptData::Verdict(code) => Self::Verdict(match code {
-                NFT_CONTINUE => Verdict::Continue,
-                NFT_BREAK => Verdict::Break,
-                NFT_RETURN => Verdict::Return,
-                code if code == NF_ACCEPT => Verdict::Accept,
-                code if code == NF_DROP => Verdict::Drop,
-                code => Verdict::Other { code },
-            }),
+            verdict => Self::Verdict(<Verdict<'a> as Field<'a>>::value(verdict)),
         }
     }
 
@@ -320,18 +359,7 @@ impl<'a> Field<'a> for Data<'a> {
                 writer.bytes(NFTA_DATA_VALUE, bytes);
             }
             Self::Verdict(verdict) => {
-                writer.nested(NFTA_DATA_VERDICT, |writer| {
-                    writer.be32(NFTA_VERDICT_CODE, verdict.code().cast_unsigned());
-                    match verdict {
-                        Verdict::Jump(chain) | Verdict::Goto(chain) => {
-                            writer.string(NFTA_VERDICT_CHAIN, chain);
-                        }
-                        Verdict::JumpId(id) | Verdict::GotoId(id) => {
-                            writer.be32(NFTA_VERDICT_CHAIN_ID, *id);
-                        }
-                        _ => {}
-                    }
-                });
+                verdict.encode(writer, NFTA_DATA_VERDICT);
             }
             Self::Opaque(_) => {}
         });

@@ -32,6 +32,7 @@
 //! | be told of every change, as a blocking iterator, by a deadline, or beside other descriptors | [`Monitor`] |
 //! | the same in an async program | `Monitor::into_stream` (feature `tokio`) |
 //! | look at what one transaction did | [`Change`], [`Event`] |
+//! | be told which rules a packet meets | [`Tracer`] |
 //! | group events that came over a socket of one's own | [`Grouping`] |
 //!
 //! # What is told
@@ -61,9 +62,14 @@ mod monitor;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod trace;
+mod tracer;
+mod waiting;
 
 pub use change::{Change, Event, EventFlags, EventObject, Events};
 pub use grouping::{Cause, Grouping, Item, Lost, Notice};
 pub use monitor::{Monitor, MonitorOptions};
 #[cfg(feature = "tokio")]
 pub use stream::MonitorStream;
+pub use trace::{PacketWords, Trace, TraceKind, TraceRef};
+pub use tracer::{Traced, TracedItem, Tracer, TracerOptions};

@@ -1,13 +1,11 @@
 //! The socket that is told of changes.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::time::{Duration, Instant};
-
 use chainwright_sys::netlink::NLM_F_REQUEST;
 use chainwright_sys::nf_tables::NFT_MSG_GETGEN;
 use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
 use super::grouping::{Cause, Grouping, Item};
+use super::waiting::waiting;
 use crate::netlink::{Error, Loss, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket};
 use crate::nft::connection::{ASKS, message_type};
 use crate::nft::{Family, Generation};
@@ -68,6 +66,17 @@ impl MonitorOptions {
             monitor.step()?;
         }
         Ok(monitor)
+    }
+
+    /// As [`open`](Self::open), for who only looks: where nf_tables is not loaded it stays so.
+    ///
+    /// # Errors
+    /// [`Error::NotLoaded`]; those of [`open`](Self::open).
+    pub fn open_to_look(self) -> Result<Monitor, Error> {
+        if !crate::nft::is_loaded() {
+            return Err(Error::NotLoaded);
+        }
+        self.open()
     }
 }
 
@@ -131,10 +140,7 @@ impl Monitor {
     /// # Errors
     /// [`Error::NotLoaded`]; those of [`open`](Self::open).
     pub fn open_to_look() -> Result<Self, Error> {
-        if !crate::nft::is_loaded() {
-            return Err(Error::NotLoaded);
-        }
-        Self::open()
+        MonitorOptions::default().open_to_look()
     }
 
     /// The generation up to which everything was given out, or said to be lost, or was there when the monitor
@@ -145,63 +151,17 @@ impl Monitor {
         told.expect("invariant: opening waits for the first answer, and it stays")
     }
 
-    /// The size of the receive buffer that could be had, as the kernel counts: twice what was asked for.
-    #[must_use]
-    pub fn receive_buffer(&self) -> usize {
-        self.socket.receive_buffer()
-    }
-
-    /// Waits for the next item.
+    /// The next item, if all of it is queued; `None` if not. This does not wait.
     ///
     /// # Errors
     /// [`Error::Receive`]; and of the question that follows a loss [`Error::Send`], [`Error::Refused`], and
     /// [`Error::Lost`] when its answer was lost several times.
-    pub fn receive(&mut self) -> Result<Item, Error> {
-        loop {
-            if let Some(item) = self.receive_before(None)? {
-                return Ok(item);
-            }
-        }
-    }
-
-    /// Waits for the next item until this moment; `None` if there is none by then.
-    ///
-    /// # Errors
-    /// As [`receive`](Self::receive).
-    pub fn receive_until(&mut self, deadline: Instant) -> Result<Option<Item>, Error> {
-        self.receive_before(Some(deadline))
-    }
-
-    /// Waits for the next item, at most so long; `None` if there is none by then.
-    ///
-    /// # Errors
-    /// As [`receive`](Self::receive).
-    pub fn receive_within(&mut self, time: Duration) -> Result<Option<Item>, Error> {
-        // Where the clock ends nobody will see it.
-        self.receive_before(Instant::now().checked_add(time))
-    }
-
-    /// The next item, if all of it is queued; `None` if not. This does not wait.
-    ///
-    /// # Errors
-    /// As [`receive`](Self::receive).
     pub fn try_receive(&mut self) -> Result<Option<Item>, Error> {
         loop {
             if let Some(item) = self.grouping.next() {
                 return Ok(Some(item));
             }
             if self.step()? == Step::Empty {
-                return Ok(None);
-            }
-        }
-    }
-
-    fn receive_before(&mut self, deadline: Option<Instant>) -> Result<Option<Item>, Error> {
-        loop {
-            if let Some(item) = self.try_receive()? {
-                return Ok(Some(item));
-            }
-            if !self.socket.wait(deadline)? {
                 return Ok(None);
             }
         }
@@ -260,24 +220,4 @@ impl Monitor {
     }
 }
 
-/// Endless: it waits for each item.
-impl Iterator for Monitor {
-    type Item = Result<Item, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        Some(self.receive())
-    }
-}
-
-/// Readable when something is queued.
-impl AsFd for Monitor {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
-impl AsRawFd for Monitor {
-    fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_fd().as_raw_fd()
-    }
-}
+waiting!(Monitor, Item);

@@ -1,0 +1,203 @@
+//! `chainwright trace-packets`: which rules packets meet.
+
+use bstr::{BStr, ByteSlice};
+use chainwright::netlink;
+use chainwright::nft::live::{TraceRef, TracedItem, TracerOptions};
+use chainwright::nft::{Connection, Family};
+use nix::net::if_::if_indextoname;
+use serde::Serialize;
+
+use crate::output::{Error, Exit, Output, Printable, causes, note, say};
+use crate::rules::{Sets, said, sets};
+use crate::scope::Scope;
+
+/// Tell which rules packets meet
+///
+/// Listens only: it adds no rule. Packets are traced for which a rule set it, before all other rules
+/// for instance with
+///
+/// nft 'add table inet trace; add chain inet trace all { type filter hook prerouting priority -400; }; add rule inet trace all tcp dport 80 meta nftrace set 1'
+///
+/// and no more once that table is deleted again. With iptables-nft it is the target TRACE, in table raw.
+///
+/// One line a step, with the number that tells its packet from others: a rule and its verdict, the end of
+/// a chain, a policy. A rule is looked up when its step is told, and may be another one by then. The first
+/// step of a packet in a hook has another line before it, with the packet and its devices.
+///
+/// Runs until it is ended, or its reader has gone. Where packets are faster, it says that steps are missing.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// End after so many steps
+    #[arg(long, value_name = "NUMBER")]
+    count: Option<u64>,
+
+    /// How many bytes the kernel may queue while nobody reads, as far as it lets
+    #[arg(long, value_name = "BYTES", default_value_t = TracerOptions::default().receive_buffer)]
+    buffer: usize,
+
+    #[command(flatten)]
+    scope: Scope,
+}
+
+/// A step, for programs: one document each.
+#[derive(Serialize, Default)]
+struct Step {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    family: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    table: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chain: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handle: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mark: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    iif: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oif: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packet: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<String>,
+}
+
+/// A device's name, or its index where there is none any more.
+fn device(index: u32) -> String {
+    match if_indextoname(index) {
+        Ok(name) => name.to_string_lossy().into_owned(),
+        Err(_) => index.to_string(),
+    }
+}
+
+impl Args {
+    fn admits(&self, step: &TraceRef<'_>) -> bool {
+        let family = self.scope.filter().family;
+        let table = step.table().unwrap_or_default();
+        (family == Family::UNSPEC || family == step.family()) && self.scope.admits_table(table)
+    }
+}
+
+/// What the rule of a step does, as it is now; `None` if it is not there.
+fn rule(
+    nft: &mut Connection,
+    step: &TraceRef<'_>,
+    sets: &Sets,
+) -> Result<Option<String>, netlink::Error> {
+    let (Some(table), Some(chain), Some(handle)) = (step.table(), step.chain(), step.rule()) else {
+        return Ok(None);
+    };
+    match nft.rule(step.family(), table, chain, handle) {
+        Ok(rule) => Ok(rule.map(|rule| said(&rule, sets))),
+        // Its table has gone, or it does not fit into an answer.
+        Err(netlink::Error::Refused { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    args.scope.place.only_nft(
+        "packets are traced in nf_tables only; legacy tables write to the kernel's log",
+    )?;
+    let options = TracerOptions {
+        receive_buffer: args.buffer,
+    };
+    let mut tracer = options.open_to_look()?;
+    let mut nft = Connection::open()?;
+    let sets = sets();
+    let mut out = Output::new();
+    say("chainwright: listening for traced packets");
+    let mut left = args.count;
+    while left != Some(0) && out.is_read() {
+        let item = tracer.receive()?;
+        let traced = match &item {
+            TracedItem::Step(traced) => traced,
+            TracedItem::Lost(loss) => {
+                if json {
+                    let lost = Some(loss.to_string());
+                    let step = Step {
+                        lost,
+                        ..Step::default()
+                    };
+                    out.json("trace-packets", &step)?;
+                } else {
+                    writeln!(out, "steps were lost: {loss}")?;
+                }
+                out.flush()?;
+                continue;
+            }
+            TracedItem::Malformed(malformed) => {
+                note(&causes(malformed));
+                continue;
+            }
+            other => {
+                note(&format!("{other:?}"));
+                continue;
+            }
+        };
+        let step = traced.view();
+        if !args.admits(&step) {
+            continue;
+        }
+        let rule = rule(&mut nft, &step, &sets)?;
+        match json {
+            true => out.json("trace-packets", &document(&step, rule))?,
+            false => people(&mut out, &step, rule)?,
+        }
+        out.flush()?;
+        if let Some(left) = &mut left {
+            *left -= 1;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn document(step: &TraceRef<'_>, rule: Option<String>) -> Step {
+    let text = |name: Option<&BStr>| name.map(|name| name.to_str_lossy().into_owned());
+    Step {
+        id: Some(format!("{:08x}", step.id())),
+        step: Some(step.word()),
+        family: Some(step.family().to_string()),
+        table: text(step.table()),
+        chain: text(step.chain()),
+        handle: step.rule(),
+        rule,
+        verdict: step.verdict().map(|verdict| verdict.to_string()),
+        policy: step.policy().map(|policy| policy.to_string()),
+        mark: step.mark(),
+        iif: step.iif().map(device),
+        oif: step.oif().map(device),
+        packet: step.packet().map(|packet| packet.to_string()),
+        lost: None,
+    }
+}
+
+fn people(out: &mut Output, step: &TraceRef<'_>, rule: Option<String>) -> Result<(), Error> {
+    let id = step.id();
+    if let Some(packet) = step.packet() {
+        let named = |word, index: Option<u32>| {
+            let name = index.map(device);
+            name.map(|name| format!(" {word} {name}"))
+                .unwrap_or_default()
+        };
+        let (iif, oif) = (named("iif", step.iif()), named("oif", step.oif()));
+        let devices = format!("{iif}{oif}");
+        writeln!(out, "{id:08x} packet{} {packet}", Printable(&devices))?;
+    }
+    let words = step.to_string();
+    write!(out, "{id:08x} {}", Printable(&words))?;
+    match rule {
+        Some(rule) => writeln!(out, ": {}", Printable(&rule)),
+        None => writeln!(out),
+    }
+}

@@ -1,0 +1,161 @@
+//! The socket that is told of packets.
+
+use std::collections::VecDeque;
+
+use chainwright_sys::netlink::NLMSG_OVERRUN;
+use chainwright_sys::nf_tables::NFT_MSG_TRACE;
+use chainwright_sys::nfnetlink::NFNLGRP_NFTRACE;
+
+use super::trace::TraceRef;
+use super::waiting::waiting;
+use crate::netlink::{Error, Loss, Malformed, Message, Messages, RECEIVE_BUFFER, Socket};
+use crate::nft::connection::message_type;
+
+/// How a [`Tracer`] is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TracerOptions {
+    /// As [`MonitorOptions::receive_buffer`](super::MonitorOptions::receive_buffer).
+    pub receive_buffer: usize,
+}
+
+impl Default for TracerOptions {
+    /// 16 MiB: some ten thousand steps.
+    fn default() -> Self {
+        Self {
+            receive_buffer: 16 << 20,
+        }
+    }
+}
+
+impl TracerOptions {
+    /// Opens a tracer in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// As [`Tracer::open`].
+    pub fn open(self) -> Result<Tracer, Error> {
+        let mut socket = Socket::netfilter()?;
+        socket.set_receive_buffer(self.receive_buffer);
+        socket.join(NFNLGRP_NFTRACE)?;
+        Ok(Tracer {
+            socket,
+            buffer: vec![0; RECEIVE_BUFFER],
+            ready: VecDeque::new(),
+        })
+    }
+
+    /// As [`open`](Self::open), for who only looks: where nf_tables is not loaded it stays so.
+    ///
+    /// # Errors
+    /// [`Error::NotLoaded`]; those of [`open`](Self::open).
+    pub fn open_to_look(self) -> Result<Tracer, Error> {
+        if !crate::nft::is_loaded() {
+            return Err(Error::NotLoaded);
+        }
+        self.open()
+    }
+}
+
+/// What a [`Tracer`] gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TracedItem {
+    /// A step of a packet's way.
+    Step(Traced),
+    /// The kernel dropped steps: the packets were faster than who receives.
+    Lost(Loss),
+    /// A message was not what it claims to be.
+    Malformed(Malformed),
+}
+
+/// One step of a packet's way, kept.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Traced {
+    bytes: Vec<u8>,
+}
+
+impl Traced {
+    /// The step.
+    #[must_use]
+    pub fn view(&self) -> TraceRef<'_> {
+        let (message, _) =
+            Message::split(&self.bytes).expect("invariant: it was read when it came");
+        TraceRef::parse(&message).expect("invariant: it was read when it came")
+    }
+}
+
+impl std::fmt::Debug for Traced {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.view().fmt(f)
+    }
+}
+
+/// Is told which rules packets meet: those for which a rule set `nftrace`
+/// ([`Build::meta_nftrace_set`](crate::nft::build::Build::meta_nftrace_set)), in the network
+/// namespace that the calling thread was in when it was opened.
+///
+/// It only listens. While anybody does, the kernel tells the same to all. The next [`TracedItem`] comes as with a
+/// [`Monitor`](super::Monitor).
+#[derive(Debug)]
+pub struct Tracer {
+    socket: Socket,
+    buffer: Vec<u8>,
+    ready: VecDeque<TracedItem>,
+}
+
+impl Tracer {
+    /// Opens a tracer with a receive buffer for some ten thousand steps. The kernel loads nf_tables if it
+    /// was not loaded.
+    ///
+    /// # Errors
+    /// [`Error::Open`]; [`Error::Option`], with `EPERM` without `CAP_NET_ADMIN`.
+    pub fn open() -> Result<Self, Error> {
+        TracerOptions::default().open()
+    }
+
+    /// As [`open`](Self::open), for who only looks: where nf_tables is not loaded it stays so.
+    ///
+    /// # Errors
+    /// [`Error::NotLoaded`]; those of [`open`](Self::open).
+    pub fn open_to_look() -> Result<Self, Error> {
+        TracerOptions::default().open_to_look()
+    }
+
+    /// The next item, if one is queued; `None` if not. This does not wait.
+    ///
+    /// # Errors
+    /// [`Error::Receive`], [`Error::Truncated`].
+    pub fn try_receive(&mut self) -> Result<Option<TracedItem>, Error> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Ok(Some(item));
+            }
+            match self.socket.try_receive(&mut self.buffer) {
+                Ok(None) => return Ok(None),
+                Ok(Some(length)) => self.ready.extend(items(&self.buffer[..length])),
+                Err(Error::Lost(loss)) => return Ok(Some(TracedItem::Lost(loss))),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+waiting!(Tracer, TracedItem);
+
+/// What is in a datagram.
+fn items(datagram: &[u8]) -> impl Iterator<Item = TracedItem> {
+    Messages::new(datagram).filter_map(|message| {
+        let step = message.and_then(|message| {
+            if message.kind == NLMSG_OVERRUN {
+                return Ok(Some(TracedItem::Lost(Loss::Overrun)));
+            }
+            if message.kind != message_type(NFT_MSG_TRACE) {
+                return Ok(None);
+            }
+            TraceRef::parse(&message)?;
+            Ok(Some(TracedItem::Step(Traced {
+                bytes: message.raw.to_vec(),
+            })))
+        });
+        step.unwrap_or_else(|malformed| Some(TracedItem::Malformed(malformed)))
+    })
+}

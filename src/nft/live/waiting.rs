@@ -1,0 +1,87 @@
+//! Waiting on a socket: what the monitor and the tracer do alike.
+
+/// Gives a type with `try_receive` and a `socket` the ways to wait for what that gives.
+macro_rules! waiting {
+    ($Type:ident, $Item:ident) => {
+        impl $Type {
+            /// Waits for the next item.
+            ///
+            /// # Errors
+            /// As [`try_receive`](Self::try_receive).
+            pub fn receive(&mut self) -> Result<$Item, $crate::netlink::Error> {
+                loop {
+                    if let Some(item) = self.receive_before(None)? {
+                        return Ok(item);
+                    }
+                }
+            }
+
+            /// Waits for the next item until this moment; `None` if there is none by then.
+            ///
+            /// # Errors
+            /// As [`try_receive`](Self::try_receive).
+            pub fn receive_until(
+                &mut self,
+                deadline: std::time::Instant,
+            ) -> Result<Option<$Item>, $crate::netlink::Error> {
+                self.receive_before(Some(deadline))
+            }
+
+            /// Waits for the next item, at most so long; `None` if there is none by then.
+            ///
+            /// # Errors
+            /// As [`try_receive`](Self::try_receive).
+            pub fn receive_within(
+                &mut self,
+                time: std::time::Duration,
+            ) -> Result<Option<$Item>, $crate::netlink::Error> {
+                // Where the clock ends nobody will see it.
+                self.receive_before(std::time::Instant::now().checked_add(time))
+            }
+
+            fn receive_before(
+                &mut self,
+                deadline: Option<std::time::Instant>,
+            ) -> Result<Option<$Item>, $crate::netlink::Error> {
+                loop {
+                    if let Some(item) = self.try_receive()? {
+                        return Ok(Some(item));
+                    }
+                    if !self.socket.wait(deadline)? {
+                        return Ok(None);
+                    }
+                }
+            }
+
+            /// The size of the receive buffer that could be had, as the kernel counts: twice what was
+            /// asked for.
+            #[must_use]
+            pub fn receive_buffer(&self) -> usize {
+                self.socket.receive_buffer()
+            }
+        }
+
+        /// Endless: it waits for each item.
+        impl Iterator for $Type {
+            type Item = Result<$Item, $crate::netlink::Error>;
+
+            fn next(&mut self) -> Option<Self::Item> {
+                Some(self.receive())
+            }
+        }
+
+        /// Readable when something is queued.
+        impl std::os::fd::AsFd for $Type {
+            fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+                self.socket.as_fd()
+            }
+        }
+
+        impl std::os::fd::AsRawFd for $Type {
+            fn as_raw_fd(&self) -> std::os::fd::RawFd {
+                std::os::fd::AsRawFd::as_raw_fd(&std::os::fd::AsFd::as_fd(&self.socket))
+            }
+        }
+    };
+}
+pub(super) use waiting;
