@@ -12,7 +12,10 @@
 //! | a listing in many datagrams | [`Dump`] |
 //! | the replies to a transaction | [`BatchReplies`] |
 //!
-//! and of one request: [`MessageWriter`] into a buffer, then [`Socket::send`].
+//! All answers are received in one loop (`receive.rs`), which gives them to what takes them in; a socket of
+//! tests answers there what a kernel answered once (`replay.rs`).
+//!
+//! The way of one request: [`MessageWriter`] into a buffer, then [`Socket::send`].
 //!
 //! What a listing does for every object is always inlined here and in [`nft`](crate::nft): left to
 //! itself, the compiler turns it into calls, and passes every view through memory, as soon as a
@@ -28,6 +31,9 @@ mod batch;
 mod dump;
 mod error;
 mod message;
+mod receive;
+#[cfg(test)]
+pub(crate) mod replay;
 #[allow(unsafe_code)]
 mod socket;
 
@@ -38,4 +44,5 @@ pub use batch::{BatchReplies, Rejection, Replies, Verdict};
 pub use dump::{Dump, DumpItem};
 pub use error::{Error, Loss, Malformed};
 pub use message::{Message, MessageWriter, Messages, Misfit, NfGenMsg, Unfit};
+pub(crate) use receive::{Answer, Intake, Next};
 pub use socket::{RECEIVE_BUFFER, Socket};

@@ -25,8 +25,53 @@ pub const RECEIVE_BUFFER: usize = 32 * 1024;
 /// A netlink socket that belongs to the network namespace in which it was opened, whatever its
 /// thread enters later.
 pub struct Socket {
-    inner: NlSocket,
+    way: Way,
     send_buffer: usize,
+}
+
+/// Where datagrams go, and come from.
+enum Way {
+    /// The kernel.
+    Kernel(NlSocket),
+    /// What a kernel answered once.
+    #[cfg(test)]
+    Replay(super::replay::Replay),
+}
+
+impl Way {
+    #[inline(always)]
+    fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        match self {
+            // Netlink takes a datagram whole or not at all.
+            Self::Kernel(socket) => socket.send(datagram, Msg::empty()).map(|_| ()),
+            #[cfg(test)]
+            Self::Replay(replay) => replay.send(datagram),
+        }
+    }
+
+    /// The length of the next datagram, of which no more than fits is in the buffer.
+    #[inline(always)]
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Kernel(socket) => {
+                let received = socket.recv(buffer, Msg::TRUNC | Msg::DONTWAIT);
+                received.map(|(length, _)| length)
+            }
+            #[cfg(test)]
+            Self::Replay(replay) => replay.receive(buffer),
+        }
+    }
+}
+
+impl AsFd for Way {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            // SAFETY: the descriptor is the socket's own, open for as long as the socket is borrowed.
+            Self::Kernel(socket) => unsafe { BorrowedFd::borrow_raw(socket.as_raw_fd()) },
+            #[cfg(test)]
+            Self::Replay(replay) => replay.as_fd(),
+        }
+    }
 }
 
 impl Socket {
@@ -43,20 +88,31 @@ impl Socket {
             option: "NETLINK_EXT_ACK",
             source,
         })?;
+        let way = Way::Kernel(inner);
         let socket = Self {
-            send_buffer: getsockopt(&borrow(&inner), sockopt::SndBuf).unwrap_or(0),
-            inner,
+            send_buffer: getsockopt(&way, sockopt::SndBuf).unwrap_or(0),
+            way,
         };
         socket.cap_acknowledgements()?;
         Ok(socket)
+    }
+
+    /// One that answers what was recorded.
+    #[cfg(test)]
+    pub(crate) fn replaying(replay: super::replay::Replay) -> Self {
+        Self {
+            way: Way::Replay(replay),
+            send_buffer: usize::MAX,
+        }
     }
 
     /// Opens another socket in this one's network namespace. `None` if that cannot be done, in
     /// particular when the calling thread is in another namespace by now.
     #[must_use]
     pub fn sibling(&self) -> Option<Self> {
+        let cookie = self.namespace_cookie()?;
         let sibling = Self::netfilter().ok()?;
-        (sibling.namespace_cookie()? == self.namespace_cookie()?).then_some(sibling)
+        (sibling.namespace_cookie()? == cookie).then_some(sibling)
     }
 
     /// The socket's port: the number that the kernel knows it by in its namespace (`nlmsg_pid`).
@@ -64,7 +120,11 @@ impl Socket {
     /// # Errors
     /// [`Error::Receive`] when the kernel does not tell.
     pub fn port(&self) -> Result<u32, Error> {
-        self.inner.pid().map_err(|source| Error::Receive { source })
+        match &self.way {
+            Way::Kernel(socket) => socket.pid().map_err(|source| Error::Receive { source }),
+            #[cfg(test)]
+            Way::Replay(_) => Ok(0),
+        }
     }
 
     /// The number that tells the socket's network namespace from all others (`SO_NETNS_COOKIE`,
@@ -76,7 +136,7 @@ impl Socket {
         // u64 and of its length, which the kernel writes no more than.
         let result = unsafe {
             libc::getsockopt(
-                self.inner.as_raw_fd(),
+                self.way.as_fd().as_raw_fd(),
                 libc::SOL_SOCKET,
                 libc::SO_NETNS_COOKIE,
                 (&raw mut cookie).cast(),
@@ -93,7 +153,7 @@ impl Socket {
         // those of a live c_int, which the kernel only reads.
         let result = unsafe {
             libc::setsockopt(
-                self.inner.as_raw_fd(),
+                self.way.as_fd().as_raw_fd(),
                 libc::SOL_NETLINK,
                 NETLINK_CAP_ACK as libc::c_int,
                 (&raw const on).cast(),
@@ -124,11 +184,11 @@ impl Socket {
         }
         // Grow by halves, so that a growing series of batches does not set the option each time.
         let target = wanted.saturating_add(wanted / 2).min(i32::MAX as usize / 2);
-        if setsockopt(&borrow(&self.inner), sockopt::SndBufForce, &target).is_err() {
+        if setsockopt(&self.way, sockopt::SndBufForce, &target).is_err() {
             // Without the privilege the kernel silently stops at net.core.wmem_max.
-            let _ = setsockopt(&borrow(&self.inner), sockopt::SndBuf, &target);
+            let _ = setsockopt(&self.way, sockopt::SndBuf, &target);
         }
-        self.send_buffer = getsockopt(&borrow(&self.inner), sockopt::SndBuf).unwrap_or(0);
+        self.send_buffer = getsockopt(&self.way, sockopt::SndBuf).unwrap_or(0);
         let limit = self.send_buffer.saturating_sub(32);
         if length <= limit {
             Ok(())
@@ -148,8 +208,8 @@ impl Socket {
     /// Makes the receive buffer so large, or so small, as far as the kernel lets it become either.
     pub fn set_receive_buffer(&mut self, bytes: usize) {
         let bytes = bytes.min(i32::MAX as usize / 2);
-        if setsockopt(&borrow(&self.inner), sockopt::RcvBufForce, &bytes).is_err() {
-            let _ = setsockopt(&borrow(&self.inner), sockopt::RcvBuf, &bytes);
+        if setsockopt(&self.way, sockopt::RcvBufForce, &bytes).is_err() {
+            let _ = setsockopt(&self.way, sockopt::RcvBuf, &bytes);
         }
     }
 
@@ -160,9 +220,11 @@ impl Socket {
     /// # Errors
     /// [`Error::Option`]; `EPERM` without `CAP_NET_ADMIN`.
     pub fn join(&self, group: u32) -> Result<(), Error> {
-        let joined = self
-            .inner
-            .add_mcast_membership(Groups::new_groups(&[group]));
+        let joined = match &self.way {
+            Way::Kernel(socket) => socket.add_mcast_membership(Groups::new_groups(&[group])),
+            #[cfg(test)]
+            Way::Replay(_) => Ok(()),
+        };
         joined.map_err(|source| Error::Option {
             option: "NETLINK_ADD_MEMBERSHIP",
             source,
@@ -173,7 +235,7 @@ impl Socket {
     /// in, which is up to several times its length. 0 if the kernel does not tell.
     #[must_use]
     pub fn receive_buffer(&self) -> usize {
-        getsockopt(&borrow(&self.inner), sockopt::RcvBuf).unwrap_or(0)
+        getsockopt(&self.way, sockopt::RcvBuf).unwrap_or(0)
     }
 
     /// Waits until there is something to receive: a datagram, or an error. `false` if there is nothing at
@@ -215,9 +277,8 @@ impl Socket {
     #[inline]
     pub fn send(&self, datagram: &[u8]) -> Result<(), Error> {
         loop {
-            match self.inner.send(datagram, Msg::empty()) {
-                // Netlink takes a datagram whole or not at all.
-                Ok(_) => return Ok(()),
+            match self.way.send(datagram) {
+                Ok(()) => return Ok(()),
                 Err(source) if source.kind() == io::ErrorKind::Interrupted => {}
                 Err(source) => {
                     return Err(Error::Send {
@@ -252,9 +313,9 @@ impl Socket {
     #[inline]
     pub fn try_receive(&self, buffer: &mut [u8]) -> Result<Option<usize>, Error> {
         loop {
-            match self.inner.recv(&mut *buffer, Msg::TRUNC | Msg::DONTWAIT) {
-                Ok((length, _)) if length <= buffer.len() => return Ok(Some(length)),
-                Ok((length, _)) => {
+            match self.way.receive(buffer) {
+                Ok(length) if length <= buffer.len() => return Ok(Some(length)),
+                Ok(length) => {
                     return Err(Error::Truncated {
                         length,
                         capacity: buffer.len(),
@@ -278,21 +339,16 @@ fn receive_error(source: io::Error) -> Error {
     }
 }
 
-fn borrow(socket: &NlSocket) -> BorrowedFd<'_> {
-    // SAFETY: the descriptor is the socket's own, open for as long as the socket is borrowed.
-    unsafe { BorrowedFd::borrow_raw(socket.as_raw_fd()) }
-}
-
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        borrow(&self.inner)
+        self.way.as_fd()
     }
 }
 
 impl std::fmt::Debug for Socket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Socket")
-            .field("fd", &self.inner.as_raw_fd())
+            .field("fd", &self.way.as_fd().as_raw_fd())
             .field("send_buffer", &self.send_buffer)
             .finish()
     }

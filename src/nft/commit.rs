@@ -10,7 +10,7 @@ use super::feature::{Feature, lacking};
 use super::generation::Generation;
 use super::transaction::{END, Transaction};
 use crate::errno::Errno;
-use crate::netlink::{self, BatchReplies, Loss, Message, Rejection, Verdict};
+use crate::netlink::{self, BatchReplies, Intake, Loss, Message, Rejection, Verdict};
 
 /// What a failed commit left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -267,29 +267,7 @@ impl Connection {
             })
             .map_err(not_sent)?;
 
-        let mut replies = BatchReplies::new(transaction.sequences());
-        let mut trouble = None;
-        let mut errors = 0;
-        while !replies.complete() {
-            // All replies are queued by now: when there are no more, there will be no more.
-            match self.socket.try_receive(&mut self.buffer) {
-                Ok(Some(length)) => {
-                    if let Err(malformed) = replies.accept(&self.buffer[..length]) {
-                        trouble.get_or_insert(netlink::Error::from(malformed));
-                    }
-                }
-                Ok(None) => break,
-                Err(error) => {
-                    // What decides may be behind it still.
-                    replies.lose();
-                    trouble.get_or_insert(error);
-                    errors += 1;
-                    if errors == TROUBLES {
-                        break;
-                    }
-                }
-            }
-        }
+        let (replies, mut trouble) = self.replies(transaction);
         if replies.complete() {
             self.acknowledges_ends = Some(true);
         }
@@ -324,11 +302,26 @@ impl Connection {
     /// Throws away what is still queued of earlier requests that failed half-way: its sequence
     /// numbers mean nothing to a batch.
     fn discard_replies(&mut self) {
-        // The first error of the socket is not about what follows either.
-        while !matches!(
-            self.socket.try_receive(&mut self.buffer),
-            Ok(None) | Err(netlink::Error::Receive { .. })
-        ) {}
+        let mut queued = Queued {
+            buffer: &mut self.buffer,
+            empty: false,
+        };
+        let _ = self.socket.take_in(&mut queued);
+    }
+
+    /// Takes in the replies to a batch, all of which are queued when it was sent: what they are, and the
+    /// first error of receiving them.
+    fn replies(&mut self, transaction: &Transaction) -> (BatchReplies, Option<netlink::Error>) {
+        let mut verdicts = Verdicts {
+            buffer: &mut self.buffer,
+            replies: BatchReplies::new(transaction.sequences()),
+            trouble: None,
+            errors: 0,
+            ended: false,
+        };
+        let taken = self.socket.take_in(&mut verdicts);
+        let (replies, trouble) = (verdicts.replies, verdicts.trouble);
+        (replies, trouble.or(taken.err()))
     }
 
     /// Whether the kernel acknowledges the end of a batch, as it does since Linux 6.10. Where that is
@@ -339,18 +332,84 @@ impl Connection {
         }
         let mut known = false;
         let empty = Transaction::new();
-        let mut replies = BatchReplies::new(empty.sequences());
-        if empty
-            .datagram(|datagram| self.socket.send(datagram))
-            .is_ok()
-        {
-            while let Ok(Some(length)) = self.socket.try_receive(&mut self.buffer) {
-                let _ = replies.accept(&self.buffer[..length]);
-            }
-            known = replies.complete();
+        let sent = empty.datagram(|datagram| self.socket.send(datagram));
+        if sent.is_ok() {
+            known = self.replies(&empty).0.complete();
             self.acknowledges_ends = Some(known);
         }
         known
+    }
+}
+
+/// Takes in the replies to a batch.
+struct Verdicts<'c> {
+    buffer: &'c mut [u8],
+    replies: BatchReplies,
+    /// The first error.
+    trouble: Option<netlink::Error>,
+    errors: u32,
+    /// Whether nothing more is queued.
+    ended: bool,
+}
+
+impl Intake for Verdicts<'_> {
+    fn is_complete(&self) -> bool {
+        self.ended || self.replies.complete()
+    }
+
+    fn room(&mut self) -> Result<&mut [u8], netlink::Error> {
+        Ok(self.buffer)
+    }
+
+    fn take(&mut self, length: usize) -> Result<(), netlink::Error> {
+        if let Err(malformed) = self.replies.accept(&self.buffer[..length]) {
+            self.trouble.get_or_insert(malformed.into());
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, error: netlink::Error) -> Result<(), netlink::Error> {
+        match error {
+            // All replies were queued: when there are no more, there will be no more.
+            netlink::Error::Lost(Loss::Absent) => self.ended = true,
+            // What decides may be behind it still.
+            error => {
+                self.replies.lose();
+                self.trouble.get_or_insert(error);
+                self.errors += 1;
+                self.ended = self.errors == TROUBLES;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes in what is queued, and throws it away.
+struct Queued<'c> {
+    buffer: &'c mut [u8],
+    empty: bool,
+}
+
+impl Intake for Queued<'_> {
+    fn is_complete(&self) -> bool {
+        self.empty
+    }
+
+    fn room(&mut self) -> Result<&mut [u8], netlink::Error> {
+        Ok(self.buffer)
+    }
+
+    fn take(&mut self, _: usize) -> Result<(), netlink::Error> {
+        Ok(())
+    }
+
+    fn lose(&mut self, error: netlink::Error) -> Result<(), netlink::Error> {
+        // The socket's own first error is not about what follows either.
+        self.empty = matches!(
+            error,
+            netlink::Error::Lost(Loss::Absent) | netlink::Error::Receive { .. }
+        );
+        Ok(())
     }
 }
 

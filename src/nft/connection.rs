@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use chainwright_sys::netlink::{NLM_F_REQUEST, NLMSG_OVERRUN};
+use chainwright_sys::netlink::NLM_F_REQUEST;
 use chainwright_sys::nf_tables::{
     NFT_MSG_GETGEN, NFT_MSG_GETOBJ_RESET, NFT_MSG_GETRULE_RESET, NFT_MSG_GETSETELEM_RESET,
 };
@@ -14,8 +14,8 @@ use super::feature::explain_request;
 use super::generation::{Generation, GenerationRef};
 use super::object::Listed;
 use crate::netlink::{
-    Acknowledgement, Dump, Error, Loss, Message, MessageWriter, Messages, NfGenMsg, RECEIVE_BUFFER,
-    Socket,
+    Answer, Dump, Error, Intake, Loss, Message, MessageWriter, Messages, Next, NfGenMsg,
+    RECEIVE_BUFFER, Socket,
 };
 
 /// The message type of an nf_tables message.
@@ -83,16 +83,21 @@ impl Connection {
     /// # Errors
     /// [`Error::Open`], [`Error::Option`].
     pub fn open() -> Result<Self, Error> {
+        Ok(Self::over(Socket::netfilter()?))
+    }
+
+    /// A connection over this socket.
+    pub(super) fn over(socket: Socket) -> Self {
         static OPENED: AtomicU64 = AtomicU64::new(0);
-        Ok(Self {
+        Self {
             id: OPENED.fetch_add(1, Ordering::Relaxed),
-            socket: Socket::netfilter()?,
+            socket,
             buffer: vec![0; RECEIVE_BUFFER],
             request: Vec::with_capacity(512),
             sequence: 0,
             unfinished: None,
             acknowledges_ends: None,
-        })
+        }
     }
 
     /// As [`open`](Self::open), for who only looks: where nf_tables is not loaded there is nothing to be seen,
@@ -110,7 +115,9 @@ impl Connection {
     /// Receives a datagram into the buffer.
     #[inline]
     pub(super) fn receive(&mut self) -> Result<usize, Error> {
-        self.socket.receive(&mut self.buffer)
+        let mut next = Next::new(&mut self.buffer);
+        self.socket.take_in(&mut next)?;
+        Ok(next.length())
     }
 
     /// Sends a request.
@@ -196,42 +203,23 @@ impl Connection {
 
     /// Receives what is left of a dump and throws it away. This does not wait either.
     #[cold]
-    fn finish(&mut self, mut dump: Dump) {
-        let mut troubles = 0;
-        // Whether the last thing that happened was a datagram: with it the kernel has made the next
-        // part, if there is one.
-        let mut moving = false;
-        while !dump.ended() {
-            match self.socket.try_receive(&mut self.buffer) {
-                Ok(Some(length)) => {
-                    moving = true;
-                    let messages = Messages::new(&self.buffer[..length]);
-                    for message in messages.map_while(Result::ok) {
-                        // Its errors have no one to go to: the listing was given up.
-                        let _ = dump.accept(message);
-                    }
-                }
-                Err(Error::Truncated { .. }) => moving = true,
-                // Its end was lost.
-                Ok(None) if moving => return,
-                _ if troubles == ASKS => return,
-                Err(_) => {
-                    troubles += 1;
-                    moving = false;
-                }
-                // Where the kernel had no memory for the next part, it tries again when something is
-                // received: the answer to any question.
-                Ok(None) => {
-                    troubles += 1;
-                    let question = self.build(NFT_MSG_GETGEN, 0, Family::UNSPEC, |_| {});
-                    if question
-                        .and_then(|_| self.socket.send(&self.request))
-                        .is_err()
-                    {
-                        return;
-                    }
-                }
-            }
+    fn finish(&mut self, dump: Dump) {
+        // Its answer is of no interest.
+        if self
+            .build(NFT_MSG_GETGEN, 0, Family::UNSPEC, |_| {})
+            .is_ok()
+        {
+            let mut rest = Rest {
+                socket: &self.socket,
+                buffer: &mut self.buffer,
+                question: &self.request,
+                dump,
+                moving: false,
+                troubles: 0,
+                lost: false,
+            };
+            // Its errors have no one to go to: the listing was given up.
+            let _ = self.socket.take_in(&mut rest);
         }
     }
 
@@ -340,32 +328,9 @@ impl Connection {
         sequence: u32,
         absent: &[i32],
     ) -> Result<Option<(usize, usize)>, Error> {
-        let is_absent = |number: i32| absent.contains(&number);
-        loop {
-            let length = self.socket.receive(&mut self.buffer)?;
-            let datagram = &self.buffer[..length];
-            for message in Messages::new(datagram) {
-                let message = message?;
-                if message.kind == NLMSG_OVERRUN {
-                    return Err(Error::Lost(Loss::Overrun));
-                }
-                if message.sequence != sequence {
-                    continue; // left over from an earlier request
-                }
-                match Acknowledgement::parse(&message)? {
-                    Some(refusal)
-                        if refusal.errno.is_some_and(|errno| is_absent(errno.number())) =>
-                    {
-                        return Ok(None);
-                    }
-                    Some(refusal) => refusal.into_result(request)?,
-                    None => {
-                        let start = message.raw.as_ptr() as usize - datagram.as_ptr() as usize;
-                        return Ok(Some((start, start + message.raw.len())));
-                    }
-                }
-            }
-        }
+        let mut answer = Answer::new(&mut self.buffer, request, sequence, absent);
+        self.socket.take_in(&mut answer)?;
+        Ok(answer.found())
     }
 
     /// The ruleset's generation, which every committed change moves: one small request and reply.
@@ -385,5 +350,57 @@ impl Connection {
                 text: None,
             }),
         }
+    }
+}
+
+/// Takes in what is left of a dump that was given up.
+struct Rest<'c> {
+    socket: &'c Socket,
+    buffer: &'c mut [u8],
+    /// Any request.
+    question: &'c [u8],
+    dump: Dump,
+    /// Whether the last thing that happened was a datagram: with it the kernel has made the next part, if
+    /// there is one.
+    moving: bool,
+    troubles: usize,
+    /// Whether its end will not come.
+    lost: bool,
+}
+
+impl Intake for Rest<'_> {
+    fn is_complete(&self) -> bool {
+        self.lost || self.dump.ended()
+    }
+
+    fn room(&mut self) -> Result<&mut [u8], Error> {
+        Ok(self.buffer)
+    }
+
+    fn take(&mut self, length: usize) -> Result<(), Error> {
+        self.moving = true;
+        for message in Messages::new(&self.buffer[..length]).map_while(Result::ok) {
+            let _ = self.dump.accept(message);
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, error: Error) -> Result<(), Error> {
+        match error {
+            Error::Truncated { .. } => self.moving = true,
+            Error::Lost(Loss::Absent) if self.moving => self.lost = true,
+            _ if self.troubles == ASKS => self.lost = true,
+            // Where the kernel had no memory for the next part, it tries again when something is
+            // received: the answer to any question.
+            Error::Lost(Loss::Absent) => {
+                self.troubles += 1;
+                self.lost = self.socket.send(self.question).is_err();
+            }
+            _ => {
+                self.troubles += 1;
+                self.moving = false;
+            }
+        }
+        Ok(())
     }
 }

@@ -64,6 +64,8 @@ mod name;
 mod object;
 #[cfg(test)]
 mod properties;
+#[cfg(all(test, target_endian = "little"))]
+mod replays;
 mod requests;
 mod rule;
 mod set;

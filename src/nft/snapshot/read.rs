@@ -47,8 +47,8 @@ use super::index::{Inserted, chain_at, table_at};
 use super::{Snapshot, SnapshotError};
 use crate::arena::{Arena, Position};
 use crate::netlink::{
-    Attributes, Dump, DumpItem, Error, Malformed, Message, MessageWriter, NfGenMsg, RECEIVE_BUFFER,
-    Socket,
+    Attributes, Dump, DumpItem, Error, Intake, Malformed, Message, MessageWriter, NfGenMsg,
+    RECEIVE_BUFFER, Socket,
 };
 use crate::nft::connection::Connection;
 use crate::nft::declare::Field;
@@ -622,80 +622,110 @@ impl Reader<'_> {
     fn receive(
         &mut self,
         lane: Lane,
-        mut dump: Dump,
+        dump: Dump,
         admits: impl Fn(&Message<'_>) -> bool,
     ) -> Result<(), Error> {
-        let Self {
-            connection,
-            short,
-            snapshot,
-            ..
-        } = self;
-        let (socket, length) = match (lane, &*short) {
+        let (socket, length) = match (lane, &self.short) {
             (Lane::Short, Some(short)) => (short, *SHORT_BUFFER),
-            _ => (&connection.socket, RECEIVE_BUFFER),
+            _ => (&self.connection.socket, RECEIVE_BUFFER),
         };
-        socket.send(connection.request())?;
-        let mut failed = None;
-        while !dump.ended() {
-            let room = snapshot.arena.room(length).map_err(Malformed::from)?;
-            let received = match socket.receive(room) {
-                Ok(received) => received,
-                Err(error) => {
-                    match lane {
-                        Lane::Short => *short = None,
-                        Lane::Long => connection.give_up(&dump),
-                    }
-                    return Err(error);
-                }
-            };
-            let start = snapshot.arena.take(received);
-            let mut kept = 0;
-            let mut offset = 0;
-            while offset < received {
-                let at = start.plus(offset);
-                let rest = &snapshot.arena.bytes(at)[..received - offset];
-                let message = match Message::first(rest) {
-                    Ok(message) => message,
-                    Err(malformed) => {
-                        failed.get_or_insert(Error::from(malformed));
-                        break;
-                    }
-                };
-                offset += message.padded_length();
-                if !dump.is_usual(&message) {
-                    match dump.accept(message) {
-                        Ok(DumpItem::Object(_)) => {}
-                        Ok(DumpItem::Unrelated | DumpItem::End) => continue,
-                        // The kernel's mark that a change ran across this dump.
-                        Err(Error::Interrupted) => {
-                            self.consistent = false;
-                            continue;
-                        }
-                        Err(error) => return Err(error),
-                    }
-                }
-                // What comes behind a failure is received, so that the socket is free again.
-                if failed.is_some() || !admits(&message) {
-                    continue;
-                }
-                let resource = NfGenMsg::split(message.payload).map(|(header, _)| header.resource);
-                self.consistent &= resource == Ok(self.resource);
-                match snapshot.index.insert(&snapshot.arena, at) {
-                    Ok(Inserted::Placed) => kept = offset,
-                    Ok(Inserted::Stray) => self.consistent = false,
-                    Ok(Inserted::Unrelated) => {}
-                    Err(malformed) => failed = Some(malformed.into()),
-                }
+        socket.send(self.connection.request())?;
+        let mut objects = Objects {
+            snapshot: &mut self.snapshot,
+            length,
+            dump,
+            admits,
+            resource: self.resource,
+            consistent: &mut self.consistent,
+            failed: None,
+        };
+        let taken = socket.take_in(&mut objects);
+        let (dump, failed) = (objects.dump, objects.failed);
+        if !dump.ended() {
+            match lane {
+                Lane::Short => self.short = None,
+                Lane::Long => self.connection.give_up(&dump),
             }
-            // What comes behind the last object is not needed: mostly the dump's end.
-            snapshot.arena.give_back(start.plus(kept));
         }
+        taken?;
         match failed {
             Some(error) => Err(error),
             None if self.consistent || self.to_the_end => Ok(()),
             None => Err(Error::Interrupted),
         }
+    }
+}
+
+/// Takes in a dump: its objects into the snapshot.
+struct Objects<'r, A> {
+    snapshot: &'r mut Snapshot,
+    /// Length of a receive.
+    length: usize,
+    dump: Dump,
+    /// Whether a message was asked for.
+    admits: A,
+    /// The low bits of the generation, as messages bear it.
+    resource: u16,
+    /// Whether everything so far was of that generation.
+    consistent: &'r mut bool,
+    /// The first thing that could not be understood. What comes behind it is received, so that the socket
+    /// is free again.
+    failed: Option<Error>,
+}
+
+impl<A: Fn(&Message<'_>) -> bool> Intake for Objects<'_, A> {
+    fn is_complete(&self) -> bool {
+        self.dump.ended()
+    }
+
+    fn room(&mut self) -> Result<&mut [u8], Error> {
+        let room = self.snapshot.arena.room(self.length);
+        Ok(room.map_err(Malformed::from)?)
+    }
+
+    fn take(&mut self, received: usize) -> Result<(), Error> {
+        let Self { snapshot, dump, .. } = self;
+        let start = snapshot.arena.take(received);
+        let mut kept = 0;
+        let mut offset = 0;
+        while offset < received {
+            let at = start.plus(offset);
+            let rest = &snapshot.arena.bytes(at)[..received - offset];
+            let message = match Message::first(rest) {
+                Ok(message) => message,
+                Err(malformed) => {
+                    self.failed.get_or_insert(malformed.into());
+                    break;
+                }
+            };
+            offset += message.padded_length();
+            if !dump.is_usual(&message) {
+                match dump.accept(message) {
+                    Ok(DumpItem::Object(_)) => {}
+                    Ok(DumpItem::Unrelated | DumpItem::End) => continue,
+                    // The kernel's mark that a change ran across this dump.
+                    Err(Error::Interrupted) => {
+                        *self.consistent = false;
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if self.failed.is_some() || !(self.admits)(&message) {
+                continue;
+            }
+            let resource = NfGenMsg::split(message.payload).map(|(header, _)| header.resource);
+            *self.consistent &= resource == Ok(self.resource);
+            match snapshot.index.insert(&snapshot.arena, at) {
+                Ok(Inserted::Placed) => kept = offset,
+                Ok(Inserted::Stray) => *self.consistent = false,
+                Ok(Inserted::Unrelated) => {}
+                Err(malformed) => self.failed = Some(malformed.into()),
+            }
+        }
+        // What comes behind the last object is not needed: mostly the dump's end.
+        snapshot.arena.give_back(start.plus(kept));
+        Ok(())
     }
 }
 

@@ -1,0 +1,147 @@
+//! The one loop in which answers are received, and what takes them in.
+
+use chainwright_sys::netlink::NLMSG_OVERRUN;
+
+use super::ack::Acknowledgement;
+use super::error::{Error, Loss};
+use super::message::Messages;
+use super::socket::Socket;
+
+/// What takes in the answer to a request, one datagram after the other.
+pub(crate) trait Intake {
+    /// Whether nothing more belongs to the answer.
+    fn is_complete(&self) -> bool;
+
+    /// Where the next datagram goes.
+    fn room(&mut self) -> Result<&mut [u8], Error>;
+
+    /// Takes in a datagram of this length, which is at the start of that room.
+    fn take(&mut self, length: usize) -> Result<(), Error>;
+
+    /// Says that the next datagram did not come ([`Loss::Absent`]), or something of the answer is lost
+    /// otherwise. Whether to go on: what is received next is behind what was lost.
+    #[cold]
+    fn lose(&mut self, error: Error) -> Result<(), Error> {
+        Err(error)
+    }
+}
+
+impl Socket {
+    /// Receives an answer, to its end or to an error.
+    ///
+    /// This never waits: what is not queued is lost.
+    #[inline(always)]
+    pub(crate) fn take_in(&self, intake: &mut impl Intake) -> Result<(), Error> {
+        while !intake.is_complete() {
+            match self.receive(intake.room()?) {
+                Ok(length) => intake.take(length)?,
+                Err(error) => intake.lose(error)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes in one datagram of whatever it is.
+pub(crate) struct Next<'b> {
+    buffer: &'b mut [u8],
+    length: Option<usize>,
+}
+
+impl<'b> Next<'b> {
+    pub(crate) const fn new(buffer: &'b mut [u8]) -> Self {
+        Self {
+            buffer,
+            length: None,
+        }
+    }
+
+    /// Its length.
+    pub(crate) fn length(&self) -> usize {
+        self.length.unwrap_or(0)
+    }
+}
+
+impl Intake for Next<'_> {
+    fn is_complete(&self) -> bool {
+        self.length.is_some()
+    }
+
+    fn room(&mut self) -> Result<&mut [u8], Error> {
+        Ok(self.buffer)
+    }
+
+    fn take(&mut self, length: usize) -> Result<(), Error> {
+        self.length = Some(length);
+        Ok(())
+    }
+}
+
+/// Takes in the answer to a question after one thing.
+pub(crate) struct Answer<'b> {
+    buffer: &'b mut [u8],
+    request: &'static str,
+    sequence: u32,
+    absent: &'b [i32],
+    /// Once it is here: where it starts and ends in the buffer, or that there is no such thing.
+    found: Option<Option<(usize, usize)>>,
+}
+
+impl<'b> Answer<'b> {
+    /// To the request with this sequence number, which `request` names in errors; the errors `absent` say
+    /// that there is no such thing.
+    pub(crate) const fn new(
+        buffer: &'b mut [u8],
+        request: &'static str,
+        sequence: u32,
+        absent: &'b [i32],
+    ) -> Self {
+        Self {
+            buffer,
+            request,
+            sequence,
+            absent,
+            found: None,
+        }
+    }
+
+    /// Where the message that answers starts and ends in the buffer; `None` if there is no such thing.
+    pub(crate) fn found(&self) -> Option<(usize, usize)> {
+        self.found.flatten()
+    }
+}
+
+impl Intake for Answer<'_> {
+    fn is_complete(&self) -> bool {
+        self.found.is_some()
+    }
+
+    fn room(&mut self) -> Result<&mut [u8], Error> {
+        Ok(self.buffer)
+    }
+
+    fn take(&mut self, length: usize) -> Result<(), Error> {
+        let datagram = &self.buffer[..length];
+        for message in Messages::new(datagram) {
+            let message = message?;
+            if message.kind == NLMSG_OVERRUN {
+                return Err(Error::Lost(Loss::Overrun));
+            }
+            if message.sequence != self.sequence {
+                continue; // left over from an earlier request
+            }
+            let Some(refusal) = Acknowledgement::parse(&message)? else {
+                let start = message.raw.as_ptr() as usize - datagram.as_ptr() as usize;
+                self.found = Some(Some((start, start + message.raw.len())));
+                return Ok(());
+            };
+            let errno = refusal.errno.map(|errno| errno.number());
+            if errno.is_some_and(|number| self.absent.contains(&number)) {
+                self.found = Some(None);
+                return Ok(());
+            }
+            refusal.into_result(self.request)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! A socket's other end, for tests: what kernels answered, and what may become of it on the way.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Mutex;
+
+/// What is received.
+#[derive(Debug, Clone)]
+pub(crate) enum Reply {
+    Datagram(Vec<u8>),
+    /// An error of `recvmsg`.
+    Error(i32),
+}
+
+/// What is answered to a request.
+type Kernel = dyn FnMut(&[u8]) -> Vec<Reply> + Send;
+
+/// The other end: called with every request, it queues replies. When none is queued, none is received.
+pub(crate) struct Replay {
+    kernel: Mutex<Box<Kernel>>,
+    queue: Mutex<VecDeque<Reply>>,
+    /// A descriptor with which nothing is done.
+    file: File,
+}
+
+impl Replay {
+    pub(crate) fn new(kernel: impl FnMut(&[u8]) -> Vec<Reply> + Send + 'static) -> Self {
+        Self {
+            kernel: Mutex::new(Box::new(kernel)),
+            queue: Mutex::default(),
+            file: File::open("/dev/null").unwrap(),
+        }
+    }
+
+    #[allow(clippy::unnecessary_wraps)] // as the kernel's
+    pub(super) fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        let replies = (self.kernel.lock().unwrap())(datagram);
+        self.queue.lock().unwrap().extend(replies);
+        Ok(())
+    }
+
+    pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.queue.lock().unwrap().pop_front() {
+            Some(Reply::Datagram(datagram)) => {
+                let fits = datagram.len().min(buffer.len());
+                buffer[..fits].copy_from_slice(&datagram[..fits]);
+                Ok(datagram.len())
+            }
+            Some(Reply::Error(number)) => Err(io::Error::from_raw_os_error(number)),
+            None => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+}
+
+impl AsFd for Replay {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}

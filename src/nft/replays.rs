@@ -1,0 +1,671 @@
+//! Answers that a kernel gave, replayed: whole, and with all that may become of them on the way.
+//!
+//! `replays/recorded.txt` holds what a connection sent (`>`) and received (`<`) on Linux 6.18 (x86-64), in
+//! a namespace of its own, as `strace -e trace=sendto,recvfrom -e read=all -e write=all` shows it: the
+//! generation, a commit of seven operations, and a snapshot of what it made. The lines of a request are
+//! followed by those of its answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use chainwright_sys::netlink::{NLM_F_DUMP_INTR, NLM_F_MULTI, NLMSG_DONE, NLMSG_OVERRUN};
+use chainwright_sys::nf_tables::{NFT_MSG_GETCHAIN, NFT_MSG_GETGEN, NFT_MSG_NEWGEN};
+use chainwright_sys::nfnetlink::NFNL_MSG_BATCH_BEGIN;
+
+use super::captured::hex;
+use super::connection::{ASKS, message_type};
+use super::*;
+use crate::netlink::replay::{Replay, Reply};
+use crate::netlink::{Error, Loss, MessageWriter, RECEIVE_BUFFER, Socket};
+
+/// A request and its answer.
+struct Exchange {
+    request: Vec<u8>,
+    answer: Vec<Vec<u8>>,
+}
+
+fn recorded() -> Vec<Exchange> {
+    let mut exchanges: Vec<Exchange> = Vec::new();
+    for line in include_str!("replays/recorded.txt").lines() {
+        match line.split_at_checked(2) {
+            Some(("> ", bytes)) => exchanges.push(Exchange {
+                request: hex(bytes),
+                answer: Vec::new(),
+            }),
+            Some(("< ", bytes)) => exchanges.last_mut().unwrap().answer.push(hex(bytes)),
+            _ => assert!(line.is_empty()),
+        }
+    }
+    exchanges
+}
+
+/// The snapshot that was recorded, as it prints itself.
+const SHOWN: &str = "\
+ip nat @addresses
+\telement 0200000a  : 0 [end]
+\telement 0100000a  : 0 [end]
+ip nat services 4
+  [ counter pkts 1 bytes 2 ]
+  [ immediate reg 0 jump -> endpoints ]
+
+ip nat endpoints 5
+  [ immediate reg 0 accept ]
+
+";
+/// How many datagrams its answers are.
+const DATAGRAMS: usize = 14;
+/// How many operations the commit had.
+const OPERATIONS: usize = 7;
+
+const KIND: std::ops::Range<usize> = 4..6;
+const FLAGS: std::ops::Range<usize> = 6..8;
+const SEQUENCE: std::ops::Range<usize> = 8..12;
+
+fn u16_at(bytes: &[u8], at: std::ops::Range<usize>) -> u16 {
+    u16::from_ne_bytes(bytes[at].try_into().unwrap())
+}
+
+fn sequence_of(bytes: &[u8]) -> u32 {
+    u32::from_ne_bytes(bytes[SEQUENCE].try_into().unwrap())
+}
+
+/// Where the messages of a datagram start.
+fn starts(datagram: &[u8]) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let mut at = 0;
+    while at < datagram.len() {
+        starts.push(at);
+        let length = u32::from_ne_bytes(datagram[at..at + 4].try_into().unwrap());
+        at += (length as usize).next_multiple_of(4);
+    }
+    starts
+}
+
+/// How many operations a batch has.
+fn operations(batch: &[u8]) -> usize {
+    let kind = |start: usize| u16_at(batch, start + KIND.start..start + KIND.end);
+    let of_tables = message_type(0)..message_type(u8::MAX);
+    let starts = starts(batch).into_iter();
+    starts
+        .filter(|&start| of_tables.contains(&kind(start)))
+        .count()
+}
+
+/// A datagram of one message without content.
+fn bare(kind: u16, flags: u16, sequence: u32) -> Vec<u8> {
+    let mut datagram = Vec::new();
+    let writer = MessageWriter::new(&mut datagram, kind, flags, sequence);
+    writer.finish().unwrap();
+    datagram
+}
+
+/// One answer that is about to be received.
+struct Answer {
+    /// How many came before it, from the start.
+    number: usize,
+    /// Of which type the request's first message is.
+    request: u16,
+    /// How many times that was asked.
+    asked: usize,
+    /// How many operations it has.
+    operations: usize,
+    datagram: Vec<u8>,
+}
+
+impl Answer {
+    fn whole(self) -> Vec<Reply> {
+        vec![Reply::Datagram(self.datagram)]
+    }
+}
+
+/// A kernel that gives the recorded answers, of which `fate` says what becomes.
+struct Kernel {
+    /// What the ruleset's generation is, 1 or 2.
+    generation: u32,
+    /// Whether a commit moves it from the one to the other.
+    moves: bool,
+    /// Whether it acknowledges the end of a batch.
+    acknowledges_ends: bool,
+    /// How many times each type of request was made, which the test may look at.
+    batches: Arc<AtomicUsize>,
+    questions: Arc<AtomicUsize>,
+}
+
+impl Default for Kernel {
+    fn default() -> Self {
+        Self {
+            generation: 2,
+            moves: true,
+            acknowledges_ends: true,
+            batches: Arc::default(),
+            questions: Arc::default(),
+        }
+    }
+}
+
+impl Kernel {
+    /// A connection to it.
+    fn connect(
+        mut self,
+        mut fate: impl FnMut(Answer) -> Vec<Reply> + Send + 'static,
+    ) -> Connection {
+        let exchanges = recorded();
+        let mut number = 0;
+        let mut asked = std::collections::HashMap::new();
+        let replay = Replay::new(move |request: &[u8]| {
+            let kind = u16_at(request, KIND);
+            let times = asked.entry(kind).or_insert(0);
+            *times += 1;
+            let mut replies = Vec::new();
+            for datagram in self.answer(&exchanges, request) {
+                replies.extend(fate(Answer {
+                    number,
+                    request: kind,
+                    asked: *times,
+                    operations: operations(request),
+                    datagram,
+                }));
+                number += 1;
+            }
+            replies
+        });
+        Connection::over(Socket::replaying(replay))
+    }
+
+    fn answer(&mut self, exchanges: &[Exchange], request: &[u8]) -> Vec<Vec<u8>> {
+        let kind = u16_at(request, KIND);
+        if kind == NFNL_MSG_BATCH_BEGIN {
+            self.batches.fetch_add(1, Ordering::Relaxed);
+            let operations = operations(request);
+            let batch = |exchange: &&Exchange| u16_at(&exchange.request, KIND) == kind;
+            let mut answer = exchanges.iter().find(batch).unwrap().answer.clone();
+            let mut end = answer.pop().unwrap();
+            assert_eq!(sequence_of(&end), OPERATIONS as u32 + 1);
+            if operations == 0 {
+                answer.clear();
+                end[SEQUENCE].copy_from_slice(&1_u32.to_ne_bytes());
+            } else {
+                assert_eq!(operations, OPERATIONS);
+            }
+            let ends = starts(request).len() == operations + 2;
+            self.generation += u32::from(self.moves && ends && operations > 0);
+            answer.extend((ends && self.acknowledges_ends).then_some(end));
+            return answer;
+        }
+        let same = |exchange: &&Exchange| {
+            let recorded = &exchange.request;
+            let apart = |bytes: &[u8]| [&bytes[..SEQUENCE.start], &bytes[SEQUENCE.end..]].concat();
+            apart(recorded) == apart(request)
+        };
+        let mut of_request = exchanges.iter().filter(same);
+        let mut which = 0;
+        if kind == message_type(NFT_MSG_GETGEN) {
+            self.questions.fetch_add(1, Ordering::Relaxed);
+            // The first was asked before the commit, and the second after it.
+            which = self.generation as usize - 1;
+        }
+        let exchange = of_request.nth(which).expect("it was recorded");
+        let mut answer = exchange.answer.clone();
+        for datagram in &mut answer {
+            for start in starts(datagram) {
+                let sequence = start + SEQUENCE.start..start + SEQUENCE.end;
+                datagram[sequence].copy_from_slice(&request[SEQUENCE]);
+            }
+        }
+        answer
+    }
+}
+
+/// What becomes of one datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// It does not come.
+    Absent,
+    /// The kernel had no room for it, and says so.
+    NoRoom,
+    /// It comes behind word that something else was dropped.
+    Behind,
+    /// The kernel says in a message that it was dropped.
+    Overrun,
+    /// It bears the mark of a change.
+    Interrupted,
+    /// What was meant for earlier requests comes before it.
+    Strays,
+    /// It is longer than a receive.
+    Cut,
+}
+
+impl Fault {
+    fn befall(self, answer: Answer) -> Vec<Reply> {
+        let mut datagram = answer.datagram.clone();
+        match self {
+            Self::Absent => Vec::new(),
+            Self::NoRoom => vec![Reply::Error(libc::ENOBUFS)],
+            Self::Behind => [vec![Reply::Error(libc::ENOBUFS)], answer.whole()].concat(),
+            Self::Overrun => {
+                vec![Reply::Datagram(bare(
+                    NLMSG_OVERRUN,
+                    0,
+                    sequence_of(&datagram),
+                ))]
+            }
+            Self::Interrupted => {
+                let flags = u16_at(&datagram, FLAGS) | NLM_F_DUMP_INTR;
+                datagram[FLAGS].copy_from_slice(&flags.to_ne_bytes());
+                vec![Reply::Datagram(datagram)]
+            }
+            Self::Strays => {
+                let earlier = sequence_of(&datagram) - 1;
+                let mut object = datagram.clone();
+                for start in starts(&object) {
+                    let sequence = start + SEQUENCE.start..start + SEQUENCE.end;
+                    object[sequence].copy_from_slice(&earlier.to_ne_bytes());
+                }
+                let strays = [object, bare(NLMSG_DONE, NLM_F_MULTI, earlier)];
+                let strays = strays.into_iter().map(Reply::Datagram);
+                strays.chain(answer.whole()).collect()
+            }
+            Self::Cut => {
+                datagram.resize(RECEIVE_BUFFER + 4, 0);
+                vec![Reply::Datagram(datagram)]
+            }
+        }
+    }
+}
+
+/// A connection to a kernel whose answer of this number meets with this fault, once.
+fn with_fault(place: usize, fault: Fault) -> Connection {
+    Kernel::default().connect(move |answer| match answer.number == place {
+        true => fault.befall(answer),
+        false => answer.whole(),
+    })
+}
+
+#[test]
+fn a_snapshot_is_read() {
+    let datagrams = Arc::new(AtomicUsize::new(0));
+    let counter = datagrams.clone();
+    let mut nft = Kernel::default().connect(move |answer| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        answer.whole()
+    });
+    let snapshot = nft.snapshot(Filter::all()).unwrap();
+    assert_eq!(snapshot.to_string(), SHOWN);
+    assert_eq!(snapshot.generation(), Some(Generation(2)));
+    assert_eq!(datagrams.load(Ordering::Relaxed), DATAGRAMS);
+}
+
+#[test]
+fn a_snapshot_is_whole_whichever_reply_is_lost() {
+    use Fault::{Absent, Behind, Interrupted, NoRoom, Overrun, Strays};
+    for place in 0..DATAGRAMS {
+        for fault in [Absent, NoRoom, Behind, Overrun, Interrupted, Strays] {
+            let mut nft = with_fault(place, fault);
+            let snapshot = nft.snapshot(Filter::all()).unwrap();
+            assert_eq!(snapshot.to_string(), SHOWN, "{fault:?} at {place}");
+            assert_eq!(snapshot.generation(), Some(Generation(2)));
+        }
+    }
+}
+
+#[test]
+fn what_is_read_once_and_lacks_a_reply_is_an_error_or_of_no_generation() {
+    use Fault::{Behind, Interrupted, NoRoom, Overrun};
+    // The first and last are questions for the generation, which are asked again by themselves.
+    for place in 1..DATAGRAMS - 1 {
+        for fault in [NoRoom, Behind, Overrun, Interrupted] {
+            let read = with_fault(place, fault).snapshot_once(Filter::all());
+            match (fault, read) {
+                (Interrupted, Ok(snapshot)) => assert_eq!(snapshot.generation(), None),
+                (NoRoom | Behind | Overrun, Err(Error::Lost(_))) => {}
+                (_, read) => panic!("{fault:?} at {place}: {read:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cut_reply_is_an_error_and_the_next_request_is_answered() {
+    for place in 0..DATAGRAMS {
+        let mut nft = with_fault(place, Fault::Cut);
+        match nft.snapshot(Filter::all()) {
+            Err(SnapshotError::Netlink(Error::Truncated { length, capacity })) => {
+                assert_eq!((length, capacity), (RECEIVE_BUFFER + 4, RECEIVE_BUFFER));
+            }
+            read => panic!("{place}: {read:?}"),
+        }
+        let snapshot = nft.snapshot(Filter::all()).unwrap();
+        assert_eq!(snapshot.to_string(), SHOWN, "{place}");
+    }
+}
+
+#[test]
+fn a_question_is_asked_again_a_few_times() {
+    for fault in [Fault::Absent, Fault::NoRoom, Fault::Overrun] {
+        let kernel = Kernel::default();
+        let questions = kernel.questions.clone();
+        let mut nft = kernel.connect(move |answer| match answer.asked < ASKS {
+            true => fault.befall(answer),
+            false => answer.whole(),
+        });
+        assert_eq!(nft.generation().unwrap(), Generation(2), "{fault:?}");
+        assert_eq!(questions.load(Ordering::Relaxed), ASKS);
+
+        let mut nft = Kernel::default().connect(move |answer| fault.befall(answer));
+        let Err(Error::Lost(loss)) = nft.generation() else {
+            panic!("{fault:?}: it was answered");
+        };
+        match fault {
+            Fault::Absent => assert_eq!(loss, Loss::Absent),
+            Fault::NoRoom => assert_eq!(loss, Loss::Dropped(crate::Errno::new(libc::ENOBUFS))),
+            _ => assert_eq!(loss, Loss::Overrun),
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_listing_ends_in_an_error_and_stays_one() {
+    for place in 0..2 {
+        let mut nft = with_fault(place, Fault::Interrupted);
+        let mut chains = nft.chains(Filter::all()).unwrap();
+        assert_eq!(chains.next().unwrap().unwrap().name(), "services");
+        assert_eq!(chains.next().unwrap().unwrap().name(), "endpoints");
+        assert!(matches!(chains.next(), Err(Error::Interrupted)));
+        assert!(matches!(chains.next(), Err(Error::Interrupted)));
+
+        let mut nft = with_fault(place, Fault::Interrupted);
+        let mut seen = 0;
+        let ended = nft.chains(Filter::all()).unwrap().for_each(|_| seen += 1);
+        assert!(matches!((ended, seen), (Err(Error::Interrupted), 2)));
+
+        // The generation is asked for first.
+        let mut nft = with_fault(place + 1, Fault::Interrupted);
+        let mut list = List::<Chain<'_>>::new(Filter::all());
+        list.refresh(&mut nft).unwrap();
+        assert_eq!((list.len(), list.generation()), (2, Some(Generation(2))));
+    }
+}
+
+#[test]
+fn a_listing_that_lacks_a_reply_is_an_error() {
+    for fault in [Fault::Absent, Fault::NoRoom, Fault::Behind, Fault::Overrun] {
+        for place in 0..2 {
+            if (fault, place) == (Fault::Absent, 0) {
+                continue; // the kernel says so when it drops any but the last
+            }
+            let mut nft = with_fault(place, fault);
+            let chains = nft.chains(Filter::all()).unwrap();
+            let mut seen = 0;
+            let Err(Error::Lost(_)) = chains.for_each(|_| seen += 1) else {
+                panic!("{fault:?} at {place}: it was whole");
+            };
+            assert_eq!(seen, 2 * place);
+            assert_eq!(
+                nft.generation().unwrap(),
+                Generation(2),
+                "{fault:?} at {place}"
+            );
+            // Nothing of the first is in the second.
+            let mut seen = 0;
+            let chains = nft.chains(Filter::all()).unwrap();
+            chains.for_each(|_| seen += 1).unwrap();
+            assert_eq!(seen, 2);
+        }
+    }
+}
+
+/// Lists chains, takes one, gives the rest up, and asks for the generation.
+fn give_up_and_ask(mut nft: Connection) {
+    let mut chains = nft.chains(Filter::all()).unwrap();
+    assert_eq!(chains.next().unwrap().unwrap().name(), "services");
+    drop(chains);
+    assert_eq!(nft.generation().unwrap(), Generation(2));
+    let mut chains = nft.chains(Filter::all()).unwrap();
+    let mut seen = 0;
+    while chains.next().unwrap().is_some() {
+        seen += 1;
+    }
+    assert_eq!(seen, 2);
+}
+
+#[test]
+fn the_rest_of_a_listing_that_was_given_up_is_no_answer_to_the_next_request() {
+    give_up_and_ask(Kernel::default().connect(Answer::whole));
+    for fault in [
+        Fault::Absent,
+        Fault::NoRoom,
+        Fault::Behind,
+        Fault::Overrun,
+        Fault::Interrupted,
+        Fault::Cut,
+        Fault::Strays,
+    ] {
+        give_up_and_ask(with_fault(1, fault)); // the dump's end
+    }
+}
+
+/// Where the kernel has no memory for the next part of a dump it says so, and makes that part when
+/// anything is received again.
+#[test]
+fn a_dump_that_was_given_up_and_halted_is_set_going_again() {
+    let halted = Arc::new(AtomicUsize::new(0));
+    let questions = halted.clone();
+    let mut end = None;
+    let nft = Kernel::default().connect(move |answer| {
+        let is_dump = answer.request == message_type(NFT_MSG_GETCHAIN);
+        if is_dump && answer.asked == 1 && answer.number == 1 {
+            end = Some(answer.whole());
+            return vec![Reply::Error(libc::ENOMEM)];
+        }
+        let rest = end
+            .take()
+            .inspect(|_| _ = questions.fetch_add(1, Ordering::Relaxed));
+        [answer.whole(), rest.unwrap_or_default()].concat()
+    });
+    give_up_and_ask(nft);
+    assert_eq!(halted.load(Ordering::Relaxed), 1);
+}
+
+/// A transaction of as many operations as the recorded one.
+fn transaction() -> Transaction {
+    let mut tx = Transaction::new();
+    for number in 0..OPERATIONS {
+        tx.add(&Table::new(Family::IP, number.to_string())).unwrap();
+    }
+    tx
+}
+
+/// What becomes of the replies to a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    None,
+    /// All of them.
+    All,
+    /// That of the first operation, the last, the end.
+    First,
+    Last,
+    End,
+    /// The kernel says so, and what it says it of is not there.
+    NoRoom,
+    /// What decides is there, behind word that something was dropped, and answers to others.
+    Before,
+}
+
+impl Lost {
+    fn befall(self, answer: Answer) -> Vec<Reply> {
+        if answer.request != NFNL_MSG_BATCH_BEGIN || answer.operations == 0 {
+            return answer.whole();
+        }
+        let sequence = sequence_of(&answer.datagram) as usize;
+        let (first, last) = (sequence == 1, sequence == OPERATIONS);
+        let is_end = sequence == OPERATIONS + 1;
+        match self {
+            Self::All if first || last || is_end => Vec::new(),
+            Self::First if first => Vec::new(),
+            Self::Last if last => Vec::new(),
+            Self::End if is_end => Vec::new(),
+            Self::NoRoom if first => vec![Reply::Error(libc::ENOBUFS)],
+            Self::NoRoom if is_end => Vec::new(),
+            Self::Before if first => {
+                let stray = bare(message_type(NFT_MSG_NEWGEN), 0, 1 << 31);
+                vec![Reply::Datagram(stray), Reply::Error(libc::ENOBUFS)]
+            }
+            _ => answer.whole(),
+        }
+    }
+}
+
+/// Commits to a kernel: what came of it, and how many batches were sent.
+fn commit(moves: bool, acknowledges_ends: bool, lost: Lost) -> (Result<(), CommitError>, usize) {
+    let kernel = Kernel {
+        generation: 1,
+        moves,
+        acknowledges_ends,
+        ..Kernel::default()
+    };
+    let batches = kernel.batches.clone();
+    let mut nft = kernel.connect(move |answer| lost.befall(answer));
+    let result = nft.commit(&transaction());
+    (result, batches.load(Ordering::Relaxed))
+}
+
+#[test]
+fn what_is_known_of_a_commit_whose_replies_are_lost() {
+    use Outcome::{NothingApplied, Unknown};
+    // Whether the generation moves, and whether the kernel acknowledges ends; what is lost; the outcome if
+    // it is an error, and how many batches it took.
+    let cases = [
+        ((true, true), Lost::None, None, 1),
+        ((false, true), Lost::None, None, 1), // nothing to be changed
+        ((true, true), Lost::First, None, 1),
+        ((true, true), Lost::Last, None, 1),
+        ((true, true), Lost::End, None, 1),
+        ((true, true), Lost::Before, None, 1),
+        ((true, true), Lost::All, Some(Unknown), 1),
+        ((true, true), Lost::NoRoom, Some(Unknown), 1),
+        // Nothing was applied: it is sent again.
+        ((false, true), Lost::All, Some(NothingApplied), ASKS),
+        ((false, true), Lost::NoRoom, Some(NothingApplied), ASKS),
+        // An empty batch tells once whether the end is acknowledged.
+        ((false, true), Lost::End, Some(NothingApplied), ASKS + 1),
+        // Kernels before 6.10.
+        ((true, false), Lost::None, None, 1),
+        ((false, false), Lost::None, None, 2),
+        ((true, false), Lost::First, Some(Unknown), 1),
+        ((true, false), Lost::Last, Some(Unknown), 1),
+        ((true, false), Lost::All, Some(Unknown), 1),
+        ((false, false), Lost::Last, Some(NothingApplied), ASKS),
+        ((false, false), Lost::All, Some(NothingApplied), ASKS),
+    ];
+    for ((moves, acknowledges_ends), lost, outcome, batches) in cases {
+        let case = format!("{lost:?}, moves: {moves}, ends: {acknowledges_ends}");
+        let (result, sent) = commit(moves, acknowledges_ends, lost);
+        let failed = result.err();
+        assert_eq!(
+            failed.as_ref().map(|error| error.outcome),
+            outcome,
+            "{case}"
+        );
+        assert_eq!(sent, batches, "{case}");
+        if let Some(error) = failed {
+            assert!(error.failures.is_empty(), "{case}: {error}");
+            assert!(
+                matches!(error.source, Some(Error::Lost(_))),
+                "{case}: {error:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_commit_whose_replies_are_lost_is_unknown_where_the_generation_cannot_be_read() {
+    for moves in [false, true] {
+        let kernel = Kernel {
+            generation: 1,
+            moves,
+            ..Kernel::default()
+        };
+        let mut nft = kernel.connect(|answer| match answer.request {
+            NFNL_MSG_BATCH_BEGIN => Vec::new(),
+            _ if answer.asked > 1 => Vec::new(),
+            _ => answer.whole(),
+        });
+        let error = nft.commit(&transaction()).unwrap_err();
+        assert_eq!(error.outcome, Outcome::Unknown);
+    }
+}
+
+#[test]
+fn one_refusal_among_lost_replies_says_that_nothing_was_applied() {
+    for acknowledges_ends in [false, true] {
+        let kernel = Kernel {
+            generation: 1,
+            moves: false,
+            acknowledges_ends,
+            ..Kernel::default()
+        };
+        let mut nft = kernel.connect(|mut answer| {
+            if answer.request != NFNL_MSG_BATCH_BEGIN {
+                return answer.whole();
+            }
+            match sequence_of(&answer.datagram) as usize {
+                OPERATIONS => {
+                    answer.datagram[16..20].copy_from_slice(&(-libc::EEXIST).to_ne_bytes());
+                    [vec![Reply::Error(libc::ENOBUFS)], answer.whole()].concat()
+                }
+                1 => answer.whole(),
+                _ => Vec::new(),
+            }
+        });
+        let error = nft.commit(&transaction()).unwrap_err();
+        assert_eq!(error.outcome, Outcome::NothingApplied);
+        assert!(error.incomplete);
+        let [failure] = &error.failures[..] else {
+            panic!("{error}");
+        };
+        assert_eq!(failure.errno.number(), libc::EEXIST);
+        assert_eq!(failure.operation.as_ref().unwrap().index, OPERATIONS - 1);
+    }
+}
+
+#[test]
+fn a_check_whose_replies_are_lost_is_made_again() {
+    for (lost, batches, ok) in [
+        (Lost::None, 1, true),
+        (Lost::End, 1, true), // it was not sent
+        (Lost::All, ASKS, false),
+        (Lost::First, ASKS, false),
+        (Lost::NoRoom, ASKS, false),
+    ] {
+        let kernel = Kernel::default();
+        let sent = kernel.batches.clone();
+        let mut nft = kernel.connect(move |answer| lost.befall(answer));
+        let checked = nft.check(&transaction());
+        assert_eq!(checked.is_ok(), ok, "{lost:?}");
+        assert_eq!(sent.load(Ordering::Relaxed), batches, "{lost:?}");
+        if let Err(error) = checked {
+            assert_eq!(error.outcome, Outcome::NothingApplied);
+        }
+    }
+}
+
+#[test]
+fn what_is_left_of_earlier_requests_is_no_reply_to_a_commit() {
+    // A listing is refused half-way, its rest stays queued, and a batch has the same numbers as any other.
+    let kernel = Kernel {
+        generation: 1,
+        ..Kernel::default()
+    };
+    let mut nft = kernel.connect(|answer| {
+        if answer.request != message_type(NFT_MSG_GETGEN) {
+            return answer.whole();
+        }
+        // Acknowledgements of another batch, behind the answer to the question before the commit.
+        let batch = recorded().remove(1).answer.into_iter().map(|mut datagram| {
+            datagram[16..20].copy_from_slice(&(-libc::EEXIST).to_ne_bytes());
+            Reply::Datagram(datagram)
+        });
+        answer.whole().into_iter().chain(batch).collect()
+    });
+    nft.commit(&transaction()).unwrap();
+}
