@@ -14,11 +14,12 @@ use std::hint::black_box;
 use std::io::BufRead;
 use std::process::Command;
 
+use chainwright::Retry;
 use chainwright::iptables::text::{RestoreOptions, SaveOptions};
 use chainwright::iptables::{Family as Ip, Iptables};
-use chainwright::legacy::{LockPolicy, LockWait};
+use chainwright::legacy::LockPolicy;
 use chainwright::measure::{KubeProxy, Services};
-use chainwright::nft::{Connection, Family, Filter, Snapshot};
+use chainwright::nft::{Connection, Family, Scope, Snapshot};
 use common::{Result, in_sandbox, loaded, read, verdict};
 
 /// What is counted.
@@ -104,7 +105,7 @@ fn main() -> Result {
             let mut nft = loaded(chains)?;
             assert_eq!(counted_for_each(&mut nft)?, chains + 6);
             assert_eq!(counted_next(&mut nft)?, chains + 6);
-            let snapshot = nft.snapshot(Filter::all())?;
+            let snapshot = nft.snapshot(Scope::all())?;
             assert_eq!(counted_view(&snapshot)?, KubeProxy { chains }.rules());
             assert_eq!(counted_decode(&snapshot)?, KubeProxy { chains }.rules());
             let text = services(KubeProxy { chains }).to_table();
@@ -115,7 +116,7 @@ fn main() -> Result {
             assert_eq!(counted_restore_nft(&mut iptables, &text)?, rules);
             assert!(counted_save_nft(&mut iptables)? >= rules);
             // In a namespace of one's own.
-            let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, LockWait::No);
+            let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
             iptables.restore(IPV4, &text, &RestoreOptions::default())?;
             assert_eq!(counted_restore_legacy(&mut iptables, &text)?, rules);
             assert!(counted_save_legacy(&mut iptables)? >= rules);
@@ -164,7 +165,7 @@ fn count(chains: usize, function: &str) -> Result<u64> {
 #[inline(never)]
 fn counted_for_each(nft: &mut Connection) -> Result<usize> {
     let mut count = 0;
-    nft.chains(Filter::family(Family::IP))?.for_each(|chain| {
+    nft.chains(Scope::family(Family::IP))?.for_each(|chain| {
         read(&chain);
         count += 1;
     })?;
@@ -174,7 +175,7 @@ fn counted_for_each(nft: &mut Connection) -> Result<usize> {
 #[inline(never)]
 fn counted_next(nft: &mut Connection) -> Result<usize> {
     let mut count = 0;
-    let mut chains = nft.chains(Filter::family(Family::IP))?;
+    let mut chains = nft.chains(Scope::family(Family::IP))?;
     while let Some(chain) = chains.next()? {
         read(&chain);
         count += 1;

@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 use chainwright::measure::floor::{Floor, Request};
 use chainwright::measure::{KubeProxy, alternate};
-use chainwright::nft::{Chain, Connection, Family, Filter, List, Refreshed};
+use chainwright::nft::{Chain, Connection, Family, List, Refreshed, Scope};
 use common::{BoxError, Result, counts, in_sandbox, loaded, read, report};
 
 fn main() -> Result {
@@ -22,7 +22,7 @@ fn main() -> Result {
 /// Reads every base attribute of each chain.
 fn list(nft: &mut Connection) -> Result<usize> {
     let mut count = 0;
-    nft.chains(Filter::family(Family::IP))?.for_each(|chain| {
+    nft.chains(Scope::family(Family::IP))?.for_each(|chain| {
         read(&chain);
         count += 1;
     })?;
@@ -53,7 +53,7 @@ fn listing(count: usize) -> Result {
 
     // A thousand at a time: one takes microseconds.
     let generation = Request::generation();
-    let mut kept = List::<Chain<'_>>::new(Filter::family(Family::IP));
+    let mut kept = List::<Chain<'_>>::new(Scope::family(Family::IP));
     kept.refresh(&mut nft)?;
     let measured = alternate::<BoxError>(
         51,

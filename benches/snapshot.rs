@@ -13,7 +13,7 @@ use std::hint::black_box;
 
 use chainwright::measure::floor::{Floor, Request};
 use chainwright::measure::{Contender, KubeProxy, alternate};
-use chainwright::nft::{Connection, Family, Filter, Refreshed, Snapshot, Table, Transaction};
+use chainwright::nft::{Connection, Family, Refreshed, Scope, Snapshot, Table, Transaction};
 use common::{BoxError, Result, counts, in_sandbox, loaded, report, resident, verdict};
 
 /// Up to how many chains the one dump is measured.
@@ -42,7 +42,7 @@ fn whole(chains: usize) -> Result {
     let ruleset = KubeProxy { chains };
     let mut nft = loaded(chains)?;
     let before = resident()?;
-    let snapshot = nft.snapshot(Filter::all())?;
+    let snapshot = nft.snapshot(Scope::all())?;
     let grown = resident()?.saturating_sub(before);
     assert_eq!(rules(&snapshot), ruleset.rules());
     let (length, memory) = (snapshot.byte_length(), snapshot.memory());
@@ -81,7 +81,7 @@ fn whole(chains: usize) -> Result {
     // Something must change, or there is nothing to refresh: a table of its own, which is made and
     // deleted in turn. That is counted too.
     let mut writer = Connection::open()?;
-    let mut kept = writer.snapshot(Filter::family(Family::IP))?;
+    let mut kept = writer.snapshot(Scope::family(Family::IP))?;
     let mut there = false;
     let measured = alternate(
         rounds,
@@ -100,7 +100,7 @@ fn whole(chains: usize) -> Result {
                 Ok(())
             }),
             ("snapshot(), dropped again", &mut || {
-                black_box(nft.snapshot(Filter::all())?);
+                black_box(nft.snapshot(Scope::all())?);
                 Ok(())
             }),
         ],

@@ -21,7 +21,7 @@ use std::io::{self, Write as _};
 use std::process::{Command, ExitCode, Output, Stdio};
 
 use chainwright::netns::Sandbox;
-use chainwright::nft::{Connection, Family, Filter, Table, Transaction};
+use chainwright::nft::{Connection, Family, Scope, Table, Transaction};
 
 use encodings::{Cases, Corpus, Line, READER, Written, directory, key, ordinal, pack, parse_rules};
 
@@ -191,7 +191,7 @@ fn one(line: &Line, writer: &str, reader: &str) -> Result<Option<Written>, Box<d
     };
     let (saved, read) = (save(writer)?, save(reader)?);
     let mut nft = Connection::open()?;
-    let mut rules = nft.rules(Filter::table(line.family, line.table.as_str()))?;
+    let mut rules = nft.rules(Scope::table(line.family, line.table.as_str()))?;
     let mut found = Vec::new();
     while let Some(rule) = rules.next()? {
         let expressions = rule.to_builder().expressions.unwrap_or_default();
@@ -217,7 +217,7 @@ fn clear() -> Result<(), Box<dyn Error>> {
     let mut nft = Connection::open()?;
     let mut transaction = Transaction::new();
     let mut some = false;
-    let mut tables = nft.tables(Filter::all())?;
+    let mut tables = nft.tables(Scope::all())?;
     while let Some(table) = tables.next()? {
         transaction.delete(&Table::new(table.family(), table.name()))?;
         some = true;

@@ -4,7 +4,7 @@
 
 use chainwright::kube::kubelet::Kubelet;
 use chainwright::netns::Sandbox;
-use chainwright::nft::{Connection, Family, Filter, Transaction};
+use chainwright::nft::{Connection, Family, Scope, Transaction};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -27,7 +27,7 @@ fn main() -> Result<(), Error> {
         for missing in kubelet.check(&mut nft)? {
             println!("missing {missing}");
         }
-        assert!(nft.tables(Filter::all())?.next()?.is_none());
+        assert!(nft.tables(Scope::all())?.next()?.is_none());
 
         assert!(!kubelet.ensure(&mut nft)?.is_empty());
         assert!(kubelet.check(&mut nft)?.is_empty());

@@ -4,7 +4,7 @@
 //! tables; that takes CAP_NET_ADMIN.
 
 use chainwright::netns::Sandbox;
-use chainwright::nft::{Chain, Connection, Family, Filter, Table, Transaction};
+use chainwright::nft::{Chain, Connection, Family, Scope, Table, Transaction};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -16,7 +16,7 @@ fn main() -> Result<(), Error> {
         // On a busy node somebody's change can run across a listing, which then ends in an error that says
         // so, and is to be begun again; `List` does that by itself.
         let mut listed = 0;
-        nft.chains(Filter::table(Family::IP, "nat"))?
+        nft.chains(Scope::table(Family::IP, "nat"))?
             .for_each(|chain| {
                 println!("{chain} handle {:?}", chain.handle());
                 listed += 1;

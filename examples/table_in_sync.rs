@@ -6,7 +6,7 @@
 use chainwright::netns::Sandbox;
 use chainwright::nft::build::{Build, CtState};
 use chainwright::nft::{
-    Chain, Connection, Family, Filter, Generation, Hook, Policy, Priority, Table, Transaction,
+    Chain, Connection, Family, Generation, Hook, Policy, Priority, Scope, Table, Transaction,
 };
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -86,7 +86,7 @@ fn desired() -> Result<Transaction, Error> {
 
 fn rules(nft: &mut Connection) -> Result<usize, Error> {
     let mut count = 0;
-    nft.rules(Filter::table(Family::INET, "mine"))?
+    nft.rules(Scope::table(Family::INET, "mine"))?
         .for_each(|_| count += 1)?;
     Ok(count)
 }

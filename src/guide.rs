@@ -23,7 +23,7 @@
 //!
 //! ```
 //! use chainwright::netns::Sandbox;
-//! use chainwright::nft::{Connection, Filter};
+//! use chainwright::nft::{Connection, Scope};
 //!
 //! chainwright::sandbox_tests!();
 //!
@@ -31,7 +31,7 @@
 //! fn a_sandbox_is_empty() -> Result<(), Box<dyn std::error::Error>> {
 //!     let sandbox = Sandbox::new()?;
 //!     let mut nft = sandbox.run(Connection::open)??;
-//!     assert!(nft.tables(Filter::all())?.next()?.is_none());
+//!     assert!(nft.tables(Scope::all())?.next()?.is_none());
 //!     Ok(())
 //! }
 //! # a_sandbox_is_empty().unwrap();
@@ -178,16 +178,16 @@
 //! `backup` it goes into a file and comes back.
 //!
 //! ```
-//! use chainwright::nft::{Connection, DiffOptions, Family, Filter, Table, Transaction};
+//! use chainwright::nft::{Connection, DiffOptions, Family, Scope, Table, Transaction};
 //!
 //! # chainwright::netns::Sandbox::new()?.run(|| {
 //! let mut nft = Connection::open()?;
-//! let before = nft.snapshot(Filter::all())?;
+//! let before = nft.snapshot(Scope::all())?;
 //! let mut tx = Transaction::new();
 //! tx.add(&Table::new(Family::INET, "somebodys"))?;
 //! nft.commit(&tx)?;
 //!
-//! let after = nft.snapshot(Filter::all())?;
+//! let after = nft.snapshot(Scope::all())?;
 //! let diff = before.diff(&after, DiffOptions::default());
 //! println!("{diff}");
 //! assert!(!diff.is_empty());

@@ -6,7 +6,7 @@
 //! # In ten lines
 //!
 //! ```
-//! use chainwright::nft::{Chain, Connection, Family, Filter, Table, Transaction};
+//! use chainwright::nft::{Chain, Connection, Family, Scope, Table, Transaction};
 //!
 //! # fn main() -> Result<(), chainwright::Error> {
 //! # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
@@ -17,7 +17,7 @@
 //! nft.commit(&tx)?; // all of it, or nothing and an error that names what failed
 //!
 //! assert!(nft.chain_exists(Family::IP, "nat", "KUBE-SERVICES")?); // one message, no listing
-//! let mut chains = nft.chains(Filter::table(Family::IP, "nat"))?; // borrowed, streaming
+//! let mut chains = nft.chains(Scope::table(Family::IP, "nat"))?; // borrowed, streaming
 //! while let Some(chain) = chains.next()? {
 //!     println!("{chain} {:?}", chain.hook());
 //! }
@@ -91,6 +91,7 @@ pub mod netlink;
 #[allow(unsafe_code)]
 pub mod netns;
 pub mod nft;
+mod retry;
 mod sockopt;
 pub mod text;
 pub mod xt;
@@ -100,3 +101,4 @@ pub mod xt;
 pub use bstr;
 pub use errno::Errno;
 pub use error::Error;
+pub use retry::Retry;

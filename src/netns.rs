@@ -275,10 +275,10 @@ impl From<Netns> for OwnedFd {
 /// // #[test]
 /// fn a_sandbox_has_no_tables() -> Result<(), Box<dyn std::error::Error>> {
 ///     use chainwright::netns::Sandbox;
-///     use chainwright::nft::{Connection, Filter};
+///     use chainwright::nft::{Connection, Scope};
 ///
 ///     let mut nft = Sandbox::new()?.run(Connection::open)??;
-///     assert!(nft.tables(Filter::all())?.next()?.is_none());
+///     assert!(nft.tables(Scope::all())?.next()?.is_none());
 ///     Ok(())
 /// }
 /// # a_sandbox_has_no_tables().unwrap();

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use chainwright::Error;
 use chainwright::nft::expr::{Counter, Immediate};
 use chainwright::nft::{
-    Chain, Family, FileError, Filter, Generation, Rule, Snapshot, Table, Transaction,
+    Chain, Family, FileError, Generation, Rule, Scope, Snapshot, Table, Transaction,
 };
 use common::tools::Tools;
 use common::{connect, kernel, report, sandbox};
@@ -62,7 +62,7 @@ table ip6 f { chain x { meta mark set 1; ct mark set meta mark; }; }";
 fn snapshot_of(text: &str) -> Snapshot {
     let sandbox = sandbox();
     Tools::new(&sandbox).run_with("nft -f -", text);
-    connect(&sandbox).snapshot(Filter::all()).unwrap()
+    connect(&sandbox).snapshot(Scope::all()).unwrap()
 }
 
 /// Many chains, rules and elements beside the others.
@@ -86,7 +86,7 @@ fn large() -> Snapshot {
         }
     }
     nft.commit(&tx).unwrap();
-    nft.snapshot(Filter::all()).unwrap()
+    nft.snapshot(Scope::all()).unwrap()
 }
 
 fn file_of(snapshot: &Snapshot) -> Vec<u8> {
@@ -349,12 +349,12 @@ fn the_scope_is_kept() {
     let mut nft = connect(&sandbox);
     let place = Place::new();
     for (scope, tables) in [
-        (Filter::all(), 4),
-        (Filter::family(IP), 1),
-        (Filter::family(Family::BRIDGE), 0),
-        (Filter::table(IP, "t"), 1),
-        (Filter::table(Family::INET, "t"), 0),
-        (Filter::table(Family::UNSPEC, "t"), 1),
+        (Scope::all(), 4),
+        (Scope::family(IP), 1),
+        (Scope::family(Family::BRIDGE), 0),
+        (Scope::table(IP, "t"), 1),
+        (Scope::table(Family::INET, "t"), 0),
+        (Scope::table(Family::UNSPEC, "t"), 1),
     ] {
         let snapshot = nft.snapshot(scope.clone()).unwrap();
         snapshot.save(place.path()).unwrap();
@@ -363,7 +363,7 @@ fn the_scope_is_kept() {
         assert_eq!(loaded.tables().len(), tables, "{scope:?}");
     }
     // The length of an empty name would stand for all tables.
-    let snapshot = nft.snapshot(Filter::table(IP, "")).unwrap();
+    let snapshot = nft.snapshot(Scope::table(IP, "")).unwrap();
     let error = snapshot.save(place.path()).unwrap_err();
     assert!(report(&error).contains("empty name"), "{}", report(&error));
     // A name that none can have is not cut.
@@ -396,14 +396,14 @@ fn a_part_is_what_would_have_been_taken_of_it_alone() {
     let tools = Tools::new(&sandbox);
     tools.run_with("nft -f -", &format!("{SMALL}\n{LARGE}"));
     let mut nft = connect(&sandbox);
-    let whole = nft.snapshot(Filter::all()).unwrap();
+    let whole = nft.snapshot(Scope::all()).unwrap();
     for filter in [
-        Filter::all(),
-        Filter::family(Family::INET),
-        Filter::table(IP, "t"),
-        Filter::table(Family::UNSPEC, "large"),
-        Filter::table(IP, "nowhere"),
-        Filter::family(Family::ARP),
+        Scope::all(),
+        Scope::family(Family::INET),
+        Scope::table(IP, "t"),
+        Scope::table(Family::UNSPEC, "large"),
+        Scope::table(IP, "nowhere"),
+        Scope::family(Family::ARP),
     ] {
         let alone = nft.snapshot(filter.clone()).unwrap();
         let part = whole.narrowed(&filter).unwrap();
@@ -428,9 +428,9 @@ fn a_part_is_what_would_have_been_taken_of_it_alone() {
             }
         }
     }
-    let part = whole.narrowed(&Filter::table(IP, "t")).unwrap();
-    assert!(part.narrowed(&Filter::family(Family::IP6)).is_none());
-    assert!(part.narrowed(&Filter::table(IP, "large")).is_none());
-    let same = part.narrowed(&Filter::family(IP)).unwrap();
+    let part = whole.narrowed(&Scope::table(IP, "t")).unwrap();
+    assert!(part.narrowed(&Scope::family(Family::IP6)).is_none());
+    assert!(part.narrowed(&Scope::table(IP, "large")).is_none());
+    let same = part.narrowed(&Scope::family(IP)).unwrap();
     assert_eq!(same.scope(), part.scope());
 }

@@ -17,7 +17,7 @@ use chainwright::nft::build::{
     ip6, jhash, map, masked, meta, not, numgen_inc, numgen_random, or, symhash, tcp, th, udp, xor,
 };
 use chainwright::nft::expr::{NatRangeFlags, Verdict};
-use chainwright::nft::{Connection, Family, Filter, Rule, Transaction};
+use chainwright::nft::{Connection, Family, Rule, RuleFilter, Transaction};
 use common::tools::Tools;
 use common::{connect, report, sandbox};
 use own_sets::{OWN_SETS, OWN_SETS6};
@@ -115,7 +115,7 @@ fn table(family: Family) -> String {
 /// The rules of a chain as the kernel lists them.
 fn rules(nft: &mut Connection, family: Family, table: &str, chain: &str) -> Vec<Rule<'static>> {
     let mut rules = Vec::new();
-    let listing = nft.rules(Filter::chain(family, table, chain)).unwrap();
+    let listing = nft.rules(RuleFilter::chain(family, table, chain)).unwrap();
     listing
         .for_each(|rule| rules.push(rule.to_builder().into_owned()))
         .unwrap();

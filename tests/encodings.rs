@@ -181,7 +181,7 @@ fn bytes(sandbox: &Sandbox) -> Vec<String> {
     let mut all = Vec::new();
     let mut connection = connect(sandbox);
     for family in [nft::Family::IP, nft::Family::IP6] {
-        let rules = connection.rules(nft::Filter::family(family)).unwrap();
+        let rules = connection.rules(nft::Scope::family(family)).unwrap();
         rules
             .for_each(|rule| {
                 let builder = rule.to_builder();

@@ -7,9 +7,10 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use chainwright::Retry;
 use chainwright::iptables::text::{LONGEST_LINE, RestoreOptions};
 use chainwright::iptables::{Backend, Family, Iptables};
-use chainwright::legacy::{LockPolicy, LockWait};
+use chainwright::legacy::LockPolicy;
 use common::cost::{
     Cost, assert_grows_with_its_size, assert_time_grows_with_its_size, cost, least,
 };
@@ -21,7 +22,7 @@ fn restoring(backend: Backend, text: &[u8]) -> (Cost, Result<(), String>) {
     let run = || {
         let mut iptables = Iptables::open(backend)
             .unwrap()
-            .with_lock(LockPolicy::None, LockWait::No);
+            .with_lock(LockPolicy::None, Retry::ONCE);
         let options = RestoreOptions {
             test: true,
             ..RestoreOptions::default()

@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use chainwright::Retry;
 use chainwright::iptables::text::{RestoreOptions, SaveOptions};
 use chainwright::iptables::{Backend, Error, Family, Iptables};
-use chainwright::legacy::{LockPolicy, LockWait};
+use chainwright::legacy::LockPolicy;
 use chainwright::netlink;
 use chainwright::netns::Sandbox;
 use chainwright::xt::Names;
@@ -31,7 +32,7 @@ fn prepared() -> Sandbox {
 
 fn open(sandbox: &Sandbox, backend: Backend) -> Iptables {
     let opened = sandbox.run(|| Iptables::open(backend)).unwrap().unwrap();
-    opened.with_lock(LockPolicy::None, LockWait::No)
+    opened.with_lock(LockPolicy::None, Retry::ONCE)
 }
 
 /// Restores a text with its counters; in pieces, if it is too long for an ordinary user's transaction.
@@ -174,7 +175,7 @@ fn names_are_those_that_were_given() {
             .run(|| {
                 let open = || {
                     let iptables = Iptables::open(backend).unwrap();
-                    iptables.with_lock(LockPolicy::None, LockWait::No)
+                    iptables.with_lock(LockPolicy::None, Retry::ONCE)
                 };
                 let options = RestoreOptions::default();
                 let error = open().restore(Family::Ipv4, text, &options).unwrap_err();

@@ -9,11 +9,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use chainwright::Retry;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Backend, Counters, Family, Iptables, Rule};
-use chainwright::legacy::{self, LockPolicy, LockWait, Lookup};
+use chainwright::legacy::{self, LockPolicy, Lookup};
 use chainwright::netns::Sandbox;
-use chainwright::nft::{self, Filter};
+use chainwright::nft::{self, Scope};
 use common::iptables::{ALL, legacy_family, open, state, tool};
 use common::needs::find;
 use common::tools::Tools;
@@ -32,7 +33,7 @@ fn rule(family: Family, text: &str) -> Rule {
 
 /// Everything of nf_tables: chain, handle and content of each rule.
 fn rules_of_nft(sandbox: &Sandbox) -> Vec<(String, u64, String)> {
-    let snapshot = connect(sandbox).snapshot(Filter::all()).unwrap();
+    let snapshot = connect(sandbox).snapshot(Scope::all()).unwrap();
     let mut all = Vec::new();
     for table in snapshot.tables() {
         for chain in table.chains() {
@@ -292,7 +293,7 @@ fn read_whole(backend: Backend, options: &RestoreOptions, changes: usize) {
     let directory = tempfile::tempdir().unwrap();
     let policy = LockPolicy::Path(directory.path().join("lock"));
     let opened = || {
-        let wait = LockWait::For(Duration::from_secs(60));
+        let wait = Retry::within(Duration::from_secs(60));
         open(&sandbox, backend).with_lock(policy.clone(), wait)
     };
     let always = rule(Family::Ipv4, "-m comment --comment always");

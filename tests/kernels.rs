@@ -5,16 +5,17 @@
 mod common;
 
 use bstr::ByteSlice;
+use chainwright::Retry;
 use chainwright::iptables::text::{RestoreOptions, SaveOptions};
 use chainwright::iptables::{self, Backend, Iptables};
-use chainwright::legacy::{LockPolicy, LockWait};
+use chainwright::legacy::LockPolicy;
 use chainwright::nft::expr::{
     Counter, Decoded, FlowOffload, Immediate, ObjectType, Objref, Queue, QueueFlags, Register,
     Tunnel, TunnelKey, TunnelMode,
 };
 use chainwright::nft::stateful::Secmark;
 use chainwright::nft::{
-    Chain, Connection, Devices, Family, Filter, Flowtable, FlowtableFlags, Policy, Rule,
+    Chain, Connection, Devices, Family, Flowtable, FlowtableFlags, Policy, Rule, RuleFilter, Scope,
     StatefulObject, Table, Transaction,
 };
 use common::tools::Tools;
@@ -44,7 +45,7 @@ fn expressions(
     chain: &str,
 ) -> Vec<Decoded<'static>> {
     let mut found = Vec::new();
-    nft.rules(Filter::chain(family, table, chain))
+    nft.rules(RuleFilter::chain(family, table, chain))
         .unwrap()
         .for_each(|rule| {
             let list = rule.expressions().into_iter().flatten();
@@ -61,11 +62,11 @@ fn expressions(
 /// The ruleset is kept, goes, and comes back as it was.
 #[track_caller]
 fn comes_back(nft: &mut Connection) {
-    let before = nft.snapshot(Filter::all()).unwrap();
+    let before = nft.snapshot(Scope::all()).unwrap();
     let text = without_handles(&before.to_string());
     for _ in 0..2 {
         before.restore(nft).unwrap();
-        let now = nft.snapshot(Filter::all()).unwrap();
+        let now = nft.snapshot(Scope::all()).unwrap();
         assert_eq!(without_handles(&now.to_string()), text);
         nft.commit(&transaction(|tx| {
             _ = tx.flush_ruleset(Family::UNSPEC).unwrap()
@@ -100,7 +101,7 @@ fn flow_tables() {
     let mut tx = transaction(|tx| _ = tx.add(&flowtable).unwrap());
     if !kernel::commit_if_built(&mut nft, &mut tx, "flow tables", "built without flowtables") {
         assert!(nft.flowtable(INET, "t", "f").unwrap().is_none());
-        let mut flowtables = nft.flowtables(Filter::all()).unwrap();
+        let mut flowtables = nft.flowtables(Scope::all()).unwrap();
         assert!(flowtables.next().unwrap().is_none());
         return;
     }
@@ -368,13 +369,13 @@ fn dummy_devices() {
     comes_back(&mut nft);
     // With its device an older kernel lets the chain go; a newer one waits for it.
     tools.run("ip link del d0");
-    let snapshot = nft.snapshot(Filter::all()).unwrap();
+    let snapshot = nft.snapshot(Scope::all()).unwrap();
     let text = snapshot.to_string();
     committed(&mut nft, |tx| {
         tx.flush_ruleset(Family::UNSPEC).unwrap();
     });
     snapshot.restore(&mut nft).unwrap();
-    let again = nft.snapshot(Filter::all()).unwrap().to_string();
+    let again = nft.snapshot(Scope::all()).unwrap().to_string();
     assert_eq!(without_handles(&again), without_handles(&text));
 }
 
@@ -393,7 +394,7 @@ fn connections_of_ipvs() {
             .run(|| Iptables::open(backend))
             .unwrap()
             .unwrap()
-            .with_lock(LockPolicy::None, LockWait::No);
+            .with_lock(LockPolicy::None, Retry::ONCE);
         let restored = iptables.restore(iptables::Family::Ipv4, &text, &RestoreOptions::default());
         if let Err(error) = restored {
             let error = report(&error);

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use chainwright::netns::Sandbox;
-use chainwright::nft::{Connection, Family, Filter, Generation, Snapshot};
+use chainwright::nft::{Connection, Family, Generation, Scope, Snapshot};
 use common::random::Random;
 use common::{connect, report, sandbox};
 use rulesets::{chains, change, shown};
@@ -51,7 +51,7 @@ fn victim() {
         }
         ["backup", to] => {
             say(b"b");
-            let snapshot = nft.snapshot(Filter::all()).unwrap();
+            let snapshot = nft.snapshot(Scope::all()).unwrap();
             snapshot.save(to).unwrap();
         }
         ["rollback", from] => {
@@ -204,7 +204,7 @@ impl Scene {
                     assert!(both.is_empty(), "{}", report(&error));
                 }
             }
-            let snapshot = nft.snapshot(Filter::all()).unwrap();
+            let snapshot = nft.snapshot(Scope::all()).unwrap();
             snapshot.save(directory.path().join(name)).unwrap();
             both.insert(0, shown(&snapshot));
         }
@@ -323,7 +323,7 @@ impl Scene {
 
     /// What is in the kernel, which was the ruleset of `now` and this generation.
     fn ruleset(&mut self, before: Generation) -> Left {
-        let snapshot = self.nft.snapshot(Filter::all()).unwrap();
+        let snapshot = self.nft.snapshot(Scope::all()).unwrap();
         let passed = snapshot.generation().unwrap().0.wrapping_sub(before.0);
         let lines = shown(&snapshot);
         match (

@@ -13,7 +13,7 @@ use std::thread;
 use chainwright::iptables::Family;
 use chainwright::kube::kubelet::Kubelet;
 use chainwright::netns::Sandbox;
-use chainwright::nft::{self, Chain, Connection, Filter, Table, Transaction};
+use chainwright::nft::{self, Chain, Connection, RuleFilter, Scope, Table, Transaction};
 use common::tools::Tools;
 use common::{OnDrop, connect, report, sandbox};
 
@@ -234,7 +234,7 @@ fn rules_are_written_as_iptables_1_8_7_writes_them() {
         ("nat", "KUBE-POSTROUTING"),
         ("filter", "INPUT"),
     ] {
-        let filter = Filter::chain(nft::Family::IP, table, chain);
+        let filter = RuleFilter::chain(nft::Family::IP, table, chain);
         let listing = node.nft.rules(filter).unwrap();
         listing
             .for_each(|rule| {
@@ -363,11 +363,11 @@ fn two_at_once_make_everything_once() {
     // As many chains and rules as there are items, and no more.
     let count = |nft: &mut Connection| {
         let (mut chains, mut rules) = (0, 0);
-        let listing = nft.chains(Filter::all()).unwrap();
+        let listing = nft.chains(Scope::all()).unwrap();
         listing
             .for_each(|chain| chains += usize::from(!chain.is_base()))
             .unwrap();
-        let listing = nft.rules(Filter::all()).unwrap();
+        let listing = nft.rules(Scope::all()).unwrap();
         listing.for_each(|_| rules += 1).unwrap();
         (chains, rules)
     };

@@ -9,9 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use chainwright::Retry;
 use chainwright::legacy::{
     Connection, Draft, DraftError, Error, ExtensionKind, Family, HeaderBuf, Hook, Ipv4HeaderBuf,
-    Ipv6HeaderBuf, Lock, LockPolicy, LockWait, NewRule, NewTarget, Policy, RuleRef, Table, Target,
+    Ipv6HeaderBuf, Lock, LockPolicy, NewRule, NewTarget, Policy, RuleRef, Table, Target,
 };
 use chainwright::netns::Sandbox;
 use common::needs::find;
@@ -472,7 +473,7 @@ fn the_tools_wait_for_us_and_we_for_them() {
     let policy = LockPolicy::Path(directory.path().join("xtables.lock"));
 
     // We have it: the tool gives up, or waits until it is free.
-    let lock = Lock::take(&policy, LockWait::No).unwrap();
+    let lock = Lock::take(&policy, Retry::ONCE).unwrap();
     let refused = start(
         &sandbox,
         &policy,
@@ -495,7 +496,7 @@ fn the_tools_wait_for_us_and_we_for_them() {
     input.write_all(b"*filter\n:three - [0:0]\n").unwrap();
     input.flush().unwrap();
     let error = loop {
-        match Lock::take(&policy, LockWait::No) {
+        match Lock::take(&policy, Retry::ONCE) {
             Ok(lock) => drop(lock), // not yet
             Err(error) => break error,
         }
@@ -515,10 +516,10 @@ fn the_tools_wait_for_us_and_we_for_them() {
             .to_string()
             .contains(&format!("iptables-legacy (process {})", tool.id()))
     );
-    let error = Lock::take(&policy, LockWait::For(Duration::from_millis(30))).unwrap_err();
+    let error = Lock::take(&policy, Retry::within(Duration::from_millis(30))).unwrap_err();
     assert!(matches!(error, Error::Locked { waited, .. } if waited >= Duration::from_millis(30)));
     std::thread::scope(|scope| {
-        let ours = scope.spawn(|| Lock::take(&policy, LockWait::Forever).map(drop));
+        let ours = scope.spawn(|| Lock::take(&policy, Retry::FOREVER).map(drop));
         input.write_all(b"COMMIT\n").unwrap();
         drop(input);
         ours.join().unwrap().unwrap();

@@ -13,8 +13,8 @@ use chainwright::nft::expr::{
     Register,
 };
 use chainwright::nft::{
-    Chain, ChainRef, Connection, Family, Filter, List, Policy, Refreshed, Rule, RuleRef, Table,
-    Transaction,
+    Chain, ChainRef, Connection, Family, List, Policy, Refreshed, Rule, RuleFilter, RuleRef, Scope,
+    Table, Transaction,
 };
 use chainwright::{legacy, nft};
 use common::tools::Tools;
@@ -104,14 +104,14 @@ fn listing_allocates_the_same_for_any_number_of_chains_and_rules() {
         let (_sandbox, mut nft) = chains(count);
         let (mut listed_chains, mut listed_rules, mut filtered) = (0, 0, 0);
         let by_chains = allocations(|| {
-            let mut listing = nft.chains(Filter::all()).unwrap();
+            let mut listing = nft.chains(Scope::all()).unwrap();
             while let Some(chain) = listing.next().unwrap() {
                 read_chain(&chain);
                 listed_chains += 1;
             }
         });
         let by_filter = allocations(|| {
-            let listing = nft.chains(Filter::table(IP, "nat")).unwrap();
+            let listing = nft.chains(Scope::table(IP, "nat")).unwrap();
             listing
                 .for_each(|chain| {
                     read_chain(&chain);
@@ -120,7 +120,7 @@ fn listing_allocates_the_same_for_any_number_of_chains_and_rules() {
                 .unwrap();
         });
         let by_rules = allocations(|| {
-            let listing = nft.rules(Filter::all()).unwrap();
+            let listing = nft.rules(Scope::all()).unwrap();
             listing
                 .for_each(|rule| {
                     read_rule(&rule);
@@ -141,7 +141,7 @@ fn listing_allocates_the_same_for_any_number_of_chains_and_rules() {
 fn an_allocation_for_each_chain_would_be_counted() {
     let (_sandbox, mut nft) = chains(500);
     let counted = allocations(|| {
-        let listing = nft.chains(Filter::all()).unwrap();
+        let listing = nft.chains(Scope::all()).unwrap();
         listing
             .for_each(|chain| {
                 black_box(chain.name().to_string());
@@ -155,7 +155,7 @@ fn an_allocation_for_each_chain_would_be_counted() {
 fn looking_up_allocates_nothing() {
     let (_sandbox, mut nft) = chains(1);
     let handle = {
-        let mut rules = nft.rules(Filter::all()).unwrap();
+        let mut rules = nft.rules(Scope::all()).unwrap();
         rules.next().unwrap().unwrap().handle()
     };
     let name = "KUBE-SVC-0000000000000000";
@@ -236,7 +236,7 @@ fn committing_allocates_the_same_for_any_number_of_operations() {
 fn refreshing_a_list_of_the_same_generation_allocates_nothing() {
     for count in [10, 3_000] {
         let (sandbox, mut nft) = chains(count);
-        let mut list = List::<Chain<'_>>::new(Filter::table(IP, "nat"));
+        let mut list = List::<Chain<'_>>::new(Scope::table(IP, "nat"));
         let mut refreshed = None;
         let taking = allocations(|| refreshed = list.refresh(&mut nft).ok());
         assert_eq!((refreshed, taking > 0), (Some(Refreshed::ReadAnew), true));
@@ -269,8 +269,8 @@ fn refreshing_a_list_of_the_same_generation_allocates_nothing() {
 fn a_refresh_follows_every_change() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
-    let mut tables = List::<Table<'_>>::new(Filter::all());
-    let mut rules = List::<Rule<'_>>::new(Filter::chain(IP, "t", "c"));
+    let mut tables = List::<Table<'_>>::new(Scope::all());
+    let mut rules = List::<Rule<'_>>::new(RuleFilter::chain(IP, "t", "c"));
     assert!(tables.generation().is_none());
     assert_eq!(tables.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
     assert!(tables.is_empty());
@@ -341,7 +341,7 @@ fn names_borrow() {
     let counted = allocations(|| {
         black_box(Chain::new(IP, &table, &chain));
         black_box(Rule::new(IP, &table, chain.as_bytes()));
-        black_box(Filter::chain(IP, &table, &*chain));
+        black_box(RuleFilter::chain(IP, &table, &*chain));
         black_box(nft::Name::from(&chain));
     });
     assert_eq!(counted, 0);
@@ -361,7 +361,7 @@ fn a_list_is_not_taken_for_that_of_another_namespace() {
     other.commit(&tx).unwrap();
     assert_eq!(nft.generation().unwrap(), other.generation().unwrap());
 
-    let mut list = List::<Chain<'_>>::new(Filter::all());
+    let mut list = List::<Chain<'_>>::new(Scope::all());
     assert_eq!(list.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
     assert_eq!(list.len(), 1);
     assert_eq!(list.refresh(&mut other).unwrap(), Refreshed::ReadAnew);
@@ -382,12 +382,12 @@ fn a_listing_can_be_dropped_half_read() {
     let (_sandbox, mut nft) = chains(CHAINS);
     let name = |number: usize| format!("KUBE-SVC-{number:016}");
     let whole =
-        (0..3).map(|_| time(|| nft.chains(Filter::all()).unwrap().for_each(|_| {}).unwrap()));
+        (0..3).map(|_| time(|| nft.chains(Scope::all()).unwrap().for_each(|_| {}).unwrap()));
     let whole = whole.min().unwrap();
     let mut dropped = u128::MAX;
     for read in [0, 1, 200, CHAINS] {
         for ask in 0..4 {
-            let mut listing = nft.chains(Filter::all()).unwrap();
+            let mut listing = nft.chains(Scope::all()).unwrap();
             for _ in 0..read {
                 listing.next().unwrap().unwrap();
             }
@@ -397,7 +397,7 @@ fn a_listing_can_be_dropped_half_read() {
                 0 => assert!(nft.chain_exists(IP, "nat", name(7)).unwrap()),
                 1 => {
                     let mut count = 0;
-                    let chains = nft.chains(Filter::all()).unwrap();
+                    let chains = nft.chains(Scope::all()).unwrap();
                     chains.for_each(|_| count += 1).unwrap();
                     assert_eq!(count, CHAINS + 1);
                 }
@@ -408,14 +408,14 @@ fn a_listing_can_be_dropped_half_read() {
                     tx.add(&Chain::new(IP, "nat", name(7))).unwrap();
                     nft.commit(&tx).unwrap();
                     // Conditional on a generation that is known: the commit is the next request.
-                    drop(nft.rules(Filter::all()).unwrap());
+                    drop(nft.rules(Scope::all()).unwrap());
                     let generation = nft.generation().unwrap();
-                    drop(nft.rules(Filter::all()).unwrap());
+                    drop(nft.rules(Scope::all()).unwrap());
                     tx.expect_generation(generation);
                     tx.add(&Chain::new(IP, "nat", name(8))).unwrap();
                     nft.commit(&tx).unwrap();
                 }
-                _ => assert!(nft.snapshot(Filter::all()).unwrap().generation().is_some()),
+                _ => assert!(nft.snapshot(Scope::all()).unwrap().generation().is_some()),
             }
         }
     }

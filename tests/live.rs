@@ -17,7 +17,7 @@ use chainwright::nft::live::{
     Cause, Change, Event, EventFlags, EventObject, Item, Lost, Monitor, MonitorOptions,
 };
 use chainwright::nft::{
-    Chain, Connection, DataType, Element, ElementRef, Family, Filter, Policy, Rule, Set,
+    Chain, Connection, DataType, Element, ElementRef, Family, Policy, Rule, Scope, Set,
     StatefulObject, Table, Transaction,
 };
 use common::rulesets::Ruleset;
@@ -181,7 +181,7 @@ fn without_unbound(known: &mut Objects) {
 /// All that is there.
 fn listed(nft: &mut Connection) -> Objects {
     let mut all = Vec::new();
-    let filter = Filter::all;
+    let filter = Scope::all;
     let mut sets = Vec::new();
     nft.tables(filter())
         .unwrap()

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Data, Decoded, Immediate, Register, Verdict};
-use chainwright::nft::{Chain, Connection, Family, Filter, Policy, RuleRef, hook_name};
+use chainwright::nft::{Chain, Connection, Family, Policy, RuleRef, Scope, hook_name};
 use common::save::{self, SavedChain, Target};
 use common::tools::Tools;
 use common::{connect, kernel, sandbox};
@@ -189,7 +189,7 @@ fn comment(userdata: &[u8]) -> String {
 /// The rules of all chains, in order.
 fn listed_rules(nft: &mut Connection) -> HashMap<Key, Vec<Listed>> {
     let mut rules: HashMap<Key, Vec<Listed>> = HashMap::new();
-    let listing = nft.rules(Filter::all()).unwrap();
+    let listing = nft.rules(Scope::all()).unwrap();
     listing
         .for_each(|rule| {
             let key = (rule.family(), text(rule.table()), text(rule.chain()));
@@ -218,7 +218,7 @@ fn kube_proxy() -> (Sandbox, String) {
 fn same_as_saved(nft: &mut Connection, family: Family, saved: &str) -> [usize; 3] {
     let mut rules = listed_rules(nft);
     rules.retain(|key, _| key.0 == family);
-    let chains = collect!(nft, chains, Filter::family(family));
+    let chains = collect!(nft, chains, Scope::family(family));
     let mut chains: HashMap<(String, String), Chain<'_>> = chains
         .into_iter()
         .map(|c| {
@@ -226,7 +226,7 @@ fn same_as_saved(nft: &mut Connection, family: Family, saved: &str) -> [usize; 3
             ((text(table), text(name)), c)
         })
         .collect();
-    let mut tables: Vec<_> = collect!(nft, tables, Filter::family(family))
+    let mut tables: Vec<_> = collect!(nft, tables, Scope::family(family))
         .iter()
         .map(|table| text(table.name.as_ref().unwrap()))
         .collect();
@@ -397,7 +397,7 @@ fn same_as_nft(sandbox: &Sandbox) -> Compared {
     let of = |kind| printed.iter().filter_map(move |object| object.get(kind));
 
     // Tables.
-    let ours = collect!(nft, tables, Filter::all())
+    let ours = collect!(nft, tables, Scope::all())
         .iter()
         .map(|t| {
             let references = t.references.unwrap();
@@ -418,7 +418,7 @@ fn same_as_nft(sandbox: &Sandbox) -> Compared {
     assert_eq!(ours, theirs);
 
     // Chains, in the kernel's order.
-    let chains = collect!(nft, chains, Filter::all());
+    let chains = collect!(nft, chains, Scope::all());
     let theirs: Vec<_> = of("chain").collect();
     assert_eq!(chains.len(), theirs.len());
     for (ours, theirs) in chains.iter().zip(theirs) {

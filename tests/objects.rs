@@ -18,8 +18,8 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::stateful::{CtExpect, CtHelper, CtTimeout};
 use chainwright::nft::{
-    Chain, CommitError, Connection, DataType, Element, Family, Filter, ObjectData, Outcome, Policy,
-    Rule, Set, StatefulObject, Table, Transaction,
+    Chain, CommitError, Connection, DataType, Element, Family, ObjectData, ObjectFilter, Outcome,
+    Policy, Rule, Scope, Set, StatefulObject, Table, Transaction,
 };
 use common::tools::Tools;
 use common::{committed, connect, kernel, sandbox};
@@ -63,7 +63,7 @@ fn oracle(tools: &Tools<'_>, kind: &str) -> Vec<Value> {
 #[track_caller]
 fn listed(nft: &mut Connection) -> Vec<StatefulObject<'static>> {
     let mut all = Vec::new();
-    let mut objects = nft.objects(Filter::table(INET, "t")).unwrap();
+    let mut objects = nft.objects(Scope::table(INET, "t")).unwrap();
     while let Some(object) = objects.next().unwrap() {
         all.push(object.to_builder().into_owned());
     }
@@ -254,7 +254,7 @@ fn objects_that_nft_made() {
         .collect();
     let mut ours = Vec::new();
     let mut comments = Vec::new();
-    let mut objects = nft.objects(Filter::family(INET)).unwrap();
+    let mut objects = nft.objects(Scope::family(INET)).unwrap();
     while let Some(object) = objects.next().unwrap() {
         let name = format!("table t name {} ", object.name());
         let line = object.to_string();
@@ -262,8 +262,31 @@ fn objects_that_nft_made() {
         comments.extend(object.comment().map(ToString::to_string));
         assert_ne!(object.object_type().name(), None);
     }
+    drop(objects);
     assert_eq!(ours, theirs);
     assert_eq!(comments, ["c"]);
+
+    // Of one type, of which the kernel leaves out the others.
+    let mut types = std::collections::BTreeMap::<u32, usize>::new();
+    let listed = nft.objects(Scope::table(INET, "t")).unwrap();
+    listed
+        .for_each(|object| *types.entry(object.object_type().0).or_default() += 1)
+        .unwrap();
+    assert!(types.len() > 1);
+    for (number, count) in types {
+        for scope in [Scope::all(), Scope::family(INET), Scope::table(INET, "t")] {
+            let filter = ObjectFilter::of_type(scope, ObjectType(number));
+            let mut found = 0;
+            nft.objects(filter)
+                .unwrap()
+                .for_each(|object| {
+                    assert_eq!(object.object_type().0, number);
+                    found += 1;
+                })
+                .unwrap();
+            assert_eq!(found, count);
+        }
+    }
 }
 
 #[test]
@@ -316,11 +339,11 @@ fn objects_are_filtered() {
         }
     });
     for (filter, expected) in [
-        (Filter::all(), "abcd"),
-        (Filter::family(INET), "ab"),
-        (Filter::table(INET, "t"), "a"),
-        (Filter::table(Family::UNSPEC, "t"), "ac"),
-        (Filter::table(INET, "no"), ""),
+        (Scope::all(), "abcd"),
+        (Scope::family(INET), "ab"),
+        (Scope::table(INET, "t"), "a"),
+        (Scope::table(Family::UNSPEC, "t"), "ac"),
+        (Scope::table(INET, "no"), ""),
     ] {
         let mut names = Vec::new();
         let objects = nft.objects(filter.clone()).unwrap();
@@ -391,7 +414,7 @@ fn comments() {
     assert_eq!(comment(counter.unwrap().comment()), "of a counter: grüße");
     let element = nft.element(INET, "t", "s", &element).unwrap().unwrap();
     assert_eq!(comment(element.comment()), "of an element");
-    let mut rules = nft.rules(Filter::table(INET, "t")).unwrap();
+    let mut rules = nft.rules(Scope::table(INET, "t")).unwrap();
     let rule = rules.next().unwrap().unwrap();
     assert_eq!(comment(rule.comment()), longest);
 }
@@ -413,7 +436,7 @@ fn a_listing_that_a_change_runs_across_is_interrupted() {
             }
         });
     }
-    let mut objects = nft.objects(Filter::all()).unwrap();
+    let mut objects = nft.objects(Scope::all()).unwrap();
     objects.next().unwrap().unwrap();
     committed(&mut rival, |tx| {
         tx.add(&object("new", Counter::new(0, 0))).unwrap();
@@ -427,7 +450,7 @@ fn a_listing_that_a_change_runs_across_is_interrupted() {
     };
     assert!(matches!(error, Error::Interrupted), "{error}");
     drop(objects);
-    let mut sets = nft.sets(Filter::all()).unwrap();
+    let mut sets = nft.sets(Scope::all()).unwrap();
     sets.next().unwrap().unwrap();
     committed(&mut rival, |tx| {
         tx.add(&object("newer", Counter::new(0, 0))).unwrap();

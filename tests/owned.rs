@@ -5,7 +5,7 @@ mod common;
 
 use chainwright::nft::expr::{Counter, Immediate};
 use chainwright::nft::{
-    Chain, CommitError, Connection, Element, Family, Filter, Outcome, Rule, SetId, Snapshot, Table,
+    Chain, CommitError, Connection, Element, Family, Outcome, Rule, Scope, SetId, Snapshot, Table,
     TableFlags, Transaction,
 };
 use common::tools::Tools;
@@ -66,7 +66,7 @@ fn not_permitted(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
 
 /// What is in a table, with its handles: the same objects, not just some like them.
 fn content(nft: &mut Connection, name: &'static str) -> String {
-    let snapshot = nft.snapshot(Filter::table(IP, name)).unwrap();
+    let snapshot = nft.snapshot(Scope::table(IP, name)).unwrap();
     let mut text = snapshot.to_string();
     for table in snapshot.tables() {
         text += &format!("{:?}", table.table().to_builder());
@@ -238,7 +238,7 @@ fn with_persist_the_table_stays_when_its_owner_goes_and_can_be_adopted() {
         .is_err()
     );
     let packets = rival
-        .snapshot(Filter::table(IP, "kept"))
+        .snapshot(Scope::table(IP, "kept"))
         .unwrap()
         .to_string();
     drop(keeper);
@@ -248,7 +248,7 @@ fn with_persist_the_table_stays_when_its_owner_goes_and_can_be_adopted() {
     // It is an orphan, as it was otherwise: the kernel took the flag `owner` away.
     assert_eq!(flags(&mut rival, "kept"), TableFlags::PERSIST);
     let now = rival
-        .snapshot(Filter::table(IP, "kept"))
+        .snapshot(Scope::table(IP, "kept"))
         .unwrap()
         .to_string();
     assert_eq!(now, packets);
@@ -262,7 +262,7 @@ fn with_persist_the_table_stays_when_its_owner_goes_and_can_be_adopted() {
     assert!(adopted.is_some());
     assert_eq!(
         rival
-            .snapshot(Filter::table(IP, "kept"))
+            .snapshot(Scope::table(IP, "kept"))
             .unwrap()
             .to_string(),
         packets
@@ -335,12 +335,12 @@ fn a_restoration_leaves_what_others_own() {
         return;
     }
     committed(&mut other, |tx| fill(tx, "free", TableFlags::empty()));
-    let with = other.snapshot(Filter::all()).unwrap();
+    let with = other.snapshot(Scope::all()).unwrap();
     let before = ["persistent", "owned", "free"].map(|name| content(&mut other, name));
     let both = vec![(IP, "owned".into()), (IP, "persistent".into())];
 
     // What is in the snapshot, and what is not.
-    let empty = connect(&common::sandbox()).snapshot(Filter::all()).unwrap();
+    let empty = connect(&common::sandbox()).snapshot(Scope::all()).unwrap();
     for (what, snapshot, free) in [(0, &with, true), (1, &empty, false), (2, &with, true)] {
         let checked = snapshot.check(&mut other).unwrap();
         let restored = snapshot.restore(&mut other).unwrap();
@@ -356,11 +356,11 @@ fn a_restoration_leaves_what_others_own() {
         assert_eq!(other.table(IP, "free").unwrap().is_some(), free);
     }
     // Only that scope is looked at.
-    let table = other.snapshot(Filter::table(IP, "free")).unwrap();
+    let table = other.snapshot(Scope::table(IP, "free")).unwrap();
     let restored = table.restore(&mut other).unwrap();
     assert_eq!(restored.replaced, [(IP, "free".into())]);
     assert_eq!(restored.owned_by_others, []);
-    let table = other.snapshot(Filter::table(IP, "owned")).unwrap();
+    let table = other.snapshot(Scope::table(IP, "owned")).unwrap();
     let restored = table.restore(&mut other).unwrap();
     assert_eq!(restored.owned_by_others, both[..1]);
 
@@ -375,12 +375,12 @@ fn a_restoration_leaves_what_others_own() {
     let restored = with.restore(&mut keeper).unwrap();
     assert_eq!(restored.owned_by_others, []);
     assert_eq!(keepers(&mut other)[0], owners[0]);
-    assert_eq!(names(&other.snapshot(Filter::all()).unwrap()).len(), 3);
+    assert_eq!(names(&other.snapshot(Scope::all()).unwrap()).len(), 3);
     // But for the flag without persist: it would not outlive the connection.
     assert_eq!(restored.no_longer_owned, both[..1]);
     assert_eq!(keepers(&mut other)[1], (None, TableFlags::empty()));
     drop(keeper);
-    assert_eq!(names(&other.snapshot(Filter::all()).unwrap()).len(), 3);
+    assert_eq!(names(&other.snapshot(Scope::all()).unwrap()).len(), 3);
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn tables_that_were_owned_come_back_after_their_owner_is_gone() {
     if !known {
         return;
     }
-    let snapshot = other.snapshot(Filter::all()).unwrap();
+    let snapshot = other.snapshot(Scope::all()).unwrap();
     // Both are gone: the one was deleted, the other went with its owner.
     committed(&mut keeper, |tx| {
         tx.delete(&Table::new(IP, "persistent")).unwrap();
@@ -402,7 +402,7 @@ fn tables_that_were_owned_come_back_after_their_owner_is_gone() {
     drop(keeper);
     eventually(|| other.table(IP, "owned").unwrap().is_none());
     let nothing: [&str; 0] = [];
-    assert_eq!(names(&other.snapshot(Filter::all()).unwrap()), nothing);
+    assert_eq!(names(&other.snapshot(Scope::all()).unwrap()), nothing);
 
     let restored = snapshot.restore(&mut other).unwrap();
     assert_eq!(restored.owned_by_others, []);
@@ -415,7 +415,7 @@ fn tables_that_were_owned_come_back_after_their_owner_is_gone() {
     assert!(owner(&mut looker, "persistent").is_some());
     drop(other);
     eventually(|| owner(&mut looker, "persistent").is_none());
-    let now = looker.snapshot(Filter::all()).unwrap();
+    let now = looker.snapshot(Scope::all()).unwrap();
     assert_eq!(names(&now).len(), 2);
 }
 
@@ -430,7 +430,7 @@ fn a_restoration_over_an_orphan() {
     committed(&mut other, |tx| fill(tx, "free", TableFlags::empty()));
     drop(keeper);
     eventually(|| owner(&mut other, "orphan").is_none());
-    let snapshot = other.snapshot(Filter::all()).unwrap();
+    let snapshot = other.snapshot(Scope::all()).unwrap();
     let bare = |snapshot: &Snapshot| {
         let text = snapshot.to_string();
         let lines = text.lines().filter(|line| line.starts_with(' '));
@@ -443,7 +443,7 @@ fn a_restoration_over_an_orphan() {
             (vec![], vec![])
         );
         assert_eq!((restored.added, restored.removed), (vec![], vec![]));
-        let now = other.snapshot(Filter::all()).unwrap();
+        let now = other.snapshot(Scope::all()).unwrap();
         assert_eq!(names(&now), names(&snapshot));
         assert_eq!(bare(&now), bare(&snapshot));
         // It stays an orphan, for who wants it.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chainwright::netns::Sandbox;
 use chainwright::nft::{
-    Connection, Family, Filter, PlanOptions, Rule, RuleRef, SetFlags, Snapshot, SnapshotChain,
+    Connection, Family, PlanOptions, Rule, RuleRef, Scope, SetFlags, Snapshot, SnapshotChain,
     SnapshotTable, Transaction,
 };
 use common::rulesets::{Listing, Ruleset, data, listing, listing_in, same};
@@ -16,7 +16,7 @@ use common::tools::Tools;
 use common::{accounting, connect, report, sandbox};
 
 fn snapshot(nft: &mut Connection) -> Snapshot {
-    nft.snapshot(Filter::all())
+    nft.snapshot(Scope::all())
         .unwrap_or_else(|error| panic!("{}", report(&error)))
 }
 

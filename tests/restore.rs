@@ -15,7 +15,7 @@ use chainwright::nft::stateful::{
     TunnelOption, TunnelOptions, TunnelVxlan,
 };
 use chainwright::nft::{
-    Bytes, DataType, DiffOptions, Element, Family, Filter, ObjectData, Set, Snapshot,
+    Bytes, DataType, DiffOptions, Element, Family, ObjectData, Scope, Set, Snapshot,
     StatefulObject, Table, Transaction,
 };
 use common::{committed, connect, kernel, report, sandbox};
@@ -28,7 +28,7 @@ fn comes_back(fill: impl FnOnce(&mut Transaction)) {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     committed(&mut nft, fill);
-    let before = nft.snapshot(Filter::all()).unwrap();
+    let before = nft.snapshot(Scope::all()).unwrap();
     assert!(before.tables().len() > 0);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("backup");
@@ -49,7 +49,7 @@ fn comes_back(fill: impl FnOnce(&mut Transaction)) {
         }
         assert_eq!(nft.generation().unwrap(), generation);
         loaded.restore(&mut nft).unwrap();
-        let after = nft.snapshot(Filter::all()).unwrap();
+        let after = nft.snapshot(Scope::all()).unwrap();
         let mut options = DiffOptions::default();
         options.counters = true;
         let diff = before.diff(&after, options);

@@ -3,10 +3,11 @@
 mod common;
 
 use bstr::ByteSlice;
+use chainwright::Retry;
 use chainwright::iptables::nft::Profile;
 use chainwright::iptables::text::{RestoreOptions, SaveOptions};
 use chainwright::iptables::{self, Backend, Family, Iptables, Rule, Target};
-use chainwright::legacy::{self, LockPolicy, LockWait};
+use chainwright::legacy::{self, LockPolicy};
 use chainwright::netns::Sandbox;
 use chainwright::{ipset, nft, xt};
 use common::rules::{File, Section, files, parse, restore};
@@ -205,7 +206,7 @@ fn legacy_rules_are_read_and_parsed_as_the_real_tool_does() {
 /// The rules of each chain of a table, as bytecode without handles and positions.
 fn bytecode(sandbox: &Sandbox, family: Family, section: &Section) -> Vec<String> {
     let mut connection = connect(sandbox);
-    let filter = nft::Filter::chain(family.into(), &section.table, &section.chain);
+    let filter = nft::RuleFilter::chain(family.into(), &section.table, &section.chain);
     let mut rules = Vec::new();
     connection
         .rules(filter)
@@ -334,7 +335,7 @@ impl Compared<'_> {
         opened
             .unwrap()
             .unwrap()
-            .with_lock(LockPolicy::None, LockWait::No)
+            .with_lock(LockPolicy::None, Retry::ONCE)
             .with_profile(Profile::V1_8_8)
     }
 

@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 
 use chainwright::Error;
-use chainwright::nft::{DiffOptions, Family, Filter, Outcome, Snapshot};
+use chainwright::nft::{DiffOptions, Family, Outcome, Scope, Snapshot};
 use common::tools::Tools;
 use common::{connect, report, sandbox};
 use proptest::prelude::*;
@@ -47,7 +47,7 @@ fn every_ruleset_is_read_as_it_was_written() {
         }
         tools.run_with("env TZ=UTC nft -f -", &text);
         let mut nft = connect(&sandbox);
-        let before = nft.snapshot(Filter::all()).unwrap();
+        let before = nft.snapshot(Scope::all()).unwrap();
         let json = serde_json::to_string(&before).unwrap();
         let read: Snapshot =
             serde_json::from_str(&json).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -63,7 +63,7 @@ fn every_ruleset_is_read_as_it_was_written() {
 
         read.restore(&mut nft)
             .unwrap_or_else(|error| panic!("{name}: {}", report(&error)));
-        let after = nft.snapshot(Filter::all()).unwrap();
+        let after = nft.snapshot(Scope::all()).unwrap();
         let without_names = |snapshot: &Snapshot| {
             let value = serde_json::to_value(snapshot).unwrap();
             !value.to_string().contains("__chain")
@@ -93,7 +93,7 @@ fn sample() -> Value {
         }
         table netdev n { chain c { type filter hook ingress device lo priority 0; }; }"#,
     );
-    let snapshot = connect(&sandbox).snapshot(Filter::all()).unwrap();
+    let snapshot = connect(&sandbox).snapshot(Scope::all()).unwrap();
     serde_json::to_value(&snapshot).unwrap()
 }
 
@@ -336,7 +336,7 @@ fn the_scope_is_read_back() {
         "table ip a { chain c { accept; }; }; table ip b { }",
     );
     let mut nft = connect(&sandbox);
-    let one = nft.snapshot(Filter::table(Family::IP, "a")).unwrap();
+    let one = nft.snapshot(Scope::table(Family::IP, "a")).unwrap();
     let read: Snapshot = serde_json::from_str(&serde_json::to_string(&one).unwrap()).unwrap();
     tools.run("nft flush chain ip a c");
     read.restore(&mut nft).unwrap();

@@ -11,8 +11,8 @@ mod many;
 use chainwright::netlink::Error;
 use chainwright::nft::expr::{Data, Lookup, ObjectType, Payload, PayloadBase, Register};
 use chainwright::nft::{
-    Chain, CommitError, Connection, DataType, Element, Family, Filter, Outcome, Rule, Set,
-    SetFlags, SetId, Table, Transaction,
+    Chain, CommitError, Connection, DataType, Element, Family, Outcome, Rule, Scope, Set, SetFlags,
+    SetId, Table, Transaction,
 };
 use common::tools::Tools;
 use common::{committed, connect, kernel, sandbox};
@@ -228,13 +228,13 @@ fn sets_are_listed_and_looked_up() {
             .unwrap();
     });
     for (filter, expected) in [
-        (Filter::all(), "abdc"),
-        (Filter::family(IP), "abd"),
-        (Filter::table(IP, "t"), "ab"),
-        (Filter::table(Family::UNSPEC, "t"), "abc"),
-        (Filter::table(IP, "u"), "d"),
-        (Filter::table(IP, "no"), ""),
-        (Filter::table(Family::ARP, "t"), ""),
+        (Scope::all(), "abdc"),
+        (Scope::family(IP), "abd"),
+        (Scope::table(IP, "t"), "ab"),
+        (Scope::table(Family::UNSPEC, "t"), "abc"),
+        (Scope::table(IP, "u"), "d"),
+        (Scope::table(IP, "no"), ""),
+        (Scope::table(Family::ARP, "t"), ""),
     ] {
         let mut names = Vec::new();
         let mut sets = nft.sets(filter.clone()).unwrap();

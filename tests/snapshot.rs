@@ -9,7 +9,7 @@ use bstr::BString;
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{
-    DiffOptions, Family, Filter, List, ObjectData, Refreshed, Snapshot, StatefulObject, Transaction,
+    DiffOptions, Family, List, ObjectData, Refreshed, Scope, Snapshot, StatefulObject, Transaction,
 };
 use common::rulesets::{Listing, Ruleset, data, listing, listing_in, same};
 use common::tools::Tools;
@@ -20,9 +20,7 @@ fn round_trip(sandbox: &Sandbox, any_order: bool) -> Result<(), String> {
     let mut nft = connect(sandbox);
     let listing = |sandbox| listing_in(sandbox, any_order);
     let before = listing(sandbox);
-    let snapshot = nft
-        .snapshot(Filter::all())
-        .map_err(|error| report(&error))?;
+    let snapshot = nft.snapshot(Scope::all()).map_err(|error| report(&error))?;
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("backup");
     snapshot.save(&path).map_err(|error| report(&error))?;
@@ -30,7 +28,7 @@ fn round_trip(sandbox: &Sandbox, any_order: bool) -> Result<(), String> {
     let mut tx = Transaction::new();
     tx.flush_ruleset(Family::UNSPEC).unwrap();
     nft.commit(&tx).map_err(|error| report(&error))?;
-    assert_eq!(nft.snapshot(Filter::all()).unwrap().tables().len(), 0);
+    assert_eq!(nft.snapshot(Scope::all()).unwrap().tables().len(), 0);
     let loaded = Snapshot::load(&path).map_err(|error| report(&error))?;
     assert_eq!(loaded.generation(), snapshot.generation());
     assert_eq!(loaded.byte_length(), snapshot.byte_length());
@@ -94,10 +92,7 @@ fn bytecode(sandbox: &Sandbox) -> String {
 
 #[track_caller]
 fn assert_bytecode(name: &str, sandbox: &Sandbox) {
-    let ours = connect(sandbox)
-        .snapshot(Filter::all())
-        .unwrap()
-        .to_string();
+    let ours = connect(sandbox).snapshot(Scope::all()).unwrap().to_string();
     let theirs = bytecode(sandbox);
     // A hash table may be rebuilt between the two, and then has another order.
     let in_order = |text: &str| {
@@ -164,7 +159,7 @@ fn a_table_is_kept_by_itself() {
          table ip6 a { chain c { accept; }; }",
     );
     let mut nft = connect(&sandbox);
-    let snapshot = nft.snapshot(Filter::table(Family::IP, "a")).unwrap();
+    let snapshot = nft.snapshot(Scope::table(Family::IP, "a")).unwrap();
     assert_eq!(snapshot.tables().len(), 1);
     let chain = snapshot.chain(Family::IP, "a", "c").unwrap();
     assert_eq!(chain.rules().len(), 1);
@@ -206,12 +201,12 @@ table ip t {
 table ip6 old { chain x { drop; }; }"#,
     );
     let mut nft = connect(&sandbox);
-    let old = nft.snapshot(Filter::all()).unwrap();
+    let old = nft.snapshot(Scope::all()).unwrap();
     let options = DiffOptions::default();
     assert!(old.diff(&old, options).is_empty());
     // What only counts is no difference, unless it is asked for.
     tools.run("nft reset counters");
-    let reset = nft.snapshot(Filter::all()).unwrap();
+    let reset = nft.snapshot(Scope::all()).unwrap();
     assert!(old.diff(&reset, options).is_empty());
     let mut counters = DiffOptions::default();
     counters.counters = true;
@@ -254,7 +249,7 @@ insert rule ip t c position 999999"#
         "nft replace rule ip t c handle {} tcp dport 22 accept",
         handle("dport 2")
     ));
-    let new = nft.snapshot(Filter::all()).unwrap();
+    let new = nft.snapshot(Scope::all()).unwrap();
     let diff = old.diff(&new, options);
     let text = diff.to_string();
     let expected = [
@@ -291,7 +286,7 @@ insert rule ip t c position 999999"#
     assert_eq!(back.changes.len(), diff.changes.len());
     old.restore(&mut nft).unwrap();
     assert!(
-        old.diff(&nft.snapshot(Filter::all()).unwrap(), options)
+        old.diff(&nft.snapshot(Scope::all()).unwrap(), options)
             .is_empty()
     );
 }
@@ -303,9 +298,9 @@ fn a_ruleset_does_not_differ_from_what_was_written_back() {
             continue;
         };
         let mut nft = connect(&sandbox);
-        let before = nft.snapshot(Filter::all()).unwrap();
+        let before = nft.snapshot(Scope::all()).unwrap();
         before.restore(&mut nft).unwrap();
-        let after = nft.snapshot(Filter::all()).unwrap();
+        let after = nft.snapshot(Scope::all()).unwrap();
         let mut options = DiffOptions::default();
         options.counters = true;
         let diff = before.diff(&after, options);
@@ -318,7 +313,7 @@ fn a_kept_snapshot_is_read_again_when_something_changed() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let mut nft = connect(&sandbox);
-    let mut kept = nft.snapshot(Filter::family(Family::IP)).unwrap();
+    let mut kept = nft.snapshot(Scope::family(Family::IP)).unwrap();
     assert_eq!(kept.tables().len(), 0);
     assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::SameGeneration);
     tools.run_with("nft -f -", "table ip t { chain c { accept; }; }");
@@ -337,9 +332,7 @@ fn a_kept_snapshot_is_read_again_when_something_changed() {
         assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
         assert_eq!(
             kept.to_string(),
-            nft.snapshot(Filter::family(Family::IP))
-                .unwrap()
-                .to_string()
+            nft.snapshot(Scope::family(Family::IP)).unwrap().to_string()
         );
         tools.run("nft flush chain ip t c");
         assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
@@ -371,8 +364,8 @@ fn what_moves_no_generation_shows_when_it_is_read_anew() {
         }",
     );
     let mut nft = connect(&sandbox);
-    let mut kept = nft.snapshot(Filter::all()).unwrap();
-    let mut objects = List::<StatefulObject<'_>>::new(Filter::table(Family::IP, "t"));
+    let mut kept = nft.snapshot(Scope::all()).unwrap();
+    let mut objects = List::<StatefulObject<'_>>::new(Scope::table(Family::IP, "t"));
     assert_eq!(objects.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
     let packets = |objects: &List<StatefulObject<'_>>| {
         let counter = objects.iter().next().unwrap().data();
@@ -448,14 +441,14 @@ fn what_times_out_meanwhile_does_not_get_into_the_way() {
         }",
     );
     let mut nft = connect(&sandbox);
-    let all = nft.snapshot(Filter::all()).unwrap();
+    let all = nft.snapshot(Scope::all()).unwrap();
     let elements = |snapshot: &Snapshot, set: &str| {
         let table = snapshot.table(Family::IP, "t").unwrap();
         table.set(set).unwrap().elements().count()
     };
     assert_eq!(elements(&all, "h"), 2);
     let rest = loop {
-        let snapshot = nft.snapshot(Filter::all()).unwrap();
+        let snapshot = nft.snapshot(Scope::all()).unwrap();
         let left = ["p", "h"].map(|set| elements(&snapshot, set));
         if left == [1, 1] && elements(&snapshot, "m") < elements(&all, "m") - 2 {
             break snapshot;

@@ -13,10 +13,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use chainwright::Retry;
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Immediate};
 use chainwright::nft::{
-    Chain, Connection, DataType, Element, Family, Filter, Outcome, Rule, Set, SetId, Snapshot,
+    Chain, Connection, DataType, Element, Family, Outcome, Rule, Scope, Set, SetId, Snapshot,
     SnapshotError, Table, Transaction,
 };
 use common::random::Random;
@@ -94,8 +95,13 @@ fn renumber(tx: &mut Transaction, tables: &[&'static str], number: u32) {
 /// The one number that all in the snapshot bears.
 #[track_caller]
 fn number_of(snapshot: &Snapshot) -> u32 {
-    let mut numbers = BTreeSet::new();
     assert_eq!(snapshot.tables().len(), 2);
+    number_of_tables(snapshot)
+}
+
+#[track_caller]
+fn number_of_tables(snapshot: &Snapshot) -> u32 {
+    let mut numbers = BTreeSet::new();
     for table in snapshot.tables() {
         assert_eq!(table.chains().len(), CHAINS as usize);
         for (index, chain) in table.chains().enumerate() {
@@ -138,6 +144,104 @@ fn numbered() -> Sandbox {
     sandbox
 }
 
+/// One table asks only that this table stands still: others are changed without a pause, before it and
+/// behind it in the kernel's lists, and their chains come and go.
+#[test]
+fn one_table_is_read_while_others_change_without_a_pause() {
+    let sandbox = numbered();
+    let (stop, commits) = (AtomicBool::new(false), AtomicU32::new(0));
+    thread::scope(|scope| {
+        let (commits, mut there) = (&commits, false);
+        let _stop = meanwhile(scope, &sandbox, &stop, move |other| {
+            let number = commits.fetch_add(1, Ordering::Relaxed);
+            committed(other, |tx| {
+                renumber(tx, &["a"], number % 1000);
+                tx.add(&Table::new(IP, "other")).unwrap();
+                for chain in 0..50 {
+                    let chain = Chain::new(IP, "other", format!("n{chain}"));
+                    match there {
+                        true => tx.delete(&chain).unwrap(),
+                        false => tx.add(&chain).unwrap(),
+                    };
+                }
+            });
+            there = !there;
+        });
+        sandbox
+            .run(|| {
+                let mut nft = Connection::open().unwrap();
+                let (mut taken, mut last) = (0, None);
+                let start = commits.load(Ordering::Relaxed);
+                while taken < 40 || commits.load(Ordering::Relaxed) < start + 40 {
+                    let snapshot = match nft.snapshot(Scope::table(IP, "b")) {
+                        Ok(snapshot) => snapshot,
+                        Err(error) => panic!("{}", report(&error)),
+                    };
+                    assert_eq!(snapshot.tables().len(), 1);
+                    assert_eq!(number_of_tables(&snapshot), 1);
+                    let generation = snapshot.generation();
+                    assert!(generation.is_some());
+                    taken += usize::from(generation != last);
+                    last = generation;
+                }
+                println!("{taken} snapshots of different generations");
+            })
+            .unwrap();
+    });
+}
+
+/// What changes in the table itself is noticed all the same, also where another table changes always.
+#[test]
+fn one_table_that_changes_is_of_one_generation_too() {
+    let sandbox = numbered();
+    let (stop, stop_own) = (AtomicBool::new(false), AtomicBool::new(false));
+    let number = AtomicU32::new(1);
+    thread::scope(|scope| {
+        let mut there = false;
+        let _stop = meanwhile(scope, &sandbox, &stop, move |other| {
+            committed(other, |tx| {
+                tx.add(&Table::new(IP, "a")).unwrap();
+                let chain = Chain::new(IP, "a", "more");
+                match there {
+                    true => tx.delete(&chain).unwrap(),
+                    false => tx.add(&chain).unwrap(),
+                };
+            });
+            there = !there;
+        });
+        let number = &number;
+        let _stop_own = meanwhile(scope, &sandbox, &stop_own, move |other| {
+            let next = number.load(Ordering::Relaxed) + 1;
+            committed(other, |tx| renumber(tx, &["b"], next % 1000));
+            number.store(next, Ordering::Relaxed);
+            thread::sleep(Duration::from_millis(u64::from(next % 20)));
+        });
+        sandbox
+            .run(|| {
+                let mut nft = Connection::open().unwrap();
+                let mut seen = BTreeSet::new();
+                let mut attempts = 0;
+                while seen.len() < 20 {
+                    attempts += 1;
+                    let before = number.load(Ordering::Relaxed);
+                    match nft.snapshot(Scope::table(IP, "b")) {
+                        Ok(snapshot) => {
+                            let shown = number_of_tables(&snapshot);
+                            assert!(shown >= before && shown <= number.load(Ordering::Relaxed) + 1);
+                            seen.insert(shown);
+                        }
+                        Err(
+                            SnapshotError::Interrupted { .. } | SnapshotError::Incomplete { .. },
+                        ) => {}
+                        Err(error) => panic!("{}", report(&error)),
+                    }
+                }
+                println!("{attempts} snapshots of 20 states");
+            })
+            .unwrap();
+    });
+}
+
 /// Changes at random moments while a snapshot is taken, one or none for each, so that it is always
 /// whole in the end.
 #[test]
@@ -145,7 +249,7 @@ fn every_snapshot_is_of_one_generation() {
     let sandbox = numbered();
     let (mut nft, mut other) = (connect(&sandbox), connect(&sandbox));
     let start = Instant::now();
-    assert_eq!(number_of(&nft.snapshot(Filter::all()).unwrap()), 1);
+    assert_eq!(number_of(&nft.snapshot(Scope::all()).unwrap()), 1);
     let usual = start.elapsed();
     let mut random = Random::new();
     let (mut tx, mut across) = (Transaction::new(), 0);
@@ -163,7 +267,7 @@ fn every_snapshot_is_of_one_generation() {
                 commit(&mut other, &tx);
             });
             let before = nft.generation().unwrap();
-            let snapshot = nft.snapshot(Filter::all()).unwrap();
+            let snapshot = nft.snapshot(Scope::all()).unwrap();
             change.join().unwrap();
             (before, snapshot)
         });
@@ -207,7 +311,7 @@ fn control_a_single_reading_is_of_several_generations() {
             numbers.len() > 1
         };
         let found = (0..500).any(|_| {
-            let snapshot = nft.snapshot_once(Filter::all()).unwrap();
+            let snapshot = nft.snapshot_once(Scope::all()).unwrap();
             // Then it does not say that it is of one.
             mixed(&snapshot) && snapshot.generation().is_none()
         });
@@ -218,7 +322,7 @@ fn control_a_single_reading_is_of_several_generations() {
 #[test]
 fn changes_without_a_pause_interrupt_and_what_was_read_is_given_out() {
     let sandbox = numbered();
-    let mut nft = connect(&sandbox);
+    let mut nft = connect(&sandbox).with_retry(Retry::times(16));
     let (stop, commits) = (AtomicBool::new(false), AtomicU32::new(0));
     thread::scope(|scope| {
         let _stop = meanwhile(scope, &sandbox, &stop, |other| {
@@ -235,7 +339,7 @@ fn changes_without_a_pause_interrupt_and_what_was_read_is_given_out() {
         }
         let mut interrupted = 0;
         for _ in 0..2_000 {
-            match nft.snapshot(Filter::all()) {
+            match nft.snapshot(Scope::all()) {
                 Err(error @ SnapshotError::Interrupted { .. }) => {
                     let text = error.to_string();
                     assert!(text.contains("16 attempts"), "{text}");
@@ -262,5 +366,5 @@ fn changes_without_a_pause_interrupt_and_what_was_read_is_given_out() {
     committed(&mut nft, |tx| {
         _ = tx.delete(&Table::new(Family::IP6, "other")).unwrap()
     });
-    assert_eq!(number_of(&nft.snapshot(Filter::all()).unwrap()), 1);
+    assert_eq!(number_of(&nft.snapshot(Scope::all()).unwrap()), 1);
 }

@@ -21,8 +21,8 @@ use chainwright::netlink::{Error, Message};
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Cmp, Counter, Immediate, Lookup, Payload, PayloadBase, Register};
 use chainwright::nft::{
-    Chain, ChainRef, CommitError, Connection, Failure, Family, Filter, Generation, Outcome, Policy,
-    Rule, Table, Transaction,
+    Chain, ChainRef, CommitError, Connection, Failure, Family, Generation, Outcome, Policy, Rule,
+    RuleFilter, Scope, Table, Transaction,
 };
 use common::tools::Tools;
 use common::{OnDrop, commit, committed, connect, kernel, report, sandbox};
@@ -78,7 +78,7 @@ fn whole(nft: &mut Connection) -> Whole {
     macro_rules! all {
         ($list:ident) => {{
             let mut all = Vec::new();
-            let listing = nft.$list(Filter::all()).unwrap();
+            let listing = nft.$list(Scope::all()).unwrap();
             listing
                 .for_each(|object| all.push(object.to_builder().into_owned()))
                 .unwrap();
@@ -96,7 +96,7 @@ fn whole(nft: &mut Connection) -> Whole {
 /// The rules of a chain.
 fn rules(nft: &mut Connection, table: &str, chain: &str) -> Vec<Rule<'static>> {
     let mut rules = Vec::new();
-    let listing = nft.rules(Filter::chain(IP, table, chain)).unwrap();
+    let listing = nft.rules(RuleFilter::chain(IP, table, chain)).unwrap();
     listing
         .for_each(|rule| rules.push(rule.to_builder().into_owned()))
         .unwrap();
@@ -487,7 +487,7 @@ fn a_hundred_thousand_chains_and_250_000_rules_are_one_commit() {
     assert_eq!(nft.generation().unwrap().0, before.wrapping_add(1));
 
     let (mut chains, mut references) = (0, 0);
-    let listing = nft.chains(Filter::table(IP, "nat")).unwrap();
+    let listing = nft.chains(Scope::table(IP, "nat")).unwrap();
     listing
         .for_each(|chain: ChainRef<'_>| {
             chains += 1;

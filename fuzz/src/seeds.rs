@@ -11,7 +11,7 @@ use chainwright::iptables::nft::{Encoder, Profile};
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Counters, Family, Rule, Target as RuleTarget};
 use chainwright::netlink::{Attributes, Message, Messages};
-use chainwright::nft::{self, Filter, RuleRef, Snapshot, Transaction};
+use chainwright::nft::{self, RuleRef, Scope, Snapshot, Transaction};
 use sha2::{Digest, Sha256};
 
 use crate::Target;
@@ -413,7 +413,7 @@ fn listed(path: &Path) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error + Se
         if !loaded.success() {
             return Ok(None);
         }
-        let snapshot: Snapshot = nft::Connection::open()?.snapshot(Filter::default())?;
+        let snapshot: Snapshot = nft::Connection::open()?.snapshot(Scope::default())?;
         let mut file = Vec::new();
         snapshot.write(&mut file)?;
         // The messages begin where a whole number of them ends before the checksum.

@@ -198,7 +198,7 @@ pub enum Error {
     )]
     Contended {
         /// How many attempts there were.
-        attempts: usize,
+        attempts: u32,
     },
     /// Legacy tables are replaced one after the other: some were, then one could not be.
     #[error("replaced: {}; then: {error}", .applied.join(", "))]

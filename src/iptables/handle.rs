@@ -10,16 +10,14 @@ use super::nft::{Profile, Session as NftSession};
 use super::sets::Sets;
 use super::view::Tables;
 use super::{Backend, Error, Family, legacy};
+use crate::Retry;
 use crate::legacy::{
     Connection as LegacyConnection, Error as LegacyError, Family as LegacyFamily,
-    Hook as LegacyHook, Lock, LockPolicy, LockWait, Lookup, Table as LegacyTable,
+    Hook as LegacyHook, Lock, LockPolicy, Lookup, Table as LegacyTable,
 };
 use crate::netlink;
-use crate::nft::{self, CommitError, Connection as NftConnection, Filter, Outcome, Transaction};
+use crate::nft::{self, CommitError, Connection as NftConnection, Outcome, Scope, Transaction};
 use crate::xt::Names;
-
-/// How often a change is tried again when somebody else changed the tables meanwhile.
-const ATTEMPTS: usize = 32;
 
 /// The iptables tables of a network namespace in one backend.
 ///
@@ -54,6 +52,7 @@ pub struct Iptables {
     inner: Inner,
     sets: Sets,
     names: Arc<Names>,
+    retry: Retry,
 }
 
 #[derive(Debug)]
@@ -64,9 +63,9 @@ enum Inner {
     },
     Legacy {
         /// For each family the way to its tables, or that there is none.
-        connections: [Result<LegacyConnection, LegacyError>; 2],
+        connections: Box<[Result<LegacyConnection, LegacyError>; 2]>,
         policy: LockPolicy,
-        wait: LockWait,
+        wait: Retry,
     },
 }
 
@@ -86,6 +85,7 @@ impl Iptables {
             },
             sets: sets(),
             names: Names::system(),
+            retry: Retry::DEFAULT,
         })
     }
 
@@ -112,12 +112,13 @@ impl Iptables {
         }
         Ok(Self {
             inner: Inner::Legacy {
-                connections,
+                connections: Box::new(connections),
                 policy: LockPolicy::Standard,
-                wait: LockWait::For(Duration::from_secs(5)),
+                wait: Retry::within(Duration::from_secs(5)),
             },
             sets: sets(),
             names: Names::system(),
+            retry: Retry::DEFAULT,
         })
     }
 
@@ -147,7 +148,7 @@ impl Iptables {
     /// one's own [`LockPolicy::None`] spares waiting for the host's tools; a container that changes the
     /// host's tables must see the host's file, or name it by [`LockPolicy::Path`].
     #[must_use]
-    pub fn with_lock(mut self, new: LockPolicy, limit: LockWait) -> Self {
+    pub fn with_lock(mut self, new: LockPolicy, limit: Retry) -> Self {
         if let Inner::Legacy { policy, wait, .. } = &mut self.inner {
             (*policy, *wait) = (new, limit);
         }
@@ -159,6 +160,22 @@ impl Iptables {
     #[must_use]
     pub fn with_names(mut self, names: Arc<Names>) -> Self {
         self.names = names;
+        self
+    }
+
+    /// The same, with another policy for reading and changing what others change meanwhile. How long a
+    /// lock is waited for is said to [`with_lock`](Self::with_lock).
+    #[must_use]
+    pub fn with_retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        match &mut self.inner {
+            Inner::Nft { connection, .. } => connection.set_retry(retry),
+            Inner::Legacy { connections, .. } => {
+                for connection in connections.iter_mut().flatten() {
+                    connection.set_retry(retry);
+                }
+            }
+        }
         self
     }
 
@@ -193,8 +210,8 @@ impl Iptables {
             Inner::Nft { connection, .. } => {
                 let family_filter = nft::Family::from(family);
                 let filter = match names {
-                    [name] => Filter::table(family_filter, *name),
-                    _ => Filter::family(family_filter),
+                    [name] => Scope::table(family_filter, *name),
+                    _ => Scope::family(family_filter),
                 };
                 Ok(Tables::of_snapshot(
                     family,
@@ -231,7 +248,7 @@ impl Iptables {
     /// [`with_lock`](Self::with_lock).
     ///
     /// # Errors
-    /// What `edit` returns; [`Error::Commit`], [`Error::Legacy`]; [`Error::Contended`].
+    /// What `edit` returns; [`Error::Commit`], [`Error::Legacy`]; [`Error::Contended`] ([`with_retry`](Self::with_retry)).
     pub fn update<R>(
         &mut self,
         family: Family,
@@ -281,7 +298,8 @@ impl Iptables {
         }
         // Of a commit of which it could not be known whether it was done.
         let mut unknown = None;
-        for attempt in 0..ATTEMPTS {
+        let mut attempts = self.retry.begin();
+        loop {
             let result = match &mut self.inner {
                 Inner::Nft {
                     connection,
@@ -308,26 +326,29 @@ impl Iptables {
             };
             match result {
                 Ok(Done::Yes(value)) => return Ok(value),
+                // Somebody else is quicker: they are given time to finish.
+                Ok(Done::Again) if attempts.again() => {}
                 Ok(Done::Again) => {
-                    // Somebody else is quicker: give them time to finish.
-                    std::thread::sleep(Duration::from_micros(50 << attempt.min(8)));
+                    return Err(unknown.unwrap_or(Error::Contended {
+                        attempts: attempts.made(),
+                    }));
                 }
                 Ok(Done::Tracking) => change.tracking = true,
                 // Nothing was sent yet; it is read again.
                 Err(error)
                     if error.of_reading().is_some_and(netlink::Error::ask_again)
-                        && attempt + 1 < ATTEMPTS => {}
+                        && attempts.again_after_loss() => {}
                 Err(Error::Commit(error))
                     if error.outcome == Outcome::Unknown
                         && unknown.is_none()
-                        && change.repeatable =>
+                        && change.repeatable
+                        && attempts.again_after_loss() =>
                 {
                     unknown = Some(Error::Commit(error));
                 }
                 Err(error) => return Err(unknown.unwrap_or(error)),
             }
         }
-        Err(unknown.unwrap_or(Error::Contended { attempts: ATTEMPTS }))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Backend, Error, Family, Iptables, builtins};
 use crate::legacy::{self, Access, Status};
 use crate::netlink;
-use crate::nft::{self, Connection, Filter, List};
+use crate::nft::{self, Connection, List, Scope};
 
 impl Iptables {
     /// As [`open`](Self::open), for who only looks: where nf_tables is not loaded there is nothing to be
@@ -31,7 +31,7 @@ pub fn tables_in_use(backend: Backend, family: Family) -> Result<Vec<String>, Er
                 Err(netlink::Error::NotLoaded) => return Ok(Vec::new()),
                 opened => opened?,
             };
-            let mut tables = List::<nft::Table<'_>>::new(Filter::family(family.into()));
+            let mut tables = List::<nft::Table<'_>>::new(Scope::family(family.into()));
             tables.refresh(&mut nft)?;
             let names = tables.iter().map(|table| table.name().to_string());
             Ok(names.filter(|name| builtins(name).is_some()).collect())

@@ -7,7 +7,7 @@ use bstr::BString;
 use crate::iptables::Family;
 use crate::legacy::{self, Lookup, Status};
 use crate::netlink;
-use crate::nft::{self, Chain, Connection, Filter, List};
+use crate::nft::{self, Chain, Connection, List, Scope};
 
 /// What the names of all chains of Kubernetes start with: `KUBE-IPTABLES-HINT`, `KUBE-SERVICES`, ….
 const PREFIX: &[u8] = b"KUBE-";
@@ -53,7 +53,7 @@ pub enum LegacyUse {
 pub fn legacy_use(nft: &mut Connection) -> Result<LegacyUse, netlink::Error> {
     for family in [Family::Ipv4, Family::Ipv6] {
         // What was lost, or what a change ran across, is listed again.
-        let mut chains = List::<Chain<'_>>::new(Filter::family(family.into()));
+        let mut chains = List::<Chain<'_>>::new(Scope::family(family.into()));
         chains.refresh(nft)?;
         if chains.iter().any(|chain| chain.name().starts_with(PREFIX)) {
             return Ok(LegacyUse::No);

@@ -16,11 +16,10 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::{Duration, Instant};
 
 use crate::iptables::nft::{Unwritable, chain, decode, encode};
 use crate::iptables::{Address, Entry, Family, Rule, Target, builtin};
-use crate::nft::{CommitError, Connection, Filter, Outcome, Table, TableFlags, Transaction};
+use crate::nft::{CommitError, Connection, Outcome, RuleFilter, Table, TableFlags, Transaction};
 use crate::xt::matches::comment::Comment;
 use crate::xt::matches::conntrack::{Conntrack, ConntrackState};
 use crate::xt::matches::mark::Mark as MarkMatch;
@@ -45,14 +44,6 @@ const POSTROUTING: &str = "KUBE-POSTROUTING";
 const MASQUERADE_MARK: u32 = 1 << 14;
 /// Mark of packets to be dropped (kubelet's `iptablesDropBit` 15).
 const DROP_MARK: u32 = 1 << 15;
-
-/// For how long reading and committing are begun again when somebody else changes the ruleset.
-///
-/// A rival that commits without a pause leaves room for it when it loses its processor: seen, one
-/// attempt in 200 goes through, and the unluckiest took half a second.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is read again when the kernel's replies are lost.
-const LOSSES: u32 = 16;
 
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]
@@ -195,6 +186,9 @@ impl Kubelet {
 
     /// Makes what is missing, in one transaction, and returns it. If nothing is, nothing is
     /// committed. Rules of others are left alone.
+    ///
+    /// Where somebody else changes the ruleset meanwhile it begins again, as the connection's
+    /// [`with_retry`](Connection::with_retry) says.
     ///
     /// # Errors
     /// As [`check`](Self::check), and [`Error::Commit`].
@@ -406,19 +400,22 @@ fn attempt<T>(
     nft: &mut Connection,
     mut work: impl FnMut(&mut Connection, nft::Generation) -> Result<Done<T>, Attempt>,
 ) -> Result<T, Error> {
-    let start = Instant::now();
-    let mut attempts = 0;
+    let mut attempts = nft.retry().begin();
     loop {
-        attempts += 1;
         let generation = nft.generation()?;
         match work(nft, generation) {
             Ok(Done::Committed(done)) => return Ok(done),
             Ok(Done::Read(done)) if nft.generation()? == generation => return Ok(done),
             Ok(Done::Read(_)) | Err(Attempt::Again) => {}
-            Err(Attempt::Failed(Error::Read(error))) if error.ask_again() && attempts < LOSSES => {}
+            Err(Attempt::Failed(Error::Read(error)))
+                if error.ask_again() && attempts.again_after_loss() =>
+            {
+                continue;
+            }
             Err(Attempt::Failed(error)) => return Err(error),
         }
-        if start.elapsed() > PATIENCE {
+        if !attempts.again() {
+            let attempts = attempts.made();
             return Err(Error::Contended { attempts });
         }
     }
@@ -467,7 +464,7 @@ impl Found {
             references: chain.references().unwrap_or(0),
             ..Self::default()
         };
-        let mut rules = nft.rules(Filter::chain(family, wanted.table, wanted.chain))?;
+        let mut rules = nft.rules(RuleFilter::chain(family, wanted.table, wanted.chain))?;
         while let Some(encoded) = rules.next()? {
             found.total += 1;
             let Ok(Entry { rule, .. }) = decode(&encoded) else {

@@ -14,10 +14,8 @@ use zerocopy::IntoBytes;
 
 use super::socket::Socket;
 use super::{Access, ChainRef, Error, Family, Info, Operation, Policy, Table, TableName};
+use crate::Retry;
 use crate::errno::Errno;
-
-/// How often a table that somebody keeps replacing is read again before giving up.
-const ATTEMPTS: u32 = 32;
 
 /// No more than this many bytes of table names are read.
 const LONGEST_NAMES: usize = 1 << 16;
@@ -33,6 +31,7 @@ pub struct Connection {
     /// Opened together with the socket, so that both are of the same namespace; `None` if it is
     /// not readable.
     names: Option<File>,
+    retry: Retry,
 }
 
 /// A table that was looked for.
@@ -134,6 +133,7 @@ impl Connection {
             family,
             socket,
             names,
+            retry: Retry::DEFAULT,
         };
         connection.probe()?;
         Ok(connection)
@@ -143,6 +143,24 @@ impl Connection {
     #[must_use]
     pub const fn family(&self) -> Family {
         self.family
+    }
+
+    /// The same, with another policy for a table that somebody replaces while it is read.
+    #[must_use]
+    pub const fn with_retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Sets that policy.
+    pub const fn set_retry(&mut self, retry: Retry) {
+        self.retry = retry;
+    }
+
+    /// That policy.
+    #[must_use]
+    pub const fn retry(&self) -> Retry {
+        self.retry
     }
 
     pub(super) const fn socket(&self) -> &Socket {
@@ -199,7 +217,7 @@ impl Connection {
     /// # Errors
     /// - [`Error::NoPermission`];
     /// - [`Error::TableName`] if the name cannot be one;
-    /// - [`Error::Changing`] if somebody replaced the table during each of many attempts;
+    /// - [`Error::Changing`] if somebody replaced the table during each attempt ([`with_retry`](Self::with_retry));
     /// - [`Error::Malformed`] if the kernel's bytes cannot be understood;
     /// - [`Error::System`] if a system call fails in a way that has no meaning here.
     pub fn read_into<'t>(
@@ -398,7 +416,8 @@ impl Connection {
         let span = tracing::debug_span!("legacy read", %family, %table);
         let _entered = span.enter();
         let mut info = self.get_info(table)?;
-        for attempt in 1..=ATTEMPTS {
+        let mut attempts = self.retry.begin();
+        loop {
             let received = buffer
                 .receive(&info, |bytes| {
                     self.socket.get(family.layout().get_entries, bytes)
@@ -415,8 +434,7 @@ impl Connection {
             }
             // EAGAIN tells that the size has changed. But another table of the same size is not
             // noticed by the kernel, and its built-in chains may start elsewhere.
-            let now = self.get_info(table)?;
-            if received.is_ok() && now == info {
+            if received.is_ok() && self.get_info(table)? == info {
                 buffer.index(info).map_err(|problem| Error::Malformed {
                     family,
                     table,
@@ -425,18 +443,21 @@ impl Connection {
                 tracing::debug!(
                     entries = info.num_entries(),
                     bytes = info.size(),
-                    attempt,
+                    attempts = attempts.made(),
                     "read a legacy table"
                 );
                 return Ok(buffer);
             }
-            info = now;
+            if !attempts.again() {
+                return Err(Error::Changing {
+                    family,
+                    table,
+                    attempts: attempts.made(),
+                });
+            }
+            // Not what was asked before the pause.
+            info = self.get_info(table)?;
         }
-        Err(Error::Changing {
-            family,
-            table,
-            attempts: ATTEMPTS,
-        })
     }
 }
 

@@ -6,12 +6,12 @@ use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use bstr::{BStr, BString, ByteSlice};
 use nix::fcntl::FlockArg;
 
 use super::Error;
+use crate::Retry;
 use crate::errno::Errno;
 
 /// The file that the legacy tools lock, unless [`LOCK_VARIABLE`] names another.
@@ -19,10 +19,6 @@ pub const LOCK_FILE: &str = "/run/xtables.lock";
 
 /// The environment variable with the file that the legacy tools lock.
 pub const LOCK_VARIABLE: &str = "XTABLES_LOCKFILE";
-
-/// How long the first pause is between two attempts to get the lock, and the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// Which lock is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,17 +49,6 @@ impl LockPolicy {
     }
 }
 
-/// How long to wait for a lock that somebody else has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockWait {
-    /// Not at all.
-    No,
-    /// So long.
-    For(Duration),
-    /// Without end.
-    Forever,
-}
-
 /// The lock of the legacy tools: as long as this lives, none of them changes (or lists) a table.
 ///
 /// It is a `flock` on a file, for all families and all network namespaces that see the same file. Hold
@@ -77,13 +62,13 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock. The file is made if it is not there, as the legacy tools make it: empty, with
+    /// Takes the lock, and waits for it as `retry` says while somebody else has it. The file is made if it is not there, as the legacy tools make it: empty, with
     /// mode 0600. It stays.
     ///
     /// # Errors
     /// - [`Error::Locked`] if somebody else has it all the time;
     /// - [`Error::LockFile`] if the file cannot be opened or locked.
-    pub fn take(policy: &LockPolicy, wait: LockWait) -> Result<Self, Error> {
+    pub fn take(policy: &LockPolicy, retry: Retry) -> Result<Self, Error> {
         let Some(path) = policy.path() else {
             return Ok(Self { file: None });
         };
@@ -98,8 +83,7 @@ impl Lock {
             .mode(0o600)
             .open(&path)
             .map_err(|error| failed(Errno::of(&error)))?;
-        let start = Instant::now();
-        let mut pause = FIRST_PAUSE;
+        let mut attempts = retry.begin();
         loop {
             match flock(&file, FlockArg::LockExclusiveNonblock) {
                 Ok(()) => return Ok(Self { file: Some(file) }),
@@ -107,21 +91,13 @@ impl Lock {
                 Err(nix::errno::Errno::EWOULDBLOCK) => {}
                 Err(other) => return Err(failed(Errno::new(other as i32))),
             }
-            let waited = start.elapsed();
-            let left = match wait {
-                LockWait::No => Duration::ZERO,
-                LockWait::For(limit) => limit.saturating_sub(waited),
-                LockWait::Forever => Duration::MAX,
-            };
-            if left.is_zero() {
+            if !attempts.again() {
                 return Err(Error::Locked {
                     holder: LockHolder::of(&file),
                     path,
-                    waited,
+                    waited: attempts.elapsed(),
                 });
             }
-            std::thread::sleep(pause.min(left));
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
@@ -231,6 +207,8 @@ fn place_of(text: &BStr) -> Option<((u32, u32), u64)> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// As Linux 6.18 prints it.
@@ -260,10 +238,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         let policy = LockPolicy::Path(path.clone());
-        let lock = Lock::take(&policy, LockWait::No).unwrap();
+        let lock = Lock::take(&policy, Retry::ONCE).unwrap();
         assert!(lock.is_held());
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o177, 0);
-        let short = LockWait::For(Duration::from_millis(5));
+        let short = Retry::within(Duration::from_millis(5));
         let error = Lock::take(&policy, short).unwrap_err();
         let Error::Locked {
             holder: Some(holder),
@@ -277,13 +255,13 @@ mod tests {
         assert!(*waited >= Duration::from_millis(5));
         assert!(error.to_string().contains(&holder.to_string()), "{error}");
         // Without a lock there is nothing to wait for.
-        let none = Lock::take(&LockPolicy::None, LockWait::No).unwrap();
+        let none = Lock::take(&LockPolicy::None, Retry::ONCE).unwrap();
         assert!(!none.is_held());
         drop(lock);
-        let _ = Lock::take(&policy, LockWait::Forever).unwrap();
+        let _ = Lock::take(&policy, Retry::FOREVER).unwrap();
         // What cannot be a file.
         let policy = LockPolicy::Path(path.join("not a directory"));
-        let error = Lock::take(&policy, LockWait::No).unwrap_err();
+        let error = Lock::take(&policy, Retry::ONCE).unwrap_err();
         assert!(matches!(error, Error::LockFile { .. }), "{error}");
     }
 }

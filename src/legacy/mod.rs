@@ -48,15 +48,16 @@
 //! [`Lock`] of the legacy tools before the table is read.
 //!
 //! ```no_run
+//! use chainwright::Retry;
 //! use chainwright::legacy::{
-//!     Connection, Draft, Family, Hook, InterfaceMatchBuf, Ipv4HeaderBuf, Lock, LockPolicy, LockWait,
+//!     Connection, Draft, Family, Hook, InterfaceMatchBuf, Ipv4HeaderBuf, Lock, LockPolicy,
 //!     Lookup, NewTarget,
 //! };
 //! use std::time::Duration;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let connection = Connection::open(Family::Ipv4)?;
-//! let lock = Lock::take(&LockPolicy::Standard, LockWait::For(Duration::from_secs(5)))?;
+//! let lock = Lock::take(&LockPolicy::Standard, Retry::within(Duration::from_secs(5)))?;
 //! let Lookup::InUse(table) = connection.read("filter")? else {
 //!     return Ok(());
 //! };
@@ -118,7 +119,7 @@ pub use header::{
     Ipv6HeaderBuf, Masked,
 };
 pub use info::Info;
-pub use lock::{LOCK_FILE, LOCK_VARIABLE, Lock, LockHolder, LockPolicy, LockWait};
+pub use lock::{LOCK_FILE, LOCK_VARIABLE, Lock, LockHolder, LockPolicy};
 pub use name::TableName;
 pub(crate) use name::start_of;
 pub use replacement::Replacement;

@@ -6,9 +6,10 @@ use std::hint::black_box;
 use super::floor::{Floor, Request};
 use super::{Contender, Measured, Services, alternate, alternate_prepared};
 use crate::Error;
+use crate::Retry;
 use crate::iptables::text::{RestoreOptions, SaveOptions};
 use crate::iptables::{Family, Iptables, Rule};
-use crate::legacy::{self, Draft, LockPolicy, LockWait};
+use crate::legacy::{self, Draft, LockPolicy};
 use crate::nft;
 
 /// What was measured side by side, and how many times the floor it may take.
@@ -117,7 +118,7 @@ pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>,
 /// Those of restoring.
 pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Comparison>, Error> {
     // In a namespace of one's own.
-    let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, LockWait::No);
+    let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
     let connection = legacy::Connection::open(legacy::Family::Ipv4)?;
     let text = services.to_table();
     iptables.restore(Family::Ipv4, &text, &WHOLE)?;
@@ -144,7 +145,7 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
     }];
 
     let (line, rule) = one_rule(services)?;
-    let mut back = Iptables::legacy()?.with_lock(LockPolicy::None, LockWait::No);
+    let mut back = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
     let mut buffer = legacy::Table::empty(legacy::Family::Ipv4);
     let added = Cell::new(false);
     // The rule away again, so that the floor finds the table that it replaces.
@@ -156,7 +157,7 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
         }
         Ok(())
     };
-    let mut updating = Iptables::legacy()?.with_lock(LockPolicy::None, LockWait::No);
+    let mut updating = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
     let contenders = alternate_prepared::<Error>(
         rounds,
         &mut prepare,
@@ -237,7 +238,7 @@ pub fn save_nft(services: Services, rounds: usize) -> Result<Comparison, Error> 
 /// # Errors
 /// Those of loading and reading.
 pub fn save_legacy(services: Services, rounds: usize) -> Result<Comparison, Error> {
-    let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, LockWait::No);
+    let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
     iptables.restore(Family::Ipv4, services.to_table(), &WHOLE)?;
     let connection = legacy::Connection::open(legacy::Family::Ipv4)?;
     let mut buffer = legacy::Table::empty(legacy::Family::Ipv4);

@@ -281,7 +281,7 @@ written!(
     ]
 );
 
-listed!(Chain as ChainRef, "list chains");
+listed!(Chain as ChainRef by Scope, "list chains");
 
 /// A chain's name and table, for messages to people.
 impl std::fmt::Display for ChainRef<'_> {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bstr::BString;
 
-use super::connection::{ASKS, Connection};
+use super::connection::Connection;
 use super::explain::{Operation, attribute_at, describe, hint};
 use super::feature::{Feature, lacking};
 use super::generation::Generation;
@@ -201,13 +201,13 @@ impl Connection {
         transaction: &Transaction,
         batch: Batch,
     ) -> Result<(), CommitError> {
-        for _ in 1..ASKS {
+        let mut attempts = self.retry.begin();
+        loop {
             match self.send_batch(transaction, batch) {
-                Err(error) if error.is_unexplained(batch) => {}
+                Err(error) if error.is_unexplained(batch) && attempts.again_after_loss() => {}
                 sent => return sent,
             }
         }
-        self.send_batch(transaction, batch)
     }
 
     fn send_batch(&mut self, transaction: &Transaction, batch: Batch) -> Result<(), CommitError> {

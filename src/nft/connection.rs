@@ -13,6 +13,7 @@ use super::Family;
 use super::feature::explain_request;
 use super::generation::{Generation, GenerationRef};
 use super::object::Listed;
+use crate::Retry;
 use crate::netlink::{
     Answer, Dump, Error, Intake, Loss, Message, MessageWriter, Messages, Next, NfGenMsg,
     RECEIVE_BUFFER, Socket,
@@ -23,10 +24,10 @@ pub(crate) const fn message_type(message: u8) -> u16 {
     ((NFNL_SUBSYS_NFTABLES as u16) << 8) | message as u16
 }
 
-/// How often an object is looked for while the ruleset changes.
+/// How often an object is looked for while the ruleset changes: not found so often, it is not there.
 const LOOKS: usize = 8;
-/// How often a question is asked whose answers are lost.
-pub(super) const ASKS: usize = 4;
+/// How many errors are taken while the rest of a dump is received that was given up.
+const TROUBLES: usize = 4;
 /// Where the numbers of requests begin: those of a batch's operations are below.
 const SEQUENCES: u32 = 1 << 31;
 
@@ -43,9 +44,9 @@ const SEQUENCES: u32 = 1 << 31;
 /// of many objects, and commits, belong on a thread for what blocks.
 ///
 /// Nothing here waits for an answer: the kernel gives it before a request returns, and what is not
-/// there then is [lost](Error::Lost). A look-up is asked again a few times, a snapshot and a
-/// [`List`](super::List) are read again, and of a commit the generation is asked for; all other
-/// listings end in the error.
+/// there then is [lost](Error::Lost). A look-up is asked again, a snapshot and a [`List`](super::List) are
+/// read again, and of a commit the generation is asked for; all other listings end in the error. How often
+/// and for how long, [`with_retry`](Self::with_retry) says.
 #[derive(Debug)]
 pub struct Connection {
     /// What tells this connection from all others of this process: generations of different
@@ -61,6 +62,7 @@ pub struct Connection {
     unfinished: Option<Dump>,
     /// Whether the kernel acknowledges the end of a batch, once that is known.
     pub(super) acknowledges_ends: Option<bool>,
+    pub(super) retry: Retry,
 }
 
 /// The socket, to be closed, counted or handed to a namespace's owner with. Nothing comes on it but the
@@ -97,6 +99,7 @@ impl Connection {
             sequence: 0,
             unfinished: None,
             acknowledges_ends: None,
+            retry: Retry::DEFAULT,
         }
     }
 
@@ -110,6 +113,26 @@ impl Connection {
             return Err(Error::NotLoaded);
         }
         Self::open()
+    }
+
+    /// The same, with another policy for what others' changes or lost replies spoil: look-ups, a
+    /// [`snapshot`](Self::snapshot), a [`List`](super::List), a [restoration](super::Snapshot::restore), and a
+    /// commit of which nothing was applied and the reasons were lost.
+    #[must_use]
+    pub const fn with_retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Sets that policy.
+    pub const fn set_retry(&mut self, retry: Retry) {
+        self.retry = retry;
+    }
+
+    /// That policy.
+    #[must_use]
+    pub const fn retry(&self) -> Retry {
+        self.retry
     }
 
     /// Receives a datagram into the buffer.
@@ -279,8 +302,8 @@ impl Connection {
             message,
             NFT_MSG_GETRULE_RESET | NFT_MSG_GETSETELEM_RESET | NFT_MSG_GETOBJ_RESET
         );
-        let asks = if once { 1 } else { ASKS };
-        self.insist(asks, |connection| {
+        let retry = if once { Retry::ONCE } else { self.retry };
+        self.insist(retry, |connection| {
             let sequence = connection
                 .ask(message, 0, family, &content)
                 .map_err(|error| error.of_request(request))?;
@@ -289,19 +312,19 @@ impl Connection {
         })
     }
 
-    /// Asks up to so many times, while answers are lost.
+    /// Asks, and again while answers are lost.
     fn insist<R>(
         &mut self,
-        asks: usize,
+        retry: Retry,
         mut ask: impl FnMut(&mut Self) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        for _ in 1..asks {
+        let mut attempts = retry.begin();
+        loop {
             match ask(self) {
-                Err(error) if error.ask_again() => {}
+                Err(error) if error.ask_again() && attempts.again_after_loss() => {}
                 answer => return answer,
             }
         }
-        ask(self)
     }
 
     /// Whether a subsystem of nfnetlink has an answer to a request, other than one of these errors.
@@ -313,7 +336,7 @@ impl Connection {
         absent: &[i32],
         content: impl Fn(&mut MessageWriter<'_>),
     ) -> Result<bool, Error> {
-        let answer = self.insist(ASKS, |connection| {
+        let answer = self.insist(self.retry, |connection| {
             let sequence = connection.ask_subsystem(message_type, family, &content)?;
             connection.answer(request, sequence, absent)
         })?;
@@ -389,7 +412,7 @@ impl Intake for Rest<'_> {
         match error {
             Error::Truncated { .. } => self.moving = true,
             Error::Lost(Loss::Absent) if self.moving => self.lost = true,
-            _ if self.troubles == ASKS => self.lost = true,
+            _ if self.troubles == TROUBLES => self.lost = true,
             // Where the kernel had no memory for the next part, it tries again when something is
             // received: the answer to any question.
             Error::Lost(Loss::Absent) => {

@@ -1,7 +1,7 @@
 //! Numbers of rules.
 
 use super::connection::Connection;
-use super::listing::Filter;
+use super::scope::RuleFilter;
 use super::{ChainRef, Rule};
 use crate::netlink::Error;
 
@@ -12,7 +12,7 @@ impl Connection {
     /// # Errors
     /// Those of a listing; [`Error::Interrupted`] if a change ran across it.
     pub fn rule_count(&mut self, chain: &ChainRef<'_>) -> Result<usize, Error> {
-        let filter = Filter::chain(chain.family(), chain.table(), chain.name());
+        let filter = RuleFilter::chain(chain.family(), chain.table(), chain.name());
         let mut rules = self.list::<Rule<'_>>(filter)?;
         let mut count = 0;
         while rules.next()?.is_some() {

@@ -436,7 +436,7 @@ written!(
 );
 
 listed!(
-    Elements as ElementsRef,
+    Elements as ElementsRef by Scope,
     "list elements",
     BY_KERNEL = true,
     CHANGES_ARE_MARKED = false

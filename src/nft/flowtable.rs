@@ -106,7 +106,7 @@ written!(
 );
 
 listed!(
-    Flowtable as FlowtableRef,
+    Flowtable as FlowtableRef by Scope,
     "list flowtables",
     BY_KERNEL = true
 );

@@ -9,9 +9,6 @@ use super::listing::Filter;
 use super::object::Listed;
 use crate::netlink::Error;
 
-/// How often a listing is begun again when changes interrupt it.
-const ATTEMPTS: usize = 16;
-
 /// A listing of one generation, kept: the kernel's messages in one piece of memory, with an index.
 ///
 /// [`refresh`](Self::refresh) asks the kernel for the generation first, one small request and
@@ -31,7 +28,8 @@ pub struct List<T> {
 impl<T: Listed> List<T> {
     /// An empty list, to be [refreshed](Self::refresh).
     #[must_use]
-    pub fn new(filter: Filter<'_>) -> Self {
+    pub fn new<'f>(filter: impl Into<T::Filter<'f>>) -> Self {
+        let filter: Filter<'f> = filter.into().into();
         Self {
             filter: filter.into_owned(),
             taken: None,
@@ -72,7 +70,8 @@ impl<T: Listed> List<T> {
     /// price of one small request and reply whatever the size: what moves no generation may have changed
     /// all the same ([`Refreshed::SameGeneration`]).
     ///
-    /// A listing that a change ran across, or of which a part was lost, is begun again, up to 16 times.
+    /// A listing that a change ran across, or of which a part was lost, is begun again
+    /// ([`Connection::with_retry`]).
     ///
     /// # Errors
     /// [`Error::Interrupted`] or [`Error::Lost`] when that befell every attempt, and the errors of a
@@ -87,7 +86,7 @@ impl<T: Listed> List<T> {
 
     /// Lists again, in the memory that there is, whether or not the generation moved.
     ///
-    /// A listing that a change ran across is begun again, up to 16 times.
+    /// A listing that a change ran across is begun again, as in [`refresh`](Self::refresh).
     ///
     /// # Errors
     /// As [`refresh`](Self::refresh).
@@ -106,7 +105,8 @@ impl<T: Listed> List<T> {
             self.taken = kept;
             return Ok(Refreshed::SameGeneration);
         }
-        for attempt in 1..=ATTEMPTS {
+        let mut attempts = connection.retry.begin();
+        loop {
             let taken = self.take(connection);
             // A commit between the question and the first datagram leaves no mark on the dump.
             let after = connection.generation()?;
@@ -115,12 +115,14 @@ impl<T: Listed> List<T> {
                     self.taken = Some((connection.id, generation));
                     return Ok(Refreshed::ReadAnew);
                 }
-                Err(error) if error.ask_again() && attempt < ATTEMPTS => generation = after,
-                Ok(()) => generation = after,
+                Ok(()) | Err(Error::Interrupted) if attempts.again() => generation = after,
+                Ok(()) => return Err(Error::Interrupted),
+                Err(error) if error.ask_again() && attempts.again_after_loss() => {
+                    generation = after;
+                }
                 Err(error) => return Err(error),
             }
         }
-        Err(Error::Interrupted)
     }
 
     fn take(&mut self, connection: &mut Connection) -> Result<(), Error> {

@@ -6,80 +6,72 @@ use super::Family;
 use super::connection::Connection;
 use super::declare::Field;
 use super::element::{ElementRef, Elements, span_of_list};
+use super::expr::ObjectType;
 use super::feature::explain_request;
 use super::name::Name;
 use super::object::Listed;
+use super::scope::{ObjectFilter, RuleFilter, Scope};
 use crate::netlink::{
     Attributes, Dump, DumpItem, Error, Message, MessageWriter, Messages, NfGenMsg,
 };
 use bstr::ByteSlice;
+use chainwright_sys::nf_tables::NFTA_OBJ_TYPE;
 
-/// What to list.
+/// What to list, as far as any listing can be asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter<'a> {
-    /// Objects of this family; of all if [`Family::UNSPEC`].
-    pub family: Family,
-    /// Objects of the table with this name.
-    pub table: Option<Name<'a>>,
-    /// The chain with this name, or its rules.
-    pub chain: Option<Name<'a>>,
-    /// The elements of the set with this name.
-    pub set: Option<Name<'a>>,
+    pub(super) family: Family,
+    table: Option<Name<'a>>,
+    chain: Option<Name<'a>>,
+    set: Option<Name<'a>>,
+    object_type: Option<ObjectType>,
 }
 
 impl<'a> Filter<'a> {
-    /// Everything.
-    #[must_use]
-    pub fn all() -> Self {
-        Self::default()
-    }
-
-    /// Everything of a family.
-    #[must_use]
-    pub fn family(family: Family) -> Self {
-        Self {
-            family,
-            ..Self::default()
-        }
-    }
-
-    /// Everything of a table.
-    pub fn table(family: Family, table: impl Into<Name<'a>>) -> Self {
-        Self {
-            family,
-            table: Some(table.into()),
-            ..Self::default()
-        }
-    }
-
-    /// One chain, or the rules of one chain.
-    pub fn chain(family: Family, table: impl Into<Name<'a>>, chain: impl Into<Name<'a>>) -> Self {
-        Self {
-            family,
-            table: Some(table.into()),
-            chain: Some(chain.into()),
-            ..Self::default()
-        }
-    }
-
     /// The elements of one set.
-    pub fn set(family: Family, table: impl Into<Name<'a>>, set: impl Into<Name<'a>>) -> Self {
+    pub(super) fn set(family: Family, table: Name<'a>, set: Name<'a>) -> Self {
         Self {
-            family,
-            table: Some(table.into()),
-            set: Some(set.into()),
-            ..Self::default()
+            set: Some(set),
+            ..Scope::table(family, table).into()
         }
     }
 
     /// The same with nothing borrowed.
-    #[must_use]
-    pub fn into_owned(self) -> Filter<'static> {
+    pub(super) fn into_owned(self) -> Filter<'static> {
         Filter {
             family: self.family,
             table: self.table.map(Name::into_owned),
             chain: self.chain.map(Name::into_owned),
             set: self.set.map(Name::into_owned),
+            object_type: self.object_type,
+        }
+    }
+}
+
+impl<'a> From<Scope<'a>> for Filter<'a> {
+    fn from(scope: Scope<'a>) -> Self {
+        Self {
+            family: scope.family,
+            table: scope.table,
+            ..Self::default()
+        }
+    }
+}
+
+impl<'a> From<RuleFilter<'a>> for Filter<'a> {
+    fn from(filter: RuleFilter<'a>) -> Self {
+        Self {
+            chain: filter.chain,
+            ..filter.scope.into()
+        }
+    }
+}
+
+impl<'a> From<ObjectFilter<'a>> for Filter<'a> {
+    fn from(filter: ObjectFilter<'a>) -> Self {
+        Self {
+            object_type: filter.object_type,
+            ..filter.scope.into()
         }
     }
 }
@@ -116,6 +108,9 @@ impl Filter<'_> {
                 true => _ = writer.string(kind, name),
                 false => _ = writer.admits_name(kind, name),
             }
+        }
+        if let Some(object_type) = self.object_type {
+            writer.be32(NFTA_OBJ_TYPE, object_type.0);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! | to | start from |
 //! |---|---|
-//! | list tables, chains, rules, sets, elements, objects, or look one up | [`Connection`], [`Filter`] |
+//! | list tables, chains, rules, sets, elements, objects, or look one up | [`Connection`], [`Scope`] |
 //! | keep a listing and re-read it only when something changed | [`List`] |
 //! | keep a whole ruleset, write it back, put it into a file, compare two | [`Snapshot`] |
 //! | be told who changes the ruleset, and what | [`live::Monitor`] |
@@ -14,7 +14,7 @@
 //! | keep a table from being flushed by others | [`TableFlags::OWNER`] |
 //!
 //! ```no_run
-//! use chainwright::nft::{Chain, Connection, Family, Filter, Rule, Table, Transaction};
+//! use chainwright::nft::{Chain, Connection, Family, Scope, Rule, Table, Transaction};
 //! use chainwright::nft::expr::{Counter, Immediate};
 //!
 //! # fn main() -> Result<(), chainwright::Error> {
@@ -29,7 +29,7 @@
 //! )?;
 //! nft.commit(&tx)?; // everything, or nothing and an error that says why
 //!
-//! let mut chains = nft.chains(Filter::table(Family::IP, "example"))?;
+//! let mut chains = nft.chains(Scope::table(Family::IP, "example"))?;
 //! while let Some(chain) = chains.next()? {
 //!     println!("{}", chain.name());
 //! }
@@ -68,6 +68,7 @@ mod properties;
 mod replays;
 mod requests;
 mod rule;
+mod scope;
 mod set;
 mod snapshot;
 pub mod stateful;
@@ -100,11 +101,12 @@ pub use feature::Feature;
 pub use flowtable::{Flowtable, FlowtableFlags, FlowtableHook, FlowtableRef};
 pub use generation::{Generation, GenerationInfo, GenerationRef, Refreshed};
 pub use list::List;
-pub use listing::{ElementListing, Filter, Listing};
+pub use listing::{ElementListing, Listing};
 pub use loaded::is_loaded;
 pub use name::{Bytes, Name};
 pub use object::Object;
 pub use rule::{Compat, Rule, RuleRef};
+pub use scope::{ObjectFilter, RuleFilter, Scope};
 pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
 #[cfg(feature = "diff")]
 pub use snapshot::{Change, Diff, DiffOptions, Fate, Words};

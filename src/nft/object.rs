@@ -52,6 +52,8 @@ pub trait Written {
 pub trait Listed: Written {
     /// The borrowed view of a listed object.
     type View<'a>;
+    /// What a listing can be asked for.
+    type Filter<'a>: Into<super::listing::Filter<'a>>;
     /// What listing it is called in errors.
     const REQUEST: &'static str;
     /// Whether the kernel itself filters, by all of the names below, so that nothing else need be
@@ -126,9 +128,10 @@ pub(super) use written;
 /// Makes an object [`Listed`], with what its listing is called in errors and how it differs from
 /// others; and gives a [`Listing`](super::Listing) and a [`List`](super::List) of it their views.
 macro_rules! listed {
-    ($Object:ident as $View:ident, $request:literal $(, $CONSTANT:ident = $value:literal)* $(,)?) => {
+    ($Object:ident as $View:ident by $Filter:ident, $request:literal $(, $CONSTANT:ident = $value:literal)* $(,)?) => {
         impl $crate::nft::object::Listed for $Object<'_> {
             type View<'v> = $View<'v>;
+            type Filter<'f> = $crate::nft::$Filter<'f>;
             const REQUEST: &'static str = $request;
             $(const $CONSTANT: bool = $value;)*
 

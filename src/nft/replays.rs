@@ -13,8 +13,9 @@ use chainwright_sys::nf_tables::{NFT_MSG_GETCHAIN, NFT_MSG_GETGEN, NFT_MSG_NEWGE
 use chainwright_sys::nfnetlink::NFNL_MSG_BATCH_BEGIN;
 
 use super::captured::hex;
-use super::connection::{ASKS, message_type};
+use super::connection::message_type;
 use super::*;
+use crate::Retry;
 use crate::netlink::replay::{Replay, Reply};
 use crate::netlink::{Error, Loss, MessageWriter, RECEIVE_BUFFER, Socket};
 
@@ -54,6 +55,8 @@ ip nat endpoints 5
 ";
 /// How many datagrams its answers are.
 const DATAGRAMS: usize = 14;
+/// How often what is lost is asked for.
+const ASKS: usize = Retry::DEFAULT.losses as usize;
 /// How many operations the commit had.
 const OPERATIONS: usize = 7;
 
@@ -289,7 +292,7 @@ fn a_snapshot_is_read() {
         counter.fetch_add(1, Ordering::Relaxed);
         answer.whole()
     });
-    let snapshot = nft.snapshot(Filter::all()).unwrap();
+    let snapshot = nft.snapshot(Scope::all()).unwrap();
     assert_eq!(snapshot.to_string(), SHOWN);
     assert_eq!(snapshot.generation(), Some(Generation(2)));
     assert_eq!(datagrams.load(Ordering::Relaxed), DATAGRAMS);
@@ -301,7 +304,7 @@ fn a_snapshot_is_whole_whichever_reply_is_lost() {
     for place in 0..DATAGRAMS {
         for fault in [Absent, NoRoom, Behind, Overrun, Interrupted, Strays] {
             let mut nft = with_fault(place, fault);
-            let snapshot = nft.snapshot(Filter::all()).unwrap();
+            let snapshot = nft.snapshot(Scope::all()).unwrap();
             assert_eq!(snapshot.to_string(), SHOWN, "{fault:?} at {place}");
             assert_eq!(snapshot.generation(), Some(Generation(2)));
         }
@@ -314,7 +317,7 @@ fn what_is_read_once_and_lacks_a_reply_is_an_error_or_of_no_generation() {
     // The first and last are questions for the generation, which are asked again by themselves.
     for place in 1..DATAGRAMS - 1 {
         for fault in [NoRoom, Behind, Overrun, Interrupted] {
-            let read = with_fault(place, fault).snapshot_once(Filter::all());
+            let read = with_fault(place, fault).snapshot_once(Scope::all());
             match (fault, read) {
                 (Interrupted, Ok(snapshot)) => assert_eq!(snapshot.generation(), None),
                 (NoRoom | Behind | Overrun, Err(Error::Lost(_))) => {}
@@ -328,13 +331,13 @@ fn what_is_read_once_and_lacks_a_reply_is_an_error_or_of_no_generation() {
 fn a_cut_reply_is_an_error_and_the_next_request_is_answered() {
     for place in 0..DATAGRAMS {
         let mut nft = with_fault(place, Fault::Cut);
-        match nft.snapshot(Filter::all()) {
+        match nft.snapshot(Scope::all()) {
             Err(SnapshotError::Netlink(Error::Truncated { length, capacity })) => {
                 assert_eq!((length, capacity), (RECEIVE_BUFFER + 4, RECEIVE_BUFFER));
             }
             read => panic!("{place}: {read:?}"),
         }
-        let snapshot = nft.snapshot(Filter::all()).unwrap();
+        let snapshot = nft.snapshot(Scope::all()).unwrap();
         assert_eq!(snapshot.to_string(), SHOWN, "{place}");
     }
 }
@@ -367,7 +370,7 @@ fn a_question_is_asked_again_a_few_times() {
 fn an_interrupted_listing_ends_in_an_error_and_stays_one() {
     for place in 0..2 {
         let mut nft = with_fault(place, Fault::Interrupted);
-        let mut chains = nft.chains(Filter::all()).unwrap();
+        let mut chains = nft.chains(Scope::all()).unwrap();
         assert_eq!(chains.next().unwrap().unwrap().name(), "services");
         assert_eq!(chains.next().unwrap().unwrap().name(), "endpoints");
         assert!(matches!(chains.next(), Err(Error::Interrupted)));
@@ -375,12 +378,12 @@ fn an_interrupted_listing_ends_in_an_error_and_stays_one() {
 
         let mut nft = with_fault(place, Fault::Interrupted);
         let mut seen = 0;
-        let ended = nft.chains(Filter::all()).unwrap().for_each(|_| seen += 1);
+        let ended = nft.chains(Scope::all()).unwrap().for_each(|_| seen += 1);
         assert!(matches!((ended, seen), (Err(Error::Interrupted), 2)));
 
         // The generation is asked for first.
         let mut nft = with_fault(place + 1, Fault::Interrupted);
-        let mut list = List::<Chain<'_>>::new(Filter::all());
+        let mut list = List::<Chain<'_>>::new(Scope::all());
         list.refresh(&mut nft).unwrap();
         assert_eq!((list.len(), list.generation()), (2, Some(Generation(2))));
     }
@@ -394,7 +397,7 @@ fn a_listing_that_lacks_a_reply_is_an_error() {
                 continue; // the kernel says so when it drops any but the last
             }
             let mut nft = with_fault(place, fault);
-            let chains = nft.chains(Filter::all()).unwrap();
+            let chains = nft.chains(Scope::all()).unwrap();
             let mut seen = 0;
             let Err(Error::Lost(_)) = chains.for_each(|_| seen += 1) else {
                 panic!("{fault:?} at {place}: it was whole");
@@ -407,7 +410,7 @@ fn a_listing_that_lacks_a_reply_is_an_error() {
             );
             // Nothing of the first is in the second.
             let mut seen = 0;
-            let chains = nft.chains(Filter::all()).unwrap();
+            let chains = nft.chains(Scope::all()).unwrap();
             chains.for_each(|_| seen += 1).unwrap();
             assert_eq!(seen, 2);
         }
@@ -416,11 +419,11 @@ fn a_listing_that_lacks_a_reply_is_an_error() {
 
 /// Lists chains, takes one, gives the rest up, and asks for the generation.
 fn give_up_and_ask(mut nft: Connection) {
-    let mut chains = nft.chains(Filter::all()).unwrap();
+    let mut chains = nft.chains(Scope::all()).unwrap();
     assert_eq!(chains.next().unwrap().unwrap().name(), "services");
     drop(chains);
     assert_eq!(nft.generation().unwrap(), Generation(2));
-    let mut chains = nft.chains(Filter::all()).unwrap();
+    let mut chains = nft.chains(Scope::all()).unwrap();
     let mut seen = 0;
     while chains.next().unwrap().is_some() {
         seen += 1;
@@ -464,6 +467,63 @@ fn a_dump_that_was_given_up_and_halted_is_set_going_again() {
     });
     give_up_and_ask(nft);
     assert_eq!(halted.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn one_attempt_is_one() {
+    for place in 0..DATAGRAMS {
+        let mut nft = with_fault(place, Fault::NoRoom).with_retry(Retry::ONCE);
+        match nft.snapshot(Scope::all()) {
+            Err(SnapshotError::Netlink(Error::Lost(_))) => {}
+            read => panic!("{place}: {read:?}"),
+        }
+        let mut nft = with_fault(place, Fault::Interrupted).with_retry(Retry::ONCE);
+        match nft.snapshot(Scope::all()) {
+            // No listing, but a question: no change runs across it.
+            Ok(_) if [0, DATAGRAMS - 1].contains(&place) => {}
+            Err(SnapshotError::Interrupted {
+                attempts: 1,
+                snapshot,
+            }) => {
+                assert_eq!(snapshot.to_string(), SHOWN);
+                assert_eq!(snapshot.generation(), None);
+            }
+            read => panic!("{place}: {read:?}"),
+        }
+    }
+    let kernel = Kernel {
+        generation: 1,
+        moves: false,
+        ..Kernel::default()
+    };
+    let batches = kernel.batches.clone();
+    let mut nft = kernel
+        .connect(|answer| Lost::All.befall(answer))
+        .with_retry(Retry::ONCE);
+    let error = nft.commit(&transaction()).unwrap_err();
+    assert_eq!(error.outcome, Outcome::NothingApplied);
+    assert_eq!(batches.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn when_the_time_is_up_the_last_attempt_is_handed_out() {
+    let mut nft = Kernel::default()
+        .connect(
+            |answer| match answer.request == message_type(NFT_MSG_GETCHAIN) {
+                true => Fault::Interrupted.befall(answer),
+                false => answer.whole(),
+            },
+        )
+        .with_retry(Retry::within(std::time::Duration::from_millis(5)));
+    match nft.snapshot(Scope::all()) {
+        Err(SnapshotError::Interrupted { attempts, snapshot }) => {
+            assert!(attempts >= 2);
+            assert_eq!(snapshot.to_string(), SHOWN);
+        }
+        read => panic!("{read:?}"),
+    }
+    let mut list = List::<Chain<'_>>::new(Scope::all());
+    assert!(matches!(list.refresh(&mut nft), Err(Error::Interrupted)));
 }
 
 /// A transaction of as many operations as the recorded one.

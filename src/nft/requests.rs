@@ -16,6 +16,7 @@ use super::expr::ObjectType;
 use super::listing::{ElementListing, Filter, Listing};
 use super::name::Name;
 use super::object::{Listed, Written as _};
+use super::scope::{ObjectFilter, RuleFilter, Scope};
 use super::{
     Chain, ChainRef, Element, ElementRef, Family, Flowtable, FlowtableRef, Rule, RuleRef, Set,
     SetId, SetRef, StatefulObject, StatefulObjectRef, Table, TableRef,
@@ -101,7 +102,7 @@ impl Connection {
     /// [`Error::Send`]; those of the listing come from [`Listing::next`].
     pub fn tables<'c>(
         &'c mut self,
-        filter: Filter<'c>,
+        filter: Scope<'c>,
     ) -> Result<Listing<'c, Table<'static>>, Error> {
         self.list(filter)
     }
@@ -112,7 +113,7 @@ impl Connection {
     /// [`Error::Send`]; those of the listing come from [`Listing::next`].
     pub fn chains<'c>(
         &'c mut self,
-        filter: Filter<'c>,
+        filter: Scope<'c>,
     ) -> Result<Listing<'c, Chain<'static>>, Error> {
         self.list(filter)
     }
@@ -127,8 +128,9 @@ impl Connection {
     /// [`Error::Send`]; those of the listing come from [`Listing::next`].
     pub fn rules<'c>(
         &'c mut self,
-        filter: Filter<'c>,
+        filter: impl Into<RuleFilter<'c>>,
     ) -> Result<Listing<'c, Rule<'static>>, Error> {
+        let filter: RuleFilter<'c> = filter.into();
         self.list(filter)
     }
 
@@ -154,7 +156,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::Send`]; those of the listing come from [`Listing::next`].
-    pub fn sets<'c>(&'c mut self, filter: Filter<'c>) -> Result<Listing<'c, Set<'static>>, Error> {
+    pub fn sets<'c>(&'c mut self, filter: Scope<'c>) -> Result<Listing<'c, Set<'static>>, Error> {
         self.list(filter)
     }
 
@@ -168,7 +170,7 @@ impl Connection {
         table: impl Into<Name<'c>>,
         set: impl Into<Name<'c>>,
     ) -> Result<ElementListing<'c>, Error> {
-        let filter = Filter::set(family, table, set);
+        let filter = Filter::set(family, table.into(), set.into());
         self.list(filter).map(ElementListing::new)
     }
 
@@ -184,7 +186,7 @@ impl Connection {
         table: impl Into<Name<'c>>,
         set: impl Into<Name<'c>>,
     ) -> Result<ElementListing<'c>, Error> {
-        let filter = Filter::set(family, table, set);
+        let filter = Filter::set(family, table.into(), set.into());
         self.list_by(NFT_MSG_GETSETELEM_RESET, filter)
             .map(ElementListing::new)
     }
@@ -287,14 +289,15 @@ impl Connection {
         })
     }
 
-    /// Lists stateful objects of all types. The kernel filters by family and table.
+    /// Lists stateful objects. The kernel filters by family, table and type.
     ///
     /// # Errors
     /// [`Error::Send`]; those of the listing come from [`Listing::next`].
     pub fn objects<'c>(
         &'c mut self,
-        filter: Filter<'c>,
+        filter: impl Into<ObjectFilter<'c>>,
     ) -> Result<Listing<'c, StatefulObject<'static>>, Error> {
+        let filter: ObjectFilter<'c> = filter.into();
         self.list(filter)
     }
 
@@ -305,8 +308,9 @@ impl Connection {
     /// [`Error::Send`]; those of the listing come from [`Listing::next`].
     pub fn reset_objects<'c>(
         &'c mut self,
-        filter: Filter<'c>,
+        filter: impl Into<ObjectFilter<'c>>,
     ) -> Result<Listing<'c, StatefulObject<'static>>, Error> {
+        let filter: ObjectFilter<'c> = filter.into();
         self.list_by(NFT_MSG_GETOBJ_RESET, filter)
     }
 
@@ -335,7 +339,7 @@ impl Connection {
     /// [`Error::Send`]; those of the listing come from [`Listing::next`].
     pub fn flowtables<'c>(
         &'c mut self,
-        filter: Filter<'c>,
+        filter: Scope<'c>,
     ) -> Result<Listing<'c, Flowtable<'static>>, Error> {
         self.list(filter)
     }
@@ -348,15 +352,16 @@ impl Connection {
     /// [`Error::Send`]; those of the listing come from [`Listing::next`].
     pub fn reset_rules<'c>(
         &'c mut self,
-        filter: Filter<'c>,
+        filter: impl Into<RuleFilter<'c>>,
     ) -> Result<Listing<'c, Rule<'static>>, Error> {
+        let filter: RuleFilter<'c> = filter.into();
         self.list_by(NFT_MSG_GETRULE_RESET, filter)
     }
 
     /// Lists objects of one kind.
     pub(super) fn list<'c, T: Listed>(
         &'c mut self,
-        filter: Filter<'c>,
+        filter: impl Into<Filter<'c>>,
     ) -> Result<Listing<'c, T>, Error> {
         self.list_by(T::MESSAGES.get, filter)
     }
@@ -364,8 +369,9 @@ impl Connection {
     fn list_by<'c, T: Listed>(
         &'c mut self,
         message: u8,
-        filter: Filter<'c>,
+        filter: impl Into<Filter<'c>>,
     ) -> Result<Listing<'c, T>, Error> {
+        let filter = filter.into();
         let sequence = self
             .ask(message, NLM_F_DUMP, filter.family, |writer| {
                 filter.write::<T>(writer);

@@ -215,7 +215,7 @@ written!(
     }
 );
 
-listed!(Rule as RuleRef, "list rules", BY_KERNEL = true);
+listed!(Rule as RuleRef by RuleFilter, "list rules", BY_KERNEL = true);
 
 #[cfg(test)]
 #[cfg(target_endian = "little")]

@@ -392,7 +392,7 @@ written!(
 );
 
 listed!(
-    Set as SetRef,
+    Set as SetRef by Scope,
     "list sets",
     BY_KERNEL = true,
     REFUSES_ABSENT_TABLE = true

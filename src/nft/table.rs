@@ -128,4 +128,4 @@ written!(
     }
 );
 
-listed!(Table as TableRef, "list tables");
+listed!(Table as TableRef by Scope, "list tables");

@@ -6,7 +6,7 @@ mod kept;
 
 use std::path::PathBuf;
 
-use chainwright::nft::{Element, Filter};
+use chainwright::nft::{Element, Scope};
 use sha2::Digest;
 
 use super::*;
@@ -171,7 +171,7 @@ fn the_bytecode_is_nfts() {
 fn rules_as_json_are_the_librarys() {
     let sandbox = loaded();
     let document = run(&sandbox, "rules --json").expect(0).value();
-    let snapshot = connect(&sandbox).snapshot(Filter::all()).unwrap();
+    let snapshot = connect(&sandbox).snapshot(Scope::all()).unwrap();
     assert_eq!(document["generation"], snapshot.generation().unwrap().0);
     let tables = document["tables"].as_array().unwrap();
     assert_eq!(tables.len(), snapshot.tables().len());
@@ -272,7 +272,7 @@ fn elements_are_written_as_nft_writes_them() {
 fn sets_as_json_are_the_librarys() {
     let sandbox = loaded();
     let document = run(&sandbox, "sets --json --elements").expect(0).value();
-    let snapshot = connect(&sandbox).snapshot(Filter::all()).unwrap();
+    let snapshot = connect(&sandbox).snapshot(Scope::all()).unwrap();
     let tables = document["tables"].as_array().unwrap();
     assert_eq!(tables.len(), 1, "only those with sets");
     let table = snapshot.table(Family::IP, "t").unwrap();

@@ -1,6 +1,7 @@
 //! What is refused, as the real tool refuses it or before it can do harm.
 
-use chainwright::legacy::{Lock, LockPolicy, LockWait};
+use chainwright::Retry;
+use chainwright::legacy::{Lock, LockPolicy};
 
 use super::*;
 
@@ -148,7 +149,7 @@ fn the_lock_is_waited_for_and_named() {
     let sandbox = sandbox();
     let file = tempfile::NamedTempFile::new().unwrap();
     let policy = LockPolicy::Path(file.path().into());
-    let held = Lock::take(&policy, LockWait::No).unwrap();
+    let held = Lock::take(&policy, Retry::ONCE).unwrap();
     let path = file.path().display();
     let restore = format!("restore --backend legacy --wait 0 --lock {path}");
     let filter = "*filter\n-A INPUT -j ACCEPT\nCOMMIT\n";

@@ -1,9 +1,10 @@
 //! Tables of iptables in a sandbox, for either backend and family: by the library and the real tools.
 
+use chainwright::Retry;
 use chainwright::iptables::nft::Profile;
 use chainwright::iptables::text::SaveOptions;
 use chainwright::iptables::{Backend, Family, Iptables};
-use chainwright::legacy::{self, LockPolicy, LockWait};
+use chainwright::legacy::{self, LockPolicy};
 use chainwright::netns::Sandbox;
 
 use super::connect;
@@ -35,7 +36,7 @@ pub(crate) fn tool(backend: Backend, family: Family, what: &str) -> String {
 pub(crate) fn open(sandbox: &Sandbox, backend: Backend) -> Iptables {
     let opened = sandbox.run(|| Iptables::open(backend)).unwrap().unwrap();
     opened
-        .with_lock(LockPolicy::None, LockWait::No)
+        .with_lock(LockPolicy::None, Retry::ONCE)
         .with_profile(Profile::V1_8_8)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chainwright::netns::Sandbox;
-use chainwright::nft::{Filter, Snapshot};
+use chainwright::nft::{Scope, Snapshot};
 use tempfile::TempDir;
 
 use crate::common::iptables::our_save;
@@ -179,7 +179,7 @@ impl Scene {
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
-        connect(&self.sandbox).snapshot(Filter::all()).unwrap()
+        connect(&self.sandbox).snapshot(Scope::all()).unwrap()
     }
 
     /// Puts these tables into the legacy backend.

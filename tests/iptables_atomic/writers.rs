@@ -2,6 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
+use chainwright::Retry;
 use chainwright::iptables::Error;
 use chainwright::legacy::Lock;
 
@@ -31,7 +32,7 @@ fn writers(sandbox: &Sandbox, backend: Backend, policy: &LockPolicy, threads: us
         for thread in 0..threads {
             scope.spawn(move || {
                 let opened = sandbox.run(|| Iptables::open(backend)).unwrap().unwrap();
-                let wait = LockWait::For(Duration::from_secs(120));
+                let wait = Retry::within(Duration::from_secs(120));
                 let mut iptables = opened.with_lock(policy.clone(), wait);
                 for number in 0..each {
                     let text = format!("-m comment --comment ours-{thread}-{number}");
@@ -74,7 +75,7 @@ fn parallel_changes_of_nf_tables_lose_nothing() {
 fn always_too_late() {
     let sandbox = sandbox();
     let mut other = open(&sandbox, Backend::Nft);
-    let mut iptables = open(&sandbox, Backend::Nft);
+    let mut iptables = open(&sandbox, Backend::Nft).with_retry(Retry::times(32));
     let mut attempts = 0;
     let error = iptables
         .update(Family::Ipv4, "filter", |table| {
@@ -178,14 +179,14 @@ fn who_has_the_lock_is_named() {
     input.write_all(b"*filter\n:theirs - [0:0]\n").unwrap();
     input.flush().unwrap();
     loop {
-        match Lock::take(&policy, LockWait::No) {
+        match Lock::take(&policy, Retry::ONCE) {
             Ok(lock) => drop(lock), // not yet
             Err(_) => break,
         }
         std::thread::yield_now();
     }
     let opened = sandbox.run(Iptables::legacy).unwrap().unwrap();
-    let wait = LockWait::For(Duration::from_millis(20));
+    let wait = Retry::within(Duration::from_millis(20));
     let mut iptables = opened.with_lock(policy.clone(), wait);
     let error = iptables
         .update(Family::Ipv4, "filter", |table| table.new_chain("ours"))

@@ -1,13 +1,14 @@
 //! Look-ups and filters against whole listings.
 
 use super::*;
+use chainwright::nft::RuleFilter;
 
 #[test]
 fn look_ups_find_what_listings_show_and_nothing_else() {
     let (sandbox, _) = kube_proxy();
     let mut nft = connect(&sandbox);
 
-    let tables = collect!(nft, tables, Filter::all());
+    let tables = collect!(nft, tables, Scope::all());
     for table in &tables {
         let name = table.name.as_ref().unwrap();
         let found = nft.table(table.family, name).unwrap().unwrap();
@@ -16,7 +17,7 @@ fn look_ups_find_what_listings_show_and_nothing_else() {
     assert!(nft.table(Family::IP6, "nat").unwrap().is_none());
     assert!(nft.table(Family::IP, "na").unwrap().is_none());
 
-    let chains = collect!(nft, chains, Filter::all());
+    let chains = collect!(nft, chains, Scope::all());
     assert!(chains.len() > 1000);
     for chain in &chains {
         let (table, name) = (chain.table.as_ref().unwrap(), chain.name.as_ref().unwrap());
@@ -35,7 +36,7 @@ fn look_ups_find_what_listings_show_and_nothing_else() {
     let long = "x".repeat(300);
     assert!(nft.chain(Family::IP, "nat", &long).is_err());
 
-    let rules = collect!(nft, rules, Filter::all());
+    let rules = collect!(nft, rules, Scope::all());
     assert!(rules.len() > 3000);
     for rule in &rules {
         let (table, chain) = (rule.table.as_ref().unwrap(), rule.chain.as_ref().unwrap());
@@ -46,7 +47,7 @@ fn look_ups_find_what_listings_show_and_nothing_else() {
         assert_eq!(found.position(), None);
         assert_eq!(&found.to_builder(), rule);
     }
-    let services = Filter::chain(Family::IP, "nat", "KUBE-SERVICES");
+    let services = RuleFilter::chain(Family::IP, "nat", "KUBE-SERVICES");
     let handle = collect!(nft, rules, services)[0].handle.unwrap();
     let mut found = |chain, handle| {
         let rule = nft.rule(Family::IP, "nat", chain, handle).unwrap();
@@ -69,9 +70,9 @@ fn filters_show_what_they_leave_of_the_whole() {
     tools.load_nft(EXPRESSIONS);
     let mut nft = connect(&sandbox);
 
-    let tables = collect!(nft, tables, Filter::all());
-    let chains = collect!(nft, chains, Filter::all());
-    let rules = collect!(nft, rules, Filter::all());
+    let tables = collect!(nft, tables, Scope::all());
+    let chains = collect!(nft, chains, Scope::all());
+    let rules = collect!(nft, rules, Scope::all());
     assert_eq!((tables.len(), chains.len() > 1000), (6, true));
 
     let families = [
@@ -84,39 +85,36 @@ fn filters_show_what_they_leave_of_the_whole() {
     let mut shown = [0; 3];
     for family in families {
         for table in [None, Some("nat"), Some("expressions"), Some("nix")] {
+            let scope = Scope {
+                family,
+                table: table.map(Into::into),
+            };
+            let of = |other: Family| family == Family::UNSPEC || family == other;
+            let named = |wanted: Option<&str>, name: &Option<chainwright::nft::Name<'_>>| {
+                wanted.is_none_or(|wanted| *name.as_ref().unwrap() == wanted)
+            };
+            let wanted: Vec<_> = tables
+                .iter()
+                .filter(|t| of(t.family) && named(table, &t.name))
+                .cloned()
+                .collect();
+            let listed = collect!(nft, tables, scope.clone());
+            assert_eq!(listed, wanted, "tables of {scope:?}");
+            shown[0] += wanted.len();
+            let wanted: Vec<_> = chains
+                .iter()
+                .filter(|c| of(c.family) && named(table, &c.table))
+                .cloned()
+                .collect();
+            let listed = collect!(nft, chains, scope.clone());
+            assert_eq!(listed, wanted, "chains of {scope:?}");
+            shown[1] += wanted.len();
             for chain in [None, Some("KUBE-SERVICES"), Some("OUTPUT"), Some("nix")] {
-                let filter = Filter {
-                    family,
-                    table: table.map(Into::into),
-                    chain: chain.map(Into::into),
-                    ..Filter::default()
+                let filter = match (table, chain) {
+                    (Some(table), Some(chain)) => RuleFilter::chain(family, table, chain),
+                    (None, Some(_)) => continue, // cannot be asked for
+                    (_, None) => scope.clone().into(),
                 };
-                let of = |other: Family| family == Family::UNSPEC || family == other;
-                let named = |wanted: Option<&str>, name: &Option<chainwright::nft::Name<'_>>| {
-                    wanted.is_none_or(|wanted| *name.as_ref().unwrap() == wanted)
-                };
-                let wanted: Vec<_> = tables
-                    .iter()
-                    .filter(|t| of(t.family) && named(table, &t.name))
-                    .cloned()
-                    .collect();
-                assert_eq!(
-                    collect!(nft, tables, filter.clone()),
-                    wanted,
-                    "tables of {filter:?}"
-                );
-                shown[0] += wanted.len();
-                let wanted: Vec<_> = chains
-                    .iter()
-                    .filter(|c| of(c.family) && named(table, &c.table) && named(chain, &c.name))
-                    .cloned()
-                    .collect();
-                assert_eq!(
-                    collect!(nft, chains, filter.clone()),
-                    wanted,
-                    "chains of {filter:?}"
-                );
-                shown[1] += wanted.len();
                 let wanted: Vec<_> = rules
                     .iter()
                     .filter(|r| of(r.family) && named(table, &r.table) && named(chain, &r.chain))

@@ -18,7 +18,7 @@ fn kinds_of(expression: &ExpressionRef<'_>) -> Vec<u16> {
 fn typed_forms_are_whole(sandbox: &Sandbox) -> HashMap<String, usize> {
     let mut kinds = HashMap::new();
     let mut nft = connect(sandbox);
-    let listing = nft.rules(Filter::all()).unwrap();
+    let listing = nft.rules(Scope::all()).unwrap();
     listing
         .for_each(|rule| {
             let mut list = Expressions::new();

@@ -3,6 +3,7 @@
 use chainwright::nft::expr::{Decoded, Objref};
 
 use super::*;
+use chainwright::nft::RuleFilter;
 
 /// Rules, objects and policies count packets; what is reset starts again at 0.
 #[test]
@@ -33,7 +34,7 @@ fn counters_are_set_back() {
     up.run("ip link set lo up");
     send(&sandbox, 5);
     let counts = |nft: &mut Connection, reset: bool| {
-        let filter = Filter::chain(INET, "t", "out");
+        let filter = RuleFilter::chain(INET, "t", "out");
         let mut rules = match reset {
             true => nft.reset_rules(filter).unwrap(),
             false => nft.rules(filter).unwrap(),
@@ -77,13 +78,13 @@ fn counters_are_set_back() {
     assert_eq!(value(&counter.unwrap()), 0);
     send(&sandbox, 3);
     let mut before = Vec::new();
-    nft.reset_objects(Filter::table(INET, "t"))
+    nft.reset_objects(Scope::table(INET, "t"))
         .unwrap()
         .for_each(|object| before.push(value(&object)))
         .unwrap();
     assert!(before[0] >= 3 && before[1] >= 3 * 38, "{before:?}");
     let mut after = Vec::new();
-    nft.objects(Filter::table(INET, "t"))
+    nft.objects(Scope::table(INET, "t"))
         .unwrap()
         .for_each(|object| after.push(value(&object)))
         .unwrap();

@@ -48,7 +48,7 @@ fn lines_are_those_of_nft() {
         .collect();
     let mut ours = Vec::new();
     let mut sets = Vec::new();
-    let mut listing = nft.sets(Filter::table(IP, "t")).unwrap();
+    let mut listing = nft.sets(Scope::table(IP, "t")).unwrap();
     while let Some(set) = listing.next().unwrap() {
         sets.push((set.to_string(), set.name().to_string()));
     }
@@ -98,7 +98,7 @@ fn what_is_read_can_be_written() {
         "#,
     );
     let mut sets = Vec::new();
-    let mut listing = nft.sets(Filter::table(IP, "t")).unwrap();
+    let mut listing = nft.sets(Scope::table(IP, "t")).unwrap();
     while let Some(set) = listing.next().unwrap() {
         sets.push(set.to_builder().into_owned());
     }

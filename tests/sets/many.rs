@@ -27,7 +27,7 @@ fn a_hundred_thousand_elements_in_one_transaction() {
     counted(&mut nft, "s", COUNT);
     // The kernel rebuilds the grown hash table in the background, and a dump meanwhile repeats elements:
     // a snapshot waits for a listing without any.
-    nft.snapshot(Filter::all()).unwrap();
+    nft.snapshot(Scope::all()).unwrap();
     let mut seen = vec![false; COUNT as usize];
     let mark = |seen: &mut Vec<bool>, key: &[u8]| {
         let key = u32::from_be_bytes(key.try_into().unwrap());
@@ -54,7 +54,7 @@ fn a_hundred_thousand_elements_in_one_transaction() {
                 .unwrap();
         });
     }
-    let snapshot = nft.snapshot(Filter::all()).unwrap(); // while the hash table shrinks again
+    let snapshot = nft.snapshot(Scope::all()).unwrap(); // while the hash table shrinks again
     let set = snapshot.table(IP, "t").unwrap().set("s").unwrap();
     let left: Vec<_> = set.elements().map(|element| element.to_builder()).collect();
     assert_eq!(left, [Element::new(&keys[0])]);

@@ -89,7 +89,7 @@ fn failing(fill: impl FnOnce(&mut Transaction)) -> Transaction {
 #[track_caller]
 fn whole_while_failing(sandbox: &Sandbox, tx: Transaction) {
     let (stop, failures) = (AtomicBool::new(false), AtomicU32::new(0));
-    let expected = everything(&connect(sandbox).snapshot(Filter::all()).unwrap());
+    let expected = everything(&connect(sandbox).snapshot(Scope::all()).unwrap());
     let (mut whole, mut refused) = (0, 0);
     thread::scope(|scope| {
         let _stop = meanwhile(scope, sandbox, &stop, |other| {
@@ -104,7 +104,7 @@ fn whole_while_failing(sandbox: &Sandbox, tx: Transaction) {
             .run(|| {
                 let mut nft = Connection::open().unwrap();
                 for _ in 0..READINGS {
-                    match nft.snapshot(Filter::all()) {
+                    match nft.snapshot(Scope::all()) {
                         Ok(snapshot) => {
                             let found = everything(&snapshot);
                             if found != expected {

@@ -33,13 +33,13 @@ fn a_rule_too_large_for_a_reply_is_noticed() {
             tx.add(&Rule::new(IP, "t", chain).with(&accept)).unwrap();
         }
     });
-    assert!(nft.snapshot(Filter::all()).is_ok());
+    assert!(nft.snapshot(Scope::all()).is_ok());
     committed(&mut nft, |tx| {
         tx.add(&commented("t", "large", 128)).unwrap();
         tx.add(&Rule::new(IP, "t", "large").with(&Immediate::drop()))
             .unwrap();
     });
-    for scope in [Filter::all(), Filter::family(IP), Filter::table(IP, "t")] {
+    for scope in [Scope::all(), Scope::family(IP), Scope::table(IP, "t")] {
         let error = nft.snapshot(scope).unwrap_err();
         let text = report(&error);
         let SnapshotError::Incomplete { chain, snapshot } = &error else {
@@ -56,7 +56,7 @@ fn a_rule_too_large_for_a_reply_is_noticed() {
     }
     // Without it all is well again.
     committed(&mut nft, |tx| _ = tx.flush_chain(IP, "t", "large").unwrap());
-    assert!(nft.snapshot(Filter::all()).is_ok());
+    assert!(nft.snapshot(Scope::all()).is_ok());
 }
 
 /// A rule with log prefixes: longer than a page, in listings only.
@@ -115,9 +115,9 @@ fn rules_longer_than_a_page_are_found_in_short_chains() {
     });
     // In the sandbox, where the second socket is of the same namespace; and here, where there is none.
     let inside = sandbox
-        .run(|| Connection::open().unwrap().snapshot(Filter::all()))
+        .run(|| Connection::open().unwrap().snapshot(Scope::all()))
         .unwrap();
-    for snapshot in [inside, nft.snapshot(Filter::all())] {
+    for snapshot in [inside, nft.snapshot(Scope::all())] {
         let snapshot = snapshot.unwrap_or_else(|error| panic!("{}", report(&error)));
         let table = snapshot.table(IP, "t").unwrap();
         assert_eq!(table.chains().len(), MANY + large.len() + 1);

@@ -1,6 +1,7 @@
 //! Restorations while others change the ruleset.
 
 use chainwright::Error;
+use chainwright::Retry;
 use chainwright::nft::Generation;
 
 use super::*;
@@ -34,14 +35,19 @@ impl Witness {
 /// A restoration while another process commits: it happens after one of the changes and before the
 /// next, or not at all. The other finds its table gone once for each that happened.
 #[track_caller]
-fn restorations(count: u32, mut pause: impl FnMut(Duration) -> Duration + Send) -> (u32, u32) {
+fn restorations(
+    count: u32,
+    retry: Retry,
+    mut pause: impl FnMut(Duration) -> Duration + Send,
+) -> (u32, u32) {
     let sandbox = numbered();
     let mut nft = connect(&sandbox);
-    let snapshot = nft.snapshot(Filter::all()).unwrap();
+    let snapshot = nft.snapshot(Scope::all()).unwrap();
     // How long one takes that nobody is in the way of.
     let start = Instant::now();
     snapshot.restore(&mut nft).unwrap();
     let usual = start.elapsed();
+    nft.set_retry(retry);
 
     let mut witness = Witness {
         number: 0,
@@ -86,7 +92,7 @@ fn restorations(count: u32, mut pause: impl FnMut(Duration) -> Duration + Send) 
         tx.delete(&Table::new(IP, Witness::name(witness.number)))
             .unwrap();
     });
-    assert_eq!(number_of(&nft.snapshot(Filter::all()).unwrap()), 1);
+    assert_eq!(number_of(&nft.snapshot(Scope::all()).unwrap()), 1);
     println!(
         "{restored} restored, {refused} refused, {} steps",
         witness.number
@@ -97,13 +103,13 @@ fn restorations(count: u32, mut pause: impl FnMut(Duration) -> Duration + Send) 
 #[test]
 fn a_restoration_succeeds_between_the_changes_of_others() {
     let mut random = Random::new();
-    let (restored, _) = restorations(20, move |usual| random.within(usual * 6));
+    let (restored, _) = restorations(20, Retry::DEFAULT, move |usual| random.within(usual * 6));
     assert!(restored > 0);
 }
 
 #[test]
 fn a_restoration_that_is_always_too_late_changes_nothing() {
-    let (_, refused) = restorations(5, |_| Duration::ZERO);
+    let (_, refused) = restorations(20, Retry::ONCE, |_| Duration::ZERO);
     assert!(refused > 0);
 }
 
@@ -112,7 +118,7 @@ fn a_restoration_that_is_always_too_late_changes_nothing() {
 fn a_conditional_commit_after_a_snapshot() {
     let sandbox = numbered();
     let (mut nft, mut other) = (connect(&sandbox), connect(&sandbox));
-    let snapshot = nft.snapshot(Filter::all()).unwrap();
+    let snapshot = nft.snapshot(Scope::all()).unwrap();
     let generation: Generation = snapshot.generation().unwrap();
     committed(&mut other, |tx| renumber(tx, &["a"], 9));
     let mut tx = Transaction::new();
@@ -121,7 +127,7 @@ fn a_conditional_commit_after_a_snapshot() {
     let error = nft.commit(&tx).unwrap_err();
     assert!(error.generation_moved());
     snapshot.restore(&mut nft).unwrap();
-    assert_eq!(number_of(&nft.snapshot(Filter::all()).unwrap()), 1);
+    assert_eq!(number_of(&nft.snapshot(Scope::all()).unwrap()), 1);
 }
 
 /// A set that is deleted between the listing of sets and that of its elements is a change like any
@@ -137,7 +143,7 @@ fn what_goes_meanwhile_is_a_change_and_no_error() {
             tx.add(&set(number)).unwrap();
         }
     });
-    let mine = nft.snapshot(Filter::table(IP, "mine")).unwrap();
+    let mine = nft.snapshot(Scope::table(IP, "mine")).unwrap();
     let stop = AtomicBool::new(false);
     let commits = &AtomicU32::new(0);
     thread::scope(|scope| {
@@ -163,8 +169,8 @@ fn what_goes_meanwhile_is_a_change_and_no_error() {
         let mut readings = 0;
         while readings < 30 || commits.load(Ordering::Relaxed) < start + 200 {
             // To the end, whatever goes; and whole, or interrupted.
-            nft.snapshot_once(Filter::all()).unwrap();
-            match nft.snapshot(Filter::all()) {
+            nft.snapshot_once(Scope::all()).unwrap();
+            match nft.snapshot(Scope::all()) {
                 Ok(_) | Err(SnapshotError::Interrupted { .. }) => {}
                 Err(error) => panic!("{}", report(&error)),
             }

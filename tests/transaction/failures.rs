@@ -489,13 +489,13 @@ fn no_name_is_shortened() {
             (nft.chain(IP, "t", name).err(), "look a chain up"),
             (nft.chain(IP, name, "foo").err(), "look a chain up"),
             (nft.set(IP, "t", name).err(), "look a set up"),
-            (nft.rules(Filter::chain(IP, "t", name)).err(), "list rules"),
-            // What is filtered here, as well.
             (
-                nft.chains(Filter::chain(IP, "t", name)).err(),
-                "list chains",
+                nft.rules(RuleFilter::chain(IP, "t", name)).err(),
+                "list rules",
             ),
-            (nft.tables(Filter::table(IP, name)).err(), "list tables"),
+            // What is filtered here, as well.
+            (nft.chains(Scope::table(IP, name)).err(), "list chains"),
+            (nft.tables(Scope::table(IP, name)).err(), "list tables"),
             (nft.elements(IP, "t", name).err(), "list elements"),
         ] {
             let error = error.expect(operation).to_string();
@@ -503,7 +503,7 @@ fn no_name_is_shortened() {
             let said = format!("cannot {operation}: the name {start:?}");
             assert!(error.starts_with(&said), "{error}");
         }
-        assert!(nft.snapshot(Filter::table(IP, name)).is_err());
+        assert!(nft.snapshot(Scope::table(IP, name)).is_err());
     }
     assert!(whole(&mut nft) == before);
 }

@@ -22,7 +22,7 @@ fn a_listing_that_is_dropped_leaves_the_connection_usable() {
     let mut nft = connect(&sandbox);
     many_chains(&mut nft, "t", 3000);
     for taken in [0, 1, 700, 2999, 3000] {
-        let mut listing = nft.chains(Filter::all()).unwrap();
+        let mut listing = nft.chains(Scope::all()).unwrap();
         for _ in 0..taken {
             assert!(listing.next().unwrap().is_some());
         }
@@ -30,7 +30,7 @@ fn a_listing_that_is_dropped_leaves_the_connection_usable() {
         assert!(nft.chain_exists(IP, "t", "c7").unwrap());
         assert!(!nft.chain_exists(IP, "t", "nix").unwrap());
         let mut count = 0;
-        let listing = nft.chains(Filter::all()).unwrap();
+        let listing = nft.chains(Scope::all()).unwrap();
         listing.for_each(|_| count += 1).unwrap();
         assert_eq!(count, 3000);
         committed(&mut nft, |tx| {
@@ -38,7 +38,7 @@ fn a_listing_that_is_dropped_leaves_the_connection_usable() {
         });
     }
     // At its end it stays there.
-    let mut listing = nft.chains(Filter::all()).unwrap();
+    let mut listing = nft.chains(Scope::all()).unwrap();
     while listing.next().unwrap().is_some() {}
     assert!(listing.next().unwrap().is_none());
 }
@@ -74,7 +74,7 @@ fn a_listing_that_a_change_runs_across_is_an_error_and_never_a_short_list() {
         let (mut whole, mut interrupted) = (0, 0);
         while interrupted == 0 || whole + interrupted < 50 {
             let mut names = HashSet::new();
-            let listing = nft.chains(Filter::table(IP, "t")).unwrap();
+            let listing = nft.chains(Scope::table(IP, "t")).unwrap();
             match listing.for_each(|chain| {
                 names.insert(chain.name().to_string());
             }) {
@@ -92,7 +92,7 @@ fn a_listing_that_a_change_runs_across_is_an_error_and_never_a_short_list() {
         }
     });
     // In peace it is whole.
-    let mut list = List::<Chain<'_>>::new(Filter::table(IP, "t"));
+    let mut list = List::<Chain<'_>>::new(Scope::table(IP, "t"));
     assert_eq!(list.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
     assert_eq!(list.len(), CHAINS);
 }
@@ -124,7 +124,7 @@ fn a_kept_list_is_of_the_generation_that_it_says() {
             }
         });
         let _end = OnDrop(|| round.store(ROUNDS, Ordering::Release));
-        let mut list = List::<Chain<'_>>::new(Filter::all());
+        let mut list = List::<Chain<'_>>::new(Scope::all());
         for number in 1..=ROUNDS {
             round.store(number, Ordering::Release);
             match list.refresh(&mut nft) {

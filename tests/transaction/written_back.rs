@@ -27,7 +27,7 @@ fn written_back(sandbox: &Sandbox) -> (usize, HashSet<String>) {
     // Of each table: the rules as they are to be written, and their expressions' bytes.
     type Expected = (Rule<'static>, Vec<u8>);
     let mut listed: Vec<((Family, String), Vec<Expected>)> = Vec::new();
-    let listing = nft.rules(Filter::all()).unwrap();
+    let listing = nft.rules(Scope::all()).unwrap();
     listing
         .for_each(|rule| {
             if has_a_set_of_its_own(&rule) {
@@ -67,7 +67,7 @@ fn written_back(sandbox: &Sandbox) -> (usize, HashSet<String>) {
         }
         commit(&mut nft, &tx);
         let mut originals = rules.iter();
-        let filter = Filter::chain(*family, table, "written-back");
+        let filter = RuleFilter::chain(*family, table, "written-back");
         let listing = nft.rules(filter).unwrap();
         listing
             .for_each(|rule| {

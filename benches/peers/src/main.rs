@@ -12,7 +12,7 @@ use std::hint::black_box;
 use chainwright::measure::floor::{Floor, Request};
 use chainwright::measure::{KubeProxy, alternate};
 use chainwright::netns::{Sandbox, become_namespace_root};
-use chainwright::nft::{Connection, Family, Filter};
+use chainwright::nft::{Connection, Family, Scope};
 use netlink_bindings::nftables::{Nfgenmsg, Request as PeerRequest};
 use netlink_socket2::NetlinkSocket;
 use nlink::netlink::Nftables;
@@ -65,7 +65,7 @@ fn compare(chains: usize) -> Result<(), BoxError> {
             }),
             ("chainwright", &mut || {
                 let mut count = 0;
-                nft.chains(Filter::family(Family::IP))?.for_each(|chain| {
+                nft.chains(Scope::family(Family::IP))?.for_each(|chain| {
                     black_box((chain.table(), chain.name(), chain.handle()));
                     black_box((chain.policy(), chain.chain_type(), chain.references()));
                     count += 1;

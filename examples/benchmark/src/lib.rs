@@ -1,7 +1,7 @@
 //! What a crate of your own does with chains, and how long it takes: see `benches/chains.rs`.
 
 use chainwright::netlink::Error;
-use chainwright::nft::{Connection, Family, Filter};
+use chainwright::nft::{Connection, Family, Scope};
 
 /// Counts the chains of services in a kube-proxy's table.
 ///
@@ -9,7 +9,7 @@ use chainwright::nft::{Connection, Family, Filter};
 /// Those of the listing.
 pub fn services(nft: &mut Connection) -> Result<usize, Error> {
     let mut count = 0;
-    nft.chains(Filter::table(Family::IP, "nat"))?
+    nft.chains(Scope::table(Family::IP, "nat"))?
         .for_each(|chain| count += usize::from(chain.name().starts_with(b"KUBE-SVC-")))?;
     Ok(count)
 }

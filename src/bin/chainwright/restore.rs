@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use bstr::ByteSlice;
+use chainwright::Retry;
 use chainwright::iptables;
 use chainwright::iptables::nft::Profile;
 use chainwright::iptables::text::{self, RestoreOptions, ShortenedLine};
-use chainwright::legacy::{LockPolicy, LockWait};
+use chainwright::legacy::LockPolicy;
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -161,8 +162,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 
     whose.warn_of_the_other();
     let wait = match args.wait {
-        0 => LockWait::No,
-        seconds => LockWait::For(Duration::from_secs(seconds)),
+        0 => Retry::ONCE,
+        seconds => Retry::within(Duration::from_secs(seconds)),
     };
     let mut iptables = whose
         .open()?

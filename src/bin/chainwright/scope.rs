@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use bstr::{BStr, ByteSlice};
-use chainwright::nft::{self, Connection, Filter, Snapshot, SnapshotError};
+use chainwright::nft::{self, Connection, Snapshot, SnapshotError};
 use chainwright::{iptables, legacy};
 use clap::ValueEnum;
 
@@ -191,11 +191,10 @@ impl Scope {
         Ok(())
     }
 
-    pub(crate) fn filter(&self) -> Filter<'_> {
-        Filter {
+    pub(crate) fn filter(&self) -> nft::Scope<'_> {
+        nft::Scope {
             family: self.place.family().map_or(nft::Family::UNSPEC, Family::nft),
             table: self.table().map(Into::into),
-            ..Filter::default()
         }
     }
 
@@ -262,7 +261,7 @@ impl Scope {
 }
 
 /// What a backup is of, in words.
-pub(crate) fn describe(filter: &Filter<'_>) -> String {
+pub(crate) fn describe(filter: &nft::Scope<'_>) -> String {
     let family = match filter.family {
         nft::Family::UNSPEC => "all families".to_owned(),
         family => format!("family {family}"),

@@ -13,7 +13,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::{Encoder, Profile, decode};
 use crate::iptables::edit::Editor;
 use crate::iptables::{Builtin, Counters, Entry, Error, NotExpressible, Rule, Target, builtin};
-use crate::nft::{self, Chain, Connection, Filter, Generation, Transaction};
+use crate::nft::{self, Chain, Connection, Generation, RuleFilter, Transaction};
 use crate::xt::Family;
 
 /// Tables that are being changed.
@@ -267,7 +267,7 @@ impl<'c> Session<'c> {
         let kernel_name = self.object(table, name).name.unwrap_or_default();
         let state = &self.tables[table];
         let mut slots = Vec::new();
-        let filter = Filter::chain(state.family.into(), &state.name, &*kernel_name);
+        let filter = RuleFilter::chain(state.family.into(), &state.name, &*kernel_name);
         self.connection.rules(filter)?.for_each(|rule| {
             let mut entry = decode(&rule);
             if state.renamed

@@ -7,8 +7,11 @@ use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 use super::grouping::{Cause, Grouping, Item};
 use super::waiting::waiting;
 use crate::netlink::{Error, Loss, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket};
-use crate::nft::connection::{ASKS, message_type};
+use crate::nft::connection::message_type;
 use crate::nft::{Family, Generation};
+
+/// How often the generation is asked for without an answer.
+const ASKS: usize = 4;
 
 /// How a [`Monitor`] is opened.
 ///

@@ -43,7 +43,7 @@ use super::Snapshot;
 use super::outside::LONGEST;
 use crate::netlink::Malformed;
 use crate::nft::generation::Generation;
-use crate::nft::listing::Filter;
+use crate::nft::scope::Scope;
 use crate::nft::{Family, Name};
 
 const MAGIC: [u8; 8] = *b"CHAINWR\n";
@@ -505,10 +505,9 @@ impl Reading<'_> {
         let generation = number(&head, 16);
         let mut snapshot = Snapshot {
             generation: (generation != 0).then_some(Generation(generation)),
-            scope: Filter {
+            scope: Scope {
                 family: Family(family),
                 table: (!table.is_empty()).then(|| Name::from(&table[..]).into_owned()),
-                ..Filter::default()
             },
             provenance: Some(Provenance {
                 written: SystemTime::UNIX_EPOCH

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | messages into memory | `arena.rs` |
 //! | messages into their places | `index.rs` |
-//! | from the kernel | `read.rs`: [`Connection::snapshot`](super::Connection::snapshot) |
+//! | from the kernel | `read.rs`: [`Connection::snapshot`](super::Connection::snapshot); of some tables, while others change: `watch.rs` |
 //! | back into the kernel | `restore.rs`; what it takes in another way than it lists it: `request.rs`, `elements.rs` |
 //! | to and from a file | `file.rs` |
 //! | to and from JSON and the like | `serial.rs`; what comes from outside: `outside.rs` |
@@ -23,7 +23,7 @@ use bstr::BStr;
 
 use super::expr::ObjectType;
 use super::generation::Generation;
-use super::listing::Filter;
+use super::scope::Scope;
 use super::{
     ChainRef, ElementRef, ElementsRef, Family, FlowtableRef, RuleRef, SetRef, StatefulObjectRef,
     TableRef,
@@ -49,6 +49,7 @@ mod request;
 mod restore;
 #[cfg(feature = "serde")]
 mod serial;
+mod watch;
 mod write;
 
 use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
@@ -84,7 +85,7 @@ pub struct Snapshot {
     /// The connection that it was read over: generations of others are of other namespaces.
     connection: Option<u64>,
     /// What it covers: all, a family or a table.
-    scope: Filter<'static>,
+    scope: Scope<'static>,
     /// Whether nothing says in which boot it was taken.
     #[cfg(feature = "serde")]
     of_any_boot: bool,
@@ -101,7 +102,7 @@ pub enum SnapshotError {
     #[error("the ruleset kept changing while it was read ({attempts} attempts)")]
     Interrupted {
         /// How often it was tried.
-        attempts: usize,
+        attempts: u32,
         /// What the last attempt read.
         snapshot: Box<Snapshot>,
     },
@@ -146,7 +147,7 @@ impl Snapshot {
 
     /// What it covers.
     #[must_use]
-    pub const fn scope(&self) -> &Filter<'static> {
+    pub const fn scope(&self) -> &Scope<'static> {
         &self.scope
     }
 

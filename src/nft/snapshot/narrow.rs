@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use super::index::table_at;
 use super::{READ, Snapshot};
 use crate::nft::Family;
-use crate::nft::listing::Filter;
+use crate::nft::scope::Scope;
 
 /// Why a part fits where the whole did.
 const SMALLER: &str = "invariant: a part takes no more room than the whole";
@@ -13,11 +13,11 @@ const SMALLER: &str = "invariant: a part takes no more room than the whole";
 impl Snapshot {
     /// The part of it that is of one family or table, as if only that had been taken: to bring one table
     /// back from a file that holds all of them, or to compare one. `None` if it is of nothing that the filter
-    /// admits. A chain's or set's name in the filter is not looked at.
+    /// admits.
     ///
     /// Needs time and memory in proportion to the part.
     #[must_use]
-    pub fn narrowed(&self, filter: &Filter<'_>) -> Option<Self> {
+    pub fn narrowed(&self, filter: &Scope<'_>) -> Option<Self> {
         let scope = both(&self.scope, filter)?;
         let mut part = Self {
             generation: self.generation,
@@ -30,10 +30,7 @@ impl Snapshot {
         };
         for table in &self.index.tables {
             let view = table_at(&self.arena, table.at).expect(READ);
-            let (family, name) = (part.scope.family, part.scope.table.as_deref());
-            if (family != Family::UNSPEC && family != view.family())
-                || name.is_some_and(|name| name != view.name())
-            {
+            if !part.scope.admits(view.family(), view.name()) {
                 continue;
             }
             let Ok(()) = table.each(&mut |at| {
@@ -53,7 +50,7 @@ impl Snapshot {
 }
 
 /// What two filters admit both.
-fn both(one: &Filter<'_>, other: &Filter<'_>) -> Option<Filter<'static>> {
+fn both(one: &Scope<'_>, other: &Scope<'_>) -> Option<Scope<'static>> {
     let family = match (one.family, other.family) {
         (Family::UNSPEC, family) | (family, Family::UNSPEC) => family,
         (one, other) if one == other => one,
@@ -64,12 +61,5 @@ fn both(one: &Filter<'_>, other: &Filter<'_>) -> Option<Filter<'static>> {
         (Some(one), Some(other)) if **one == **other => Some(one.clone()),
         _ => return None,
     };
-    Some(
-        Filter {
-            family,
-            table,
-            ..Filter::default()
-        }
-        .into_owned(),
-    )
+    Some(Scope { family, table }.into_owned())
 }

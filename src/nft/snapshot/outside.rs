@@ -13,7 +13,7 @@ use super::index::Inserted;
 use crate::arena::Position;
 use crate::netlink::{Malformed, Message};
 use crate::nft::expr::{DEEPEST, Dynset, Expression as _, ExpressionIter, Inner, NestedExpression};
-use crate::nft::{ElementsRef, Family, RuleRef, SetRef};
+use crate::nft::{ElementsRef, RuleRef, SetRef};
 
 /// The largest message that a snapshot holds; the kernel's are 32 KiB at most.
 pub(super) const LONGEST: u32 = 1 << 20;
@@ -46,12 +46,8 @@ impl Snapshot {
     /// Whether all of its tables are in its scope: writing it back would otherwise leave tables alone
     /// that it is to replace.
     pub(super) fn is_in_scope(&self) -> bool {
-        let (family, name) = (self.scope.family, self.scope.table.as_deref());
-        self.tables().all(|table| {
-            let table = table.table();
-            (family == Family::UNSPEC || family == table.family())
-                && name.is_none_or(|name| name == table.name())
-        })
+        let mut tables = self.tables().map(|table| table.table());
+        tables.all(|table| self.scope.admits(table.family(), table.name()))
     }
 }
 

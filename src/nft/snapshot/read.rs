@@ -17,6 +17,10 @@
 //!
 //! - The generation is the same before and after, every message bears its low 16 bits (`res_id`), and
 //!   no dump was marked as interrupted.
+//! - Where tables of the scope stood still while others did not, all of that may be otherwise: then the
+//!   kernel's notifications prove it (`watch.rs`), and the generation is that at the end. But a dump over
+//!   all tables that is resumed can lack something of this one when another shrank meanwhile, so its
+//!   numbers must add up then.
 //! - Every rule names the one before it (`NFTA_RULE_POSITION`), and the chains of a table come with
 //!   rising handles: a dump that another's failing transaction shifted shows here.
 //! - No hash table gives an element twice: so it shows when the kernel rebuilt one meanwhile, which
@@ -44,7 +48,9 @@ use chainwright_sys::nf_tables::{
 use nix::unistd::{SysconfVar, sysconf};
 
 use super::index::{Inserted, chain_at, table_at};
+use super::watch::Watch;
 use super::{Snapshot, SnapshotError};
+use crate::Retry;
 use crate::arena::{Arena, Position};
 use crate::netlink::{
     Attributes, Dump, DumpItem, Error, Intake, Malformed, Message, MessageWriter, NfGenMsg,
@@ -53,18 +59,16 @@ use crate::netlink::{
 use crate::nft::connection::Connection;
 use crate::nft::declare::Field;
 use crate::nft::generation::Refreshed;
-use crate::nft::listing::Filter;
 use crate::nft::name::Name;
+use crate::nft::scope::Scope;
 use crate::nft::{ChainFlags, ChainRef, Family};
 
-/// How often a snapshot is begun again when changes run across it.
-const ATTEMPTS: usize = 16;
-/// How long to wait, at most, before a snapshot is begun again: for changes to come to an end, and for a
-/// transaction to be committed or given up that others are preparing.
-const CHURN: Duration = Duration::from_millis(16);
-const PREPARED: Duration = Duration::from_millis(500);
-/// How often the elements of a set are asked for again while its hash table is being rebuilt.
-const REBUILDS: usize = 6;
+/// How patiently, at most, the elements of a set are asked for again while its hash table is being rebuilt.
+const REBUILDS: Retry = Retry {
+    pause: Duration::from_millis(1),
+    longest_pause: Duration::from_millis(32),
+    ..Retry::times(7)
+};
 /// Length of a receive for a short chain: a reply then takes the kernel one page. Where pages are
 /// larger it never makes one shorter than about 8 KiB (`NLMSG_GOODSIZE`), and what does not fit would
 /// be cut off.
@@ -119,6 +123,20 @@ struct Reader<'c> {
     consistent: bool,
     /// Whether to go on when it is not.
     to_the_end: bool,
+    /// Whether a change is no reason to stop yet: it may be of tables that are not in the scope.
+    watched: bool,
+    /// Whether there was one.
+    moved: bool,
+}
+
+/// What an attempt read.
+struct Read {
+    /// Without a generation if a change ran across it.
+    snapshot: Snapshot,
+    /// A chain that lacks rules.
+    missing: Option<MissingRules>,
+    /// Whether nothing changed meanwhile, in no table.
+    quiet: bool,
 }
 
 /// Over which socket to ask.
@@ -133,17 +151,19 @@ enum Lane {
 impl Connection {
     /// Reads a snapshot: the whole ruleset, a family or a table, of one generation.
     ///
-    /// A scope that names a chain or a set stands for its table.
+    /// Of one table it asks only that this table stands still: commits that change other tables, without
+    /// a pause even, are in nobody's way. (Unless the calling thread is in another network namespace than
+    /// the connection: then any commit counts.)
     ///
-    /// When a change runs across the reading, or a part of it is lost, it is begun again, up to 16
-    /// times. How it is read, and what makes it whole, stands at the head of this module's source.
+    /// When a change runs across the reading, or a part of it is lost, it is begun again
+    /// ([`with_retry`](Self::with_retry)). How it is read, and what makes it whole, stands at the head of this module's source.
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
     /// # chainwright::netns::Sandbox::new()?.run(|| {
-    /// use chainwright::nft::{Connection, Filter};
+    /// use chainwright::nft::{Connection, Scope};
     /// let mut nft = Connection::open()?;
-    /// let snapshot = nft.snapshot(Filter::all())?;
+    /// let snapshot = nft.snapshot(Scope::all())?;
     /// for table in snapshot.tables() {
     ///     for chain in table.chains() {
     ///         println!("{} has {} rules", chain.chain(), chain.rules().len());
@@ -156,7 +176,7 @@ impl Connection {
     /// # Errors
     /// [`SnapshotError`]: it hands out what was read.
     #[tracing::instrument(level = "debug", skip_all, fields(bytes))]
-    pub fn snapshot(&mut self, scope: Filter<'_>) -> Result<Snapshot, SnapshotError> {
+    pub fn snapshot(&mut self, scope: Scope<'_>) -> Result<Snapshot, SnapshotError> {
         self.snapshot_in(Arena::default(), &scope)
     }
 
@@ -164,58 +184,49 @@ impl Connection {
     fn snapshot_in(
         &mut self,
         mut arena: Arena,
-        scope: &Filter<'_>,
+        scope: &Scope<'_>,
     ) -> Result<Snapshot, SnapshotError> {
-        let mut pause = Duration::from_millis(1);
+        let mut attempts = self.retry.begin();
         let mut doubted = None;
-        for attempt in 1.. {
-            let last = attempt == ATTEMPTS;
-            let (snapshot, missing) = match self.read(std::mem::take(&mut arena), scope, last) {
+        let mut watch = None;
+        loop {
+            let last = attempts.is_last();
+            if scope.table.is_some() && watch.is_none() && (last || attempts.made() > 1) {
+                watch = Watch::open(self);
+            }
+            let read = self.read(std::mem::take(&mut arena), scope, last, watch.as_mut());
+            let Read {
+                snapshot,
+                missing,
+                quiet,
+            } = match read {
                 Ok(read) => read,
-                Err(error) if error.ask_again() && !last => {
-                    std::thread::sleep(pause.min(CHURN));
-                    pause *= 2;
-                    continue;
-                }
+                Err(Error::Interrupted) if attempts.again() => continue,
+                Err(error) if error.ask_again() && attempts.again_after_loss() => continue,
                 Err(error) => return Err(error.into()),
             };
-            if snapshot.generation.is_none() {
-                if last {
-                    return Err(SnapshotError::Interrupted {
-                        attempts: attempt,
-                        snapshot: Box::new(snapshot),
-                    });
-                }
-                arena = snapshot.arena;
-                std::thread::sleep(pause.min(CHURN));
-                pause *= 2;
-                continue;
-            }
-            if missing.is_none() {
+            if snapshot.generation.is_some() && missing.is_none() {
                 // What does not add up is believed when it is read a second time.
                 let doubt = snapshot.doubt()?;
-                if doubt.is_none() || doubt == doubted {
+                if doubt.is_none() || (doubt == doubted && quiet) {
                     tracing::Span::current().record("bytes", snapshot.byte_length());
                     return Ok(snapshot);
                 }
                 doubted = doubt;
             }
-            if last {
+            // A transaction of somebody else's, not committed yet, may be why it does not add up.
+            if !attempts.again() {
                 let snapshot = Box::new(snapshot);
                 return Err(match missing {
                     Some(chain) => SnapshotError::Incomplete { chain, snapshot },
                     None => SnapshotError::Interrupted {
-                        attempts: attempt,
+                        attempts: attempts.made(),
                         snapshot,
                     },
                 });
             }
             arena = snapshot.arena;
-            // A transaction of somebody else's, not committed yet, may be why.
-            std::thread::sleep(pause.min(PREPARED));
-            pause *= 2;
         }
-        unreachable!("invariant: the last attempt returns")
     }
 
     /// Reads a snapshot once, to the end, whatever changes in the meantime:
@@ -224,50 +235,61 @@ impl Connection {
     ///
     /// # Errors
     /// Those of a request.
-    pub fn snapshot_once(&mut self, scope: Filter<'_>) -> Result<Snapshot, Error> {
-        let read = self.read(Arena::default(), &scope, true);
-        read.map(|(snapshot, _)| snapshot)
+    pub fn snapshot_once(&mut self, scope: Scope<'_>) -> Result<Snapshot, Error> {
+        let read = self.read(Arena::default(), &scope, true, None);
+        read.map(|read| read.snapshot)
     }
 
-    /// One attempt: the snapshot, without a generation if a change ran across it, and the name of a
-    /// chain that lacks rules.
+    /// One attempt.
     fn read(
         &mut self,
         mut arena: Arena,
-        scope: &Filter<'_>,
+        scope: &Scope<'_>,
         to_the_end: bool,
-    ) -> Result<(Snapshot, Option<MissingRules>), Error> {
+        mut watch: Option<&mut Watch>,
+    ) -> Result<Read, Error> {
         arena.clear();
+        if let Some(watch) = &mut watch {
+            watch.begin();
+        }
         let generation = self.generation()?;
         let mut reader = Reader {
             connection: self,
             short: None,
             snapshot: Snapshot {
                 arena,
-                scope: Filter {
+                scope: Scope {
                     family: scope.family,
                     table: scope.table.clone().map(Name::into_owned),
-                    ..Filter::default()
                 },
                 ..Snapshot::default()
             },
             resource: generation.0 as u16,
             consistent: true,
             to_the_end,
+            watched: watch.is_some(),
+            moved: false,
         };
         reader.read(scope)?;
         let missing = match reader.consistent {
             true => reader.complete()?,
             false => None,
         };
-        let consistent = reader.consistent;
+        let (consistent, moved) = (reader.consistent, reader.moved);
         let mut snapshot = reader.snapshot;
         snapshot.close();
-        if self.generation()? == generation && consistent {
-            snapshot.generation = Some(generation);
+        let now = self.generation()?;
+        let quiet = now == generation && !moved;
+        let stood_still = || watch.is_some_and(|watch| watch.stood_still(scope, now));
+        if consistent && (quiet || stood_still()) {
+            snapshot.generation = Some(now);
             snapshot.connection = Some(self.id);
         }
-        Ok((snapshot, missing))
+        Ok(Read {
+            snapshot,
+            missing,
+            quiet,
+        })
     }
 }
 
@@ -315,7 +337,7 @@ pub struct MissingRules {
 }
 
 impl Reader<'_> {
-    fn read(&mut self, scope: &Filter<'_>) -> Result<(), Error> {
+    fn read(&mut self, scope: &Scope<'_>) -> Result<(), Error> {
         let family = scope.family;
         let table = scope.table.as_ref();
         let named = |kind: u16| {
@@ -378,21 +400,22 @@ impl Reader<'_> {
                 self.elements_of(table, set)?;
                 // The kernel rebuilds a hash table after it has grown, in the background; a dump that
                 // this runs across holds some elements twice and lacks as many, with no other mark.
-                let mut pause = Duration::from_millis(1);
-                let mut rebuilds = 0;
+                let retry = Retry {
+                    attempts: REBUILDS.attempts.min(self.connection.retry.attempts),
+                    deadline: self.connection.retry.deadline,
+                    ..REBUILDS
+                };
+                let mut attempts = retry.begin();
                 loop {
                     let (index, arena) = (&mut self.snapshot.index, &self.snapshot.arena);
                     if !index.repeats(arena, table, set)? {
                         break;
                     }
-                    if rebuilds == REBUILDS {
+                    if !attempts.again() {
                         self.consistent = false;
                         break;
                     }
                     index.forget_elements(arena, table, set)?;
-                    std::thread::sleep(pause);
-                    pause *= 2;
-                    rebuilds += 1;
                     self.elements_of(table, set)?;
                 }
             }
@@ -441,7 +464,7 @@ impl Reader<'_> {
     }
 
     /// Reads all rules, in the way that is cheapest.
-    fn rules(&mut self, scope: &Filter<'_>) -> Result<(), Error> {
+    fn rules(&mut self, scope: &Scope<'_>) -> Result<(), Error> {
         let plans = self.plans()?;
         if scope.table.is_none() && !plans.iter().any(|plan| plan.0 == Plan::ByChain) {
             let rules = plans.iter().map(|plan| plan.1).sum();
@@ -637,6 +660,7 @@ impl Reader<'_> {
             admits,
             resource: self.resource,
             consistent: &mut self.consistent,
+            moved: self.watched.then_some(&mut self.moved),
             failed: None,
         };
         let taken = socket.take_in(&mut objects);
@@ -668,6 +692,8 @@ struct Objects<'r, A> {
     resource: u16,
     /// Whether everything so far was of that generation.
     consistent: &'r mut bool,
+    /// Where to note a change, if that may be none of the scope.
+    moved: Option<&'r mut bool>,
     /// The first thing that could not be understood. What comes behind it is received, so that the socket
     /// is free again.
     failed: Option<Error>,
@@ -705,7 +731,7 @@ impl<A: Fn(&Message<'_>) -> bool> Intake for Objects<'_, A> {
                     Ok(DumpItem::Unrelated | DumpItem::End) => continue,
                     // The kernel's mark that a change ran across this dump.
                     Err(Error::Interrupted) => {
-                        *self.consistent = false;
+                        see_change(&mut self.moved, self.consistent);
                         continue;
                     }
                     Err(error) => return Err(error),
@@ -715,7 +741,9 @@ impl<A: Fn(&Message<'_>) -> bool> Intake for Objects<'_, A> {
                 continue;
             }
             let resource = NfGenMsg::split(message.payload).map(|(header, _)| header.resource);
-            *self.consistent &= resource == Ok(self.resource);
+            if resource != Ok(self.resource) {
+                see_change(&mut self.moved, self.consistent);
+            }
             match snapshot.index.insert(&snapshot.arena, at) {
                 Ok(Inserted::Placed) => kept = offset,
                 Ok(Inserted::Stray) => *self.consistent = false,
@@ -726,6 +754,14 @@ impl<A: Fn(&Message<'_>) -> bool> Intake for Objects<'_, A> {
         // What comes behind the last object is not needed: mostly the dump's end.
         snapshot.arena.give_back(start.plus(kept));
         Ok(())
+    }
+}
+
+/// Notes that something changed while it was read.
+fn see_change(moved: &mut Option<&mut bool>, consistent: &mut bool) {
+    match moved {
+        Some(moved) => **moved = true,
+        None => *consistent = false,
     }
 }
 
@@ -742,13 +778,11 @@ fn is_bound(chain: &ChainRef<'_>) -> bool {
 }
 
 /// Whether a message's table is in the scope.
-fn scope_admits(scope: &Filter<'_>, message: &Message<'_>, kind: u16) -> bool {
-    scope.table.as_ref().is_none_or(|wanted| {
-        message
-            .attributes()
-            .ok()
-            .and_then(|attributes| attributes.find(kind))
-            .and_then(Name::keep)
-            .is_some_and(|name| *name == **wanted)
-    })
+fn scope_admits(scope: &Scope<'_>, message: &Message<'_>, kind: u16) -> bool {
+    scope.table.is_none()
+        || message.nfgenmsg().is_ok_and(|(header, attributes)| {
+            let name = Attributes::new(attributes).find(kind);
+            name.and_then(Name::keep)
+                .is_some_and(|name| scope.admits(Family(header.family), name))
+        })
 }

@@ -28,15 +28,12 @@ use super::write::{Numbers, Place, write_rule};
 use super::{READ, Snapshot, SnapshotError};
 use crate::Error;
 use crate::arena::Position;
-use crate::netlink::{MessageWriter, Unfit};
+use crate::netlink::{self, MessageWriter, Unfit};
 use crate::nft::commit::{CommitError, Outcome};
 use crate::nft::connection::Connection;
 use crate::nft::declare::{Field, Kinds};
 use crate::nft::transaction::Transaction;
 use crate::nft::{Chain, ChainFlags, Family, Flowtable, RuleRef, Table, TableRef};
-
-/// How often a restoration is begun again when somebody else changes the ruleset in between.
-const ATTEMPTS: usize = 16;
 
 /// What became of the tables: family and name of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,7 +92,7 @@ impl Snapshot {
     /// `connlimit` counted, the state of a `numgen inc`.
     ///
     /// The transaction is conditional on the generation: if somebody else changes the ruleset while it
-    /// is being prepared it is prepared anew, up to 16 times.
+    /// is being prepared it is prepared anew ([`Connection::with_retry`]).
     ///
     /// # Errors
     /// [`Error::Commit`], [`Error::Unfit`] and those of a listing; nothing was changed then, except
@@ -126,19 +123,22 @@ impl Snapshot {
         let mut tx = Transaction::with_capacity(self.byte_length());
         // Of a commit of which it could not be known whether it was done. Done twice it is the same.
         let mut unknown = None;
-        for attempt in 1.. {
+        let mut attempts = connection.retry.begin();
+        loop {
             match self.attempt(connection, &mut tx, &send) {
-                Err(Error::Netlink(error)) if error.ask_again() && attempt < ATTEMPTS => {}
-                Err(Error::Commit(error)) if error.generation_moved() && attempt < ATTEMPTS => {}
+                Err(Error::Netlink(netlink::Error::Interrupted)) if attempts.again() => {}
+                Err(Error::Netlink(error)) if error.ask_again() && attempts.again_after_loss() => {}
+                Err(Error::Commit(error)) if error.generation_moved() && attempts.again() => {}
                 Err(Error::Commit(error))
-                    if error.outcome == Outcome::Unknown && unknown.is_none() =>
+                    if error.outcome == Outcome::Unknown
+                        && unknown.is_none()
+                        && attempts.again_after_loss() =>
                 {
                     unknown = Some(Error::Commit(error));
                 }
                 done => return done.map_err(|error| unknown.unwrap_or(error)),
             }
         }
-        unreachable!("invariant: the last attempt returns")
     }
 
     fn attempt(

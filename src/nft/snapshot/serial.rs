@@ -28,7 +28,6 @@ use crate::netlink::{Malformed, MessageWriter, NfGenMsg, Unfit};
 use crate::nft::connection::message_type;
 use crate::nft::declare::Field;
 use crate::nft::generation::Generation;
-use crate::nft::listing::Filter;
 use crate::nft::{Chain, Element, Family, Flowtable, Name, Rule, Set, StatefulObject, Table};
 
 /// A list that is written as it is walked over.
@@ -180,10 +179,9 @@ impl SnapshotForm {
                 .generation
                 .filter(|&number| number != 0)
                 .map(Generation),
-            scope: Filter {
+            scope: crate::nft::Scope {
                 family: self.scope.family,
                 table: self.scope.table,
-                ..Filter::default()
             },
             of_any_boot: true,
             ..Snapshot::default()

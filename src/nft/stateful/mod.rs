@@ -257,7 +257,7 @@ written!(
 );
 
 listed!(
-    StatefulObject as StatefulObjectRef,
+    StatefulObject as StatefulObjectRef by ObjectFilter,
     "list objects",
     BY_KERNEL = true
 );

@@ -71,7 +71,7 @@ fn counters_differ_only_if_asked_for() {
     let (_directory, path) = file();
     run(&sandbox, &format!("backup {path}")).expect(0);
     let mut nft = connect(&sandbox);
-    let reset = nft.reset_rules(Filter::all()).unwrap().for_each(|_| {});
+    let reset = nft.reset_rules(Scope::all()).unwrap().for_each(|_| {});
     if kernel::if_known(reset).is_none() {
         run(&sandbox, &format!("diff --counters {path}")).expect(0);
         return;

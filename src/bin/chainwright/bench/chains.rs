@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use chainwright::measure::floor::{Floor, Request};
 use chainwright::measure::{Contender, KubeProxy, alternate};
-use chainwright::nft::{Connection, Family, Filter};
+use chainwright::nft::{Connection, Family, Scope};
 
 use super::tools::{Tool, compare};
 use super::{Contestant, Record};
@@ -28,7 +28,7 @@ pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     };
     let mut listed = || {
         let mut count = 0;
-        nft.chains(Filter::family(Family::IP))?.for_each(|chain| {
+        nft.chains(Scope::family(Family::IP))?.for_each(|chain| {
             black_box(chain.table());
             black_box(chain.name());
             black_box(chain.handle());

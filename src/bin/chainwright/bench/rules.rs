@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use chainwright::measure::floor::{Floor, Request};
 use chainwright::measure::{Contender, KubeProxy, Measured, alternate};
-use chainwright::nft::{Connection, Family, Filter};
+use chainwright::nft::{Connection, Family, Scope};
 
 use super::tools::{Tool, compare};
 use super::{Contestant, Record};
@@ -46,7 +46,7 @@ pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
         Ok(())
     };
     let mut ours = || {
-        let snapshot = nft.snapshot(Filter::all())?;
+        let snapshot = nft.snapshot(Scope::all())?;
         let rules: usize = snapshot
             .tables()
             .flat_map(|table| table.chains())

@@ -6,7 +6,7 @@ use chainwright::iptables::Family;
 use chainwright::iptables::nft::chain;
 use chainwright::kube::kubelet::Item;
 use chainwright::nft::{
-    self, Chain, CommitError, Connection, Filter, List, Outcome, Policy, Table, Transaction,
+    self, Chain, CommitError, Connection, List, Outcome, Policy, Scope, Table, Transaction,
 };
 
 use super::{COMMAND, ruleset};
@@ -94,7 +94,7 @@ impl Command {
                 }
             }
             Self::DeleteChains(table) => {
-                let mut chains = List::<Chain<'_>>::new(Filter::table(nft_family, table));
+                let mut chains = List::<Chain<'_>>::new(Scope::table(nft_family, table));
                 chains.refresh(nft)?;
                 for user_defined in chains.iter().filter(|chain| !chain.is_base()) {
                     tx.delete(&Chain::new(nft_family, table, user_defined.name()))?;

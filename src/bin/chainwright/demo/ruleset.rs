@@ -3,7 +3,7 @@
 use chainwright::iptables::nft::{chain, encode};
 use chainwright::iptables::{Family, Interface, Rule, Target, builtin};
 use chainwright::kube::kubelet::Item;
-use chainwright::nft::{Connection, Filter, Table, Transaction};
+use chainwright::nft::{Connection, Scope, Table, Transaction};
 use chainwright::xt::Match;
 use chainwright::xt::matches::conntrack::{Conntrack, ConntrackState};
 use serde::Serialize;
@@ -48,8 +48,8 @@ pub(super) fn load(nft: &mut Connection) -> Result<Size, Error> {
         chains: 0,
         rules: 0,
     };
-    nft.chains(Filter::all())?.for_each(|_| size.chains += 1)?;
-    nft.rules(Filter::all())?.for_each(|_| size.rules += 1)?;
+    nft.chains(Scope::all())?.for_each(|_| size.chains += 1)?;
+    nft.rules(Scope::all())?.for_each(|_| size.rules += 1)?;
     Ok(size)
 }
 

@@ -8,7 +8,7 @@ use super::{ChainState, Rules, Session, Slot, hooked};
 use crate::iptables::edit::Editor;
 use crate::iptables::{Counters, Entry, Error, NotExpressible, Policy, Rule, Target};
 use crate::nft::expr::{Counter, Decoded};
-use crate::nft::{self, Chain, Compat, Filter};
+use crate::nft::{self, Chain, Compat, RuleFilter, Scope};
 
 impl Editor for Session<'_> {
     fn set_line(&mut self, line: usize) {
@@ -33,7 +33,7 @@ impl Editor for Session<'_> {
         let state = &self.tables[table];
         let mut names = Vec::new();
         if !state.cleared {
-            let filter = Filter::table(state.family.into(), &state.name);
+            let filter = Scope::table(state.family.into(), &state.name);
             let chains = self.connection.chains(filter)?;
             chains.for_each(|chain| names.push(chain.name().to_owned()))?;
         }
@@ -372,7 +372,7 @@ impl Session<'_> {
         }
         let kernel_name = self.object(table, chain).name.unwrap_or_default();
         let state = &self.tables[table];
-        let filter = Filter::chain(state.family.into(), &state.name, &*kernel_name);
+        let filter = RuleFilter::chain(state.family.into(), &state.name, &*kernel_name);
         let (mut failed, mut zeroed) = (None, Vec::new());
         let (tracking, numbered) = (self.tracking, &mut self.numbered);
         self.connection.rules(filter)?.for_each(|rule| {
