@@ -326,7 +326,11 @@ fn from_any_ruleset_to_any_other() {
         };
         let (mut here, mut there) = (connect(&one), connect(&other));
         let whole = snapshot(&mut there);
-        let mut random = Random(number as u64);
+        let mut random = Random(
+            number as u64
+                + std::env::var("CHAINWRIGHT_SEED")
+                    .map_or(0, |seed| seed.parse().expect("a number")),
+        );
         let any_order = ruleset
             .header("volatile")
             .any(|what| what == "element-order");

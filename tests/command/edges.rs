@@ -113,6 +113,7 @@ fn wrong_arguments_are_told() {
         &["rules", "--match", "["],
         &["backup"],
         &["rollback"],
+        &["reconcile"],
         &["diff"],
     ] {
         let ran = run_here(arguments).expect(2);
@@ -126,6 +127,7 @@ fn wrong_arguments_are_told() {
         "sets",
         "backup",
         "rollback",
+        "reconcile",
         "diff",
         "save",
         "restore",

@@ -110,10 +110,19 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     .unwrap();
     let owned = common::kernel::commit_if_known(&mut owner, &mut tx, &["owned tables"]);
     check("backup", &[&json(&format!("backup {path}")).expect(0)]);
-    drop(owner);
     tools.run("nft add rule inet t c accept");
     tools.run("nft flush chain inet t b");
     tools.run("nft add chain inet t b { policy accept ; }");
+    tools.run("nft delete table netdev d");
+    tools.run_with(
+        "nft -f -",
+        "table netdev d { chain i { type filter hook ingress device lo priority 2; }; }",
+    );
+    let planned = json(&format!("reconcile {path} --dry-run")).expect(1);
+    if owned {
+        check("reconcile", &[&planned]);
+    }
+    drop(owner);
     check("diff", &[&json(&format!("diff {path}")).expect(1)]);
     let rollback = json(&format!("rollback {path}")).expect(0);
     if owned {

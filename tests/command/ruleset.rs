@@ -401,3 +401,48 @@ fn small_measurements() {
         run_here(wrong).expect(2);
     }
 }
+#[test]
+fn reconcile_changes_what_differs_and_nothing_else() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run_with(
+        "nft -f -",
+        "table ip t {
+            set s { type ipv4_addr; elements = { 192.0.2.1, 192.0.2.2 }; }
+            chain c { counter accept; ip saddr @s drop; }
+         }",
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("kept").to_str().unwrap().to_owned();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    let ran = run(&sandbox, &format!("reconcile {path} --dry-run")).expect(0);
+    assert_eq!(ran.out, "nothing to do\n");
+
+    tools.run("nft insert rule ip t c drop");
+    tools.run("nft delete element ip t s { 192.0.2.2 }");
+    tools.run("nft add table ip foreign");
+    let before = tools.run("nft -a list chain ip t c");
+    let planned = run(&sandbox, &format!("reconcile {path} --dry-run")).expect(1);
+    assert_eq!(
+        planned.lines(),
+        [
+            "delete rule ip t c handle 5 #0",
+            "add element ip t s #1",
+            "nothing was done"
+        ]
+    );
+    assert_eq!(tools.run("nft -a list chain ip t c"), before);
+    let done = run(&sandbox, &format!("reconcile {path}")).expect(0);
+    assert_eq!(done.lines()[..2], planned.lines()[..2]);
+    assert_eq!(done.lines()[2], "done in one transaction");
+    // The handles of what was there, and what others made.
+    let after = tools.run("nft -a list ruleset");
+    let (_, untouched) = before.split_once("drop # handle 5\n").unwrap();
+    assert!(
+        after.contains(untouched.trim_end_matches(['}', '\n', '\t'])),
+        "{after}"
+    );
+    assert!(after.contains("192.0.2.1, 192.0.2.2") && after.contains("table ip foreign"));
+    let ran = run(&sandbox, &format!("reconcile {path}")).expect(0);
+    assert_eq!(ran.out, "nothing to do\n");
+}

@@ -16,6 +16,7 @@ mod kubelet;
 mod legacy_tables;
 mod man;
 mod output;
+mod reconcile;
 mod restore;
 mod rollback;
 mod rules;
@@ -68,6 +69,7 @@ enum Verb {
     Sets(sets::Args),
     Backup(backup::Args),
     Rollback(rollback::Args),
+    Reconcile(reconcile::Args),
     Diff(diff::Args),
     Save(save::Args),
     Restore(restore::Args),
@@ -114,6 +116,7 @@ impl Verb {
             Self::Sets(args) => sets::run(args, json),
             Self::Backup(args) => backup::run(args, json),
             Self::Rollback(args) => rollback::run(args, json),
+            Self::Reconcile(args) => reconcile::run(args, json),
             Self::Diff(args) => diff::run(args, json),
             Self::Save(args) => save::run(args, json),
             Self::Restore(args) => restore::run(args, json),
@@ -176,7 +179,7 @@ mod tests {
                 tried += 1;
             }
         }
-        assert_eq!(tried, 11 * 5);
+        assert_eq!(tried, 12 * 5);
     }
 
     /// Whether a file of `docs` is what is made of the definition of the arguments. If the environment has

@@ -26,6 +26,7 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-sets",
     "chainwright-backup",
     "chainwright-rollback",
+    "chainwright-reconcile",
     "chainwright-diff",
     "chainwright-save",
     "chainwright-restore",

@@ -16,13 +16,13 @@ use crate::scope::{Scope, describe};
 /// Make the ruleset what a backup shows, in one transaction
 ///
 /// Replaces what the file is a backup of (the whole ruleset, a family, or a table), or that part of it which
-/// the options name: tables in the file are made anew, others are removed. All of it happens, or nothing, and
-/// packets never see anything in between. Tables outside of that part stay as they are.
+/// the options name: what differs is changed, tables that are not in the file are removed. All of it happens, or
+/// nothing, and packets never see anything in between. Tables outside of that part stay as they are.
 ///
 /// Before anything is changed the kernel checks the whole; if it refuses, standard error says which operations,
 /// and nothing is changed. --dry-run ends there.
 ///
-/// Handles are new. Counters and quotas go on from the numbers in the file, and timeouts from the time that was
+/// What is the same is not touched; what is new has new handles. Counters and quotas go on from the numbers in the file, and timeouts from the time that was
 /// left. `limit`, `connlimit` and `numgen inc` begin anew.
 ///
 /// A table that another process owns cannot be changed by anybody else: it stays as it is, and the exit code is

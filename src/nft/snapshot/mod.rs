@@ -45,6 +45,7 @@ mod narrow;
 mod outside;
 mod plan;
 mod read;
+mod reconcile;
 mod request;
 mod restore;
 #[cfg(feature = "serde")]

@@ -100,6 +100,9 @@ pub struct Plan {
     pub replaced: Vec<Replaced>,
     /// How many rules stay as they are, of the chains that are there before and after.
     pub kept_rules: usize,
+    /// Tables that another process owns, and that stay as they are: family and name. Only who plans over a
+    /// [`Connection`](crate::nft::Connection::plan) is told.
+    pub owned_by_others: Vec<(Family, BString)>,
 }
 
 impl Plan {
@@ -507,12 +510,21 @@ impl Planner<'_> {
         if compare.set(&view) != compare.set(&wanted_view) {
             return true;
         }
-        // The kernel takes no change of a constant set that is in use.
-        let flags = view.flags().unwrap_or_default();
-        flags.contains(SetFlags::CONSTANT) && {
-            let changes = elements::changes(compare, now, wanted, false, |_| false);
-            !(changes.deleted.is_empty() && changes.added.is_empty())
+        let is_constant = view
+            .flags()
+            .is_some_and(|flags| flags.contains(SetFlags::CONSTANT));
+        let size = view.description().and_then(|description| description.size);
+        if !is_constant && size.is_none() {
+            return false;
         }
+        let changes = elements::changes(compare, now, wanted, false, |_| false);
+        // The kernel takes no change of a constant set that is in use; and what is deleted in a transaction
+        // counts until its end.
+        let full = size.is_some_and(|size| {
+            let count = now.elements().count() + changes.added.len();
+            !changes.added.is_empty() && count > size as usize
+        });
+        full || is_constant && !(changes.deleted.is_empty() && changes.added.is_empty())
     }
 
     /// Makes a rule, and before it what belongs to it.

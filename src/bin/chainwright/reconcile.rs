@@ -1,0 +1,103 @@
+//! `chainwright reconcile`: the tables of a file as the file shows them, by the fewest changes.
+
+use std::path::PathBuf;
+
+use bstr::ByteSlice;
+use chainwright::nft::{Connection, PlanOptions};
+use serde::Serialize;
+
+use crate::output::{Error, Exit, Output, Printable, note};
+use crate::scope::Scope;
+
+/// Make the tables in a backup what the backup shows, by the fewest changes
+///
+/// What is the same already is not touched: rules keep their handles and counters, sets their elements. All
+/// changes are one transaction, which happens whole or not at all. Tables that are not in the file, or outside of
+/// what the options name, stay as they are; so do elements that rules added to sets (`flags dynamic`). To have
+/// everything as in the file, others' tables and counters included, use rollback.
+///
+/// What the kernel cannot change (the hook of a chain, the type of a set, a stateful object) is deleted and made
+/// anew, with what refers to it; the output says so.
+///
+/// With --dry-run nothing is changed, and the exit code is 1 if there is something to do.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A file that `backup` wrote
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Only show what would be done
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    scope: Scope,
+}
+
+/// All that `--json` writes.
+#[derive(Serialize)]
+struct Document {
+    done: bool,
+    operations: Vec<String>,
+    replaced: Vec<String>,
+    kept_rules: usize,
+    owned_by_others: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    let Some(desired) = args.scope.load(&args.file)? else {
+        return Ok(Exit::Absent);
+    };
+    let options = PlanOptions::default();
+    let plan = match args.dry_run {
+        true => Connection::open_to_look()?.plan(&desired, options)?,
+        false => Connection::open()?.reconcile(&desired, options)?,
+    };
+    let owned: Vec<String> = plan
+        .owned_by_others
+        .iter()
+        .map(|(family, table)| format!("{family} {}", table.to_str_lossy()))
+        .collect();
+    let mut out = Output::new();
+    if json {
+        out.json(
+            "reconcile",
+            &Document {
+                done: !args.dry_run,
+                operations: plan.to_string().lines().map(str::to_owned).collect(),
+                replaced: plan.replaced.iter().map(ToString::to_string).collect(),
+                kept_rules: plan.kept_rules,
+                owned_by_others: owned.clone(),
+            },
+        )?;
+    } else {
+        for line in plan.to_string().lines() {
+            writeln!(out, "{}", Printable(line))?;
+        }
+        for object in &plan.replaced {
+            let object = object.to_string();
+            writeln!(out, "made anew: {}", Printable(&object))?;
+        }
+        match (plan.is_empty(), args.dry_run) {
+            (true, _) => writeln!(out, "nothing to do")?,
+            (false, true) => writeln!(out, "nothing was done")?,
+            (false, false) => writeln!(out, "done in one transaction")?,
+        }
+    }
+    out.flush()?;
+    if !owned.is_empty() && !args.dry_run {
+        let owned: Vec<_> = owned
+            .iter()
+            .map(|name| Printable(name).to_string())
+            .collect();
+        note(&format!(
+            "left as they are, because other processes own them: {}",
+            owned.join(", ")
+        ));
+        return Ok(Exit::Failed);
+    }
+    Ok(match args.dry_run && !plan.is_empty() {
+        true => Exit::Absent,
+        false => Exit::Done,
+    })
+}
