@@ -11,6 +11,7 @@ use chainwright::nft::{
     Connection, Family, PlanOptions, Rule, RuleRef, Scope, SetFlags, Snapshot, SnapshotChain,
     SnapshotTable, Transaction,
 };
+use common::random::Random;
 use common::rulesets::{Listing, Ruleset, data, listing, listing_in, same};
 use common::tools::Tools;
 use common::{accounting, connect, report, sandbox};
@@ -219,19 +220,6 @@ fn between_equal_rulesets_of_real_clients_there_is_nothing_to_do() {
     }
 }
 
-/// Random numbers that can be had again.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % end.max(1)
-    }
-}
-
 /// Changes a ruleset at random, by transactions of which the kernel takes some.
 fn change_at_random(nft: &mut Connection, random: &mut Random, changes: usize) {
     for _ in 0..changes {
@@ -320,17 +308,13 @@ fn change(tx: &mut Transaction, table: &SnapshotTable<'_>, random: &mut Random) 
 #[test]
 fn from_any_ruleset_to_any_other() {
     let mut failures = BTreeMap::new();
-    for (number, ruleset) in Ruleset::all().into_iter().enumerate() {
+    let mut random = Random::new();
+    for ruleset in Ruleset::all() {
         let (Some(one), Some(other)) = (ruleset.load(), ruleset.load()) else {
             continue;
         };
         let (mut here, mut there) = (connect(&one), connect(&other));
         let whole = snapshot(&mut there);
-        let mut random = Random(
-            number as u64
-                + std::env::var("CHAINWRIGHT_SEED")
-                    .map_or(0, |seed| seed.parse().expect("a number")),
-        );
         let any_order = ruleset
             .header("volatile")
             .any(|what| what == "element-order");

@@ -2,6 +2,7 @@
 //! itself (handles, numbers of references, a rule's position, a table's owner, the rest of a timeout)
 //! and, unless asked for, without what counts up (counters, quotas, `last`).
 
+#[cfg(feature = "diff")]
 use bstr::BString;
 use chainwright_sys::nf_tables::{
     NFTA_CHAIN_POLICY, NFTA_OBJ_DATA, NFTA_RULE_CHAIN, NFTA_RULE_EXPRESSIONS, NFTA_SET_NAME,
@@ -53,6 +54,7 @@ pub(super) struct Compare {
 }
 
 impl Compare {
+    #[cfg(feature = "diff")]
     pub(super) fn table(self, table: &TableRef<'_>) -> Vec<u8> {
         self.key(table.attributes(), TABLE)
     }
@@ -64,6 +66,7 @@ impl Compare {
         self.key(one.attributes(), compared) == self.key(other.attributes(), compared)
     }
 
+    #[cfg(feature = "diff")]
     pub(super) fn chain(self, chain: &ChainRef<'_>) -> Vec<u8> {
         self.key(chain.attributes(), CHAIN)
     }
@@ -75,6 +78,7 @@ impl Compare {
         self.key(chain.attributes(), compared)
     }
 
+    #[cfg(feature = "diff")]
     pub(super) fn rule(self, rule: &RuleRef<'_>) -> Vec<u8> {
         self.key(rule.attributes(), RULE)
     }
@@ -166,6 +170,7 @@ pub(super) fn is_same_rule(one: &RuleRef<'_>, other: &RuleRef<'_>) -> bool {
     compared(one).eq(compared(other))
 }
 
+#[cfg(feature = "diff")]
 /// What an element is called: keys are no names, but as good, with the kind of end that they are.
 pub(super) fn element_name(element: &ElementRef<'_>) -> BString {
     let mut name = BString::from(element.key_bytes().unwrap_or_default());
