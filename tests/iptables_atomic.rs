@@ -129,7 +129,7 @@ fn what_is_not_changed_is_not_touched() {
             Backend::Nft => {
                 let old = rules_of_nft(&sandbox);
                 assert_eq!(old.len(), 7);
-                let generation = connect(&sandbox).generation().unwrap().0;
+                let generation = connect(&sandbox).generation().unwrap().number();
                 let insert = |at, chain: &str, iptables: &mut Iptables| {
                     iptables
                         .update(family, "filter", |table| {
@@ -148,7 +148,7 @@ fn what_is_not_changed_is_not_touched() {
                     now.retain(|(_, handle, _)| known.contains(handle));
                     assert_eq!(now, old);
                 }
-                let after = connect(&sandbox).generation().unwrap().0;
+                let after = connect(&sandbox).generation().unwrap().number();
                 assert_eq!(after, generation + 3);
             }
             Backend::Legacy => {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use chainwright::netns::Sandbox;
-use chainwright::nft::{Connection, Family, Generation, Scope, Snapshot};
+use chainwright::nft::{Connection, Family, Scope, Snapshot};
 use common::random::Random;
 use common::{connect, report, sandbox};
 use rulesets::{chains, change, shown};
@@ -322,9 +322,9 @@ impl Scene {
     }
 
     /// What is in the kernel, which was the ruleset of `now` and this generation.
-    fn ruleset(&mut self, before: Generation) -> Left {
+    fn ruleset(&mut self, before: u32) -> Left {
         let snapshot = self.nft.snapshot(Scope::all()).unwrap();
-        let passed = snapshot.generation().unwrap().0.wrapping_sub(before.0);
+        let passed = snapshot.generation().unwrap().number().wrapping_sub(before);
         let lines = shown(&snapshot);
         match (
             lines == self.shown[self.now],
@@ -409,7 +409,7 @@ fn a_killed_backup_leaves_the_old_file_or_the_new_one() {
 fn ruleset_check(scene: &mut Scene) -> impl Fn(&mut Scene) -> Left + use<> {
     let before = std::cell::Cell::new(scene.nft.generation().unwrap());
     move |scene| {
-        let left = scene.ruleset(before.get());
+        let left = scene.ruleset(before.get().number());
         match left {
             Left::Old => {}
             Left::New => scene.now = scene.other(),
@@ -501,8 +501,8 @@ fn control_a_change_in_two_commits_is_found_broken() {
         |scene| format!("commit-twice {} {}", NAMES[scene.now], NAMES[scene.other()]),
         |scene| {
             // Two commits are two generations, which here is as it must be.
-            let passed = scene.nft.generation().unwrap().0 - before.get().0;
-            let since = Generation(before.get().0 + passed / 2);
+            let passed = scene.nft.generation().unwrap().number() - before.get().number();
+            let since = before.get().number() + passed / 2;
             let left = scene.ruleset(since);
             match left {
                 Left::Old => {}

@@ -133,7 +133,7 @@ impl Node {
     }
 
     fn generation(&mut self) -> u32 {
-        self.nft.generation().unwrap().0
+        self.nft.generation().unwrap().number()
     }
 
     /// What `ensure` did, in words; it is what `check` found before, and one commit, if anything.

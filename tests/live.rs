@@ -457,7 +457,7 @@ fn what_does_not_fit_is_said_to_be_lost() {
                 .unwrap();
         });
         let small = change(&mut monitor);
-        assert_eq!(small.generation().0, told.through.0 + 1);
+        assert_eq!(small.generation().number(), told.through.number() + 1);
         assert_eq!(small.events().len(), 1);
         // Many small ones without a look do not.
         for number in 0..100 {
@@ -516,7 +516,7 @@ fn of_a_transaction_beyond_the_limit_is_told_who() {
         }
     });
     let told = lost(&mut monitor);
-    assert_eq!(told.through.0, told.after.0 + 1);
+    assert_eq!(told.through.number(), told.after.number() + 1);
     let Cause::TooLarge { events, limit, .. } = told.cause else {
         panic!("{told}");
     };
@@ -559,7 +559,7 @@ fn what_four_writers_do_never_mixes() {
     const COMMITS: u32 = 150;
     let sandbox = sandbox();
     let mut monitor = watch(&sandbox);
-    let start = monitor.told().0;
+    let start = monitor.told().number();
     let mut ports = BTreeMap::new();
     thread::scope(|scope| {
         for writer in 0..WRITERS {
@@ -590,7 +590,7 @@ fn what_four_writers_do_never_mixes() {
             let Item::Change(change) = item else {
                 panic!("{item:?}");
             };
-            assert_eq!(change.generation().0, start + number);
+            assert_eq!(change.generation().number(), start + number);
             let tables: BTreeSet<_> = change
                 .events()
                 .map(|event| event.operation().path[0].clone())
@@ -643,10 +643,10 @@ fn a_beginning_is_whole() {
             let Item::Change(change) = item else {
                 panic!("{item:?}");
             };
-            assert_eq!(change.generation().0, told.0 + 1);
+            assert_eq!(change.generation().number(), told.number() + 1);
             assert_eq!(change.events().len(), 201);
         }
-        assert!(nft.generation().unwrap().0 > 200);
+        assert!(nft.generation().unwrap().number() > 200);
     });
 }
 
@@ -730,7 +730,7 @@ fn changes_are_a_stream() {
         // What is given up while it waits loses nothing.
         let none = tokio::time::timeout(Duration::from_millis(20), stream.next()).await;
         assert!(none.is_err());
-        let start = stream.told().0;
+        let start = stream.told().number();
         let writer = thread::spawn(move || {
             for number in 0..100 {
                 committed(&mut nft, |tx| {
@@ -742,11 +742,13 @@ fn changes_are_a_stream() {
             let Item::Change(change) = stream.next().await.unwrap() else {
                 panic!("no change");
             };
-            assert_eq!(change.generation().0, start + number);
+            assert_eq!(change.generation().number(), start + number);
         }
         let rest: Vec<_> = StreamExt::take(&mut stream, 50).collect().await;
         let last = rest.last().unwrap().as_ref().unwrap();
-        assert!(matches!(last, Item::Change(change) if change.generation().0 == start + 100));
+        assert!(
+            matches!(last, Item::Change(change) if change.generation().number() == start + 100)
+        );
         writer.join().unwrap();
         assert_eq!(stream.into_inner().try_receive().unwrap(), None);
     });

@@ -276,7 +276,10 @@ fn every_snapshot_is_of_one_generation() {
         // The snapshot says which generation it is of: each is one number.
         let now = nft.generation().unwrap();
         let generation = snapshot.generation().unwrap();
-        assert_eq!(number - found, now.0.wrapping_sub(generation.0));
+        assert_eq!(
+            number - found,
+            now.number().wrapping_sub(generation.number())
+        );
         across += u32::from(found == number && before != generation);
     }
     // The change fell into the snapshot, which was begun again.

@@ -4,8 +4,8 @@
 use chainwright::netns::Sandbox;
 use chainwright::nft::live::{Change, Monitor};
 use chainwright::nft::{
-    Chain, CommitError, Connection, ElementListing, Generation, List, Listing, Rule, Snapshot,
-    SnapshotError, Transaction,
+    Chain, CommitError, Connection, ElementListing, Family, Generation, List, Listing, Pool, Rule,
+    Scope, Snapshot, SnapshotError, Table, Transaction,
 };
 
 chainwright::sandbox_tests!();
@@ -19,6 +19,8 @@ const _: () = {
     is_sync::<Connection>();
     is_send::<Listing<'_, Chain<'_>>>();
     is_send::<ElementListing<'_>>();
+    is_send::<Pool>();
+    is_sync::<Pool>();
     is_send::<Monitor>();
     is_sync::<Monitor>();
     is_send::<Sandbox>();
@@ -66,5 +68,107 @@ fn a_connection_goes_to_another_thread_with_its_namespace() {
             table.is_some()
         });
         assert!(there.join().unwrap());
+    });
+}
+
+/// As many threads as one likes, a few connections, and each commit is somebody's alone.
+#[test]
+fn threads_share_a_pool() {
+    let sandbox = Sandbox::new().unwrap();
+    let pool = sandbox
+        .run(|| Pool::of(Connection::open().unwrap(), 3))
+        .unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (pool, sandbox) = (pool.clone(), &sandbox);
+            let work = move || {
+                for number in 0..10 {
+                    let mut tx = Transaction::new();
+                    let table = Table::new(Family::IP, format!("t{thread}-{number}"));
+                    tx.add(&table).unwrap();
+                    pool.commit(&tx).unwrap();
+                }
+            };
+            // Half of them in another namespace than the pool: they wait for what is there.
+            scope.spawn(move || match thread % 2 {
+                0 => sandbox.run(work).unwrap(),
+                _ => work(),
+            });
+        }
+    });
+    assert_eq!(pool.snapshot(Scope::all()).unwrap().tables().len(), 80);
+    assert!(pool.connections() <= 3);
+}
+
+#[test]
+fn a_connection_is_given_back_when_its_work_panics_or_gives_up() {
+    let sandbox = Sandbox::new().unwrap();
+    let pool = sandbox
+        .run(|| Pool::of(Connection::open().unwrap(), 1))
+        .unwrap();
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::IP, "t")).unwrap();
+    for chain in 0..2000 {
+        tx.add(&Chain::new(Family::IP, "t", format!("c{chain}")))
+            .unwrap();
+    }
+    pool.commit(&tx).unwrap();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        pool.with(|nft| {
+            let mut chains = nft.chains(Scope::all()).unwrap();
+            assert!(chains.next().unwrap().is_some());
+            panic!("in the middle of a listing");
+        })
+    }));
+    assert!(panicked.is_err());
+    let mut chains = 0;
+    pool.with(|nft| nft.chains(Scope::all()).unwrap().for_each(|_| chains += 1))
+        .unwrap();
+    assert_eq!((chains, pool.connections()), (2000, 1));
+}
+
+/// A commit whose future is dropped is done to its end, and the pool is as it was.
+#[cfg(feature = "tokio")]
+#[test]
+fn tasks_share_a_pool_and_may_be_cancelled() {
+    let sandbox = Sandbox::new().unwrap();
+    let pool = sandbox
+        .run(|| Pool::of(Connection::open().unwrap(), 1))
+        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let commit = |name: String| {
+            pool.run(move |nft| {
+                let mut tx = Transaction::new();
+                tx.add(&Table::new(Family::IP, name)).unwrap();
+                nft.commit(&tx)
+            })
+        };
+        commit("kept".into()).await.unwrap();
+        let (begun, was_begun) = std::sync::mpsc::channel();
+        let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+        let mut cancelled = Box::pin(pool.run(move |nft| {
+            begun.send(()).unwrap();
+            let _ = may_go_on.recv();
+            let mut tx = Transaction::new();
+            tx.add(&Table::new(Family::IP, "cancelled")).unwrap();
+            nft.commit(&tx)
+        }));
+        // It is begun by the first look at it, and given up while it runs.
+        let waker = std::task::Waker::noop();
+        let mut context = std::task::Context::from_waker(waker);
+        assert!(cancelled.as_mut().poll(&mut context).is_pending());
+        was_begun.recv().unwrap();
+        drop(cancelled);
+        go_on.send(()).unwrap();
+        // The one connection is free only when that was done.
+        let tables = pool.run(|nft| nft.snapshot(Scope::all())).await.unwrap();
+        let names: Vec<_> = tables
+            .tables()
+            .map(|t| t.table().name().to_string())
+            .collect();
+        assert_eq!(names, ["kept", "cancelled"]);
     });
 }

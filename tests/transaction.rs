@@ -474,17 +474,17 @@ fn a_hundred_thousand_chains_and_250_000_rules_are_one_commit() {
     rule("PREROUTING", Some(&name(0)));
     assert_eq!(tx.len(), 2 + CHAINS + 250_000 + 1);
 
-    let before = nft.generation().unwrap().0;
+    let before = nft.generation().unwrap().number();
     let result = nft.commit(&tx);
     if let Err(error) = &result {
         // An ordinary user's send buffer ends at net.core.wmem_max.
         let too_large = matches!(error.source, Some(Error::TooLarge { .. }));
         assert!(too_large && !forces_buffers(), "{}", report(error));
         assert_eq!(error.outcome, Outcome::NothingApplied);
-        assert_eq!(nft.generation().unwrap().0, before);
+        assert_eq!(nft.generation().unwrap().number(), before);
         return;
     }
-    assert_eq!(nft.generation().unwrap().0, before.wrapping_add(1));
+    assert_eq!(nft.generation().unwrap().number(), before.wrapping_add(1));
 
     let (mut chains, mut references) = (0, 0);
     let listing = nft.chains(Scope::table(IP, "nat")).unwrap();

@@ -41,18 +41,6 @@ pub struct Rejection {
     pub attribute_offset: Option<u32>,
 }
 
-impl Rejection {
-    /// What the kernel says to a batch that is conditional on a generation that has passed.
-    pub(crate) fn of_generation() -> Self {
-        Self {
-            operation: None,
-            errno: Errno::new(libc::ERESTART),
-            text: None,
-            attribute_offset: None,
-        }
-    }
-}
-
 /// What the replies prove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {

@@ -129,7 +129,7 @@ impl Socket {
 
     /// The number that tells the socket's network namespace from all others (`SO_NETNS_COOKIE`,
     /// Linux 5.14).
-    fn namespace_cookie(&self) -> Option<u64> {
+    pub(crate) fn namespace_cookie(&self) -> Option<u64> {
         let mut cookie = 0u64;
         let mut length = size_of::<u64>() as libc::socklen_t;
         // SAFETY: the descriptor is open for as long as `self`, and the pointers are those of a live

@@ -7,7 +7,7 @@ use bstr::BString;
 use super::connection::Connection;
 use super::explain::{Operation, attribute_at, describe, hint};
 use super::feature::{Feature, lacking};
-use super::generation::Generation;
+use super::generation::{Generation, Origin};
 use super::transaction::{END, Transaction};
 use crate::errno::Errno;
 use crate::netlink::{self, BatchReplies, Intake, Loss, Message, Rejection, Verdict};
@@ -72,8 +72,17 @@ pub struct CommitError {
     pub incomplete: bool,
     /// What went wrong on the way to or from the kernel, if that is what failed.
     pub source: Option<netlink::Error>,
-    /// Whether the commit was conditional on a generation.
-    conditional: bool,
+    condition: Condition,
+}
+
+/// What a commit was conditional on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    None,
+    /// A generation of the namespace.
+    Generation,
+    /// One of another, or from a file.
+    Foreign(Generation),
 }
 
 impl CommitError {
@@ -94,11 +103,20 @@ impl CommitError {
     /// read again and retry.
     #[must_use]
     pub fn generation_moved(&self) -> bool {
-        self.conditional
+        self.condition == Condition::Generation
             && self
                 .failures
                 .iter()
                 .any(|failure| failure.errno.number() == libc::ERESTART)
+    }
+}
+
+impl CommitError {
+    /// Whether the commit was conditional on a generation of another network namespace than the connection's,
+    /// or on one from a file: of the ruleset it says nothing. Nothing was sent.
+    #[must_use]
+    pub const fn generation_is_foreign(&self) -> bool {
+        matches!(self.condition, Condition::Foreign(_))
     }
 }
 
@@ -107,6 +125,18 @@ const SHOWN: usize = 20;
 
 impl fmt::Display for CommitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Condition::Foreign(generation) = self.condition {
+            let of = match generation.origin() {
+                Origin::Recorded => "was read from a file",
+                Origin::Namespace(_) => "is of another network namespace",
+                Origin::Connection(_) => "was read over another connection",
+            };
+            return write!(
+                f,
+                "the transaction is for generation {generation}, which {of} and says nothing of this \
+                 ruleset; nothing was applied"
+            );
+        }
         match self.outcome {
             Outcome::NothingApplied if self.generation_moved() => {
                 return f.write_str(
@@ -214,15 +244,19 @@ impl Connection {
         if transaction.is_empty() {
             return Ok(());
         }
-        let conditional = transaction.expected_generation().is_some();
-        if transaction.expected_generation() == Some(Generation(0)) {
-            // No ruleset has this generation, and the kernel takes 0 for no condition.
+        let condition = match transaction.expected_generation() {
+            Some(_) => Condition::Generation,
+            None => Condition::None,
+        };
+        if let Some(expected) = transaction.expected_generation()
+            && expected.origin() != self.origin
+        {
             return Err(CommitError {
                 outcome: Outcome::NothingApplied,
-                failures: explain(transaction, vec![Rejection::of_generation()]),
+                failures: Vec::new(),
                 incomplete: false,
                 source: None,
-                conditional,
+                condition: Condition::Foreign(expected),
             });
         }
         let not_sent = |source: netlink::Error| {
@@ -243,7 +277,7 @@ impl Connection {
                 failures,
                 incomplete: false,
                 source: Some(source),
-                conditional,
+                condition,
             }
         };
         let reports = transaction.len().saturating_mul(REPORT).min(REPORTS);
@@ -295,7 +329,7 @@ impl Connection {
             failures: explain(transaction, replies.rejections),
             incomplete: replies.lost,
             source: trouble,
-            conditional,
+            condition,
         })
     }
 

@@ -11,7 +11,7 @@ use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
 use super::Family;
 use super::feature::explain_request;
-use super::generation::{Generation, GenerationRef};
+use super::generation::{Generation, GenerationRef, Origin};
 use super::object::Listed;
 use crate::Retry;
 use crate::netlink::{
@@ -49,9 +49,8 @@ const SEQUENCES: u32 = 1 << 31;
 /// and for how long, [`with_retry`](Self::with_retry) says.
 #[derive(Debug)]
 pub struct Connection {
-    /// What tells this connection from all others of this process: generations of different
-    /// namespaces look alike.
-    pub(super) id: u64,
+    /// What its generations are of: those of different namespaces look alike.
+    pub(super) origin: Origin,
     pub(super) socket: Socket,
     /// Where replies are received.
     pub(super) buffer: Vec<u8>,
@@ -92,7 +91,10 @@ impl Connection {
     pub(super) fn over(socket: Socket) -> Self {
         static OPENED: AtomicU64 = AtomicU64::new(0);
         Self {
-            id: OPENED.fetch_add(1, Ordering::Relaxed),
+            origin: match socket.namespace_cookie() {
+                Some(cookie) => Origin::Namespace(cookie),
+                None => Origin::Connection(OPENED.fetch_add(1, Ordering::Relaxed)),
+            },
             socket,
             buffer: vec![0; RECEIVE_BUFFER],
             request: Vec::with_capacity(512),
@@ -365,7 +367,8 @@ impl Connection {
         match self.look_once(request, NFT_MSG_GETGEN, Family::UNSPEC, |_| {})? {
             Some((start, end)) => {
                 let (message, _) = Message::split(&self.buffer[start..end])?;
-                Ok(Generation(GenerationRef::parse(&message)?.id()))
+                let number = GenerationRef::parse(&message)?.id();
+                Ok(Generation::new(number, self.origin))
             }
             None => Err(Error::Refused {
                 request,

@@ -12,12 +12,58 @@ use super::name::Name;
 ///
 /// It does not move when counters count or are set back, when rules add elements or elements time out:
 /// what else it does not tell stands with [`Refreshed::SameGeneration`].
+///
+/// It knows of which network namespace it is, by the kernel's number for that (`SO_NETNS_COOKIE`); on kernels
+/// before 5.14, which have none, by the connection that it was read over. Those of two namespaces are never the
+/// same, and a commit that [expects](super::Transaction::expect_generation) one of another is refused. One that
+/// was kept in a file says where that came from, and is the same as no other.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Generation {
+    number: u32,
+    origin: Origin,
+}
+
+/// What a generation is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Generation(pub u32);
+pub(super) enum Origin {
+    /// The namespace with this cookie.
+    Namespace(u64),
+    /// The namespace of this connection.
+    Connection(u64),
+    /// It was kept outside of the kernel.
+    Recorded,
+}
+
+impl Generation {
+    pub(super) const fn new(number: u32, origin: Origin) -> Self {
+        Self { number, origin }
+    }
+
+    /// One that was kept in a file.
+    pub(super) const fn recorded(number: u32) -> Self {
+        Self::new(number, Origin::Recorded)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.number
+    }
+
+    pub(super) const fn origin(self) -> Origin {
+        self.origin
+    }
+}
+
+impl std::fmt::Debug for Generation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Generation").field(&self.number).finish()
+    }
+}
 
 impl std::fmt::Display for Generation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
+        self.number.fmt(f)
     }
 }
 
@@ -41,8 +87,8 @@ pub enum Refreshed {
     /// To see those, read anew: [`List::read_anew`](super::List::read_anew),
     /// [`Snapshot::read_anew`](super::Snapshot::read_anew).
     SameGeneration,
-    /// It was read anew: the generation had moved, or there was nothing yet, or what there was came over
-    /// another connection, which may be of another namespace. What was read may still be the same.
+    /// It was read anew: the generation had moved, or there was nothing yet, or what there was is of
+    /// another namespace (before Linux 5.14: came over another connection). What was read may still be the same.
     ReadAnew,
 }
 

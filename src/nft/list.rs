@@ -18,8 +18,7 @@ use crate::netlink::Error;
 #[derive(Debug, Clone)]
 pub struct List<T> {
     filter: Filter<'static>,
-    /// Of which connection, and which generation of it.
-    taken: Option<(u64, Generation)>,
+    taken: Option<Generation>,
     bytes: Vec<u8>,
     spans: Vec<Range<usize>>,
     object: PhantomData<fn() -> T>,
@@ -42,7 +41,7 @@ impl<T: Listed> List<T> {
     /// The generation that the list shows; `None` before the first successful refresh.
     #[must_use]
     pub fn generation(&self) -> Option<Generation> {
-        self.taken.map(|(_, generation)| generation)
+        self.taken
     }
 
     /// Number of objects.
@@ -65,8 +64,8 @@ impl<T: Listed> List<T> {
         })
     }
 
-    /// Lists again if the generation moved, or if this is another connection than the last time, which
-    /// may be of another namespace. If the generation is the same the list is left as it is, at the
+    /// Lists again if the generation moved, or if this connection is of another namespace than
+    /// the one of the last time. If the generation is the same the list is left as it is, at the
     /// price of one small request and reply whatever the size: what moves no generation may have changed
     /// all the same ([`Refreshed::SameGeneration`]).
     ///
@@ -97,11 +96,11 @@ impl<T: Listed> List<T> {
 
     fn refresh_from(
         &mut self,
-        kept: Option<(u64, Generation)>,
+        kept: Option<Generation>,
         connection: &mut Connection,
     ) -> Result<Refreshed, Error> {
         let mut generation = connection.generation()?;
-        if kept == Some((connection.id, generation)) {
+        if kept == Some(generation) {
             self.taken = kept;
             return Ok(Refreshed::SameGeneration);
         }
@@ -112,7 +111,7 @@ impl<T: Listed> List<T> {
             let after = connection.generation()?;
             match taken {
                 Ok(()) if after == generation => {
-                    self.taken = Some((connection.id, generation));
+                    self.taken = Some(generation);
                     return Ok(Refreshed::ReadAnew);
                 }
                 Ok(()) | Err(Error::Interrupted) if attempts.again() => generation = after,

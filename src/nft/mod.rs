@@ -62,6 +62,7 @@ pub mod live;
 mod loaded;
 mod name;
 mod object;
+mod pool;
 #[cfg(test)]
 mod properties;
 #[cfg(all(test, target_endian = "little"))]
@@ -105,6 +106,7 @@ pub use listing::{ElementListing, Listing};
 pub use loaded::is_loaded;
 pub use name::{Bytes, Name};
 pub use object::Object;
+pub use pool::Pool;
 pub use rule::{Compat, Rule, RuleRef};
 pub use scope::{ObjectFilter, RuleFilter, Scope};
 pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};

@@ -119,6 +119,9 @@ impl Transaction {
 
     /// Makes the commit conditional: it fails, with nothing applied, if the ruleset is no longer
     /// of this generation.
+    ///
+    /// One of another namespace, or from a file, is refused when the transaction is committed
+    /// ([`CommitError::generation_is_foreign`](super::CommitError::generation_is_foreign)).
     pub fn expect_generation(&mut self, generation: Generation) -> &mut Self {
         self.expected = Some(generation);
         self.write_begin();
@@ -437,7 +440,7 @@ impl Transaction {
         let start = BEGIN - length;
         let begin = batch_message(length, NFNL_MSG_BATCH_BEGIN, NLM_F_REQUEST, 0);
         self.buffer[start..start + END].copy_from_slice(&begin);
-        if let Some(Generation(generation)) = self.expected {
+        if let Some(generation) = self.expected.map(Generation::number) {
             let attribute = &mut self.buffer[BEGIN - GENERATION..BEGIN];
             attribute[..2].copy_from_slice(&(GENERATION as u16).to_ne_bytes());
             attribute[2..ATTRIBUTE].copy_from_slice(&NFNL_BATCH_GENID.to_ne_bytes());

@@ -63,7 +63,7 @@ fn changes_are_told_as_they_happen() {
     let narrowed = listen(&sandbox, "watch --count 2 --family ip --table filter");
     let all = listen(&sandbox, "watch --count 3 --show 2");
     let json = listen(&sandbox, "watch --count 3 --json");
-    let start = generation(&sandbox).0;
+    let start = generation(&sandbox).number();
     tools.run("nft add table inet other");
     tools.run("iptables-nft -A INPUT -p tcp --dport 22 -j ACCEPT");
     tools.run("nft flush ruleset");

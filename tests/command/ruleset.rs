@@ -172,7 +172,10 @@ fn rules_as_json_are_the_librarys() {
     let sandbox = loaded();
     let document = run(&sandbox, "rules --json").expect(0).value();
     let snapshot = connect(&sandbox).snapshot(Scope::all()).unwrap();
-    assert_eq!(document["generation"], snapshot.generation().unwrap().0);
+    assert_eq!(
+        document["generation"],
+        snapshot.generation().unwrap().number()
+    );
     let tables = document["tables"].as_array().unwrap();
     assert_eq!(tables.len(), snapshot.tables().len());
     for (table, written) in snapshot.tables().zip(tables) {

@@ -76,7 +76,7 @@ pub(crate) enum State {
 pub(crate) fn state(sandbox: &Sandbox, backend: Backend) -> State {
     match backend {
         Backend::Nft => State::Nft {
-            generation: connect(sandbox).generation().unwrap().0,
+            generation: connect(sandbox).generation().unwrap().number(),
             listing: Tools::new(sandbox).run("nft -a list ruleset"),
         },
         Backend::Legacy => {

@@ -222,7 +222,7 @@ fn both_families_are_restored_in_one_generation() {
         let (ours, theirs) = (sandbox(), sandbox());
         let (our_tools, their_tools) = (Tools::new(&ours), Tools::new(&theirs));
         let texts = [Family::Ipv4, Family::Ipv6].map(|family| (family, start(family)));
-        let before = connect(&ours).generation().unwrap().0;
+        let before = connect(&ours).generation().unwrap().number();
         let mut iptables = open(&ours, backend);
         let inputs = texts
             .each_ref()
@@ -234,7 +234,7 @@ fn both_families_are_restored_in_one_generation() {
             (4, 20, 10)
         );
         if backend == Backend::Nft {
-            let after = connect(&ours).generation().unwrap().0;
+            let after = connect(&ours).generation().unwrap().number();
             assert_eq!(after, before + 1);
         }
         for (family, text) in &texts {

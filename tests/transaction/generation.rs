@@ -48,30 +48,43 @@ fn a_commit_for_another_generation_applies_nothing() {
 fn each_commit_is_one_generation() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
-    let before = nft.generation().unwrap().0;
+    let before = nft.generation().unwrap().number();
     committed(&mut nft, |tx| {
         tx.add(&Table::new(IP, "t")).unwrap();
         content(tx);
     });
-    assert_eq!(nft.generation().unwrap().0, before.wrapping_add(1));
+    assert_eq!(nft.generation().unwrap().number(), before.wrapping_add(1));
     // One in which there is nothing to do is none.
     committed(&mut nft, |tx| {
         tx.add(&Table::new(IP, "t")).unwrap();
     });
-    assert_eq!(nft.generation().unwrap().0, before.wrapping_add(1));
+    assert_eq!(nft.generation().unwrap().number(), before.wrapping_add(1));
 }
 
-/// The kernel takes generation 0 for no condition at all.
+/// A generation of another namespace has a number like any other.
 #[test]
-fn a_commit_for_generation_zero_fails() {
-    let sandbox = sandbox();
-    let mut nft = connect(&sandbox);
+fn a_commit_for_a_generation_of_another_namespace_is_refused() {
+    let (sandbox, elsewhere) = (sandbox(), sandbox());
+    let (mut nft, mut far) = (connect(&sandbox), connect(&elsewhere));
+    let generation = far.generation().unwrap();
+    assert_eq!(generation.number(), nft.generation().unwrap().number());
+    assert_ne!(generation, nft.generation().unwrap());
     let mut tx = Transaction::new();
     tx.add(&Table::new(IP, "t")).unwrap();
-    tx.expect_generation(Generation(0));
-    let error = nft.commit(&tx).unwrap_err();
-    assert!(error.generation_moved(), "{error}");
+    tx.expect_generation(generation);
+    for error in [nft.commit(&tx).unwrap_err(), nft.check(&tx).unwrap_err()] {
+        assert!(error.generation_is_foreign() && !error.generation_moved());
+        assert_eq!(error.outcome, Outcome::NothingApplied);
+        let text = error.to_string();
+        assert!(text.contains("another network namespace"), "{text}");
+    }
     assert!(nft.table(IP, "t").unwrap().is_none());
+    // Another connection of the same namespace knows the same generations.
+    let mut near = connect(&sandbox);
+    assert_eq!(near.generation().unwrap(), nft.generation().unwrap());
+    tx.expect_generation(near.generation().unwrap());
+    nft.commit(&tx).unwrap();
+    assert!(nft.commit(&tx).unwrap_err().generation_moved());
 }
 
 /// The kernel tells a thread, not a process.

@@ -105,7 +105,7 @@ fn a_kept_list_is_of_the_generation_that_it_says() {
     let mut nft = connect(&sandbox);
     let mut rival = connect(&sandbox);
     many_chains(&mut nft, "t", 1);
-    let base = nft.generation().unwrap().0;
+    let base = nft.generation().unwrap().number();
     let round = AtomicUsize::new(0);
     thread::scope(|scope| {
         let rival = scope.spawn(|| {
@@ -130,7 +130,7 @@ fn a_kept_list_is_of_the_generation_that_it_says() {
             match list.refresh(&mut nft) {
                 // The kernel's order is that in which the chains were made.
                 Ok(_) => {
-                    let commits = list.generation().unwrap().0.wrapping_sub(base) as usize;
+                    let commits = list.generation().unwrap().number().wrapping_sub(base) as usize;
                     assert_eq!(list.len(), 1 + commits);
                     let last = list.iter().last().unwrap().name().to_string();
                     assert!(

@@ -39,7 +39,7 @@ fn missed(
         let observers = [(); 3].map(|()| connect(&sandbox));
         let observers = observers.map(|observer| scope.spawn(|| look(observer)));
         let _stop = OnDrop(|| stop.store(true, Ordering::Relaxed));
-        let before = nft.generation().unwrap().0;
+        let before = nft.generation().unwrap().number();
         let mut commits = 0;
         while !enough(
             commits,
@@ -52,7 +52,10 @@ fn missed(
             }
             assert!(!observers.iter().any(|observer| observer.is_finished()));
         }
-        assert_eq!(nft.generation().unwrap().0, before.wrapping_add(commits));
+        assert_eq!(
+            nft.generation().unwrap().number(),
+            before.wrapping_add(commits)
+        );
     });
     misses.into_inner()
 }

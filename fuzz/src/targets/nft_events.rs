@@ -2,7 +2,6 @@
 //! said, however the messages are cut into datagrams; and every event says all it can.
 
 use chainwright::netlink::{MessageWriter, Messages, NfGenMsg};
-use chainwright::nft::Generation;
 use chainwright::nft::live::{Grouping, Item};
 
 use crate::Target;
@@ -81,15 +80,15 @@ fn given(datagrams: &[&[u8]]) -> Vec<Item> {
     assert!(grouping.asks());
     grouping.asked();
     grouping.datagram(&generation(OWN, 1)).expect("an answer");
-    let mut told = Generation(1);
-    assert_eq!(grouping.told(), Some(told));
+    let mut told = grouping.told().expect("it was answered");
+    assert_eq!(told.number(), 1);
     let mut items = Vec::new();
     let mut take = |grouping: &mut Grouping| {
         while let Some(item) = grouping.next() {
             match &item {
                 Item::Change(change) => {
-                    let next = told.0.checked_add(1).unwrap_or(1);
-                    assert_eq!(change.generation(), Generation(next));
+                    let next = told.number().checked_add(1).unwrap_or(1);
+                    assert_eq!(change.generation().number(), next);
                     told = change.generation();
                     assert_eq!(change.events().len(), change.events().count());
                     assert!(change.as_bytes().len() <= LIMIT + (64 << 10));
@@ -123,7 +122,7 @@ fn given(datagrams: &[&[u8]]) -> Vec<Item> {
     grouping.drained();
     if grouping.asks() {
         grouping.asked();
-        let now = grouping.told().map_or(1, |told| told.0);
+        let now = grouping.told().map_or(1, |told| told.number());
         grouping.datagram(&generation(OWN, now)).expect("an answer");
         take(&mut grouping);
     }

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let contents = snapshot.contents();
     let bytes = snapshot.byte_length();
     let file = args.file.as_os_str().as_encoded_bytes().to_str_lossy();
-    let generation = snapshot.generation().map(|generation| generation.0);
+    let generation = snapshot.generation().map(|generation| generation.number());
     let mut out = Output::new();
     if json {
         out.json(

@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         out.json(
             "rules",
             &Document {
-                generation: snapshot.generation().map(|generation| generation.0),
+                generation: snapshot.generation().map(|generation| generation.number()),
                 tables: tables
                     .into_iter()
                     .map(|(table, chains)| TableDocument {

@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         out.json(
             "sets",
             &Document {
-                generation: snapshot.generation().map(|generation| generation.0),
+                generation: snapshot.generation().map(|generation| generation.number()),
                 tables: tables
                     .into_iter()
                     .map(|(table, sets)| TableDocument {

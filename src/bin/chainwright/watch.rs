@@ -216,7 +216,7 @@ impl Watch<'_> {
         let name = change.thread_name().map(|name| name.to_str_lossy());
         if self.json {
             let change = ToldChange {
-                generation: change.generation().0,
+                generation: change.generation().number(),
                 port: change.port(),
                 thread: change.thread_id(),
                 name,
@@ -261,8 +261,8 @@ impl Watch<'_> {
     fn lost(&mut self, time: String, lost: &Lost) -> Result<(), Error> {
         if self.json {
             let item = ToldItem::Lost(ToldLost {
-                after: lost.after.0,
-                through: lost.through.0,
+                after: lost.after.number(),
+                through: lost.through.number(),
                 cause: lost.cause.to_string(),
             });
             return self.out.json("watch", &Told { time, item });

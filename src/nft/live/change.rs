@@ -30,12 +30,23 @@ pub struct Change {
     end: usize,
     /// How many events there are.
     events: usize,
+    generation: Generation,
 }
 
 impl Change {
-    /// `bytes` are whole messages, of which the one at `end` was read as a generation.
-    pub(super) const fn new(bytes: Vec<u8>, end: usize, events: usize) -> Self {
-        Self { bytes, end, events }
+    /// `bytes` are whole messages, of which the one at `end` was read as this generation.
+    pub(super) const fn new(
+        bytes: Vec<u8>,
+        end: usize,
+        events: usize,
+        generation: Generation,
+    ) -> Self {
+        Self {
+            bytes,
+            end,
+            events,
+            generation,
+        }
     }
 
     fn closing(&self) -> Message<'_> {
@@ -48,8 +59,8 @@ impl Change {
 
     /// The generation that the transaction made.
     #[must_use]
-    pub fn generation(&self) -> Generation {
-        Generation(self.info().id())
+    pub const fn generation(&self) -> Generation {
+        self.generation
     }
 
     /// The port of the socket that committed it: compare it with that of one's own connections, so as not

@@ -30,6 +30,7 @@ use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 use super::change::{Change, Event};
 use crate::netlink::{Acknowledgement, Error, Loss, Malformed, Message, Messages};
 use crate::nft::connection::message_type;
+use crate::nft::generation::Origin;
 use crate::nft::{Generation, GenerationRef};
 
 /// What a [`Grouping`] gives out.
@@ -161,6 +162,8 @@ enum Stage {
 /// [lost](Cause::TooLarge), and who committed it.
 #[derive(Debug)]
 pub struct Grouping {
+    /// What its generations are of.
+    origin: Origin,
     /// Of the socket: what is addressed to it is an answer.
     port: u32,
     /// How many bytes of a transaction are kept.
@@ -178,9 +181,18 @@ pub struct Grouping {
 
 impl Grouping {
     /// For a socket of this port that has joined the group. It begins with a question.
+    ///
+    /// It does not know of which network namespace its generations are: they are the same as none that
+    /// was read over a [`Connection`](crate::nft::Connection).
     #[must_use]
     pub fn new(port: u32, limit: usize) -> Self {
+        Self::of(Origin::Recorded, port, limit)
+    }
+
+    /// The same for a socket of this namespace.
+    pub(super) fn of(origin: Origin, port: u32, limit: usize) -> Self {
         Self {
+            origin,
             port,
             limit,
             state: State::Missing {
@@ -314,7 +326,7 @@ impl Grouping {
         match (&mut self.state, generation) {
             (State::Missing { gap, stage }, Some(answer)) => {
                 if *stage == Stage::Asked && message.port == self.port {
-                    let through = Generation(answer.id());
+                    let through = Generation::new(answer.id(), self.origin);
                     if let Some((after, cause)) = gap.take() {
                         self.ready.push_back(Item::Lost(Lost {
                             after,
@@ -360,7 +372,7 @@ impl Grouping {
 
     /// Takes in the end of a transaction.
     fn end(&mut self, told: Generation, message: &Message<'_>, end: &GenerationRef<'_>) {
-        let generation = Generation(end.id());
+        let generation = Generation::new(end.id(), self.origin);
         if !is_after(told, generation) {
             // A part of one that is lost, or was there in the beginning.
             self.forget();
@@ -390,7 +402,7 @@ impl Grouping {
         } else {
             let mut bytes = std::mem::take(&mut self.bytes);
             bytes.extend_from_slice(message.raw);
-            Item::Change(Change::new(bytes, self.length, self.events))
+            Item::Change(Change::new(bytes, self.length, self.events, generation))
         };
         self.forget();
         self.state = State::Whole(generation);
@@ -406,14 +418,12 @@ impl Grouping {
 }
 
 /// The generation that follows: there is none of the number 0.
-const fn next(Generation(number): Generation) -> Generation {
-    match number.checked_add(1) {
-        Some(number) => Generation(number),
-        None => Generation(1),
-    }
+fn next(generation: Generation) -> Generation {
+    let number = generation.number().checked_add(1).unwrap_or(1);
+    Generation::new(number, generation.origin())
 }
 
 /// Whether a generation came after another one: it is less than half the way round ahead of it.
-const fn is_after(Generation(one): Generation, Generation(other): Generation) -> bool {
-    other.wrapping_sub(one) as i32 > 0
+const fn is_after(one: Generation, other: Generation) -> bool {
+    other.number().wrapping_sub(one.number()) as i32 > 0
 }

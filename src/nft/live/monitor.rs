@@ -8,6 +8,7 @@ use super::grouping::{Cause, Grouping, Item};
 use super::waiting::waiting;
 use crate::netlink::{Error, Loss, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket};
 use crate::nft::connection::message_type;
+use crate::nft::generation::Origin;
 use crate::nft::{Family, Generation};
 
 /// How often the generation is asked for without an answer.
@@ -57,8 +58,11 @@ impl MonitorOptions {
         let mut socket = Socket::netfilter()?;
         socket.set_receive_buffer(self.receive_buffer);
         socket.join(NFNLGRP_NFTABLES)?;
+        let origin = socket
+            .namespace_cookie()
+            .map_or(Origin::Recorded, Origin::Namespace);
         let mut monitor = Monitor {
-            grouping: Grouping::new(socket.port()?, self.transaction),
+            grouping: Grouping::of(origin, socket.port()?, self.transaction),
             socket,
             buffer: vec![0; RECEIVE_BUFFER],
             request: Vec::new(),

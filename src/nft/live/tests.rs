@@ -63,7 +63,7 @@ fn since(generation: u32) -> Grouping {
     grouping.asked();
     assert!(grouping.awaits() && !grouping.asks());
     take(&mut grouping, &end(OWN, generation));
-    assert_eq!(grouping.told(), Some(Generation(generation)));
+    assert_eq!(grouping.told(), Some(Generation::recorded(generation)));
     assert!(!grouping.awaits() && grouping.next().is_none());
     grouping
 }
@@ -104,7 +104,7 @@ fn settle(grouping: &mut Grouping, generation: u32) -> Lost {
     assert!(grouping.next().is_none(), "nothing before the answer");
     take(grouping, &end(OWN, generation));
     let lost = lost(grouping);
-    assert_eq!(lost.through, Generation(generation));
+    assert_eq!(lost.through, Generation::recorded(generation));
     assert_eq!(grouping.told(), Some(lost.through));
     lost
 }
@@ -120,7 +120,7 @@ fn transactions_end_with_their_generation() {
     assert!(grouping.next().is_none());
     take(&mut grouping, &end(ONE, 8));
     let first = change(&mut grouping);
-    assert_eq!(first.generation(), Generation(8));
+    assert_eq!(first.generation(), Generation::recorded(8));
     assert_eq!((first.port(), first.thread_id()), (ONE, Some(4321)));
     assert_eq!(first.thread_name().unwrap(), "agent");
     assert_eq!(first.events().len(), 3);
@@ -140,7 +140,7 @@ fn transactions_end_with_their_generation() {
     assert_eq!((second.port(), second.events().len()), (OTHER, 1));
     assert_eq!((third.port(), third.events().len()), (ONE, 0));
     assert!(grouping.next().is_none());
-    assert_eq!(grouping.told(), Some(Generation(10)));
+    assert_eq!(grouping.told(), Some(Generation::recorded(10)));
 }
 
 #[test]
@@ -164,14 +164,17 @@ fn generations_wrap_around_and_pass_over_zero() {
     let mut grouping = since(u32::MAX - 1);
     for generation in [u32::MAX, 1, 2] {
         take(&mut grouping, &end(ONE, generation));
-        assert_eq!(change(&mut grouping).generation(), Generation(generation));
+        assert_eq!(
+            change(&mut grouping).generation(),
+            Generation::recorded(generation)
+        );
     }
     let mut grouping = since(u32::MAX);
     take(&mut grouping, &end(ONE, 2));
     assert_eq!(
         settle(&mut grouping, 2).cause,
         Cause::Skipped {
-            told: Generation(2)
+            told: Generation::recorded(2)
         }
     );
 }
@@ -227,7 +230,7 @@ fn every_loss_is_told_once_and_exactly() {
         // Of what is queued nobody knows whether it is whole.
         take(&mut grouping, &[chain(ONE, 9, 5), end(ONE, 9)].concat());
         let told = settle(&mut grouping, 11);
-        assert_eq!(told.after, Generation(7));
+        assert_eq!(told.after, Generation::recorded(7));
         // What remains of one whose beginning was thrown away.
         take(&mut grouping, &[chain(ONE, 11, 6), end(ONE, 11)].concat());
         assert!(grouping.next().is_none());
@@ -249,17 +252,17 @@ fn a_lost_answer_is_asked_for_again() {
     grouping.asked();
     // Something else was lost before the answer, which then means nothing.
     grouping.lose(Cause::Skipped {
-        told: Generation(1),
+        told: Generation::recorded(1),
     });
     take(&mut grouping, &end(OWN, 8));
     assert!(grouping.next().is_none());
     let told = settle(&mut grouping, 9);
     assert_eq!(told.cause, Cause::Dropped(Loss::Overrun), "the first one");
-    assert_eq!(told.after, Generation(7));
+    assert_eq!(told.after, Generation::recorded(7));
     // An answer that nobody waits for.
     take(&mut grouping, &end(OWN, 12));
     assert!(grouping.next().is_none());
-    assert_eq!(grouping.told(), Some(Generation(9)));
+    assert_eq!(grouping.told(), Some(Generation::recorded(9)));
 }
 
 #[test]
@@ -290,7 +293,10 @@ fn what_is_too_large_is_not_kept() {
     }
     take(&mut grouping, &end(ONE, 8));
     let told = lost(&mut grouping);
-    assert_eq!((told.after, told.through), (Generation(7), Generation(8)));
+    assert_eq!(
+        (told.after, told.through),
+        (Generation::recorded(7), Generation::recorded(8))
+    );
     let Cause::TooLarge {
         events,
         bytes,
@@ -474,14 +480,14 @@ proptest! {
             while let Some(item) = grouping.next() {
                 match item {
                     Item::Change(change) => {
-                        prop_assert_eq!(change.generation().0, told + 1);
+                        prop_assert_eq!(change.generation().number(), told + 1);
                         told += 1;
                         prop_assert_eq!(change.events().len(), counts[told as usize]);
                     }
                     Item::Lost(lost) => {
-                        prop_assert_eq!(lost.after.0, told);
-                        prop_assert!(lost.through.0 >= told && lost.through.0 <= generation);
-                        told = lost.through.0;
+                        prop_assert_eq!(lost.after.number(), told);
+                        prop_assert!(lost.through.number() >= told && lost.through.number() <= generation);
+                        told = lost.through.number();
                     }
                     Item::Notice(notice) => prop_assert!(notice.event().object().is_err()),
                 }

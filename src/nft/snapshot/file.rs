@@ -306,7 +306,7 @@ impl Snapshot {
         for number in [
             VERSION,
             ORDER,
-            self.generation.map_or(0, |generation| generation.0),
+            self.generation.map_or(0, |generation| generation.number()),
             u32::from(self.scope.family.0),
         ] {
             header.extend_from_slice(&number.to_ne_bytes());
@@ -504,7 +504,7 @@ impl Reading<'_> {
         };
         let generation = number(&head, 16);
         let mut snapshot = Snapshot {
-            generation: (generation != 0).then_some(Generation(generation)),
+            generation: (generation != 0).then_some(Generation::recorded(generation)),
             scope: Scope {
                 family: Family(family),
                 table: (!table.is_empty()).then(|| Name::from(&table[..]).into_owned()),

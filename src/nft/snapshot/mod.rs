@@ -83,8 +83,6 @@ pub struct Snapshot {
     arena: Arena,
     index: Index,
     generation: Option<Generation>,
-    /// The connection that it was read over: generations of others are of other namespaces.
-    connection: Option<u64>,
     /// What it covers: all, a family or a table.
     scope: Scope<'static>,
     /// Whether nothing says in which boot it was taken.
@@ -140,7 +138,8 @@ impl SnapshotError {
 }
 
 impl Snapshot {
-    /// The generation that it shows; `None` if a change ran across the reading.
+    /// The generation that it shows; `None` if a change ran across the reading. Of a snapshot from a file it
+    /// says where that came from, and no transaction can expect it.
     #[must_use]
     pub const fn generation(&self) -> Option<Generation> {
         self.generation

@@ -21,7 +21,6 @@ impl Snapshot {
         let scope = both(&self.scope, filter)?;
         let mut part = Self {
             generation: self.generation,
-            connection: self.connection,
             scope,
             #[cfg(feature = "serde")]
             of_any_boot: self.of_any_boot,

@@ -264,7 +264,7 @@ impl Connection {
                 },
                 ..Snapshot::default()
             },
-            resource: generation.0 as u16,
+            resource: generation.number() as u16,
             consistent: true,
             to_the_end,
             watched: watch.is_some(),
@@ -283,7 +283,6 @@ impl Connection {
         let stood_still = || watch.is_some_and(|watch| watch.stood_still(scope, now));
         if consistent && (quiet || stood_still()) {
             snapshot.generation = Some(now);
-            snapshot.connection = Some(self.id);
         }
         Ok(Read {
             snapshot,
@@ -294,8 +293,8 @@ impl Connection {
 }
 
 impl Snapshot {
-    /// Reads it again, in the memory that it has, if the generation moved, or if this is another
-    /// connection than the last time, which may be of another namespace. If the generation is the same
+    /// Reads it again, in the memory that it has, if the generation moved, or if this
+    /// connection is of another namespace than that of the last time. If the generation is the same
     /// the snapshot is left as it is, at the price of one small request and reply whatever the size:
     /// what moves no generation, counters and the elements that rules add for instance, may have changed
     /// all the same ([`Refreshed::SameGeneration`]).
@@ -304,8 +303,7 @@ impl Snapshot {
     /// As [`Connection::snapshot`]. The snapshot is then empty, without a generation, or as it was if not
     /// even that of the ruleset could be asked for.
     pub fn refresh(&mut self, connection: &mut Connection) -> Result<Refreshed, SnapshotError> {
-        let kept = self.connection.zip(self.generation);
-        if kept.is_some() && kept == Some((connection.id, connection.generation()?)) {
+        if self.generation.is_some() && self.generation == Some(connection.generation()?) {
             return Ok(Refreshed::SameGeneration);
         }
         self.read_anew(connection)?;

@@ -61,7 +61,7 @@ impl Serialize for Snapshot {
         let mut out = serializer.serialize_struct("Snapshot", 3)?;
         out.serialize_field(
             "generation",
-            &self.generation().map(|generation| generation.0),
+            &self.generation().map(|generation| generation.number()),
         )?;
         let scope = Scope {
             family: self.scope.family,
@@ -178,7 +178,7 @@ impl SnapshotForm {
             generation: self
                 .generation
                 .filter(|&number| number != 0)
-                .map(Generation),
+                .map(Generation::recorded),
             scope: crate::nft::Scope {
                 family: self.scope.family,
                 table: self.scope.table,

@@ -98,7 +98,7 @@ impl Intake for Events<'_> {
         for message in Messages::new(&self.buffer[..length]) {
             let message = message?;
             if message.kind == message_type(NFT_MSG_NEWGEN) {
-                self.ended |= GenerationRef::parse(&message)?.id() == until.0;
+                self.ended |= GenerationRef::parse(&message)?.id() == until.number();
                 continue;
             }
             // The attribute with the table's name has the same number in all objects.

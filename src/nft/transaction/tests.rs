@@ -16,7 +16,7 @@ fn operations_are_said_in_words() {
              \"flush element ip t s #2\"] }"
     );
     tx.clear();
-    tx.expect_generation(Generation(3));
+    tx.expect_generation(Generation::recorded(3));
     let expected = "Transaction { operations: [], expected: Generation(3) }";
     assert_eq!(format!("{tx:?}"), expected);
 }
@@ -165,7 +165,7 @@ fn a_datagram_is_framed_and_acknowledged_at_both_ends() {
     for name in ["a", "b", "c"] {
         tx.add(&Chain::new(Family::IP, "t", name)).unwrap();
     }
-    for expected in [None, Some(Generation(7))] {
+    for expected in [None, Some(Generation::recorded(7))] {
         if let Some(generation) = expected {
             tx.expect_generation(generation);
         }
