@@ -31,6 +31,16 @@ fn verbs() {
 }
 
 #[test]
+fn an_interface_that_is_named_like_an_option_is_attached_to_its_own() {
+    for text in ["-o-j -j ACCEPT", "! -i-m+ -p tcp"] {
+        let command = parse(&format!("-A FORWARD {text}")).unwrap();
+        assert_eq!(command.spec.rule.to_string(), text);
+    }
+    // Behind a blank it is taken for the option.
+    assert!(parse("-A FORWARD -i --jump").is_err());
+}
+
+#[test]
 fn addresses_make_several_rules() {
     let command = parse("-A INPUT -s 1.1.1.1,2.0.0.0/8 -d 3.3.3.3,4.4.4.4").unwrap();
     let rules: Vec<_> = command.spec.rules().map(|rule| rule.to_string()).collect();
