@@ -128,25 +128,15 @@ impl Address {
     }
 }
 
-/// Whether a word needs no quotes.
-fn is_plain(word: &str) -> bool {
-    word.bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b".-_@:/*".contains(&byte))
-}
-
 impl Interface {
-    /// Adds it as the value of an option, `-i` or `-o`. A name that looks like an option (`-j`) is attached to
-    /// it: so it cannot be taken for one.
+    /// Adds it as the value of an option, `-i` or `-o`.
     pub(super) fn print(&self, text: &mut Text, option: &str) {
         text.push(if self.invert { " ! " } else { " " })
             .push(option);
-        let looks_like_option = self.name.starts_with(b"-");
-        match str::from_utf8(&self.name) {
-            Ok(name) if looks_like_option && is_plain(name) => {
-                text.push(name).push(if self.prefix { "+" } else { "" });
-            }
-            _ if self.prefix => _ = text.name([&self.name[..], b"+"].concat()),
-            _ => _ = text.name(&self.name),
+        if self.prefix {
+            text.name([&self.name[..], b"+"].concat());
+        } else {
+            text.name(&self.name);
         }
     }
 }

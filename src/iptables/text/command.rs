@@ -1130,6 +1130,12 @@ fn interface(name: &BStr, invert: bool) -> Result<Option<Interface>, String> {
             "`{name}` is not an interface's name: it has 1 to 15 bytes"
         ));
     }
+    // Attached to its option it can be typed; but nobody could write it so that it is read back.
+    if is_option(name) {
+        return Err(format!(
+            "`{name}` is an option: no rule is about an interface of that name"
+        ));
+    }
     Ok(match name.strip_suffix(b"+") {
         Some(b"") if !invert => None,
         Some(start) => Some(Interface {
