@@ -1,5 +1,7 @@
 //! Tables that a kernel sent (`tests/data/legacy`, captured by `capture.sh` there), and what becomes
 //! of them when they are cut short, changed or wrong.
+//!
+//! One file, because all of it works on the same captures with the same few helpers.
 
 use std::fmt::Write;
 

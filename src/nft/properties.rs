@@ -3,6 +3,8 @@
 //! From a declaration ([`attributes!`](super::declare::attributes), [`object!`](super::declare::object),
 //! …) comes a strategy for any values of the type ([`Arbitrary`]), and a test with the type's name
 //! which runs [`attributes`] or [`object`] below. So nothing that is declared goes without.
+//!
+//! One file: strategies for values, for bytes and for damage are made of one another.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

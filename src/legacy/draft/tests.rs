@@ -1,4 +1,6 @@
 //! Captured tables, changed: what the new one is when it is read again.
+//!
+//! One file, because all of it works on the same captures with the same few helpers.
 
 use proptest::prelude::*;
 use zerocopy::FromZeros;

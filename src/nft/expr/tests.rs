@@ -1,5 +1,7 @@
 //! Every expression: what tools send and kernels list is read as what it means, and written again.
 //!
+//! One list of cases, an expression after another: it is as long as there are expressions.
+//!
 //! The bytes in the expressions' own files were captured on Linux 6.18 (x86-64), in a network
 //! namespace made for it (`unshare -n`):
 //!

@@ -2,6 +2,9 @@
 //!
 //! [`Index::insert`] puts one message of the kernel into its place: a listing's, a file's, or an
 //! event's. It knows nothing of where messages come from.
+//!
+//! It is one structure and what is asked of it; long, because each kind of object has its own way into it and
+//! its own numbers that must add up.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher, RandomState};

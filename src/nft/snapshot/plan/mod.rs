@@ -16,11 +16,11 @@
 //! |---|---|
 //! | rules of a chain | `rules.rs` |
 //! | elements of a set | `elements.rs` |
+//! | objects that have names | `pairs.rs` |
 //! | anonymous sets and bound chains, which are part of a rule | `within.rs` |
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
-use std::hash::Hash;
 
 use bstr::{BStr, BString, ByteSlice, ByteVec};
 use chainwright_sys::netlink::NLM_F_CREATE;
@@ -45,9 +45,11 @@ use crate::nft::{
 };
 
 mod elements;
+mod pairs;
 mod rules;
 mod within;
 
+use pairs::pairs;
 use within::{Mention, Within, each_mention_of, is_anonymous, is_bound, is_numbered};
 
 /// How a plan is made.
@@ -221,62 +223,6 @@ impl Gone<'_> {
             within.each_mention(rule, &mut |mention| named |= self.has(mention));
         }
         named
-    }
-}
-
-/// Objects of one kind in both rulesets, by what they are called.
-struct Pairs<C, D> {
-    both: Vec<(C, D)>,
-    removed: Vec<C>,
-    added: Vec<D>,
-}
-
-fn pairs<N: Eq + Hash, C, D>(
-    current: impl Iterator<Item = (N, C)>,
-    desired: impl Iterator<Item = (N, D)>,
-) -> Pairs<C, D> {
-    let desired: Vec<_> = desired.collect();
-    let mut current: Vec<_> = current.map(|(name, object)| (name, Some(object))).collect();
-    let mut places = HashMap::with_capacity(current.len());
-    let mut pairs = Pairs {
-        both: Vec::new(),
-        removed: Vec::new(),
-        added: Vec::new(),
-    };
-    for (place, (name, _)) in current.iter().enumerate() {
-        places.insert(name, place);
-    }
-    let found: Vec<_> = desired
-        .iter()
-        .map(|(name, _)| places.get(name).copied())
-        .collect();
-    for ((_, object), place) in desired.into_iter().zip(found) {
-        match place.and_then(|place| current[place].1.take()) {
-            Some(now) => pairs.both.push((now, object)),
-            None => pairs.added.push(object),
-        }
-    }
-    pairs.removed = current
-        .into_iter()
-        .filter_map(|(_, object)| object)
-        .collect();
-    pairs
-}
-
-impl<C: Clone, D: Clone> Pairs<C, D> {
-    /// Takes out of `both`, into `removed` and `added`, what cannot be changed; gives it out, too.
-    fn replace(&mut self, differ: impl Fn(&C, &D) -> bool) -> Vec<C> {
-        let mut replaced = Vec::new();
-        for (current, desired) in std::mem::take(&mut self.both) {
-            if differ(&current, &desired) {
-                replaced.push(current.clone());
-                self.removed.push(current);
-                self.added.push(desired);
-            } else {
-                self.both.push((current, desired));
-            }
-        }
-        replaced
     }
 }
 
