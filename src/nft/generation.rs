@@ -40,6 +40,7 @@ impl Generation {
     }
 
     /// One that was kept in a file.
+    #[cfg(any(test, feature = "backup", feature = "serde"))]
     pub(super) const fn recorded(number: u32) -> Self {
         Self::new(number, Origin::Recorded)
     }
