@@ -135,7 +135,7 @@ fn a_conditional_commit_after_a_snapshot() {
 #[test]
 fn what_goes_meanwhile_is_a_change_and_no_error() {
     let sandbox = sandbox();
-    let mut nft = connect(&sandbox);
+    let mut nft = connect(&sandbox).with_retry(Retry::times(16));
     committed(&mut nft, |tx| _ = tx.add(&Table::new(IP, "t")).unwrap());
     let set = |number: u32| Set::new(IP, "t", format!("s{number}"), DataType::IPV4_ADDR, 4);
     committed(&mut nft, |tx| {
