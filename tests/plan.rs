@@ -5,11 +5,14 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use chainwright::netns::Sandbox;
+#[cfg(feature = "diff")]
+use chainwright::nft::DiffOptions;
 use chainwright::nft::{
-    Connection, Family, PlanOptions, Rule, RuleRef, Scope, SetFlags, Snapshot, SnapshotChain,
-    SnapshotTable, Transaction,
+    Chain, Connection, Family, PlanOptions, Rule, RuleRef, Scope, SetFlags, Snapshot,
+    SnapshotChain, SnapshotTable, Table, Transaction,
 };
 use common::random::Random;
 use common::rulesets::{Listing, Ruleset, data, listing, listing_in, same};
@@ -584,4 +587,100 @@ fn a_restoration_touches_nothing_that_is_the_same_and_takes_no_table_away() {
     let after = snapshot(&mut nft);
     assert_eq!(handles(&after), handles(&kept));
     assert!(kept.plan(&after, exact()).unwrap().is_empty());
+}
+
+#[cfg(feature = "diff")]
+#[test]
+fn after_a_restoration_nothing_differs_whatever_the_kernel_named() {
+    // In the new rule is an anonymous set, and in the old one: both take a number.
+    let text = "table ip t { chain c {
+        ip saddr { 192.0.2.1, 192.0.2.2 } drop
+        tcp dport vmap { 22 : accept, 80 : drop }
+        ip daddr 192.0.2.9 jump { counter; }
+    } }";
+    let sandbox = with(text);
+    let mut nft = connect(&sandbox);
+    let kept = snapshot(&mut nft);
+    let tools = Tools::new(&sandbox);
+    tools.run("nft flush chain ip t c");
+    tools
+        .takes("nft -f -", "add rule ip t c udp dport { 53, 54 } accept\n")
+        .unwrap();
+    let options = DiffOptions::default();
+    assert!(!kept.diff(&snapshot(&mut nft), options).is_empty());
+    kept.restore(&mut nft).unwrap();
+    let after = snapshot(&mut nft);
+    assert!(
+        kept.diff(&after, options).is_empty(),
+        "{}",
+        kept.diff(&after, options)
+    );
+    // And what is in them is compared.
+    let other = with(&text.replace("192.0.2.2 }", "192.0.2.3 }"));
+    let difference = kept
+        .diff(&snapshot(&mut connect(&other)), options)
+        .to_string();
+    let lines: Vec<_> = difference.lines().collect();
+    assert_eq!(lines.len(), 2, "{difference}");
+    assert!(lines[0].starts_with("- rule ip t c: ") && lines[0].contains("020200c0"));
+    assert!(lines[1].starts_with("+ rule ip t c: ") && lines[1].contains("030200c0"));
+}
+
+#[test]
+fn a_set_of_intervals_is_made_anew_only_if_it_would_be_too_full() {
+    let set = |elements: &str| {
+        format!(
+            "table ip t {{ set s {{ type ipv4_addr; flags interval; size 4; elements = {{ {elements} }} }} }}"
+        )
+    };
+    let three = "10.0.0.0/24, 10.0.2.0/24, 10.0.4.0/24";
+    let plan = plan_between(&set(three), &set("10.0.0.0/24, 10.0.2.0/24, 10.0.6.0/24"));
+    assert!(plan.ends_with("replaced:\n"), "{plan}");
+    let other = "10.0.0.0/24, 10.0.6.0/24, 10.0.8.0/24, 10.0.10.0/24";
+    let plan = plan_between(&set(three), &set(other));
+    assert!(plan.ends_with("replaced:\nset ip t s\n"), "{plan}");
+}
+
+/// Others commit all the time, in this table and in another; each of their changes outlives every
+/// reconciliation, or is undone by it, and none is lost in between.
+#[test]
+fn a_reconciliation_gets_through_between_the_changes_of_others() {
+    let sandbox = with("table ip t { chain c { counter accept } }");
+    let mut nft = connect(&sandbox);
+    let desired = nft.snapshot(Scope::table(Family::IP, "t")).unwrap();
+    let stop = AtomicBool::new(false);
+    let (done, made) = std::thread::scope(|scope| {
+        let rival = scope.spawn(|| {
+            let mut nft = connect(&sandbox);
+            let mut made = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let mut tx = Transaction::new();
+                tx.add(&Table::new(Family::IP, format!("other{made}")))
+                    .unwrap();
+                tx.add(&Chain::new(Family::IP, "t", format!("foreign{made}")))
+                    .unwrap();
+                nft.commit(&tx).unwrap();
+                made += 1;
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            made
+        });
+        let mut done = 0;
+        while done < 50 {
+            let plan = nft.reconcile(&desired, PlanOptions::default()).unwrap();
+            done += usize::from(!plan.is_empty());
+        }
+        stop.store(true, Ordering::Relaxed);
+        (done, rival.join().unwrap())
+    });
+    nft.reconcile(&desired, PlanOptions::default()).unwrap();
+    let after = snapshot(&mut nft);
+    let table = after.table(Family::IP, "t").unwrap();
+    assert_eq!((done, table.chains().len()), (50, 1));
+    assert_eq!(after.tables().len(), 1 + made);
+    let handle = |snapshot: &Snapshot| {
+        let chain = snapshot.chain(Family::IP, "t", "c").unwrap();
+        chain.rules().next().unwrap().handle()
+    };
+    assert_eq!(handle(&after), handle(&desired));
 }

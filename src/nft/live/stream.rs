@@ -51,8 +51,8 @@ impl Monitor {
     /// # Panics
     /// Outside such a runtime, as [`AsyncFd`] does.
     pub fn into_stream(self) -> Result<MonitorStream, Error> {
-        // What replaces it (tokio 1.54) takes `unsafe` for types that give a descriptor away before they
-        // are dropped; a monitor keeps its own to the end.
+        // What replaces it (tokio 1.54) is not a safe function, for the sake of types that give a descriptor
+        // away before they are dropped; a monitor keeps its own to the end.
         #[allow(deprecated)]
         let registered = AsyncFd::with_interest(self, Interest::READABLE);
         match registered {

@@ -78,11 +78,6 @@ impl Compare {
         self.key(chain.attributes(), compared)
     }
 
-    #[cfg(feature = "diff")]
-    pub(super) fn rule(self, rule: &RuleRef<'_>) -> Vec<u8> {
-        self.key(rule.attributes(), RULE)
-    }
-
     /// A rule without its expressions and the name of its chain.
     pub(super) fn rule_around(self, rule: &RuleRef<'_>) -> Vec<u8> {
         let mut compared = RULE;

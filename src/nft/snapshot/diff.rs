@@ -3,23 +3,22 @@
 //! Objects are compared as the kernel sent them, without what it gives by itself (handles, numbers of
 //! references, a rule's position, a table's owner, the rest of a timeout) and, unless asked for,
 //! without what counts up (counters, quotas, `last`). Rules have no names: those of a chain are
-//! compared as a sequence.
+//! compared as a sequence, each with the anonymous sets and bound chains that belong to it.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
-use std::time::{Duration, Instant};
 
 use bstr::{BStr, BString};
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+use similar::DiffOp;
 
 use super::compare::{Compare, element_name};
+use super::pairs::by_name;
+use super::sequence;
+use super::within::{Within, is_anonymous, is_bound};
 use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::nft::{
     ChainRef, ElementRef, FlowtableRef, RuleRef, SetRef, StatefulObjectRef, TableRef, hook_name,
 };
-
-/// How long the shortest list of changes of one chain's rules is looked for; then a longer one does.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -124,8 +123,8 @@ impl Snapshot {
     /// attributes of each in this crate's order and not in the kernel's, so there compare two that were
     /// read so.
     ///
-    /// An anonymous chain has a name of the kernel's, and is another one when that name is another: so
-    /// it is after a rollback in another boot.
+    /// Anonymous sets and the chains that are bound to a rule are compared as parts of that rule: by what is
+    /// in them. Their names are the kernel's, and others after a rollback.
     #[must_use]
     pub fn diff(&self, new: &Self, options: DiffOptions) -> Diff {
         struct Bytecode;
@@ -193,7 +192,8 @@ impl DiffOptions {
                 shown: Shown::Chain(chain),
             }
         };
-        table.chains().map(item).collect()
+        let named = table.chains().filter(|chain| !is_bound(chain));
+        named.map(item).collect()
     }
 
     fn sets<'s>(self, table: &SnapshotTable<'s>) -> Vec<Item<'s>> {
@@ -205,7 +205,8 @@ impl DiffOptions {
                 shown: Shown::Set(set),
             }
         };
-        table.sets().map(item).collect()
+        let named = table.sets().filter(|set| !is_anonymous(&set.set()));
+        named.map(item).collect()
     }
 
     fn elements<'s>(self, set: &SnapshotSet<'s>) -> Vec<Item<'s>> {
@@ -309,6 +310,7 @@ impl Differ<'_> {
                 self.item("element", path.clone(), old, new);
             }
         }
+        let within = (old.map(Within::of), new.map(Within::of));
         let (before, after) = (
             all(old, |t| options.chains(t)),
             all(new, |t| options.chains(t)),
@@ -316,14 +318,15 @@ impl Differ<'_> {
         for (name, old_chain, new_chain) in pairs(before, after) {
             let path = format!("{path} {name}");
             self.item("chain", path.clone(), old_chain, new_chain);
+            let chain = |table: Option<&SnapshotTable<'t>>| table?.chain(&name);
+            let side = |chain: Option<SnapshotChain<'t>>, within| Side {
+                rules: chain.map_or_else(Vec::new, |chain| chain.rules().collect()),
+                within,
+            };
             self.rules(
                 &path,
-                &all(old.and_then(|table| table.chain(&name)).as_ref(), |c| {
-                    c.rules().collect()
-                }),
-                &all(new.and_then(|table| table.chain(&name)).as_ref(), |c| {
-                    c.rules().collect()
-                }),
+                &side(chain(old), within.0.as_ref()),
+                &side(chain(new), within.1.as_ref()),
             );
         }
     }
@@ -382,24 +385,18 @@ impl Differ<'_> {
     }
 
     /// Compares the rules of a chain.
-    fn rules(&mut self, path: &str, old: &[RuleRef<'_>], new: &[RuleRef<'_>]) {
-        let options = self.options;
-        let keys = |rules: &[RuleRef<'_>]| -> Vec<_> {
-            rules
-                .iter()
-                .map(|rule| options.compare().rule(rule))
-                .collect()
-        };
-        let deadline = Instant::now() + PATIENCE;
-        let (before, after) = (keys(old), keys(new));
-        let operations =
-            capture_diff_slices_deadline(Algorithm::Myers, &before, &after, Some(deadline));
+    fn rules(&mut self, path: &str, old_side: &Side<'_>, new_side: &Side<'_>) {
+        let compare = self.options.compare();
+        let (before, after) = (old_side.keys(compare), new_side.keys(compare));
+        let (old, new) = (&old_side.rules, &new_side.rules);
         let words = self.words;
-        let text = |rule: &RuleRef<'_>| {
-            let words = words.rule(rule);
-            words.unwrap_or_else(|| Shown::Rule(*rule).to_string())
+        let text = |side: &Side<'_>, rule: &RuleRef<'_>| {
+            let said = words.rule(rule);
+            let mut text = said.unwrap_or_else(|| Shown::Rule(*rule).to_string());
+            side.append_parts(rule, words, &mut text);
+            text
         };
-        for operation in operations {
+        for operation in sequence::changes(&before, &after) {
             if matches!(operation, DiffOp::Equal { .. }) {
                 continue;
             }
@@ -410,7 +407,8 @@ impl Differ<'_> {
             );
             for number in 0..removed.len().max(added.len()) {
                 let (old, new) = (removed.get(number), added.get(number));
-                let (mut was, mut is) = (old.map(text), new.map(text));
+                let mut was = old.map(|rule| text(old_side, rule));
+                let mut is = new.map(|rule| text(new_side, rule));
                 let keys = [compared.0.get(number), compared.1.get(number)];
                 tell_apart(&mut was, &mut is, keys.map(|key| key.map(Vec::as_slice)));
                 self.changes.push(Change {
@@ -434,36 +432,61 @@ fn all<T, I>(container: Option<&T>, items: impl FnOnce(&T) -> Vec<I>) -> Vec<I> 
     container.map(items).unwrap_or_default()
 }
 
-/// The objects of each name: those of the old list in its order, then what only the new one has.
+/// The objects of each name.
 fn pairs<'s>(
     old: Vec<Item<'s>>,
     new: Vec<Item<'s>>,
 ) -> Vec<(BString, Option<Item<'s>>, Option<Item<'s>>)> {
-    // The first of each name; and of those of one name, which only a file can have, the next of each.
-    let mut numbers: HashMap<BString, usize> = HashMap::with_capacity(new.len());
-    let mut next = vec![None; new.len()];
-    for (number, item) in new.iter().enumerate().rev() {
-        next[number] = numbers.insert(item.name.clone(), number);
+    let named = |item: Item<'s>| (item.name.clone(), item);
+    by_name(old.into_iter().map(named), new.into_iter().map(named))
+}
+
+/// The rules of a chain on one side, and what belongs to them.
+struct Side<'s> {
+    rules: Vec<RuleRef<'s>>,
+    /// None where there is no such table.
+    within: Option<&'s Within<'s>>,
+}
+
+impl Side<'_> {
+    fn keys(&self, compare: Compare) -> Vec<Vec<u8>> {
+        let within = self.within.into_iter();
+        let keys = within.flat_map(|within| {
+            let rules = self.rules.iter();
+            rules.map(|rule| within.key(compare, rule))
+        });
+        keys.collect()
     }
-    let mut new: Vec<Option<Item<'s>>> = new.into_iter().map(Some).collect();
-    let mut pairs: Vec<_> = old
-        .into_iter()
-        .map(|item| {
-            let number = numbers.get(&item.name).copied();
-            match number.and_then(|number| next[number]) {
-                Some(next) => drop(numbers.insert(item.name.clone(), next)),
-                None => drop(numbers.remove(&item.name)),
-            }
-            let other = number.and_then(|number| new[number].take());
-            (item.name.clone(), Some(item), other)
-        })
-        .collect();
-    pairs.extend(
-        new.into_iter()
-            .flatten()
-            .map(|item| (item.name.clone(), None, Some(item))),
-    );
-    pairs
+
+    /// Appends what is in the anonymous sets and bound chains of a rule, each in braces.
+    fn append_parts(&self, rule: &RuleRef<'_>, words: &dyn Words, text: &mut String) {
+        let Some(parts) = self.within.map(|within| within.parts(rule)) else {
+            return;
+        };
+        // Writing to a string does not fail.
+        for set in parts.sets {
+            let view = set.set();
+            let mut elements: Vec<_> = set
+                .elements()
+                .map(|element| {
+                    let words = words.element(&view, &element);
+                    words.unwrap_or_else(|| Shown::Element(view, element).to_string())
+                })
+                .collect();
+            elements.sort_unstable();
+            let _ = write!(text, " @{} {{ {} }}", view.name(), elements.join("; "));
+        }
+        for chain in parts.chains {
+            let rules: Vec<_> = chain
+                .rules()
+                .map(|rule| {
+                    let words = words.rule(&rule);
+                    words.unwrap_or_else(|| Shown::Rule(rule).to_string())
+                })
+                .collect();
+            let _ = write!(text, " {} {{ {} }}", chain.chain().name(), rules.join("; "));
+        }
+    }
 }
 
 /// An object in one line, without what its path says.

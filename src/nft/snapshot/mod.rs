@@ -15,7 +15,8 @@
 //! | to and from JSON and the like | `serial.rs`; what comes from outside: `outside.rs` |
 //! | a part of one | `narrow.rs` |
 //! | how much there is | `contents.rs` |
-//! | two snapshots | `diff.rs` |
+//! | two snapshots | `diff.rs`; what is compared: `compare.rs`, and `within.rs`, of a rule what belongs to it |
+//! | from one to another | `plan/`; beside others who change the ruleset: `reconcile.rs` |
 
 use std::fmt;
 
@@ -43,14 +44,17 @@ mod index;
 mod narrow;
 #[cfg(any(feature = "backup", feature = "serde"))]
 mod outside;
+mod pairs;
 mod plan;
 mod read;
 mod reconcile;
 mod request;
 mod restore;
+mod sequence;
 #[cfg(feature = "serde")]
 mod serial;
 mod watch;
+mod within;
 mod write;
 
 use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use bstr::BString;
 
-use super::{Plan, PlanOptions, Restored, Snapshot};
-use crate::Error;
+use super::{Plan, PlanOptions, Restored, Snapshot, SnapshotError};
 use crate::netlink;
 use crate::nft::commit::CommitError;
-use crate::nft::{Connection, Family, Outcome, Scope};
+use crate::nft::{Connection, Family, Outcome, Scope, TableRef};
+use crate::{Error, Retry};
 
 impl Connection {
     /// What is to be done so that the tables of a snapshot are as it shows them: what is there is read, and
@@ -20,22 +20,8 @@ impl Connection {
     /// # Errors
     /// Those of a [snapshot](Connection::snapshot).
     pub fn plan(&mut self, desired: &Snapshot, options: PlanOptions) -> Result<Plan, Error> {
-        let scope = match options.remove_other_tables {
-            true => desired.scope().clone(),
-            false => narrowest(desired),
-        };
-        let now = self.snapshot(scope)?;
-        let port = self.socket.port()?;
-        let closed: HashSet<(Family, BString)> = now
-            .tables()
-            .map(|table| table.table())
-            .filter(|table| table.owner().is_some_and(|owner| owner != port))
-            .map(|table| (table.family(), table.name().to_owned()))
-            .collect();
-        let mut plan = now.plan_without(desired, options, &closed, &mut Restored::default())?;
-        plan.owned_by_others.extend(closed);
-        plan.owned_by_others.sort();
-        Ok(plan)
+        let now = self.snapshot(scope_of(desired, options))?;
+        self.plan_from(&now, desired, options)
     }
 
     /// Makes the tables of a snapshot what it shows, by the fewest operations, in one transaction: what is
@@ -82,39 +68,94 @@ impl Connection {
     /// [`Snapshot::restore`] makes the table anew.
     #[tracing::instrument(level = "debug", skip_all, fields(bytes = desired.byte_length()))]
     pub fn reconcile(&mut self, desired: &Snapshot, options: PlanOptions) -> Result<Plan, Error> {
-        // Of a commit of which it could not be known whether it was done. Done twice it is the same.
-        let mut unknown = None;
-        let mut attempts = self.retry().begin();
-        loop {
-            let done = self.plan(desired, options).and_then(|plan| {
-                self.commit(plan.transaction())?;
-                Ok(plan)
-            });
-            match done {
-                Err(Error::Netlink(netlink::Error::Interrupted)) if attempts.again() => {}
-                Err(Error::Netlink(error)) if error.ask_again() && attempts.again_after_loss() => {}
-                Err(Error::Commit(error)) if is_late(&error) && attempts.again() => {}
-                Err(Error::Commit(error))
-                    if error.outcome == Outcome::Unknown
-                        && unknown.is_none()
-                        && attempts.again_after_loss() =>
-                {
-                    unknown = Some(Error::Commit(error));
-                }
-                done => return done.map_err(|error| unknown.unwrap_or(error)),
+        let scope = scope_of(desired, options);
+        insist(self, |connection| {
+            // One policy for both: an attempt is a reading and a commit.
+            let retry = std::mem::replace(&mut connection.retry, Retry::ONCE);
+            let now = connection.snapshot(scope.clone());
+            connection.retry = retry;
+            let plan = connection.plan_from(&now?, desired, options)?;
+            connection.commit(plan.transaction())?;
+            Ok(plan)
+        })
+    }
+
+    fn plan_from(
+        &self,
+        now: &Snapshot,
+        desired: &Snapshot,
+        options: PlanOptions,
+    ) -> Result<Plan, Error> {
+        let closed = now.owned_by_others(self.socket.port()?);
+        let mut plan = now.plan_without(desired, options, &closed, &mut Restored::default())?;
+        plan.owned_by_others.extend(closed);
+        plan.owned_by_others.sort();
+        Ok(plan)
+    }
+}
+
+impl Snapshot {
+    /// The tables that somebody else than this port owns, who alone can change them.
+    pub(super) fn owned_by_others(&self, port: u32) -> HashSet<(Family, BString)> {
+        let tables = self.tables().map(|table| table.table());
+        let closed = tables.filter(|table| is_closed(table, port));
+        closed
+            .map(|table| (table.family(), table.name().to_owned()))
+            .collect()
+    }
+}
+
+/// Whether somebody else than this port owns a table.
+pub(super) fn is_closed(table: &TableRef<'_>, port: u32) -> bool {
+    table.owner().is_some_and(|owner| owner != port)
+}
+
+/// Does what reads a ruleset and then commits, again while others are faster or replies are lost, as often
+/// as the connection's policy allows.
+pub(super) fn insist<R>(
+    connection: &mut Connection,
+    mut attempt: impl FnMut(&mut Connection) -> Result<R, Error>,
+) -> Result<R, Error> {
+    // Of a commit of which it could not be known whether it was done. Done twice it is the same.
+    let mut unknown = None;
+    let mut attempts = connection.retry.begin();
+    loop {
+        match attempt(connection) {
+            Err(Error::Netlink(netlink::Error::Interrupted)) if attempts.again() => {}
+            Err(Error::Snapshot(
+                SnapshotError::Interrupted { .. } | SnapshotError::Incomplete { .. },
+            )) if attempts.again() => {}
+            Err(Error::Netlink(error) | Error::Snapshot(SnapshotError::Netlink(error)))
+                if error.ask_again() && attempts.again_after_loss() => {}
+            Err(Error::Commit(error)) if is_late(&error) && attempts.again() => {}
+            Err(Error::Commit(error))
+                if error.outcome == Outcome::Unknown
+                    && unknown.is_none()
+                    && attempts.again_after_loss() =>
+            {
+                unknown = Some(Error::Commit(error));
             }
+            done => return done.map_err(|error| unknown.unwrap_or(error)),
         }
     }
 }
 
-/// Whether what was read is no longer so: somebody changed it, or time did.
-fn is_late(error: &CommitError) -> bool {
+/// Whether what was read is no longer so: somebody changed it, or an element timed out.
+pub(super) fn is_late(error: &CommitError) -> bool {
     error.generation_moved()
         || error.failures.iter().any(|failure| {
             let operation = failure.operation.as_ref();
             failure.errno.number() == libc::ENOENT
                 && operation.is_some_and(|done| done.verb == "delete" && done.kind == "element")
         })
+}
+
+/// What is to be read of what is there.
+fn scope_of(desired: &Snapshot, options: PlanOptions) -> Scope<'static> {
+    match options.remove_other_tables {
+        true => desired.scope().clone(),
+        false => narrowest(desired),
+    }
 }
 
 /// The smallest scope that all tables of a snapshot are in.

@@ -23,17 +23,18 @@ use chainwright_sys::nf_tables::{
 
 use super::index::{TableIndex, chain_at, table_at};
 use super::plan::{PlanOptions, wanted_flags};
+use super::reconcile::{insist, is_closed, is_late};
 use super::request::{copy_attributes, copy_object, copy_set};
 use super::write::{Numbers, Place, write_rule};
 use super::{READ, Snapshot, SnapshotError};
 use crate::Error;
 use crate::arena::Position;
-use crate::netlink::{self, MessageWriter, Unfit};
-use crate::nft::commit::{CommitError, Outcome};
+use crate::netlink::{MessageWriter, Unfit};
+use crate::nft::commit::CommitError;
 use crate::nft::connection::Connection;
 use crate::nft::declare::{Field, Kinds};
 use crate::nft::transaction::Transaction;
-use crate::nft::{Chain, ChainFlags, Family, Flowtable, RuleRef, Table, TableRef};
+use crate::nft::{Chain, ChainFlags, Family, Flowtable, RuleRef, Table};
 
 /// What became of the tables: family and name of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,23 +51,6 @@ pub struct Restored {
     /// Tables that were owned without `persist`: they are there again, and owned by nobody. (With the
     /// flag they would go as soon as this process's socket is closed.)
     pub no_longer_owned: Vec<(Family, BString)>,
-}
-
-/// The tables that are there and can be changed.
-#[derive(Default)]
-struct Tables {
-    present: Vec<(Family, BString)>,
-}
-
-impl Tables {
-    /// Takes a table to those, or to the closed ones: those that another than this port owns.
-    fn see(&mut self, table: &TableRef<'_>, port: u32, closed: &mut HashSet<(Family, BString)>) {
-        let key = (table.family(), table.name().to_owned());
-        match table.owner() {
-            Some(owner) if owner != port => _ = closed.insert(key),
-            _ => self.present.push(key),
-        }
-    }
 }
 
 /// The last numbers of sets and chains that were given out in a transaction.
@@ -121,42 +105,34 @@ impl Snapshot {
         send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
     ) -> Result<Restored, Error> {
         let mut tx = Transaction::with_capacity(self.byte_length());
-        // Of a commit of which it could not be known whether it was done. Done twice it is the same.
-        let mut unknown = None;
-        let mut attempts = connection.retry.begin();
-        loop {
-            match self.attempt(connection, &mut tx, &send) {
-                Err(Error::Netlink(netlink::Error::Interrupted)) if attempts.again() => {}
-                Err(Error::Netlink(error)) if error.ask_again() && attempts.again_after_loss() => {}
-                Err(Error::Commit(error)) if error.generation_moved() && attempts.again() => {}
-                Err(Error::Commit(error))
-                    if error.outcome == Outcome::Unknown
-                        && unknown.is_none()
-                        && attempts.again_after_loss() =>
-                {
-                    unknown = Some(Error::Commit(error));
-                }
-                done => return done.map_err(|error| unknown.unwrap_or(error)),
-            }
-        }
+        let mut readable = true;
+        insist(connection, |connection| {
+            self.attempt(connection, &mut tx, &mut readable, &send)
+        })
     }
 
+    /// One attempt; `readable` is whether what is there can be read as one whole, as far as is known.
     fn attempt(
         &self,
         connection: &mut Connection,
         tx: &mut Transaction,
+        readable: &mut bool,
         send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
     ) -> Result<Restored, Error> {
-        match connection.snapshot(self.scope().clone()) {
-            Ok(now) => match self.change(&now, connection, &send) {
-                // A kernel before 6.2 does not delete a chain together with the element that leads to
-                // it, and each has its own like that.
-                Err(Error::Commit(error)) if error.is_refusal() => {}
-                done => return done,
-            },
-            Err(SnapshotError::Netlink(error)) => return Err(error.into()),
-            // What is there cannot be read as one whole; it need not be.
-            Err(SnapshotError::Interrupted { .. } | SnapshotError::Incomplete { .. }) => {}
+        if *readable {
+            match connection.snapshot(self.scope().clone()) {
+                Ok(now) => match self.change(&now, connection, &send) {
+                    // A kernel before 6.2 does not delete a chain together with the element that leads to
+                    // it, and each has its own like that.
+                    Err(Error::Commit(error)) if error.is_refusal() && !is_late(&error) => {}
+                    done => return done,
+                },
+                Err(SnapshotError::Netlink(error)) => return Err(error.into()),
+                // What is there cannot be read as one whole; it need not be.
+                Err(SnapshotError::Interrupted { .. } | SnapshotError::Incomplete { .. }) => {
+                    *readable = false;
+                }
+            }
         }
         self.replace(connection, tx, send)
     }
@@ -168,11 +144,7 @@ impl Snapshot {
         connection: &mut Connection,
         send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
     ) -> Result<Restored, Error> {
-        let port = connection.socket.port()?;
-        let (mut tables, mut closed) = (Tables::default(), HashSet::new());
-        for table in now.tables() {
-            tables.see(&table.table(), port, &mut closed);
-        }
+        let closed = now.owned_by_others(connection.socket.port()?);
         let options = PlanOptions {
             remove_other_tables: true,
             remove_dynamic_elements: true,
@@ -180,7 +152,9 @@ impl Snapshot {
         };
         let mut restored = Restored::default();
         let plan = now.plan_without(self, options, &closed, &mut restored)?;
-        self.tell(tables, closed, &mut restored);
+        let present = now.tables().map(|table| table.table());
+        let present = present.map(|table| (table.family(), table.name().to_owned()));
+        self.tell(present.collect(), closed, &mut restored);
         send(connection, plan.transaction())?;
         Ok(restored)
     }
@@ -195,24 +169,30 @@ impl Snapshot {
         tx.clear();
         let generation = connection.generation()?;
         let port = connection.socket.port()?;
-        let (mut tables, mut closed) = (Tables::default(), HashSet::new());
+        let (mut present, mut closed) = (Vec::new(), HashSet::new());
         let listing = connection.list::<Table<'_>>(self.scope().clone())?;
-        listing.for_each(|table| tables.see(&table, port, &mut closed))?;
-        for (family, name) in &tables.present {
+        listing.for_each(|table| {
+            let key = (table.family(), table.name().to_owned());
+            if is_closed(&table, port) {
+                closed.insert(key.clone());
+            }
+            present.push(key);
+        })?;
+        for (family, name) in present.iter().filter(|key| !closed.contains(key)) {
             tx.delete(&Table::new(*family, name.as_bytes()))?;
         }
         let mut restored = Restored::default();
         self.append(tx, &closed, &mut restored)?;
-        self.tell(tables, closed, &mut restored);
+        self.tell(present, closed, &mut restored);
         tx.expect_generation(generation);
         send(connection, tx)?;
         Ok(restored)
     }
 
-    /// Says what became of the tables.
+    /// Says what became of the tables that were there, and of its own.
     fn tell(
         &self,
-        Tables { mut present }: Tables,
+        mut present: Vec<(Family, BString)>,
         closed: HashSet<(Family, BString)>,
         restored: &mut Restored,
     ) {
@@ -221,6 +201,7 @@ impl Snapshot {
             .map(|table| (table.family(), table.name().to_owned()))
             .filter(|key| !closed.contains(key))
             .collect();
+        present.retain(|key| !closed.contains(key));
         present.sort();
         for key in present {
             match added.remove(&key) {
@@ -286,43 +267,41 @@ impl Snapshot {
         table: &TableIndex,
         Ids { set_id, chain_id }: &mut Ids,
     ) -> Result<(), Unfit> {
-        {
-            for &object in &table.objects {
-                let (family, attributes) = self.parts(object);
-                tx.operation(NFT_MSG_NEWOBJ, NLM_F_CREATE, family, |writer| {
-                    copy_object(writer, attributes);
-                })?;
-            }
-            for &flowtable in &table.flowtables {
-                const GIVEN: Kinds = Kinds::given(Flowtable::KNOWN);
-                self.copy(tx, NFT_MSG_NEWFLOWTABLE, flowtable, GIVEN, |_| {})?;
-            }
-            let bound = self.bound_chains(table, chain_id);
-            for chain in &table.chains {
-                self.write_chain(tx, chain.at, &bound)?;
-            }
-            for set in &table.sets {
-                *set_id += 1;
-                let (family, attributes) = self.parts(set.at);
-                tx.operation(NFT_MSG_NEWSET, NLM_F_CREATE, family, |writer| {
-                    copy_set(writer, attributes, *set_id, None);
-                })?;
-            }
-            for set in &table.sets {
-                self.write_elements(tx, set)?;
-            }
-            let numbers = Numbers {
-                chains: bound,
-                ..Numbers::default()
-            };
-            // A bound chain takes no more rules when the one that jumps to it is there.
-            for first in [true, false] {
-                let chains = table.chains.iter();
-                for chain in chains.filter(|chain| self.is_bound(chain.at) == first) {
-                    for &rule in &chain.rules {
-                        let rule = RuleRef::parse(&self.message(rule)).expect(READ);
-                        write_rule(tx, &rule, &numbers, Place::End)?;
-                    }
+        for &object in &table.objects {
+            let (family, attributes) = self.parts(object);
+            tx.operation(NFT_MSG_NEWOBJ, NLM_F_CREATE, family, |writer| {
+                copy_object(writer, attributes);
+            })?;
+        }
+        for &flowtable in &table.flowtables {
+            const GIVEN: Kinds = Kinds::given(Flowtable::KNOWN);
+            self.copy(tx, NFT_MSG_NEWFLOWTABLE, flowtable, GIVEN, |_| {})?;
+        }
+        let bound = self.bound_chains(table, chain_id);
+        for chain in &table.chains {
+            self.write_chain(tx, chain.at, &bound)?;
+        }
+        for set in &table.sets {
+            *set_id += 1;
+            let (family, attributes) = self.parts(set.at);
+            tx.operation(NFT_MSG_NEWSET, NLM_F_CREATE, family, |writer| {
+                copy_set(writer, attributes, *set_id, None);
+            })?;
+        }
+        for set in &table.sets {
+            self.write_elements(tx, set)?;
+        }
+        let numbers = Numbers {
+            chains: bound,
+            ..Numbers::default()
+        };
+        // A bound chain takes no more rules when the one that jumps to it is there.
+        for first in [true, false] {
+            let chains = table.chains.iter();
+            for chain in chains.filter(|chain| self.is_bound(chain.at) == first) {
+                for &rule in &chain.rules {
+                    let rule = RuleRef::parse(&self.message(rule)).expect(READ);
+                    write_rule(tx, &rule, &numbers, Place::End)?;
                 }
             }
         }

@@ -32,9 +32,13 @@ fn verbs() {
 
 #[test]
 fn no_rule_is_about_an_interface_that_is_named_like_an_option() {
-    for text in ["-o-j -j ACCEPT", "-i -m", "--in-interface=--jump"] {
+    for (text, said) in [
+        ("-o-j -j ACCEPT", "`-j` is an option"),
+        ("--in-interface=--jump", "`--jump` is an option"),
+        ("-i -m", "`-i` wants a value, but `-m` follows"),
+    ] {
         let error = parse(&format!("-A FORWARD {text}")).unwrap_err();
-        assert!(error.to_string().contains("option") || error.to_string().contains("follows"));
+        assert!(error.to_string().contains(said), "{error}");
     }
     let command = parse("-A FORWARD -i-x+ -j ACCEPT").unwrap();
     assert_eq!(command.spec.rule.to_string(), "-i -x+ -j ACCEPT");

@@ -21,11 +21,28 @@ struct Item<'s> {
     second: Option<Attribute<'s>>,
 }
 
+impl<'s> Item<'s> {
+    fn parts(&self) -> impl Iterator<Item = Attribute<'s>> + use<'s> {
+        std::iter::once(self.first).chain(self.second)
+    }
+}
+
 /// What is to be done to the elements of a set.
 #[derive(Default)]
 pub(super) struct Elements<'c, 'd> {
     pub(super) deleted: Vec<Attribute<'c>>,
     pub(super) added: Vec<Attribute<'d>>,
+}
+
+impl Elements<'_, '_> {
+    /// How many elements come, the two of an interval as one.
+    pub(super) fn added_keys(&self) -> usize {
+        let views = self
+            .added
+            .iter()
+            .filter_map(|element| ElementRef::parse(element.payload).ok());
+        views.filter(|view| !view.is_interval_end()).count()
+    }
 }
 
 /// What is to be done so that a set has the elements of another. `keep` says that an element stays that
@@ -37,11 +54,6 @@ pub(super) fn changes<'c, 'd>(
     keep: bool,
     renewed: impl Fn(&ElementRef<'_>) -> bool,
 ) -> Elements<'c, 'd> {
-    let mut changes = Elements::default();
-    let now = items(current);
-    let wanted = items(desired);
-    // Same order, nothing changed: nearly always.
-    let mut rest: HashMap<Name<'_>, &Item<'_>> = HashMap::new();
     let same = |now: &Item<'_>, wanted: &Item<'_>| {
         let views = || {
             let now = ElementRef::parse(now.first.payload).ok()?;
@@ -54,36 +66,29 @@ pub(super) fn changes<'c, 'd>(
             }),
         }
     };
+    let (now, wanted) = (items(current), items(desired));
+    // Nearly always nothing changed, and the order is the same.
     let common = now
         .iter()
         .zip(&wanted)
         .take_while(|(now, wanted)| now.name == wanted.name && same(now, wanted))
         .count();
     let (now, wanted) = (&now[common..], &wanted[common..]);
-    rest.reserve(now.len());
-    rest.extend(now.iter().map(|item| (item.name, item)));
-    let add = |changes: &mut Elements<'c, 'd>, item: &Item<'d>| {
-        changes.added.push(item.first);
-        changes.added.extend(item.second);
-    };
-    let mut changed = Vec::new();
+    let mut rest: HashMap<Name<'_>, &Item<'_>> = now.iter().map(|item| (item.name, item)).collect();
+    let mut changes = Elements::default();
     for item in wanted {
-        match rest.remove(&item.name) {
-            Some(now) if same(now, item) => {}
-            Some(now) => {
-                changed.push(now.name);
-                add(&mut changes, item);
-            }
-            None => add(&mut changes, item),
+        let there = rest.remove(&item.name);
+        if there.is_some_and(|now| same(now, item)) {
+            continue;
         }
+        changes
+            .deleted
+            .extend(there.into_iter().flat_map(Item::parts));
+        changes.added.extend(item.parts());
     }
-    let changed: std::collections::HashSet<_> = changed.into_iter().collect();
-    for item in now {
-        let gone = rest.contains_key(&item.name) && !keep;
-        if gone || changed.contains(&item.name) {
-            changes.deleted.push(item.first);
-            changes.deleted.extend(item.second);
-        }
+    if !keep {
+        let gone = now.iter().filter(|item| rest.contains_key(&item.name));
+        changes.deleted.extend(gone.flat_map(Item::parts));
     }
     changes
 }

@@ -16,8 +16,6 @@
 //! |---|---|
 //! | rules of a chain | `rules.rs` |
 //! | elements of a set | `elements.rs` |
-//! | objects that have names | `pairs.rs` |
-//! | anonymous sets and bound chains, which are part of a rule | `within.rs` |
 
 use std::collections::HashSet;
 use std::fmt;
@@ -32,8 +30,10 @@ use chainwright_sys::nf_tables::{
 
 use super::compare::Compare;
 use super::elements::{Target, delete_all, write_all};
+use super::pairs::Pairs;
 use super::request::{copy_attributes, copy_object, copy_set};
 use super::restore::{Ids, Restored};
+use super::within::{Mention, Within, each_mention_of, is_anonymous, is_bound, is_numbered};
 use super::write::{Numbers, Place, write_rule};
 use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::netlink::Unfit;
@@ -45,12 +45,9 @@ use crate::nft::{
 };
 
 mod elements;
-mod pairs;
 mod rules;
-mod within;
 
-use pairs::pairs;
-use within::{Mention, Within, each_mention_of, is_anonymous, is_bound, is_numbered};
+use elements::Elements;
 
 /// How a plan is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -258,7 +255,7 @@ impl Planner<'_> {
             return self.whole_table(desired);
         }
 
-        let mut objects = pairs(
+        let mut objects = Pairs::of(
             current
                 .objects()
                 .map(|object| ((object.object_type(), object.name()), object)),
@@ -266,7 +263,7 @@ impl Planner<'_> {
                 .objects()
                 .map(|object| ((object.object_type(), object.name()), object)),
         );
-        let mut flowtables = pairs(
+        let mut flowtables = Pairs::of(
             current
                 .flowtables()
                 .map(|flowtable| (flowtable.name(), flowtable)),
@@ -274,8 +271,8 @@ impl Planner<'_> {
                 .flowtables()
                 .map(|flowtable| (flowtable.name(), flowtable)),
         );
-        let mut sets = pairs(named_sets(current), named_sets(desired));
-        let mut chains = pairs(named_chains(current), named_chains(desired));
+        let mut sets = Pairs::of(named_sets(current), named_sets(desired));
+        let mut chains = Pairs::of(named_chains(current), named_chains(desired));
 
         let mut gone = Gone::default();
         for object in objects.replace(|now, wanted| compare.object(now) != compare.object(wanted)) {
@@ -290,18 +287,26 @@ impl Planner<'_> {
             self.replaced("flowtable", &now, flowtable.name());
             gone.0.insert(Mention::Flowtable(flowtable.name()));
         }
-        for set in sets.replace(|now, wanted| self.must_be_replaced(now, wanted)) {
-            self.replaced("set", &now, set.set().name());
-            gone.0.insert(Mention::Set(set.set().name()));
-        }
         let differ = |now: &SnapshotChain<'_>, wanted: &SnapshotChain<'_>| {
             let (now, wanted) = (now.chain(), wanted.chain());
             compare.chain_but_policy(&now) != compare.chain_but_policy(&wanted)
         };
-        let replaced_chains = chains.replace(differ);
-        for chain in &replaced_chains {
+        for chain in chains.replace(differ) {
             self.replaced("chain", &now, chain.chain().name());
             gone.0.insert(Mention::Chain(chain.chain().name()));
+        }
+        // Elements name chains and objects, of which it is known by now which are made anew.
+        let mut changed = Vec::new();
+        let replaced = sets.replace(|now, wanted| match self.elements(&gone, now, wanted) {
+            Some(changes) => {
+                changed.push((*now, changes));
+                false
+            }
+            None => true,
+        });
+        for set in replaced {
+            self.replaced("set", &now, set.set().name());
+            gone.0.insert(Mention::Set(set.set().name()));
         }
 
         // What goes.
@@ -339,22 +344,13 @@ impl Planner<'_> {
             }
             new_rules.extend(changes.added);
         }
-        let mut new_elements = Vec::new();
-        for (set, desired) in &sets.both {
-            let view = set.set();
-            let is_dynamic = view.flags().unwrap_or_default().contains(SetFlags::EVAL);
-            let keep = is_dynamic && !self.options.remove_dynamic_elements;
-            let changes = elements::changes(compare, set, desired, keep, |element| {
-                let mut named = false;
-                if !gone.0.is_empty() {
-                    let mut visit = |mention: Mention<'_>| named |= gone.has(mention);
-                    each_mention_of(&view, element, &mut visit);
-                }
-                named
-            });
-            let deleted = changes.deleted.into_iter();
-            delete_all(&mut self.plan.transaction, Target::named(&view), deleted)?;
-            new_elements.push((*desired, changes.added));
+        for (set, changes) in &changed {
+            let deleted = changes.deleted.iter().copied();
+            delete_all(
+                &mut self.plan.transaction,
+                Target::named(&set.set()),
+                deleted,
+            )?;
         }
         let tx = &mut self.plan.transaction;
         for set in &sets.removed {
@@ -435,8 +431,8 @@ impl Planner<'_> {
         for set in &sets.added {
             set.snapshot.write_elements(tx, set.index)?;
         }
-        for (set, added) in new_elements {
-            write_all(tx, Target::named(&set.set()), added.into_iter())?;
+        for (set, changes) in changed {
+            write_all(tx, Target::named(&set.set()), changes.added.into_iter())?;
         }
         for chain in &chains.added {
             for rule in chain.rules() {
@@ -449,28 +445,42 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Whether a set can be what is desired only if it is made anew.
-    fn must_be_replaced(&self, now: &SnapshotSet<'_>, wanted: &SnapshotSet<'_>) -> bool {
+    /// What is to be done to the elements of a set; `None` if it can only be made anew.
+    fn elements<'c, 'd>(
+        &self,
+        gone: &Gone<'_>,
+        now: &SnapshotSet<'c>,
+        wanted: &SnapshotSet<'d>,
+    ) -> Option<Elements<'c, 'd>> {
         let compare = self.compare;
-        let (view, wanted_view) = (now.set(), wanted.set());
-        if compare.set(&view) != compare.set(&wanted_view) {
-            return true;
+        let view = now.set();
+        if compare.set(&view) != compare.set(&wanted.set()) {
+            return None;
         }
-        let is_constant = view
-            .flags()
-            .is_some_and(|flags| flags.contains(SetFlags::CONSTANT));
-        let size = view.description().and_then(|description| description.size);
-        if !is_constant && size.is_none() {
-            return false;
-        }
-        let changes = elements::changes(compare, now, wanted, false, |_| false);
+        let flags = view.flags().unwrap_or_default();
+        let keep = flags.contains(SetFlags::EVAL) && !self.options.remove_dynamic_elements;
+        let changes = elements::changes(compare, now, wanted, keep, |element| {
+            let mut named = false;
+            if !gone.0.is_empty() {
+                let mut visit = |mention: Mention<'_>| named |= gone.has(mention);
+                each_mention_of(&view, element, &mut visit);
+            }
+            named
+        });
         // The kernel takes no change of a constant set that is in use; and what is deleted in a transaction
         // counts until its end.
-        let full = size.is_some_and(|size| {
-            let count = now.elements().count() + changes.added.len();
-            !changes.added.is_empty() && count > size as usize
+        let is_changed = !(changes.deleted.is_empty() && changes.added.is_empty());
+        let is_fixed = flags.contains(SetFlags::CONSTANT) && is_changed;
+        let size = view.description().and_then(|description| description.size);
+        let is_full = size.is_some_and(|size| {
+            let (there, new) = match view.count() {
+                // Kernels that tell it count intervals, not their ends.
+                Some(count) => (count as usize, changes.added_keys()),
+                None => (now.elements().count(), changes.added.len()),
+            };
+            new > 0 && there + new > size as usize
         });
-        full || is_constant && !(changes.deleted.is_empty() && changes.added.is_empty())
+        (!is_fixed && !is_full).then_some(changes)
     }
 
     /// Makes a rule, and before it what belongs to it.

@@ -2,17 +2,14 @@
 //! insertions, with every other rule left where it is.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
 
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+use similar::DiffOp;
 
-use super::within::Within;
 use crate::nft::RuleRef;
 use crate::nft::snapshot::compare::{self, Compare};
+use crate::nft::snapshot::sequence;
+use crate::nft::snapshot::within::Within;
 use crate::nft::snapshot::write::Place;
-
-/// How long the shortest list of changes of one chain's rules is looked for; then a longer one does.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What is to be done to the rules of a chain.
 #[derive(Default)]
@@ -78,9 +75,7 @@ pub(super) fn changes<'d>(
         wanted,
         renewed,
     );
-    let deadline = Instant::now() + PATIENCE;
-    let operations =
-        capture_diff_slices_deadline(Algorithm::Myers, &numbers.0, &numbers.1, Some(deadline));
+    let operations = sequence::changes(&numbers.0, &numbers.1);
     // From the last to the first: so the rule that stays behind each is known.
     let mut stays = behind.first();
     let mut added = Vec::new();

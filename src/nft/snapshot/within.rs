@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use bstr::BStr;
 
+use super::compare::Compare;
+use super::{SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::nft::expr::{Data, Decoded, Expressions, Immediate, ObjectType, Verdict};
-use crate::nft::snapshot::compare::Compare;
-use crate::nft::snapshot::{SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::nft::{ChainFlags, ElementRef, RuleRef, SetFlags, SetRef};
 
 /// How deep chains can be bound within one another: as deep as the kernel jumps.
