@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::builtin::{builtin, builtins};
 use super::edit::{Edit, Editor, TableEdit};
 use super::error::family_name;
-use super::nft::{Profile, Session as NftSession};
+use super::nft::{Finished, Profile, Session as NftSession};
 use super::sets::Sets;
 use super::view::Tables;
 use super::{Backend, Error, Family, legacy};
@@ -17,6 +17,7 @@ use crate::legacy::{
 };
 use crate::netlink;
 use crate::nft::{self, CommitError, Connection as NftConnection, Outcome, Scope, Transaction};
+use crate::retry::Attempts;
 use crate::xt::Names;
 
 /// The iptables tables of a network namespace in one backend.
@@ -307,7 +308,7 @@ impl Iptables {
                 } => {
                     let mut edit =
                         |editor: &mut dyn Editor| edit(&mut Edit::new(editor, &owned, &self.sets));
-                    change_nft(connection, *profile, &owned, change, &mut edit)
+                    change_nft(connection, *profile, &owned, change, &attempts, &mut edit)
                 }
                 Inner::Legacy {
                     connections,
@@ -371,10 +372,10 @@ impl Iptables {
             });
         };
         let owned: Vec<_> = tables.iter().map(|(f, n)| (*f, (*n).to_owned())).collect();
-        let mut session = NftSession::new(connection, *profile, &owned, false);
+        let attempts = Retry::ONCE.begin();
+        let mut session = NftSession::new(connection, *profile, &owned, false, &attempts);
         edit(&mut Edit::new(&mut session, &owned, &self.sets))?;
-        let (_, transaction, _) = session.finish();
-        Ok(transaction.datagram(<[u8]>::to_vec))
+        Ok(session.finish().transaction.datagram(<[u8]>::to_vec))
     }
 }
 
@@ -411,9 +412,10 @@ fn change_nft<R>(
     profile: Profile,
     tables: &[(Family, String)],
     change: Change<'_>,
+    attempts: &Attempts,
     edit: &mut dyn FnMut(&mut dyn Editor) -> Result<R, Error>,
 ) -> Result<Done<R>, Error> {
-    let mut session = NftSession::new(connection, profile, tables, change.tracking);
+    let mut session = NftSession::new(connection, profile, tables, change.tracking, attempts);
     let result = edit(&mut session);
     if session.wants_tracking() {
         return Ok(Done::Tracking);
@@ -427,15 +429,21 @@ fn change_nft<R>(
         Err(_) if session.is_stale() => return Ok(Done::Again),
         Err(error) => return Err(error),
     };
-    // Without a commit nothing compares generations: what was read may be of two.
+    // Without a commit nothing compares what was read with what is there.
     if session.is_empty() && session.is_stale() {
         return Ok(Done::Again);
     }
-    let (connection, transaction, lines) = session.finish();
-    let sent = if change.apply {
-        connection.commit(&transaction)
-    } else {
-        connection.check(&transaction)
+    let Finished {
+        connection,
+        mut transaction,
+        guard,
+        lines,
+    } = session.finish();
+    let sent = match (guard, change.apply) {
+        (Some(mut guard), true) => guard.commit(connection, &mut transaction),
+        (Some(mut guard), false) => guard.check(connection, &mut transaction),
+        (None, true) => connection.commit(&transaction),
+        (None, false) => connection.check(&transaction),
     };
     match sent {
         Ok(()) => Ok(Done::Yes(value)),

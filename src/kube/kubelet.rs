@@ -19,7 +19,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::iptables::nft::{Unwritable, chain, decode, encode};
 use crate::iptables::{Address, Entry, Family, Rule, Target, builtin};
-use crate::nft::{CommitError, Connection, Outcome, RuleFilter, Table, TableFlags, Transaction};
+use crate::nft::{
+    CommitError, Connection, Guard, Outcome, RuleFilter, Scope, Table, TableFlags, Transaction,
+};
 use crate::xt::matches::comment::Comment;
 use crate::xt::matches::conntrack::{Conntrack, ConntrackState};
 use crate::xt::matches::mark::Mark as MarkMatch;
@@ -39,6 +41,9 @@ pub const FIREWALL: &str = "KUBE-FIREWALL";
 const MARK_MASQ: &str = "KUBE-MARK-MASQ";
 /// Chain that masquerades what is marked.
 const POSTROUTING: &str = "KUBE-POSTROUTING";
+
+/// The tables that they stand in.
+const TABLES: [&str; 3] = ["mangle", "nat", "filter"];
 
 /// Mark of packets to be masqueraded (kubelet's `iptablesMasqueradeBit` 14).
 const MASQUERADE_MARK: u32 = 1 << 14;
@@ -74,7 +79,7 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// The ruleset changed again and again between reading and committing. Nothing was applied.
+    /// The tables were changed again and again between reading and committing. Nothing was applied.
     #[error(
         "the ruleset changed {attempts} times while kubelet's chains were looked at; nothing was applied"
     )]
@@ -181,7 +186,9 @@ impl Kubelet {
     /// [`Error::Read`], [`Error::Ineffective`] when a built-in chain is there but not hooked in, or
     /// [`Error::Contended`] when the ruleset kept changing.
     pub fn check(&self, nft: &mut Connection) -> Result<Vec<Item>, Error> {
-        attempt(nft, |nft, _| Ok(Done::Read(self.plan(nft)?.missing)))
+        self.attempt(nft, |nft, guard| {
+            Ok(Done::Read(self.plan(nft, guard)?.missing))
+        })
     }
 
     /// Makes what is missing, in one transaction, and returns it. If nothing is, nothing is
@@ -195,13 +202,18 @@ impl Kubelet {
     #[tracing::instrument(level = "debug", skip_all)]
     pub fn ensure(&self, nft: &mut Connection) -> Result<Vec<Item>, Error> {
         let mut unknown = None;
-        let done = attempt(nft, |nft, generation| {
-            let mut plan = self.plan(nft)?;
+        let done = self.attempt(nft, |nft, guard| {
+            let mut plan = self.plan(nft, guard)?;
             if plan.transaction.is_empty() {
                 return Ok(Done::Read(known(&unknown).unwrap_or(plan.missing)));
             }
-            plan.transaction.expect_generation(generation);
-            commit(nft, &mut plan.transaction, plan.missing, &mut unknown)
+            commit(
+                nft,
+                guard,
+                &mut plan.transaction,
+                plan.missing,
+                &mut unknown,
+            )
         });
         done.map_err(|error| contended(error, unknown))
     }
@@ -218,15 +230,48 @@ impl Kubelet {
     #[tracing::instrument(level = "debug", skip_all)]
     pub fn remove(&self, nft: &mut Connection) -> Result<Removed, Error> {
         let mut unknown = None;
-        let done = attempt(nft, |nft, generation| {
-            let (mut transaction, removed) = self.removal(nft)?;
+        let done = self.attempt(nft, |nft, guard| {
+            let (mut transaction, removed) = self.removal(nft, guard)?;
             if transaction.is_empty() {
                 return Ok(Done::Read(known(&unknown).unwrap_or(removed)));
             }
-            transaction.expect_generation(generation);
-            commit(nft, &mut transaction, removed, &mut unknown)
+            commit(nft, guard, &mut transaction, removed, &mut unknown)
         });
         done.map_err(|error| contended(error, unknown))
+    }
+
+    /// Does `work` on one state of the tables, and again if they changed meanwhile.
+    fn attempt<T>(
+        &self,
+        nft: &mut Connection,
+        mut work: impl FnMut(&mut Connection, &mut Guard) -> Result<Done<T>, Attempt>,
+    ) -> Result<T, Error> {
+        let families = self
+            .families
+            .iter()
+            .map(|&family| nft::Family::from(family));
+        let scopes: Vec<_> = families
+            .flat_map(|family| TABLES.map(|table| Scope::table(family, table)))
+            .collect();
+        let mut attempts = nft.retry().begin();
+        loop {
+            let mut guard = nft.guard_of_attempt(&attempts, &scopes)?;
+            match work(nft, &mut guard) {
+                Ok(Done::Committed(done)) => return Ok(done),
+                Ok(Done::Read(done)) if guard.holds(nft)? => return Ok(done),
+                Ok(Done::Read(_)) | Err(Attempt::Again) => {}
+                Err(Attempt::Failed(Error::Read(error)))
+                    if error.ask_again() && attempts.again_after_loss() =>
+                {
+                    continue;
+                }
+                Err(Attempt::Failed(error)) => return Err(error),
+            }
+            if !attempts.again() {
+                let attempts = attempts.made();
+                return Err(Error::Contended { attempts });
+            }
+        }
     }
 
     /// All chains with their rules, in an order in which no rule jumps to a chain that comes later.
@@ -238,20 +283,24 @@ impl Kubelet {
     }
 
     /// Compares what is there with what is wanted.
-    fn plan(&self, nft: &mut Connection) -> Result<Plan, Attempt> {
+    fn plan(&self, nft: &mut Connection, guard: &Guard) -> Result<Plan, Attempt> {
         let mut plan = Plan::default();
         for wanted in self.wanted() {
-            let found = Found::look(nft, &wanted)?;
+            let found = Found::look(nft, guard, &wanted)?;
             plan.complete(&wanted, &found)?;
         }
         Ok(plan)
     }
 
-    fn removal(&self, nft: &mut Connection) -> Result<(Transaction, Removed), Attempt> {
+    fn removal(
+        &self,
+        nft: &mut Connection,
+        guard: &Guard,
+    ) -> Result<(Transaction, Removed), Attempt> {
         let wanted = self.wanted();
         let found = wanted
             .iter()
-            .map(|wanted| Found::look(nft, wanted))
+            .map(|wanted| Found::look(nft, guard, wanted))
             .collect::<Result<Vec<_>, _>>()?;
         let jumps_to = |target: &Wanted| {
             let same_table =
@@ -356,9 +405,9 @@ impl From<Unwritable> for Attempt {
 
 /// How an attempt ended well.
 enum Done<T> {
-    /// A commit that was conditional on the generation went through.
+    /// A commit through the guard.
     Committed(T),
-    /// Something was only read: it holds if the generation is still the same.
+    /// Something was only read: it is so if the guard holds.
     Read(T),
 }
 
@@ -368,11 +417,12 @@ type Unknown<T> = Option<(T, CommitError)>;
 /// Commits. Where it cannot be known whether that was done, what is there is looked at again, once.
 fn commit<T>(
     nft: &mut Connection,
+    guard: &mut Guard,
     transaction: &mut Transaction,
     done: T,
     unknown: &mut Unknown<T>,
 ) -> Result<Done<T>, Attempt> {
-    match nft.commit(transaction) {
+    match guard.commit(nft, transaction) {
         Ok(()) => Ok(Done::Committed(done)),
         Err(error) if error.outcome == Outcome::Unknown && unknown.is_none() => {
             *unknown = Some((done, error));
@@ -395,32 +445,6 @@ fn contended<T>(error: Error, unknown: Unknown<T>) -> Error {
     }
 }
 
-/// Does `work` on one generation, and again if the ruleset changed meanwhile.
-fn attempt<T>(
-    nft: &mut Connection,
-    mut work: impl FnMut(&mut Connection, nft::Generation) -> Result<Done<T>, Attempt>,
-) -> Result<T, Error> {
-    let mut attempts = nft.retry().begin();
-    loop {
-        let generation = nft.generation()?;
-        match work(nft, generation) {
-            Ok(Done::Committed(done)) => return Ok(done),
-            Ok(Done::Read(done)) if nft.generation()? == generation => return Ok(done),
-            Ok(Done::Read(_)) | Err(Attempt::Again) => {}
-            Err(Attempt::Failed(Error::Read(error)))
-                if error.ask_again() && attempts.again_after_loss() =>
-            {
-                continue;
-            }
-            Err(Attempt::Failed(error)) => return Err(error),
-        }
-        if !attempts.again() {
-            let attempts = attempts.made();
-            return Err(Error::Contended { attempts });
-        }
-    }
-}
-
 /// One of the wanted chains as it is in the kernel.
 #[derive(Default)]
 struct Found {
@@ -435,7 +459,7 @@ struct Found {
 }
 
 impl Found {
-    fn look(nft: &mut Connection, wanted: &Wanted) -> Result<Self, Attempt> {
+    fn look(nft: &mut Connection, guard: &Guard, wanted: &Wanted) -> Result<Self, Attempt> {
         let family = nft::Family::from(wanted.family);
         let ineffective = |chain, reason| {
             Attempt::Failed(Error::Ineffective {
@@ -464,17 +488,18 @@ impl Found {
             references: chain.references().unwrap_or(0),
             ..Self::default()
         };
-        let mut rules = nft.rules(RuleFilter::chain(family, wanted.table, wanted.chain))?;
-        while let Some(encoded) = rules.next()? {
+        let rules = nft.rules(RuleFilter::chain(family, wanted.table, wanted.chain))?;
+        let listed = rules.for_each(|encoded| {
             found.total += 1;
             let Ok(Entry { rule, .. }) = decode(&encoded) else {
-                continue;
+                return;
             };
             let which = wanted.rules.iter().position(|w| w.means_the_same(&rule));
             found
                 .rules
                 .extend(which.map(|which| (which, encoded.handle())));
-        }
+        });
+        guard.dumped(listed)?;
         Ok(found)
     }
 }
@@ -554,7 +579,7 @@ fn wanted(family: Family, up_to_1_26: bool) -> Vec<Wanted> {
     };
     let v4 = family == Family::Ipv4;
     let mut all = vec![of("mangle", HINT, Place::End, vec![])];
-    all.extend(["mangle", "nat", "filter"].map(|table| of(table, CANARY, Place::End, vec![])));
+    all.extend(TABLES.map(|table| of(table, CANARY, Place::End, vec![])));
     let mut firewall = Vec::new();
     if up_to_1_26 {
         firewall.push(

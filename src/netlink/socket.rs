@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 
 use chainwright_sys::netlink::NETLINK_CAP_ACK;
@@ -10,6 +10,7 @@ use neli::consts::socket::{Msg, NlFamily};
 use neli::socket::NlSocket;
 use neli::utils::Groups;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 
 use super::error::{Error, Loss};
@@ -21,6 +22,9 @@ use crate::errno::Errno;
 /// never makes them larger than 32 KiB; a smaller buffer makes a long dump several times more
 /// expensive, because the kernel walks the list from its head for each datagram.
 pub const RECEIVE_BUFFER: usize = 32 * 1024;
+
+/// `ioctl(2)`'s request for a descriptor of a socket's network namespace (`linux/sockios.h`, Linux 4.9).
+const SIOCGSKNS: libc::Ioctl = 0x894c;
 
 /// A netlink socket that belongs to the network namespace in which it was opened, whatever its
 /// thread enters later.
@@ -106,13 +110,39 @@ impl Socket {
         }
     }
 
-    /// Opens another socket in this one's network namespace. `None` if that cannot be done, in
-    /// particular when the calling thread is in another namespace by now.
+    /// Opens another socket in this one's network namespace. `None` if that cannot be done: when the
+    /// calling thread is in another namespace by now, that takes `CAP_SYS_ADMIN`.
     #[must_use]
     pub fn sibling(&self) -> Option<Self> {
-        let cookie = self.namespace_cookie()?;
-        let sibling = Self::netfilter().ok()?;
-        (sibling.namespace_cookie()? == cookie).then_some(sibling)
+        #[cfg(test)]
+        if let Way::Replay(_) = self.way {
+            return None;
+        }
+        let is_here = |sibling: &Self| {
+            let cookie = self.namespace_cookie();
+            cookie.is_some() && sibling.namespace_cookie() == cookie
+        };
+        match Self::netfilter().ok().filter(is_here) {
+            Some(sibling) => Some(sibling),
+            None => self.sibling_from_elsewhere(),
+        }
+    }
+
+    /// Opens another socket in this one's network namespace, on a thread that enters that.
+    fn sibling_from_elsewhere(&self) -> Option<Self> {
+        // SAFETY: the request takes no argument, and the descriptor is open for as long as `self`.
+        let namespace = unsafe { libc::ioctl(self.as_fd().as_raw_fd(), SIOCGSKNS) };
+        if namespace < 0 {
+            return None;
+        }
+        // SAFETY: the kernel opened this descriptor just now, for the caller alone.
+        let namespace = unsafe { OwnedFd::from_raw_fd(namespace) };
+        let open = move || {
+            setns(namespace, CloneFlags::CLONE_NEWNET).ok()?;
+            Self::netfilter().ok()
+        };
+        let thread = std::thread::Builder::new().spawn(open).ok()?;
+        thread.join().ok().flatten()
     }
 
     /// The socket's port: the number that the kernel knows it by in its namespace (`nlmsg_pid`).
@@ -227,6 +257,22 @@ impl Socket {
         };
         joined.map_err(|source| Error::Option {
             option: "NETLINK_ADD_MEMBERSHIP",
+            source,
+        })
+    }
+
+    /// Leaves a multicast group. What is queued of it stays queued.
+    ///
+    /// # Errors
+    /// [`Error::Option`].
+    pub fn leave(&self, group: u32) -> Result<(), Error> {
+        let left = match &self.way {
+            Way::Kernel(socket) => socket.drop_mcast_membership(Groups::new_groups(&[group])),
+            #[cfg(test)]
+            Way::Replay(_) => Ok(()),
+        };
+        left.map_err(|source| Error::Option {
+            option: "NETLINK_DROP_MEMBERSHIP",
             source,
         })
     }

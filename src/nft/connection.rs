@@ -13,6 +13,7 @@ use super::Family;
 use super::feature::explain_request;
 use super::generation::{Generation, GenerationRef, Origin};
 use super::object::Listed;
+use super::watch;
 use crate::Retry;
 use crate::netlink::{
     Answer, Dump, Error, Intake, Loss, Message, MessageWriter, Messages, Next, NfGenMsg,
@@ -62,6 +63,8 @@ pub struct Connection {
     /// Whether the kernel acknowledges the end of a batch, once that is known.
     pub(super) acknowledges_ends: Option<bool>,
     pub(super) retry: Retry,
+    /// Where notifications are received, between one time and the next.
+    pub(super) listener: watch::Resting,
 }
 
 /// The socket, to be closed, counted or handed to a namespace's owner with. Nothing comes on it but the
@@ -102,6 +105,7 @@ impl Connection {
             unfinished: None,
             acknowledges_ends: None,
             retry: Retry::DEFAULT,
+            listener: watch::Resting::default(),
         }
     }
 

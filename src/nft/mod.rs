@@ -7,6 +7,7 @@
 //! | keep a whole ruleset, write it back, put it into a file, compare two | [`Snapshot`] |
 //! | be told who changes the ruleset, and what | [`live::Monitor`] |
 //! | change the ruleset, whole or not at all | [`Transaction`], [`Connection::commit`] |
+//! | read some tables and change them, whatever others commit elsewhere | [`Guard`] |
 //! | read an object as the kernel sent it | [`TableRef`], [`ChainRef`], [`RuleRef`], [`SetRef`], [`ElementRef`], [`StatefulObjectRef`] |
 //! | build one | [`Table`], [`Chain`], [`Rule`], [`Set`], [`Element`], [`StatefulObject`], [`Flowtable`] |
 //! | build a rule in nft's words | [`build::Build`] |
@@ -56,6 +57,7 @@ mod family;
 mod feature;
 mod flowtable;
 mod generation;
+mod guard;
 mod list;
 mod listing;
 pub mod live;
@@ -81,6 +83,7 @@ mod transaction;
 pub mod typed;
 mod unknown;
 pub mod userdata;
+mod watch;
 
 pub use chain::{Chain, ChainFlags, ChainRef, Counters, Hook, Policy, Priority, hook_name};
 pub use commit::{CommitError, Failure, Outcome};
@@ -101,6 +104,7 @@ pub use family::Family;
 pub use feature::Feature;
 pub use flowtable::{Flowtable, FlowtableFlags, FlowtableHook, FlowtableRef};
 pub use generation::{Generation, GenerationInfo, GenerationRef, Refreshed};
+pub use guard::Guard;
 pub use list::List;
 pub use listing::{ElementListing, Listing};
 pub use loaded::is_loaded;

@@ -41,7 +41,7 @@ pub use decode::decode;
 pub(super) use decode::decode_into;
 pub(super) use encode::DEVIATIONS;
 pub use encode::{Encoder, Profile, Unwritable, encode};
-pub(super) use session::Session;
+pub(super) use session::{Finished, Session};
 
 impl From<Family> for nft::Family {
     fn from(family: Family) -> Self {

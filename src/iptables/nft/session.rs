@@ -2,7 +2,8 @@
 //!
 //! What is asked for is put into the transaction at once. Chains are read only when what is in them
 //! must be known: to find a rule, to count them, to insert behind the head. The commit is then
-//! conditional on the generation that was read.
+//! conditional on what was read: in a first attempt on the ruleset's generation, from the second one on
+//! only on these tables.
 
 mod edit;
 
@@ -13,7 +14,9 @@ use bstr::{BStr, BString, ByteSlice};
 use super::{Encoder, Profile, decode};
 use crate::iptables::edit::Editor;
 use crate::iptables::{Builtin, Counters, Entry, Error, NotExpressible, Rule, Target, builtin};
-use crate::nft::{self, Chain, Connection, Generation, RuleFilter, Transaction};
+use crate::netlink;
+use crate::nft::{self, Chain, Connection, Guard, RuleFilter, Scope, Transaction};
+use crate::retry::Attempts;
 use crate::xt::Family;
 
 /// Tables that are being changed.
@@ -22,8 +25,9 @@ pub(in crate::iptables) struct Session<'c> {
     transaction: Transaction,
     profile: Profile,
     tables: Vec<Table>,
-    /// The generation of what was read, if anything was.
-    generation: Option<Generation>,
+    attempts: &'c Attempts,
+    /// Watches over what was read, if anything was.
+    guard: Option<Guard>,
     /// Whether new rules are remembered, so that they can be found again.
     tracking: bool,
     /// Whether something could not be done because they were not.
@@ -33,6 +37,16 @@ pub(in crate::iptables) struct Session<'c> {
     line: u32,
     /// How many rules have been given numbers to be referred to by.
     numbered: u32,
+}
+
+/// A change that is to be sent.
+pub(in crate::iptables) struct Finished<'c> {
+    pub(in crate::iptables) connection: &'c mut Connection,
+    pub(in crate::iptables) transaction: Transaction,
+    /// Watches over what was read for it, if anything was.
+    pub(in crate::iptables) guard: Option<Guard>,
+    /// For each of its operations the line that asked for it.
+    pub(in crate::iptables) lines: Vec<u32>,
 }
 
 struct Table {
@@ -88,6 +102,7 @@ impl<'c> Session<'c> {
         profile: Profile,
         tables: &[(Family, String)],
         tracking: bool,
+        attempts: &'c Attempts,
     ) -> Self {
         let tables = tables.iter().map(|(family, name)| Table {
             family: *family,
@@ -103,7 +118,8 @@ impl<'c> Session<'c> {
             transaction: Transaction::new(),
             profile,
             tables: tables.collect(),
-            generation: None,
+            attempts,
+            guard: None,
             tracking,
             wants_tracking: false,
             lines: Vec::new(),
@@ -122,13 +138,15 @@ impl<'c> Session<'c> {
         self.transaction.is_empty()
     }
 
-    /// The transaction, and for each of its operations the line that asked for it.
-    pub(in crate::iptables) fn finish(mut self) -> (&'c mut Connection, Transaction, Vec<u32>) {
+    /// The transaction, and what is needed to send it.
+    pub(in crate::iptables) fn finish(mut self) -> Finished<'c> {
         self.note_lines();
-        if let Some(generation) = self.generation {
-            self.transaction.expect_generation(generation);
+        Finished {
+            connection: self.connection,
+            transaction: self.transaction,
+            guard: self.guard,
+            lines: self.lines,
         }
-        (self.connection, self.transaction, self.lines)
     }
 
     /// Says which line asked for the operations since the last call.
@@ -136,12 +154,25 @@ impl<'c> Session<'c> {
         self.lines.resize(self.transaction.len(), self.line);
     }
 
-    /// What is read from here on is of this generation, or the commit fails.
+    /// What is read from here on is so when it is committed, or the commit fails.
     fn guard(&mut self) -> Result<(), Error> {
-        if self.generation.is_none() {
-            self.generation = Some(self.connection.generation()?);
+        if self.guard.is_none() {
+            let tables = self.tables.iter();
+            let scopes: Vec<_> = tables
+                .map(|table| Scope::table(table.family.into(), &table.name))
+                .collect();
+            let guard = self.connection.guard_of_attempt(self.attempts, &scopes)?;
+            self.guard = Some(guard);
         }
         Ok(())
+    }
+
+    /// What came of listing rules of one of the tables.
+    fn dumped(&self, ended: Result<(), netlink::Error>) -> Result<(), netlink::Error> {
+        match &self.guard {
+            Some(guard) => guard.dumped(ended),
+            None => ended,
+        }
     }
 
     /// Makes sure of the table.
@@ -207,12 +238,10 @@ impl<'c> Session<'c> {
         Error::no_such_chain(table, name, names.iter().map(String::as_str))
     }
 
-    /// Whether what was read is of another generation than the kernel's.
+    /// Whether what was read is so no longer.
     pub(in crate::iptables) fn is_stale(&mut self) -> bool {
-        let Some(read) = self.generation else {
-            return false;
-        };
-        self.connection.generation().is_ok_and(|now| now != read)
+        let guard = self.guard.as_mut();
+        guard.is_some_and(|guard| guard.holds(self.connection).is_ok_and(|holds| !holds))
     }
 
     /// The kernel goes by the names that chains had before the change: one of these is not free.
@@ -268,7 +297,7 @@ impl<'c> Session<'c> {
         let state = &self.tables[table];
         let mut slots = Vec::new();
         let filter = RuleFilter::chain(state.family.into(), &state.name, &*kernel_name);
-        self.connection.rules(filter)?.for_each(|rule| {
+        let listed = self.connection.rules(filter)?.for_each(|rule| {
             let mut entry = decode(&rule);
             if state.renamed
                 && let Ok(entry) = &mut entry
@@ -284,7 +313,8 @@ impl<'c> Session<'c> {
                 handle: rule.handle(),
                 entry: Box::new(entry),
             });
-        })?;
+        });
+        self.dumped(listed)?;
         Ok(slots)
     }
 

@@ -53,7 +53,6 @@ mod restore;
 mod sequence;
 #[cfg(feature = "serde")]
 mod serial;
-mod watch;
 mod within;
 mod write;
 

@@ -48,7 +48,6 @@ use chainwright_sys::nf_tables::{
 use nix::unistd::{SysconfVar, sysconf};
 
 use super::index::{Inserted, chain_at, table_at};
-use super::watch::Watch;
 use super::{Snapshot, SnapshotError};
 use crate::Retry;
 use crate::arena::{Arena, Position};
@@ -61,6 +60,7 @@ use crate::nft::declare::Field;
 use crate::nft::generation::Refreshed;
 use crate::nft::name::Name;
 use crate::nft::scope::Scope;
+use crate::nft::watch::Watch;
 use crate::nft::{ChainFlags, ChainRef, Family};
 
 /// How patiently, at most, the elements of a set are asked for again while its hash table is being rebuilt.
@@ -153,7 +153,7 @@ impl Connection {
     ///
     /// Of one table it asks only that this table stands still: commits that change other tables, without
     /// a pause even, are in nobody's way. (Unless the calling thread is in another network namespace than
-    /// the connection: then any commit counts.)
+    /// the connection, and may not enter that: then any commit counts.)
     ///
     /// When a change runs across the reading, or a part of it is lost, it is begun again
     /// ([`with_retry`](Self::with_retry)). How it is read, and what makes it whole, stands at the head of this module's source.
@@ -280,7 +280,8 @@ impl Connection {
         snapshot.close();
         let now = self.generation()?;
         let quiet = now == generation && !moved;
-        let stood_still = || watch.is_some_and(|watch| watch.stood_still(scope, now));
+        let stood_still =
+            || watch.is_some_and(|watch| watch.stood_still(std::slice::from_ref(scope), now));
         if consistent && (quiet || stood_still()) {
             snapshot.generation = Some(now);
         }

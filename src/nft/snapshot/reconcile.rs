@@ -8,6 +8,7 @@ use super::{Plan, PlanOptions, Restored, Snapshot, SnapshotError};
 use crate::netlink;
 use crate::nft::commit::CommitError;
 use crate::nft::{Connection, Family, Outcome, Scope, TableRef};
+use crate::retry::Attempts;
 use crate::{Error, Retry};
 
 impl Connection {
@@ -69,13 +70,14 @@ impl Connection {
     #[tracing::instrument(level = "debug", skip_all, fields(bytes = desired.byte_length()))]
     pub fn reconcile(&mut self, desired: &Snapshot, options: PlanOptions) -> Result<Plan, Error> {
         let scope = scope_of(desired, options);
-        insist(self, |connection| {
+        insist(self, |connection, attempts| {
+            let mut guard = connection.guard_of_attempt(attempts, std::slice::from_ref(&scope))?;
             // One policy for both: an attempt is a reading and a commit.
             let retry = std::mem::replace(&mut connection.retry, Retry::ONCE);
             let now = connection.snapshot(scope.clone());
             connection.retry = retry;
-            let plan = connection.plan_from(&now?, desired, options)?;
-            connection.commit(plan.transaction())?;
+            let mut plan = connection.plan_from(&now?, desired, options)?;
+            guard.commit(connection, plan.transaction_mut())?;
             Ok(plan)
         })
     }
@@ -114,13 +116,13 @@ pub(super) fn is_closed(table: &TableRef<'_>, port: u32) -> bool {
 /// as the connection's policy allows.
 pub(super) fn insist<R>(
     connection: &mut Connection,
-    mut attempt: impl FnMut(&mut Connection) -> Result<R, Error>,
+    mut attempt: impl FnMut(&mut Connection, &Attempts) -> Result<R, Error>,
 ) -> Result<R, Error> {
     // Of a commit of which it could not be known whether it was done. Done twice it is the same.
     let mut unknown = None;
     let mut attempts = connection.retry.begin();
     loop {
-        match attempt(connection) {
+        match attempt(connection, &attempts) {
             Err(Error::Netlink(netlink::Error::Interrupted)) if attempts.again() => {}
             Err(Error::Snapshot(
                 SnapshotError::Interrupted { .. } | SnapshotError::Incomplete { .. },

@@ -106,7 +106,7 @@ impl Snapshot {
     ) -> Result<Restored, Error> {
         let mut tx = Transaction::with_capacity(self.byte_length());
         let mut readable = true;
-        insist(connection, |connection| {
+        insist(connection, |connection, _| {
             self.attempt(connection, &mut tx, &mut readable, &send)
         })
     }

@@ -375,7 +375,7 @@ impl Session<'_> {
         let filter = RuleFilter::chain(state.family.into(), &state.name, &*kernel_name);
         let (mut failed, mut zeroed) = (None, Vec::new());
         let (tracking, numbered) = (self.tracking, &mut self.numbered);
-        self.connection.rules(filter)?.for_each(|rule| {
+        let listed = self.connection.rules(filter)?.for_each(|rule| {
             let Some(at) = kept.get(&rule.handle()).filter(|_| failed.is_none()) else {
                 return;
             };
@@ -387,7 +387,8 @@ impl Session<'_> {
                 failed = self.transaction.replace(&changed).err();
                 zeroed.push((*at, *numbered));
             }
-        })?;
+        });
+        self.dumped(listed)?;
         if let Some(too_long) = failed {
             return Err(too_long.into());
         }

@@ -118,6 +118,10 @@ impl Plan {
         &self.transaction
     }
 
+    pub(in crate::nft::snapshot) const fn transaction_mut(&mut self) -> &mut Transaction {
+        &mut self.transaction
+    }
+
     /// As [`transaction`](Self::transaction), to have more added to it.
     #[must_use]
     pub fn into_transaction(self) -> Transaction {
