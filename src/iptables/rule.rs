@@ -274,7 +274,7 @@ fn same_matches(one: &[xt::Match], other: &[xt::Match]) -> bool {
     if one == other {
         return true;
     }
-    let (mut one, mut other) = (conditions(one), conditions(other));
+    let (mut one, mut other) = (needed(&conditions(one)), needed(&conditions(other)));
     let (one, other) = (sorted(&mut one), sorted(&mut other));
     one == other
 }
@@ -346,6 +346,27 @@ fn conditions(matches: &[xt::Match]) -> Vec<xt::Match> {
     all
 }
 
+/// The same without `-m tcp` and `-m udp` that ask nothing, where another asks something: nf_tables does not give
+/// those back.
+fn needed(all: &[xt::Match]) -> Vec<xt::Match> {
+    let is_asked_of = |asking: &xt::Match, empty: &xt::Match| match (asking, empty) {
+        (xt::Match::Tcp(asking), xt::Match::Tcp(empty)) => {
+            *empty == xt::matches::tcp::Tcp::default() && asking != empty
+        }
+        (xt::Match::Udp(asking), xt::Match::Udp(empty)) => {
+            *empty == xt::matches::udp::Udp::default() && asking != empty
+        }
+        _ => false,
+    };
+    let between_effects = all.chunk_by(|one, next| !one.has_effects() && !next.has_effects());
+    between_effects
+        .flat_map(|part| {
+            let is_needed = |one: &&xt::Match| !part.iter().any(|other| is_asked_of(other, one));
+            part.iter().filter(is_needed).cloned().collect::<Vec<_>>()
+        })
+        .collect()
+}
+
 /// The same with those that only look at the packet in an order of their own between the others.
 fn sorted(matches: &mut [xt::Match]) -> &[xt::Match] {
     for part in matches.split_mut(xt::Match::has_effects) {
@@ -404,6 +425,8 @@ mod tests {
         let ports = |options| Rule::parse(Family::Ipv4, format!("-p tcp {options}")).unwrap();
         let both = ports("-m tcp --sport 1 ! --dport 0:1023");
         assert!(both.means_the_same(&ports("-m tcp --dport 1024:65535 -m tcp --sport 1")));
+        assert!(both.means_the_same(&ports("-m tcp -m tcp --sport 1 ! --dport 0:1023")));
+        assert!(!both.means_the_same(&ports("-m tcp")));
         assert!(!both.means_the_same(&ports("-m tcp --dport 1024:65535")));
         assert!(!both.means_the_same(&ports("-m tcp --sport 1 -m limit -m tcp ! --dport 0:1023")));
         let one = rule.clone().with(comment.clone()).with(new.clone());

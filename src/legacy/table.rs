@@ -348,6 +348,8 @@ impl Open<'_> {
 struct Starts {
     sorted: [(u32, Hook); Starts::ROOM],
     position: usize,
+    /// How many of them there are.
+    count: usize,
 }
 
 impl Starts {
@@ -367,6 +369,7 @@ impl Starts {
         Self {
             sorted,
             position: 0,
+            count: info.hooks().count().min(Self::ROOM),
         }
     }
 
@@ -382,7 +385,7 @@ impl Starts {
 
     /// The first that was not taken.
     fn left(&self) -> Option<(u32, Hook)> {
-        let next = *self.sorted.get(self.position)?;
-        (next != Self::STOP).then_some(next)
+        let of_hooks = self.sorted.get(..self.count)?;
+        of_hooks.get(self.position).copied()
     }
 }

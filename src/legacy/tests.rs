@@ -539,6 +539,14 @@ fn wrong_chains_are_named() {
         (offset as u32, problem),
         (head, Problem::HookEntry { hook: Hook::Output })
     );
+    // A built-in chain that has no start, as one that is not there.
+    let (_, problem) = refused(&IPV4_FILTER, |info, _| {
+        set_u32(info, HOOK_ENTRY - 4, 0b1111);
+        set_u32(info, HOOK_ENTRY, u32::MAX);
+        set_u32(info, UNDERFLOW, u32::MAX);
+    });
+    let hook = Hook::Prerouting;
+    assert_eq!(problem, Problem::HookEntry { hook });
     // Two built-in chains with one start.
     let (_, problem) = refused(&IPV4_FILTER, |info, _| set_u32(info, HOOK_ENTRY + 8, 0));
     assert!(
