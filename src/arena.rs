@@ -65,6 +65,15 @@ impl Arena {
         Ok(&mut segment[self.used..self.used + length])
     }
 
+    /// Puts a copy of a piece behind the others.
+    pub(crate) fn put(&mut self, piece: &[u8]) -> Result<Position, Full> {
+        let padded = piece.len().next_multiple_of(UNIT);
+        let room = self.room(padded)?;
+        room[..piece.len()].copy_from_slice(piece);
+        room[piece.len()..].fill(0);
+        Ok(self.take(padded))
+    }
+
     /// Takes all pieces out and keeps the memory.
     pub(crate) fn clear(&mut self) {
         (self.current, self.before, self.used) = (0, 0, 0);
@@ -141,18 +150,13 @@ mod tests {
         bytes
     }
 
-    fn put(arena: &mut Arena, message: &[u8]) -> Position {
-        arena.room(message.len()).unwrap().copy_from_slice(message);
-        arena.take(message.len())
-    }
-
     #[test]
     fn messages_stay_where_they_are() {
         let mut arena = Arena::default();
         let messages: Vec<_> = (0..400)
             .map(|n| message(n, (n as usize * 331) % 60_000 / 4 * 4))
             .collect();
-        let positions: Vec<_> = messages.iter().map(|m| put(&mut arena, m)).collect();
+        let positions: Vec<_> = messages.iter().map(|m| arena.put(m).unwrap()).collect();
         assert!(arena.segments.len() > 4);
         for arena in [arena.clone(), arena] {
             for (message, &at) in messages.iter().zip(&positions) {
@@ -173,7 +177,7 @@ mod tests {
             let count = 300 - 100 * round;
             let positions: Vec<_> = messages[..count]
                 .iter()
-                .map(|m| put(&mut arena, m))
+                .map(|m| arena.put(m).unwrap())
                 .collect();
             for (message, at) in messages.iter().zip(positions) {
                 assert_eq!(arena.message(at).unwrap().raw, message);
@@ -183,7 +187,7 @@ mod tests {
         }
         // A message that the first segments are too short for goes behind them.
         arena.clear();
-        let large = put(&mut arena, &message(7, 1 << 20));
+        let large = arena.put(&message(7, 1 << 20)).unwrap();
         assert_eq!(arena.message(large).unwrap().sequence, 7);
     }
 
@@ -191,9 +195,9 @@ mod tests {
     fn a_message_that_fits_no_segment_is_refused() {
         let mut arena = Arena::default();
         assert!(arena.room(STRIDE + 4).is_err());
-        put(&mut arena, &message(1, 8));
-        put(&mut arena, &message(2, STRIDE - 16));
-        let last = put(&mut arena, &message(3, 8));
+        arena.put(&message(1, 8)).unwrap();
+        arena.put(&message(2, STRIDE - 16)).unwrap();
+        let last = arena.put(&message(3, 8)).unwrap();
         assert_eq!(arena.message(last).unwrap().sequence, 3);
         assert_eq!(arena.segments.len(), 3);
     }

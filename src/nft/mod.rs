@@ -6,6 +6,7 @@
 //! | keep a listing and re-read it only when something changed | [`List`] |
 //! | keep a whole ruleset, write it back, put it into a file, compare two | [`Snapshot`] |
 //! | be told who changes the ruleset, and what | [`live::Monitor`] |
+//! | ask what is there without asking the kernel, for months | [`live::Mirror`] |
 //! | change the ruleset, whole or not at all | [`Transaction`], [`Connection::commit`] |
 //! | read some tables and change them, whatever others commit elsewhere | [`Guard`] |
 //! | read an object as the kernel sent it | [`TableRef`], [`ChainRef`], [`RuleRef`], [`SetRef`], [`ElementRef`], [`StatefulObjectRef`] |

@@ -7,19 +7,25 @@
 //! that of the generation at the end of the reading is here, all that could have changed the table meanwhile
 //! is. Where a notification was lost, or that of the last commit does not come in time, nothing is known.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use chainwright_sys::nf_tables::{NFT_MSG_NEWGEN, NFTA_TABLE_NAME};
+use bstr::{BStr, BString};
+use chainwright_sys::nf_tables::{
+    NFT_MSG_DELCHAIN, NFT_MSG_DELRULE, NFT_MSG_DELSET, NFT_MSG_DELSETELEM, NFT_MSG_DESTROYCHAIN,
+    NFT_MSG_DESTROYRULE, NFT_MSG_DESTROYSET, NFT_MSG_DESTROYSETELEM, NFT_MSG_NEWCHAIN,
+    NFT_MSG_NEWGEN, NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFTA_TABLE_NAME,
+};
 use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
-use crate::netlink::{Error, Intake, Loss, Messages, RECEIVE_BUFFER, Socket};
-use crate::nft::Family;
+use crate::netlink::{Error, Intake, Loss, Malformed, Message, Messages, RECEIVE_BUFFER, Socket};
 use crate::nft::connection::{Connection, message_type};
 use crate::nft::declare::Field;
 use crate::nft::generation::{Generation, GenerationRef};
 use crate::nft::name::Name;
 use crate::nft::scope::Scope;
+use crate::nft::{ChainRef, ElementsRef, Family, RuleRef, SetRef};
 
 /// How many bytes of notifications may be queued, with the kernel's book-keeping.
 const QUEUE: usize = 8 * 1024 * 1024;
@@ -69,6 +75,21 @@ impl Watch {
         self.take(scopes, Until::Generation(until.number())).is_ok()
     }
 
+    /// What was touched in these tables from what was taken in last until this generation.
+    ///
+    /// # Errors
+    /// That it is not known.
+    pub(super) fn touches(
+        &mut self,
+        scopes: &[Scope<'_>],
+        until: Generation,
+    ) -> Result<Touches, Touched> {
+        let mut touches = Touches::default();
+        let until = Until::Generation(until.number());
+        self.take_noting(scopes, until, Some(&mut touches))?;
+        Ok(touches)
+    }
+
     /// The number of the newest generation until which these tables stood still, if there is one since what
     /// was taken in last.
     ///
@@ -79,6 +100,15 @@ impl Watch {
     }
 
     fn take(&mut self, scopes: &[Scope<'_>], until: Until) -> Result<Option<u32>, Touched> {
+        self.take_noting(scopes, until, None)
+    }
+
+    fn take_noting(
+        &mut self,
+        scopes: &[Scope<'_>],
+        until: Until,
+        noted: Option<&mut Touches>,
+    ) -> Result<Option<u32>, Touched> {
         let Some(socket) = &self.socket else {
             return Err(Touched);
         };
@@ -90,6 +120,7 @@ impl Watch {
             newest: None,
             ended: false,
             touched: false,
+            noted,
         };
         match socket.take_in(&mut events) {
             Ok(()) if !events.touched => Ok(events.newest),
@@ -119,6 +150,51 @@ impl Drop for Watch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Touched;
 
+/// Something in a table: its family, its table's name and its own.
+pub(super) type MemberKey = (Family, BString, BString);
+
+/// What was touched in some tables.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Touches {
+    /// Chains that came, went or were changed, and those whose rules did.
+    pub(super) chains: BTreeSet<MemberKey>,
+    /// Sets that came, went or were changed, and those whose elements did.
+    pub(super) sets: BTreeSet<MemberKey>,
+    /// Whether something else was: a table, a stateful object, a flowtable.
+    pub(super) others: bool,
+}
+
+impl Touches {
+    pub(super) fn is_empty(&self) -> bool {
+        self.chains.is_empty() && self.sets.is_empty() && !self.others
+    }
+
+    fn note(
+        &mut self,
+        message: &Message<'_>,
+        family: Family,
+        table: &BStr,
+    ) -> Result<(), Malformed> {
+        let key = |name: &BStr| (family, table.to_owned(), name.to_owned());
+        match message.kind as u8 {
+            NFT_MSG_NEWCHAIN | NFT_MSG_DELCHAIN | NFT_MSG_DESTROYCHAIN => {
+                self.chains.insert(key(ChainRef::parse(message)?.name()));
+            }
+            NFT_MSG_NEWRULE | NFT_MSG_DELRULE | NFT_MSG_DESTROYRULE => {
+                self.chains.insert(key(RuleRef::parse(message)?.chain()));
+            }
+            NFT_MSG_NEWSET | NFT_MSG_DELSET | NFT_MSG_DESTROYSET => {
+                self.sets.insert(key(SetRef::parse(message)?.name()));
+            }
+            NFT_MSG_NEWSETELEM | NFT_MSG_DELSETELEM | NFT_MSG_DESTROYSETELEM => {
+                self.sets.insert(key(ElementsRef::parse(message)?.set()));
+            }
+            _ => self.others = true,
+        }
+        Ok(())
+    }
+}
+
 /// Up to where notifications are taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
@@ -139,8 +215,10 @@ struct Events<'w> {
     /// The last generation.
     newest: Option<u32>,
     ended: bool,
-    /// Whether one is about a table of the scopes.
+    /// Whether one is about a table of the scopes, and not noted.
     touched: bool,
+    /// Where to note what they are about.
+    noted: Option<&'w mut Touches>,
 }
 
 impl Intake for Events<'_> {
@@ -167,10 +245,16 @@ impl Intake for Events<'_> {
             // The attribute with the table's name has the same number in all objects.
             let (header, _) = message.nfgenmsg()?;
             let name = message.attributes()?.find(NFTA_TABLE_NAME);
-            self.touched |= name.and_then(Name::keep).is_none_or(|name| {
-                let admits = |scope: &Scope<'_>| scope.admits(Family(header.family), name);
-                self.scopes.iter().any(admits)
+            let family = Family(header.family);
+            let name = name.and_then(Name::keep);
+            let touches = name.is_none_or(|name| {
+                let mut scopes = self.scopes.iter();
+                scopes.any(|scope| scope.admits(family, name))
             });
+            match (&mut self.noted, name) {
+                (Some(noted), Some(table)) if touches => noted.note(&message, family, table)?,
+                _ => self.touched |= touches,
+            }
         }
         Ok(())
     }

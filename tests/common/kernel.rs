@@ -17,7 +17,7 @@ use chainwright::nft::{
 use super::report;
 
 /// How an error says it.
-const LACKS: &str = "this kernel lacks ";
+pub(crate) const LACKS: &str = "this kernel lacks ";
 
 /// Commits what a kernel may be too old for: one of these features, by the library's names. `false` if it was
 /// refused with words that say so, and nothing was changed; any other failure is the test's.

@@ -9,11 +9,13 @@ use chainwright_sys::nf_tables::{
     NFT_MSG_DELSETELEM, NFT_MSG_DELTABLE, NFT_MSG_DESTROYCHAIN, NFT_MSG_DESTROYFLOWTABLE,
     NFT_MSG_DESTROYOBJ, NFT_MSG_DESTROYRULE, NFT_MSG_DESTROYSET, NFT_MSG_DESTROYSETELEM,
     NFT_MSG_DESTROYTABLE, NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE,
-    NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE,
+    NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_TABLE_NAME,
 };
 
 use crate::netlink::{Malformed, Message, Messages};
+use crate::nft::declare::Field;
 use crate::nft::explain::describe;
+use crate::nft::name::Name;
 use crate::nft::{
     Bytes, ChainRef, ElementsRef, Family, FlowtableRef, Generation, GenerationRef, Operation,
     RuleRef, SetRef, StatefulObjectRef, TableRef,
@@ -282,6 +284,34 @@ impl<'a> Event<'a> {
     pub fn family(&self) -> Family {
         let header = self.message.nfgenmsg();
         header.map_or(Family::UNSPEC, |(header, _)| Family(header.family))
+    }
+
+    /// The name of the table that it is about or in.
+    #[must_use]
+    pub fn table(&self) -> Option<&'a BStr> {
+        // The attribute with the table's name has the same number in all objects.
+        let name = self.message.attributes().ok()?.find(NFTA_TABLE_NAME)?;
+        Name::keep(name)
+    }
+
+    /// The name of the chain that it is, or that the rule is in.
+    #[must_use]
+    pub fn chain(&self) -> Option<&'a BStr> {
+        match self.object().ok()? {
+            EventObject::Chain(chain) => Some(chain.name()),
+            EventObject::Rule(rule) => Some(rule.chain()),
+            _ => None,
+        }
+    }
+
+    /// The name of the set that it is, or that the elements are of.
+    #[must_use]
+    pub fn set(&self) -> Option<&'a BStr> {
+        match self.object().ok()? {
+            EventObject::Set(set) => Some(set.name()),
+            EventObject::Elements(elements) => Some(elements.set()),
+            _ => None,
+        }
     }
 
     /// The number that the operation behind it had in its batch (`nlmsg_seq`). `nft` gives all elements

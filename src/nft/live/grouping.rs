@@ -373,7 +373,7 @@ impl Grouping {
     /// Takes in the end of a transaction.
     fn end(&mut self, told: Generation, message: &Message<'_>, end: &GenerationRef<'_>) {
         let generation = Generation::new(end.id(), self.origin);
-        if !is_after(told, generation) {
+        if !precedes(told, generation) {
             // A part of one that is lost, or was there in the beginning.
             self.forget();
             return;
@@ -423,7 +423,7 @@ fn next(generation: Generation) -> Generation {
     Generation::new(number, generation.origin())
 }
 
-/// Whether a generation came after another one: it is less than half the way round ahead of it.
-const fn is_after(one: Generation, other: Generation) -> bool {
+/// Whether a generation came before another one: that is less than half the way round ahead of it.
+pub(super) const fn precedes(one: Generation, other: Generation) -> bool {
     other.number().wrapping_sub(one.number()) as i32 > 0
 }

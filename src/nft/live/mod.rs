@@ -32,6 +32,7 @@
 //! | be told of every change, as a blocking iterator, by a deadline, or beside other descriptors | [`Monitor`] |
 //! | the same in an async program | `Monitor::into_stream` (feature `tokio`) |
 //! | look at what one transaction did | [`Change`], [`Event`] |
+//! | ask what is there without asking the kernel | [`Mirror`] |
 //! | be told which rules a packet meets | [`Tracer`] |
 //! | group events that came over a socket of one's own | [`Grouping`] |
 //!
@@ -57,6 +58,7 @@
 
 mod change;
 mod grouping;
+mod mirror;
 mod monitor;
 #[cfg(feature = "tokio")]
 mod stream;
@@ -68,6 +70,7 @@ mod waiting;
 
 pub use change::{Change, Event, EventFlags, EventObject, Events};
 pub use grouping::{Cause, Grouping, Item, Lost, Notice};
+pub use mirror::{Mirror, Update};
 pub use monitor::{Monitor, MonitorOptions};
 #[cfg(feature = "tokio")]
 pub use stream::MonitorStream;

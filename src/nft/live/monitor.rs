@@ -9,7 +9,7 @@ use super::waiting::waiting;
 use crate::netlink::{Error, Loss, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket};
 use crate::nft::connection::message_type;
 use crate::nft::generation::Origin;
-use crate::nft::{Family, Generation};
+use crate::nft::{Connection, Family, Generation};
 
 /// How often the generation is asked for without an answer.
 const ASKS: usize = 4;
@@ -55,7 +55,23 @@ impl MonitorOptions {
     /// # Errors
     /// As [`Monitor::open`].
     pub fn open(self) -> Result<Monitor, Error> {
-        let mut socket = Socket::netfilter()?;
+        self.open_over(Socket::netfilter()?)
+    }
+
+    /// Opens a monitor in a connection's network namespace.
+    ///
+    /// # Errors
+    /// As [`Monitor::open`]; [`Error::Open`] with `EPERM` when the calling thread is in another namespace
+    /// than the connection and may not enter that (`CAP_SYS_ADMIN`).
+    pub fn open_beside(self, connection: &Connection) -> Result<Monitor, Error> {
+        let socket = connection.socket.sibling();
+        self.open_over(socket.ok_or_else(|| Error::Open {
+            protocol: libc::NETLINK_NETFILTER,
+            source: std::io::Error::from_raw_os_error(libc::EPERM),
+        })?)
+    }
+
+    fn open_over(self, mut socket: Socket) -> Result<Monitor, Error> {
         socket.set_receive_buffer(self.receive_buffer);
         socket.join(NFNLGRP_NFTABLES)?;
         let origin = socket

@@ -7,6 +7,7 @@
 //! its own numbers that must add up.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher, RandomState};
 use std::sync::OnceLock;
 
@@ -17,6 +18,7 @@ use chainwright_sys::nf_tables::{
 };
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
+use super::pieces::Pieces;
 use crate::arena::{Arena, Position};
 use crate::netlink::{Attributes, Malformed, Message};
 use crate::nft::expr::{Data, ImmediateRef, Verdict};
@@ -26,6 +28,10 @@ use crate::nft::{
     StatefulObjectRef, TableRef,
 };
 
+mod edit;
+
+pub(super) use edit::Place;
+
 /// A table and what is in it.
 #[derive(Debug, Clone)]
 pub(super) struct TableIndex {
@@ -34,7 +40,7 @@ pub(super) struct TableIndex {
     pub(super) sets: Vec<SetIndex>,
     pub(super) objects: Vec<Position>,
     pub(super) flowtables: Vec<Position>,
-    /// How many rules its chains have, and how many jumps of rules and elements lead to them.
+    /// How many rules its chains have, and how many jumps of rules and elements lead to them: while it is read.
     pub(super) uses: u64,
 }
 
@@ -76,6 +82,16 @@ pub(super) struct SetIndex {
     /// Whether it is a verdict map, whose elements may lead to chains.
     verdicts: bool,
     pub(super) elements: Vec<Position>,
+    /// Which of these holds which element, once one has changed.
+    pub(super) pieces: Option<Box<Pieces>>,
+}
+
+impl SetIndex {
+    /// How many bytes of memory it holds.
+    fn memory(&self) -> usize {
+        let pieces = self.pieces.as_ref().map_or(0, |pieces| pieces.memory());
+        self.elements.capacity() * size_of::<Position>() + pieces
+    }
 }
 
 /// What can be looked up by its name.
@@ -105,6 +121,10 @@ impl Hasher for Identity {
 #[derive(Debug, Clone, Default)]
 struct Names {
     numbers: HashMap<u64, u32, BuildHasherDefault<Identity>>,
+    /// Whether two names had the same hash.
+    collided: bool,
+    /// How many objects were removed since they were numbered: each number may be too high by as many.
+    removed: usize,
     hash: RandomState,
 }
 
@@ -116,7 +136,10 @@ impl Names {
 
     fn insert(&mut self, kind: Kind, name: &BStr, number: usize) {
         let hash = self.hash.hash_one((kind, name));
-        self.numbers.entry(hash).or_insert(number as u32);
+        match self.numbers.entry(hash) {
+            Entry::Occupied(_) => self.collided = true,
+            Entry::Vacant(entry) => _ = entry.insert(number as u32),
+        }
     }
 }
 
@@ -196,8 +219,10 @@ impl Index {
         count: usize,
         is: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        let number = self.names(arena).get(kind, name)?;
-        if number < count && is(number) {
+        let names = self.names(arena);
+        let highest = names.get(kind, name)?;
+        let mut numbers = highest.saturating_sub(names.removed)..=highest;
+        if let Some(number) = numbers.rfind(|&number| number < count && is(number)) {
             return Some(number);
         }
         // Another name of the same hash was there first.
@@ -273,6 +298,7 @@ impl Index {
                     at,
                     verdicts: set.data_type() == Some(DataType::VERDICT),
                     elements: Vec::new(),
+                    pieces: None,
                 });
                 Ok(Inserted::Placed)
             }
@@ -395,7 +421,8 @@ impl Index {
         let rules = std::mem::take(&mut self.tables[table].chains[chain].rules);
         for at in rules {
             let rule = RuleRef::parse(&arena.message(at)?)?;
-            self.tables[table].uses -= 1 + u64::from(jumps(&rule)?);
+            let uses = &mut self.tables[table].uses;
+            *uses = uses.saturating_sub(1 + u64::from(jumps(&rule)?));
         }
         self.last = Last::default();
         Ok(())
@@ -586,7 +613,8 @@ impl Index {
                 jumps += u64::from(index.verdicts && element?.data().and_then(jump).is_some());
             }
         }
-        self.tables[table].uses -= jumps;
+        let uses = &mut self.tables[table].uses;
+        *uses = uses.saturating_sub(jumps);
         Ok(())
     }
 
@@ -639,11 +667,7 @@ impl Index {
                         .iter()
                         .map(|chain| positions(&chain.rules))
                         .sum::<usize>()
-                    + table
-                        .sets
-                        .iter()
-                        .map(|set| positions(&set.elements))
-                        .sum::<usize>()
+                    + table.sets.iter().map(SetIndex::memory).sum::<usize>()
             })
             .sum();
         let names = self
@@ -718,7 +742,10 @@ const IMMEDIATE: [u8; 14] = {
 };
 
 /// Visits the chains that a rule's verdicts lead to.
-fn each_jump(rule: &RuleRef<'_>, visit: &mut impl FnMut(&BStr)) -> Result<(), Malformed> {
+pub(super) fn each_jump(
+    rule: &RuleRef<'_>,
+    visit: &mut impl FnMut(&BStr),
+) -> Result<(), Malformed> {
     let Some(mut list) = rule
         .attributes()
         .find(NFTA_RULE_EXPRESSIONS)

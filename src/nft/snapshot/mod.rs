@@ -9,13 +9,14 @@
 //! |---|---|
 //! | messages into memory | `arena.rs` |
 //! | messages into their places | `index.rs` |
-//! | from the kernel | `read.rs`: [`Connection::snapshot`](super::Connection::snapshot); of some tables, while others change: `watch.rs` |
+//! | from the kernel | `read.rs`: [`Connection::snapshot`](super::Connection::snapshot); while others change it: `repair.rs` |
 //! | back into the kernel | `restore.rs`; what it takes in another way than it lists it: `request.rs`, `elements.rs` |
 //! | to and from a file | `file.rs` |
 //! | to and from JSON and the like | `serial.rs`; what comes from outside: `outside.rs` |
 //! | a part of one | `narrow.rs` |
 //! | how much there is | `contents.rs` |
 //! | two snapshots | `diff.rs`; what is compared: `compare.rs`, and `within.rs`, of a rule what belongs to it |
+//! | kept current by events | `apply.rs`; the elements of sets that change: `pieces.rs` |
 //! | from one to another | `plan/`; beside others who change the ruleset: `reconcile.rs` |
 
 use std::fmt;
@@ -32,6 +33,7 @@ use super::{
 use crate::arena::{Arena, Full, Position};
 use crate::netlink::{Error, Malformed, Message};
 
+mod apply;
 mod compare;
 mod contents;
 #[cfg(feature = "diff")]
@@ -45,9 +47,11 @@ mod narrow;
 #[cfg(any(feature = "backup", feature = "serde"))]
 mod outside;
 mod pairs;
+mod pieces;
 mod plan;
 mod read;
 mod reconcile;
+mod repair;
 mod request;
 mod restore;
 mod sequence;
@@ -57,6 +61,8 @@ mod within;
 mod write;
 
 use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
+
+pub(super) use apply::{Applied, TableKey};
 
 pub use contents::Contents;
 #[cfg(feature = "diff")]
@@ -84,6 +90,8 @@ const READ: &str = "invariant: it was read once when it was put into the index";
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     arena: Arena,
+    /// How many bytes in it are no longer needed.
+    dead: usize,
     index: Index,
     generation: Option<Generation>,
     /// What it covers: all, a family or a table.
@@ -127,6 +135,12 @@ pub enum SnapshotError {
     Netlink(#[from] Error),
 }
 
+impl From<Malformed> for SnapshotError {
+    fn from(malformed: Malformed) -> Self {
+        Self::Netlink(malformed.into())
+    }
+}
+
 impl SnapshotError {
     /// What was read, if anything was: with no promise that it is whole or of one generation.
     #[must_use]
@@ -157,7 +171,7 @@ impl Snapshot {
     /// How many bytes the kernel's messages take.
     #[must_use]
     pub fn byte_length(&self) -> usize {
-        self.arena.len()
+        self.arena.len() - self.dead
     }
 
     /// How many bytes of memory it holds: the messages and the index over them.

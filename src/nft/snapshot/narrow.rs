@@ -33,12 +33,7 @@ impl Snapshot {
                 continue;
             }
             let Ok(()) = table.each(&mut |at| {
-                let message = self.message(at);
-                let (length, padded) = (message.raw.len(), message.padded_length());
-                let room = part.arena.room(padded).expect(SMALLER);
-                room[..length].copy_from_slice(message.raw);
-                room[length..padded].fill(0);
-                let at = part.arena.take(padded);
+                let at = part.arena.put(self.message(at).raw).expect(SMALLER);
                 part.index.insert(&part.arena, at).expect(READ);
                 Ok::<_, Infallible>(())
             });

@@ -60,7 +60,7 @@ use crate::nft::declare::Field;
 use crate::nft::generation::Refreshed;
 use crate::nft::name::Name;
 use crate::nft::scope::Scope;
-use crate::nft::watch::Watch;
+use crate::nft::watch::{Touches, Watch};
 use crate::nft::{ChainFlags, ChainRef, Family};
 
 /// How patiently, at most, the elements of a set are asked for again while its hash table is being rebuilt.
@@ -112,15 +112,15 @@ enum Plan {
 }
 
 /// One attempt to read a snapshot.
-struct Reader<'c> {
-    connection: &'c mut Connection,
+pub(super) struct Reader<'c> {
+    pub(super) connection: &'c mut Connection,
     /// For the rules of short chains.
     short: Option<Socket>,
-    snapshot: Snapshot,
+    pub(super) snapshot: Snapshot,
     /// The low bits of the generation, as messages bear it.
     resource: u16,
     /// Whether everything so far was of that generation.
-    consistent: bool,
+    pub(super) consistent: bool,
     /// Whether to go on when it is not.
     to_the_end: bool,
     /// Whether a change is no reason to stop yet: it may be of tables that are not in the scope.
@@ -141,7 +141,7 @@ struct Read {
 
 /// Over which socket to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lane {
+pub(super) enum Lane {
     /// Long receives.
     Long,
     /// Receives of a page.
@@ -151,12 +151,11 @@ enum Lane {
 impl Connection {
     /// Reads a snapshot: the whole ruleset, a family or a table, of one generation.
     ///
-    /// Of one table it asks only that this table stands still: commits that change other tables, without
-    /// a pause even, are in nobody's way. (Unless the calling thread is in another network namespace than
-    /// the connection, and may not enter that: then any commit counts.)
-    ///
-    /// When a change runs across the reading, or a part of it is lost, it is begun again
-    /// ([`with_retry`](Self::with_retry)). How it is read, and what makes it whole, stands at the head of this module's source.
+    /// When changes run across the reading, or a part of it is lost, it is begun again
+    /// ([`with_retry`](Self::with_retry)). From then on it listens to what others commit: of one table it asks only
+    /// that this table stands still, and what was touched meanwhile is read anew by itself, until nothing more
+    /// is touched while that is done. (Unless the calling thread is in another network namespace than
+    /// the connection, and may not enter that: then all of it has to stand still.) How it is read, and what makes it whole, stands at the head of this module's source.
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
@@ -191,7 +190,7 @@ impl Connection {
         let mut watch = None;
         loop {
             let last = attempts.is_last();
-            if scope.table.is_some() && watch.is_none() && (last || attempts.made() > 1) {
+            if watch.is_none() && (attempts.made() > 1 || (last && scope.table.is_some())) {
                 watch = Watch::open(self);
             }
             let read = self.read(std::mem::take(&mut arena), scope, last, watch.as_mut());
@@ -266,25 +265,37 @@ impl Connection {
             },
             resource: generation.number() as u16,
             consistent: true,
-            to_the_end,
+            to_the_end: to_the_end || watch.is_some(),
             watched: watch.is_some(),
             moved: false,
         };
         reader.read(scope)?;
-        let missing = match reader.consistent {
+        let mut missing = match reader.consistent {
             true => reader.complete()?,
             false => None,
         };
-        let (consistent, moved) = (reader.consistent, reader.moved);
+        let now = reader.connection.generation()?;
+        let quiet = now == generation && !reader.moved;
+        let mut whole = (reader.consistent && quiet).then_some(now);
+        let touched = |watch: &mut Watch| match now == generation {
+            true => Ok(Touches::default()),
+            false => watch.touches(std::slice::from_ref(scope), now),
+        };
+        if let Some(watch) = watch
+            && whole.is_none()
+            && let Ok(touched) = touched(watch)
+        {
+            whole = match touched.is_empty() && reader.consistent {
+                true => Some(now),
+                false => {
+                    missing = None;
+                    reader.repair(watch, scope, touched, now)?
+                }
+            };
+        }
         let mut snapshot = reader.snapshot;
         snapshot.close();
-        let now = self.generation()?;
-        let quiet = now == generation && !moved;
-        let stood_still =
-            || watch.is_some_and(|watch| watch.stood_still(std::slice::from_ref(scope), now));
-        if consistent && (quiet || stood_still()) {
-            snapshot.generation = Some(now);
-        }
+        snapshot.generation = whole;
         Ok(Read {
             snapshot,
             missing,
@@ -333,6 +344,22 @@ pub struct MissingRules {
     pub found: u64,
     /// How many of both the chain has.
     pub expected: u32,
+}
+
+impl<'c> Reader<'c> {
+    /// To read parts of a snapshot anew, whatever changes elsewhere.
+    pub(super) const fn of(connection: &'c mut Connection, snapshot: Snapshot) -> Self {
+        Self {
+            connection,
+            short: None,
+            snapshot,
+            resource: 0,
+            consistent: true,
+            to_the_end: true,
+            watched: true,
+            moved: false,
+        }
+    }
 }
 
 impl Reader<'_> {
@@ -396,30 +423,35 @@ impl Reader<'_> {
     fn elements(&mut self) -> Result<(), Error> {
         for table in 0..self.snapshot.index.tables.len() {
             for set in 0..self.snapshot.index.tables[table].sets.len() {
-                self.elements_of(table, set)?;
-                // The kernel rebuilds a hash table after it has grown, in the background; a dump that
-                // this runs across holds some elements twice and lacks as many, with no other mark.
-                let retry = Retry {
-                    attempts: REBUILDS.attempts.min(self.connection.retry.attempts),
-                    deadline: self.connection.retry.deadline,
-                    ..REBUILDS
-                };
-                let mut attempts = retry.begin();
-                loop {
-                    let (index, arena) = (&mut self.snapshot.index, &self.snapshot.arena);
-                    if !index.repeats(arena, table, set)? {
-                        break;
-                    }
-                    if !attempts.again() {
-                        self.consistent = false;
-                        break;
-                    }
-                    index.forget_elements(arena, table, set)?;
-                    self.elements_of(table, set)?;
-                }
+                self.whole_elements_of(table, set)?;
             }
         }
         Ok(())
+    }
+
+    /// Reads the elements of one set, until none of them comes twice.
+    pub(super) fn whole_elements_of(&mut self, table: usize, set: usize) -> Result<(), Error> {
+        self.elements_of(table, set)?;
+        // The kernel rebuilds a hash table after it has grown, in the background; a dump that
+        // this runs across holds some elements twice and lacks as many, with no other mark.
+        let retry = Retry {
+            attempts: REBUILDS.attempts.min(self.connection.retry.attempts),
+            deadline: self.connection.retry.deadline,
+            ..REBUILDS
+        };
+        let mut attempts = retry.begin();
+        loop {
+            let (index, arena) = (&mut self.snapshot.index, &self.snapshot.arena);
+            if !index.repeats(arena, table, set)? {
+                return Ok(());
+            }
+            if !attempts.again() {
+                self.consistent = false;
+                return Ok(());
+            }
+            index.forget_elements(arena, table, set)?;
+            self.elements_of(table, set)?;
+        }
     }
 
     /// Reads the elements of one set.
@@ -536,7 +568,12 @@ impl Reader<'_> {
     }
 
     /// Reads the rules of one chain; `lane` is chosen by its length if it is `None`.
-    fn rules_of(&mut self, table: usize, chain: usize, lane: Option<Lane>) -> Result<(), Error> {
+    pub(super) fn rules_of(
+        &mut self,
+        table: usize,
+        chain: usize,
+        lane: Option<Lane>,
+    ) -> Result<(), Error> {
         let Self {
             connection,
             snapshot,
@@ -610,7 +647,7 @@ impl Reader<'_> {
 
     /// The chains of a table that do not have as many rules and jumps to them as they say, and how many
     /// were found.
-    fn incomplete(&self, table: usize) -> Result<Vec<(usize, u64)>, Error> {
+    pub(super) fn incomplete(&self, table: usize) -> Result<Vec<(usize, u64)>, Error> {
         let found = self.snapshot.index.uses(&self.snapshot.arena, table)?;
         let mut incomplete = Vec::new();
         for (number, found) in found.into_iter().enumerate() {

@@ -1,0 +1,372 @@
+//! A snapshot that is kept current by events.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use super::change::{Change, Event, EventObject};
+use super::grouping::{Item, Lost, precedes};
+use super::monitor::{Monitor, MonitorOptions};
+use crate::netlink::{self, Loss, Malformed};
+use crate::nft::generation::Generation;
+use crate::nft::snapshot::{Applied, TableKey};
+use crate::nft::watch::MemberKey;
+use crate::nft::{Connection, Name, Scope, Snapshot, SnapshotError};
+
+/// How many items are taken in at once: beside writers that never pause an update comes to an end.
+const ITEMS: usize = 1024;
+/// How long events are waited for whose commit can be seen already.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// What a [`Mirror`] was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Update {
+    /// A transaction was committed. It may be about tables that the mirror does not cover.
+    Change(Change),
+    /// Changes were lost, and everything was read anew: anything may have changed.
+    ReadAnew(Lost),
+}
+
+/// A ruleset, or a family's or table's part of one, that is kept current by what the kernel tells.
+///
+/// It is read once; from then on each [`update`](Self::update) takes in what was committed since, in time that
+/// goes with the changes and not with the ruleset. What is asked of [`snapshot`](Self::snapshot) in between
+/// costs no system call, and is of one generation. Where events were lost it reads all anew, and says so
+/// ([`Update::ReadAnew`]).
+///
+/// ```
+/// # fn main() -> Result<(), chainwright::Error> {
+/// # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
+/// use chainwright::nft::live::{Mirror, Update};
+/// use chainwright::nft::{Chain, Connection, Family, Scope, Table, Transaction};
+///
+/// let mut mirror = Mirror::open(Connection::open()?, &Scope::all())?;
+///
+/// // Somebody else makes a chain.
+/// let mut tx = Transaction::new();
+/// tx.add(&Table::new(Family::IP, "nat"))?;
+/// tx.add(&Chain::new(Family::IP, "nat", "KUBE-SERVICES"))?;
+/// Connection::open()?.commit(&tx)?;
+///
+/// for update in mirror.update()? {
+///     match update {
+///         Update::Change(change) => println!("{} by {:?}", change.generation(), change.thread_name()),
+///         Update::ReadAnew(lost) => println!("{lost}"),
+///         _ => {}
+///     }
+/// }
+/// assert!(mirror.snapshot().chain(Family::IP, "nat", "KUBE-SERVICES").is_some());
+/// # Ok::<(), chainwright::Error>(()) })??;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # What it does not show
+///
+/// What no event tells is as it was when the object was read or told of last:
+///
+/// - what [moves no generation](crate::nft::Refreshed::SameGeneration): counters and the like, elements that rules
+///   add or that time out;
+/// - numbers that the kernel counts by itself: [`ChainRef::references`](crate::nft::ChainRef::references),
+///   [`TableRef::references`](crate::nft::TableRef::references), [`SetRef::count`](crate::nft::SetRef::count);
+/// - the handle of the rule before it ([`RuleRef::position`](crate::nft::RuleRef::position)): the order of
+///   the rules is right.
+///
+/// To see those, [`read_anew`](Self::read_anew).
+///
+/// # What it costs
+///
+/// A few things events leave open; the mirror then reads that one chain or table anew, beside whatever others
+/// do elsewhere: a chain, where its first or last rule was deleted and others were added at an end in one
+/// transaction, and on kernels before 5.15 when a rule is added to one that has some; a table, when a chain is
+/// renamed or devices join or leave a chain or flowtable.
+#[derive(Debug)]
+pub struct Mirror {
+    connection: Connection,
+    monitor: Monitor,
+    snapshot: Snapshot,
+    scope: Scope<'static>,
+    /// Tables that were read later than the rest: up to this generation what is told of them is there
+    /// already.
+    ahead: HashMap<TableKey, Generation>,
+    /// And so of chains the rules.
+    chains_ahead: HashMap<MemberKey, Generation>,
+    /// Whether what is shown cannot be relied on.
+    is_broken: bool,
+}
+
+impl Mirror {
+    /// Reads what is there, over this connection, and listens from then on in its namespace.
+    ///
+    /// Each table is read by itself: commits to others are in nobody's way.
+    ///
+    /// # Errors
+    /// Those of [`Monitor::open`] and of a [snapshot](Connection::snapshot).
+    pub fn open(connection: Connection, scope: &Scope<'_>) -> Result<Self, SnapshotError> {
+        Self::open_with(connection, scope, MonitorOptions::default())
+    }
+
+    /// As [`open`](Self::open), with another receive buffer.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(
+        connection: Connection,
+        scope: &Scope<'_>,
+        options: MonitorOptions,
+    ) -> Result<Self, SnapshotError> {
+        let monitor = options.open_beside(&connection)?;
+        let mut mirror = Self {
+            connection,
+            monitor,
+            snapshot: Snapshot::default(),
+            scope: scope.clone().into_owned(),
+            ahead: HashMap::new(),
+            chains_ahead: HashMap::new(),
+            is_broken: true,
+        };
+        mirror.read_anew()?;
+        Ok(mirror)
+    }
+
+    /// The ruleset, as of one generation. After an error of [`update`](Self::update) it has no generation, and may
+    /// lack what came since.
+    #[must_use]
+    pub const fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// The connection that it reads over: for commits, say.
+    pub const fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
+    /// Takes in what was committed since the last time, without waiting for more; what that was, in its order.
+    ///
+    /// All that was committed before this is called is in it, unless more than some thousand transactions
+    /// are queued: then call it again.
+    ///
+    /// # Errors
+    /// Those of [`Monitor::try_receive`], and of reading anew what events leave open. The next call makes good
+    /// what is missing.
+    pub fn update(&mut self) -> Result<Vec<Update>, SnapshotError> {
+        let mut updates = self.mend()?;
+        self.attempt(|mirror| {
+            while updates.len() < ITEMS
+                && let Some(item) = mirror.monitor.try_receive()?
+            {
+                mirror.take(item, &mut updates)?;
+            }
+            mirror.settle(&mut updates)
+        })?;
+        Ok(updates)
+    }
+
+    /// Waits until something was committed, or for so long; then as [`update`](Self::update).
+    ///
+    /// # Errors
+    /// As [`update`](Self::update).
+    pub fn wait(&mut self, time: Duration) -> Result<Vec<Update>, SnapshotError> {
+        let mut updates = self.mend()?;
+        self.attempt(|mirror| {
+            if updates.is_empty()
+                && let Some(item) = mirror.monitor.receive_within(time)?
+            {
+                mirror.take(item, &mut updates)?;
+            }
+            mirror.settle(&mut updates)
+        })?;
+        if !updates.is_empty() {
+            updates.append(&mut self.update()?);
+        }
+        Ok(updates)
+    }
+
+    /// Reads everything anew, also what no event tells; what was committed since the last time, as far as it
+    /// was read together with the rest.
+    ///
+    /// # Errors
+    /// Those of a [snapshot](Connection::snapshot).
+    pub fn read_anew(&mut self) -> Result<Vec<Update>, SnapshotError> {
+        let mut updates = Vec::new();
+        self.attempt(|mirror| {
+            mirror.read()?;
+            mirror.settle(&mut updates)
+        })?;
+        Ok(updates)
+    }
+
+    /// Makes good what an earlier error left.
+    fn mend(&mut self) -> Result<Vec<Update>, SnapshotError> {
+        match self.is_broken {
+            true => self.read_anew(),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// Does what leaves the snapshot half done if it fails.
+    fn attempt(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<(), SnapshotError>,
+    ) -> Result<(), SnapshotError> {
+        self.is_broken = true;
+        self.snapshot.set_generation(None);
+        work(self)?;
+        self.snapshot.set_generation(Some(self.monitor.told()));
+        self.is_broken = false;
+        Ok(())
+    }
+
+    /// Reads all tables.
+    fn read(&mut self) -> Result<(), SnapshotError> {
+        self.ahead.clear();
+        self.chains_ahead.clear();
+        self.snapshot = Snapshot::of(self.scope.clone());
+        let mut keys = Vec::new();
+        let mut attempts = self.connection.retry().begin();
+        loop {
+            keys.clear();
+            let tables = self.connection.tables(self.scope.clone())?;
+            let listed = tables.for_each(|table| {
+                keys.push((table.family(), table.name().to_owned()));
+            });
+            match listed {
+                Err(netlink::Error::Interrupted) if attempts.again() => {}
+                Err(error) if error.ask_again() && attempts.again_after_loss() => {}
+                listed => break listed?,
+            }
+        }
+        keys.into_iter().try_for_each(|key| self.read_table(key))
+    }
+
+    /// Reads one table, which is then ahead of the others.
+    fn read_table(&mut self, key: TableKey) -> Result<(), SnapshotError> {
+        let name = Name::from(key.1.as_slice());
+        let table = self.connection.snapshot(Scope::table(key.0, name))?;
+        self.snapshot.replace_table(&key, &table)?;
+        // A snapshot that could be read has one.
+        if let Some(generation) = table.generation() {
+            self.ahead.insert(key, generation);
+        }
+        Ok(())
+    }
+
+    /// Takes in an item.
+    fn take(&mut self, item: Item, updates: &mut Vec<Update>) -> Result<(), SnapshotError> {
+        match item {
+            Item::Change(change) => {
+                self.apply(&change)?;
+                updates.push(Update::Change(change));
+            }
+            Item::Lost(lost) => {
+                self.read()?;
+                updates.push(Update::ReadAnew(lost));
+            }
+            Item::Notice(notice) => {
+                let mut applied = Applied::default();
+                self.apply_event(&notice.event(), None, &mut applied)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies a transaction.
+    fn apply(&mut self, change: &Change) -> Result<(), SnapshotError> {
+        let mut applied = Applied::default();
+        for event in change.events() {
+            self.apply_event(&event, Some(change.generation()), &mut applied)?;
+        }
+        for key in applied.unclear_chains() {
+            self.read_chain(key, change.generation())?;
+        }
+        for key in applied.unclear_tables() {
+            let read_at = self.ahead.get(&key);
+            if read_at.is_none_or(|&read_at| precedes(read_at, change.generation())) {
+                self.read_table(key)?;
+            }
+        }
+        self.forget_ahead();
+        Ok(self.snapshot.tidy()?)
+    }
+
+    /// Reads the rules of one chain, which are then ahead of the rest.
+    fn read_chain(&mut self, key: MemberKey, after: Generation) -> Result<(), SnapshotError> {
+        let read_at = self.chains_ahead.get(&key);
+        if read_at.is_some_and(|&read_at| !precedes(read_at, after)) {
+            return Ok(());
+        }
+        let table = (key.0, key.1.clone());
+        let read = match self.snapshot.has_bound_chains(&table) {
+            true => None,
+            false => self.snapshot.read_chain(&mut self.connection, &key)?,
+        };
+        match read {
+            Some(generation) => _ = self.chains_ahead.insert(key, generation),
+            None => self.read_table(table)?,
+        }
+        Ok(())
+    }
+
+    /// What was ahead of the rest is so no longer.
+    fn forget_ahead(&mut self) {
+        let told = self.monitor.told();
+        self.ahead.retain(|_, &mut read_at| precedes(told, read_at));
+        let chains = &mut self.chains_ahead;
+        chains.retain(|_, &mut read_at| precedes(told, read_at));
+    }
+
+    fn apply_event(
+        &mut self,
+        event: &Event<'_>,
+        generation: Option<Generation>,
+        applied: &mut Applied,
+    ) -> Result<(), Malformed> {
+        if !self.ahead.is_empty()
+            && let Some(generation) = generation
+            && let Some(table) = event.table()
+        {
+            let read_at = self.ahead.get(&(event.family(), table.to_owned()));
+            if read_at.is_some_and(|&read_at| !precedes(read_at, generation)) {
+                return Ok(());
+            }
+        }
+        if !self.chains_ahead.is_empty()
+            && let Some(generation) = generation
+            && let EventObject::Rule(rule) = event.object()?
+        {
+            let key = (
+                rule.family(),
+                rule.table().to_owned(),
+                rule.chain().to_owned(),
+            );
+            let read_at = self.chains_ahead.get(&key);
+            if read_at.is_some_and(|&read_at| !precedes(read_at, generation)) {
+                return Ok(());
+            }
+        }
+        self.snapshot.apply(&event.message(), applied)
+    }
+
+    /// Takes in what was committed before a table was read that is ahead: then all is of one generation.
+    fn settle(&mut self, updates: &mut Vec<Update>) -> Result<(), SnapshotError> {
+        loop {
+            self.forget_ahead();
+            if self.ahead.is_empty() && self.chains_ahead.is_empty() {
+                return Ok(());
+            }
+            let deadline = Instant::now() + WAIT;
+            match self.monitor.receive_until(deadline)? {
+                Some(item) => self.take(item, updates)?,
+                None => return Err(netlink::Error::Lost(Loss::Absent).into()),
+            }
+        }
+    }
+}
+
+/// It is readable when there is something to [`update`](Mirror::update).
+impl AsFd for Mirror {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.monitor.as_fd()
+    }
+}

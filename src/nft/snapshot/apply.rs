@@ -1,0 +1,730 @@
+//! A snapshot that is kept current: what the events of a transaction change in it.
+//!
+//! An event bears its object as a listing does, so its message takes its place among the others. Where a rule
+//! goes, the event says by the rule before it: of all that the transaction adds, and that events before
+//! this one have not deleted. That one may be told later; then the rule waits for it.
+//!
+//! What events leave open is to be read anew. A table ([`Applied::unclear_tables`]): a chain's new name, which
+//! stands in the rules of others; the devices of chains and flowtables, of which is told what came or went. A
+//! chain ([`Applied::unclear_chains`]): where a rule goes, on kernels before 5.15, and where one was deleted of the
+//! first or last.
+
+use std::collections::BTreeSet;
+
+use bstr::{BStr, BString};
+use chainwright_sys::netlink::{NLM_F_APPEND, NLM_F_CREATE};
+use chainwright_sys::nf_tables::{
+    NFT_MSG_DELCHAIN, NFT_MSG_DELFLOWTABLE, NFT_MSG_DELOBJ, NFT_MSG_DELRULE, NFT_MSG_DELSET,
+    NFT_MSG_DELSETELEM, NFT_MSG_DELTABLE, NFT_MSG_DESTROYCHAIN, NFT_MSG_DESTROYFLOWTABLE,
+    NFT_MSG_DESTROYOBJ, NFT_MSG_DESTROYRULE, NFT_MSG_DESTROYSET, NFT_MSG_DESTROYSETELEM,
+    NFT_MSG_DESTROYTABLE, NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE,
+    NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE,
+};
+
+use super::Snapshot;
+use super::elements::CHUNK;
+use super::index::{ChainIndex, Place, SetIndex, TableIndex, chain_at, each_jump, table_at};
+use super::pieces::{self, Pieces};
+use super::read::Reader;
+use super::within::is_bound;
+use crate::arena::{Arena, Position};
+use crate::netlink::{Error, Malformed, Message};
+use crate::nft::connection::Connection;
+use crate::nft::watch::MemberKey;
+use crate::nft::{
+    ChainFlags, ChainRef, ElementsRef, Family, FlowtableRef, Generation, RuleRef, Scope, SetRef,
+    StatefulObjectRef, TableRef,
+};
+
+/// Fewer bytes than these that are no longer needed stay where they are.
+const WORTHWHILE: usize = 1 << 20;
+
+/// A table's name.
+pub(in crate::nft) type TableKey = (Family, BString);
+/// Fewer attempts to read a chain by itself are made than these.
+const ATTEMPTS: usize = 64;
+
+/// How the application of a transaction's events stands.
+#[derive(Debug, Default)]
+pub(in crate::nft) struct Applied {
+    /// Tables of which the events do not tell all.
+    unclear: BTreeSet<TableKey>,
+    /// Chains in which they do not tell the order of the rules.
+    unclear_chains: BTreeSet<MemberKey>,
+    /// Rules that wait for the one before them.
+    waiting: Vec<Waiting>,
+    /// Where the rule was that was deleted last: its chain's handle and its number; and how many cuts there
+    /// were before.
+    deleted: Option<(u64, usize, usize)>,
+    cuts: Vec<Cut>,
+}
+
+/// The first or last rule of a chain was deleted. A rule that was put beside it now is the first or last,
+/// though its event looks like that of one at the other end.
+#[derive(Debug)]
+struct Cut {
+    /// The chain's handle.
+    chain: u64,
+    end: Place,
+    /// A rule that stayed: while it is there, nothing tells. `None` if none did: then the first rule that comes
+    /// may be the first or the last, until one comes behind it.
+    witness: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    table: TableKey,
+    chain: BString,
+    before: u64,
+    handle: u64,
+    at: Position,
+}
+
+impl Waiting {
+    fn is_in_chain_of(&self, rule: &RuleRef<'_>) -> bool {
+        let (family, table) = &self.table;
+        *family == rule.family() && *table == rule.table() && self.chain == rule.chain()
+    }
+}
+
+impl Applied {
+    /// The chains that are to be read anew.
+    pub(in crate::nft) fn unclear_chains(&mut self) -> BTreeSet<MemberKey> {
+        let waiting = self.waiting.drain(..).map(|waiting| {
+            let (family, table) = waiting.table;
+            (family, table, waiting.chain)
+        });
+        self.unclear_chains.extend(waiting);
+        std::mem::take(&mut self.unclear_chains)
+    }
+
+    /// The tables that are to be read anew.
+    pub(in crate::nft) fn unclear_tables(self) -> BTreeSet<TableKey> {
+        self.unclear
+    }
+
+    fn doubt(&mut self, family: Family, table: &BStr) {
+        self.unclear.insert((family, table.to_owned()));
+    }
+}
+
+impl Snapshot {
+    /// Nothing of these tables.
+    pub(in crate::nft) fn of(scope: Scope<'static>) -> Self {
+        Self {
+            scope,
+            ..Self::default()
+        }
+    }
+
+    /// Says which generation it shows, if it is one.
+    pub(in crate::nft) const fn set_generation(&mut self, generation: Option<Generation>) {
+        self.generation = generation;
+    }
+
+    /// Applies one event.
+    pub(in crate::nft) fn apply(
+        &mut self,
+        message: &Message<'_>,
+        applied: &mut Applied,
+    ) -> Result<(), Malformed> {
+        let kind = message.kind as u8;
+        match kind {
+            NFT_MSG_NEWTABLE | NFT_MSG_DELTABLE | NFT_MSG_DESTROYTABLE => {
+                let table = TableRef::parse(message)?;
+                if self.scope.admits(table.family(), table.name()) {
+                    self.apply_table(message, &table, kind == NFT_MSG_NEWTABLE)?;
+                }
+                Ok(())
+            }
+            NFT_MSG_NEWCHAIN | NFT_MSG_DELCHAIN | NFT_MSG_DESTROYCHAIN => {
+                let chain = ChainRef::parse(message)?;
+                match self.table_of(chain.family(), chain.table(), applied) {
+                    Some(table) if kind == NFT_MSG_NEWCHAIN => {
+                        self.add_chain(message, table, &chain, applied)
+                    }
+                    Some(table) => self.delete_chain(table, &chain, applied),
+                    None => Ok(()),
+                }
+            }
+            NFT_MSG_NEWRULE | NFT_MSG_DELRULE | NFT_MSG_DESTROYRULE => {
+                let rule = RuleRef::parse(message)?;
+                match self.table_of(rule.family(), rule.table(), applied) {
+                    Some(table) if kind == NFT_MSG_NEWRULE => {
+                        self.add_rule(message, table, &rule, applied)
+                    }
+                    Some(table) => self.delete_rule(table, &rule, applied),
+                    None => Ok(()),
+                }
+            }
+            NFT_MSG_NEWSET | NFT_MSG_DELSET | NFT_MSG_DESTROYSET => {
+                let set = SetRef::parse(message)?;
+                match self.table_of(set.family(), set.table(), applied) {
+                    Some(table) => self.apply_set(message, table, &set, kind == NFT_MSG_NEWSET),
+                    None => Ok(()),
+                }
+            }
+            NFT_MSG_NEWSETELEM | NFT_MSG_DELSETELEM | NFT_MSG_DESTROYSETELEM => {
+                let elements = ElementsRef::parse(message)?;
+                match self.table_of(elements.family(), elements.table(), applied) {
+                    Some(table) => {
+                        let is_new = kind == NFT_MSG_NEWSETELEM;
+                        self.apply_elements(message, table, &elements, is_new, applied)
+                    }
+                    None => Ok(()),
+                }
+            }
+            NFT_MSG_NEWOBJ | NFT_MSG_DELOBJ | NFT_MSG_DESTROYOBJ => {
+                let object = StatefulObjectRef::parse(message)?;
+                let Some(table) = self.table_of(object.family(), object.table(), applied) else {
+                    return Ok(());
+                };
+                let known = self.index.object_of(&self.arena, table, &object)?;
+                let is_new = kind == NFT_MSG_NEWOBJ;
+                self.apply_plain(message, table, known, is_new, |table| &mut table.objects)
+            }
+            NFT_MSG_NEWFLOWTABLE | NFT_MSG_DELFLOWTABLE | NFT_MSG_DESTROYFLOWTABLE => {
+                let flowtable = FlowtableRef::parse(message)?;
+                let (family, name) = (flowtable.family(), flowtable.table());
+                let Some(table) = self.table_of(family, name, applied) else {
+                    return Ok(());
+                };
+                let known = self.index.flowtable_of(&self.arena, table, &flowtable)?;
+                let is_new = kind == NFT_MSG_NEWFLOWTABLE;
+                // It tells the devices that come or go; on kernels before 6.4 also with the whole.
+                let tells_devices = flowtable.hook().is_some_and(|hook| hook.devices.is_some());
+                if known.is_some() && (is_new || tells_devices) {
+                    applied.doubt(family, name);
+                    return Ok(());
+                }
+                self.apply_plain(message, table, known, is_new, |table| &mut table.flowtables)
+            }
+            // Of a kind that this version does not know, in whichever table.
+            _ => {
+                for table in &self.index.tables {
+                    let table = table_at(&self.arena, table.at)?;
+                    applied.doubt(table.family(), table.name());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The number of the table that an event is about, if it is one of the scope.
+    fn table_of(&self, family: Family, name: &BStr, applied: &mut Applied) -> Option<usize> {
+        if !self.scope.admits(family, name) {
+            return None;
+        }
+        let number = self.index.table(&self.arena, family, name);
+        if number.is_none() {
+            applied.doubt(family, name);
+        }
+        number
+    }
+
+    /// Keeps an event's message.
+    fn keep(&mut self, message: &Message<'_>) -> Result<Position, Malformed> {
+        Ok(self.arena.put(message.raw)?)
+    }
+
+    /// A message is no longer needed.
+    pub(super) fn drop_message(&mut self, at: Position) {
+        self.dead += length(&self.arena, at);
+    }
+
+    /// The rules of a chain are no longer needed.
+    pub(super) fn drop_rules(&mut self, table: usize, chain: usize) {
+        let rules = &self.index.tables[table].chains[chain].rules;
+        let lengths = rules.iter().map(|&at| length(&self.arena, at));
+        self.dead += lengths.sum::<usize>();
+    }
+
+    /// The elements of a set are no longer needed.
+    pub(super) fn drop_elements(&mut self, table: usize, set: usize) {
+        let elements = &self.index.tables[table].sets[set].elements;
+        let lengths = elements.iter().map(|&at| length(&self.arena, at));
+        self.dead += lengths.sum::<usize>();
+    }
+
+    pub(super) fn drop_chain(&mut self, chain: &ChainIndex) {
+        self.drop_message(chain.at);
+        chain.rules.iter().for_each(|&at| self.drop_message(at));
+    }
+
+    pub(super) fn drop_set(&mut self, set: &SetIndex) {
+        self.drop_message(set.at);
+        set.elements.iter().for_each(|&at| self.drop_message(at));
+    }
+
+    fn drop_table(&mut self, table: &TableIndex) {
+        self.drop_message(table.at);
+        table.chains.iter().for_each(|chain| self.drop_chain(chain));
+        table.sets.iter().for_each(|set| self.drop_set(set));
+        let others = table.objects.iter().chain(&table.flowtables);
+        others.for_each(|&at| self.drop_message(at));
+    }
+
+    fn apply_table(
+        &mut self,
+        message: &Message<'_>,
+        table: &TableRef<'_>,
+        is_new: bool,
+    ) -> Result<(), Malformed> {
+        let known = self.index.table(&self.arena, table.family(), table.name());
+        match (known, is_new) {
+            (Some(number), false) => {
+                let table = self.index.remove_table(number);
+                self.drop_table(&table);
+            }
+            (Some(number), true) => {
+                let at = self.keep(message)?;
+                let old = std::mem::replace(&mut self.index.tables[number].at, at);
+                self.drop_message(old);
+            }
+            (None, true) => {
+                let at = self.keep(message)?;
+                self.index.insert(&self.arena, at)?;
+            }
+            (None, false) => {}
+        }
+        Ok(())
+    }
+
+    fn add_chain(
+        &mut self,
+        message: &Message<'_>,
+        table: usize,
+        chain: &ChainRef<'_>,
+        applied: &mut Applied,
+    ) -> Result<(), Malformed> {
+        let (name, handle) = (chain.name(), chain.handle());
+        let known = self
+            .index
+            .chain_of_handle(&self.arena, table, name, handle)?;
+        let Some(number) = known else {
+            // One that was bound to a rule may be gone without a word; names are given once.
+            if let Some(other) = self.index.chain(&self.arena, table, name) {
+                let other = self.index.remove_chain(&self.arena, table, other)?;
+                self.drop_chain(&other);
+            }
+            let at = self.keep(message)?;
+            self.index.insert(&self.arena, at)?;
+            return Ok(());
+        };
+        let old = self.index.tables[table].chains[number].at;
+        let is_renamed = chain_at(&self.arena, old)?.name() != name;
+        if is_renamed || tells_devices(chain) {
+            applied.doubt(chain.family(), chain.table());
+            return Ok(());
+        }
+        let at = self.keep(message)?;
+        self.index.tables[table].chains[number].at = at;
+        self.drop_message(old);
+        Ok(())
+    }
+
+    fn delete_chain(
+        &mut self,
+        table: usize,
+        chain: &ChainRef<'_>,
+        applied: &mut Applied,
+    ) -> Result<(), Malformed> {
+        // It may be that only the devices go.
+        if tells_devices(chain) {
+            applied.doubt(chain.family(), chain.table());
+            return Ok(());
+        }
+        let (name, handle) = (chain.name(), chain.handle());
+        if let Some(number) = self
+            .index
+            .chain_of_handle(&self.arena, table, name, handle)?
+        {
+            let gone = self.index.remove_chain(&self.arena, table, number)?;
+            self.drop_chain(&gone);
+        }
+        Ok(())
+    }
+
+    fn add_rule(
+        &mut self,
+        message: &Message<'_>,
+        table: usize,
+        rule: &RuleRef<'_>,
+        applied: &mut Applied,
+    ) -> Result<(), Malformed> {
+        let (family, table_name, name) = (rule.family(), rule.table(), rule.chain());
+        let Some(chain) = self.index.chain(&self.arena, table, name) else {
+            applied.doubt(family, table_name);
+            return Ok(());
+        };
+        let index = &self.index.tables[table].chains[chain];
+        let chain_handle = chain_at(&self.arena, index.at)?.handle();
+        let is_appended = message.flags & NLM_F_APPEND != 0;
+        let is_created = message.flags & NLM_F_CREATE != 0;
+        let deleted = applied.deleted.take();
+        let place = match (rule.position(), deleted) {
+            (Some(before), _) => Some(Place::Behind(before)),
+            _ if index.rules.is_empty() => Some(Place::Last),
+            // In place of another, the one that was deleted just now.
+            (None, Some((chain, number, cuts))) if !is_created && chain == chain_handle => {
+                applied.cuts.truncate(cuts);
+                Some(Place::At(number))
+            }
+            _ if is_created && is_appended => Some(Place::Last),
+            _ if is_created => Some(Place::First),
+            // Before Linux 5.15 nothing tells.
+            _ => None,
+        };
+        let opposite = match place {
+            Some(Place::First) => Some(Place::Last),
+            Some(Place::Last) if !index.rules.is_empty() => Some(Place::First),
+            _ => None,
+        };
+        let is_cut = |cut: &Cut| cut.chain == chain_handle && Some(cut.end) == opposite;
+        if place.is_none() || applied.cuts.iter().any(is_cut) {
+            let key = (family, table_name.to_owned(), name.to_owned());
+            applied.unclear_chains.insert(key);
+        }
+        let place = place.unwrap_or(Place::Last);
+        if let (Place::Behind(before), Some(&first)) = (place, index.rules.first())
+            && RuleRef::parse(&self.arena.message(first)?)?.handle() == before
+        {
+            // So that one is not the last: it is the first.
+            applied
+                .cuts
+                .retain(|cut| cut.chain != chain_handle || cut.witness.is_some());
+        }
+        // It is there already if it was read later than this.
+        let known = self
+            .index
+            .rule_of_handle(&self.arena, table, chain, rule.handle())?;
+        if let Some(number) = known {
+            let old = self.index.remove_rule(table, chain, number);
+            self.drop_message(old);
+        }
+        let at = self.keep(message)?;
+        let is_placed = self
+            .index
+            .place_rule(&self.arena, table, chain, place, at)?;
+        if is_placed {
+            return self.place_waiting(table, chain, rule, applied);
+        }
+        if let Place::Behind(before) = place {
+            applied.waiting.push(Waiting {
+                table: (family, table_name.to_owned()),
+                chain: name.to_owned(),
+                before,
+                handle: rule.handle(),
+                at,
+            });
+        }
+        Ok(())
+    }
+
+    /// Places the rules that waited for this one, and those that waited for them.
+    fn place_waiting(
+        &mut self,
+        table: usize,
+        chain: usize,
+        rule: &RuleRef<'_>,
+        applied: &mut Applied,
+    ) -> Result<(), Malformed> {
+        let mut handle = rule.handle();
+        while let Some(number) = applied
+            .waiting
+            .iter()
+            .position(|waiting| waiting.before == handle && waiting.is_in_chain_of(rule))
+        {
+            let next = applied.waiting.swap_remove(number);
+            let place = Place::Behind(handle);
+            self.index
+                .place_rule(&self.arena, table, chain, place, next.at)?;
+            handle = next.handle;
+        }
+        Ok(())
+    }
+
+    fn delete_rule(
+        &mut self,
+        table: usize,
+        rule: &RuleRef<'_>,
+        applied: &mut Applied,
+    ) -> Result<(), Malformed> {
+        let Some(chain) = self.index.chain(&self.arena, table, rule.chain()) else {
+            return Ok(()); // gone with its chain
+        };
+        let handle = rule.handle();
+        // One that was added and deleted, and had not found its place.
+        applied
+            .waiting
+            .retain(|waiting| waiting.handle != handle || !waiting.is_in_chain_of(rule));
+        let known = self
+            .index
+            .rule_of_handle(&self.arena, table, chain, handle)?;
+        let Some(number) = known else {
+            return Ok(());
+        };
+        let at = self.index.remove_rule(table, chain, number);
+        let index = &self.index.tables[table].chains[chain];
+        let chain_handle = chain_at(&self.arena, index.at)?.handle();
+        applied.deleted = Some((chain_handle, number, applied.cuts.len()));
+        // The rules that stood beside it.
+        let handle_at = |number: usize| match index.rules.get(number) {
+            Some(&at) => {
+                Ok::<_, Malformed>(Some(RuleRef::parse(&self.arena.message(at)?)?.handle()))
+            }
+            None => Ok(None),
+        };
+        let (next, last) = (handle_at(number)?, index.rules.len().checked_sub(1));
+        let before = number.checked_sub(1).map_or(Ok(None), handle_at)?;
+        let beside = |end| if end == Place::First { next } else { before };
+        applied.cuts.retain_mut(|cut| {
+            if cut.chain == chain_handle && cut.witness == Some(handle) {
+                cut.witness = beside(cut.end);
+                return cut.witness.is_some();
+            }
+            true
+        });
+        for (end, is_there) in [
+            (Place::First, number == 0),
+            (Place::Last, last.is_none_or(|last| number > last)),
+        ] {
+            if is_there {
+                applied.cuts.push(Cut {
+                    chain: chain_handle,
+                    end,
+                    witness: beside(end),
+                });
+            }
+        }
+        self.delete_bound(table, at)?;
+        self.drop_message(at);
+        Ok(())
+    }
+
+    /// Takes out the chains that were bound to a rule, and those that were bound to theirs: no event tells.
+    fn delete_bound(&mut self, table: usize, rule: Position) -> Result<(), Malformed> {
+        let mut rules = vec![rule];
+        while let Some(at) = rules.pop() {
+            let mut targets = Vec::new();
+            let rule = RuleRef::parse(&self.arena.message(at)?)?;
+            each_jump(&rule, &mut |target| targets.push(target.to_owned()))?;
+            for target in targets {
+                let Some(number) = self.index.chain(&self.arena, table, target.as_ref()) else {
+                    continue;
+                };
+                let at = self.index.tables[table].chains[number].at;
+                let flags = chain_at(&self.arena, at)?.flags().unwrap_or_default();
+                if flags.contains(ChainFlags::BINDING) {
+                    let bound = self.index.remove_chain(&self.arena, table, number)?;
+                    self.drop_chain(&bound);
+                    rules.extend(bound.rules);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_set(
+        &mut self,
+        message: &Message<'_>,
+        table: usize,
+        set: &SetRef<'_>,
+        is_new: bool,
+    ) -> Result<(), Malformed> {
+        let known = self.index.set(&self.arena, table, set.name());
+        let mut same = None;
+        if let Some(number) = known {
+            let at = self.index.tables[table].sets[number].at;
+            let is_same = SetRef::parse(&self.arena.message(at)?)?.handle() == set.handle();
+            match is_same && is_new {
+                true => same = Some(number),
+                false if is_same || is_new => {
+                    let gone = self.index.remove_set(&self.arena, table, number)?;
+                    self.drop_set(&gone);
+                }
+                false => {}
+            }
+        }
+        match same {
+            Some(number) => {
+                let at = self.keep(message)?;
+                let old = std::mem::replace(&mut self.index.tables[table].sets[number].at, at);
+                self.drop_message(old);
+            }
+            None if is_new => {
+                let at = self.keep(message)?;
+                self.index.insert(&self.arena, at)?;
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn apply_elements(
+        &mut self,
+        message: &Message<'_>,
+        table: usize,
+        elements: &ElementsRef<'_>,
+        is_new: bool,
+        applied: &mut Applied,
+    ) -> Result<(), Malformed> {
+        let Some(set) = self.index.set(&self.arena, table, elements.set()) else {
+            // Elements of a set that goes are told behind it.
+            if is_new {
+                applied.doubt(elements.family(), elements.table());
+            }
+            return Ok(());
+        };
+        let at = match is_new {
+            true => Some(self.keep(message)?),
+            false => None,
+        };
+        let set = &mut self.index.tables[table].sets[set];
+        let mut pieces = match set.pieces.take() {
+            Some(pieces) => pieces,
+            None => Box::new(Pieces::of(&set.elements, &self.arena)?),
+        };
+        self.dead += match at {
+            Some(at) => pieces.add(&mut set.elements, &mut self.arena, at)?,
+            None => pieces.remove_all(&mut set.elements, &mut self.arena, message.raw)?,
+        };
+        set.pieces = Some(pieces);
+        Ok(())
+    }
+
+    /// Applies an event of an object that nothing is in.
+    fn apply_plain(
+        &mut self,
+        message: &Message<'_>,
+        table: usize,
+        known: Option<usize>,
+        is_new: bool,
+        list: impl Fn(&mut TableIndex) -> &mut Vec<Position>,
+    ) -> Result<(), Malformed> {
+        let at = match is_new {
+            true => Some(self.keep(message)?),
+            false => None,
+        };
+        let list = list(&mut self.index.tables[table]);
+        let old = match (known, at) {
+            (Some(number), Some(at)) => Some(std::mem::replace(&mut list[number], at)),
+            (Some(number), None) => Some(list.remove(number)),
+            (None, Some(at)) => {
+                list.push(at);
+                None
+            }
+            (None, None) => None,
+        };
+        if let Some(old) = old {
+            self.drop_message(old);
+        }
+        Ok(())
+    }
+
+    /// Reads a chain anew: the generation that it is of then, `None` if it cannot be read by itself.
+    pub(in crate::nft) fn read_chain(
+        &mut self,
+        connection: &mut Connection,
+        key: &MemberKey,
+    ) -> Result<Option<Generation>, Error> {
+        let snapshot = std::mem::take(self);
+        let mut reader = Reader::of(connection, snapshot);
+        let mut read = || {
+            for _ in 0..ATTEMPTS {
+                let before = reader.connection.generation()?;
+                if !reader.read_chain_anew(key)? {
+                    return Ok(None);
+                }
+                if reader.connection.generation()? == before {
+                    return Ok(Some(before));
+                }
+            }
+            Ok(None)
+        };
+        let generation = read();
+        *self = reader.snapshot;
+        generation
+    }
+
+    /// Whether a chain of a table is bound to a rule: then it goes with that, of which no event tells.
+    pub(in crate::nft) fn has_bound_chains(&self, (family, name): &TableKey) -> bool {
+        let table = self.table(*family, name);
+        table.is_some_and(|table| table.chains().any(|chain| is_bound(&chain)))
+    }
+
+    /// Puts a table of another snapshot in place of its own, or takes it out if that has none.
+    pub(in crate::nft) fn replace_table(
+        &mut self,
+        (family, name): &TableKey,
+        from: &Self,
+    ) -> Result<(), Malformed> {
+        let name = BStr::new(name);
+        if let Some(number) = self.index.table(&self.arena, *family, name) {
+            let table = self.index.remove_table(number);
+            self.drop_table(&table);
+        }
+        let Some(number) = from.index.table(&from.arena, *family, name) else {
+            return Ok(());
+        };
+        let mut table = from.index.tables[number].clone();
+        move_table(&mut table, &from.arena, &mut self.arena)?;
+        let handle = table_at(&self.arena, table.at)?.handle();
+        let number = self.index.place_of_table(&self.arena, handle)?;
+        self.index.insert_table(number, table);
+        Ok(())
+    }
+
+    /// Gives back the memory of what is no longer needed, if it is a third of all.
+    pub(in crate::nft) fn tidy(&mut self) -> Result<(), Malformed> {
+        if self.dead < WORTHWHILE || self.dead < self.arena.len() / 3 {
+            return Ok(());
+        }
+        let mut arena = Arena::default();
+        for table in &mut self.index.tables {
+            move_table(table, &self.arena, &mut arena)?;
+        }
+        self.arena = arena;
+        self.dead = 0;
+        Ok(())
+    }
+}
+
+/// How much room a message takes.
+fn length(arena: &Arena, at: Position) -> usize {
+    let message = arena.message(at);
+    message.map_or(0, |message| message.padded_length())
+}
+
+/// Whether an event of a chain names devices: those that come or go.
+fn tells_devices(chain: &ChainRef<'_>) -> bool {
+    let hook = chain.hook();
+    hook.is_some_and(|hook| hook.device.is_some() || hook.devices.is_some())
+}
+
+/// Copies the messages of a table from one arena to another.
+fn move_table(table: &mut TableIndex, from: &Arena, to: &mut Arena) -> Result<(), Malformed> {
+    let mut copy = |at: &mut Position| -> Result<(), Malformed> {
+        *at = to.put(from.message(*at)?.raw)?;
+        Ok(())
+    };
+    copy(&mut table.at)?;
+    for chain in &mut table.chains {
+        copy(&mut chain.at)?;
+        chain.rules.iter_mut().try_for_each(&mut copy)?;
+    }
+    table.objects.iter_mut().try_for_each(&mut copy)?;
+    table.flowtables.iter_mut().try_for_each(&mut copy)?;
+    for set in &mut table.sets {
+        copy(&mut set.at)?;
+        if set.pieces.is_none() {
+            set.elements.iter_mut().try_for_each(&mut copy)?;
+        }
+    }
+    for set in table.sets.iter_mut().filter(|set| set.pieces.is_some()) {
+        // The pieces become messages as they are listed.
+        set.pieces = None;
+        set.elements = pieces::joined(&set.elements, from, to, CHUNK)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! The elements of a set that changes: which of its messages holds which.
+//!
+//! A listing has hundreds of elements in a message. When one of them goes, the message that held it is taken
+//! apart into pieces of a few, once; from then on only a piece is written anew. What is added stays in the
+//! message that it came in.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+use chainwright_sys::nf_tables::NFTA_SET_ELEM_LIST_ELEMENTS;
+
+use crate::arena::{Arena, Position};
+use crate::netlink::{Attribute, Attributes, Malformed, Message, MessageWriter};
+use crate::nft::ElementRef;
+
+/// How many elements a piece has at most.
+const PIECE: usize = 16;
+
+/// What tells the elements of a set apart: the key, the last one of a range, and whether it ends a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key<'a> {
+    key: Option<&'a [u8]>,
+    end: Option<&'a [u8]>,
+    is_end: bool,
+}
+
+/// The messages that hold a set's elements, and which holds which.
+#[derive(Debug, Clone)]
+pub(super) struct Pieces {
+    /// Hash of an element's key → number of a message.
+    holders: HashMap<u64, u32>,
+    /// Whether two keys had the same hash: one of them is not among the holders.
+    collided: bool,
+    hash: RandomState,
+}
+
+impl Pieces {
+    /// Those of these messages.
+    pub(super) fn of(messages: &[Position], arena: &Arena) -> Result<Self, Malformed> {
+        let mut pieces = Self {
+            holders: HashMap::new(),
+            collided: false,
+            hash: RandomState::new(),
+        };
+        for number in 0..messages.len() {
+            pieces.note(messages, arena, number)?;
+        }
+        Ok(pieces)
+    }
+
+    /// How many bytes of memory it holds.
+    pub(super) fn memory(&self) -> usize {
+        self.holders.capacity() * (size_of::<(u64, u32)>() + 1)
+    }
+
+    /// Notes which elements a message holds.
+    fn note(
+        &mut self,
+        messages: &[Position],
+        arena: &Arena,
+        number: usize,
+    ) -> Result<(), Malformed> {
+        for element in elements(&arena.message(messages[number])?)? {
+            let hash = self.hash.hash_one(key_of(&element)?);
+            self.collided |= self.holders.insert(hash, number as u32).is_some();
+        }
+        Ok(())
+    }
+
+    /// Adds the elements of the message at this position, in place of those with the same keys. How many
+    /// bytes are no longer needed.
+    pub(super) fn add(
+        &mut self,
+        messages: &mut Vec<Position>,
+        arena: &mut Arena,
+        at: Position,
+    ) -> Result<usize, Malformed> {
+        let message = arena.message(at)?.raw.to_vec();
+        let dead = self.remove_all(messages, arena, &message)?;
+        messages.push(at);
+        self.note(messages, arena, messages.len() - 1)?;
+        Ok(dead)
+    }
+
+    /// Takes out the elements that this message names. How many bytes are no longer needed.
+    pub(super) fn remove_all(
+        &mut self,
+        messages: &mut Vec<Position>,
+        arena: &mut Arena,
+        message: &[u8],
+    ) -> Result<usize, Malformed> {
+        let mut dead = 0;
+        for element in elements(&Message::first(message)?)? {
+            dead += self.remove(messages, arena, key_of(&element)?)?;
+        }
+        Ok(dead)
+    }
+
+    fn remove(
+        &mut self,
+        messages: &mut Vec<Position>,
+        arena: &mut Arena,
+        key: Key<'_>,
+    ) -> Result<usize, Malformed> {
+        let hash = self.hash.hash_one(key);
+        let Some(number) = self.holder(messages, arena, hash, key)? else {
+            return Ok(0);
+        };
+        self.holders.remove(&hash);
+        let message = arena.message(messages[number])?;
+        let dead = message.padded_length();
+        let mut rest = elements(&message)?;
+        let mut removed = false;
+        let mut broken = Ok(());
+        rest.retain(|element| match key_of(element) {
+            Ok(other) if !removed && other == key => {
+                removed = true;
+                false
+            }
+            Ok(_) => true,
+            Err(malformed) => {
+                broken = Err(malformed);
+                true
+            }
+        });
+        broken?;
+        let pieces: Result<Vec<_>, _> =
+            rest.chunks(PIECE).map(|few| piece(&message, few)).collect();
+        let pieces = pieces?;
+        let mut pieces = pieces.iter();
+        match pieces.next() {
+            Some(first) => messages[number] = arena.put(first)?,
+            None => {
+                messages.swap_remove(number);
+                if number < messages.len() {
+                    self.note_moved(messages, arena, number)?;
+                }
+            }
+        }
+        for bytes in pieces {
+            messages.push(arena.put(bytes)?);
+            self.note_moved(messages, arena, messages.len() - 1)?;
+        }
+        Ok(dead)
+    }
+
+    /// Notes that the elements of this message were in one of another number.
+    fn note_moved(
+        &mut self,
+        messages: &[Position],
+        arena: &Arena,
+        number: usize,
+    ) -> Result<(), Malformed> {
+        for element in elements(&arena.message(messages[number])?)? {
+            let hash = self.hash.hash_one(key_of(&element)?);
+            self.holders.insert(hash, number as u32);
+        }
+        Ok(())
+    }
+
+    /// The number of the message that holds an element.
+    fn holder(
+        &self,
+        messages: &[Position],
+        arena: &Arena,
+        hash: u64,
+        key: Key<'_>,
+    ) -> Result<Option<usize>, Malformed> {
+        let holds = |number: usize| -> Result<bool, Malformed> {
+            let Some(&at) = messages.get(number) else {
+                return Ok(false);
+            };
+            for element in elements(&arena.message(at)?)? {
+                if key_of(&element)? == key {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        if let Some(&number) = self.holders.get(&hash)
+            && holds(number as usize)?
+        {
+            return Ok(Some(number as usize));
+        }
+        if self.collided {
+            for number in 0..messages.len() {
+                if holds(number)? {
+                    return Ok(Some(number));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The elements that a message holds.
+fn elements<'a>(message: &Message<'a>) -> Result<Vec<Attribute<'a>>, Malformed> {
+    let list = message.attributes()?.find(NFTA_SET_ELEM_LIST_ELEMENTS);
+    Attributes::new(list.unwrap_or_default()).collect()
+}
+
+fn key_of<'a>(element: &Attribute<'a>) -> Result<Key<'a>, Malformed> {
+    let element = ElementRef::parse(element.payload)?;
+    Ok(Key {
+        key: element.key_bytes(),
+        end: element.key_end_bytes(),
+        is_end: element.is_interval_end(),
+    })
+}
+
+/// A message as the given one, with these elements.
+fn piece(message: &Message<'_>, elements: &[Attribute<'_>]) -> Result<Vec<u8>, Malformed> {
+    let mut bytes = Vec::with_capacity(message.raw.len());
+    let (header, attributes) = message.nfgenmsg()?;
+    let mut writer = MessageWriter::nfnetlink(&mut bytes, message.kind, message.flags, 0, header);
+    for attribute in Attributes::new(attributes).map_while(Result::ok) {
+        match attribute.kind {
+            NFTA_SET_ELEM_LIST_ELEMENTS => {
+                _ = writer.nested(attribute.kind, |writer| {
+                    for element in elements {
+                        writer.encoded(element.raw);
+                    }
+                })
+            }
+            _ => _ = writer.encoded(attribute.raw),
+        }
+    }
+    writer.finish().map_err(|_| Malformed {
+        what: "elements",
+        offset: 0,
+        reason: "a part of them is longer than the whole",
+    })?;
+    Ok(bytes)
+}
+
+/// The elements of all these messages, in messages of about this many bytes.
+pub(super) fn joined(
+    messages: &[Position],
+    from: &Arena,
+    to: &mut Arena,
+    length: usize,
+) -> Result<Vec<Position>, Malformed> {
+    let mut joined = Vec::new();
+    let Some(&first) = messages.first() else {
+        return Ok(joined);
+    };
+    let first = from.message(first)?;
+    let (mut list, mut bytes) = (Vec::new(), 0);
+    for &at in messages {
+        for element in elements(&from.message(at)?)? {
+            if bytes + element.raw.len() > length && !list.is_empty() {
+                joined.push(to.put(&piece(&first, &list)?)?);
+                list.clear();
+                bytes = 0;
+            }
+            bytes += element.raw.len();
+            list.push(element);
+        }
+    }
+    if !list.is_empty() {
+        joined.push(to.put(&piece(&first, &list)?)?);
+    }
+    Ok(joined)
+}

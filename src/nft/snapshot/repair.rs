@@ -1,0 +1,274 @@
+//! A reading that others' changes ran across, made good: what they touched is read anew.
+//!
+//! Each object by itself is read whole: a chain or set is looked up by its name, and of a dump of one chain's
+//! rules, or one set's elements, the kernel leaves out the rest. So only what was touched meanwhile can be
+//! wrong, and what a shifted dump passed over. The first is told by notifications, and read anew until nothing more
+//! is touched while that is done; the second shows in the numbers that the kernel counts. What comes of it is of
+//! the generation up to which nothing more was touched.
+
+use std::collections::BTreeSet;
+
+use chainwright_sys::nf_tables::{
+    NFT_MSG_GETCHAIN, NFT_MSG_GETSET, NFT_MSG_GETTABLE, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE,
+    NFTA_SET_NAME, NFTA_SET_TABLE, NFTA_TABLE_NAME,
+};
+
+use super::index::{chain_at, table_at};
+use super::read::{Lane, Reader};
+use crate::netlink::{Error, Malformed};
+use crate::nft::generation::Generation;
+use crate::nft::scope::Scope;
+use crate::nft::watch::{MemberKey, Touches, Watch};
+use crate::nft::{ChainRef, SetRef};
+
+/// How often what was touched is read anew. Beside writers that never pause, in these very tables, it takes
+/// some hundred times until they leave a gap.
+const ROUNDS: usize = 512;
+/// How often what stands still is counted before it is believed that something is missing.
+const MISMATCHES: usize = 16;
+
+impl Reader<'_> {
+    /// Reads anew what was touched until a generation, and since: the one that all is of then, if there is one.
+    pub(super) fn repair(
+        &mut self,
+        watch: &mut Watch,
+        scope: &Scope<'_>,
+        mut touched: Touches,
+        mut reached: Generation,
+    ) -> Result<Option<Generation>, Error> {
+        touched.chains.append(&mut self.doubtful()?);
+        let mut mismatches = 0;
+        for _ in 0..ROUNDS {
+            if touched.others {
+                return Ok(None);
+            }
+            self.consistent = true;
+            for key in &touched.chains {
+                if !self.read_chain_anew(key)? {
+                    return Ok(None);
+                }
+            }
+            for key in &touched.sets {
+                if !self.read_set_anew(key)? {
+                    return Ok(None);
+                }
+            }
+            self.read_tables_anew()?;
+            let now = self.connection.generation()?;
+            let more = match now == reached {
+                true => Touches::default(),
+                false => match watch.touches(std::slice::from_ref(scope), now) {
+                    Ok(more) => more,
+                    Err(_) => return Ok(None),
+                },
+            };
+            reached = now;
+            let is_still = more.is_empty();
+            let before = std::mem::replace(&mut touched, more);
+            if !is_still {
+                continue;
+            }
+            // Others' transactions that are not committed yet count, too.
+            if !self.consistent || !self.is_whole()? {
+                mismatches += 1;
+                match mismatches < MISMATCHES {
+                    true => continue,
+                    false => return Ok(None),
+                }
+            }
+            let doubtful = self.doubtful()?;
+            // And so here: what does not add up is believed when it was read a second time.
+            if doubtful.is_subset(&before.chains) {
+                return Ok(Some(now));
+            }
+            touched.chains = doubtful;
+        }
+        Ok(None)
+    }
+
+    /// The chains of which not all rules are there, or too many.
+    fn doubtful(&self) -> Result<BTreeSet<MemberKey>, Error> {
+        let mut doubtful = BTreeSet::new();
+        for table in 0..self.snapshot.index.tables.len() {
+            let at = self.snapshot.index.tables[table].at;
+            let of = table_at(&self.snapshot.arena, at)?;
+            let (family, name) = (of.family(), of.name().to_owned());
+            for (number, _) in self.incomplete(table)? {
+                let chain = self.snapshot.index.tables[table].chains[number].at;
+                let chain = chain_at(&self.snapshot.arena, chain)?.name().to_owned();
+                doubtful.insert((family, name.clone(), chain));
+            }
+            for chain in &self.snapshot.index.tables[table].chains {
+                if chain.broken {
+                    let chain = chain_at(&self.snapshot.arena, chain.at)?.name().to_owned();
+                    doubtful.insert((family, name.clone(), chain));
+                }
+            }
+        }
+        Ok(doubtful)
+    }
+
+    /// Whether every table has as many objects as it says, none of them twice.
+    fn is_whole(&self) -> Result<bool, Malformed> {
+        let snapshot = &self.snapshot;
+        for table in &snapshot.index.tables {
+            let mut handle = 0;
+            for chain in &table.chains {
+                let chain = chain_at(&snapshot.arena, chain.at)?;
+                if chain.handle() <= handle {
+                    return Ok(false);
+                }
+                handle = chain.handle();
+            }
+        }
+        snapshot.index.adds_up(&snapshot.arena)
+    }
+
+    /// Looks a chain up and lists its rules; `false` if it has another name now, which rules of others hold.
+    pub(super) fn read_chain_anew(
+        &mut self,
+        (family, table, name): &MemberKey,
+    ) -> Result<bool, Error> {
+        let snapshot = &mut self.snapshot;
+        let Some(number) = snapshot
+            .index
+            .table(&snapshot.arena, *family, table.as_ref())
+        else {
+            return Ok(false);
+        };
+        let known = snapshot.index.chain(&snapshot.arena, number, name.as_ref());
+        if let Some(chain) = known {
+            snapshot.drop_rules(number, chain);
+            snapshot
+                .index
+                .forget_rules(&snapshot.arena, number, chain)?;
+        }
+        let request = "look a chain up";
+        let reply = self
+            .connection
+            .reply(request, NFT_MSG_GETCHAIN, *family, |writer| {
+                writer
+                    .string(NFTA_CHAIN_TABLE, table)
+                    .string(NFTA_CHAIN_NAME, name);
+            });
+        let Some(message) = reply? else {
+            if let Some(chain) = known {
+                let gone = snapshot
+                    .index
+                    .remove_chain(&snapshot.arena, number, chain)?;
+                snapshot.drop_chain(&gone);
+            }
+            return Ok(true);
+        };
+        let handle = ChainRef::parse(&message)?.handle();
+        let same =
+            snapshot
+                .index
+                .chain_of_handle(&snapshot.arena, number, name.as_ref(), handle)?;
+        let at = snapshot.arena.put(message.raw).map_err(Malformed::from)?;
+        match (same, known) {
+            (Some(same), Some(known)) if same == known => {
+                let index = &mut snapshot.index.tables[number].chains[known];
+                let old = std::mem::replace(&mut index.at, at);
+                index.broken = false;
+                snapshot.drop_message(old);
+            }
+            (Some(_), _) => return Ok(false),
+            (None, known) => {
+                if let Some(known) = known {
+                    let gone = snapshot
+                        .index
+                        .remove_chain(&snapshot.arena, number, known)?;
+                    snapshot.drop_chain(&gone);
+                }
+                snapshot.index.insert(&snapshot.arena, at)?;
+            }
+        }
+        match snapshot.index.chain(&snapshot.arena, number, name.as_ref()) {
+            Some(chain) => self.rules_of(number, chain, Some(Lane::Long))?,
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Looks a set up and lists its elements; `false` if that cannot be.
+    fn read_set_anew(&mut self, (family, table, name): &MemberKey) -> Result<bool, Error> {
+        let snapshot = &mut self.snapshot;
+        let Some(number) = snapshot
+            .index
+            .table(&snapshot.arena, *family, table.as_ref())
+        else {
+            return Ok(false);
+        };
+        if let Some(set) = snapshot.index.set(&snapshot.arena, number, name.as_ref()) {
+            snapshot.drop_elements(number, set);
+            snapshot
+                .index
+                .forget_elements(&snapshot.arena, number, set)?;
+        }
+        let request = "look a set up";
+        let reply = self
+            .connection
+            .reply(request, NFT_MSG_GETSET, *family, |writer| {
+                writer
+                    .string(NFTA_SET_TABLE, table)
+                    .string(NFTA_SET_NAME, name);
+            });
+        let message = reply?;
+        let known = snapshot.index.set(&snapshot.arena, number, name.as_ref());
+        let handle_at =
+            |at| Ok::<_, Malformed>(SetRef::parse(&snapshot.arena.message(at)?)?.handle());
+        let is_same = match (&message, known) {
+            (Some(message), Some(set)) => {
+                let at = snapshot.index.tables[number].sets[set].at;
+                SetRef::parse(message)?.handle() == handle_at(at)?
+            }
+            _ => false,
+        };
+        if let Some(set) = known.filter(|_| !is_same) {
+            let gone = snapshot.index.remove_set(&snapshot.arena, number, set)?;
+            snapshot.drop_set(&gone);
+        }
+        let Some(message) = message else {
+            return Ok(true);
+        };
+        let at = snapshot.arena.put(message.raw).map_err(Malformed::from)?;
+        match known.filter(|_| is_same) {
+            Some(set) => {
+                let old = std::mem::replace(&mut snapshot.index.tables[number].sets[set].at, at);
+                snapshot.drop_message(old);
+            }
+            None => _ = snapshot.index.insert(&snapshot.arena, at)?,
+        }
+        match snapshot.index.set(&snapshot.arena, number, name.as_ref()) {
+            Some(set) => {
+                self.whole_elements_of(number, set)?;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Looks every table up: how many objects each has.
+    fn read_tables_anew(&mut self) -> Result<(), Error> {
+        let snapshot = &mut self.snapshot;
+        for number in 0..snapshot.index.tables.len() {
+            let at = snapshot.index.tables[number].at;
+            let of = table_at(&snapshot.arena, at)?;
+            let (family, name) = (of.family(), of.name().to_owned());
+            let request = "look a table up";
+            let reply = self
+                .connection
+                .reply(request, NFT_MSG_GETTABLE, family, |writer| {
+                    writer.string(NFTA_TABLE_NAME, &name);
+                });
+            // That it is gone is told, too.
+            if let Some(message) = reply? {
+                snapshot.index.tables[number].at =
+                    snapshot.arena.put(message.raw).map_err(Malformed::from)?;
+                snapshot.drop_message(at);
+            }
+        }
+        Ok(())
+    }
+}
