@@ -15,6 +15,8 @@ use crate::nft::{Connection, Name, Scope, Snapshot, SnapshotError};
 
 /// How many items are taken in at once: beside writers that never pause an update comes to an end.
 const ITEMS: usize = 1024;
+/// Within how many items all that was read by itself must be of one generation.
+const SETTLING: usize = 64 * ITEMS;
 /// How long events are waited for whose commit can be seen already.
 const WAIT: Duration = Duration::from_secs(1);
 
@@ -350,7 +352,8 @@ impl Mirror {
 
     /// Takes in what was committed before a table was read that is ahead: then all is of one generation.
     fn settle(&mut self, updates: &mut Vec<Update>) -> Result<(), SnapshotError> {
-        loop {
+        // What is read anew on the way is ahead, too: beside writers that never pause there might be no end.
+        for _ in 0..SETTLING {
             self.forget_ahead();
             if self.ahead.is_empty() && self.chains_ahead.is_empty() {
                 return Ok(());
@@ -361,6 +364,7 @@ impl Mirror {
                 None => return Err(netlink::Error::Lost(Loss::Absent).into()),
             }
         }
+        Err(netlink::Error::Interrupted.into())
     }
 }
 

@@ -366,7 +366,9 @@ impl Snapshot {
             (Some(before), _) => Some(Place::Behind(before)),
             _ if index.rules.is_empty() => Some(Place::Last),
             // In place of another, the one that was deleted just now.
-            (None, Some((chain, number, cuts))) if !is_created && chain == chain_handle => {
+            (None, Some((chain, number, cuts)))
+                if is_appended && !is_created && chain == chain_handle =>
+            {
                 applied.cuts.truncate(cuts);
                 Some(Place::At(number))
             }
