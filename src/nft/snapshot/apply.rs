@@ -22,27 +22,18 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::Snapshot;
-use super::elements::CHUNK;
-use super::index::{ChainIndex, Place, SetIndex, TableIndex, chain_at, each_jump, table_at};
-use super::pieces::{self, Pieces};
-use super::read::Reader;
-use super::within::is_bound;
-use crate::arena::{Arena, Position};
-use crate::netlink::{Error, Malformed, Message};
-use crate::nft::connection::Connection;
+use super::index::{Place, TableIndex, chain_at, each_jump, table_at};
+use super::pieces::Pieces;
+use crate::arena::Position;
+use crate::netlink::{Malformed, Message};
 use crate::nft::watch::MemberKey;
 use crate::nft::{
-    ChainFlags, ChainRef, ElementsRef, Family, FlowtableRef, Generation, RuleRef, Scope, SetRef,
-    StatefulObjectRef, TableRef,
+    ChainFlags, ChainRef, ElementsRef, Family, FlowtableRef, RuleRef, SetRef, StatefulObjectRef,
+    TableRef,
 };
-
-/// Fewer bytes than these that are no longer needed stay where they are.
-const WORTHWHILE: usize = 1 << 20;
 
 /// A table's name.
 pub(in crate::nft) type TableKey = (Family, BString);
-/// Fewer attempts to read a chain by itself are made than these.
-const ATTEMPTS: usize = 64;
 
 /// How the application of a transaction's events stands.
 #[derive(Debug, Default)]
@@ -109,19 +100,6 @@ impl Applied {
 }
 
 impl Snapshot {
-    /// Nothing of these tables.
-    pub(in crate::nft) fn of(scope: Scope<'static>) -> Self {
-        Self {
-            scope,
-            ..Self::default()
-        }
-    }
-
-    /// Says which generation it shows, if it is one.
-    pub(in crate::nft) const fn set_generation(&mut self, generation: Option<Generation>) {
-        self.generation = generation;
-    }
-
     /// Applies one event.
     pub(in crate::nft) fn apply(
         &mut self,
@@ -220,48 +198,6 @@ impl Snapshot {
             applied.doubt(family, name);
         }
         number
-    }
-
-    /// Keeps an event's message.
-    fn keep(&mut self, message: &Message<'_>) -> Result<Position, Malformed> {
-        Ok(self.arena.put(message.raw)?)
-    }
-
-    /// A message is no longer needed.
-    pub(super) fn drop_message(&mut self, at: Position) {
-        self.dead += length(&self.arena, at);
-    }
-
-    /// The rules of a chain are no longer needed.
-    pub(super) fn drop_rules(&mut self, table: usize, chain: usize) {
-        let rules = &self.index.tables[table].chains[chain].rules;
-        let lengths = rules.iter().map(|&at| length(&self.arena, at));
-        self.dead += lengths.sum::<usize>();
-    }
-
-    /// The elements of a set are no longer needed.
-    pub(super) fn drop_elements(&mut self, table: usize, set: usize) {
-        let elements = &self.index.tables[table].sets[set].elements;
-        let lengths = elements.iter().map(|&at| length(&self.arena, at));
-        self.dead += lengths.sum::<usize>();
-    }
-
-    pub(super) fn drop_chain(&mut self, chain: &ChainIndex) {
-        self.drop_message(chain.at);
-        chain.rules.iter().for_each(|&at| self.drop_message(at));
-    }
-
-    pub(super) fn drop_set(&mut self, set: &SetIndex) {
-        self.drop_message(set.at);
-        set.elements.iter().for_each(|&at| self.drop_message(at));
-    }
-
-    fn drop_table(&mut self, table: &TableIndex) {
-        self.drop_message(table.at);
-        table.chains.iter().for_each(|chain| self.drop_chain(chain));
-        table.sets.iter().for_each(|set| self.drop_set(set));
-        let others = table.objects.iter().chain(&table.flowtables);
-        others.for_each(|&at| self.drop_message(at));
     }
 
     fn apply_table(
@@ -623,110 +559,10 @@ impl Snapshot {
         }
         Ok(())
     }
-
-    /// Reads a chain anew: the generation that it is of then, `None` if it cannot be read by itself.
-    pub(in crate::nft) fn read_chain(
-        &mut self,
-        connection: &mut Connection,
-        key: &MemberKey,
-    ) -> Result<Option<Generation>, Error> {
-        let snapshot = std::mem::take(self);
-        let mut reader = Reader::of(connection, snapshot);
-        let mut read = || {
-            for _ in 0..ATTEMPTS {
-                let before = reader.connection.generation()?;
-                if !reader.read_chain_anew(key)? {
-                    return Ok(None);
-                }
-                if reader.connection.generation()? == before {
-                    return Ok(Some(before));
-                }
-            }
-            Ok(None)
-        };
-        let generation = read();
-        *self = reader.snapshot;
-        generation
-    }
-
-    /// Whether a chain of a table is bound to a rule: then it goes with that, of which no event tells.
-    pub(in crate::nft) fn has_bound_chains(&self, (family, name): &TableKey) -> bool {
-        let table = self.table(*family, name);
-        table.is_some_and(|table| table.chains().any(|chain| is_bound(&chain)))
-    }
-
-    /// Puts a table of another snapshot in place of its own, or takes it out if that has none.
-    pub(in crate::nft) fn replace_table(
-        &mut self,
-        (family, name): &TableKey,
-        from: &Self,
-    ) -> Result<(), Malformed> {
-        let name = BStr::new(name);
-        if let Some(number) = self.index.table(&self.arena, *family, name) {
-            let table = self.index.remove_table(number);
-            self.drop_table(&table);
-        }
-        let Some(number) = from.index.table(&from.arena, *family, name) else {
-            return Ok(());
-        };
-        let mut table = from.index.tables[number].clone();
-        move_table(&mut table, &from.arena, &mut self.arena)?;
-        let handle = table_at(&self.arena, table.at)?.handle();
-        let number = self.index.place_of_table(&self.arena, handle)?;
-        self.index.insert_table(number, table);
-        Ok(())
-    }
-
-    /// Gives back the memory of what is no longer needed, if it is a third of all.
-    pub(in crate::nft) fn tidy(&mut self) -> Result<(), Malformed> {
-        if self.dead < WORTHWHILE || self.dead < self.arena.len() / 3 {
-            return Ok(());
-        }
-        let mut arena = Arena::default();
-        for table in &mut self.index.tables {
-            move_table(table, &self.arena, &mut arena)?;
-        }
-        self.arena = arena;
-        self.dead = 0;
-        Ok(())
-    }
-}
-
-/// How much room a message takes.
-fn length(arena: &Arena, at: Position) -> usize {
-    let message = arena.message(at);
-    message.map_or(0, |message| message.padded_length())
 }
 
 /// Whether an event of a chain names devices: those that come or go.
 fn tells_devices(chain: &ChainRef<'_>) -> bool {
     let hook = chain.hook();
     hook.is_some_and(|hook| hook.device.is_some() || hook.devices.is_some())
-}
-
-/// Copies the messages of a table from one arena to another.
-fn move_table(table: &mut TableIndex, from: &Arena, to: &mut Arena) -> Result<(), Malformed> {
-    let mut copy = |at: &mut Position| -> Result<(), Malformed> {
-        *at = to.put(from.message(*at)?.raw)?;
-        Ok(())
-    };
-    copy(&mut table.at)?;
-    for chain in &mut table.chains {
-        copy(&mut chain.at)?;
-        chain.rules.iter_mut().try_for_each(&mut copy)?;
-    }
-    table.objects.iter_mut().try_for_each(&mut copy)?;
-    table.flowtables.iter_mut().try_for_each(&mut copy)?;
-    for set in &mut table.sets {
-        copy(&mut set.at)?;
-        if set.pieces.is_none() {
-            set.elements.iter_mut().try_for_each(&mut copy)?;
-        }
-    }
-    for set in table.sets.iter_mut().filter(|set| set.pieces.is_some()) {
-        // The pieces become messages as they are listed.
-        set.pieces = None;
-        set.elements = pieces::joined(&set.elements, from, to, CHUNK)?;
-    }
-    Ok(())
 }

@@ -16,7 +16,7 @@
 //! | a part of one | `narrow.rs` |
 //! | how much there is | `contents.rs` |
 //! | two snapshots | `diff.rs`; what is compared: `compare.rs`, and `within.rs`, of a rule what belongs to it |
-//! | kept current by events | `apply.rs`; the elements of sets that change: `pieces.rs` |
+//! | kept current by events | `apply.rs`; the elements of sets that change: `pieces.rs`; memory: `renew.rs` |
 //! | from one to another | `plan/`; beside others who change the ruleset: `reconcile.rs` |
 
 use std::fmt;
@@ -51,6 +51,7 @@ mod pieces;
 mod plan;
 mod read;
 mod reconcile;
+mod renew;
 mod repair;
 mod request;
 mod restore;

@@ -1,6 +1,7 @@
 //! Reading a snapshot from the kernel.
 //!
-//! Everything is received into the snapshot's own memory, in place. What is asked for is: the
+//! The file is long because it is one reading, from the first request to the last message, and what makes it
+//! whole. Everything is received into the snapshot's own memory, in place. What is asked for is: the
 //! generation; tables; chains; stateful objects; flowtables; sets; the elements of each set; rules;
 //! the generation again.
 //!
@@ -21,6 +22,8 @@
 //!   kernel's notifications prove it (`watch.rs`), and the generation is that at the end. But a dump over
 //!   all tables that is resumed can lack something of this one when another shrank meanwhile, so its
 //!   numbers must add up then.
+//! - Where something of the scope did not stand still, that is read anew by itself, until nothing more is touched
+//!   meanwhile (`repair.rs`).
 //! - Every rule names the one before it (`NFTA_RULE_POSITION`), and the chains of a table come with
 //!   rising handles: a dump that another's failing transaction shifted shows here.
 //! - No hash table gives an element twice: so it shows when the kernel rebuilt one meanwhile, which

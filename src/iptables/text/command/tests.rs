@@ -1,6 +1,7 @@
 //! Lines and what is said of them.
 
 use super::*;
+use crate::iptables::Target;
 
 fn parse(line: &str) -> Result<Command, ParseError> {
     let mut found = Vec::new();

@@ -1,0 +1,368 @@
+//! The words of a command, one after the other: which option each is, what belongs to it, and which extension
+//! the options of a rule are of.
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::{Lists, Loaded, Parser, Placed, RuleSpec, Verb, Which};
+use crate::iptables::Target;
+use crate::iptables::text::error::nearest;
+use crate::iptables::text::options::{self, Found, implied_by, owners};
+use crate::iptables::text::{ParseError, Word};
+use crate::xt::{self, Family, Given, Names, OptionError, OptionSpec, Spec, Values};
+
+impl<'p, 'a> Parser<'p, 'a> {
+    pub(super) fn new(
+        family: Family,
+        names: &'p Names,
+        words: &'p [Word<'a>],
+        is_chain: &'p dyn Fn(&BStr) -> bool,
+        spec: &'p mut RuleSpec,
+    ) -> Self {
+        Self {
+            family,
+            words,
+            at: 0,
+            is_chain,
+            verb: None,
+            chain: None,
+            last_chain: None,
+            spec,
+            lists: Lists::default(),
+            target: None,
+            opaque_matches: Vec::new(),
+            for_other_family: false,
+            native_log: true,
+            names,
+            shortened: None,
+            interfaces: [0; 2],
+            seen: 0,
+            wants_no_option: false,
+        }
+    }
+
+    /// What is to be done, and with which chain. The rule is where it was told to be.
+    pub(super) fn parse(&mut self) -> Result<(Verb, Option<BString>), ParseError> {
+        self.options()?;
+        if self.for_other_family {
+            self.spec.clear();
+            return Ok((Verb::Check, None));
+        }
+        let end = self.end();
+        let Some((verb, column)) = self.verb.take() else {
+            return Err(ParseError::new(
+                end,
+                "no command in the line (-A, -I, -D, …)",
+            ));
+        };
+        let has_rule = self.seen != 0
+            || !self.lists.extensions.is_empty()
+            || !self.opaque_matches.is_empty()
+            || self.target.is_some()
+            || !matches!(self.spec.rule.target, Target::None);
+        if !verb.takes_rule() && has_rule {
+            return Err(ParseError::new(column, "this command takes no rule"));
+        }
+        let chain = self.chain.take();
+        if matches!(verb, Verb::Append | Verb::Insert(_) | Verb::Replace(_)) {
+            self.check_interfaces(chain.as_ref().map_or(b"", |chain| chain.as_slice()))?;
+        }
+        self.rule()?;
+        let several = !self.spec.more_sources.is_empty() || !self.spec.more_destinations.is_empty();
+        if several && matches!(verb, Verb::Replace(_)) {
+            let message =
+                "-R puts one rule in the place of one: with one source and one destination";
+            return Err(ParseError::new(column, message));
+        }
+        Ok((verb, chain))
+    }
+
+    /// No packet comes out of these built-in chains' places with such an interface: as the real tools,
+    /// no such rule is put there. One that is there can be taken away.
+    pub(super) fn check_interfaces(&self, chain: &[u8]) -> Result<(), ParseError> {
+        let (column, how) = match (chain, self.interfaces) {
+            (b"OUTPUT" | b"POSTROUTING", [column, _]) => (column, "comes in by"),
+            (b"INPUT" | b"PREROUTING", [_, column]) => (column, "goes out by"),
+            _ => return Ok(()),
+        };
+        if column == 0 {
+            return Ok(());
+        }
+        let chain = chain.as_bstr();
+        let message = format!("in {chain} it is not known which interface a packet {how}");
+        Err(ParseError::new(column, message))
+    }
+
+    /// Behind the last word.
+    pub(super) fn end(&self) -> usize {
+        self.words
+            .last()
+            .map_or(1, |word| word.column + word.bytes.len())
+    }
+
+    pub(super) fn options(&mut self) -> Result<(), ParseError> {
+        while let Some(word) = self.next() {
+            let (invert, word) = if word.text() == "!" {
+                let Some(option) = self.next() else {
+                    return Err(ParseError::new(word.column, "`!` stands before an option"));
+                };
+                (true, option)
+            } else {
+                (false, word)
+            };
+            self.option(word, invert)?;
+            if self.for_other_family {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn next(&mut self) -> Option<&'p Word<'a>> {
+        let word = self.words.get(self.at)?;
+        self.at += 1;
+        Some(word)
+    }
+
+    pub(super) fn option(&mut self, word: &'p Word<'a>, invert: bool) -> Result<(), ParseError> {
+        let bytes = &word.bytes[..];
+        match bytes {
+            [b'-', b'-', name @ ..] if !name.is_empty() => self.long(word, name, invert),
+            [b'-', letter, attached @ ..] if *letter != b'-' => {
+                let Some(main) = options::short(*letter) else {
+                    let shown = bytes[..2].as_bstr();
+                    let fault = ParseError::new(word.column, format!("unknown option `{shown}`"));
+                    let hint = options::elsewhere(&[*letter]).map(str::to_owned);
+                    return Err(fault.with_hint(hint));
+                };
+                let attached = (!attached.is_empty()).then(|| (attached, word.column + 2));
+                self.main(main, word, attached, invert)
+            }
+            _ => {
+                let shown = word.text();
+                let fault = ParseError::new(word.column, format!("`{shown}` is not an option"));
+                let hint = match bytes {
+                    b"!" => "there is a `!` too many",
+                    [b'-', ..] => "an option is a `-` and a letter, or `--` and a name",
+                    _ if self.words.iter().any(|word| word.bytes.contains(&b'\'')) => {
+                        "only double quotes hold several words together"
+                    }
+                    _ => "a value with blanks stands in double quotes",
+                };
+                Err(fault.with_hint(Some(hint.to_owned())))
+            }
+        }
+    }
+
+    pub(super) fn long(
+        &mut self,
+        word: &'p Word<'a>,
+        name: &'p [u8],
+        invert: bool,
+    ) -> Result<(), ParseError> {
+        let (name, attached) = match name.iter().position(|byte| *byte == b'=') {
+            Some(at) => (&name[..at], Some((&name[at + 1..], word.column + 3 + at))),
+            None => (name, None),
+        };
+        let mut found = self.find(name);
+        if found.is_err()
+            && let Some(implied) = self.implied(name)
+        {
+            self.load(Which::Match(implied.0), implied.1, word.column);
+            found = self.find(name);
+        }
+        match found {
+            Ok(Found::Main(main)) => self.main(main, word, attached, invert),
+            Ok(Found::Of(place, spec)) => self.extension(place, spec, word, attached, invert),
+            Err((message, hint)) => {
+                let elsewhere = options::elsewhere(name).map(str::to_owned);
+                let hint = elsewhere.or_else(|| {
+                    // An option that may stand here, unless another is nearer.
+                    let anywhere = options::nearest_anywhere(name);
+                    hint.filter(|hint| anywhere.is_none_or(|n| hint.contains(&format!("--{n}?"))))
+                        .or_else(|| owners(name, self.family))
+                });
+                Err(ParseError::new(word.column, message).with_hint(hint))
+            }
+        }
+    }
+
+    pub(super) fn find(&self, name: &[u8]) -> Result<Found, (String, Option<String>)> {
+        let of = |place: &usize| {
+            self.lists
+                .extensions
+                .get(*place)
+                .map_or(&[][..], |l| l.options)
+        };
+        let found = options::long(name, self.lists.distinct.iter().map(of))?;
+        Ok(match found {
+            Found::Of(at, spec) => Found::Of(self.lists.distinct[at], spec),
+            main => main,
+        })
+    }
+
+    /// The protocol's own match, if it is not there yet and has an option that starts so.
+    pub(super) fn implied(&self, name: &[u8]) -> Option<(&'static Spec<xt::Match>, &'static str)> {
+        let protocol = self
+            .spec
+            .rule
+            .protocol
+            .filter(|protocol| !protocol.invert)?;
+        let implied = implied_by(protocol.number, self.family)?;
+        let loaded = |place: &usize| self.lists.extensions.get(*place);
+        let mut loaded = self.lists.distinct.iter().filter_map(loaded);
+        if loaded.any(|loaded| loaded.name == implied) {
+            return None;
+        }
+        let spec = xt::Match::named(self.family, implied.as_bytes())?;
+        let starts = |option: &OptionSpec| option.name.as_bytes().starts_with(name);
+        spec.options(implied)
+            .iter()
+            .any(starts)
+            .then_some((spec, implied))
+    }
+
+    pub(super) fn load(&mut self, which: Which, name: &'static str, column: usize) {
+        let options = match which {
+            Which::Match(spec) => spec.options(name),
+            Which::Target(spec) => spec.options(name),
+        };
+        let lists = &mut self.lists;
+        let same = |place: &usize| std::ptr::eq(lists.extensions[*place].options, options);
+        if let Some(before) = lists.distinct.iter().position(same) {
+            lists.distinct.remove(before);
+        }
+        lists.distinct.push(lists.extensions.len());
+        lists.extensions.push(Loaded {
+            which,
+            name,
+            options,
+            column,
+        });
+    }
+
+    /// An option of an extension.
+    pub(super) fn extension(
+        &mut self,
+        place: usize,
+        spec: &'static OptionSpec,
+        word: &'p Word<'a>,
+        attached: Option<(&'p [u8], usize)>,
+        invert: bool,
+    ) -> Result<(), ParseError> {
+        let name = spec.name;
+        if attached.is_some() && spec.values == Values::None {
+            return Err(ParseError::new(
+                word.column,
+                format!("--{name} takes no value"),
+            ));
+        }
+        let mut columns = [word.column; 3];
+        let (mut first, mut second) = (None, None);
+        match spec.values {
+            Values::None => {}
+            Values::Optional => {
+                let follows = self.words.get(self.at).filter(|next| {
+                    attached.is_none() && !next.bytes.starts_with(b"-") && next.text() != "!"
+                });
+                if attached.is_some() || follows.is_some() {
+                    let (value, column) = self.value(word, attached)?;
+                    (first, columns[1]) = (Some(value), column);
+                }
+            }
+            Values::One | Values::Two => {
+                let (value, column) = self.value(word, attached)?;
+                (first, columns[1]) = (Some(value), column);
+                if spec.values == Values::Two {
+                    let Some(value) = self.next() else {
+                        let message = format!("--{name} takes two values");
+                        return Err(ParseError::new(word.column, message));
+                    };
+                    (second, columns[2]) = (Some(value.text()), value.column);
+                }
+            }
+        }
+        self.lists.placed.push(Placed {
+            extension: place,
+            columns,
+        });
+        self.lists.given.push(Given {
+            option: spec.canonical,
+            invert,
+            first,
+            second,
+        });
+        Ok(())
+    }
+
+    /// The value of an option: attached to it, or the next word.
+    pub(super) fn value(
+        &mut self,
+        word: &'p Word<'a>,
+        attached: Option<(&'p [u8], usize)>,
+    ) -> Result<(&'p BStr, usize), ParseError> {
+        if let Some((value, column)) = attached {
+            return Ok((value.as_bstr(), column));
+        }
+        let option = word.text();
+        let Some(value) = self.next() else {
+            return Err(ParseError::new(
+                word.column,
+                format!("`{option}` wants a value"),
+            ));
+        };
+        if self.wants_no_option && is_option(value.text()) {
+            let message = format!("`{option}` wants a value, but `{}` follows", value.text());
+            return Err(ParseError::new(value.column, message));
+        }
+        // A value may be a `!`, but before another word it was meant to negate.
+        let word_follows = || {
+            let next = self.words.get(self.at);
+            next.is_some_and(|next| !next.bytes.starts_with(b"-") && next.text() != "!")
+        };
+        if value.text() == "!" && word_follows() {
+            let fault = ParseError::new(value.column, "`!` stands before the option it negates");
+            return Err(fault.with_hint(Some(format!("write `! {option}`"))));
+        }
+        Ok((value.text(), value.column))
+    }
+}
+
+impl Loaded {
+    /// Says where the error of its options is.
+    pub(super) fn parse_error(
+        &self,
+        error: &OptionError,
+        option: &str,
+        given: &[Given<'_>],
+        placed: &[Placed],
+    ) -> ParseError {
+        let name = self.name;
+        let position = given.iter().rposition(|one| one.option == error.option);
+        let column = position
+            .and_then(|position| placed.get(position))
+            .map_or(self.column, |placed| {
+                placed.columns[error.value.map_or(0, |value| value + 1).min(2)]
+            });
+        ParseError::new(column, format!("{option} {name}: {error}"))
+    }
+}
+
+/// Whether it is one of the options that belong to no extension.
+pub(super) fn is_option(word: &BStr) -> bool {
+    match word.as_bytes() {
+        [b'-', b'-', name @ ..] => {
+            matches!(options::long(name, [].into_iter()), Ok(Found::Main(_)))
+        }
+        [b'-', letter] => options::short(*letter).is_some(),
+        _ => false,
+    }
+}
+
+pub(super) fn unknown_match(name: &BStr, column: usize, family: Family) -> ParseError {
+    let known = xt::Match::ALL
+        .iter()
+        .filter(|spec| spec.families().include(family))
+        .flat_map(|spec| spec.names().iter().copied());
+    let hint = nearest(name, known).map(|near| format!("did you mean -m {near}?"));
+    ParseError::new(column, format!("match `{name}` not found")).with_hint(hint)
+}
