@@ -1,6 +1,6 @@
 //! A reading that others' changes ran across, made good: what they touched is read anew.
 //!
-//! Each object by itself is read whole: a chain or set is looked up by its name, and of a dump of one chain's
+//! Each object by itself is read whole, or it is touched at that moment: a chain or set is looked up by its name, and of a dump of one chain's
 //! rules, or one set's elements, the kernel leaves out the rest. So only what was touched meanwhile can be
 //! wrong, and what a shifted dump passed over. The first is told by notifications, and read anew until nothing more
 //! is touched while that is done; the second shows in the numbers that the kernel counts. What comes of it is of
@@ -146,7 +146,7 @@ impl Reader<'_> {
         let request = "look a chain up";
         let reply = self
             .connection
-            .reply(request, NFT_MSG_GETCHAIN, *family, |writer| {
+            .reply_once(request, NFT_MSG_GETCHAIN, *family, |writer| {
                 writer
                     .string(NFTA_CHAIN_TABLE, table)
                     .string(NFTA_CHAIN_NAME, name);
@@ -209,7 +209,7 @@ impl Reader<'_> {
         let request = "look a set up";
         let reply = self
             .connection
-            .reply(request, NFT_MSG_GETSET, *family, |writer| {
+            .reply_once(request, NFT_MSG_GETSET, *family, |writer| {
                 writer
                     .string(NFTA_SET_TABLE, table)
                     .string(NFTA_SET_NAME, name);
