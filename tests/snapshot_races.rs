@@ -348,7 +348,7 @@ fn what_changes_all_the_time_is_read_between_two_changes() {
                 }
             });
             number.store(next, Ordering::Relaxed);
-            if next % 16 == 0 {
+            if next % 16 == 15 {
                 thread::sleep(Duration::from_millis(1));
             }
         });

@@ -234,9 +234,12 @@ impl Snapshot {
         applied: &mut Applied,
     ) -> Result<(), Malformed> {
         let (name, handle) = (chain.name(), chain.handle());
-        let known = self
-            .index
-            .chain_of_handle(&self.arena, table, name, handle)?;
+        let known = match self.index.is_new(&self.arena, table, handle)? {
+            true => None,
+            false => self
+                .index
+                .chain_of_handle(&self.arena, table, name, handle)?,
+        };
         let Some(number) = known else {
             // One that was bound to a rule may be gone without a word; names are given once.
             if let Some(other) = self.index.chain(&self.arena, table, name) {
@@ -333,9 +336,12 @@ impl Snapshot {
                 .retain(|cut| cut.chain != chain_handle || cut.witness.is_some());
         }
         // It is there already if it was read later than this.
-        let known = self
-            .index
-            .rule_of_handle(&self.arena, table, chain, rule.handle())?;
+        let known = match self.index.is_new(&self.arena, table, rule.handle())? {
+            true => None,
+            false => self
+                .index
+                .rule_of_handle(&self.arena, table, chain, rule.handle())?,
+        };
         if let Some(number) = known {
             let old = self.index.remove_rule(table, chain, number);
             self.drop_message(old);

@@ -42,6 +42,8 @@ pub(super) struct TableIndex {
     pub(super) flowtables: Vec<Position>,
     /// How many rules its chains have, and how many jumps of rules and elements lead to them: while it is read.
     pub(super) uses: u64,
+    /// No object in it has a higher handle; `None` while nobody asked.
+    highest: Option<u64>,
 }
 
 #[cfg(feature = "backup")]
@@ -284,6 +286,7 @@ impl Index {
                     objects: Vec::new(),
                     flowtables: Vec::new(),
                     uses: 0,
+                    highest: None,
                 });
                 Ok(Inserted::Placed)
             }

@@ -136,13 +136,6 @@ impl Reader<'_> {
         else {
             return Ok(false);
         };
-        let known = snapshot.index.chain(&snapshot.arena, number, name.as_ref());
-        if let Some(chain) = known {
-            snapshot.drop_rules(number, chain);
-            snapshot
-                .index
-                .forget_rules(&snapshot.arena, number, chain)?;
-        }
         let request = "look a chain up";
         let reply = self
             .connection
@@ -150,36 +143,47 @@ impl Reader<'_> {
                 writer
                     .string(NFTA_CHAIN_TABLE, table)
                     .string(NFTA_CHAIN_NAME, name);
-            });
-        let Some(message) = reply? else {
-            if let Some(chain) = known {
-                let gone = snapshot
-                    .index
-                    .remove_chain(&snapshot.arena, number, chain)?;
-                snapshot.drop_chain(&gone);
-            }
-            return Ok(true);
+            })?;
+        let handle = match &reply {
+            Some(message) => Some(ChainRef::parse(message)?.handle()),
+            None => None,
         };
-        let handle = ChainRef::parse(&message)?.handle();
-        let same =
+        // One that went and came again while chains were listed may stand there twice.
+        let mut known = None;
+        while let Some(chain) = snapshot.index.chain(&snapshot.arena, number, name.as_ref()) {
+            snapshot.drop_rules(number, chain);
             snapshot
                 .index
-                .chain_of_handle(&snapshot.arena, number, name.as_ref(), handle)?;
+                .forget_rules(&snapshot.arena, number, chain)?;
+            let at = snapshot.index.tables[number].chains[chain].at;
+            if Some(chain_at(&snapshot.arena, at)?.handle()) == handle {
+                known = Some(chain);
+                break;
+            }
+            let gone = snapshot
+                .index
+                .remove_chain(&snapshot.arena, number, chain)?;
+            snapshot.drop_chain(&gone);
+        }
+        let (Some(message), Some(handle)) = (reply, handle) else {
+            return Ok(true);
+        };
         let at = snapshot.arena.put(message.raw).map_err(Malformed::from)?;
-        match (same, known) {
-            (Some(same), Some(known)) if same == known => {
+        match known {
+            Some(known) => {
                 let index = &mut snapshot.index.tables[number].chains[known];
                 let old = std::mem::replace(&mut index.at, at);
                 index.broken = false;
                 snapshot.drop_message(old);
             }
-            (Some(_), _) => return Ok(false),
-            (None, known) => {
-                if let Some(known) = known {
-                    let gone = snapshot
-                        .index
-                        .remove_chain(&snapshot.arena, number, known)?;
-                    snapshot.drop_chain(&gone);
+            None => {
+                let (index, arena) = (&mut snapshot.index, &snapshot.arena);
+                let has_other_name = !index.is_new(arena, number, handle)?
+                    && index
+                        .chain_of_handle(arena, number, name.as_ref(), handle)?
+                        .is_some();
+                if has_other_name {
+                    return Ok(false);
                 }
                 snapshot.index.insert(&snapshot.arena, at)?;
             }
@@ -200,12 +204,6 @@ impl Reader<'_> {
         else {
             return Ok(false);
         };
-        if let Some(set) = snapshot.index.set(&snapshot.arena, number, name.as_ref()) {
-            snapshot.drop_elements(number, set);
-            snapshot
-                .index
-                .forget_elements(&snapshot.arena, number, set)?;
-        }
         let request = "look a set up";
         let reply = self
             .connection
@@ -213,27 +211,30 @@ impl Reader<'_> {
                 writer
                     .string(NFTA_SET_TABLE, table)
                     .string(NFTA_SET_NAME, name);
-            });
-        let message = reply?;
-        let known = snapshot.index.set(&snapshot.arena, number, name.as_ref());
-        let handle_at =
-            |at| Ok::<_, Malformed>(SetRef::parse(&snapshot.arena.message(at)?)?.handle());
-        let is_same = match (&message, known) {
-            (Some(message), Some(set)) => {
-                let at = snapshot.index.tables[number].sets[set].at;
-                SetRef::parse(message)?.handle() == handle_at(at)?
-            }
-            _ => false,
+            })?;
+        let handle = match &reply {
+            Some(message) => Some(SetRef::parse(message)?.handle()),
+            None => None,
         };
-        if let Some(set) = known.filter(|_| !is_same) {
+        let mut known = None;
+        while let Some(set) = snapshot.index.set(&snapshot.arena, number, name.as_ref()) {
+            snapshot.drop_elements(number, set);
+            snapshot
+                .index
+                .forget_elements(&snapshot.arena, number, set)?;
+            let at = snapshot.index.tables[number].sets[set].at;
+            if Some(SetRef::parse(&snapshot.arena.message(at)?)?.handle()) == handle {
+                known = Some(set);
+                break;
+            }
             let gone = snapshot.index.remove_set(&snapshot.arena, number, set)?;
             snapshot.drop_set(&gone);
         }
-        let Some(message) = message else {
+        let Some(message) = reply else {
             return Ok(true);
         };
         let at = snapshot.arena.put(message.raw).map_err(Malformed::from)?;
-        match known.filter(|_| is_same) {
+        match known {
             Some(set) => {
                 let old = std::mem::replace(&mut snapshot.index.tables[number].sets[set].at, at);
                 snapshot.drop_message(old);

@@ -76,6 +76,32 @@ impl Index {
         Ok(self.tables.len())
     }
 
+    /// Whether a chain or rule that comes now has a higher handle than all that are there: then it is none of
+    /// them, which spares looking for it. The kernel counts the handles of a table up.
+    pub(in crate::nft::snapshot) fn is_new(
+        &mut self,
+        arena: &Arena,
+        table: usize,
+        handle: u64,
+    ) -> Result<bool, Malformed> {
+        let table = &mut self.tables[table];
+        let highest = match table.highest {
+            Some(highest) => highest,
+            None => {
+                let mut highest = 0;
+                for chain in &table.chains {
+                    highest = highest.max(chain_at(arena, chain.at)?.handle());
+                    for &rule in &chain.rules {
+                        highest = highest.max(RuleRef::parse(&arena.message(rule)?)?.handle());
+                    }
+                }
+                highest
+            }
+        };
+        table.highest = Some(highest.max(handle));
+        Ok(handle > highest)
+    }
+
     /// Takes out a chain and its rules.
     pub(in crate::nft::snapshot) fn remove_chain(
         &mut self,
