@@ -295,24 +295,9 @@ impl Connection {
         Ok(None)
     }
 
-    /// As [`reply`](Self::reply); that an object is absent is believed at once, where a commit in the middle of
-    /// which that was seen will be noticed.
-    pub(super) fn reply_once(
-        &mut self,
-        request: &'static str,
-        message: u8,
-        family: Family,
-        content: impl Fn(&mut MessageWriter<'_>),
-    ) -> Result<Option<Message<'_>>, Error> {
-        Ok(match self.look_once(request, message, family, content)? {
-            Some((start, end)) => Some(Message::split(&self.buffer[start..end])?.0),
-            None => None,
-        })
-    }
-
     /// Asks for one object: where in the buffer the message starts and ends. What was lost is asked
     /// for again, but for counters that are set back by being told.
-    fn look_once(
+    pub(super) fn look_once(
         &mut self,
         request: &'static str,
         message: u8,

@@ -18,14 +18,16 @@ use chainwright_sys::nf_tables::{
     NFT_MSG_DELSETELEM, NFT_MSG_DELTABLE, NFT_MSG_DESTROYCHAIN, NFT_MSG_DESTROYFLOWTABLE,
     NFT_MSG_DESTROYOBJ, NFT_MSG_DESTROYRULE, NFT_MSG_DESTROYSET, NFT_MSG_DESTROYSETELEM,
     NFT_MSG_DESTROYTABLE, NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE,
-    NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE,
+    NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_TABLE_NAME,
 };
 
 use super::Snapshot;
-use super::index::{Place, TableIndex, chain_at, each_jump, table_at};
+use super::index::{Place, TableIndex, chain_at, each_jump};
 use super::pieces::Pieces;
 use crate::arena::Position;
 use crate::netlink::{Malformed, Message};
+use crate::nft::declare::Field;
+use crate::nft::name::Name;
 use crate::nft::watch::MemberKey;
 use crate::nft::{
     ChainFlags, ChainRef, ElementsRef, Family, FlowtableRef, RuleRef, SetRef, StatefulObjectRef,
@@ -107,66 +109,45 @@ impl Snapshot {
         applied: &mut Applied,
     ) -> Result<(), Malformed> {
         let kind = message.kind as u8;
+        if let NFT_MSG_NEWTABLE | NFT_MSG_DELTABLE | NFT_MSG_DESTROYTABLE = kind {
+            let table = TableRef::parse(message)?;
+            return match self.scope.admits(table.family(), table.name()) {
+                true => self.apply_table(message, &table, kind == NFT_MSG_NEWTABLE),
+                false => Ok(()),
+            };
+        }
+        // The attribute with the table's name has the same number in all objects.
+        let family = Family(message.nfgenmsg()?.0.family);
+        let name = message.attributes()?.find(NFTA_TABLE_NAME);
+        let Some(name) = name.and_then(Name::keep) else {
+            return Err(Malformed {
+                what: "an event",
+                offset: 0,
+                reason: "it names no table",
+            });
+        };
+        let Some(table) = self.table_of(family, name, applied) else {
+            return Ok(());
+        };
         match kind {
-            NFT_MSG_NEWTABLE | NFT_MSG_DELTABLE | NFT_MSG_DESTROYTABLE => {
-                let table = TableRef::parse(message)?;
-                if self.scope.admits(table.family(), table.name()) {
-                    self.apply_table(message, &table, kind == NFT_MSG_NEWTABLE)?;
-                }
-                Ok(())
-            }
-            NFT_MSG_NEWCHAIN | NFT_MSG_DELCHAIN | NFT_MSG_DESTROYCHAIN => {
-                let chain = ChainRef::parse(message)?;
-                match self.table_of(chain.family(), chain.table(), applied) {
-                    Some(table) if kind == NFT_MSG_NEWCHAIN => {
-                        self.add_chain(message, table, &chain, applied)
-                    }
-                    Some(table) => self.delete_chain(table, &chain, applied),
-                    None => Ok(()),
-                }
-            }
-            NFT_MSG_NEWRULE | NFT_MSG_DELRULE | NFT_MSG_DESTROYRULE => {
-                let rule = RuleRef::parse(message)?;
-                match self.table_of(rule.family(), rule.table(), applied) {
-                    Some(table) if kind == NFT_MSG_NEWRULE => {
-                        self.add_rule(message, table, &rule, applied)
-                    }
-                    Some(table) => self.delete_rule(table, &rule, applied),
-                    None => Ok(()),
-                }
-            }
+            NFT_MSG_NEWCHAIN => self.add_chain(message, table, applied),
+            NFT_MSG_DELCHAIN | NFT_MSG_DESTROYCHAIN => self.delete_chain(message, table, applied),
+            NFT_MSG_NEWRULE => self.add_rule(message, table, applied),
+            NFT_MSG_DELRULE | NFT_MSG_DESTROYRULE => self.delete_rule(message, table, applied),
             NFT_MSG_NEWSET | NFT_MSG_DELSET | NFT_MSG_DESTROYSET => {
-                let set = SetRef::parse(message)?;
-                match self.table_of(set.family(), set.table(), applied) {
-                    Some(table) => self.apply_set(message, table, &set, kind == NFT_MSG_NEWSET),
-                    None => Ok(()),
-                }
+                self.apply_set(message, table, kind == NFT_MSG_NEWSET)
             }
             NFT_MSG_NEWSETELEM | NFT_MSG_DELSETELEM | NFT_MSG_DESTROYSETELEM => {
-                let elements = ElementsRef::parse(message)?;
-                match self.table_of(elements.family(), elements.table(), applied) {
-                    Some(table) => {
-                        let is_new = kind == NFT_MSG_NEWSETELEM;
-                        self.apply_elements(message, table, &elements, is_new, applied)
-                    }
-                    None => Ok(()),
-                }
+                self.apply_elements(message, table, kind == NFT_MSG_NEWSETELEM, applied)
             }
             NFT_MSG_NEWOBJ | NFT_MSG_DELOBJ | NFT_MSG_DESTROYOBJ => {
                 let object = StatefulObjectRef::parse(message)?;
-                let Some(table) = self.table_of(object.family(), object.table(), applied) else {
-                    return Ok(());
-                };
                 let known = self.index.object_of(&self.arena, table, &object)?;
                 let is_new = kind == NFT_MSG_NEWOBJ;
                 self.apply_plain(message, table, known, is_new, |table| &mut table.objects)
             }
             NFT_MSG_NEWFLOWTABLE | NFT_MSG_DELFLOWTABLE | NFT_MSG_DESTROYFLOWTABLE => {
                 let flowtable = FlowtableRef::parse(message)?;
-                let (family, name) = (flowtable.family(), flowtable.table());
-                let Some(table) = self.table_of(family, name, applied) else {
-                    return Ok(());
-                };
                 let known = self.index.flowtable_of(&self.arena, table, &flowtable)?;
                 let is_new = kind == NFT_MSG_NEWFLOWTABLE;
                 // It tells the devices that come or go; on kernels before 6.4 also with the whole.
@@ -177,12 +158,9 @@ impl Snapshot {
                 }
                 self.apply_plain(message, table, known, is_new, |table| &mut table.flowtables)
             }
-            // Of a kind that this version does not know, in whichever table.
+            // Of a kind that this version does not know.
             _ => {
-                for table in &self.index.tables {
-                    let table = table_at(&self.arena, table.at)?;
-                    applied.doubt(table.family(), table.name());
-                }
+                applied.doubt(family, name);
                 Ok(())
             }
         }
@@ -230,9 +208,9 @@ impl Snapshot {
         &mut self,
         message: &Message<'_>,
         table: usize,
-        chain: &ChainRef<'_>,
         applied: &mut Applied,
     ) -> Result<(), Malformed> {
+        let chain = ChainRef::parse(message)?;
         let (name, handle) = (chain.name(), chain.handle());
         let known = match self.index.is_new(&self.arena, table, handle)? {
             true => None,
@@ -252,7 +230,7 @@ impl Snapshot {
         };
         let old = self.index.tables[table].chains[number].at;
         let is_renamed = chain_at(&self.arena, old)?.name() != name;
-        if is_renamed || tells_devices(chain) {
+        if is_renamed || tells_devices(&chain) {
             applied.doubt(chain.family(), chain.table());
             return Ok(());
         }
@@ -264,12 +242,13 @@ impl Snapshot {
 
     fn delete_chain(
         &mut self,
+        message: &Message<'_>,
         table: usize,
-        chain: &ChainRef<'_>,
         applied: &mut Applied,
     ) -> Result<(), Malformed> {
+        let chain = ChainRef::parse(message)?;
         // It may be that only the devices go.
-        if tells_devices(chain) {
+        if tells_devices(&chain) {
             applied.doubt(chain.family(), chain.table());
             return Ok(());
         }
@@ -288,9 +267,9 @@ impl Snapshot {
         &mut self,
         message: &Message<'_>,
         table: usize,
-        rule: &RuleRef<'_>,
         applied: &mut Applied,
     ) -> Result<(), Malformed> {
+        let rule = RuleRef::parse(message)?;
         let (family, table_name, name) = (rule.family(), rule.table(), rule.chain());
         let Some(chain) = self.index.chain(&self.arena, table, name) else {
             applied.doubt(family, table_name);
@@ -351,7 +330,7 @@ impl Snapshot {
             .index
             .place_rule(&self.arena, table, chain, place, at)?;
         if is_placed {
-            return self.place_waiting(table, chain, rule, applied);
+            return self.place_waiting(table, chain, &rule, applied);
         }
         if let Place::Behind(before) = place {
             applied.waiting.push(Waiting {
@@ -390,10 +369,11 @@ impl Snapshot {
 
     fn delete_rule(
         &mut self,
+        message: &Message<'_>,
         table: usize,
-        rule: &RuleRef<'_>,
         applied: &mut Applied,
     ) -> Result<(), Malformed> {
+        let rule = RuleRef::parse(message)?;
         let Some(chain) = self.index.chain(&self.arena, table, rule.chain()) else {
             return Ok(()); // gone with its chain
         };
@@ -401,7 +381,7 @@ impl Snapshot {
         // One that was added and deleted, and had not found its place.
         applied
             .waiting
-            .retain(|waiting| waiting.handle != handle || !waiting.is_in_chain_of(rule));
+            .retain(|waiting| waiting.handle != handle || !waiting.is_in_chain_of(&rule));
         let known = self
             .index
             .rule_of_handle(&self.arena, table, chain, handle)?;
@@ -473,9 +453,9 @@ impl Snapshot {
         &mut self,
         message: &Message<'_>,
         table: usize,
-        set: &SetRef<'_>,
         is_new: bool,
     ) -> Result<(), Malformed> {
+        let set = SetRef::parse(message)?;
         let known = self.index.set(&self.arena, table, set.name());
         let mut same = None;
         if let Some(number) = known {
@@ -509,10 +489,10 @@ impl Snapshot {
         &mut self,
         message: &Message<'_>,
         table: usize,
-        elements: &ElementsRef<'_>,
         is_new: bool,
         applied: &mut Applied,
     ) -> Result<(), Malformed> {
+        let elements = ElementsRef::parse(message)?;
         let Some(set) = self.index.set(&self.arena, table, elements.set()) else {
             // Elements of a set that goes are told behind it.
             if is_new {

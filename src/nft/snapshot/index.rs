@@ -785,6 +785,6 @@ pub(super) fn chain_at(arena: &Arena, at: Position) -> Result<ChainRef<'_>, Malf
     ChainRef::parse(&arena.message(at)?)
 }
 
-fn set_at(arena: &Arena, at: Position) -> Result<SetRef<'_>, Malformed> {
+pub(super) fn set_at(arena: &Arena, at: Position) -> Result<SetRef<'_>, Malformed> {
     SetRef::parse(&arena.message(at)?)
 }

@@ -43,7 +43,7 @@ impl Pieces {
             hash: RandomState::new(),
         };
         for number in 0..messages.len() {
-            pieces.note(messages, arena, number)?;
+            pieces.collided |= pieces.note(messages, arena, number)?;
         }
         Ok(pieces)
     }
@@ -53,18 +53,19 @@ impl Pieces {
         self.holders.capacity() * (size_of::<(u64, u32)>() + 1)
     }
 
-    /// Notes which elements a message holds.
+    /// Notes which elements a message holds; whether one of their hashes had a holder.
     fn note(
         &mut self,
         messages: &[Position],
         arena: &Arena,
         number: usize,
-    ) -> Result<(), Malformed> {
+    ) -> Result<bool, Malformed> {
+        let mut had_holder = false;
         for element in elements(&arena.message(messages[number])?)? {
             let hash = self.hash.hash_one(key_of(&element)?);
-            self.collided |= self.holders.insert(hash, number as u32).is_some();
+            had_holder |= self.holders.insert(hash, number as u32).is_some();
         }
-        Ok(())
+        Ok(had_holder)
     }
 
     /// Adds the elements of the message at this position, in place of those with the same keys. How many
@@ -78,7 +79,7 @@ impl Pieces {
         let message = arena.message(at)?.raw.to_vec();
         let dead = self.remove_all(messages, arena, &message)?;
         messages.push(at);
-        self.note(messages, arena, messages.len() - 1)?;
+        self.collided |= self.note(messages, arena, messages.len() - 1)?;
         Ok(dead)
     }
 
@@ -132,30 +133,17 @@ impl Pieces {
             Some(first) => messages[number] = arena.put(first)?,
             None => {
                 messages.swap_remove(number);
+                // The last one has its number now.
                 if number < messages.len() {
-                    self.note_moved(messages, arena, number)?;
+                    self.note(messages, arena, number)?;
                 }
             }
         }
         for bytes in pieces {
             messages.push(arena.put(bytes)?);
-            self.note_moved(messages, arena, messages.len() - 1)?;
+            self.note(messages, arena, messages.len() - 1)?;
         }
         Ok(dead)
-    }
-
-    /// Notes that the elements of this message were in one of another number.
-    fn note_moved(
-        &mut self,
-        messages: &[Position],
-        arena: &Arena,
-        number: usize,
-    ) -> Result<(), Malformed> {
-        for element in elements(&arena.message(messages[number])?)? {
-            let hash = self.hash.hash_one(key_of(&element)?);
-            self.holders.insert(hash, number as u32);
-        }
-        Ok(())
     }
 
     /// The number of the message that holds an element.

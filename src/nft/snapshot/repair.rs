@@ -13,13 +13,14 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_NAME, NFTA_SET_TABLE, NFTA_TABLE_NAME,
 };
 
-use super::index::{chain_at, table_at};
+use super::index::{chain_at, set_at, table_at};
 use super::read::{Lane, Reader};
-use crate::netlink::{Error, Malformed};
+use crate::arena::Position;
+use crate::netlink::{Error, Malformed, Message, MessageWriter};
+use crate::nft::Family;
 use crate::nft::generation::Generation;
 use crate::nft::scope::Scope;
 use crate::nft::watch::{MemberKey, Touches, Watch};
-use crate::nft::{ChainRef, SetRef};
 
 /// How often what was touched is read anew. Beside writers that never pause, in these very tables, it takes
 /// some hundred times until they leave a gap.
@@ -124,28 +125,42 @@ impl Reader<'_> {
         snapshot.index.adds_up(&snapshot.arena)
     }
 
+    /// Looks an object up, into the snapshot's memory. That it is absent is believed at once: a commit in the
+    /// middle of which that was seen will be told.
+    fn look_up(
+        &mut self,
+        request: &'static str,
+        message: u8,
+        family: Family,
+        content: impl Fn(&mut MessageWriter<'_>),
+    ) -> Result<Option<Position>, Error> {
+        let found = self
+            .connection
+            .look_once(request, message, family, content)?;
+        let Some((start, end)) = found else {
+            return Ok(None);
+        };
+        let message = Message::first(&self.connection.buffer[start..end])?;
+        Ok(Some(self.snapshot.keep(&message)?))
+    }
+
     /// Looks a chain up and lists its rules; `false` if it has another name now, which rules of others hold.
     pub(super) fn read_chain_anew(
         &mut self,
         (family, table, name): &MemberKey,
     ) -> Result<bool, Error> {
-        let snapshot = &mut self.snapshot;
-        let Some(number) = snapshot
-            .index
-            .table(&snapshot.arena, *family, table.as_ref())
-        else {
+        let (index, arena) = (&self.snapshot.index, &self.snapshot.arena);
+        let Some(number) = index.table(arena, *family, table.as_ref()) else {
             return Ok(false);
         };
-        let request = "look a chain up";
-        let reply = self
-            .connection
-            .reply_once(request, NFT_MSG_GETCHAIN, *family, |writer| {
-                writer
-                    .string(NFTA_CHAIN_TABLE, table)
-                    .string(NFTA_CHAIN_NAME, name);
-            })?;
-        let handle = match &reply {
-            Some(message) => Some(ChainRef::parse(message)?.handle()),
+        let looked_up = self.look_up("look a chain up", NFT_MSG_GETCHAIN, *family, |writer| {
+            writer
+                .string(NFTA_CHAIN_TABLE, table)
+                .string(NFTA_CHAIN_NAME, name);
+        })?;
+        let snapshot = &mut self.snapshot;
+        let handle = match looked_up {
+            Some(at) => Some(chain_at(&snapshot.arena, at)?.handle()),
             None => None,
         };
         // One that went and came again while chains were listed may stand there twice.
@@ -165,10 +180,9 @@ impl Reader<'_> {
                 .remove_chain(&snapshot.arena, number, chain)?;
             snapshot.drop_chain(&gone);
         }
-        let (Some(message), Some(handle)) = (reply, handle) else {
+        let (Some(at), Some(handle)) = (looked_up, handle) else {
             return Ok(true);
         };
-        let at = snapshot.arena.put(message.raw).map_err(Malformed::from)?;
         match known {
             Some(known) => {
                 let index = &mut snapshot.index.tables[number].chains[known];
@@ -197,23 +211,18 @@ impl Reader<'_> {
 
     /// Looks a set up and lists its elements; `false` if that cannot be.
     fn read_set_anew(&mut self, (family, table, name): &MemberKey) -> Result<bool, Error> {
-        let snapshot = &mut self.snapshot;
-        let Some(number) = snapshot
-            .index
-            .table(&snapshot.arena, *family, table.as_ref())
-        else {
+        let (index, arena) = (&self.snapshot.index, &self.snapshot.arena);
+        let Some(number) = index.table(arena, *family, table.as_ref()) else {
             return Ok(false);
         };
-        let request = "look a set up";
-        let reply = self
-            .connection
-            .reply_once(request, NFT_MSG_GETSET, *family, |writer| {
-                writer
-                    .string(NFTA_SET_TABLE, table)
-                    .string(NFTA_SET_NAME, name);
-            })?;
-        let handle = match &reply {
-            Some(message) => Some(SetRef::parse(message)?.handle()),
+        let looked_up = self.look_up("look a set up", NFT_MSG_GETSET, *family, |writer| {
+            writer
+                .string(NFTA_SET_TABLE, table)
+                .string(NFTA_SET_NAME, name);
+        })?;
+        let snapshot = &mut self.snapshot;
+        let handle = match looked_up {
+            Some(at) => Some(set_at(&snapshot.arena, at)?.handle()),
             None => None,
         };
         let mut known = None;
@@ -223,17 +232,16 @@ impl Reader<'_> {
                 .index
                 .forget_elements(&snapshot.arena, number, set)?;
             let at = snapshot.index.tables[number].sets[set].at;
-            if Some(SetRef::parse(&snapshot.arena.message(at)?)?.handle()) == handle {
+            if Some(set_at(&snapshot.arena, at)?.handle()) == handle {
                 known = Some(set);
                 break;
             }
             let gone = snapshot.index.remove_set(&snapshot.arena, number, set)?;
             snapshot.drop_set(&gone);
         }
-        let Some(message) = reply else {
+        let Some(at) = looked_up else {
             return Ok(true);
         };
-        let at = snapshot.arena.put(message.raw).map_err(Malformed::from)?;
         match known {
             Some(set) => {
                 let old = std::mem::replace(&mut snapshot.index.tables[number].sets[set].at, at);
@@ -252,22 +260,18 @@ impl Reader<'_> {
 
     /// Looks every table up: how many objects each has.
     fn read_tables_anew(&mut self) -> Result<(), Error> {
-        let snapshot = &mut self.snapshot;
-        for number in 0..snapshot.index.tables.len() {
-            let at = snapshot.index.tables[number].at;
-            let of = table_at(&snapshot.arena, at)?;
+        for number in 0..self.snapshot.index.tables.len() {
+            let at = self.snapshot.index.tables[number].at;
+            let of = table_at(&self.snapshot.arena, at)?;
             let (family, name) = (of.family(), of.name().to_owned());
-            let request = "look a table up";
-            let reply = self
-                .connection
-                .reply(request, NFT_MSG_GETTABLE, family, |writer| {
+            let looked_up =
+                self.look_up("look a table up", NFT_MSG_GETTABLE, family, |writer| {
                     writer.string(NFTA_TABLE_NAME, &name);
-                });
+                })?;
             // That it is gone is told, too.
-            if let Some(message) = reply? {
-                snapshot.index.tables[number].at =
-                    snapshot.arena.put(message.raw).map_err(Malformed::from)?;
-                snapshot.drop_message(at);
+            if let Some(new) = looked_up {
+                self.snapshot.index.tables[number].at = new;
+                self.snapshot.drop_message(at);
             }
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! The programs to compare with: the only ones that chainwright ever starts.
+//! The programs to compare with: the only ones that chainwright ever starts, and only if it is built with the
+//! feature `tools`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
