@@ -1,13 +1,17 @@
-//! A process that is killed at any moment of a backup, a rollback or a commit leaves the old state or
-//! the new one, whole.
+//! A process that is killed at any moment of a backup, a rollback, a commit, a reconciliation or a mirror's
+//! reading anew leaves the old state or the new one, whole.
 //!
 //! The process that is killed is this test binary, run again ([`victim`]). It writes `b` when it begins
 //! and `e` when it has ended, so that it is known of each kill whether it fell in between; only those
 //! count.
 
 mod common;
+#[path = "kill/live.rs"]
+mod live;
 #[path = "kill/rulesets.rs"]
 mod rulesets;
+#[path = "kill/running.rs"]
+mod running;
 
 use std::io::{PipeReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -20,6 +24,7 @@ use chainwright::nft::{Connection, Family, Scope, Snapshot};
 use common::random::Random;
 use common::{connect, report, sandbox};
 use rulesets::{chains, change, shown};
+use running::Victim;
 use tempfile::TempDir;
 
 const IP: Family = Family::IP;
@@ -68,6 +73,8 @@ fn victim() {
             say(b"b");
             nft.commit(&tx).unwrap();
         }
+        ["reconcile", to] => live::reconcile(&mut nft, to, say),
+        ["resync", to] => live::resync(nft, to, say),
         // For the controls.
         ["save-in-place", from, to] => {
             let bytes = fs::read(from).unwrap();
@@ -94,73 +101,6 @@ fn victim() {
 fn operations(datagram: &[u8]) -> &[u8] {
     let length = u32::from_ne_bytes(datagram[..4].try_into().unwrap()) as usize;
     &datagram[length..datagram.len() - 20]
-}
-
-/// A running victim that has begun.
-struct Victim {
-    child: Child,
-    letters: PipeReader,
-    begun: Instant,
-}
-
-impl Victim {
-    #[track_caller]
-    fn start(sandbox: &Sandbox, task: &str) -> Self {
-        let (letters, writer) = std::io::pipe().unwrap();
-        let child = sandbox
-            .run(|| {
-                Command::new(std::env::current_exe().unwrap())
-                    .args(["--exact", "victim", "--nocapture", "--test-threads=1"])
-                    .env(TASK, task)
-                    .env("RUST_BACKTRACE", "0")
-                    .stdin(Stdio::null())
-                    .stdout(Stdio::null())
-                    .stderr(writer)
-                    .spawn()
-            })
-            .unwrap()
-            .unwrap();
-        let mut victim = Self {
-            child,
-            letters,
-            begun: Instant::now(),
-        };
-        let mut letter = [0];
-        let begun = victim.letters.read_exact(&mut letter);
-        victim.begun = Instant::now();
-        if begun.is_err() || letter != *b"b" {
-            let mut rest = String::new();
-            let _ = victim.letters.read_to_string(&mut rest);
-            let _ = victim.child.wait();
-            panic!("{task}: {}{rest}", char::from(letter[0]));
-        }
-        victim
-    }
-
-    /// Waits until it has ended; whether it came to the end of its task.
-    #[track_caller]
-    fn end(mut self) -> bool {
-        let mut rest = String::new();
-        self.letters.read_to_string(&mut rest).unwrap();
-        self.child.wait().unwrap();
-        match &rest[..] {
-            "" => false,
-            "e" => true,
-            said => panic!("{said}"),
-        }
-    }
-
-    /// Kills it so long after it began.
-    #[track_caller]
-    fn kill(mut self, after: Duration) -> bool {
-        // Sleeping is too coarse for the last part.
-        thread::sleep(after.saturating_sub(Duration::from_micros(200)));
-        while self.begun.elapsed() < after {
-            std::hint::spin_loop();
-        }
-        self.child.kill().unwrap(); // SIGKILL; nothing happens to one that has ended
-        self.end()
-    }
 }
 
 // ---------------------------------------------------------------------------------------------

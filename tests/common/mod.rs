@@ -7,6 +7,7 @@ pub(crate) mod cost;
 pub(crate) mod encodings;
 pub(crate) mod iptables;
 pub(crate) mod kernel;
+pub(crate) mod mirrored;
 pub(crate) mod needs;
 pub(crate) mod packets;
 pub(crate) mod random;

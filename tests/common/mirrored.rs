@@ -1,0 +1,109 @@
+//! What a mirror shows, compared with a listing.
+
+use chainwright::nft::live::Mirror;
+use chainwright::nft::{Connection, Snapshot, SnapshotTable};
+use chainwright_sys::nf_tables::{
+    NFTA_CHAIN_USE, NFTA_FLOWTABLE_USE, NFTA_OBJ_USE, NFTA_RULE_POSITION, NFTA_SET_COUNT,
+    NFTA_SET_ELEM_EXPIRATION, NFTA_TABLE_USE,
+};
+
+/// All that a snapshot shows and events tell, a line for each object, in order; of sets in that of their
+/// elements' bytes.
+pub(crate) fn shown(snapshot: &Snapshot) -> Vec<String> {
+    snapshot
+        .tables()
+        .flat_map(|table| lines(&table, false))
+        .collect()
+}
+
+/// A line for each object of a table, with all its bytes; or without what no event tells.
+pub(crate) fn lines(table: &SnapshotTable<'_>, whole: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    let attributes = |bytes: chainwright::netlink::Attributes<'_>, without: &[u16]| {
+        let kept: Vec<_> = bytes
+            .map(Result::unwrap)
+            .filter(|attribute| whole || !without.contains(&attribute.kind))
+            .map(|attribute| format!("{}={:02x?}", attribute.kind, attribute.payload))
+            .collect();
+        kept.join(" ")
+    };
+    let view = table.table();
+    let family = view.family();
+    lines.push(format!(
+        "table {family} {}",
+        attributes(view.attributes(), &[NFTA_TABLE_USE])
+    ));
+    for chain in table.chains() {
+        let view = chain.chain();
+        lines.push(format!(
+            " chain {}",
+            attributes(view.attributes(), &[NFTA_CHAIN_USE])
+        ));
+        for rule in chain.rules() {
+            lines.push(format!(
+                "  rule {}",
+                attributes(rule.attributes(), &[NFTA_RULE_POSITION])
+            ));
+        }
+    }
+    for set in table.sets() {
+        let view = set.set();
+        lines.push(format!(
+            " set {}",
+            attributes(view.attributes(), &[NFTA_SET_COUNT])
+        ));
+        let elements = set.elements();
+        let mut elements: Vec<_> = elements
+            .map(|element| attributes(element.attributes(), &[NFTA_SET_ELEM_EXPIRATION]))
+            .map(|element| format!("  element {element}"))
+            .collect();
+        elements.sort();
+        lines.extend(elements);
+    }
+    for object in table.objects() {
+        lines.push(format!(
+            " object {}",
+            attributes(object.attributes(), &[NFTA_OBJ_USE])
+        ));
+    }
+    for flowtable in table.flowtables() {
+        let view = attributes(flowtable.attributes(), &[NFTA_FLOWTABLE_USE]);
+        lines.push(format!(" flowtable {view}"));
+    }
+    lines
+}
+
+/// The mirror shows what is there, and which generation that is.
+#[track_caller]
+pub(crate) fn is_current(mirror: &Mirror, nft: &mut Connection, what: &str) {
+    let fresh = nft.snapshot(mirror.snapshot().scope().clone()).unwrap();
+    let (ours, theirs) = (shown(mirror.snapshot()), shown(&fresh));
+    if ours != theirs {
+        let differs = ours
+            .iter()
+            .zip(&theirs)
+            .position(|(one, other)| one != other);
+        let at = differs.unwrap_or(ours.len().min(theirs.len()));
+        panic!(
+            "{what}: line {at} of {} and {}\n{:#?}\n{:#?}",
+            ours.len(),
+            theirs.len(),
+            &ours[at.saturating_sub(2)..(at + 3).min(ours.len())],
+            &theirs[at.saturating_sub(2)..(at + 3).min(theirs.len())],
+        );
+    }
+    assert_eq!(mirror.snapshot().generation(), fresh.generation(), "{what}");
+    // What is found by its name is what stands there.
+    for table in fresh.tables() {
+        let (family, name) = (table.table().family(), table.table().name());
+        let ours = mirror.snapshot().table(family, name).expect("it is there");
+        for chain in table.chains() {
+            let found = ours.chain(chain.chain().name()).expect("it is there");
+            assert_eq!(found.chain().handle(), chain.chain().handle(), "{what}");
+        }
+        for set in table.sets() {
+            let found = ours.set(set.set().name()).expect("it is there");
+            assert_eq!(found.set().handle(), set.set().handle(), "{what}");
+        }
+    }
+}
