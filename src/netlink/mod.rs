@@ -12,8 +12,8 @@
 //! | a listing in many datagrams | [`Dump`] |
 //! | the replies to a transaction | [`BatchReplies`] |
 //!
-//! All answers are received in one loop (`receive.rs`), which gives them to what takes them in; a socket of
-//! tests answers there what a kernel answered once (`replay.rs`).
+//! All answers are received in one loop (`receive.rs`), which gives them to what takes them in. A socket's other
+//! end need not be the kernel (`peer.rs`): it is a model, or in tests what a kernel answered once (`replay.rs`).
 //!
 //! The way of one request: [`MessageWriter`] into a buffer, then [`Socket::send`].
 //!
@@ -31,6 +31,8 @@ mod batch;
 mod dump;
 mod error;
 mod message;
+#[cfg(any(test, feature = "model"))]
+pub(crate) mod peer;
 mod receive;
 #[cfg(test)]
 pub(crate) mod replay;

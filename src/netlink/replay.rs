@@ -6,6 +6,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Mutex;
 
+use super::peer::Peer;
+
 /// What is received.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
@@ -33,15 +35,16 @@ impl Replay {
             file: File::open("/dev/null").unwrap(),
         }
     }
+}
 
-    #[allow(clippy::unnecessary_wraps)] // as the kernel's
-    pub(super) fn send(&self, datagram: &[u8]) -> io::Result<()> {
+impl Peer for Replay {
+    fn send(&self, datagram: &[u8]) -> io::Result<()> {
         let replies = (self.kernel.lock().unwrap())(datagram);
         self.queue.lock().unwrap().extend(replies);
         Ok(())
     }
 
-    pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.queue.lock().unwrap().pop_front() {
             Some(Reply::Datagram(datagram)) => {
                 let fits = datagram.len().min(buffer.len());
@@ -52,10 +55,8 @@ impl Replay {
             None => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
-}
 
-impl AsFd for Replay {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+    fn descriptor(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 }

@@ -37,9 +37,9 @@ pub struct Socket {
 enum Way {
     /// The kernel.
     Kernel(NlSocket),
-    /// What a kernel answered once.
-    #[cfg(test)]
-    Replay(super::replay::Replay),
+    /// Something else: a model, or what a kernel answered once.
+    #[cfg(any(test, feature = "model"))]
+    Peer(Box<dyn super::peer::Peer>),
 }
 
 impl Way {
@@ -48,8 +48,8 @@ impl Way {
         match self {
             // Netlink takes a datagram whole or not at all.
             Self::Kernel(socket) => socket.send(datagram, Msg::empty()).map(|_| ()),
-            #[cfg(test)]
-            Self::Replay(replay) => replay.send(datagram),
+            #[cfg(any(test, feature = "model"))]
+            Self::Peer(peer) => peer.send(datagram),
         }
     }
 
@@ -61,8 +61,8 @@ impl Way {
                 let received = socket.recv(buffer, Msg::TRUNC | Msg::DONTWAIT);
                 received.map(|(length, _)| length)
             }
-            #[cfg(test)]
-            Self::Replay(replay) => replay.receive(buffer),
+            #[cfg(any(test, feature = "model"))]
+            Self::Peer(peer) => peer.receive(buffer),
         }
     }
 }
@@ -72,8 +72,8 @@ impl AsFd for Way {
         match self {
             // SAFETY: the descriptor is the socket's own, open for as long as the socket is borrowed.
             Self::Kernel(socket) => unsafe { BorrowedFd::borrow_raw(socket.as_raw_fd()) },
-            #[cfg(test)]
-            Self::Replay(replay) => replay.as_fd(),
+            #[cfg(any(test, feature = "model"))]
+            Self::Peer(peer) => peer.descriptor(),
         }
     }
 }
@@ -101,11 +101,11 @@ impl Socket {
         Ok(socket)
     }
 
-    /// One that answers what was recorded.
-    #[cfg(test)]
-    pub(crate) fn replaying(replay: super::replay::Replay) -> Self {
+    /// One with this other end.
+    #[cfg(any(test, feature = "model"))]
+    pub(crate) fn to_peer(peer: Box<dyn super::peer::Peer>) -> Self {
         Self {
-            way: Way::Replay(replay),
+            way: Way::Peer(peer),
             send_buffer: usize::MAX,
         }
     }
@@ -114,9 +114,9 @@ impl Socket {
     /// calling thread is in another namespace by now, that takes `CAP_SYS_ADMIN`.
     #[must_use]
     pub fn sibling(&self) -> Option<Self> {
-        #[cfg(test)]
-        if let Way::Replay(_) = self.way {
-            return None;
+        #[cfg(any(test, feature = "model"))]
+        if let Way::Peer(peer) = &self.way {
+            return peer.sibling().map(Self::to_peer);
         }
         let is_here = |sibling: &Self| {
             let cookie = self.namespace_cookie();
@@ -152,14 +152,18 @@ impl Socket {
     pub fn port(&self) -> Result<u32, Error> {
         match &self.way {
             Way::Kernel(socket) => socket.pid().map_err(|source| Error::Receive { source }),
-            #[cfg(test)]
-            Way::Replay(_) => Ok(0),
+            #[cfg(any(test, feature = "model"))]
+            Way::Peer(peer) => Ok(peer.port()),
         }
     }
 
     /// The number that tells the socket's network namespace from all others (`SO_NETNS_COOKIE`,
     /// Linux 5.14).
     pub(crate) fn namespace_cookie(&self) -> Option<u64> {
+        #[cfg(any(test, feature = "model"))]
+        if let Way::Peer(peer) = &self.way {
+            return peer.namespace_cookie();
+        }
         let mut cookie = 0u64;
         let mut length = size_of::<u64>() as libc::socklen_t;
         // SAFETY: the descriptor is open for as long as `self`, and the pointers are those of a live
@@ -237,6 +241,10 @@ impl Socket {
 
     /// Makes the receive buffer so large, or so small, as far as the kernel lets it become either.
     pub fn set_receive_buffer(&mut self, bytes: usize) {
+        #[cfg(any(test, feature = "model"))]
+        if let Way::Peer(peer) = &self.way {
+            return peer.set_receive_buffer(bytes);
+        }
         let bytes = bytes.min(i32::MAX as usize / 2);
         if setsockopt(&self.way, sockopt::RcvBufForce, &bytes).is_err() {
             let _ = setsockopt(&self.way, sockopt::RcvBuf, &bytes);
@@ -252,8 +260,8 @@ impl Socket {
     pub fn join(&self, group: u32) -> Result<(), Error> {
         let joined = match &self.way {
             Way::Kernel(socket) => socket.add_mcast_membership(Groups::new_groups(&[group])),
-            #[cfg(test)]
-            Way::Replay(_) => Ok(()),
+            #[cfg(any(test, feature = "model"))]
+            Way::Peer(peer) => peer.set_membership(group, true),
         };
         joined.map_err(|source| Error::Option {
             option: "NETLINK_ADD_MEMBERSHIP",
@@ -268,8 +276,8 @@ impl Socket {
     pub fn leave(&self, group: u32) -> Result<(), Error> {
         let left = match &self.way {
             Way::Kernel(socket) => socket.drop_mcast_membership(Groups::new_groups(&[group])),
-            #[cfg(test)]
-            Way::Replay(_) => Ok(()),
+            #[cfg(any(test, feature = "model"))]
+            Way::Peer(peer) => peer.set_membership(group, false),
         };
         left.map_err(|source| Error::Option {
             option: "NETLINK_DROP_MEMBERSHIP",
@@ -281,6 +289,10 @@ impl Socket {
     /// in, which is up to several times its length. 0 if the kernel does not tell.
     #[must_use]
     pub fn receive_buffer(&self) -> usize {
+        #[cfg(any(test, feature = "model"))]
+        if let Way::Peer(peer) = &self.way {
+            return peer.receive_buffer();
+        }
         getsockopt(&self.way, sockopt::RcvBuf).unwrap_or(0)
     }
 

@@ -172,7 +172,7 @@ impl Kernel {
             }
             replies
         });
-        Connection::over(Socket::replaying(replay))
+        Connection::over(Socket::to_peer(Box::new(replay)))
     }
 
     fn answer(&mut self, exchanges: &[Exchange], request: &[u8]) -> Vec<Vec<u8>> {

@@ -400,6 +400,13 @@ impl Transaction {
         1..=self.operations
     }
 
+    /// The operations as they are encoded: nf_tables messages one behind the other, as
+    /// [`append`](Self::append) takes them.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.operations()
+    }
+
     /// The bytes of the operations, without the messages around them.
     pub(super) fn operations(&self) -> &[u8] {
         &self.buffer[BEGIN..self.buffer.len() - END]

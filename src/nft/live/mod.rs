@@ -59,6 +59,8 @@
 mod change;
 mod grouping;
 mod mirror;
+#[cfg(feature = "model")]
+mod model;
 mod monitor;
 #[cfg(feature = "tokio")]
 mod stream;
@@ -71,6 +73,8 @@ mod waiting;
 pub use change::{Change, Event, EventFlags, EventObject, Events};
 pub use grouping::{Cause, Grouping, Item, Lost, Notice};
 pub use mirror::{Mirror, Update};
+#[cfg(feature = "model")]
+pub use model::Model;
 pub use monitor::{Monitor, MonitorOptions};
 #[cfg(feature = "tokio")]
 pub use stream::MonitorStream;

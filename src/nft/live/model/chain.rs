@@ -1,0 +1,431 @@
+//! Operations on chains.
+
+use std::sync::Arc;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use chainwright_sys::netfilter::{
+    NF_ACCEPT, NF_DROP, NFPROTO_ARP, NFPROTO_BRIDGE, NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6,
+    NFPROTO_NETDEV,
+};
+use chainwright_sys::netlink::{NLM_F_EXCL, NLM_F_NONREC, NLM_F_REPLACE};
+use chainwright_sys::nf_tables::*;
+
+use super::draft::{Draft, Operation, Step};
+use super::state::{Base, Chain};
+use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse, text};
+use crate::netlink::Attributes;
+
+const ATTRIBUTES: &[(u16, Policy)] = &[
+    (NFTA_CHAIN_TABLE, NAME),
+    (NFTA_CHAIN_HANDLE, U64),
+    (NFTA_CHAIN_NAME, NAME),
+    (NFTA_CHAIN_HOOK, Policy::Any),
+    (NFTA_CHAIN_POLICY, U32),
+    (NFTA_CHAIN_TYPE, Policy::Text(15)),
+    (NFTA_CHAIN_COUNTERS, Policy::Any),
+    (NFTA_CHAIN_FLAGS, U32),
+    (NFTA_CHAIN_ID, U32),
+    (NFTA_CHAIN_USERDATA, Policy::Binary(256)),
+];
+
+const HOOK: &[(u16, Policy)] = &[
+    (NFTA_HOOK_HOOKNUM, U32),
+    (NFTA_HOOK_PRIORITY, U32),
+    (NFTA_HOOK_DEV, Policy::Text(15)),
+    (NFTA_HOOK_DEVS, Policy::Any),
+];
+
+const COUNTERS: &[(u16, Policy)] = &[(NFTA_COUNTER_PACKETS, U64), (NFTA_COUNTER_BYTES, U64)];
+
+const CHAIN_FLAGS: u32 = NFT_CHAIN_BASE | NFT_CHAIN_HW_OFFLOAD | NFT_CHAIN_BINDING;
+/// `NF_IP_PRI_CONNTRACK`: chains of type nat come behind it.
+const CONNTRACK: i32 = -200;
+
+/// The hooks that a chain of this family and type may have, as bits; `None` if there is no such type.
+fn hooks(family: u8, chain_type: &BStr) -> Option<u32> {
+    const IN: u32 = 1 << 1;
+    const OUT: u32 = 1 << 3;
+    let ip = [NFPROTO_IPV4, NFPROTO_IPV6].contains(&family.into());
+    let inet = u32::from(family) == NFPROTO_INET as u32;
+    Some(match (chain_type.as_bytes(), i32::from(family)) {
+        (b"filter", _) if ip => 0b1_1111,
+        (b"filter", _) if inet => 0b11_1111,
+        (b"filter", family) if family == NFPROTO_BRIDGE as i32 => 0b1_1111,
+        (b"filter", family) if family == NFPROTO_ARP as i32 => 0b11,
+        (b"filter", family) if family == NFPROTO_NETDEV as i32 => 0b11,
+        (b"nat", _) if ip || inet => 0b1_0001 | IN | OUT,
+        (b"route", _) if ip || inet => OUT,
+        _ => return None,
+    })
+}
+
+impl Draft {
+    pub(super) fn new_chain(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
+        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let family = operation.family;
+        let number = self.table_by(operation, &given, NFTA_CHAIN_TABLE)?;
+        let table = &self.state.tables[number];
+        let name = given.text(NFTA_CHAIN_NAME);
+        let known = match (given.u64(NFTA_CHAIN_HANDLE), name) {
+            (Some(handle), _) => Some(
+                table
+                    .chain_of(handle)
+                    .map_err(|refusal| refusal.at(NFTA_CHAIN_HANDLE))?,
+            ),
+            (None, Some(name)) => table.chain_named(name).ok(),
+            (None, None) if given.has(NFTA_CHAIN_ID) => None,
+            (None, None) => return Err(refuse(libc::EINVAL)),
+        };
+        let known_chain = known.map(|at| &table.chains[at]);
+        let is_base = known_chain.is_some_and(|chain| chain.base.is_some());
+        let policy = given.u32(NFTA_CHAIN_POLICY);
+        if let Some(policy) = policy {
+            let may_have_one = match known_chain {
+                Some(_) => is_base,
+                None => given.has(NFTA_CHAIN_HOOK),
+            };
+            if !may_have_one {
+                return Err(refuse(libc::EOPNOTSUPP).at(NFTA_CHAIN_POLICY));
+            }
+            if policy != NF_DROP as u32 && policy != NF_ACCEPT as u32 {
+                return Err(refuse(libc::EINVAL));
+            }
+        }
+        let flags = match (given.u32(NFTA_CHAIN_FLAGS), known_chain) {
+            (Some(flags), _) => flags,
+            (None, Some(chain)) => chain.flags,
+            (None, None) => 0,
+        };
+        if flags & !CHAIN_FLAGS != 0 {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
+        if let (Some(at), Some(chain)) = (known, known_chain) {
+            if chain.flags & NFT_CHAIN_BINDING != 0 {
+                return Err(refuse(libc::EINVAL));
+            }
+            let named_by = match given.has(NFTA_CHAIN_HANDLE) {
+                true => NFTA_CHAIN_HANDLE,
+                false => NFTA_CHAIN_NAME,
+            };
+            if operation.has(NLM_F_EXCL) {
+                return Err(refuse(libc::EEXIST).at(named_by));
+            }
+            if operation.has(NLM_F_REPLACE) {
+                return Err(refuse(libc::EOPNOTSUPP));
+            }
+            let flags = flags | chain.flags & NFT_CHAIN_BASE;
+            return self.update_chain(operation, &given, number, at, flags);
+        }
+        let base = match given.get(NFTA_CHAIN_HOOK) {
+            Some(hook) => {
+                if flags & NFT_CHAIN_BINDING != 0 {
+                    return Err(refuse(libc::EOPNOTSUPP));
+                }
+                let mut base = self.hook(family, &given, hook, None)?;
+                base.policy = policy.unwrap_or(NF_ACCEPT as u32);
+                base.counters = counters(&given)?;
+                Some(base)
+            }
+            None if flags & NFT_CHAIN_BASE != 0 => return Err(refuse(libc::EINVAL)),
+            None if flags & NFT_CHAIN_HW_OFFLOAD != 0 => return Err(refuse(libc::EOPNOTSUPP)),
+            None => None,
+        };
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None if flags & NFT_CHAIN_BINDING == 0 => return Err(refuse(libc::EINVAL)),
+            None => {
+                self.state.unnamed_chains += 1;
+                BString::from(format!("__chain{}", self.state.unnamed_chains))
+            }
+        };
+        let offloads = base.as_ref().is_some_and(|base| base.has_devices);
+        if flags & NFT_CHAIN_HW_OFFLOAD != 0 && !offloads {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
+        let is_base = base.is_some();
+        let table = Arc::make_mut(&mut self.state.tables[number]);
+        let handle = table.hand_out();
+        table.chains.push(Arc::new(Chain {
+            name,
+            handle,
+            flags: flags | if is_base { NFT_CHAIN_BASE } else { 0 },
+            base,
+            userdata: given.get(NFTA_CHAIN_USERDATA).map(<[u8]>::to_vec),
+            jumps: 0,
+            is_bound: false,
+            is_dead: false,
+            rules: Vec::new(),
+        }));
+        let table = table.handle;
+        if let Some(id) = given.u32(NFTA_CHAIN_ID) {
+            self.chain_ids.insert(id, (table, handle));
+        }
+        let step = Step::Chain {
+            table,
+            chain: handle,
+        };
+        self.note(step, operation);
+        Ok(())
+    }
+
+    fn update_chain(
+        &mut self,
+        operation: &Operation<'_>,
+        given: &Given<'_>,
+        number: usize,
+        at: usize,
+        flags: u32,
+    ) -> Result<(), Refusal> {
+        let chain = Arc::clone(&self.state.tables[number].chains[at]);
+        if chain.flags ^ flags != 0 {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
+        let mut added = Vec::new();
+        if let Some(hook) = given.get(NFTA_CHAIN_HOOK) {
+            let Some(base) = &chain.base else {
+                return Err(refuse(libc::EEXIST).at(NFTA_CHAIN_HOOK));
+            };
+            let hook = self.hook(operation.family, given, hook, Some(base))?;
+            if hook.chain_type != base.chain_type {
+                return Err(refuse(libc::EEXIST).at(NFTA_CHAIN_HOOK));
+            }
+            if hook.hook != base.hook || hook.priority != base.priority {
+                return Err(refuse(libc::EEXIST).at(NFTA_CHAIN_HOOK));
+            }
+            let mut devices = hook.devices;
+            devices.retain(|device| !base.devices.contains(device));
+            added = devices;
+        }
+        let name = match (given.has(NFTA_CHAIN_HANDLE), given.text(NFTA_CHAIN_NAME)) {
+            (true, Some(name)) => {
+                if self.state.tables[number].chain_named(name).is_ok() {
+                    return Err(refuse(libc::EEXIST).at(NFTA_CHAIN_NAME));
+                }
+                Some(name.to_owned())
+            }
+            _ => None,
+        };
+        let counters = counters(given)?;
+        if counters.is_some() && chain.base.is_none() {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
+        let table = Arc::make_mut(&mut self.state.tables[number]);
+        let chain = Arc::make_mut(&mut table.chains[at]);
+        if let Some(name) = name {
+            chain.name = name;
+        }
+        if let Some(base) = &mut chain.base {
+            base.counters = counters.or(base.counters);
+            base.policy = given.u32(NFTA_CHAIN_POLICY).unwrap_or(base.policy);
+            base.devices.append(&mut added);
+        }
+        let step = Step::Chain {
+            table: table.handle,
+            chain: table.chains[at].handle,
+        };
+        self.note(step, operation);
+        Ok(())
+    }
+
+    /// Reads a hook; of a chain that is there already, what is not said is as it is.
+    fn hook(
+        &self,
+        family: u8,
+        given: &Given<'_>,
+        hook: &[u8],
+        known: Option<&Base>,
+    ) -> Result<Base, Refusal> {
+        let said = Given::read(hook, HOOK)?;
+        let (number, priority) = (said.u32(NFTA_HOOK_HOOKNUM), said.u32(NFTA_HOOK_PRIORITY));
+        let (number, priority) = match (known, number, priority) {
+            (Some(known), number, priority) => (
+                number.unwrap_or(known.hook),
+                priority.unwrap_or(known.priority as u32),
+            ),
+            (None, Some(number), Some(priority)) => (number, priority),
+            _ => return Err(refuse(libc::ENOENT).at(NFTA_CHAIN_NAME)),
+        };
+        let priority = priority as i32;
+        let chain_type = match (given.text(NFTA_CHAIN_TYPE), known) {
+            (Some(chain_type), _) => chain_type,
+            (None, Some(known)) => known.chain_type.as_bstr(),
+            (None, None) => BStr::new("filter"),
+        };
+        if let Some(known) = known
+            && (number != known.hook || priority != known.priority)
+        {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
+        let hooks_of_filter = hooks(family, BStr::new("filter"));
+        if known.is_none() && hooks_of_filter.is_none() {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
+        let Some(hooks) = hooks(family, chain_type) else {
+            return Err(refuse(libc::ENOENT).at(NFTA_CHAIN_TYPE));
+        };
+        if known.is_none() {
+            if number >= 32 || hooks & 1 << number == 0 {
+                return Err(refuse(libc::EOPNOTSUPP));
+            }
+            if chain_type == "nat" && priority <= CONNTRACK {
+                return Err(refuse(libc::EOPNOTSUPP));
+            }
+        }
+        let is_netdev = i32::from(family) == NFPROTO_NETDEV as i32
+            || (i32::from(family) == NFPROTO_INET as i32 && number == 5);
+        let mut devices = Vec::new();
+        if is_netdev {
+            if let Some(device) = said.text(NFTA_HOOK_DEV) {
+                devices.push(device.to_owned());
+            } else if let Some(list) = said.get(NFTA_HOOK_DEVS) {
+                devices = self.devices_of(list)?;
+            }
+        } else if said.has(NFTA_HOOK_DEV) || said.has(NFTA_HOOK_DEVS) {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
+        for device in &devices {
+            if !self.devices.contains(device) {
+                return Err(refuse(libc::ENOENT));
+            }
+        }
+        Ok(Base {
+            chain_type: chain_type.to_owned(),
+            hook: number,
+            priority,
+            has_devices: is_netdev,
+            devices,
+            policy: NF_ACCEPT as u32,
+            counters: None,
+        })
+    }
+
+    /// The names of devices.
+    pub(super) fn devices_of(&self, list: &[u8]) -> Result<Vec<BString>, Refusal> {
+        let mut devices = Vec::new();
+        for attribute in Attributes::new(list).map_while(Result::ok) {
+            if attribute.kind != NFTA_DEVICE_NAME {
+                return Err(refuse(libc::EINVAL));
+            }
+            let name = text(attribute.payload).to_owned();
+            if devices.contains(&name) {
+                return Err(refuse(libc::EEXIST));
+            }
+            devices.push(name);
+        }
+        Ok(devices)
+    }
+
+    /// The number of the table that an operation names.
+    pub(super) fn table_by(
+        &self,
+        operation: &Operation<'_>,
+        given: &Given<'_>,
+        kind: u16,
+    ) -> Result<usize, Refusal> {
+        let Some(name) = given.text(kind) else {
+            return Err(refuse(libc::EINVAL));
+        };
+        (self.state)
+            .table_named(operation.family, name, Some(self.port))
+            .map_err(|refusal| refusal.at(kind))
+    }
+
+    pub(super) fn delete_chain(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
+        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let destroys = operation.message == NFT_MSG_DESTROYCHAIN;
+        let number = self.table_by(operation, &given, NFTA_CHAIN_TABLE)?;
+        let table = &self.state.tables[number];
+        let found = match given.u64(NFTA_CHAIN_HANDLE) {
+            Some(handle) => (table.chain_of(handle)).map_err(|error| error.at(NFTA_CHAIN_HANDLE)),
+            None => {
+                let name = given.text(NFTA_CHAIN_NAME);
+                let name = name.ok_or(refuse(libc::EINVAL).at(NFTA_CHAIN_NAME))?;
+                (table.chain_named(name)).map_err(|error| error.at(NFTA_CHAIN_NAME))
+            }
+        };
+        let at = match found {
+            Err(refusal) if refusal.is(libc::ENOENT) && destroys => return Ok(()),
+            found => found?,
+        };
+        let chain = Arc::clone(&table.chains[at]);
+        if chain.flags & NFT_CHAIN_BINDING != 0 {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
+        if let Some(hook) = given.get(NFTA_CHAIN_HOOK) {
+            if destroys || chain.flags & NFT_CHAIN_HW_OFFLOAD != 0 {
+                return Err(refuse(libc::EOPNOTSUPP));
+            }
+            if let Some(base) = &chain.base
+                && base.has_devices
+            {
+                return self.delete_devices(operation, &given, hook, number, at);
+            }
+        }
+        if operation.has(NLM_F_NONREC) && chain.uses() > 0 {
+            return Err(refuse(libc::EBUSY));
+        }
+        self.delete_all_rules(operation, number, at);
+        if self.state.tables[number].chains[at].jumps > 0 {
+            return Err(refuse(libc::EBUSY));
+        }
+        self.remove_chain(operation, number, at);
+        Ok(())
+    }
+
+    fn delete_devices(
+        &mut self,
+        operation: &Operation<'_>,
+        given: &Given<'_>,
+        hook: &[u8],
+        number: usize,
+        at: usize,
+    ) -> Result<(), Refusal> {
+        let chain = Arc::clone(&self.state.tables[number].chains[at]);
+        let Some(base) = &chain.base else {
+            return Err(refuse(libc::EOPNOTSUPP));
+        };
+        let gone = self
+            .hook(operation.family, given, hook, Some(base))?
+            .devices;
+        if gone.iter().any(|device| !base.devices.contains(device)) {
+            return Err(refuse(libc::ENOENT));
+        }
+        let table = Arc::make_mut(&mut self.state.tables[number]);
+        if let Some(base) = &mut Arc::make_mut(&mut table.chains[at]).base {
+            base.devices.retain(|device| !gone.contains(device));
+        }
+        let step = Step::Chain {
+            table: table.handle,
+            chain: chain.handle,
+        };
+        self.note(step, operation);
+        Ok(())
+    }
+
+    /// Takes out a chain that nothing is in and nothing leads to.
+    pub(super) fn remove_chain(&mut self, operation: &Operation<'_>, number: usize, at: usize) {
+        let table = Arc::make_mut(&mut self.state.tables[number]);
+        let chain = Arc::make_mut(&mut table.chains[at]);
+        chain.is_dead = true;
+        let step = Step::ChainGone {
+            table: table.handle,
+            chain: chain.handle,
+        };
+        self.note(step, operation);
+    }
+}
+
+/// Packets and bytes, if they are given.
+fn counters(given: &Given<'_>) -> Result<Option<(u64, u64)>, Refusal> {
+    let Some(counters) = given.get(NFTA_CHAIN_COUNTERS) else {
+        return Ok(None);
+    };
+    let counters = Given::read(counters, COUNTERS)?;
+    match (
+        counters.u64(NFTA_COUNTER_PACKETS),
+        counters.u64(NFTA_COUNTER_BYTES),
+    ) {
+        (Some(packets), Some(bytes)) => Ok(Some((packets, bytes))),
+        _ => Err(refuse(libc::EINVAL)),
+    }
+}

@@ -1,0 +1,620 @@
+//! Operations on elements. Time stands still: none times out.
+
+use std::sync::Arc;
+
+use bstr::BStr;
+use chainwright_sys::netlink::NLM_F_EXCL;
+use chainwright_sys::nf_tables::*;
+
+use super::draft::{Draft, Operation, Step};
+use super::set::MOST_EXPRESSIONS;
+use super::state::{Element, Key, Reference, Set};
+use super::wire::{Given, NAME, Out, Policy, Refusal, U32, U64, refuse};
+use crate::netlink::Attributes;
+
+const LIST: &[(u16, Policy)] = &[
+    (NFTA_SET_ELEM_LIST_TABLE, NAME),
+    (NFTA_SET_ELEM_LIST_SET, NAME),
+    (NFTA_SET_ELEM_LIST_ELEMENTS, Policy::Any),
+    (NFTA_SET_ELEM_LIST_SET_ID, U32),
+];
+const ATTRIBUTES: &[(u16, Policy)] = &[
+    (NFTA_SET_ELEM_KEY, Policy::Any),
+    (NFTA_SET_ELEM_DATA, Policy::Any),
+    (NFTA_SET_ELEM_FLAGS, U32),
+    (NFTA_SET_ELEM_TIMEOUT, U64),
+    (NFTA_SET_ELEM_EXPIRATION, U64),
+    (NFTA_SET_ELEM_USERDATA, Policy::Binary(256)),
+    (NFTA_SET_ELEM_EXPR, Policy::Any),
+    (NFTA_SET_ELEM_OBJREF, NAME),
+    (NFTA_SET_ELEM_KEY_END, Policy::Any),
+    (NFTA_SET_ELEM_EXPRESSIONS, Policy::Any),
+];
+const DATA: &[(u16, Policy)] = &[
+    (NFTA_DATA_VALUE, Policy::Any),
+    (NFTA_DATA_VERDICT, Policy::Any),
+];
+const VERDICT: &[(u16, Policy)] = &[
+    (NFTA_VERDICT_CODE, U32),
+    (NFTA_VERDICT_CHAIN, NAME),
+    (NFTA_VERDICT_CHAIN_ID, U32),
+];
+/// Length of the longest value.
+const LONGEST: usize = 64;
+
+impl Draft {
+    pub(super) fn new_elements(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
+        let given = Given::read(operation.attributes, LIST)?;
+        let list = given.needs(NFTA_SET_ELEM_LIST_ELEMENTS)?;
+        let (number, at) = self.set_of_elements(operation, &given)?;
+        let set = &self.state.tables[number].sets[at];
+        if set.is_bound && set.flags & (NFT_SET_CONSTANT | NFT_SET_ANONYMOUS) != 0 {
+            return Err(refuse(libc::EBUSY));
+        }
+        for attribute in Attributes::new(list).map_while(Result::ok) {
+            self.new_element(operation, number, at, attribute.payload)?;
+        }
+        self.validate_now(number)
+    }
+
+    /// The numbers of the table and the set that elements are of.
+    fn set_of_elements(
+        &self,
+        operation: &Operation<'_>,
+        given: &Given<'_>,
+    ) -> Result<(usize, usize), Refusal> {
+        let number = self.table_by(operation, given, NFTA_SET_ELEM_LIST_TABLE)?;
+        let name = given.text(NFTA_SET_ELEM_LIST_SET);
+        let name = name.ok_or(refuse(libc::EINVAL))?;
+        let id = given.u32(NFTA_SET_ELEM_LIST_SET_ID);
+        let at = self.set_by(number, Some(name), id);
+        let at = at.map_err(|refusal| refusal.at(NFTA_SET_ELEM_LIST_SET))?;
+        Ok((number, at))
+    }
+
+    fn new_element(
+        &mut self,
+        operation: &Operation<'_>,
+        number: usize,
+        at: usize,
+        payload: &[u8],
+    ) -> Result<(), Refusal> {
+        let given = Given::read(payload, ATTRIBUTES)?;
+        let set = Arc::clone(&self.state.tables[number].sets[at]);
+        let flags = flags(&set, &given)?;
+        let is_end = flags & NFT_SET_ELEM_INTERVAL_END != 0;
+        for (kind, flag) in [
+            (NFTA_SET_ELEM_DATA, NFT_SET_MAP),
+            (NFTA_SET_ELEM_OBJREF, NFT_SET_OBJECT),
+        ] {
+            match set.flags & flag != 0 {
+                true if !given.has(kind) && !is_end => return Err(refuse(libc::EINVAL)),
+                false if given.has(kind) => return Err(refuse(libc::EINVAL)),
+                _ => {}
+            }
+        }
+        admits_last_key(&set, &given, flags)?;
+        let nothing_else = [
+            NFTA_SET_ELEM_DATA,
+            NFTA_SET_ELEM_OBJREF,
+            NFTA_SET_ELEM_TIMEOUT,
+            NFTA_SET_ELEM_EXPIRATION,
+            NFTA_SET_ELEM_USERDATA,
+            NFTA_SET_ELEM_EXPR,
+            NFTA_SET_ELEM_KEY_END,
+            NFTA_SET_ELEM_EXPRESSIONS,
+        ];
+        if is_end && nothing_else.iter().any(|&kind| given.has(kind)) {
+            return Err(refuse(libc::EINVAL));
+        }
+        let times_out = set.flags & NFT_SET_TIMEOUT != 0;
+        let timeout = match given.u64(NFTA_SET_ELEM_TIMEOUT) {
+            Some(_) if !times_out => return Err(refuse(libc::EINVAL)),
+            Some(timeout) => timeout,
+            None if times_out && !is_end => set.timeout,
+            None => 0,
+        };
+        let expiration = match given.u64(NFTA_SET_ELEM_EXPIRATION) {
+            Some(_) if !times_out || timeout == 0 => return Err(refuse(libc::EINVAL)),
+            Some(expiration) if expiration > timeout => return Err(refuse(libc::ERANGE)),
+            Some(expiration) => expiration,
+            None => timeout,
+        };
+        let expressions = self.expressions_of_element(number, &set, &given, is_end)?;
+        let key = key_of(&set, given.get(NFTA_SET_ELEM_KEY))?;
+        let last = key_of(&set, given.get(NFTA_SET_ELEM_KEY_END))?;
+        let mut references = Vec::new();
+        let object = match given.text(NFTA_SET_ELEM_OBJREF) {
+            None => None,
+            Some(name) => {
+                let table = &self.state.tables[number];
+                let object = table.object_named(set.object_type, name)?;
+                let handle = table.objects[object].handle;
+                references.push(Reference::Object(handle));
+                Some((handle, name))
+            }
+        };
+        let data = match given.get(NFTA_SET_ELEM_DATA) {
+            None => None,
+            Some(data) => Some(self.data_of(number, &set, data, &mut references)?),
+        };
+
+        let mut listed = Out::default();
+        let value = |out: &mut Out, kind, bytes: &[u8]| {
+            out.nest(kind, |out| _ = out.bytes(NFTA_DATA_VALUE, bytes));
+        };
+        if let Some(key) = &key {
+            value(&mut listed, NFTA_SET_ELEM_KEY, key);
+        }
+        if let Some(last) = &last {
+            value(&mut listed, NFTA_SET_ELEM_KEY_END, last);
+        }
+        if let Some(data) = &data {
+            listed.bytes(NFTA_SET_ELEM_DATA, data);
+        }
+        match &expressions[..] {
+            [] => {}
+            [expression] => _ = listed.bytes(NFTA_SET_ELEM_EXPR, expression),
+            several => {
+                listed.nest(NFTA_SET_ELEM_EXPRESSIONS, |out| {
+                    for expression in several {
+                        out.bytes(NFTA_LIST_ELEM, expression);
+                    }
+                });
+            }
+        }
+        if let Some((_, name)) = object {
+            listed.text(NFTA_SET_ELEM_OBJREF, name);
+        }
+        if flags != 0 {
+            listed.u32(NFTA_SET_ELEM_FLAGS, flags);
+        }
+        if times_out {
+            if timeout != set.timeout {
+                listed.u64(NFTA_SET_ELEM_TIMEOUT, timeout);
+            }
+            if timeout != 0 {
+                listed.u64(NFTA_SET_ELEM_EXPIRATION, expiration);
+            }
+        }
+        if let Some(userdata) = given.get(NFTA_SET_ELEM_USERDATA)
+            && !userdata.is_empty()
+        {
+            listed.bytes(NFTA_SET_ELEM_USERDATA, userdata);
+        }
+        let key = Key { key, is_end };
+        let element = Element {
+            key: key.clone(),
+            last,
+            listed: listed.0,
+            data,
+            object: object.map(|(handle, _)| handle),
+            references,
+        };
+        match clash(&set, &element) {
+            Clash::None => {}
+            Clash::Overlap => return Err(refuse(libc::EEXIST)),
+            Clash::Same(known) => {
+                if known.data != element.data || known.object != element.object {
+                    return Err(refuse(libc::EBUSY));
+                }
+                if operation.has(NLM_F_EXCL) {
+                    return Err(refuse(libc::EEXIST));
+                }
+                return Ok(());
+            }
+        }
+        let is_catchall = key.key.is_none();
+        let count = set.count();
+        if !is_catchall && set.size != 0 && u64::from(count) >= limit(&set) {
+            return Err(refuse(libc::ENFILE));
+        }
+        let element = Arc::new(element);
+        let table = Arc::make_mut(&mut self.state.tables[number]);
+        table.hold(&element.references);
+        let set = Arc::make_mut(&mut table.sets[at]);
+        set.elements.insert(key, Arc::clone(&element));
+        let jumps = element.references.iter();
+        self.needs_validation |= jumps
+            .clone()
+            .any(|reference| matches!(reference, Reference::Chain(_)));
+        let step = Step::Element {
+            table: table.handle,
+            set: table.sets[at].handle,
+            element,
+        };
+        self.note(step, operation);
+        Ok(())
+    }
+
+    /// The data of an element, as they are listed.
+    fn data_of(
+        &self,
+        number: usize,
+        set: &Set,
+        payload: &[u8],
+        references: &mut Vec<Reference>,
+    ) -> Result<Vec<u8>, Refusal> {
+        let given = Given::read(payload, DATA)?;
+        let mut out = Out::default();
+        let is_verdict = set.data_type == NFT_DATA_VERDICT;
+        match (given.get(NFTA_DATA_VALUE), given.get(NFTA_DATA_VERDICT)) {
+            (Some(value), _) => {
+                if is_verdict || value.len() != set.data_length as usize {
+                    return Err(refuse(libc::EINVAL));
+                }
+                out.bytes(NFTA_DATA_VALUE, value);
+            }
+            (None, Some(verdict)) => {
+                if !is_verdict {
+                    return Err(refuse(libc::EINVAL));
+                }
+                self.verdict(number, verdict, &mut out, references)?;
+            }
+            (None, None) => return Err(refuse(libc::EINVAL)),
+        }
+        Ok(out.0)
+    }
+
+    fn verdict(
+        &self,
+        number: usize,
+        verdict: &[u8],
+        out: &mut Out,
+        references: &mut Vec<Reference>,
+    ) -> Result<(), Refusal> {
+        let given = Given::read(verdict, VERDICT)?;
+        let code = given.u32(NFTA_VERDICT_CODE).ok_or(refuse(libc::EINVAL))?;
+        let mut target = None;
+        match code as i32 {
+            NFT_JUMP | NFT_GOTO => {
+                let table = &self.state.tables[number];
+                let name = given.text(NFTA_VERDICT_CHAIN);
+                let at = match (name, given.u32(NFTA_VERDICT_CHAIN_ID)) {
+                    (Some(name), _) => table.chain_named(name)?,
+                    (None, Some(id)) => self.chain_by_id(number, id)?,
+                    (None, None) => return Err(refuse(libc::EINVAL)),
+                };
+                let chain = &table.chains[at];
+                if chain.base.is_some() {
+                    return Err(refuse(libc::EOPNOTSUPP));
+                }
+                if chain.flags & NFT_CHAIN_BINDING != 0 {
+                    return Err(refuse(libc::EINVAL));
+                }
+                references.push(Reference::Chain(chain.handle));
+                target = Some(chain.name.clone());
+            }
+            NFT_CONTINUE | NFT_BREAK | NFT_RETURN => {}
+            code if matches!(code & 0xff, 0 | 1 | 3) => {}
+            _ => return Err(refuse(libc::EINVAL)),
+        }
+        out.nest(NFTA_DATA_VERDICT, |out| {
+            out.u32(NFTA_VERDICT_CODE, code);
+            if let Some(target) = &target {
+                out.text(NFTA_VERDICT_CHAIN, target);
+            }
+        });
+        Ok(())
+    }
+
+    /// The expressions of an element: its own, or the set's.
+    fn expressions_of_element(
+        &self,
+        number: usize,
+        set: &Set,
+        given: &Given<'_>,
+        is_end: bool,
+    ) -> Result<Vec<Vec<u8>>, Refusal> {
+        let own: Vec<&[u8]> = match (
+            given.get(NFTA_SET_ELEM_EXPR),
+            given.get(NFTA_SET_ELEM_EXPRESSIONS),
+        ) {
+            (Some(expression), _) => vec![expression],
+            (None, Some(list)) => {
+                let mut own = Vec::new();
+                for attribute in Attributes::new(list).map_while(Result::ok) {
+                    if own.len() == MOST_EXPRESSIONS {
+                        return Err(refuse(libc::E2BIG));
+                    }
+                    if attribute.kind != NFTA_LIST_ELEM {
+                        return Err(refuse(libc::EINVAL));
+                    }
+                    own.push(attribute.payload);
+                }
+                own
+            }
+            (None, None) if is_end => return Ok(Vec::new()),
+            (None, None) => return Ok(set.expressions.clone()),
+        };
+        if !set.expressions.is_empty() && own.len() != set.expressions.len() {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
+        let mut program = self.program(number, None);
+        let taken = own.iter().map(|payload| program.take_of_set(payload));
+        taken.collect()
+    }
+
+    pub(super) fn delete_elements(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
+        let given = Given::read(operation.attributes, LIST)?;
+        let (number, at) = self.set_of_elements(operation, &given)?;
+        let set = Arc::clone(&self.state.tables[number].sets[at]);
+        if set.is_anonymous() {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
+        if set.is_bound && set.flags & NFT_SET_CONSTANT != 0 {
+            return Err(refuse(libc::EBUSY));
+        }
+        let Some(list) = given.get(NFTA_SET_ELEM_LIST_ELEMENTS) else {
+            for key in set.elements.keys() {
+                self.remove_element(operation, number, at, key);
+            }
+            return Ok(());
+        };
+        for attribute in Attributes::new(list).map_while(Result::ok) {
+            match self.delete_element(operation, number, at, attribute.payload) {
+                Err(refusal)
+                    if refusal.is(libc::ENOENT) && operation.message == NFT_MSG_DESTROYSETELEM => {}
+                deleted => deleted?,
+            }
+        }
+        Ok(())
+    }
+
+    fn delete_element(
+        &mut self,
+        operation: &Operation<'_>,
+        number: usize,
+        at: usize,
+        payload: &[u8],
+    ) -> Result<(), Refusal> {
+        let given = Given::read(payload, ATTRIBUTES)?;
+        let set = Arc::clone(&self.state.tables[number].sets[at]);
+        let flags = flags(&set, &given)?;
+        admits_last_key(&set, &given, flags)?;
+        let key = Key {
+            key: key_of(&set, given.get(NFTA_SET_ELEM_KEY))?,
+            is_end: flags & NFT_SET_ELEM_INTERVAL_END != 0,
+        };
+        let last = key_of(&set, given.get(NFTA_SET_ELEM_KEY_END))?;
+        let known = set.elements.get(&key);
+        let is_same = known.is_some_and(|known| match is_of_ranges(&set) {
+            // Without a last key, the first one alone is meant.
+            true => known.last == last || (last.is_none() && known.last == key.key),
+            false => true,
+        });
+        if !is_same {
+            return Err(refuse(libc::ENOENT));
+        }
+        self.remove_element(operation, number, at, &key);
+        Ok(())
+    }
+
+    fn remove_element(&mut self, operation: &Operation<'_>, number: usize, at: usize, key: &Key) {
+        let table = Arc::make_mut(&mut self.state.tables[number]);
+        let Some(element) = Arc::make_mut(&mut table.sets[at]).elements.remove(key) else {
+            return;
+        };
+        table.release(&element.references);
+        let step = Step::ElementGone {
+            table: table.handle,
+            set: table.sets[at].handle,
+            element,
+        };
+        self.note(step, operation);
+    }
+}
+
+/// Whether each element has a first and a last key.
+const fn is_of_ranges(set: &Set) -> bool {
+    const BOTH: u32 = NFT_SET_INTERVAL | NFT_SET_CONCAT;
+    set.flags & BOTH == BOTH
+}
+
+/// How many elements there may be: ranges in a tree have two each.
+fn limit(set: &Set) -> u64 {
+    let size = u64::from(set.size);
+    match set.flags & NFT_SET_INTERVAL != 0 && !is_of_ranges(set) {
+        // One more begins with the end of none.
+        true => size * 2 + 1,
+        false => size,
+    }
+}
+
+fn flags(set: &Set, given: &Given<'_>) -> Result<u32, Refusal> {
+    let flags = given.u32(NFTA_SET_ELEM_FLAGS).unwrap_or(0);
+    let is_end = flags & NFT_SET_ELEM_INTERVAL_END != 0;
+    let is_catchall = flags & NFT_SET_ELEM_CATCHALL != 0;
+    if flags & !(NFT_SET_ELEM_INTERVAL_END | NFT_SET_ELEM_CATCHALL) != 0 {
+        return Err(refuse(libc::EOPNOTSUPP));
+    }
+    if (is_end && (set.flags & NFT_SET_INTERVAL == 0 || is_catchall))
+        || is_catchall == given.has(NFTA_SET_ELEM_KEY)
+    {
+        return Err(refuse(libc::EINVAL));
+    }
+    Ok(flags)
+}
+
+/// Whether an element of this set may have a last key.
+fn admits_last_key(set: &Set, given: &Given<'_>, flags: u32) -> Result<(), Refusal> {
+    let has_one = given.has(NFTA_SET_ELEM_KEY_END);
+    let is_wrong = match is_of_ranges(set) {
+        true => {
+            flags & NFT_SET_ELEM_INTERVAL_END != 0
+                || (has_one && flags & NFT_SET_ELEM_CATCHALL != 0)
+        }
+        false => has_one,
+    };
+    match is_wrong {
+        true => Err(refuse(libc::EINVAL)),
+        false => Ok(()),
+    }
+}
+
+/// A key, which has the set's length.
+fn key_of(set: &Set, payload: Option<&[u8]>) -> Result<Option<Vec<u8>>, Refusal> {
+    let Some(payload) = payload else {
+        return Ok(None);
+    };
+    let given = Given::read(payload, DATA)?;
+    match given.get(NFTA_DATA_VALUE) {
+        Some(value) if value.len() == set.key_length as usize && value.len() <= LONGEST => {
+            Ok(Some(value.to_vec()))
+        }
+        _ => Err(refuse(libc::EINVAL)),
+    }
+}
+
+/// What of a set is in a new element's way.
+enum Clash<'s> {
+    None,
+    /// One with the same key.
+    Same(&'s Element),
+    /// One whose range has a part of the new one's.
+    Overlap,
+}
+
+fn clash<'s>(set: &'s Set, element: &Element) -> Clash<'s> {
+    if let Some(known) = set.elements.get(&element.key)
+        && known.last == element.last
+    {
+        return Clash::Same(known);
+    }
+    let Some(key) = &element.key.key else {
+        return Clash::None;
+    };
+    if is_of_ranges(set) {
+        let last = element.last.as_ref().unwrap_or(key);
+        let overlaps = set.elements.values().any(|other| {
+            let Some(first) = &other.key.key else {
+                return false;
+            };
+            let end = other.last.as_ref().unwrap_or(first);
+            contains(set, first, end, key) || contains(set, first, end, last)
+        });
+        return if overlaps {
+            Clash::Overlap
+        } else {
+            Clash::None
+        };
+    }
+    if set.flags & NFT_SET_INTERVAL != 0 && is_within(set, element) {
+        return Clash::Overlap;
+    }
+    Clash::None
+}
+
+/// Whether all fields of a key are in these ranges.
+fn contains(set: &Set, first: &[u8], last: &[u8], key: &[u8]) -> bool {
+    let mut at = 0;
+    set.fields.iter().all(|&length| {
+        let field = at..(at + length as usize).min(key.len());
+        at += (length as usize).next_multiple_of(4);
+        match (
+            first.get(field.clone()),
+            last.get(field.clone()),
+            key.get(field),
+        ) {
+            (Some(first), Some(last), Some(key)) => first <= key && key <= last,
+            _ => false,
+        }
+    })
+}
+
+/// Whether a new boundary lies within a range of a tree.
+fn is_within(set: &Set, element: &Element) -> bool {
+    let below = set
+        .elements
+        .range(
+            ..Key {
+                key: element.key.key.clone(),
+                is_end: false,
+            },
+        )
+        .next_back();
+    let begins_below = below.is_some_and(|(key, _)| key.key.is_some() && !key.is_end);
+    match element.key.is_end {
+        // It closes the range that begins below.
+        true => {
+            let above = set
+                .elements
+                .range((
+                    std::ops::Bound::Excluded(&element.key),
+                    std::ops::Bound::Unbounded,
+                ))
+                .next();
+            let ends_above = above.is_some_and(|(key, _)| key.is_end);
+            !begins_below || ends_above
+        }
+        false => {
+            begins_below && {
+                // An open one has no end yet, or one above.
+                let above = set.elements.range(&element.key..).next();
+                above.is_some_and(|(key, _)| key.is_end && key.key != element.key.key)
+            }
+        }
+    }
+}
+
+/// A set's elements whose keys are these.
+pub(super) fn find<'s>(set: &'s Set, payload: &[u8]) -> Result<&'s Arc<Element>, Refusal> {
+    let given = Given::read(payload, ATTRIBUTES)?;
+    let flags = flags(set, &given)?;
+    admits_last_key(set, &given, flags)?;
+    let key = Key {
+        key: key_of(set, given.get(NFTA_SET_ELEM_KEY))?,
+        is_end: flags & NFT_SET_ELEM_INTERVAL_END != 0,
+    };
+    let absent = refuse(libc::ENOENT);
+    let Some(wanted) = key
+        .key
+        .as_ref()
+        .filter(|_| set.flags & NFT_SET_INTERVAL != 0)
+    else {
+        return set.elements.get(&key).ok_or(absent);
+    };
+    if is_of_ranges(set) {
+        let mut elements = set.elements.values();
+        let found = elements.find(|element| {
+            let first = element.key.key.as_deref().unwrap_or_default();
+            let last = element.last.as_deref().unwrap_or(first);
+            !first.is_empty() && contains(set, first, last, wanted)
+        });
+        return found.ok_or(absent);
+    }
+    // The range that the key is in.
+    let up_to = Key {
+        key: Some(wanted.clone()),
+        is_end: true,
+    };
+    let below = set.elements.range(..=&up_to).next_back();
+    let (at, first) = below.ok_or(absent)?;
+    if at.is_end || at.key.is_none() {
+        return set.elements.get(&key).ok_or(absent);
+    }
+    match key.is_end {
+        false => Ok(first),
+        true => {
+            let behind = (
+                std::ops::Bound::Excluded(&up_to),
+                std::ops::Bound::Unbounded,
+            );
+            let above = set.elements.range(behind).next().ok_or(absent)?;
+            above.0.is_end.then_some(above.1).ok_or(absent)
+        }
+    }
+}
+
+/// The name of a set in a request for elements.
+pub(super) fn names<'a>(
+    attributes: &'a [u8],
+) -> Result<(&'a BStr, &'a BStr, Option<&'a [u8]>), Refusal> {
+    let given = Given::read(attributes, LIST)?;
+    let needed = |kind| given.text(kind).ok_or(refuse(libc::EINVAL));
+    Ok((
+        needed(NFTA_SET_ELEM_LIST_TABLE)?,
+        needed(NFTA_SET_ELEM_LIST_SET)?,
+        given.get(NFTA_SET_ELEM_LIST_ELEMENTS),
+    ))
+}

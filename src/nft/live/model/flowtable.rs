@@ -1,0 +1,187 @@
+//! Operations on flowtables.
+
+use std::sync::Arc;
+
+use chainwright_sys::netfilter::{NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6};
+use chainwright_sys::netlink::{NLM_F_EXCL, NLM_F_REPLACE};
+use chainwright_sys::nf_tables::*;
+
+use super::draft::{Draft, Operation, Step};
+use super::state::Flowtable;
+use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse};
+
+const ATTRIBUTES: &[(u16, Policy)] = &[
+    (NFTA_FLOWTABLE_TABLE, NAME),
+    (NFTA_FLOWTABLE_NAME, NAME),
+    (NFTA_FLOWTABLE_HOOK, Policy::Any),
+    (NFTA_FLOWTABLE_HANDLE, U64),
+    (NFTA_FLOWTABLE_FLAGS, U32),
+];
+const HOOK: &[(u16, Policy)] = &[
+    (NFTA_FLOWTABLE_HOOK_NUM, U32),
+    (NFTA_FLOWTABLE_HOOK_PRIORITY, U32),
+    (NFTA_FLOWTABLE_HOOK_DEVS, Policy::Any),
+];
+/// `NF_NETDEV_INGRESS`, the one hook that there is.
+const INGRESS: u32 = 0;
+
+impl Draft {
+    pub(super) fn new_flowtable(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
+        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        for kind in [
+            NFTA_FLOWTABLE_TABLE,
+            NFTA_FLOWTABLE_NAME,
+            NFTA_FLOWTABLE_HOOK,
+        ] {
+            given.needs(kind)?;
+        }
+        let number = self.table_by(operation, &given, NFTA_FLOWTABLE_TABLE)?;
+        let name = given.text(NFTA_FLOWTABLE_NAME).unwrap_or_default();
+        let known = self.state.tables[number].flowtable_named(name).ok();
+        if known.is_some() {
+            if operation.has(NLM_F_EXCL) {
+                return Err(refuse(libc::EEXIST).at(NFTA_FLOWTABLE_NAME));
+            }
+            if operation.has(NLM_F_REPLACE) {
+                return Err(refuse(libc::EOPNOTSUPP));
+            }
+        }
+        let flags = given.u32(NFTA_FLOWTABLE_FLAGS);
+        if flags.unwrap_or(0) & !(NFT_FLOWTABLE_HW_OFFLOAD | NFT_FLOWTABLE_COUNTER) != 0 {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
+        if ![NFPROTO_IPV4, NFPROTO_IPV6, NFPROTO_INET]
+            .map(|family| family as i32)
+            .contains(&i32::from(operation.family))
+        {
+            return Err(refuse(libc::ENOENT));
+        }
+        let hook = given.get(NFTA_FLOWTABLE_HOOK).unwrap_or_default();
+        let hook = Given::read(hook, HOOK)?;
+        let devices = match hook.get(NFTA_FLOWTABLE_HOOK_DEVS) {
+            Some(list) => self.devices_of(list)?,
+            None => Vec::new(),
+        };
+        if devices.iter().any(|device| !self.devices.contains(device)) {
+            return Err(refuse(libc::ENOENT));
+        }
+        let numbers = (
+            hook.u32(NFTA_FLOWTABLE_HOOK_NUM),
+            hook.u32(NFTA_FLOWTABLE_HOOK_PRIORITY),
+        );
+        let handle = match known {
+            Some(at) => {
+                let old = &self.state.tables[number].flowtables[at];
+                let is_other = numbers.0.is_some_and(|number| number != old.hook)
+                    || numbers
+                        .1
+                        .is_some_and(|priority| priority as i32 != old.priority)
+                    || flags
+                        .is_some_and(|flags| (flags ^ old.flags) & NFT_FLOWTABLE_HW_OFFLOAD != 0);
+                if is_other {
+                    return Err(refuse(libc::EOPNOTSUPP));
+                }
+                let table = Arc::make_mut(&mut self.state.tables[number]);
+                let flowtable = Arc::make_mut(&mut table.flowtables[at]);
+                for device in devices {
+                    if !flowtable.devices.contains(&device) {
+                        flowtable.devices.push(device);
+                    }
+                }
+                flowtable.flags = flags.unwrap_or(flowtable.flags);
+                flowtable.handle
+            }
+            None => {
+                let (Some(hook), Some(priority)) = numbers else {
+                    return Err(refuse(libc::EINVAL));
+                };
+                if hook != INGRESS {
+                    return Err(refuse(libc::EOPNOTSUPP));
+                }
+                let table = Arc::make_mut(&mut self.state.tables[number]);
+                let handle = table.hand_out();
+                table.flowtables.push(Arc::new(Flowtable {
+                    name: name.to_owned(),
+                    handle,
+                    hook,
+                    priority: priority as i32,
+                    devices,
+                    flags: flags.unwrap_or(0),
+                    uses: 0,
+                    is_dead: false,
+                }));
+                handle
+            }
+        };
+        let step = Step::Flowtable {
+            table: self.state.tables[number].handle,
+            flowtable: handle,
+        };
+        self.note(step, operation);
+        Ok(())
+    }
+
+    pub(super) fn delete_flowtable(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
+        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let (name, handle) = (
+            given.text(NFTA_FLOWTABLE_NAME),
+            given.u64(NFTA_FLOWTABLE_HANDLE),
+        );
+        if name.is_none() && handle.is_none() {
+            return Err(refuse(libc::EINVAL));
+        }
+        let number = self.table_by(operation, &given, NFTA_FLOWTABLE_TABLE)?;
+        let table = &self.state.tables[number];
+        let (kind, found) = match handle {
+            Some(handle) => (NFTA_FLOWTABLE_HANDLE, table.flowtable_of(handle)),
+            None => {
+                let name = name.unwrap_or_default();
+                (NFTA_FLOWTABLE_NAME, table.flowtable_named(name))
+            }
+        };
+        let at = match found {
+            Err(refusal)
+                if refusal.is(libc::ENOENT) && operation.message == NFT_MSG_DESTROYFLOWTABLE =>
+            {
+                return Ok(());
+            }
+            found => found.map_err(|refusal| refusal.at(kind))?,
+        };
+        if let Some(hook) = given.get(NFTA_FLOWTABLE_HOOK) {
+            let hook = Given::read(hook, HOOK)?;
+            let list = hook.get(NFTA_FLOWTABLE_HOOK_DEVS).unwrap_or_default();
+            let gone = self.devices_of(list)?;
+            let table = Arc::make_mut(&mut self.state.tables[number]);
+            let flowtable = Arc::make_mut(&mut table.flowtables[at]);
+            if gone
+                .iter()
+                .any(|device| !flowtable.devices.contains(device))
+            {
+                return Err(refuse(libc::ENOENT));
+            }
+            flowtable.devices.retain(|device| !gone.contains(device));
+            let step = Step::Flowtable {
+                table: table.handle,
+                flowtable: table.flowtables[at].handle,
+            };
+            self.note(step, operation);
+            return Ok(());
+        }
+        if table.flowtables[at].uses > 0 {
+            return Err(refuse(libc::EBUSY).at(kind));
+        }
+        self.remove_flowtable(operation, number, at);
+        Ok(())
+    }
+
+    pub(super) fn remove_flowtable(&mut self, operation: &Operation<'_>, number: usize, at: usize) {
+        let table = Arc::make_mut(&mut self.state.tables[number]);
+        let flowtable = Arc::make_mut(&mut table.flowtables[at]);
+        flowtable.is_dead = true;
+        let step = Step::FlowtableGone {
+            table: table.handle,
+            flowtable: flowtable.handle,
+        };
+        self.note(step, operation);
+    }
+}

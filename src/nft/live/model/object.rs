@@ -1,0 +1,193 @@
+//! Operations on stateful objects.
+
+use std::sync::Arc;
+
+use chainwright_sys::netlink::{NLM_F_EXCL, NLM_F_REPLACE};
+use chainwright_sys::nf_tables::*;
+
+use super::draft::{Draft, Operation, Step};
+use super::state::StatefulObject;
+use super::wire::{Given, NAME, Out, Policy, Refusal, U32, U64, refuse};
+
+const ATTRIBUTES: &[(u16, Policy)] = &[
+    (NFTA_OBJ_TABLE, NAME),
+    (NFTA_OBJ_NAME, NAME),
+    (NFTA_OBJ_TYPE, U32),
+    (NFTA_OBJ_DATA, Policy::Any),
+    (NFTA_OBJ_HANDLE, U64),
+    (NFTA_OBJ_USERDATA, Policy::Binary(256)),
+];
+const COUNTER: &[(u16, Policy)] = &[(NFTA_COUNTER_BYTES, U64), (NFTA_COUNTER_PACKETS, U64)];
+const QUOTA: &[(u16, Policy)] = &[
+    (NFTA_QUOTA_BYTES, U64),
+    (NFTA_QUOTA_FLAGS, U32),
+    (NFTA_QUOTA_CONSUMED, U64),
+];
+const LIMIT: &[(u16, Policy)] = &[
+    (NFTA_LIMIT_RATE, U64),
+    (NFTA_LIMIT_UNIT, U64),
+    (NFTA_LIMIT_BURST, U32),
+    (NFTA_LIMIT_TYPE, U32),
+    (NFTA_LIMIT_FLAGS, U32),
+];
+/// What limits of packets have at once, where they say nothing.
+const BURST: u32 = 5;
+
+impl Draft {
+    pub(super) fn new_object(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
+        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        for kind in [NFTA_OBJ_TYPE, NFTA_OBJ_NAME, NFTA_OBJ_DATA] {
+            given.needs(kind)?;
+        }
+        let number = self.table_by(operation, &given, NFTA_OBJ_TABLE)?;
+        let object_type = given.u32(NFTA_OBJ_TYPE).unwrap_or_default();
+        let name = given.text(NFTA_OBJ_NAME).unwrap_or_default();
+        let data = given.get(NFTA_OBJ_DATA).unwrap_or_default();
+        let table = &self.state.tables[number];
+        if let Ok(at) = table.object_named(object_type, name) {
+            if operation.has(NLM_F_EXCL) {
+                return Err(refuse(libc::EEXIST).at(NFTA_OBJ_NAME));
+            }
+            if operation.has(NLM_F_REPLACE) {
+                return Err(refuse(libc::EOPNOTSUPP));
+            }
+            // Of all types only quotas can be changed; the others stay as they are.
+            if object_type != NFT_OBJECT_QUOTA {
+                return Ok(());
+            }
+            let data = made(object_type, data)?;
+            let table = Arc::make_mut(&mut self.state.tables[number]);
+            Arc::make_mut(&mut table.objects[at]).data = data;
+            let step = Step::Object {
+                table: table.handle,
+                object: table.objects[at].handle,
+            };
+            self.note(step, operation);
+            return Ok(());
+        }
+        if object_type == NFT_OBJECT_UNSPEC || object_type > NFT_OBJECT_SYNPROXY {
+            return Err(refuse(libc::ENOENT));
+        }
+        let data = made(object_type, data)?;
+        let table = Arc::make_mut(&mut self.state.tables[number]);
+        let handle = table.hand_out();
+        table.objects.push(Arc::new(StatefulObject {
+            name: name.to_owned(),
+            handle,
+            object_type,
+            data,
+            userdata: given.get(NFTA_OBJ_USERDATA).map(<[u8]>::to_vec),
+            uses: 0,
+            is_dead: false,
+        }));
+        let step = Step::Object {
+            table: table.handle,
+            object: handle,
+        };
+        self.note(step, operation);
+        Ok(())
+    }
+
+    pub(super) fn delete_object(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
+        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let object_type = given.u32(NFTA_OBJ_TYPE).ok_or(refuse(libc::EINVAL))?;
+        let (name, handle) = (given.text(NFTA_OBJ_NAME), given.u64(NFTA_OBJ_HANDLE));
+        if name.is_none() && handle.is_none() {
+            return Err(refuse(libc::EINVAL));
+        }
+        let number = self.table_by(operation, &given, NFTA_OBJ_TABLE)?;
+        let table = &self.state.tables[number];
+        let (kind, found) = match handle {
+            Some(handle) => (NFTA_OBJ_HANDLE, table.object_of(object_type, handle)),
+            None => {
+                let name = name.unwrap_or_default();
+                (NFTA_OBJ_NAME, table.object_named(object_type, name))
+            }
+        };
+        let at = match found {
+            Err(refusal) if refusal.is(libc::ENOENT) && operation.message == NFT_MSG_DESTROYOBJ => {
+                return Ok(());
+            }
+            found => found.map_err(|refusal| refusal.at(kind))?,
+        };
+        if table.objects[at].uses > 0 {
+            return Err(refuse(libc::EBUSY).at(kind));
+        }
+        self.remove_object(operation, number, at);
+        Ok(())
+    }
+
+    pub(super) fn remove_object(&mut self, operation: &Operation<'_>, number: usize, at: usize) {
+        let table = Arc::make_mut(&mut self.state.tables[number]);
+        let object = Arc::make_mut(&mut table.objects[at]);
+        object.is_dead = true;
+        let step = Step::ObjectGone {
+            table: table.handle,
+            object: object.handle,
+        };
+        self.note(step, operation);
+    }
+}
+
+/// What the kernel makes of an object's data. Those of types that are not named here are taken as they are.
+fn made(object_type: u32, data: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let mut out = Out::default();
+    match object_type {
+        NFT_OBJECT_COUNTER => {
+            let given = Given::read(data, COUNTER)?;
+            let number = |kind| given.u64(kind).unwrap_or(0);
+            out.u64(NFTA_COUNTER_BYTES, number(NFTA_COUNTER_BYTES))
+                .u64(NFTA_COUNTER_PACKETS, number(NFTA_COUNTER_PACKETS));
+        }
+        NFT_OBJECT_QUOTA => {
+            let given = Given::read(data, QUOTA)?;
+            let bytes = given.u64(NFTA_QUOTA_BYTES).ok_or(refuse(libc::EINVAL))?;
+            if bytes > i64::MAX as u64 {
+                return Err(refuse(libc::EOVERFLOW));
+            }
+            let consumed = given.u64(NFTA_QUOTA_CONSUMED).unwrap_or(0);
+            if consumed > bytes {
+                return Err(refuse(libc::EINVAL));
+            }
+            let flags = given.u32(NFTA_QUOTA_FLAGS).unwrap_or(0);
+            if flags & !NFT_QUOTA_F_INV != 0 {
+                return Err(refuse(
+                    if flags & !(NFT_QUOTA_F_INV | NFT_QUOTA_F_DEPLETED) != 0 {
+                        libc::EINVAL
+                    } else {
+                        libc::EOPNOTSUPP
+                    },
+                ));
+            }
+            out.u64(NFTA_QUOTA_BYTES, bytes)
+                .u64(NFTA_QUOTA_CONSUMED, consumed)
+                .u32(NFTA_QUOTA_FLAGS, flags);
+        }
+        NFT_OBJECT_LIMIT => {
+            let given = Given::read(data, LIMIT)?;
+            let needed = |kind| given.u64(kind).ok_or(refuse(libc::EINVAL));
+            let (rate, unit) = (needed(NFTA_LIMIT_RATE)?, needed(NFTA_LIMIT_UNIT)?);
+            if rate == 0 {
+                return Err(refuse(libc::EINVAL));
+            }
+            let limit_type = given.u32(NFTA_LIMIT_TYPE).unwrap_or(NFT_LIMIT_PKTS);
+            let flags = given.u32(NFTA_LIMIT_FLAGS).unwrap_or(0);
+            let mut burst = given.u32(NFTA_LIMIT_BURST).unwrap_or(0);
+            match limit_type {
+                NFT_LIMIT_PKTS if burst == 0 => burst = BURST,
+                NFT_LIMIT_PKTS | NFT_LIMIT_PKT_BYTES => {}
+                _ => return Err(refuse(libc::EOPNOTSUPP)),
+            }
+            if flags & !NFT_LIMIT_F_INV != 0 {
+                return Err(refuse(libc::EOPNOTSUPP));
+            }
+            out.u64(NFTA_LIMIT_RATE, rate)
+                .u64(NFTA_LIMIT_UNIT, unit)
+                .u32(NFTA_LIMIT_BURST, burst)
+                .u32(NFTA_LIMIT_TYPE, limit_type)
+                .u32(NFTA_LIMIT_FLAGS, flags);
+        }
+        _ => return Ok(super::program::plain(data)),
+    }
+    Ok(out.0)
+}

@@ -1,0 +1,381 @@
+//! Operations on sets.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use chainwright_sys::netlink::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_NONREC, NLM_F_REPLACE};
+use chainwright_sys::nf_tables::*;
+
+use super::draft::{Draft, Operation, Step};
+use super::state::Set;
+use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse};
+use crate::netlink::Attributes;
+
+const ATTRIBUTES: &[(u16, Policy)] = &[
+    (NFTA_SET_TABLE, NAME),
+    (NFTA_SET_NAME, NAME),
+    (NFTA_SET_FLAGS, U32),
+    (NFTA_SET_KEY_TYPE, U32),
+    (NFTA_SET_KEY_LEN, U32),
+    (NFTA_SET_DATA_TYPE, U32),
+    (NFTA_SET_DATA_LEN, U32),
+    (NFTA_SET_POLICY, U32),
+    (NFTA_SET_DESC, Policy::Any),
+    (NFTA_SET_ID, U32),
+    (NFTA_SET_TIMEOUT, U64),
+    (NFTA_SET_GC_INTERVAL, U32),
+    (NFTA_SET_USERDATA, Policy::Binary(256)),
+    (NFTA_SET_OBJ_TYPE, U32),
+    (NFTA_SET_HANDLE, U64),
+    (NFTA_SET_EXPR, Policy::Any),
+    (NFTA_SET_EXPRESSIONS, Policy::Any),
+];
+const DESCRIPTION: &[(u16, Policy)] = &[
+    (NFTA_SET_DESC_SIZE, U32),
+    (NFTA_SET_DESC_CONCAT, Policy::Any),
+];
+const FIELD: &[(u16, Policy)] = &[(NFTA_SET_FIELD_LEN, U32)];
+
+/// The longest key and the longest data, in bytes.
+const LONGEST: u32 = 64;
+/// How many fields a key has at most.
+const MOST_FIELDS: usize = 16;
+/// How many expressions are made with each element at most.
+pub(super) const MOST_EXPRESSIONS: usize = 2;
+/// Types from here on are the kernel's own.
+const RESERVED: u32 = 0xffff_ff00;
+const VERDICT: u32 = NFT_DATA_VERDICT;
+/// Length of a verdict as the kernel keeps it.
+const VERDICT_LENGTH: u32 = 16;
+const FLAGS: u32 = NFT_SET_ANONYMOUS
+    | NFT_SET_CONSTANT
+    | NFT_SET_INTERVAL
+    | NFT_SET_TIMEOUT
+    | NFT_SET_MAP
+    | NFT_SET_EVAL
+    | NFT_SET_OBJECT
+    | NFT_SET_CONCAT
+    | NFT_SET_EXPR;
+/// `NFT_OBJECT_MAX`.
+const MOST_OBJECT_TYPES: u32 = NFT_OBJECT_SYNPROXY;
+
+impl Draft {
+    pub(super) fn new_set(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
+        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        for kind in [NFTA_SET_TABLE, NFTA_SET_NAME, NFTA_SET_KEY_LEN, NFTA_SET_ID] {
+            given.needs(kind)?;
+        }
+        let mut set = read(&given)?;
+        let number = self.table_by(operation, &given, NFTA_SET_TABLE)?;
+        match self.state.tables[number].set_named(set.name.as_ref()) {
+            Ok(at) => {
+                if operation.has(NLM_F_EXCL) {
+                    return Err(refuse(libc::EEXIST).at(NFTA_SET_NAME));
+                }
+                if operation.has(NLM_F_REPLACE) {
+                    return Err(refuse(libc::EOPNOTSUPP));
+                }
+                if self.state.tables[number].sets[at].is_anonymous() {
+                    return Err(refuse(libc::EOPNOTSUPP));
+                }
+                set.expressions = self.expressions_of_set(number, &given, &set)?;
+                return self.update_set(operation, number, at, &set);
+            }
+            Err(_) if !operation.has(NLM_F_CREATE) => return Err(refuse(libc::ENOENT)),
+            Err(_) => {}
+        }
+        if set.is_anonymous() {
+            set.name = self.unused_name(number, set.name.as_ref())?;
+        }
+        set.expressions = self.expressions_of_set(number, &given, &set)?;
+        let table = Arc::make_mut(&mut self.state.tables[number]);
+        set.handle = table.hand_out();
+        let step = Step::Set {
+            table: table.handle,
+            set: set.handle,
+        };
+        if let Some(id) = given.u32(NFTA_SET_ID) {
+            self.set_ids.insert(id, (table.handle, set.handle));
+        }
+        table.sets.push(Arc::new(set));
+        self.note(step, operation);
+        Ok(())
+    }
+
+    /// A set that is there is told again, if it is the same.
+    fn update_set(
+        &mut self,
+        operation: &Operation<'_>,
+        number: usize,
+        at: usize,
+        given: &Set,
+    ) -> Result<(), Refusal> {
+        let table = Arc::make_mut(&mut self.state.tables[number]);
+        let set = &table.sets[at];
+        let is_same = set.key_type == given.key_type
+            && set.data_type == given.data_type
+            && set.flags == given.flags
+            && set.key_length == given.key_length
+            && set.data_length == given.data_length
+            && set.fields == given.fields
+            && set.object_type == given.object_type
+            && set.expressions == given.expressions;
+        if !is_same {
+            return Err(refuse(libc::EEXIST).at(NFTA_SET_NAME));
+        }
+        let set = Arc::make_mut(&mut table.sets[at]);
+        set.size = if given.size != 0 {
+            given.size
+        } else {
+            set.size
+        };
+        if set.flags & NFT_SET_TIMEOUT != 0 {
+            set.timeout = given.timeout;
+            set.gc_interval = given.gc_interval;
+        }
+        let step = Step::Set {
+            table: table.handle,
+            set: table.sets[at].handle,
+        };
+        self.note(step, operation);
+        Ok(())
+    }
+
+    /// The expressions that are made with each element.
+    fn expressions_of_set(
+        &self,
+        number: usize,
+        given: &Given<'_>,
+        set: &Set,
+    ) -> Result<Vec<Vec<u8>>, Refusal> {
+        let mut program = self.program(number, None);
+        if let Some(expression) = given.get(NFTA_SET_EXPR) {
+            return Ok(vec![program.take_of_set(expression)?]);
+        }
+        let Some(list) = given.get(NFTA_SET_EXPRESSIONS) else {
+            return Ok(Vec::new());
+        };
+        if set.flags & NFT_SET_EXPR == 0 {
+            return Err(refuse(libc::EINVAL));
+        }
+        let mut expressions = Vec::new();
+        for attribute in Attributes::new(list).map_while(Result::ok) {
+            if expressions.len() == MOST_EXPRESSIONS {
+                return Err(refuse(libc::E2BIG));
+            }
+            if attribute.kind != NFTA_LIST_ELEM {
+                return Err(refuse(libc::EINVAL));
+            }
+            expressions.push(program.take_of_set(attribute.payload)?);
+        }
+        Ok(expressions)
+    }
+
+    /// The first name of this pattern that no set has.
+    fn unused_name(&self, number: usize, pattern: &BStr) -> Result<BString, Refusal> {
+        let Some(at) = pattern.find("%") else {
+            return Ok(pattern.to_owned());
+        };
+        let (before, rest) = pattern.split_at(at);
+        let Some(after) = rest.strip_prefix(b"%d").filter(|after| after.is_empty()) else {
+            return Err(refuse(libc::EINVAL));
+        };
+        let table = &self.state.tables[number];
+        let sets = table.sets.iter().filter(|set| !set.is_dead);
+        let taken: std::collections::BTreeSet<_> = sets
+            .filter_map(|set| set.name.strip_prefix(before))
+            .filter_map(|rest| rest.strip_suffix(after))
+            .filter_map(|number| number.to_str().ok()?.parse::<u32>().ok())
+            .collect();
+        let number = (0u32..).find(|number| !taken.contains(number));
+        let mut name = BString::from(before);
+        name.extend_from_slice(number.unwrap_or_default().to_string().as_bytes());
+        Ok(name)
+    }
+
+    /// The number of the set that an operation names, or numbers.
+    pub(super) fn set_by(
+        &self,
+        number: usize,
+        name: Option<&BStr>,
+        id: Option<u32>,
+    ) -> Result<usize, Refusal> {
+        let table = &self.state.tables[number];
+        match (table.set_named(name.unwrap_or_default()), id) {
+            (Ok(at), _) => Ok(at),
+            (Err(refusal), None) => Err(refusal),
+            (Err(refusal), Some(id)) => match self.set_ids.get(&id) {
+                Some(&(handle, set)) if handle == table.handle => table.set_of(set),
+                _ => Err(refusal),
+            },
+        }
+    }
+
+    pub(super) fn delete_set(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
+        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        if operation.family == 0 {
+            return Err(refuse(libc::EAFNOSUPPORT));
+        }
+        let number = self.table_by(operation, &given, NFTA_SET_TABLE)?;
+        let table = &self.state.tables[number];
+        let (kind, found) = match given.u64(NFTA_SET_HANDLE) {
+            Some(handle) => (NFTA_SET_HANDLE, table.set_of(handle)),
+            None => {
+                let name = given.text(NFTA_SET_NAME).ok_or(refuse(libc::EINVAL))?;
+                (NFTA_SET_NAME, table.set_named(name))
+            }
+        };
+        let at = match found {
+            Err(refusal) if refusal.is(libc::ENOENT) && operation.message == NFT_MSG_DESTROYSET => {
+                return Ok(());
+            }
+            found => found.map_err(|refusal| refusal.at(kind))?,
+        };
+        let set = &table.sets[at];
+        if set.uses > 0 || (operation.has(NLM_F_NONREC) && !set.elements.is_empty()) {
+            return Err(refuse(libc::EBUSY).at(kind));
+        }
+        self.remove_set(operation, number, at);
+        Ok(())
+    }
+
+    /// Takes out a set with its elements.
+    pub(super) fn remove_set(&mut self, operation: &Operation<'_>, number: usize, at: usize) {
+        let table = Arc::make_mut(&mut self.state.tables[number]);
+        let set = Arc::clone(&table.sets[at]);
+        for element in set.elements.values() {
+            table.release(&element.references);
+        }
+        Arc::make_mut(&mut table.sets[at]).is_dead = true;
+        let step = Step::SetGone {
+            table: table.handle,
+            set: set.handle,
+        };
+        self.note(step, operation);
+    }
+}
+
+/// Reads what is given of a set.
+fn read(given: &Given<'_>) -> Result<Set, Refusal> {
+    let is_reserved = |data_type: u32| data_type & RESERVED == RESERVED;
+    let key_type = given.u32(NFTA_SET_KEY_TYPE).unwrap_or(0);
+    if is_reserved(key_type) {
+        return Err(refuse(libc::EINVAL));
+    }
+    let key_length = given.u32(NFTA_SET_KEY_LEN).unwrap_or(0);
+    if key_length == 0 || key_length > LONGEST {
+        return Err(refuse(libc::EINVAL));
+    }
+    let flags = given.u32(NFTA_SET_FLAGS).unwrap_or(0);
+    let has_all = |these: u32| flags & these == these;
+    if flags & !FLAGS != 0
+        || has_all(NFT_SET_MAP | NFT_SET_OBJECT)
+        || has_all(NFT_SET_EVAL | NFT_SET_OBJECT)
+        || has_all(NFT_SET_ANONYMOUS | NFT_SET_TIMEOUT | NFT_SET_EVAL)
+        || has_all(NFT_SET_CONSTANT | NFT_SET_TIMEOUT)
+    {
+        return Err(refuse(libc::EOPNOTSUPP));
+    }
+    let is_map = has_all(NFT_SET_MAP);
+    let (data_type, data_length) = match given.u32(NFTA_SET_DATA_TYPE) {
+        Some(_) if !is_map => return Err(refuse(libc::EINVAL)),
+        Some(VERDICT) => (VERDICT, VERDICT_LENGTH),
+        Some(data_type) if is_reserved(data_type) => return Err(refuse(libc::EINVAL)),
+        Some(data_type) => match given.u32(NFTA_SET_DATA_LEN) {
+            Some(length) if length > 0 && length <= LONGEST => (data_type, length),
+            _ => return Err(refuse(libc::EINVAL)),
+        },
+        None if is_map => return Err(refuse(libc::EINVAL)),
+        None => (0, 0),
+    };
+    let is_of_objects = has_all(NFT_SET_OBJECT);
+    let object_type = match given.u32(NFTA_SET_OBJ_TYPE) {
+        Some(_) if !is_of_objects => return Err(refuse(libc::EINVAL)),
+        Some(0) => return Err(refuse(libc::EOPNOTSUPP)),
+        Some(object_type) if object_type > MOST_OBJECT_TYPES => {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
+        Some(object_type) => object_type,
+        None if is_of_objects => return Err(refuse(libc::EINVAL)),
+        None => NFT_OBJECT_UNSPEC,
+    };
+    let (timeout, gc_interval) = (given.u64(NFTA_SET_TIMEOUT), given.u32(NFTA_SET_GC_INTERVAL));
+    if timeout.is_some() || gc_interval.is_some() {
+        if !has_all(NFT_SET_TIMEOUT) {
+            return Err(refuse(libc::EINVAL));
+        }
+        if has_all(NFT_SET_ANONYMOUS) {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
+    }
+    let mut set = Set {
+        name: given.text(NFTA_SET_NAME).unwrap_or_default().to_owned(),
+        handle: 0,
+        flags,
+        key_type,
+        key_length,
+        data_type,
+        data_length,
+        object_type,
+        timeout: timeout.unwrap_or(0),
+        gc_interval: gc_interval.unwrap_or(0),
+        policy: given.u32(NFTA_SET_POLICY).unwrap_or(0),
+        size: 0,
+        fields: Vec::new(),
+        userdata: given.get(NFTA_SET_USERDATA).map(<[u8]>::to_vec),
+        expressions: Vec::new(),
+        uses: 0,
+        is_bound: false,
+        is_dead: false,
+        elements: BTreeMap::new(),
+    };
+    if let Some(description) = given.get(NFTA_SET_DESC) {
+        let description = Given::read(description, DESCRIPTION)?;
+        set.size = description.u32(NFTA_SET_DESC_SIZE).unwrap_or(0);
+        if let Some(list) = description.get(NFTA_SET_DESC_CONCAT) {
+            set.fields = fields(list, key_length)?;
+        }
+    }
+    if !has_implementation(&set) {
+        return Err(refuse(libc::EOPNOTSUPP));
+    }
+    Ok(set)
+}
+
+/// Reads the lengths of a concatenation's fields.
+fn fields(list: &[u8], key_length: u32) -> Result<Vec<u32>, Refusal> {
+    let mut fields = Vec::new();
+    for attribute in Attributes::new(list).map_while(Result::ok) {
+        if attribute.kind != NFTA_LIST_ELEM {
+            return Err(refuse(libc::EINVAL));
+        }
+        if fields.len() == MOST_FIELDS {
+            return Err(refuse(libc::E2BIG));
+        }
+        let length = Given::read(attribute.payload, FIELD)?.u32(NFTA_SET_FIELD_LEN);
+        match length {
+            Some(length) if length > 0 && length <= LONGEST => fields.push(length),
+            _ => return Err(refuse(libc::EINVAL)),
+        }
+    }
+    let registers: u32 = fields.iter().map(|length| length.div_ceil(4)).sum();
+    if registers != key_length.div_ceil(4) {
+        return Err(refuse(libc::EINVAL));
+    }
+    Ok(fields)
+}
+
+/// Whether any of the kernel's kinds of sets can do all that is asked for.
+fn has_implementation(set: &Set) -> bool {
+    let is_ranges = set.flags & NFT_SET_INTERVAL != 0;
+    let is_several = set.flags & NFT_SET_CONCAT != 0;
+    match (is_ranges, is_several) {
+        // A tree.
+        (true, false) => set.flags & NFT_SET_EVAL == 0,
+        // One tree for each field.
+        (true, true) => set.flags & NFT_SET_EVAL == 0 && set.fields.len() >= 2,
+        // A hash table.
+        (false, _) => true,
+    }
+}

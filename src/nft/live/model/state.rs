@@ -1,0 +1,386 @@
+//! What is in the model: tables and all that is in them.
+//!
+//! A transaction works on a copy, which shares what it does not change; what it takes away stays in its place,
+//! marked, until it is committed, as in the kernel: rules can be placed beside one that goes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bstr::{BStr, BString};
+use chainwright_sys::nf_tables::{
+    NFT_MSG_DELTABLE, NFT_SET_ANONYMOUS, NFT_TABLE_F_OWNER, NFT_TABLE_F_PERSIST,
+};
+
+use super::wire::{Refusal, refuse};
+
+/// A ruleset.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    pub(super) tables: Vec<Arc<Table>>,
+    /// The last table's handle.
+    pub(super) handles: u64,
+    /// How many chains without a name were made.
+    pub(super) unnamed_chains: u64,
+    pub(super) generation: u32,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            tables: Vec::new(),
+            handles: 0,
+            unnamed_chains: 0,
+            generation: 1,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    pub(super) family: u8,
+    pub(super) name: BString,
+    pub(super) handle: u64,
+    pub(super) flags: u32,
+    /// The port of the socket that it belongs to.
+    pub(super) owner: Option<u32>,
+    pub(super) userdata: Option<Vec<u8>>,
+    /// The last handle of anything in it.
+    pub(super) handles: u64,
+    pub(super) is_dead: bool,
+    pub(super) chains: Vec<Arc<Chain>>,
+    pub(super) sets: Vec<Arc<Set>>,
+    pub(super) objects: Vec<Arc<StatefulObject>>,
+    pub(super) flowtables: Vec<Arc<Flowtable>>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Chain {
+    pub(super) name: BString,
+    pub(super) handle: u64,
+    pub(super) base: Option<Base>,
+    pub(super) flags: u32,
+    pub(super) userdata: Option<Vec<u8>>,
+    /// How many jumps of rules and elements lead to it.
+    pub(super) jumps: u32,
+    /// Whether a rule jumped to it at some time of this transaction.
+    pub(super) is_bound: bool,
+    pub(super) is_dead: bool,
+    pub(super) rules: Vec<Placed>,
+}
+
+/// What makes a base chain.
+#[derive(Debug, Clone)]
+pub(super) struct Base {
+    pub(super) chain_type: BString,
+    pub(super) hook: u32,
+    pub(super) priority: i32,
+    /// Whether it is bound to devices: at the hooks of one.
+    pub(super) has_devices: bool,
+    pub(super) devices: Vec<BString>,
+    pub(super) policy: u32,
+    /// Packets and bytes.
+    pub(super) counters: Option<(u64, u64)>,
+}
+
+/// A rule in its place.
+#[derive(Debug, Clone)]
+pub(super) struct Placed {
+    pub(super) rule: Arc<Rule>,
+    pub(super) is_dead: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) handle: u64,
+    /// As they are listed, without the attribute around them.
+    pub(super) expressions: Vec<u8>,
+    pub(super) userdata: Option<Vec<u8>>,
+    pub(super) references: Vec<Reference>,
+}
+
+/// What something refers to in its table, by its handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reference {
+    Chain(u64),
+    Set(u64),
+    Object(u64),
+    Flowtable(u64),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Set {
+    pub(super) name: BString,
+    pub(super) handle: u64,
+    pub(super) flags: u32,
+    pub(super) key_type: u32,
+    pub(super) key_length: u32,
+    pub(super) data_type: u32,
+    pub(super) data_length: u32,
+    pub(super) object_type: u32,
+    /// In milliseconds.
+    pub(super) timeout: u64,
+    pub(super) gc_interval: u32,
+    pub(super) policy: u32,
+    pub(super) size: u32,
+    /// The lengths of a concatenation's fields.
+    pub(super) fields: Vec<u32>,
+    pub(super) userdata: Option<Vec<u8>>,
+    /// The expressions that are made with each element, as they are listed: each with its attribute's header.
+    pub(super) expressions: Vec<Vec<u8>>,
+    /// How many rules use it.
+    pub(super) uses: u32,
+    /// Whether a rule uses it, or did before this transaction took that away.
+    pub(super) is_bound: bool,
+    pub(super) is_dead: bool,
+    pub(super) elements: BTreeMap<Key, Arc<Element>>,
+}
+
+impl Set {
+    pub(super) const fn is_anonymous(&self) -> bool {
+        self.flags & NFT_SET_ANONYMOUS != 0
+    }
+
+    /// How many elements there are, without the one for all other keys.
+    pub(super) fn count(&self) -> u32 {
+        let keys = self.elements.keys();
+        keys.filter(|key| key.key.is_some()).count() as u32
+    }
+}
+
+/// What tells an element from the others of its set.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    /// `None` of the element for all other keys.
+    pub(super) key: Option<Vec<u8>>,
+    pub(super) is_end: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Element {
+    pub(super) key: Key,
+    /// The last key, of a range of several values.
+    pub(super) last: Option<Vec<u8>>,
+    /// As it is listed, without the attribute around it.
+    pub(super) listed: Vec<u8>,
+    /// The data as they were given, to be compared.
+    pub(super) data: Option<Vec<u8>>,
+    pub(super) object: Option<u64>,
+    pub(super) references: Vec<Reference>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct StatefulObject {
+    pub(super) name: BString,
+    pub(super) handle: u64,
+    pub(super) object_type: u32,
+    /// As they are listed, without the attribute around them.
+    pub(super) data: Vec<u8>,
+    pub(super) userdata: Option<Vec<u8>>,
+    pub(super) uses: u32,
+    pub(super) is_dead: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Flowtable {
+    pub(super) name: BString,
+    pub(super) handle: u64,
+    pub(super) hook: u32,
+    pub(super) priority: i32,
+    pub(super) devices: Vec<BString>,
+    pub(super) flags: u32,
+    pub(super) uses: u32,
+    pub(super) is_dead: bool,
+}
+
+impl Table {
+    /// How many things are in it.
+    pub(super) fn uses(&self) -> u32 {
+        let chains = self.chains.iter().filter(|chain| !chain.is_dead).count();
+        let sets = self.sets.iter().filter(|set| !set.is_dead).count();
+        let objects = self.objects.iter().filter(|object| !object.is_dead).count();
+        let flowtables = self.flowtables.iter();
+        let flowtables = flowtables.filter(|flowtable| !flowtable.is_dead).count();
+        (chains + sets + objects + flowtables) as u32
+    }
+
+    /// The next handle.
+    pub(super) fn hand_out(&mut self) -> u64 {
+        self.handles += 1;
+        self.handles
+    }
+
+    /// The number of the chain of this name.
+    pub(super) fn chain_named(&self, name: &BStr) -> Result<usize, Refusal> {
+        let mut chains = self.chains.iter();
+        let is = |chain: &Arc<Chain>| !chain.is_dead && chain.name == name;
+        chains.position(is).ok_or(refuse(libc::ENOENT))
+    }
+
+    /// The number of the chain with this handle.
+    pub(super) fn chain_of(&self, handle: u64) -> Result<usize, Refusal> {
+        let mut chains = self.chains.iter();
+        let is = |chain: &Arc<Chain>| !chain.is_dead && chain.handle == handle;
+        chains.position(is).ok_or(refuse(libc::ENOENT))
+    }
+
+    pub(super) fn set_named(&self, name: &BStr) -> Result<usize, Refusal> {
+        let mut sets = self.sets.iter();
+        let is = |set: &Arc<Set>| !set.is_dead && set.name == name;
+        sets.position(is).ok_or(refuse(libc::ENOENT))
+    }
+
+    pub(super) fn set_of(&self, handle: u64) -> Result<usize, Refusal> {
+        let mut sets = self.sets.iter();
+        let is = |set: &Arc<Set>| !set.is_dead && set.handle == handle;
+        sets.position(is).ok_or(refuse(libc::ENOENT))
+    }
+
+    pub(super) fn object_named(&self, object_type: u32, name: &BStr) -> Result<usize, Refusal> {
+        let is = |object: &Arc<StatefulObject>| {
+            !object.is_dead && object.object_type == object_type && object.name == name
+        };
+        let mut objects = self.objects.iter();
+        objects.position(is).ok_or(refuse(libc::ENOENT))
+    }
+
+    pub(super) fn object_of(&self, object_type: u32, handle: u64) -> Result<usize, Refusal> {
+        let is = |object: &Arc<StatefulObject>| {
+            !object.is_dead && object.object_type == object_type && object.handle == handle
+        };
+        let mut objects = self.objects.iter();
+        objects.position(is).ok_or(refuse(libc::ENOENT))
+    }
+
+    pub(super) fn flowtable_named(&self, name: &BStr) -> Result<usize, Refusal> {
+        let mut flowtables = self.flowtables.iter();
+        let is = |flowtable: &Arc<Flowtable>| !flowtable.is_dead && flowtable.name == name;
+        flowtables.position(is).ok_or(refuse(libc::ENOENT))
+    }
+
+    pub(super) fn flowtable_of(&self, handle: u64) -> Result<usize, Refusal> {
+        let mut flowtables = self.flowtables.iter();
+        let is = |flowtable: &Arc<Flowtable>| !flowtable.is_dead && flowtable.handle == handle;
+        flowtables.position(is).ok_or(refuse(libc::ENOENT))
+    }
+
+    /// Counts these references up.
+    pub(super) fn hold(&mut self, references: &[Reference]) {
+        for &reference in references {
+            self.count(reference, true);
+        }
+    }
+
+    /// Counts them down.
+    pub(super) fn release(&mut self, references: &[Reference]) {
+        for &reference in references {
+            self.count(reference, false);
+        }
+    }
+
+    fn count(&mut self, reference: Reference, up: bool) {
+        let count = |uses: &mut u32| {
+            *uses = if up {
+                *uses + 1
+            } else {
+                uses.saturating_sub(1)
+            }
+        };
+        match reference {
+            Reference::Chain(handle) => {
+                if let Some(chain) = self.chains.iter_mut().find(|one| one.handle == handle) {
+                    count(&mut Arc::make_mut(chain).jumps);
+                }
+            }
+            Reference::Set(handle) => {
+                if let Some(set) = self.sets.iter_mut().find(|one| one.handle == handle) {
+                    count(&mut Arc::make_mut(set).uses);
+                }
+            }
+            Reference::Object(handle) => {
+                if let Some(object) = self.objects.iter_mut().find(|one| one.handle == handle) {
+                    count(&mut Arc::make_mut(object).uses);
+                }
+            }
+            Reference::Flowtable(handle) => {
+                let mut flowtables = self.flowtables.iter_mut();
+                if let Some(flowtable) = flowtables.find(|one| one.handle == handle) {
+                    count(&mut Arc::make_mut(flowtable).uses);
+                }
+            }
+        }
+    }
+}
+
+impl Chain {
+    /// How many rules are in it, and jumps lead to it.
+    pub(super) fn uses(&self) -> u32 {
+        let rules = self.rules.iter().filter(|placed| !placed.is_dead).count();
+        rules as u32 + self.jumps
+    }
+}
+
+impl State {
+    /// The number of the table of this name; `EPERM` if it belongs to another than `port`.
+    pub(super) fn table_named(
+        &self,
+        family: u8,
+        name: &BStr,
+        port: Option<u32>,
+    ) -> Result<usize, Refusal> {
+        let is =
+            |table: &Arc<Table>| !table.is_dead && table.family == family && table.name == name;
+        let number = self.tables.iter().position(is);
+        self.owned_by(number, port)
+    }
+
+    /// The number of the table with this handle.
+    pub(super) fn table_of(
+        &self,
+        family: u8,
+        handle: u64,
+        port: Option<u32>,
+    ) -> Result<usize, Refusal> {
+        let is =
+            |table: &Arc<Table>| !table.is_dead && table.family == family && table.handle == handle;
+        let number = self.tables.iter().position(is);
+        self.owned_by(number, port)
+    }
+
+    fn owned_by(&self, number: Option<usize>, port: Option<u32>) -> Result<usize, Refusal> {
+        let number = number.ok_or(refuse(libc::ENOENT))?;
+        let owner = self.tables[number].owner;
+        match (owner, port) {
+            (Some(owner), Some(port)) if owner != port => Err(refuse(libc::EPERM)),
+            _ => Ok(number),
+        }
+    }
+}
+
+impl State {
+    /// A socket is closed: the tables that it owned go, or stay without an owner. What is told of that; it moves
+    /// no generation.
+    pub(super) fn disown(&mut self, port: u32) -> Vec<super::draft::Told> {
+        let mut told = Vec::new();
+        let persists = |table: &Table| table.flags & NFT_TABLE_F_PERSIST != 0;
+        self.tables.retain_mut(|table| {
+            if table.owner != Some(port) {
+                return true;
+            }
+            if persists(table) {
+                let table = Arc::make_mut(table);
+                table.owner = None;
+                table.flags &= !NFT_TABLE_F_OWNER;
+                return true;
+            }
+            told.push(super::draft::Told {
+                message: NFT_MSG_DELTABLE,
+                flags: 0,
+                sequence: 0,
+                family: table.family,
+                attributes: super::listed::table(table, super::listed::Telling::Gone),
+            });
+            false
+        });
+        told
+    }
+}

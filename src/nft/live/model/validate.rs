@@ -1,0 +1,93 @@
+//! Where jumps lead: no chain that packets come to may be reached over too many, and none over itself.
+
+use chainwright_sys::nf_tables::NFT_CHAIN_BASE;
+
+use super::draft::Draft;
+use super::state::{Chain, Reference, Table};
+use super::wire::{Refusal, refuse};
+
+/// How many chains may stand one behind the other (`NFT_JUMP_STACK_SIZE`).
+const DEEPEST: usize = 16;
+
+impl Draft {
+    /// Follows the jumps of a table, if the transaction is carried out a second time to find what is wrong.
+    pub(super) fn validate_now(&self, number: usize) -> Result<(), Refusal> {
+        match self.validates_at_once {
+            true => validate(&self.state.tables[number]),
+            false => Ok(()),
+        }
+    }
+
+    /// Follows the jumps of all tables.
+    pub(super) fn validate(&self) -> Result<(), Refusal> {
+        let tables = self.state.tables.iter();
+        let mut tables = tables.filter(|table| !table.is_dead);
+        tables.try_for_each(|table| validate(table))
+    }
+}
+
+fn validate(table: &Table) -> Result<(), Refusal> {
+    for chain in &table.chains {
+        if !chain.is_dead && chain.flags & NFT_CHAIN_BASE != 0 {
+            let mut depths = vec![None; table.chains.len()];
+            follow(table, chain, chain, 0, &mut depths)?;
+        }
+    }
+    Ok(())
+}
+
+/// Follows the jumps of a chain that is reached from a base chain at this depth; one that was reached as deep
+/// before is not followed again.
+fn follow(
+    table: &Table,
+    base: &Chain,
+    chain: &Chain,
+    depth: usize,
+    depths: &mut [Option<usize>],
+) -> Result<(), Refusal> {
+    if depth == DEEPEST {
+        return Err(refuse(libc::EMLINK));
+    }
+    let mut chains = table.chains.iter();
+    let at = chains.position(|one| one.handle == chain.handle);
+    if let Some(known) = at.and_then(|at| depths.get_mut(at)) {
+        if known.is_some_and(|known| known >= depth) {
+            return Ok(());
+        }
+        *known = Some(depth);
+    }
+    for placed in chain.rules.iter().filter(|placed| !placed.is_dead) {
+        super::program::validate(table, base, &placed.rule)?;
+        for &reference in &placed.rule.references {
+            match reference {
+                Reference::Chain(handle) => enter(table, base, handle, depth, depths)?,
+                Reference::Set(handle) => {
+                    let set = table.sets.iter().find(|set| set.handle == handle);
+                    let elements = set.into_iter().flat_map(|set| set.elements.values());
+                    for element in elements {
+                        for &reference in &element.references {
+                            if let Reference::Chain(handle) = reference {
+                                enter(table, base, handle, depth, depths)?;
+                            }
+                        }
+                    }
+                }
+                Reference::Object(_) | Reference::Flowtable(_) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+fn enter(
+    table: &Table,
+    base: &Chain,
+    handle: u64,
+    depth: usize,
+    depths: &mut [Option<usize>],
+) -> Result<(), Refusal> {
+    match table.chains.iter().find(|chain| chain.handle == handle) {
+        Some(chain) => follow(table, base, chain, depth + 1, depths),
+        None => Ok(()),
+    }
+}

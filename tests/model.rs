@@ -1,0 +1,174 @@
+//! The model and the kernel are given the same transactions: they answer the same, and then hold the same.
+//!
+//! `MODEL_TRANSACTIONS` says how many (2,000 by default), `SEED` repeats a run.
+
+mod common;
+#[path = "model/transactions.rs"]
+mod transactions;
+
+use chainwright::netlink::Messages;
+use chainwright::nft::live::{Item, Mirror, Model, Monitor, MonitorOptions};
+use chainwright::nft::{CommitError, Connection, Family, Scope, Snapshot, Transaction};
+use chainwright_sys::nf_tables::{NFTA_SET_ELEM_EXPIRATION, NFTA_SET_TYPE, NFTA_TABLE_USE};
+use common::mirrored::{is_current, lines};
+use common::random::Random;
+use transactions::Writer;
+
+/// What of an answer is to be the same: of each operation that failed the error number.
+fn answer(result: Result<(), CommitError>) -> Vec<(Option<usize>, String)> {
+    let Err(error) = result else {
+        return Vec::new();
+    };
+    let failures = error.failures.iter();
+    failures
+        .map(|failure| {
+            let index = failure.operation.as_ref().map(|operation| operation.index);
+            (index, failure.errno.name())
+        })
+        .collect()
+}
+
+/// All that is there, byte for byte but for what passes.
+fn shown(snapshot: &Snapshot) -> Vec<String> {
+    // Of a set what it is made of, of an element the time that it has left.
+    let passing = [
+        // (Linux 6.18 counts a table's uses down too often when transactions fail.)
+        ("table", format!("{NFTA_TABLE_USE}=[")),
+        (" set", format!("{NFTA_SET_TYPE}=[")),
+        ("  element", format!("{NFTA_SET_ELEM_EXPIRATION}=[")),
+    ];
+    let without = |line: String| {
+        let is_passing = |attribute: &str| {
+            let mut passing = passing.iter();
+            passing.any(|(kind, start)| line.starts_with(kind) && attribute.starts_with(start))
+        };
+        let attributes = line.split_inclusive(']');
+        attributes
+            .filter(|attribute| !is_passing(attribute.trim_start()))
+            .collect()
+    };
+    let tables = snapshot.tables();
+    tables
+        .flat_map(|table| lines(&table, true))
+        .map(without)
+        .collect()
+}
+
+/// The operations, a line of hexadecimal digits for each.
+fn bytes(tx: &Transaction) -> String {
+    let operations = Messages::new(tx.as_bytes()).map(|message| {
+        let message = message.unwrap();
+        let bytes = message.raw[20..].iter().map(|byte| format!("{byte:02x}"));
+        format!("\n{:#x} {}", message.flags, bytes.collect::<String>())
+    });
+    operations.collect()
+}
+
+/// What a monitor is told, one transaction after the other.
+fn events(monitor: &mut Monitor) -> Vec<String> {
+    let mut told = Vec::new();
+    while let Some(item) = monitor.try_receive().unwrap() {
+        match item {
+            Item::Change(change) => {
+                told.extend(change.events().map(|event| event.to_string()));
+                told.push(format!("generation {}", change.generation()));
+            }
+            other => told.push(format!("{other:?}")),
+        }
+    }
+    told
+}
+
+struct Pair {
+    kernel: Connection,
+    model: Connection,
+    of_kernel: Monitor,
+    of_model: Monitor,
+    mirror: Mirror,
+}
+
+impl Pair {
+    #[track_caller]
+    fn compare(&mut self, tx: &Transaction) {
+        let said = || {
+            let operations = tx.described().map(|operation| operation.to_string());
+            operations.collect::<Vec<_>>()
+        };
+        let answered = answer(self.model.commit(tx));
+        let theirs = answer(self.kernel.commit(tx));
+        assert_eq!(
+            answered,
+            theirs,
+            "the model's answer and the kernel's: {:#?} {}",
+            said(),
+            bytes(tx)
+        );
+        let ours = shown(&self.model.snapshot(Scope::all()).unwrap());
+        let theirs = shown(&self.kernel.snapshot(Scope::all()).unwrap());
+        if ours != theirs {
+            let mut pairs = ours.iter().zip(&theirs);
+            let at = pairs.position(|(ours, theirs)| ours != theirs);
+            let at = at.unwrap_or(ours.len().min(theirs.len()));
+            if std::env::var_os("SHOW").is_some() {
+                println!("{}\n\n{}", ours.join("\n"), theirs.join("\n"));
+            }
+            panic!(
+                "{answered:?} {:#?}\nmodel  {:#?}\nkernel {:#?}",
+                said(),
+                ours.get(at),
+                theirs.get(at)
+            );
+        }
+        let ours = events(&mut self.of_model);
+        let theirs = events(&mut self.of_kernel);
+        assert_eq!(
+            ours,
+            theirs,
+            "what the model tells and the kernel: {:#?}",
+            said()
+        );
+        self.mirror.update().unwrap();
+    }
+}
+
+#[test]
+fn it_answers_and_holds_what_the_kernel_does() {
+    let sandbox = common::sandbox();
+    let transactions: usize = match std::env::var("MODEL_TRANSACTIONS") {
+        Ok(number) => number.parse().unwrap(),
+        Err(_) => 2_000,
+    };
+    sandbox
+        .run(|| {
+            let model = Model::new();
+            let mut pair = Pair {
+                kernel: Connection::open().unwrap(),
+                model: model.connect().unwrap(),
+                of_kernel: Monitor::open().unwrap(),
+                of_model: MonitorOptions::default()
+                    .open_beside(&model.connect().unwrap())
+                    .unwrap(),
+                mirror: Mirror::open(model.connect().unwrap(), &Scope::all()).unwrap(),
+            };
+            let mut random = Random::new();
+            let (mut accepted, mut before) = (0, None);
+            for number in 0..transactions {
+                let now = pair.model.snapshot(Scope::all()).unwrap();
+                let mut tx = Transaction::new();
+                if random.once_in(60) {
+                    tx.flush_ruleset(Family::UNSPEC).unwrap();
+                } else {
+                    Writer::new(&mut random, &now).write(&mut tx);
+                }
+                pair.compare(&tx);
+                accepted += usize::from(before != now.generation());
+                before = now.generation();
+                if number % 16 == 15 {
+                    is_current(&pair.mirror, &mut pair.model, "the model's mirror");
+                }
+            }
+            println!("{accepted} of {transactions} changed something");
+            assert!(accepted > transactions / 5);
+        })
+        .unwrap();
+}
