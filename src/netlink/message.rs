@@ -248,6 +248,9 @@ pub struct MessageWriter<'b> {
     buffer: &'b mut Vec<u8>,
     start: usize,
     error: Option<Box<Unfit>>,
+    /// What attributes' types are written without.
+    #[cfg(feature = "model")]
+    unmarked: u16,
 }
 
 impl<'b> MessageWriter<'b> {
@@ -264,6 +267,8 @@ impl<'b> MessageWriter<'b> {
             buffer,
             start,
             error: None,
+            #[cfg(feature = "model")]
+            unmarked: 0,
         }
     }
 
@@ -292,7 +297,16 @@ impl<'b> MessageWriter<'b> {
             buffer,
             start,
             error: None,
+            #[cfg(feature = "model")]
+            unmarked: 0,
         }
+    }
+
+    /// Writes nested attributes without `NLA_F_NESTED`, as nf_tables lists them.
+    #[cfg(feature = "model")]
+    pub(crate) fn unmarked(mut self) -> Self {
+        self.unmarked = NLA_F_NESTED;
+        self
     }
 
     /// Ends what [`bare`](Self::bare) began.
@@ -317,6 +331,8 @@ impl<'b> MessageWriter<'b> {
         if total > usize::from(u16::MAX) {
             self.misfit(kind & !NLA_F_NESTED, Misfit::TooLong { length });
         }
+        #[cfg(feature = "model")]
+        let kind = kind & !self.unmarked;
         let [l0, l1] = (total as u16).to_ne_bytes();
         let [t0, t1] = kind.to_ne_bytes();
         self.buffer.extend_from_slice(&[l0, l1, t0, t1]);

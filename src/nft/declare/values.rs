@@ -159,6 +159,15 @@ macro_rules! flags {
             }
         }
 
+        #[cfg(feature = "model")]
+        #[allow(dead_code, reason = "of flags that the kernel does not look at")]
+        impl $Name {
+            /// All flags that have names here.
+            pub(in crate::nft) const fn all_named() -> Self {
+                Self::from_bits_retain(0 $(| $value)*)
+            }
+        }
+
         impl<'a> $crate::nft::declare::Field<'a> for $Name {
             $crate::nft::declare::plain_field!();
             $crate::nft::declare::read_as_number!('a, $number, Self::from_bits_retain);

@@ -156,6 +156,29 @@ macro_rules! view {
             }
         }
 
+        #[cfg(feature = "model")]
+        #[allow(dead_code, reason = "of what the model does not list")]
+        impl $(<$life>)? $Name $(<$life>)? {
+            /// Writes the attributes that are set, in the order in which the kernel lists them.
+            pub(in crate::nft) fn write_listed(
+                &self,
+                writer: &mut $crate::netlink::MessageWriter<'_>,
+            ) {
+                // The steps, to be taken in order.
+                macro_rules! step {
+                    () => {};
+                    $(($field) => {
+                        if let Some(value) = &self.$field {
+                            $crate::nft::declare::Field::encode(value, writer, $KIND);
+                        }
+                    };)*
+                }
+                $(step!($order);)*
+                step!();
+                let _ = writer; // of an expression that knows no attributes
+            }
+        }
+
         impl std::fmt::Debug for $View<'_> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 let mut out = f.debug_struct(stringify!($View));

@@ -44,7 +44,8 @@ values! {
 expression! {
     "bitwise"
     /// `dreg = (sreg & mask) ^ xor`, or a shift (`enum nft_bitwise_attributes`).
-    pub struct Bitwise<'a> viewed as BitwiseRef {
+    pub struct Bitwise<'a> viewed as BitwiseRef,
+    listed as [sreg, dreg, len, op, mask, xor, sreg2, data] {
         /// Where the value comes from.
         NFTA_BITWISE_SREG => sreg: Register,
         /// The second register of an operation on two (Linux 6.13).

@@ -83,7 +83,8 @@ expression! {
     "ct"
     /// Reads a key into a register (`dreg`), or sets it from one (`sreg`)
     /// (`enum nft_ct_attributes`).
-    pub struct Ct viewed as CtRef {
+    pub struct Ct viewed as CtRef,
+    listed as [dreg, sreg, key, direction] {
         /// What to read or set.
         NFTA_CT_KEY => key: CtKey,
         /// Where what was read goes.

@@ -60,7 +60,7 @@ pub enum Verdict<'a> {
 }
 
 impl Verdict<'_> {
-    const fn code(&self) -> i32 {
+    pub(in crate::nft) const fn code(&self) -> i32 {
         match self {
             Self::Accept => NF_ACCEPT,
             Self::Drop => NF_DROP,

@@ -61,7 +61,8 @@ expression! {
     /// otherwise, and always if it was to be deleted. Expressions are for sets with the flag
     /// `NFT_SET_EVAL` (`dynamic` in `nft`); they are applied to this packet, and to each that this
     /// rule or a look-up in the set finds the element for.
-    pub struct Dynset<'a> viewed as DynsetRef {
+    pub struct Dynset<'a> viewed as DynsetRef,
+    listed as [sreg_key, sreg_data, op, set_name, timeout, expr, expressions, flags, set_id] {
         /// Register with the element's key.
         NFTA_DYNSET_SREG_KEY => sreg_key: Register,
         /// Register with the element's data, for maps.

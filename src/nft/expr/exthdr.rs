@@ -52,7 +52,8 @@ expression! {
     "exthdr"
     /// Reads an extension header, an option or a chunk, or changes or removes a TCP option
     /// (`enum nft_exthdr_attributes`).
-    pub struct Exthdr viewed as ExthdrRef {
+    pub struct Exthdr viewed as ExthdrRef,
+    listed as [dreg, sreg, header_type, offset, len, flags, op] {
         /// Where what was read goes, in network order.
         NFTA_EXTHDR_DREG => dreg: Register,
         /// Where comes from what is written, in network order.

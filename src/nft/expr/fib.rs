@@ -53,7 +53,8 @@ flags! {
 expression! {
     "fib"
     /// Looks an address up in the routing tables (`enum nft_fib_attributes`).
-    pub struct Fib viewed as FibRef {
+    pub struct Fib viewed as FibRef,
+    listed as [dreg, result, flags] {
         /// What is looked up, and with what.
         NFTA_FIB_FLAGS => flags: FibFlags,
         /// What is asked for.

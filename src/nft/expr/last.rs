@@ -14,7 +14,8 @@ expression! {
     "last"
     /// Remembers when a packet came by last (`enum nft_last_attributes`); what is written is where
     /// it starts.
-    pub struct Last viewed as LastRef {
+    pub struct Last viewed as LastRef,
+    listed as [set, msecs] {
         /// Milliseconds since the last packet; 0 if there was none.
         NFTA_LAST_MSECS => msecs: u64,
         /// Whether there was a packet at all: 0 or 1. Without it the kernel takes no milliseconds.

@@ -29,7 +29,8 @@ expression! {
     "lookup"
     /// Looks a register up in a set; of a map, the value found goes into a register or becomes
     /// the verdict (`enum nft_lookup_attributes`).
-    pub struct Lookup<'a> viewed as LookupRef {
+    pub struct Lookup<'a> viewed as LookupRef,
+    listed as [set, sreg, dreg, flags, set_id] {
         /// The key.
         NFTA_LOOKUP_SREG => sreg: Register,
         /// Where a map's value goes.

@@ -51,7 +51,8 @@ values! {
 expression! {
     "objref"
     /// Lets the packet pass by a stateful object of the table (`enum nft_objref_attributes`).
-    pub struct Objref<'a> viewed as ObjrefRef {
+    pub struct Objref<'a> viewed as ObjrefRef,
+    listed as [imm_name, imm_type, set_sreg, set_name, set_id] {
         /// What kind of object is named.
         NFTA_OBJREF_IMM_TYPE => imm_type: ObjectType,
         /// The object's name.

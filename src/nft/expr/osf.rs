@@ -42,7 +42,8 @@ expression! {
     /// NULs behind the name, `unknown` if no fingerprint fits (`enum nft_osf_attributes`).
     ///
     /// The fingerprints are those that were loaded through nfnetlink (`nfnl_osf`).
-    pub struct Osf viewed as OsfRef {
+    pub struct Osf viewed as OsfRef,
+    listed as [ttl, flags, dreg] {
         /// Where the name goes.
         NFTA_OSF_DREG => dreg: Register,
         /// How the time to live is compared.

@@ -47,7 +47,8 @@ expression! {
     "xfrm"
     /// Reads a key of an IPsec state of the packet into a register (`enum nft_xfrm_attributes`); a
     /// packet without such a state goes no further in the rule.
-    pub struct Xfrm viewed as XfrmRef {
+    pub struct Xfrm viewed as XfrmRef,
+    listed as [dreg, key, dir, spnum] {
         /// What to read.
         NFTA_XFRM_KEY => key: XfrmKey,
         /// Which way the packet goes.

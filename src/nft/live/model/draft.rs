@@ -306,7 +306,7 @@ impl Draft {
                     .retain(|placed| !Arc::ptr_eq(&placed.rule, rule));
                 let is_bound = chain.flags & NFT_CHAIN_BINDING != 0;
                 for &reference in &rule.references {
-                    if let Reference::Set(handle) = reference
+                    if let Reference::Set(handle) | Reference::UpdatedSet(handle) = reference
                         && let Some(set) = table.sets.iter_mut().find(|set| set.handle == handle)
                         && set.uses == 0
                     {

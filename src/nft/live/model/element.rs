@@ -34,11 +34,6 @@ const DATA: &[(u16, Policy)] = &[
     (NFTA_DATA_VALUE, Policy::Any),
     (NFTA_DATA_VERDICT, Policy::Any),
 ];
-const VERDICT: &[(u16, Policy)] = &[
-    (NFTA_VERDICT_CODE, U32),
-    (NFTA_VERDICT_CHAIN, NAME),
-    (NFTA_VERDICT_CHAIN_ID, U32),
-];
 /// Length of the longest value.
 const LONGEST: usize = 64;
 
@@ -245,57 +240,17 @@ impl Draft {
                 }
                 out.bytes(NFTA_DATA_VALUE, value);
             }
-            (None, Some(verdict)) => {
+            (None, Some(_)) => {
                 if !is_verdict {
                     return Err(refuse(libc::EINVAL));
                 }
-                self.verdict(number, verdict, &mut out, references)?;
+                let (listed, mut leads_to) = self.verdict(number, payload)?;
+                references.append(&mut leads_to);
+                out.0 = listed;
             }
             (None, None) => return Err(refuse(libc::EINVAL)),
         }
         Ok(out.0)
-    }
-
-    fn verdict(
-        &self,
-        number: usize,
-        verdict: &[u8],
-        out: &mut Out,
-        references: &mut Vec<Reference>,
-    ) -> Result<(), Refusal> {
-        let given = Given::read(verdict, VERDICT)?;
-        let code = given.u32(NFTA_VERDICT_CODE).ok_or(refuse(libc::EINVAL))?;
-        let mut target = None;
-        match code as i32 {
-            NFT_JUMP | NFT_GOTO => {
-                let table = &self.state.tables[number];
-                let name = given.text(NFTA_VERDICT_CHAIN);
-                let at = match (name, given.u32(NFTA_VERDICT_CHAIN_ID)) {
-                    (Some(name), _) => table.chain_named(name)?,
-                    (None, Some(id)) => self.chain_by_id(number, id)?,
-                    (None, None) => return Err(refuse(libc::EINVAL)),
-                };
-                let chain = &table.chains[at];
-                if chain.base.is_some() {
-                    return Err(refuse(libc::EOPNOTSUPP));
-                }
-                if chain.flags & NFT_CHAIN_BINDING != 0 {
-                    return Err(refuse(libc::EINVAL));
-                }
-                references.push(Reference::Chain(chain.handle));
-                target = Some(chain.name.clone());
-            }
-            NFT_CONTINUE | NFT_BREAK | NFT_RETURN => {}
-            code if matches!(code & 0xff, 0 | 1 | 3) => {}
-            _ => return Err(refuse(libc::EINVAL)),
-        }
-        out.nest(NFTA_DATA_VERDICT, |out| {
-            out.u32(NFTA_VERDICT_CODE, code);
-            if let Some(target) = &target {
-                out.text(NFTA_VERDICT_CHAIN, target);
-            }
-        });
-        Ok(())
     }
 
     /// The expressions of an element: its own, or the set's.
@@ -330,8 +285,9 @@ impl Draft {
         if !set.expressions.is_empty() && own.len() != set.expressions.len() {
             return Err(refuse(libc::EOPNOTSUPP));
         }
-        let mut program = self.program(number, None);
-        let taken = own.iter().map(|payload| program.take_of_set(payload));
+        let taken = own
+            .iter()
+            .map(|payload| self.expression_of_set(number, payload));
         taken.collect()
     }
 

@@ -27,6 +27,7 @@ mod batch;
 mod chain;
 mod draft;
 mod element;
+mod expression;
 mod flowtable;
 mod listed;
 mod object;

@@ -7,8 +7,7 @@ use chainwright_sys::nf_tables::*;
 
 use super::draft::{Draft, Operation, Step};
 use super::state::{Chain, Placed, Reference, Rule, Table};
-use super::wire::{Given, NAME, Out, Policy, Refusal, U32, U64, refuse};
-use crate::netlink::Attributes;
+use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse};
 
 const ATTRIBUTES: &[(u16, Policy)] = &[
     (NFTA_RULE_TABLE, NAME),
@@ -23,8 +22,8 @@ const ATTRIBUTES: &[(u16, Policy)] = &[
     (NFTA_RULE_CHAIN_ID, U32),
 ];
 
-/// No rule has more expressions.
-const MOST: usize = 128;
+/// How many elements a set may have that rules add to, where it does not say.
+const SIZE: u32 = 65_535;
 
 /// The number of the rule with this handle. Those that go are found as well.
 fn rule_of(chain: &Chain, handle: u64) -> Result<usize, Refusal> {
@@ -82,9 +81,8 @@ impl Draft {
                 handle
             }
         };
-        let chain = Arc::clone(&self.state.tables[number].chains[at]);
         let (expressions, references) = match given.get(NFTA_RULE_EXPRESSIONS) {
-            Some(list) => self.expressions_of_rule(number, &chain, list)?,
+            Some(list) => self.expressions_of_rule(number, list)?,
             None => (Vec::new(), Vec::new()),
         };
         let userdata = given.get(NFTA_RULE_USERDATA);
@@ -128,24 +126,6 @@ impl Draft {
         self.note(step, operation);
         self.needs_validation = true;
         self.validate_now(number)
-    }
-
-    /// What the kernel makes of a rule's expressions, and what they refer to.
-    fn expressions_of_rule(
-        &self,
-        number: usize,
-        chain: &Chain,
-        list: &[u8],
-    ) -> Result<(Vec<u8>, Vec<Reference>), Refusal> {
-        let mut program = self.program(number, Some(chain));
-        let mut out = Out::default();
-        for (count, attribute) in Attributes::new(list).map_while(Result::ok).enumerate() {
-            if attribute.kind != NFTA_LIST_ELEM || count == MOST {
-                return Err(refuse(libc::EINVAL));
-            }
-            out.bytes(NFTA_LIST_ELEM, &program.take(attribute.payload)?);
-        }
-        Ok((out.0, program.references))
     }
 
     pub(super) fn chain_by_id(&self, number: usize, id: u32) -> Result<usize, Refusal> {
@@ -246,7 +226,7 @@ impl Draft {
         for &reference in references {
             let table = &self.state.tables[number];
             match reference {
-                Reference::Set(handle) => {
+                Reference::Set(handle) | Reference::UpdatedSet(handle) => {
                     if let Ok(at) = table.set_of(handle)
                         && table.sets[at].is_anonymous()
                         && table.sets[at].uses == 0
@@ -272,9 +252,13 @@ impl Draft {
 fn bind(table: &mut Table, references: &[Reference]) {
     for &reference in references {
         match reference {
-            Reference::Set(handle) => {
+            Reference::Set(handle) | Reference::UpdatedSet(handle) => {
                 if let Some(set) = table.sets.iter_mut().find(|set| set.handle == handle) {
-                    Arc::make_mut(set).is_bound = true;
+                    let set = Arc::make_mut(set);
+                    set.is_bound = true;
+                    if set.size == 0 && matches!(reference, Reference::UpdatedSet(_)) {
+                        set.size = SIZE;
+                    }
                 }
             }
             Reference::Chain(handle) => {

@@ -149,9 +149,8 @@ impl Draft {
         given: &Given<'_>,
         set: &Set,
     ) -> Result<Vec<Vec<u8>>, Refusal> {
-        let mut program = self.program(number, None);
         if let Some(expression) = given.get(NFTA_SET_EXPR) {
-            return Ok(vec![program.take_of_set(expression)?]);
+            return Ok(vec![self.expression_of_set(number, expression)?]);
         }
         let Some(list) = given.get(NFTA_SET_EXPRESSIONS) else {
             return Ok(Vec::new());
@@ -167,7 +166,7 @@ impl Draft {
             if attribute.kind != NFTA_LIST_ELEM {
                 return Err(refuse(libc::EINVAL));
             }
-            expressions.push(program.take_of_set(attribute.payload)?);
+            expressions.push(self.expression_of_set(number, attribute.payload)?);
         }
         Ok(expressions)
     }
@@ -322,6 +321,7 @@ fn read(given: &Given<'_>) -> Result<Set, Refusal> {
         gc_interval: gc_interval.unwrap_or(0),
         policy: given.u32(NFTA_SET_POLICY).unwrap_or(0),
         size: 0,
+        had_size: false,
         fields: Vec::new(),
         userdata: given.get(NFTA_SET_USERDATA).map(<[u8]>::to_vec),
         expressions: Vec::new(),
@@ -333,6 +333,7 @@ fn read(given: &Given<'_>) -> Result<Set, Refusal> {
     if let Some(description) = given.get(NFTA_SET_DESC) {
         let description = Given::read(description, DESCRIPTION)?;
         set.size = description.u32(NFTA_SET_DESC_SIZE).unwrap_or(0);
+        set.had_size = set.size != 0;
         if let Some(list) = description.get(NFTA_SET_DESC_CONCAT) {
             set.fields = fields(list, key_length)?;
         }

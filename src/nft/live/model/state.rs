@@ -103,6 +103,8 @@ pub(super) struct Rule {
 pub(super) enum Reference {
     Chain(u64),
     Set(u64),
+    /// A set that packets add to or take from.
+    UpdatedSet(u64),
     Object(u64),
     Flowtable(u64),
 }
@@ -122,6 +124,8 @@ pub(super) struct Set {
     pub(super) gc_interval: u32,
     pub(super) policy: u32,
     pub(super) size: u32,
+    /// Whether it was made with a size.
+    pub(super) had_size: bool,
     /// The lengths of a concatenation's fields.
     pub(super) fields: Vec<u32>,
     pub(super) userdata: Option<Vec<u8>>,
@@ -291,7 +295,7 @@ impl Table {
                     count(&mut Arc::make_mut(chain).jumps);
                 }
             }
-            Reference::Set(handle) => {
+            Reference::Set(handle) | Reference::UpdatedSet(handle) => {
                 if let Some(set) = self.sets.iter_mut().find(|one| one.handle == handle) {
                     count(&mut Arc::make_mut(set).uses);
                 }

@@ -72,7 +72,7 @@ fn follow(
                         }
                     }
                 }
-                Reference::Object(_) | Reference::Flowtable(_) => {}
+                Reference::UpdatedSet(_) | Reference::Object(_) | Reference::Flowtable(_) => {}
             }
         }
     }

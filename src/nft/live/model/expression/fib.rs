@@ -1,0 +1,59 @@
+//! `fib`: of one address and at most one device.
+
+use super::base::{FORWARD, INPUT, OUTPUT, POSTROUTING, PREROUTING, is_ip};
+use super::context::{none_but, required};
+use super::errors::EINVAL;
+use super::{Base, Context, Kernel};
+use crate::errno::Errno;
+use crate::nft::Family;
+use crate::nft::expr::{Fib, FibFlags, FibRef, FibResult};
+
+impl<'a> Kernel<'a> for FibRef<'a> {
+    type Listed = Fib;
+
+    fn select(&self, _: Family) -> Result<(), Errno> {
+        none_but(
+            self.flags().map(|flags| flags.bits()),
+            FibFlags::all_named().bits(),
+        )
+    }
+
+    fn init(&self, context: &mut Context<'_>) -> Result<Fib, Errno> {
+        let (dreg, result) = (required(self.dreg())?, required(self.result())?);
+        let flags = required(self.flags())?;
+        let devices = FibFlags::IIF | FibFlags::OIF;
+        if flags.contains(FibFlags::SADDR) == flags.contains(FibFlags::DADDR)
+            || flags.contains(devices)
+        {
+            return Err(EINVAL);
+        }
+        let length = match result {
+            FibResult::OIF | FibResult::OIFNAME if flags.contains(FibFlags::OIF) => {
+                return Err(EINVAL);
+            }
+            FibResult::OIF | FibResult::ADDRTYPE => 4,
+            FibResult::OIFNAME => 16,
+            _ => return Err(EINVAL),
+        };
+        Ok(Fib {
+            dreg: Some(context.store(dreg, length)?),
+            result: Some(result),
+            flags: Some(flags),
+            ..Default::default()
+        })
+    }
+
+    fn validate(&self, family: Family, base: &Base<'_>) -> Result<(), Errno> {
+        is_ip(family)?;
+        let flags = self.flags().unwrap_or_default();
+        match self.result() {
+            Some(FibResult::ADDRTYPE) if flags.contains(FibFlags::OIF) => {
+                base.is_at(&[OUTPUT, POSTROUTING, FORWARD])
+            }
+            Some(FibResult::ADDRTYPE) if !flags.contains(FibFlags::IIF) => {
+                base.is_at(&[PREROUTING, INPUT, FORWARD, OUTPUT, POSTROUTING])
+            }
+            _ => base.is_at(&[PREROUTING, INPUT, FORWARD]),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `log`: to the kernel's log at a level, or to a group of nfnetlink_log.
+
+use super::context::no_longer;
+use super::errors::EINVAL;
+use super::{Context, Kernel};
+use crate::errno::Errno;
+use crate::nft::Family;
+use crate::nft::Name;
+use crate::nft::expr::{Log, LogFlags, LogLevel, LogRef};
+
+impl<'a> Kernel<'a> for LogRef<'a> {
+    type Listed = Log<'a>;
+
+    fn select(&self, _: Family) -> Result<(), Errno> {
+        no_longer(self.prefix(), 127)
+    }
+
+    fn init(&self, _: &mut Context<'_>) -> Result<Log<'a>, Errno> {
+        let listed = Log {
+            prefix: self.prefix().map(Name::from),
+            ..Default::default()
+        };
+        if let Some(group) = self.group() {
+            if self.level().is_some() {
+                return Err(EINVAL);
+            }
+            return Ok(Log {
+                group: Some(group),
+                snaplen: self.snaplen(),
+                queue_threshold: self.queue_threshold().filter(|threshold| *threshold != 0),
+                ..listed
+            });
+        }
+        // It is kept in a byte.
+        let level = self.level().unwrap_or(LogLevel::WARNING).0 & 0xff;
+        let flags = self.flags().unwrap_or_default();
+        if level > LogLevel::AUDIT.0 || flags.intersects(!LogFlags::all_named()) {
+            return Err(EINVAL);
+        }
+        Ok(Log {
+            level: Some(LogLevel(level)),
+            flags: (!flags.is_empty()).then_some(flags),
+            ..listed
+        })
+    }
+}

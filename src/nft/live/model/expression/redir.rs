@@ -1,0 +1,40 @@
+//! `redir`: ports are optional.
+
+use super::base::{OUTPUT, PREROUTING};
+use super::context::none_but;
+use super::nat::pair;
+use super::{Base, Context, Kernel};
+use crate::errno::Errno;
+use crate::nft::Family;
+use crate::nft::expr::{NatRangeFlags, Redir, RedirRef};
+
+impl<'a> Kernel<'a> for RedirRef<'a> {
+    type Listed = Redir;
+
+    fn select(&self, _: Family) -> Result<(), Errno> {
+        none_but(
+            self.flags().map(|flags| flags.bits()),
+            NatRangeFlags::all_named().bits(),
+        )
+    }
+
+    fn init(&self, context: &mut Context<'_>) -> Result<Redir, Errno> {
+        let mut flags = self.flags().unwrap_or_default();
+        let (proto_min, proto_max) = pair(context, self.proto_min(), self.proto_max(), 2)?;
+        if proto_min.is_some() {
+            flags |= NatRangeFlags::PROTO_SPECIFIED;
+        }
+        Context::conntrack(context.family())?;
+        Ok(Redir {
+            proto_min,
+            proto_max,
+            flags: (!flags.is_empty()).then_some(flags),
+            ..Default::default()
+        })
+    }
+
+    fn validate(&self, _: Family, base: &Base<'_>) -> Result<(), Errno> {
+        base.is_of_type("nat")?;
+        base.is_at(&[OUTPUT, PREROUTING])
+    }
+}
