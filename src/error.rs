@@ -14,6 +14,9 @@ pub enum Error {
     /// An attribute was too long to be put into a message.
     #[error(transparent)]
     Unfit(#[from] crate::netlink::Unfit),
+    /// A snapshot lacks elements, which were left out when it was read.
+    #[error(transparent)]
+    LeftOut(#[from] crate::nft::LeftOut),
     /// A comment could not be given to an object.
     #[error(transparent)]
     Comment(#[from] crate::nft::userdata::CommentError),
@@ -49,6 +52,15 @@ pub enum Error {
     #[cfg(feature = "kube")]
     #[error(transparent)]
     Kubelet(#[from] crate::kube::kubelet::Error),
+}
+
+impl From<crate::nft::WriteError> for Error {
+    fn from(error: crate::nft::WriteError) -> Self {
+        match error {
+            crate::nft::WriteError::LeftOut(error) => Self::LeftOut(error),
+            crate::nft::WriteError::Unfit(error) => Self::Unfit(error),
+        }
+    }
 }
 
 impl From<crate::nft::CommitError> for Error {

@@ -188,7 +188,7 @@
 //! nft.commit(&tx)?;
 //!
 //! let after = nft.snapshot(Scope::all())?;
-//! let diff = before.diff(&after, DiffOptions::default());
+//! let diff = before.diff(&after, DiffOptions::default())?;
 //! println!("{diff}");
 //! assert!(!diff.is_empty());
 //! before.restore(&mut nft)?;

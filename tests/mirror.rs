@@ -10,10 +10,10 @@ use std::time::Duration;
 use chainwright::Retry;
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Immediate, Lookup, Payload, PayloadBase, Register};
-use chainwright::nft::live::{Mirror, MonitorOptions, Update};
+use chainwright::nft::live::{Mirror, MirrorOptions, MonitorOptions, Update};
 use chainwright::nft::{
-    Chain, DataType, Element, Family, Hook, Policy, Priority, Rule, Scope, Set, SetFlags, SetId,
-    Snapshot, StatefulObject, Table, TableFlags, Transaction,
+    Chain, DataType, Element, ElementsOf, Family, Hook, Policy, Priority, Rule, Scope, Set,
+    SetFlags, SetId, Snapshot, SnapshotOptions, StatefulObject, Table, TableFlags, Transaction,
 };
 use common::mirrored::is_current;
 use common::random::Random;
@@ -27,7 +27,7 @@ fn mirror_of(sandbox: &Sandbox, scope: &Scope<'_>) -> Mirror {
 }
 
 #[track_caller]
-fn mirror_with(sandbox: &Sandbox, scope: &Scope<'_>, options: MonitorOptions) -> Mirror {
+fn mirror_with(sandbox: &Sandbox, scope: &Scope<'_>, options: impl Into<MirrorOptions>) -> Mirror {
     match Mirror::open_with(connect(sandbox), scope, options) {
         Ok(mirror) => mirror,
         Err(error) => panic!("no mirror: {}", report(&error)),
@@ -282,14 +282,29 @@ fn add_operation(tx: &mut Transaction, random: &mut Random, there: &There) {
     }
 }
 
+/// `MIRROR_COMMITS=100000` is the long run.
+fn commits() -> usize {
+    std::env::var("MIRROR_COMMITS").map_or(1_000, |count| count.parse().unwrap())
+}
+
 /// Changes of every kind, several in each transaction; whatever the kernel takes of them is shown.
 #[test]
 fn whatever_is_committed_is_shown() {
-    // `MIRROR_COMMITS=100000` is the long run.
-    let commits = std::env::var("MIRROR_COMMITS").map_or(1_000, |count| count.parse().unwrap());
+    shows_what_is_committed(commits(), ElementsOf::all());
+}
+
+/// The same where elements are left out.
+#[test]
+fn whatever_is_committed_is_shown_but_for_what_is_left_out() {
+    let choices = (0..ElementsOf::all().bits()).map(ElementsOf::from_bits_retain);
+    choices.for_each(|elements| shows_what_is_committed(commits() / 7, elements));
+}
+
+fn shows_what_is_committed(commits: usize, elements: ElementsOf) {
     let sandbox = sandbox();
     let (mut nft, mut random) = (connect(&sandbox), Random::new());
-    let mut mirror = mirror_of(&sandbox, &Scope::all());
+    let options = SnapshotOptions { elements };
+    let mut mirror = mirror_with(&sandbox, &Scope::all(), options);
     let (mut done, mut refused, mut told) = (0, 0, 0);
     let mut there = There::of(mirror.snapshot());
     while done < commits {

@@ -607,18 +607,19 @@ fn after_a_restoration_nothing_differs_whatever_the_kernel_named() {
         .takes("nft -f -", "add rule ip t c udp dport { 53, 54 } accept\n")
         .unwrap();
     let options = DiffOptions::default();
-    assert!(!kept.diff(&snapshot(&mut nft), options).is_empty());
+    assert!(!kept.diff(&snapshot(&mut nft), options).unwrap().is_empty());
     kept.restore(&mut nft).unwrap();
     let after = snapshot(&mut nft);
     assert!(
-        kept.diff(&after, options).is_empty(),
+        kept.diff(&after, options).unwrap().is_empty(),
         "{}",
-        kept.diff(&after, options)
+        kept.diff(&after, options).unwrap()
     );
     // And what is in them is compared.
     let other = with(&text.replace("192.0.2.2 }", "192.0.2.3 }"));
     let difference = kept
         .diff(&snapshot(&mut connect(&other)), options)
+        .unwrap()
         .to_string();
     let lines: Vec<_> = difference.lines().collect();
     assert_eq!(lines.len(), 2, "{difference}");

@@ -52,7 +52,7 @@ fn comes_back(fill: impl FnOnce(&mut Transaction)) {
         let after = nft.snapshot(Scope::all()).unwrap();
         let mut options = DiffOptions::default();
         options.counters = true;
-        let diff = before.diff(&after, options);
+        let diff = before.diff(&after, options).unwrap();
         assert!(diff.is_empty(), "{diff}");
     }
 }

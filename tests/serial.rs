@@ -32,7 +32,7 @@ fn rulesets() -> Vec<(String, String)> {
 fn differences(one: &Snapshot, other: &Snapshot) -> String {
     let mut options = DiffOptions::default();
     options.counters = true;
-    one.diff(other, options).to_string()
+    one.diff(other, options).unwrap().to_string()
 }
 
 #[test]

@@ -205,18 +205,22 @@ table ip6 old { chain x { drop; }; }"#,
     let mut nft = connect(&sandbox);
     let old = nft.snapshot(Scope::all()).unwrap();
     let options = DiffOptions::default();
-    assert!(old.diff(&old, options).is_empty());
+    assert!(old.diff(&old, options).unwrap().is_empty());
     // What only counts is no difference, unless it is asked for.
     tools.run("nft reset counters");
     let reset = nft.snapshot(Scope::all()).unwrap();
-    assert!(old.diff(&reset, options).is_empty());
+    assert!(old.diff(&reset, options).unwrap().is_empty());
     let mut counters = DiffOptions::default();
     counters.counters = true;
     assert_eq!(
-        old.diff(&reset, counters).to_string().lines().count(),
+        old.diff(&reset, counters)
+            .unwrap()
+            .to_string()
+            .lines()
+            .count(),
         2,
         "{}",
-        old.diff(&reset, counters)
+        old.diff(&reset, counters).unwrap()
     );
 
     tools.run_with(
@@ -252,7 +256,7 @@ insert rule ip t c position 999999"#
         handle("dport 2")
     ));
     let new = nft.snapshot(Scope::all()).unwrap();
-    let diff = old.diff(&new, options);
+    let diff = old.diff(&new, options).unwrap();
     let text = diff.to_string();
     let expected = [
         "- element ip t s: 0100000a  : 0 [end]",
@@ -284,11 +288,12 @@ insert rule ip t c position 999999"#
     assert_eq!(rules.iter().filter(|line| line.starts_with('+')).count(), 1);
 
     // The other way round, every line has the other sign.
-    let back = new.diff(&old, options);
+    let back = new.diff(&old, options).unwrap();
     assert_eq!(back.changes.len(), diff.changes.len());
     old.restore(&mut nft).unwrap();
     assert!(
         old.diff(&nft.snapshot(Scope::all()).unwrap(), options)
+            .unwrap()
             .is_empty()
     );
 }
@@ -305,7 +310,7 @@ fn a_ruleset_does_not_differ_from_what_was_written_back() {
         let after = nft.snapshot(Scope::all()).unwrap();
         let mut options = DiffOptions::default();
         options.counters = true;
-        let diff = before.diff(&after, options);
+        let diff = before.diff(&after, options).unwrap();
         assert!(diff.is_empty(), "{}:\n{diff}", ruleset.name);
     }
 }

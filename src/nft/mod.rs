@@ -118,8 +118,8 @@ pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
 #[cfg(feature = "diff")]
 pub use snapshot::{Change, Diff, DiffOptions, Fate, Words};
 pub use snapshot::{
-    Contents, MissingRules, Plan, PlanOptions, Replaced, Restored, Snapshot, SnapshotChain,
-    SnapshotError, SnapshotSet, SnapshotTable,
+    Contents, ElementsOf, LeftOut, MissingRules, Plan, PlanOptions, Replaced, Restored, Snapshot,
+    SnapshotChain, SnapshotError, SnapshotOptions, SnapshotSet, SnapshotTable, WriteError,
 };
 #[cfg(feature = "backup")]
 pub use snapshot::{FileError, NotRegular, Provenance};

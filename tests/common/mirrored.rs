@@ -1,7 +1,7 @@
 //! What a mirror shows, compared with a listing.
 
 use chainwright::nft::live::Mirror;
-use chainwright::nft::{Connection, Snapshot, SnapshotTable};
+use chainwright::nft::{Connection, Snapshot, SnapshotOptions, SnapshotTable};
 use chainwright_sys::nf_tables::{
     NFTA_CHAIN_USE, NFTA_FLOWTABLE_USE, NFTA_OBJ_USE, NFTA_RULE_POSITION, NFTA_SET_COUNT,
     NFTA_SET_ELEM_EXPIRATION, NFTA_TABLE_USE,
@@ -76,7 +76,10 @@ pub(crate) fn lines(table: &SnapshotTable<'_>, whole: bool) -> Vec<String> {
 /// The mirror shows what is there, and which generation that is.
 #[track_caller]
 pub(crate) fn is_current(mirror: &Mirror, nft: &mut Connection, what: &str) {
-    let fresh = nft.snapshot(mirror.snapshot().scope().clone()).unwrap();
+    let ours = mirror.snapshot();
+    let elements = ours.elements();
+    let fresh = nft.snapshot_with(ours.scope().clone(), SnapshotOptions { elements });
+    let fresh = fresh.unwrap();
     let (ours, theirs) = (shown(mirror.snapshot()), shown(&fresh));
     if ours != theirs {
         let differs = ours

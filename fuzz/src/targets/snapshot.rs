@@ -74,7 +74,7 @@ fn load(bytes: &[u8]) {
     again.write_all(&saved).expect("a file in memory");
     let other = Snapshot::load(again.path()).unwrap_or_else(|error| panic!("{error:?}"));
     assert_eq!(serde_json::to_string(&other).ok(), json);
-    let difference = snapshot.diff(&other, DiffOptions::default());
+    let difference = snapshot.diff(&other, DiffOptions::default()).unwrap();
     assert!(difference.is_empty(), "{difference}");
     // The order is the file's own from then on.
     let mut third = Vec::new();

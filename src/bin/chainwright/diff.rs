@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let mut options = DiffOptions::default();
     options.counters = args.counters;
     let sets = rules::sets();
-    let diff = old.diff_in_words(&new, options, &AsListed(sets));
+    let diff = old.diff_in_words(&new, options, &AsListed(sets))?;
     let mut out = Output::new();
     if json {
         out.json("diff", &Document { changes: &diff })?;

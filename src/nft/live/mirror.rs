@@ -11,7 +11,7 @@ use crate::netlink::{self, Loss, Malformed};
 use crate::nft::generation::Generation;
 use crate::nft::snapshot::{Applied, TableKey};
 use crate::nft::watch::MemberKey;
-use crate::nft::{Connection, Name, Scope, Snapshot, SnapshotError};
+use crate::nft::{Connection, Name, Scope, Snapshot, SnapshotError, SnapshotOptions};
 
 /// How many items are taken in at once: beside writers that never pause an update comes to an end.
 const ITEMS: usize = 1024;
@@ -28,6 +28,45 @@ pub enum Update {
     Change(Change),
     /// Changes were lost, and everything was read anew: anything may have changed.
     ReadAnew(Lost),
+}
+
+/// How a [`Mirror`] is opened.
+///
+/// ```no_run
+/// # fn main() -> Result<(), chainwright::Error> {
+/// use chainwright::nft::live::Mirror;
+/// use chainwright::nft::{Connection, ElementsOf, Scope, SnapshotOptions};
+///
+/// // Rules add and delete elements all the time, which nobody here asks for.
+/// let options = SnapshotOptions { elements: ElementsOf::all() - ElementsOf::DYNAMIC };
+/// let mirror = Mirror::open_with(Connection::open()?, &Scope::all(), options)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MirrorOptions {
+    /// How changes are listened to.
+    pub monitor: MonitorOptions,
+    /// What is kept of the tables. Events of elements that are left out are passed over.
+    pub snapshot: SnapshotOptions,
+}
+
+impl From<MonitorOptions> for MirrorOptions {
+    fn from(monitor: MonitorOptions) -> Self {
+        Self {
+            monitor,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<SnapshotOptions> for MirrorOptions {
+    fn from(snapshot: SnapshotOptions) -> Self {
+        Self {
+            snapshot,
+            ..Self::default()
+        }
+    }
 }
 
 /// A ruleset, or a family's or table's part of one, that is kept current by what the kernel tells.
@@ -89,6 +128,7 @@ pub struct Mirror {
     monitor: Monitor,
     snapshot: Snapshot,
     scope: Scope<'static>,
+    options: SnapshotOptions,
     /// Tables that were read later than the rest: up to this generation what is told of them is there
     /// already.
     ahead: HashMap<TableKey, Generation>,
@@ -109,21 +149,23 @@ impl Mirror {
         Self::open_with(connection, scope, MonitorOptions::default())
     }
 
-    /// As [`open`](Self::open), with another receive buffer.
+    /// As [`open`](Self::open), with another receive buffer, or without the elements of some sets.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(
         connection: Connection,
         scope: &Scope<'_>,
-        options: MonitorOptions,
+        options: impl Into<MirrorOptions>,
     ) -> Result<Self, SnapshotError> {
-        let monitor = options.open_beside(&connection)?;
+        let options = options.into();
+        let monitor = options.monitor.open_beside(&connection)?;
         let mut mirror = Self {
             connection,
             monitor,
             snapshot: Snapshot::default(),
             scope: scope.clone().into_owned(),
+            options: options.snapshot,
             ahead: HashMap::new(),
             chains_ahead: HashMap::new(),
             is_broken: true,
@@ -224,7 +266,7 @@ impl Mirror {
     fn read(&mut self) -> Result<(), SnapshotError> {
         self.ahead.clear();
         self.chains_ahead.clear();
-        self.snapshot = Snapshot::of(self.scope.clone());
+        self.snapshot = Snapshot::of(self.scope.clone(), self.options.elements);
         let mut keys = Vec::new();
         let mut attempts = self.connection.retry().begin();
         loop {
@@ -245,7 +287,9 @@ impl Mirror {
     /// Reads one table, which is then ahead of the others.
     fn read_table(&mut self, key: TableKey) -> Result<(), SnapshotError> {
         let name = Name::from(key.1.as_slice());
-        let table = self.connection.snapshot(Scope::table(key.0, name))?;
+        let table = self
+            .connection
+            .snapshot_with(Scope::table(key.0, name), self.options)?;
         self.snapshot.replace_table(&key, &table)?;
         // A snapshot that could be read has one.
         if let Some(generation) = table.generation() {

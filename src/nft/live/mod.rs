@@ -72,7 +72,7 @@ mod waiting;
 
 pub use change::{Change, Event, EventFlags, EventObject, Events};
 pub use grouping::{Cause, Grouping, Item, Lost, Notice};
-pub use mirror::{Mirror, Update};
+pub use mirror::{Mirror, MirrorOptions, Update};
 #[cfg(feature = "model")]
 pub use model::Model;
 pub use monitor::{Monitor, MonitorOptions};

@@ -22,7 +22,7 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::Snapshot;
-use super::index::{Place, TableIndex, chain_at, each_jump};
+use super::index::{Place, TableIndex, chain_at, each_jump, set_at};
 use super::pieces::Pieces;
 use crate::arena::Position;
 use crate::netlink::{Malformed, Message};
@@ -500,6 +500,10 @@ impl Snapshot {
             }
             return Ok(());
         };
+        let of = set_at(&self.arena, self.index.tables[table].sets[set].at)?;
+        if self.leaves_out(&of) {
+            return Ok(());
+        }
         let at = match is_new {
             true => Some(self.keep(message)?),
             false => None,

@@ -15,7 +15,7 @@ use super::compare::{Compare, element_name};
 use super::pairs::by_name;
 use super::sequence;
 use super::within::{Within, is_anonymous, is_bound};
-use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
+use super::{LeftOut, Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::nft::{
     ChainRef, ElementRef, FlowtableRef, RuleRef, SetRef, StatefulObjectRef, TableRef, hook_name,
 };
@@ -125,25 +125,36 @@ impl Snapshot {
     ///
     /// Anonymous sets and the chains that are bound to a rule are compared as parts of that rule: by what is
     /// in them. Their names are the kernel's, and others after a rollback.
-    #[must_use]
-    pub fn diff(&self, new: &Self, options: DiffOptions) -> Diff {
+    ///
+    /// # Errors
+    /// [`LeftOut`] if one of them [lacks elements](Self::lacks_elements).
+    pub fn diff(&self, new: &Self, options: DiffOptions) -> Result<Diff, LeftOut> {
         struct Bytecode;
         impl Words for Bytecode {}
         self.diff_in_words(new, options, &Bytecode)
     }
 
     /// As [`diff`](Self::diff), with words for rules and elements. What is compared is the same.
-    #[must_use]
-    pub fn diff_in_words(&self, new: &Self, options: DiffOptions, words: &dyn Words) -> Diff {
+    ///
+    /// # Errors
+    /// As [`diff`](Self::diff).
+    pub fn diff_in_words(
+        &self,
+        new: &Self,
+        options: DiffOptions,
+        words: &dyn Words,
+    ) -> Result<Diff, LeftOut> {
+        self.insist_whole("compared")?;
+        new.insist_whole("compared")?;
         let mut diff = Differ {
             options,
             words,
             changes: Vec::new(),
         };
         diff.snapshots(self, new);
-        Diff {
+        Ok(Diff {
             changes: diff.changes,
-        }
+        })
     }
 }
 

@@ -39,8 +39,8 @@ use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 
-use super::Snapshot;
 use super::outside::LONGEST;
+use super::{LeftOut, Snapshot};
 use crate::netlink::Malformed;
 use crate::nft::generation::Generation;
 use crate::nft::scope::Scope;
@@ -56,6 +56,9 @@ const CHECKSUM: usize = 32;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
+    /// The snapshot was read without elements.
+    #[error(transparent)]
+    LeftOut(#[from] LeftOut),
     /// Reading or writing failed. A file that was there before is as it was; only if `action` is
     /// `write the directory of`, the new one is in its place, and may be gone again after a power
     /// failure.
@@ -224,9 +227,11 @@ impl Snapshot {
     /// `.chainwright-` and six letters or digits.
     ///
     /// # Errors
+    /// [`FileError::LeftOut`] for a snapshot that [lacks elements](Self::lacks_elements);
     /// [`FileError::NotRegular`]; [`FileError::Io`]; what was there before is then as it was, but for the
     /// case that is said there.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        self.insist_whole("saved")?;
         let path = path.as_ref();
         let fail = |action| {
             move |source| FileError::Io {
@@ -275,8 +280,11 @@ impl Snapshot {
     ///
     /// # Errors
     /// Those of the writer; [`InvalidInput`](io::ErrorKind::InvalidInput) for a snapshot of a table
-    /// with an empty name or one of more than 65,535 bytes, which no kernel has.
+    /// with an empty name or one of more than 65,535 bytes, which no kernel has, and, with [`LeftOut`] as its
+    /// source, for one that [lacks elements](Self::lacks_elements).
     pub fn write(&self, writer: impl Write) -> io::Result<()> {
+        self.insist_whole("saved")
+            .map_err(|left_out| io::Error::new(io::ErrorKind::InvalidInput, left_out))?;
         let table = self.scope.table.as_deref().map_or(&[][..], |name| name);
         // An empty one would stand for all tables, and a longer one be another.
         if self.scope.table.is_some() && (table.is_empty() || table.len() > usize::from(u16::MAX)) {

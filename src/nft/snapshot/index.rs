@@ -18,6 +18,7 @@ use chainwright_sys::nf_tables::{
 };
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
+use super::left_out::ElementsOf;
 use super::pieces::Pieces;
 use crate::arena::{Arena, Position};
 use crate::netlink::{Attributes, Malformed, Message};
@@ -498,8 +499,8 @@ impl Index {
     /// (`NFTA_SET_COUNT`, Linux 6.16), as far as these numbers are exact.
     ///
     /// They count what others have prepared and not committed, too: a difference is no proof that
-    /// something is missing.
-    pub(super) fn adds_up(&self, arena: &Arena) -> Result<bool, Malformed> {
+    /// something is missing. Elements that were left out are not counted.
+    pub(super) fn adds_up(&self, arena: &Arena, read: ElementsOf) -> Result<bool, Malformed> {
         for table in &self.tables {
             let mut members = table.chains.len() + table.objects.len() + table.flowtables.len();
             // The kernel lists them in the order in which they were made.
@@ -520,7 +521,8 @@ impl Index {
                 // One that belongs to a rule is not counted.
                 members += usize::from(!flags.contains(SetFlags::ANONYMOUS));
                 // The kernel counts ranges, and elements that are gone or came by a packet.
-                if flags.intersects(SetFlags::INTERVAL | SetFlags::TIMEOUT | SetFlags::EVAL) {
+                let inexact = SetFlags::INTERVAL | SetFlags::TIMEOUT | SetFlags::EVAL;
+                if flags.intersects(inexact) || !read.contains(ElementsOf::of(&set)) {
                     continue;
                 }
                 let mut elements = 0;
@@ -647,6 +649,24 @@ impl Index {
             timed_out = timed_out.saturating_add(count.saturating_sub(listed));
         }
         Ok(timed_out)
+    }
+
+    /// Whether verdict maps of a table lack their elements, so that the jumps to a chain are not all known.
+    pub(super) fn lacks_jumps(
+        &self,
+        arena: &Arena,
+        table: usize,
+        read: ElementsOf,
+    ) -> Result<bool, Malformed> {
+        if read.is_all() {
+            return Ok(false);
+        }
+        for index in self.tables[table].sets.iter().filter(|set| set.verdicts) {
+            if !read.contains(ElementsOf::of(&set_at(arena, index.at)?)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Says which set the next elements are of.

@@ -15,6 +15,7 @@
 //! | to and from JSON and the like | `serial.rs`; what comes from outside: `outside.rs` |
 //! | a part of one | `narrow.rs` |
 //! | how much there is | `contents.rs` |
+//! | without the elements of some sets | `left_out.rs` |
 //! | two snapshots | `diff.rs`; what is compared: `compare.rs`, and `within.rs`, of a rule what belongs to it |
 //! | kept current by events | `apply.rs`; the elements of sets that change: `pieces.rs`; memory: `renew.rs` |
 //! | from one to another | `plan/`; beside others who change the ruleset: `reconcile.rs` |
@@ -42,6 +43,7 @@ mod elements;
 #[cfg(feature = "backup")]
 mod file;
 mod index;
+mod left_out;
 #[cfg(feature = "backup")]
 mod narrow;
 #[cfg(any(feature = "backup", feature = "serde"))]
@@ -70,6 +72,7 @@ pub use contents::Contents;
 pub use diff::{Change, Diff, DiffOptions, Fate, Words};
 #[cfg(feature = "backup")]
 pub use file::{FileError, NotRegular, Provenance};
+pub use left_out::{ElementsOf, LeftOut, SnapshotOptions, WriteError};
 pub use plan::{Plan, PlanOptions, Replaced};
 pub use read::MissingRules;
 pub use restore::Restored;
@@ -97,6 +100,8 @@ pub struct Snapshot {
     generation: Option<Generation>,
     /// What it covers: all, a family or a table.
     scope: Scope<'static>,
+    /// Of which sets the elements are in it.
+    elements: ElementsOf,
     /// Whether nothing says in which boot it was taken.
     #[cfg(feature = "serde")]
     of_any_boot: bool,
@@ -214,7 +219,7 @@ impl Snapshot {
 
     /// A digest of what was found, if that does not add up.
     fn doubt(&self) -> Result<Option<u64>, Error> {
-        Ok(match self.index.adds_up(&self.arena)? {
+        Ok(match self.index.adds_up(&self.arena, self.elements)? {
             true => None,
             false => Some(self.index.digest(&self.arena)?),
         })
@@ -350,7 +355,8 @@ impl<'s> SnapshotSet<'s> {
         SetRef::parse(&self.snapshot.message(self.index.at)).expect(READ)
     }
 
-    /// Its elements, in the order in which the kernel sent them.
+    /// Its elements, in the order in which the kernel sent them; none if they were
+    /// [left out](Self::is_left_out).
     pub fn elements(&self) -> impl Iterator<Item = ElementRef<'s>> + use<'s> {
         let snapshot = self.snapshot;
         self.index.elements.iter().flat_map(move |&at| {

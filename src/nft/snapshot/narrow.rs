@@ -22,6 +22,7 @@ impl Snapshot {
         let mut part = Self {
             generation: self.generation,
             scope,
+            elements: self.elements,
             #[cfg(feature = "serde")]
             of_any_boot: self.of_any_boot,
             provenance: self.provenance.clone(),

@@ -8,7 +8,7 @@ use super::elements::CHUNK;
 use super::index::{ChainIndex, SetIndex, TableIndex, table_at};
 use super::read::Reader;
 use super::within::is_bound;
-use super::{Snapshot, pieces};
+use super::{ElementsOf, Snapshot, pieces};
 use crate::arena::{Arena, Position};
 use crate::netlink::{Error, Malformed, Message};
 use crate::nft::connection::Connection;
@@ -23,9 +23,10 @@ const ATTEMPTS: usize = 64;
 
 impl Snapshot {
     /// Nothing of these tables.
-    pub(in crate::nft) fn of(scope: Scope<'static>) -> Self {
+    pub(in crate::nft) fn of(scope: Scope<'static>, elements: ElementsOf) -> Self {
         Self {
             scope,
+            elements,
             ..Self::default()
         }
     }

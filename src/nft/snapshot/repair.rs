@@ -122,7 +122,7 @@ impl Reader<'_> {
                 handle = chain.handle();
             }
         }
-        snapshot.index.adds_up(&snapshot.arena)
+        snapshot.index.adds_up(&snapshot.arena, snapshot.elements)
     }
 
     /// Looks an object up, into the snapshot's memory. That it is absent is believed at once: a commit in the

@@ -26,7 +26,7 @@ use super::plan::{PlanOptions, wanted_flags};
 use super::reconcile::{insist, is_closed, is_late};
 use super::request::{copy_attributes, copy_object, copy_set};
 use super::write::{Numbers, Place, write_rule};
-use super::{READ, Snapshot, SnapshotError};
+use super::{READ, Snapshot, SnapshotError, WriteError};
 use crate::Error;
 use crate::arena::Position;
 use crate::netlink::{MessageWriter, Unfit};
@@ -79,6 +79,7 @@ impl Snapshot {
     /// is being prepared it is prepared anew ([`Connection::with_retry`]).
     ///
     /// # Errors
+    /// [`Error::LeftOut`] for a snapshot that [lacks elements](Self::lacks_elements);
     /// [`Error::Commit`], [`Error::Unfit`] and those of a listing; nothing was changed then, except
     /// where a [`CommitError`](crate::nft::CommitError) says that it cannot be known.
     #[tracing::instrument(level = "debug", skip_all, fields(bytes = self.byte_length()))]
@@ -104,6 +105,7 @@ impl Snapshot {
         connection: &mut Connection,
         send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
     ) -> Result<Restored, Error> {
+        self.insist_whole("restored")?;
         let mut tx = Transaction::with_capacity(self.byte_length());
         let mut readable = true;
         insist(connection, |connection, _| {
@@ -219,9 +221,10 @@ impl Snapshot {
     /// others.
     ///
     /// # Errors
-    /// [`Unfit`]; cannot happen with what a kernel sent.
-    pub fn write_to(&self, tx: &mut Transaction) -> Result<(), Unfit> {
-        self.append(tx, &HashSet::new(), &mut Restored::default())
+    /// [`WriteError::LeftOut`] for a snapshot that [lacks elements](Self::lacks_elements).
+    pub fn write_to(&self, tx: &mut Transaction) -> Result<(), WriteError> {
+        self.insist_whole("written")?;
+        Ok(self.append(tx, &HashSet::new(), &mut Restored::default())?)
     }
 
     fn append(

@@ -17,7 +17,7 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET, NFTA_SET_ELEM_LIST_TABLE,
 };
 use serde::de::Error as _;
-use serde::ser::{SerializeSeq, SerializeStruct};
+use serde::ser::{Error as _, SerializeSeq, SerializeStruct};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::elements::CHUNK;
@@ -55,9 +55,11 @@ struct Scope<'a> {
     table: Option<Name<'a>>,
 }
 
-/// `{"generation": …, "scope": {"family": …, "table": …}, "tables": […]}`
+/// `{"generation": …, "scope": {"family": …, "table": …}, "tables": […]}`; one that
+/// [lacks elements](Snapshot::lacks_elements) is refused.
 impl Serialize for Snapshot {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.insist_whole("written").map_err(S::Error::custom)?;
         let mut out = serializer.serialize_struct("Snapshot", 3)?;
         out.serialize_field(
             "generation",

@@ -35,13 +35,13 @@ use super::request::{copy_attributes, copy_object, copy_set};
 use super::restore::{Ids, Restored};
 use super::within::{Mention, Within, each_mention_of, is_anonymous, is_bound, is_numbered};
 use super::write::{Numbers, Place, write_rule};
-use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
+use super::{LeftOut, Snapshot, SnapshotChain, SnapshotSet, SnapshotTable, WriteError};
 use crate::netlink::Unfit;
 use crate::nft::declare::{Field, Kinds};
 use crate::nft::transaction::Transaction;
 use crate::nft::{
-    Chain, Family, Flowtable, FlowtableRef, Rule, RuleRef, Set, SetFlags, StatefulObject, Table,
-    TableFlags, TableRef,
+    Chain, Family, Flowtable, FlowtableRef, Rule, RuleRef, Set, SetFlags, SetRef, StatefulObject,
+    Table, TableFlags, TableRef,
 };
 
 mod elements;
@@ -148,8 +148,11 @@ impl Snapshot {
     /// compared.
     ///
     /// # Errors
-    /// [`Unfit`]; cannot happen with what a kernel sent.
-    pub fn plan(&self, desired: &Self, options: PlanOptions) -> Result<Plan, Unfit> {
+    /// [`WriteError::LeftOut`] if the other snapshot lacks elements of such a table, or this one some that are to
+    /// be compared: of a set that both have, unless those that rules add are to stay
+    /// ([`remove_dynamic_elements`](PlanOptions::remove_dynamic_elements)) and none are desired; of an
+    /// anonymous set, any.
+    pub fn plan(&self, desired: &Self, options: PlanOptions) -> Result<Plan, WriteError> {
         self.plan_without(desired, options, &HashSet::new(), &mut Restored::default())
     }
 
@@ -160,7 +163,7 @@ impl Snapshot {
         options: PlanOptions,
         without: &HashSet<(Family, BString)>,
         restored: &mut Restored,
-    ) -> Result<Plan, Unfit> {
+    ) -> Result<Plan, WriteError> {
         let mut planner = Planner {
             options,
             compare: Compare {
@@ -188,8 +191,12 @@ impl Snapshot {
             if left_out(&view) {
                 continue;
             }
+            table.insist_whole("desired")?;
             match self.table(view.family(), view.name()) {
-                Some(current) => planner.table(&current, &table)?,
+                Some(current) => {
+                    planner.insist_comparable(&current, &table)?;
+                    planner.table(&current, &table)?;
+                }
                 None => planner.whole_table(&table)?,
             }
         }
@@ -228,6 +235,34 @@ impl Gone<'_> {
 }
 
 impl Planner<'_> {
+    /// That all elements are there that are to be compared.
+    fn insist_comparable(
+        &self,
+        current: &SnapshotTable<'_>,
+        desired: &SnapshotTable<'_>,
+    ) -> Result<(), LeftOut> {
+        if current.snapshot.elements().is_all() {
+            return Ok(());
+        }
+        for set in current.sets() {
+            let view = set.set();
+            let is_needed = is_anonymous(&view)
+                || desired.set(view.name()).is_some_and(|wanted| {
+                    !self.keeps_elements(&view) || wanted.elements().next().is_some()
+                });
+            if is_needed {
+                set.insist_read("compared")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether elements of a set stay that are not desired.
+    fn keeps_elements(&self, set: &SetRef<'_>) -> bool {
+        let flags = set.flags().unwrap_or_default();
+        flags.contains(SetFlags::EVAL) && !self.options.remove_dynamic_elements
+    }
+
     fn whole_table(&mut self, table: &SnapshotTable<'_>) -> Result<(), Unfit> {
         let (tx, ids) = (&mut self.plan.transaction, &mut self.ids);
         table
@@ -462,7 +497,7 @@ impl Planner<'_> {
             return None;
         }
         let flags = view.flags().unwrap_or_default();
-        let keep = flags.contains(SetFlags::EVAL) && !self.options.remove_dynamic_elements;
+        let keep = self.keeps_elements(&view);
         let changes = elements::changes(compare, now, wanted, keep, |element| {
             let mut named = false;
             if !gone.0.is_empty() {
