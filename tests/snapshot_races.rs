@@ -212,7 +212,7 @@ fn one_table_that_changes_is_of_one_generation_too() {
         let number = &number;
         let _stop_own = meanwhile(scope, &sandbox, &stop_own, move |other| {
             let next = number.load(Ordering::Relaxed) + 1;
-            committed(other, |tx| renumber(tx, &["b"], next % 1000));
+            committed(other, |tx| renumber(tx, &["b"], next));
             number.store(next, Ordering::Relaxed);
             thread::sleep(Duration::from_millis(u64::from(next % 20)));
         });

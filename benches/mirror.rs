@@ -1,0 +1,328 @@
+//! What a mirror saves: a plan from it and the commit, against the commit alone; a plan about one large map,
+//! against the memory that a comparison has to read; from the moment at which a bare socket has the end of a
+//! transaction to that at which the monitor hands it out; look-ups, and memory.
+//!
+//! `cargo bench --features measure --bench mirror [-- CHAINS ELEMENTS LOOK-UPS]`
+//!
+//! That look-ups ask nothing of the kernel is seen from outside: the number of system calls is the same with and
+//! without them (`strace -fc BENCH 1000 0 0`, `strace -fc BENCH 1000 0 10000000`).
+
+mod common;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chainwright::measure::floor::Floor;
+use chainwright::measure::{Addresses, KubeProxy, alternate, alternate_prepared};
+use chainwright::netlink::{Messages, RECEIVE_BUFFER, Socket};
+use chainwright::nft::live::{Item, Mirror, Monitor, MonitorOptions, Update};
+use chainwright::nft::{Connection, Element, Family, PlanOptions, Scope, Transaction};
+use common::{BoxError, Result, counts, in_sandbox, loaded, report, resident, verdict};
+
+/// `NFNLGRP_NFTABLES`, and the type of `NFT_MSG_NEWGEN`.
+const GROUP: u32 = 7;
+const NEWGEN: u16 = 0xa0f;
+/// The goals: plan and commit as a multiple of the commit, a plan as a multiple of reading both sides, memory as
+/// a multiple of the messages.
+const COMMIT: f64 = 1.10;
+const PLAN: f64 = 1.20;
+const MEMORY: f64 = 1.50;
+/// From the end of a transaction to the change: median and 99th percentile.
+const BEHIND: [Duration; 2] = [Duration::from_micros(10), Duration::from_micros(50)];
+/// How many elements of the map are others.
+const CHANGED: usize = 100;
+/// How many flushes are timed.
+const FLUSHES: usize = 2_000;
+
+fn main() -> Result {
+    let given = counts(&[50_000, 1_000_000, 10_000_000]);
+    let [chains, elements, look_ups] = given[..] else {
+        return Err("give three numbers: chains, elements, look-ups".into());
+    };
+    in_sandbox(|| look_up(chains, look_ups))?;
+    if elements > 0 {
+        in_sandbox(|| one_rule(chains))?;
+        in_sandbox(|| map(elements))?;
+        for chains in [20, 1_000] {
+            in_sandbox(|| behind(chains))?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes in what there is.
+fn update(mirror: &mut Mirror) -> Result<usize> {
+    let updates = mirror.update()?;
+    match updates
+        .iter()
+        .all(|update| matches!(update, Update::Change(_)))
+    {
+        true => Ok(updates.len()),
+        false => Err("events were lost".into()),
+    }
+}
+
+/// Memory, and look-ups of chains by their names, against those in a table of the names alone.
+fn look_up(chains: usize, look_ups: usize) -> Result {
+    let ruleset = KubeProxy { chains };
+    let (family, table) = ruleset.table();
+    let nft = loaded(chains)?;
+    let before = resident()?;
+    let mirror = Mirror::open(nft, &Scope::table(family, table))?;
+    let grown = resident()?.saturating_sub(before);
+    let length = mirror.snapshot().byte_length();
+    let names: Vec<_> = ruleset.chain_names().collect();
+    // The first one numbers them.
+    assert!(mirror.snapshot().chain(family, table, &names[0]).is_some());
+    println!("\nmirror of {chains} chains with {} rules", ruleset.rules());
+    for (what, bytes) in [
+        ("Snapshot::memory()", mirror.snapshot().memory()),
+        ("growth of the process when it was opened", grown),
+    ] {
+        let ratio = bytes as f64 / length as f64;
+        println!(
+            "  {what:<44} {:>12} {:>12} {ratio:>8.3}{}",
+            format!("{:.1} MB", bytes as f64 / 1e6),
+            format!("of {:.1} MB", length as f64 / 1e6),
+            verdict(ratio, MEMORY),
+        );
+    }
+    if look_ups == 0 {
+        return Ok(());
+    }
+    let numbers: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
+    let snapshot = mirror.snapshot();
+    let some = || names.iter().step_by(7).cycle().take(look_ups / 10);
+    let measured = alternate::<BoxError>(
+        9,
+        &mut [
+            ("floor: a HashMap of the names", &mut || {
+                for name in some() {
+                    assert!(black_box(numbers.get(black_box(&name[..]))).is_some());
+                }
+                Ok(())
+            }),
+            ("Snapshot::chain()", &mut || {
+                for name in some() {
+                    let chain = snapshot.chain(family, table, black_box(name));
+                    assert!(black_box(chain).is_some());
+                }
+                Ok(())
+            }),
+        ],
+    )?;
+    // Ten rounds each, with the one that warms up.
+    report(
+        &format!("{} look-ups of chains, ten times", look_ups / 10),
+        &measured,
+        None,
+    );
+    Ok(())
+}
+
+/// One rule of so many is another one, and is made what it was: update, plan and commit.
+fn one_rule(chains: usize) -> Result {
+    let ruleset = KubeProxy { chains };
+    let (family, table) = ruleset.table();
+    let mut nft = loaded(chains)?;
+    let name = ruleset.service_chain(chains / 4);
+    let first = nft.snapshot(Scope::table(family, table))?;
+    let chain = first.chain(family, table, &name).ok_or("no such chain")?;
+    let rule = chain.rules().next().ok_or("no rule")?;
+    let mut other = rule.to_builder();
+    other.userdata = Some(b"other".to_vec().into());
+    let mut tx = Transaction::new();
+    tx.replace(&other)?;
+    nft.commit(&tx)?;
+    let second = nft.snapshot(Scope::table(family, table))?;
+    // Now there is the second.
+    let desired = [&first, &second];
+    let there = RefCell::new(1);
+    let next = |there: &RefCell<usize>| desired[1 - *there.borrow()];
+    let scope = Scope::table(family, table);
+    let mut helper = Mirror::open(Connection::open()?, &scope)?;
+    let mut mirror = Mirror::open(nft, &scope)?;
+    let mut floor = Floor::open()?;
+    let prepared = RefCell::new(Vec::new());
+    let turn = RefCell::new(false);
+    let mut planning = Vec::new();
+    let measured = alternate_prepared::<BoxError>(
+        31,
+        &mut || {
+            if turn.replace(true) {
+                let now = *there.borrow();
+                there.replace(1 - now);
+            }
+            update(&mut helper)?;
+            let plan = helper
+                .snapshot()
+                .plan(next(&there), PlanOptions::default())?;
+            assert_eq!(plan.transaction().len(), 2, "{plan}");
+            *prepared.borrow_mut() = plan.into_transaction().datagram(<[u8]>::to_vec);
+            Ok(())
+        },
+        &mut [
+            ("floor: the prepared bytes", &mut || {
+                Ok(floor.commit(&prepared.borrow())?)
+            }),
+            ("update(), plan(), commit()", &mut || {
+                update(&mut mirror)?;
+                let start = Instant::now();
+                let plan = mirror
+                    .snapshot()
+                    .plan(next(&there), PlanOptions::default())?;
+                planning.push(start.elapsed());
+                Ok(mirror.connection().commit(plan.transaction())?)
+            }),
+        ],
+    )?;
+    report(
+        &format!(
+            "one of {} rules in {chains} chains made what is desired",
+            ruleset.rules()
+        ),
+        &measured,
+        COMMIT,
+    );
+    planning.sort_unstable();
+    println!("  of that plan(): {:.1?}", planning[planning.len() / 2]);
+    Ok(())
+}
+
+/// A map of which some elements have other values than desired.
+fn map(elements: usize) -> Result {
+    let map = Addresses { elements };
+    let mut nft = Connection::open()?;
+    map.load(&mut nft)?;
+    let (family, table, name) = map.map();
+    let scope = Scope::table(family, table);
+    let mut mirror = Mirror::open(Connection::open()?, &scope)?;
+    let desired = mirror.snapshot().clone();
+    let set = desired
+        .table(family, table)
+        .and_then(|table| table.set(name));
+    let set = set.ok_or("no map")?;
+    let keys = set.elements().step_by(elements / CHANGED).take(CHANGED);
+    let keys: Vec<Vec<u8>> = keys
+        .filter_map(|element| Some(element.key_bytes()?.to_vec()))
+        .collect();
+    assert_eq!(keys.len(), CHANGED);
+    let mut tx = Transaction::new();
+    tx.delete_elements(&map.set_id(), keys.iter().map(|key| Element::new(key)))?;
+    tx.add_elements(
+        &map.set_id(),
+        keys.iter()
+            .map(|key| Element::new(key).with_data(&[192, 0, 2, 1])),
+    )?;
+    nft.commit(&tx)?;
+    assert_eq!(update(&mut mirror)?, 1);
+
+    // What a comparison reads: as many bytes, twice, and equal, so that it comes to the end.
+    let length = desired.byte_length();
+    let (one, other) = (vec![1_u8; length], vec![1_u8; length]);
+    let measured = alternate::<BoxError>(
+        15,
+        &mut [
+            ("floor: as many bytes compared", &mut || {
+                assert!(black_box(&one) == black_box(&other));
+                Ok(())
+            }),
+            ("plan()", &mut || {
+                let plan = mirror.snapshot().plan(&desired, PlanOptions::default())?;
+                assert!(!black_box(plan).is_empty());
+                Ok(())
+            }),
+        ],
+    )?;
+    report(
+        &format!(
+            "a plan about {CHANGED} of {elements} elements ({:.1} MB)",
+            length as f64 / 1e6
+        ),
+        &measured,
+        PLAN,
+    );
+    // The kernel tells of each element by itself.
+    let mut monitor = Monitor::open()?;
+    let plan = mirror.snapshot().plan(&desired, PlanOptions::default())?;
+    mirror.connection().commit(plan.transaction())?;
+    let Item::Change(change) = monitor.receive()? else {
+        return Err("events were lost".into());
+    };
+    let sent = change.events().len();
+    println!("  {sent} elements deleted and added, for {CHANGED} with another value");
+    assert_eq!(sent, 2 * CHANGED);
+    Ok(())
+}
+
+/// Receives to the end of a transaction.
+fn bare(socket: &Socket, buffer: &mut [u8]) -> Result {
+    loop {
+        let length = socket.receive(buffer)?;
+        for message in Messages::new(&buffer[..length]) {
+            if message?.kind == NEWGEN {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// How much later than a bare socket the monitor has a flush that another thread commits.
+fn behind(chains: usize) -> Result {
+    let mut load = Transaction::new();
+    KubeProxy { chains }.write(&mut load)?;
+    let mut flush = Transaction::new();
+    flush.flush_ruleset(Family::UNSPEC)?;
+    let mut socket = Socket::netfilter()?;
+    socket.set_receive_buffer(MonitorOptions::default().receive_buffer);
+    socket.join(GROUP)?;
+    let mut buffer = vec![0; RECEIVE_BUFFER];
+    let mut monitor = Monitor::open()?;
+    let mut nft = Connection::open()?;
+    let rounds = FLUSHES.min(2_000_000 / chains.max(1) / 20).max(200);
+    let (sender, receiver) = mpsc::channel::<()>();
+    let mut events = 0;
+    let times = thread::scope(|scope| -> Result<Vec<Duration>> {
+        let writer = scope.spawn(move || -> Result {
+            while receiver.recv().is_ok() {
+                nft.commit(&load)?;
+                nft.commit(&flush)?;
+            }
+            Ok(())
+        });
+        let mut times = Vec::with_capacity(rounds);
+        for _ in 0..rounds {
+            sender.send(())?;
+            // What is loaded, and then the flush.
+            bare(&socket, &mut buffer)?;
+            monitor.receive()?;
+            bare(&socket, &mut buffer)?;
+            let start = Instant::now();
+            let Item::Change(change) = monitor.receive()? else {
+                return Err("events were lost".into());
+            };
+            times.push(start.elapsed());
+            events = change.events().len();
+        }
+        drop(sender);
+        writer.join().map_err(|_| "the writer panicked")??;
+        Ok(times)
+    });
+    let mut times = times?;
+    times.sort_unstable();
+    println!(
+        "\nflush of {events} objects, {rounds} rounds: from the bare socket's having its end to the monitor's change"
+    );
+    for (name, time, goal) in [
+        ("median", times[rounds / 2], BEHIND[0]),
+        ("p99", times[rounds * 99 / 100], BEHIND[1]),
+    ] {
+        let word = if time <= goal { "kept" } else { "MISSED" };
+        println!("  {name:8} {time:>10.1?}  goal {goal:?}: {word}");
+    }
+    Ok(())
+}
