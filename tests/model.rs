@@ -70,7 +70,13 @@ fn events(monitor: &mut Monitor) -> Vec<String> {
     while let Some(item) = monitor.try_receive().unwrap() {
         match item {
             Item::Change(change) => {
-                told.extend(change.events().map(|event| event.to_string()));
+                let mut events: Vec<_> = change.events().map(|event| event.to_string()).collect();
+                // In which order a set is emptied is its own business.
+                let is_element = |event: &String| event.starts_with("delete element");
+                events
+                    .chunk_by_mut(|one, next| is_element(one) && is_element(next))
+                    .for_each(<[String]>::sort);
+                told.append(&mut events);
                 told.push(format!("generation {}", change.generation()));
             }
             other => told.push(format!("{other:?}")),
@@ -95,7 +101,17 @@ impl Pair {
             operations.collect::<Vec<_>>()
         };
         let answered = answer(self.model.commit(tx));
-        let theirs = answer(self.kernel.commit(tx));
+        let theirs = self.kernel.commit(tx);
+        if std::env::var_os("SHOW").is_some()
+            && let Err(error) = &theirs
+        {
+            for failure in &error.failures {
+                let kind = failure.operation.as_ref();
+                let kind = kind.map(|operation| format!("{} {}", operation.verb, operation.kind));
+                println!("FAILED {kind:?} {:?}", failure.errno);
+            }
+        }
+        let theirs = answer(theirs);
         assert_eq!(
             answered,
             theirs,
@@ -155,7 +171,7 @@ fn it_answers_and_holds_what_the_kernel_does() {
             for number in 0..transactions {
                 let now = pair.model.snapshot(Scope::all()).unwrap();
                 let mut tx = Transaction::new();
-                if random.once_in(60) {
+                if random.once_in(200) {
                     tx.flush_ruleset(Family::UNSPEC).unwrap();
                 } else {
                     Writer::new(&mut random, &now).write(&mut tx);
@@ -168,7 +184,7 @@ fn it_answers_and_holds_what_the_kernel_does() {
                 }
             }
             println!("{accepted} of {transactions} changed something");
-            assert!(accepted > transactions / 5);
+            assert!(accepted > transactions / 6);
         })
         .unwrap();
 }

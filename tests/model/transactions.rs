@@ -41,17 +41,31 @@ impl<'r> Writer<'r> {
     /// Some operations.
     pub(crate) fn write(&mut self, tx: &mut Transaction) {
         if self.now.table(self.family, self.table).is_none() && !self.random.once_in(10) {
-            tx.add(&self.table()).unwrap();
+            self.begin(tx);
         }
-        for _ in 0..=self.random.below(5) {
-            match self.random.below(20) {
-                0 => self.on_table(tx),
-                1..=4 => self.on_chain(tx),
+        let some = self.random.pick(&[0, 0, 1, 1, 2, 3, 5]);
+        for _ in 0..=some {
+            match self.random.below(24) {
+                0 if self.random.once_in(3) => self.on_table(tx),
+                0..=4 => self.on_chain(tx),
                 5..=11 => self.on_rule(tx),
                 12..=14 => self.on_set(tx),
                 15..=17 => self.on_elements(tx),
                 _ => self.on_object(tx),
             }
+        }
+    }
+
+    /// A table with some chains and sets.
+    fn begin(&mut self, tx: &mut Transaction) {
+        tx.add(&Table::new(self.family, self.table)).unwrap();
+        for name in CHAINS {
+            if self.random.once_in(2) {
+                tx.add(&Chain::new(self.family, self.table, name)).unwrap();
+            }
+        }
+        for _ in 0..4 {
+            tx.add(&self.set()).unwrap();
         }
     }
 
@@ -86,8 +100,42 @@ impl<'r> Writer<'r> {
         .unwrap();
     }
 
+    /// A chain's name, mostly of one that is there.
     fn chain_name(&mut self) -> &'static str {
-        self.random.pick(&CHAINS)
+        let name = self.random.pick(&CHAINS);
+        let is_there = self
+            .there()
+            .is_some_and(|table| table.chain(name).is_some());
+        match is_there || self.random.once_in(10) {
+            true => name,
+            false => self.random.pick(&CHAINS),
+        }
+    }
+
+    /// A name of a chain to jump to: mostly of one without a hook.
+    fn target(&mut self) -> &'static str {
+        let mut name = self.chain_name();
+        for _ in 0..8 {
+            if name != "c0"
+                && self
+                    .there()
+                    .is_some_and(|table| table.chain(name).is_some())
+            {
+                break;
+            }
+            name = self.chain_name();
+        }
+        name
+    }
+
+    /// A set's name, mostly of one that is there.
+    fn set_name(&mut self) -> &'static str {
+        let name = self.random.pick(&SETS);
+        let is_there = self.there().is_some_and(|table| table.set(name).is_some());
+        match is_there || self.random.once_in(10) {
+            true => name,
+            false => self.random.pick(&SETS),
+        }
     }
 
     fn chain(&mut self) -> Chain<'static> {
@@ -163,7 +211,7 @@ impl<'r> Writer<'r> {
             .into_iter()
             .flat_map(|chain| chain.rules().map(|rule| rule.handle()).collect::<Vec<_>>())
             .collect();
-        match rules.is_empty() || self.random.once_in(10) {
+        match rules.is_empty() || self.random.once_in(20) {
             true => 78,
             false => *self.random.of(&rules),
         }
@@ -181,7 +229,7 @@ impl<'r> Writer<'r> {
             match self.random.below(3) {
                 0 => _ = rule.push(&Cmp::eq(Register::R1, &[10, 0, 0, 1])),
                 1 => {
-                    let set = *self.random.of(&SETS);
+                    let set = self.set_name();
                     rule.push(&Lookup::set(Register::R1, set));
                 }
                 _ => {
@@ -201,8 +249,8 @@ impl<'r> Writer<'r> {
             0 => _ = rule.push(&Immediate::drop()),
             1 => _ = rule.push(&Immediate::accept()),
             2 => _ = rule.push(&Immediate::return_()),
-            3..=5 => _ = rule.push(&Immediate::jump(self.chain_name())),
-            6 => _ = rule.push(&Immediate::goto(self.chain_name())),
+            3..=5 => _ = rule.push(&Immediate::jump(self.target())),
+            6 => _ = rule.push(&Immediate::goto(self.target())),
             _ => {}
         }
         if self.random.once_in(4) {
@@ -272,7 +320,7 @@ impl<'r> Writer<'r> {
 
     fn on_set(&mut self, tx: &mut Transaction) {
         let set = self.set();
-        let named = Set::named(self.family, self.table, *self.random.of(&SETS));
+        let named = Set::named(self.family, self.table, self.set_name());
         match self.random.below(8) {
             0 => tx.create(&set),
             1 | 2 => tx.delete(&named),
@@ -302,8 +350,8 @@ impl<'r> Writer<'r> {
                     let verdicts = [
                         Verdict::Accept,
                         Verdict::Drop,
-                        Verdict::Jump(self.chain_name().into()),
-                        Verdict::Goto(self.chain_name().into()),
+                        Verdict::Jump(self.target().into()),
+                        Verdict::Goto(self.target().into()),
                     ];
                     element = element.with_verdict(self.random.pick(&verdicts));
                 }
@@ -327,7 +375,7 @@ impl<'r> Writer<'r> {
     }
 
     fn on_elements(&mut self, tx: &mut Transaction) {
-        let name = *self.random.of(&SETS);
+        let name = self.set_name();
         let set = SetId::new(self.family, self.table, name);
         let elements = self.elements(name);
         let elements = elements.iter();

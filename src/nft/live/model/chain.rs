@@ -10,7 +10,7 @@ use chainwright_sys::netfilter::{
 use chainwright_sys::netlink::{NLM_F_EXCL, NLM_F_NONREC, NLM_F_REPLACE};
 use chainwright_sys::nf_tables::*;
 
-use super::draft::{Draft, Operation, Step};
+use super::draft::{ChainUpdate, Draft, Operation, Step};
 use super::state::{Base, Chain};
 use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse, text};
 use crate::netlink::Attributes;
@@ -198,7 +198,9 @@ impl Draft {
         }
         let name = match (given.has(NFTA_CHAIN_HANDLE), given.text(NFTA_CHAIN_NAME)) {
             (true, Some(name)) => {
-                if self.state.tables[number].chain_named(name).is_ok() {
+                let table = &self.state.tables[number];
+                let is_taken = table.chain_named(name).is_ok();
+                if is_taken || self.is_to_be_named(table.handle, name) {
                     return Err(refuse(libc::EEXIST).at(NFTA_CHAIN_NAME));
                 }
                 Some(name.to_owned())
@@ -209,19 +211,16 @@ impl Draft {
         if counters.is_some() && chain.base.is_none() {
             return Err(refuse(libc::EOPNOTSUPP));
         }
-        let table = Arc::make_mut(&mut self.state.tables[number]);
-        let chain = Arc::make_mut(&mut table.chains[at]);
-        if let Some(name) = name {
-            chain.name = name;
-        }
-        if let Some(base) = &mut chain.base {
-            base.counters = counters.or(base.counters);
-            base.policy = given.u32(NFTA_CHAIN_POLICY).unwrap_or(base.policy);
-            base.devices.append(&mut added);
-        }
-        let step = Step::Chain {
-            table: table.handle,
-            chain: table.chains[at].handle,
+        let devices = chain.base.as_ref().filter(|_| !added.is_empty());
+        let step = Step::ChainUpdate {
+            table: self.state.tables[number].handle,
+            chain: chain.handle,
+            update: ChainUpdate {
+                name,
+                policy: given.u32(NFTA_CHAIN_POLICY),
+                counters,
+                devices: devices.map(|base| [&base.devices[..], &added].concat()),
+            },
         };
         self.note(step, operation);
         Ok(())
@@ -365,7 +364,8 @@ impl Draft {
             return Err(refuse(libc::EBUSY));
         }
         self.delete_all_rules(operation, number, at);
-        if self.state.tables[number].chains[at].jumps > 0 {
+        // Also those that went just now, from itself.
+        if chain.jumps > 0 {
             return Err(refuse(libc::EBUSY));
         }
         self.remove_chain(operation, number, at);
@@ -390,13 +390,15 @@ impl Draft {
         if gone.iter().any(|device| !base.devices.contains(device)) {
             return Err(refuse(libc::ENOENT));
         }
-        let table = Arc::make_mut(&mut self.state.tables[number]);
-        if let Some(base) = &mut Arc::make_mut(&mut table.chains[at]).base {
-            base.devices.retain(|device| !gone.contains(device));
-        }
-        let step = Step::Chain {
-            table: table.handle,
+        let mut devices = base.devices.clone();
+        devices.retain(|device| !gone.contains(device));
+        let step = Step::ChainUpdate {
+            table: self.state.tables[number].handle,
             chain: chain.handle,
+            update: ChainUpdate {
+                devices: Some(devices),
+                ..ChainUpdate::default()
+            },
         };
         self.note(step, operation);
         Ok(())

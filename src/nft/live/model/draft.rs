@@ -1,13 +1,14 @@
 //! A transaction at work: what it changes, and what is told of it when it is committed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use bstr::{BStr, BString};
 use chainwright_sys::netlink::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use chainwright_sys::nf_tables::*;
 
 use super::listed::{self, Telling};
-use super::state::{Element, Reference, Rule, State};
+use super::state::{Chain, Element, Key, Reference, Rule, State};
 use super::wire::{Out, Refusal, refuse};
 
 /// What is known of the operation that is being carried out.
@@ -50,6 +51,12 @@ pub(super) enum Step {
         table: u64,
         chain: u64,
     },
+    /// What a chain is to be from now on: nothing of that is seen before all is committed.
+    ChainUpdate {
+        table: u64,
+        chain: u64,
+        update: ChainUpdate,
+    },
     ChainGone {
         table: u64,
         chain: u64,
@@ -68,6 +75,12 @@ pub(super) enum Step {
         table: u64,
         set: u64,
     },
+    /// What a set is to be from now on.
+    SetUpdate {
+        table: u64,
+        set: u64,
+        update: SetUpdate,
+    },
     SetGone {
         table: u64,
         set: u64,
@@ -76,6 +89,14 @@ pub(super) enum Step {
         table: u64,
         set: u64,
         element: Arc<Element>,
+    },
+    /// How long an element stays from now on, in milliseconds.
+    ElementUpdate {
+        table: u64,
+        set: u64,
+        key: Key,
+        timeout: u64,
+        expiration: u64,
     },
     ElementGone {
         table: u64,
@@ -100,6 +121,40 @@ pub(super) enum Step {
     },
 }
 
+/// What is to change in a chain.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ChainUpdate {
+    pub(super) name: Option<BString>,
+    pub(super) policy: Option<u32>,
+    pub(super) counters: Option<(u64, u64)>,
+    pub(super) devices: Option<Vec<BString>>,
+}
+
+impl ChainUpdate {
+    fn make(self, chain: &mut Chain) {
+        if let Some(name) = self.name {
+            chain.name = name;
+        }
+        if let Some(base) = &mut chain.base {
+            base.policy = self.policy.unwrap_or(base.policy);
+            base.counters = self.counters.or(base.counters);
+            if let Some(devices) = self.devices {
+                base.devices = devices;
+            }
+        }
+    }
+}
+
+/// What is to change in a set.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SetUpdate {
+    /// 0 leaves it as it is.
+    pub(super) size: u32,
+    /// Both in milliseconds.
+    pub(super) timeout: u64,
+    pub(super) gc_interval: u32,
+}
+
 #[derive(Debug, Clone)]
 struct Noted {
     step: Step,
@@ -118,15 +173,17 @@ pub(super) struct Draft {
     pub(super) chain_ids: HashMap<u32, (u64, u64)>,
     pub(super) set_ids: HashMap<u32, (u64, u64)>,
     pub(super) rule_ids: HashMap<u32, Arc<Rule>>,
+    /// Tables that were changed: once is all that the kernel takes.
+    pub(super) updated_tables: BTreeSet<u64>,
     /// Whether jumps have to be followed from all base chains.
     pub(super) needs_validation: bool,
     /// Whether that is done at each operation that may break them.
     pub(super) validates_at_once: bool,
-    pub(super) devices: Arc<Vec<bstr::BString>>,
+    pub(super) devices: Arc<Vec<BString>>,
 }
 
 impl Draft {
-    pub(super) fn of(state: &State, port: u32, devices: &Arc<Vec<bstr::BString>>) -> Self {
+    pub(super) fn of(state: &State, port: u32, devices: &Arc<Vec<BString>>) -> Self {
         Self {
             state: state.clone(),
             port,
@@ -134,6 +191,7 @@ impl Draft {
             chain_ids: HashMap::new(),
             set_ids: HashMap::new(),
             rule_ids: HashMap::new(),
+            updated_tables: BTreeSet::new(),
             needs_validation: false,
             validates_at_once: false,
             devices: Arc::clone(devices),
@@ -162,11 +220,44 @@ impl Draft {
     }
 
     pub(super) fn note(&mut self, step: Step, operation: &Operation<'_>) {
+        let mut flags = operation.flags;
+        // Elements that come one behind the other are told as of the first operation.
+        if let (
+            Step::Element { table, set, .. },
+            Some(Noted {
+                step:
+                    Step::Element {
+                        table: last_table,
+                        set: last_set,
+                        ..
+                    },
+                flags: last_flags,
+                ..
+            }),
+        ) = (&step, self.steps.last())
+            && (table, set) == (last_table, last_set)
+        {
+            flags = *last_flags;
+        }
         self.steps.push(Noted {
             step,
-            flags: operation.flags,
+            flags,
             sequence: operation.sequence,
         });
+    }
+
+    /// Whether chains of this table were changed, or base chains deleted: the table cannot be then.
+    pub(super) fn has_pending_chains(&self, number: usize) -> bool {
+        let table = &self.state.tables[number];
+        self.steps.iter().any(|noted| match noted.step {
+            Step::ChainUpdate { table: of, .. } => of == table.handle,
+            Step::ChainGone { table: of, chain } => {
+                let mut chains = table.chains.iter();
+                let gone = chains.find(|one| one.handle == chain);
+                of == table.handle && gone.is_some_and(|gone| gone.base.is_some())
+            }
+            _ => false,
+        })
     }
 
     /// Whether nothing was done.
@@ -185,6 +276,16 @@ impl Draft {
                 .table(table)
                 .and_then(|table| table.chains.iter().find(|one| one.handle == chain))
                 .is_some_and(|chain| chain.flags & NFT_CHAIN_BINDING != 0 && !chain.is_bound),
+            _ => false,
+        })
+    }
+
+    /// Whether a chain of this table is to have this name.
+    pub(super) fn is_to_be_named(&self, table: u64, name: &BStr) -> bool {
+        self.steps.iter().any(|noted| match &noted.step {
+            Step::ChainUpdate {
+                table: of, update, ..
+            } => *of == table && update.name.as_ref().is_some_and(|to_be| to_be == name),
             _ => false,
         })
     }
@@ -222,12 +323,15 @@ impl Draft {
         let (Step::Table { table: handle }
         | Step::TableGone { table: handle }
         | Step::Chain { table: handle, .. }
+        | Step::ChainUpdate { table: handle, .. }
         | Step::ChainGone { table: handle, .. }
         | Step::Rule { table: handle, .. }
         | Step::RuleGone { table: handle, .. }
         | Step::Set { table: handle, .. }
+        | Step::SetUpdate { table: handle, .. }
         | Step::SetGone { table: handle, .. }
         | Step::Element { table: handle, .. }
+        | Step::ElementUpdate { table: handle, .. }
         | Step::ElementGone { table: handle, .. }
         | Step::Object { table: handle, .. }
         | Step::ObjectGone { table: handle, .. }
@@ -259,6 +363,20 @@ impl Draft {
                         NFT_MSG_NEWCHAIN,
                         family,
                         listed::chain(table, chain, Telling::Whole),
+                    );
+                }
+            }
+            Step::ChainUpdate { chain, update, .. } => {
+                let mut chains = table.chains.iter_mut();
+                if let Some(chain) = chains.find(|one| one.handle == *chain) {
+                    let chain = Arc::make_mut(chain);
+                    table.has_renamed_chains |= update.name.is_some();
+                    update.clone().make(chain);
+                    let chain = chain.clone();
+                    say(
+                        NFT_MSG_NEWCHAIN,
+                        family,
+                        listed::chain(table, &chain, Telling::Whole),
                     );
                 }
             }
@@ -328,6 +446,22 @@ impl Draft {
                     );
                 }
             }
+            Step::SetUpdate { set, update, .. } => {
+                let mut sets = table.sets.iter_mut();
+                if let Some(set) = sets.find(|one| one.handle == *set) {
+                    let set = Arc::make_mut(set);
+                    if update.size != 0 {
+                        set.size = update.size;
+                    }
+                    (set.timeout, set.gc_interval) = (update.timeout, update.gc_interval);
+                    let set = set.clone();
+                    say(
+                        NFT_MSG_NEWSET,
+                        family,
+                        listed::set(table, &set, Telling::Whole),
+                    );
+                }
+            }
             Step::SetGone { set, .. } => {
                 if let Some(at) = table.sets.iter().position(|one| one.handle == *set) {
                     let set = table.sets.remove(at);
@@ -341,6 +475,27 @@ impl Draft {
             Step::Element { set, element, .. } => {
                 if let Some(set) = table.sets.iter().find(|one| one.handle == *set) {
                     let whole = listed::elements(table, set, [&**element]);
+                    say(NFT_MSG_NEWSETELEM, family, whole);
+                }
+            }
+            Step::ElementUpdate {
+                set,
+                key,
+                timeout,
+                expiration,
+                ..
+            } => {
+                let mut sets = table.sets.iter_mut();
+                let set = sets.find(|one| one.handle == *set).map(Arc::make_mut);
+                let element = set.and_then(|set| {
+                    let element = Arc::make_mut(set.elements.get_mut(key)?);
+                    (element.timeout, element.expiration) = (*timeout, *expiration);
+                    Some((element.clone(), set.handle))
+                });
+                if let Some((element, handle)) = element
+                    && let Some(set) = table.sets.iter().find(|one| one.handle == handle)
+                {
+                    let whole = listed::elements(table, set, [&element]);
                     say(NFT_MSG_NEWSETELEM, family, whole);
                 }
             }

@@ -1,5 +1,6 @@
 //! Operations on elements. Time stands still: none times out.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use bstr::BStr;
@@ -126,7 +127,7 @@ impl Draft {
                 let object = table.object_named(set.object_type, name)?;
                 let handle = table.objects[object].handle;
                 references.push(Reference::Object(handle));
-                Some((handle, name))
+                Some((handle, name.to_owned()))
             }
         };
         let data = match given.get(NFTA_SET_ELEM_DATA) {
@@ -134,85 +135,64 @@ impl Draft {
             Some(data) => Some(self.data_of(number, &set, data, &mut references)?),
         };
 
-        let mut listed = Out::default();
-        let value = |out: &mut Out, kind, bytes: &[u8]| {
-            out.nest(kind, |out| _ = out.bytes(NFTA_DATA_VALUE, bytes));
-        };
-        if let Some(key) = &key {
-            value(&mut listed, NFTA_SET_ELEM_KEY, key);
-        }
-        if let Some(last) = &last {
-            value(&mut listed, NFTA_SET_ELEM_KEY_END, last);
-        }
-        if let Some(data) = &data {
-            listed.bytes(NFTA_SET_ELEM_DATA, data);
-        }
-        match &expressions[..] {
-            [] => {}
-            [expression] => _ = listed.bytes(NFTA_SET_ELEM_EXPR, expression),
-            several => {
-                listed.nest(NFTA_SET_ELEM_EXPRESSIONS, |out| {
-                    for expression in several {
-                        out.bytes(NFTA_LIST_ELEM, expression);
-                    }
-                });
-            }
-        }
-        if let Some((_, name)) = object {
-            listed.text(NFTA_SET_ELEM_OBJREF, name);
-        }
-        if flags != 0 {
-            listed.u32(NFTA_SET_ELEM_FLAGS, flags);
-        }
-        if times_out {
-            if timeout != set.timeout {
-                listed.u64(NFTA_SET_ELEM_TIMEOUT, timeout);
-            }
-            if timeout != 0 {
-                listed.u64(NFTA_SET_ELEM_EXPIRATION, expiration);
-            }
-        }
-        if let Some(userdata) = given.get(NFTA_SET_ELEM_USERDATA)
-            && !userdata.is_empty()
-        {
-            listed.bytes(NFTA_SET_ELEM_USERDATA, userdata);
-        }
-        let key = Key { key, is_end };
+        let userdata = given.get(NFTA_SET_ELEM_USERDATA);
+        let userdata = userdata.filter(|data| !data.is_empty()).map(<[u8]>::to_vec);
         let element = Element {
-            key: key.clone(),
+            key: Key { key, is_end },
             last,
-            listed: listed.0,
             data,
-            object: object.map(|(handle, _)| handle),
+            expressions,
+            object,
+            flags,
+            timeout,
+            expiration,
+            userdata,
             references,
         };
         match clash(&set, &element) {
-            Clash::None => {}
-            Clash::Overlap => return Err(refuse(libc::EEXIST)),
+            Clash::None => self.insert_element(operation, number, at, element),
+            Clash::Overlap => Err(refuse(libc::EEXIST)),
             Clash::Same(known) => {
-                if known.data != element.data || known.object != element.object {
-                    return Err(refuse(libc::EBUSY));
-                }
-                if operation.has(NLM_F_EXCL) {
+                let is_other = known.data != element.data || known.object != element.object;
+                if is_other || operation.has(NLM_F_EXCL) {
                     return Err(refuse(libc::EEXIST));
                 }
-                return Ok(());
+                let has_expiration = given.has(NFTA_SET_ELEM_EXPIRATION);
+                if times_out && (known.timeout != timeout || has_expiration) {
+                    let step = Step::ElementUpdate {
+                        table: self.state.tables[number].handle,
+                        set: set.handle,
+                        key: element.key,
+                        timeout,
+                        expiration,
+                    };
+                    self.note(step, operation);
+                }
+                Ok(())
             }
         }
-        let is_catchall = key.key.is_none();
-        let count = set.count();
-        if !is_catchall && set.size != 0 && u64::from(count) >= limit(&set) {
+    }
+
+    fn insert_element(
+        &mut self,
+        operation: &Operation<'_>,
+        number: usize,
+        at: usize,
+        element: Element,
+    ) -> Result<(), Refusal> {
+        let set = &self.state.tables[number].sets[at];
+        let is_catchall = element.key.key.is_none();
+        if !is_catchall && set.size != 0 && u64::from(set.count()) >= limit(set) {
             return Err(refuse(libc::ENFILE));
         }
+        let mut references = element.references.iter();
+        self.needs_validation |=
+            references.any(|reference| matches!(reference, Reference::Chain(_)));
         let element = Arc::new(element);
         let table = Arc::make_mut(&mut self.state.tables[number]);
         table.hold(&element.references);
         let set = Arc::make_mut(&mut table.sets[at]);
-        set.elements.insert(key, Arc::clone(&element));
-        let jumps = element.references.iter();
-        self.needs_validation |= jumps
-            .clone()
-            .any(|reference| matches!(reference, Reference::Chain(_)));
+        (set.elements).insert(element.key.clone(), Arc::clone(&element));
         let step = Step::Element {
             table: table.handle,
             set: table.sets[at].handle,
@@ -302,7 +282,7 @@ impl Draft {
             return Err(refuse(libc::EBUSY));
         }
         let Some(list) = given.get(NFTA_SET_ELEM_LIST_ELEMENTS) else {
-            for key in set.elements.keys() {
+            for key in set.elements.keys().rev() {
                 self.remove_element(operation, number, at, key);
             }
             return Ok(());
@@ -369,12 +349,7 @@ const fn is_of_ranges(set: &Set) -> bool {
 
 /// How many elements there may be: ranges in a tree have two each.
 fn limit(set: &Set) -> u64 {
-    let size = u64::from(set.size);
-    match set.flags & NFT_SET_INTERVAL != 0 && !is_of_ranges(set) {
-        // One more begins with the end of none.
-        true => size * 2 + 1,
-        false => size,
-    }
+    u64::from(set.size) * if set.is_tree() { 2 } else { 1 }
 }
 
 fn flags(set: &Set, given: &Given<'_>) -> Result<u32, Refusal> {
@@ -455,10 +430,10 @@ fn clash<'s>(set: &'s Set, element: &Element) -> Clash<'s> {
             Clash::None
         };
     }
-    if set.flags & NFT_SET_INTERVAL != 0 && is_within(set, element) {
-        return Clash::Overlap;
+    match set.is_tree() {
+        true => clash_in_tree(set, element),
+        false => Clash::None,
     }
-    Clash::None
 }
 
 /// Whether all fields of a key are in these ranges.
@@ -478,38 +453,34 @@ fn contains(set: &Set, first: &[u8], last: &[u8], key: &[u8]) -> bool {
     })
 }
 
-/// Whether a new boundary lies within a range of a tree.
-fn is_within(set: &Set, element: &Element) -> bool {
-    let below = set
-        .elements
-        .range(
-            ..Key {
-                key: element.key.key.clone(),
-                is_end: false,
-            },
-        )
-        .next_back();
-    let begins_below = below.is_some_and(|(key, _)| key.key.is_some() && !key.is_end);
-    match element.key.is_end {
-        // It closes the range that begins below.
-        true => {
-            let above = set
-                .elements
-                .range((
-                    std::ops::Bound::Excluded(&element.key),
-                    std::ops::Bound::Unbounded,
-                ))
-                .next();
-            let ends_above = above.is_some_and(|(key, _)| key.is_end);
-            !begins_below || ends_above
+/// What of a tree is in a new boundary's way: two beginnings, or two ends, in a row make no ranges.
+///
+/// Not seen are ranges that begin and end within one that is there already and whose end is added first.
+fn clash_in_tree<'s>(set: &'s Set, element: &Element) -> Clash<'s> {
+    let new = &element.key;
+    let at = |is_end| Key {
+        key: new.key.clone(),
+        is_end,
+    };
+    let behind = (Bound::Excluded(at(false)), Bound::Unbounded);
+    let start = set.elements.get_key_value(&at(false));
+    let above = start.or_else(|| set.elements.range(behind).next());
+    let end = set.elements.get_key_value(&at(true));
+    let below = end.or_else(|| set.elements.range(..at(true)).next_back());
+    let below = below.filter(|(key, _)| key.key.is_some());
+    for (key, known) in above.iter().chain(&below) {
+        if *key == new {
+            return Clash::Same(known);
         }
-        false => {
-            begins_below && {
-                // An open one has no end yet, or one above.
-                let above = set.elements.range(&element.key..).next();
-                above.is_some_and(|(key, _)| key.is_end && key.key != element.key.key)
-            }
-        }
+    }
+    let is_end = |neighbour: Option<(&Key, _)>| neighbour.map(|(key, _)| key.is_end);
+    let overlaps = match new.is_end {
+        true => is_end(below) == Some(true) || is_end(above) == Some(true),
+        false => is_end(below) == Some(false) && !set.is_anonymous(),
+    };
+    match overlaps {
+        true => Clash::Overlap,
+        false => Clash::None,
     }
 }
 
@@ -542,7 +513,7 @@ pub(super) fn find<'s>(set: &'s Set, payload: &[u8]) -> Result<&'s Arc<Element>,
     // The range that the key is in.
     let up_to = Key {
         key: Some(wanted.clone()),
-        is_end: true,
+        is_end: false,
     };
     let below = set.elements.range(..=&up_to).next_back();
     let (at, first) = below.ok_or(absent)?;
@@ -552,10 +523,7 @@ pub(super) fn find<'s>(set: &'s Set, payload: &[u8]) -> Result<&'s Arc<Element>,
     match key.is_end {
         false => Ok(first),
         true => {
-            let behind = (
-                std::ops::Bound::Excluded(&up_to),
-                std::ops::Bound::Unbounded,
-            );
+            let behind = (Bound::Excluded(&up_to), Bound::Unbounded);
             let above = set.elements.range(behind).next().ok_or(absent)?;
             above.0.is_end.then_some(above.1).ok_or(absent)
         }

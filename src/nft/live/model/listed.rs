@@ -1,9 +1,13 @@
 //! Objects as the kernel lists them: its attributes in its order.
 
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
 use chainwright_sys::nf_tables::*;
 
-use super::state::{Chain, Element, Flowtable, Rule, Set, StatefulObject, Table};
+use super::state::{Chain, Element, Flowtable, Reference, Rule, Set, StatefulObject, Table};
 use super::wire::Out;
+use crate::netlink::Attributes;
 
 /// Flags of a table that are listed.
 pub(super) const TABLE_FLAGS: u32 = NFT_TABLE_F_DORMANT | NFT_TABLE_F_OWNER | NFT_TABLE_F_PERSIST;
@@ -84,7 +88,11 @@ pub(super) fn rule(table: &Table, chain: &Chain, rule: &Rule, position: Option<u
     if let Some(position) = position {
         out.u64(NFTA_RULE_POSITION, position);
     }
-    out.bytes(NFTA_RULE_EXPRESSIONS, &rule.expressions);
+    let names = names(table, &rule.references);
+    out.bytes(
+        NFTA_RULE_EXPRESSIONS,
+        &renamed(&rule.expressions, IN_RULE, names),
+    );
     if let Some(userdata) = &rule.userdata {
         out.bytes(NFTA_RULE_USERDATA, userdata);
     }
@@ -137,19 +145,13 @@ pub(super) fn set(table: &Table, set: &Set, telling: Telling) -> Out {
             });
         }
     });
-    out.text(NFTA_SET_TYPE, b"model")
-        .u32(NFTA_SET_COUNT, set.count());
-    match &set.expressions[..] {
-        [] => {}
-        [expression] => _ = out.bytes(NFTA_SET_EXPR, expression),
-        several => {
-            out.nest(NFTA_SET_EXPRESSIONS, |out| {
-                for expression in several {
-                    out.bytes(NFTA_LIST_ELEM, expression);
-                }
-            });
-        }
-    }
+    let count = set.count() / if set.is_tree() { 2 } else { 1 };
+    out.text(NFTA_SET_TYPE, b"model").u32(NFTA_SET_COUNT, count);
+    expressions(
+        &mut out,
+        [NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS],
+        &set.expressions,
+    );
     out
 }
 
@@ -164,10 +166,66 @@ pub(super) fn elements<'a>(
         .text(NFTA_SET_ELEM_LIST_SET, &set.name)
         .nest(NFTA_SET_ELEM_LIST_ELEMENTS, |out| {
             for element in elements {
-                out.bytes(NFTA_LIST_ELEM, &element.listed);
+                out.bytes(NFTA_LIST_ELEM, &self::element(table, set, element).0);
             }
         });
     out
+}
+
+/// An element, without the attribute around it.
+pub(super) fn element(table: &Table, set: &Set, element: &Element) -> Out {
+    let mut out = Out::default();
+    let value = |out: &mut Out, kind, bytes: &[u8]| {
+        out.nest(kind, |out| _ = out.bytes(NFTA_DATA_VALUE, bytes));
+    };
+    if let Some(key) = &element.key.key {
+        value(&mut out, NFTA_SET_ELEM_KEY, key);
+    }
+    if let Some(last) = &element.last {
+        value(&mut out, NFTA_SET_ELEM_KEY_END, last);
+    }
+    if let Some(data) = &element.data {
+        let names = names(table, &element.references);
+        out.bytes(NFTA_SET_ELEM_DATA, &renamed(data, IN_DATA, names));
+    }
+    expressions(
+        &mut out,
+        [NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS],
+        &element.expressions,
+    );
+    if let Some((_, name)) = &element.object {
+        out.text(NFTA_SET_ELEM_OBJREF, name);
+    }
+    if element.flags != 0 {
+        out.u32(NFTA_SET_ELEM_FLAGS, element.flags);
+    }
+    if set.flags & NFT_SET_TIMEOUT != 0 {
+        if element.timeout != set.timeout {
+            out.u64(NFTA_SET_ELEM_TIMEOUT, element.timeout);
+        }
+        if element.timeout != 0 {
+            out.u64(NFTA_SET_ELEM_EXPIRATION, element.expiration);
+        }
+    }
+    if let Some(userdata) = &element.userdata {
+        out.bytes(NFTA_SET_ELEM_USERDATA, userdata);
+    }
+    out
+}
+
+/// One expression in an attribute of its own, several in a list.
+fn expressions(out: &mut Out, [one, list]: [u16; 2], expressions: &[Vec<u8>]) {
+    match expressions {
+        [] => {}
+        [expression] => _ = out.bytes(one, expression),
+        several => {
+            out.nest(list, |out| {
+                for expression in several {
+                    out.bytes(NFTA_LIST_ELEM, expression);
+                }
+            });
+        }
+    }
 }
 
 pub(super) fn object(table: &Table, object: &StatefulObject, telling: Telling) -> Out {
@@ -207,4 +265,59 @@ pub(super) fn flowtable(table: &Table, flowtable: &Flowtable, telling: Telling) 
                 });
         });
     out
+}
+
+/// Where in a rule's expressions the names of chains stand, and where in an element's data.
+const IN_RULE: &[u16] = &[
+    NFTA_LIST_ELEM,
+    NFTA_EXPR_DATA,
+    NFTA_IMMEDIATE_DATA,
+    NFTA_DATA_VERDICT,
+    NFTA_VERDICT_CHAIN,
+];
+const IN_DATA: &[u16] = &[NFTA_DATA_VERDICT, NFTA_VERDICT_CHAIN];
+
+/// The names that the chains have by now to which something jumps, if any was renamed.
+fn names<'t>(table: &'t Table, references: &[Reference]) -> VecDeque<&'t [u8]> {
+    if !table.has_renamed_chains {
+        return VecDeque::new();
+    }
+    let handles = references.iter().filter_map(|reference| match reference {
+        Reference::Chain(handle) => Some(*handle),
+        _ => None,
+    });
+    let chain = |handle| table.chains.iter().find(|chain| chain.handle == handle);
+    let chains = handles.filter_map(chain);
+    chains.map(|chain| chain.name.as_slice()).collect()
+}
+
+/// Attributes with these names at the end of a path, one after the other.
+fn renamed<'b>(bytes: &'b [u8], path: &[u16], mut names: VecDeque<&[u8]>) -> Cow<'b, [u8]> {
+    if names.is_empty() {
+        return Cow::Borrowed(bytes);
+    }
+    let mut out = Out::default();
+    rename(bytes, path, &mut names, &mut out);
+    Cow::Owned(out.0)
+}
+
+fn rename(bytes: &[u8], path: &[u16], names: &mut VecDeque<&[u8]>, out: &mut Out) {
+    // Of all expressions only this one leads to chains.
+    let is_other = Some(path) == IN_RULE.get(1..)
+        && Attributes::new(bytes).find(NFTA_EXPR_NAME) != Some(b"immediate\0");
+    for attribute in Attributes::new(bytes).map_while(Result::ok) {
+        let rest = path.split_first().filter(|_| !is_other);
+        match rest.filter(|(kind, _)| **kind == attribute.kind) {
+            None => _ = out.bytes(attribute.kind, attribute.payload),
+            Some((_, [])) => match names.pop_front() {
+                Some(name) => _ = out.text(attribute.kind, name),
+                None => _ = out.bytes(attribute.kind, attribute.payload),
+            },
+            Some((_, rest)) => {
+                out.nest(attribute.kind, |out| {
+                    rename(attribute.payload, rest, names, out);
+                });
+            }
+        }
+    }
 }

@@ -327,12 +327,13 @@ fn list_elements(
     let mut some = Vec::new();
     let mut length = 0;
     for element in set.elements.values() {
-        if length > 0 && length + element.listed.len() > ELEMENTS {
+        let listed = listed::element(table, set, element).0.len();
+        if length > 0 && length + listed > ELEMENTS {
             let elements = listed::elements(table, set, some.drain(..));
             answers.push(whole(NFT_MSG_NEWSETELEM, table, elements));
             length = 0;
         }
-        length += element.listed.len() + 4;
+        length += listed + 4;
         some.push(&**element);
     }
     let elements = listed::elements(table, set, some);

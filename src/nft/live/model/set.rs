@@ -7,7 +7,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use chainwright_sys::netlink::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_NONREC, NLM_F_REPLACE};
 use chainwright_sys::nf_tables::*;
 
-use super::draft::{Draft, Operation, Step};
+use super::draft::{Draft, Operation, SetUpdate, Step};
 use super::state::Set;
 use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse};
 use crate::netlink::Attributes;
@@ -111,7 +111,7 @@ impl Draft {
         at: usize,
         given: &Set,
     ) -> Result<(), Refusal> {
-        let table = Arc::make_mut(&mut self.state.tables[number]);
+        let table = &self.state.tables[number];
         let set = &table.sets[at];
         let is_same = set.key_type == given.key_type
             && set.data_type == given.data_type
@@ -124,19 +124,14 @@ impl Draft {
         if !is_same {
             return Err(refuse(libc::EEXIST).at(NFTA_SET_NAME));
         }
-        let set = Arc::make_mut(&mut table.sets[at]);
-        set.size = if given.size != 0 {
-            given.size
-        } else {
-            set.size
-        };
-        if set.flags & NFT_SET_TIMEOUT != 0 {
-            set.timeout = given.timeout;
-            set.gc_interval = given.gc_interval;
-        }
-        let step = Step::Set {
+        let step = Step::SetUpdate {
             table: table.handle,
-            set: table.sets[at].handle,
+            set: set.handle,
+            update: SetUpdate {
+                size: given.size,
+                timeout: given.timeout,
+                gc_interval: given.gc_interval,
+            },
         };
         self.note(step, operation);
         Ok(())

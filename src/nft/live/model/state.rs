@@ -3,12 +3,14 @@
 //! A transaction works on a copy, which shares what it does not change; what it takes away stays in its place,
 //! marked, until it is committed, as in the kernel: rules can be placed beside one that goes.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bstr::{BStr, BString};
 use chainwright_sys::nf_tables::{
-    NFT_MSG_DELTABLE, NFT_SET_ANONYMOUS, NFT_TABLE_F_OWNER, NFT_TABLE_F_PERSIST,
+    NFT_MSG_DELTABLE, NFT_SET_ANONYMOUS, NFT_SET_CONCAT, NFT_SET_INTERVAL, NFT_TABLE_F_OWNER,
+    NFT_TABLE_F_PERSIST,
 };
 
 use super::wire::{Refusal, refuse};
@@ -47,6 +49,8 @@ pub(super) struct Table {
     /// The last handle of anything in it.
     pub(super) handles: u64,
     pub(super) is_dead: bool,
+    /// Whether chains have other names than when rules and elements came that jump to them.
+    pub(super) has_renamed_chains: bool,
     pub(super) chains: Vec<Arc<Chain>>,
     pub(super) sets: Vec<Arc<Set>>,
     pub(super) objects: Vec<Arc<StatefulObject>>,
@@ -149,26 +153,50 @@ impl Set {
         let keys = self.elements.keys();
         keys.filter(|key| key.key.is_some()).count() as u32
     }
+
+    /// Whether ranges are two elements each: a tree.
+    pub(super) const fn is_tree(&self) -> bool {
+        self.flags & NFT_SET_INTERVAL != 0 && self.flags & NFT_SET_CONCAT == 0
+    }
 }
 
-/// What tells an element from the others of its set.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// What tells an element from the others of its set. Where a range ends, the next may begin: the end comes first.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
     /// `None` of the element for all other keys.
     pub(super) key: Option<Vec<u8>>,
     pub(super) is_end: bool,
 }
 
-#[derive(Debug)]
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_key = self.key.cmp(&other.key);
+        by_key.then_with(|| other.is_end.cmp(&self.is_end))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[derive(Debug, Clone)]
 pub(super) struct Element {
     pub(super) key: Key,
     /// The last key, of a range of several values.
     pub(super) last: Option<Vec<u8>>,
-    /// As it is listed, without the attribute around it.
-    pub(super) listed: Vec<u8>,
-    /// The data as they were given, to be compared.
+    /// As they are listed, without the attribute around them.
     pub(super) data: Option<Vec<u8>>,
-    pub(super) object: Option<u64>,
+    /// As they are listed, each without its attribute's header.
+    pub(super) expressions: Vec<Vec<u8>>,
+    /// Handle and name.
+    pub(super) object: Option<(u64, BString)>,
+    pub(super) flags: u32,
+    /// In milliseconds; 0 if it does not time out.
+    pub(super) timeout: u64,
+    pub(super) expiration: u64,
+    pub(super) userdata: Option<Vec<u8>>,
     pub(super) references: Vec<Reference>,
 }
 

@@ -55,6 +55,7 @@ impl Draft {
             userdata: given.get(NFTA_TABLE_USERDATA).map(<[u8]>::to_vec),
             handles: 0,
             is_dead: false,
+            has_renamed_chains: false,
             chains: Vec::new(),
             sets: Vec::new(),
             objects: Vec::new(),
@@ -75,6 +76,7 @@ impl Draft {
             return Err(refuse(libc::EOPNOTSUPP));
         }
         let port = self.port;
+        let has_pending_chains = self.has_pending_chains(number);
         let table = Arc::make_mut(&mut self.state.tables[number]);
         if flags == table.flags & TABLE_FLAGS {
             return Ok(());
@@ -86,6 +88,9 @@ impl Draft {
             || (flags ^ table.flags) & NFT_TABLE_F_PERSIST != 0
         {
             return Err(refuse(libc::EOPNOTSUPP));
+        }
+        if has_pending_chains || !self.updated_tables.insert(table.handle) {
+            return Err(refuse(libc::EINVAL));
         }
         if claims {
             table.owner = Some(port);
