@@ -533,6 +533,27 @@ fn what_events_leave_open_is_read_anew() {
     is_current(&mirror, &mut nft, "flowtables");
 }
 
+/// Found by the model: of elements the kernel lists only timeouts that are not the set's.
+#[test]
+fn the_timeout_of_a_set_changes() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let set = |seconds| {
+        Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4)
+            .with_timeout(Some(Duration::from_secs(seconds)))
+    };
+    committed(&mut nft, |tx| {
+        tx.add(&Table::new(Family::IP, "t")).unwrap();
+        tx.add(&set(3600)).unwrap();
+        let element = Element::new(vec![10, 0, 0, 1]);
+        tx.add_elements(&set(3600).set_id(), [element]).unwrap();
+    });
+    let mut mirror = mirror_of(&sandbox, &Scope::all());
+    committed(&mut nft, |tx| _ = tx.add(&set(7200)).unwrap());
+    updated(&mut mirror);
+    is_current(&mirror, &mut nft, "another timeout");
+}
+
 #[test]
 fn a_mirror_waits_and_can_be_read_anew() {
     let sandbox = sandbox();

@@ -112,6 +112,10 @@ impl Pair {
             }
         }
         let theirs = answer(theirs);
+        if answered != theirs && std::env::var_os("SHOW").is_some() {
+            let before = shown(&self.kernel.snapshot(Scope::all()).unwrap());
+            println!("{}", before.join("\n"));
+        }
         assert_eq!(
             answered,
             theirs,

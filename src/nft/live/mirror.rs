@@ -121,7 +121,7 @@ impl From<SnapshotOptions> for MirrorOptions {
 /// A few things events leave open; the mirror then reads that one chain or table anew, beside whatever others
 /// do elsewhere: a chain, where its first or last rule was deleted and others were added at an end in one
 /// transaction, and on kernels before 5.15 when a rule is added to one that has some; a table, when a chain is
-/// renamed or devices join or leave a chain or flowtable.
+/// renamed, a set's timeout changes, or devices join or leave a chain or flowtable.
 #[derive(Debug)]
 pub struct Mirror {
     connection: Connection,

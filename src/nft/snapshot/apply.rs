@@ -5,7 +5,7 @@
 //! this one have not deleted. That one may be told later; then the rule waits for it.
 //!
 //! What events leave open is to be read anew. A table ([`Applied::unclear_tables`]): a chain's new name, which
-//! stands in the rules of others; the devices of chains and flowtables, of which is told what came or went. A
+//! stands in the rules of others; a set's timeout, which its elements do not repeat; the devices of chains and flowtables, of which is told what came or went. A
 //! chain ([`Applied::unclear_chains`]): where a rule goes, on kernels before 5.15, and where one was deleted of the
 //! first or last.
 
@@ -135,7 +135,7 @@ impl Snapshot {
             NFT_MSG_NEWRULE => self.add_rule(message, table, applied),
             NFT_MSG_DELRULE | NFT_MSG_DESTROYRULE => self.delete_rule(message, table, applied),
             NFT_MSG_NEWSET | NFT_MSG_DELSET | NFT_MSG_DESTROYSET => {
-                self.apply_set(message, table, kind == NFT_MSG_NEWSET)
+                self.apply_set(message, table, kind == NFT_MSG_NEWSET, applied)
             }
             NFT_MSG_NEWSETELEM | NFT_MSG_DELSETELEM | NFT_MSG_DESTROYSETELEM => {
                 self.apply_elements(message, table, kind == NFT_MSG_NEWSETELEM, applied)
@@ -454,13 +454,20 @@ impl Snapshot {
         message: &Message<'_>,
         table: usize,
         is_new: bool,
+        applied: &mut Applied,
     ) -> Result<(), Malformed> {
         let set = SetRef::parse(message)?;
         let known = self.index.set(&self.arena, table, set.name());
         let mut same = None;
         if let Some(number) = known {
             let at = self.index.tables[table].sets[number].at;
-            let is_same = SetRef::parse(&self.arena.message(at)?)?.handle() == set.handle();
+            let message = self.arena.message(at)?;
+            let known = SetRef::parse(&message)?;
+            let is_same = known.handle() == set.handle();
+            // Elements say how long they stay only if the set does not.
+            if is_same && is_new && known.timeout() != set.timeout() {
+                applied.doubt(set.family(), set.table());
+            }
             match is_same && is_new {
                 true => same = Some(number),
                 false if is_same || is_new => {

@@ -175,6 +175,9 @@ pub(super) struct Draft {
     pub(super) rule_ids: HashMap<u32, Arc<Rule>>,
     /// Tables that were changed: once is all that the kernel takes.
     pub(super) updated_tables: BTreeSet<u64>,
+    /// The beginning of a range that was there already, when its end is still to come: the handle of its set, and
+    /// its key.
+    pub(super) begun: Option<(u64, Key)>,
     /// Whether jumps have to be followed from all base chains.
     pub(super) needs_validation: bool,
     /// Whether that is done at each operation that may break them.
@@ -192,6 +195,7 @@ impl Draft {
             set_ids: HashMap::new(),
             rule_ids: HashMap::new(),
             updated_tables: BTreeSet::new(),
+            begun: None,
             needs_validation: false,
             validates_at_once: false,
             devices: Arc::clone(devices),

@@ -149,6 +149,7 @@ impl Draft {
             userdata,
             references,
         };
+        let begun = self.begun.take();
         match clash(&set, &element) {
             Clash::None => self.insert_element(operation, number, at, element),
             Clash::Overlap => Err(refuse(libc::EEXIST)),
@@ -156,6 +157,20 @@ impl Draft {
                 let is_other = known.data != element.data || known.object != element.object;
                 if is_other || operation.has(NLM_F_EXCL) {
                     return Err(refuse(libc::EEXIST));
+                }
+                if set.is_tree() {
+                    let begins_at = set.elements.range(..&element.key).next_back();
+                    let begins_at = begins_at.map(|(key, _)| key);
+                    match (is_end, begun) {
+                        (true, Some((of, start))) if of == set.handle => {
+                            // It is the end of another range.
+                            if begins_at != Some(&start) {
+                                return Err(refuse(libc::EEXIST));
+                            }
+                        }
+                        (true, _) => {}
+                        (false, _) => self.begun = Some((set.handle, element.key.clone())),
+                    }
                 }
                 let has_expiration = given.has(NFTA_SET_ELEM_EXPIRATION);
                 if times_out && (known.timeout != timeout || has_expiration) {
