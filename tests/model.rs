@@ -42,7 +42,15 @@ fn shown(snapshot: &Snapshot) -> Vec<String> {
             let mut passing = passing.iter();
             passing.any(|(kind, start)| line.starts_with(kind) && attribute.starts_with(start))
         };
-        let attributes = line.split_inclusive(']');
+        // Chains without a name are numbered across all namespaces: what names one is only said to do so.
+        let names_unnamed = |attribute: &str| attribute.contains("5f, 5f, 63, 68, 61, 69, 6e");
+        let attributes = line.split_inclusive(']').map(|attribute| {
+            let kind = attribute.split('=').next().unwrap();
+            match names_unnamed(attribute) {
+                true => format!("{kind}=[__chain]"),
+                false => attribute.to_owned(),
+            }
+        });
         attributes
             .filter(|attribute| !is_passing(attribute.trim_start()))
             .collect()
@@ -67,10 +75,17 @@ fn bytes(tx: &Transaction) -> String {
 /// What a monitor is told, one transaction after the other.
 fn events(monitor: &mut Monitor) -> Vec<String> {
     let mut told = Vec::new();
+    let unnumbered = |event: String| match event.find("__chain") {
+        Some(at) => format!("{}…", &event[..at]),
+        None => event,
+    };
     while let Some(item) = monitor.try_receive().unwrap() {
         match item {
             Item::Change(change) => {
-                let mut events: Vec<_> = change.events().map(|event| event.to_string()).collect();
+                let mut events: Vec<_> = change
+                    .events()
+                    .map(|event| unnumbered(event.to_string()))
+                    .collect();
                 // In which order a set is emptied is its own business.
                 let is_element = |event: &String| event.starts_with("delete element");
                 events

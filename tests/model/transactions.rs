@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use bstr::BString;
+use chainwright::netlink::Messages;
 use chainwright::nft::expr::{
-    Cmp, Counter, Immediate, Lookup, ObjectType, Payload, PayloadBase, Register, Verdict,
+    Cmp, Counter, Dynset, Immediate, Limit, Lookup, Masq, ObjectType, Objref, Payload, PayloadBase,
+    Quota, Register, Reject, RejectType, Verdict,
 };
 use chainwright::nft::{
     Chain, ChainFlags, DataType, Element, Family, Policy, Rule, Set, SetFlags, SetId, Snapshot,
@@ -44,14 +46,185 @@ impl<'r> Writer<'r> {
             self.begin(tx);
         }
         let some = self.random.pick(&[0, 0, 1, 1, 2, 3, 5]);
+        let start = tx.as_bytes().len();
         for _ in 0..=some {
-            match self.random.below(24) {
+            match self.random.below(28) {
+                24 => self.on_bound_chain(tx),
+                25 => self.on_ranges(tx),
+                26 => self.on_updated_set(tx),
+                27 => self.on_map_of_objects(tx),
                 0 if self.random.once_in(3) => self.on_table(tx),
                 0..=4 => self.on_chain(tx),
                 5..=11 => self.on_rule(tx),
                 12..=14 => self.on_set(tx),
                 15..=17 => self.on_elements(tx),
                 _ => self.on_object(tx),
+            }
+        }
+        if self.random.once_in(6) {
+            self.damage(tx, start);
+        }
+    }
+
+    /// Changes an operation's flags, or its family.
+    fn damage(&mut self, tx: &mut Transaction, start: usize) {
+        let mut operations = tx.as_bytes().to_vec();
+        let starts: Vec<usize> = {
+            let mut at = 0;
+            let messages = Messages::new(&operations).map(Result::unwrap);
+            let starts = messages.map(|message| {
+                let start = at;
+                at += message.raw.len().next_multiple_of(4);
+                start
+            });
+            starts.filter(|&at| at >= start).collect()
+        };
+        if starts.is_empty() {
+            return;
+        }
+        let at = *self.random.of(&starts);
+        match self.random.below(10) {
+            0 => operations[at + 16] = *self.random.of(&[0, 3, 10, 99]),
+            _ => {
+                let flag = *self.random.of(&[0x100u16, 0x200, 0x400, 0x800]);
+                let flags = [operations[at + 6], operations[at + 7]];
+                let flags = u16::from_ne_bytes(flags) ^ flag;
+                operations[at + 6..at + 8].copy_from_slice(&flags.to_ne_bytes());
+            }
+        }
+        tx.clear();
+        tx.append(&operations).unwrap();
+    }
+
+    /// A chain of one rule, with a rule in it, and perhaps without the one that it is of.
+    fn on_bound_chain(&mut self, tx: &mut Transaction) {
+        let id = 40 + self.random.below(3) as u32;
+        let mut chain = Chain::new(self.family, self.table, "");
+        chain.name = None;
+        chain.id = Some(id);
+        if !self.random.once_in(8) {
+            chain.flags = Some(ChainFlags::BINDING);
+        }
+        tx.add(&chain).unwrap();
+        let mut inner = Rule::new(self.family, self.table, "");
+        inner.chain = None;
+        inner.chain_id = Some(id);
+        if self.random.once_in(2) {
+            inner.push(&Counter::new(0, 0));
+        } else {
+            inner.push(&Immediate::jump(self.target()));
+        }
+        tx.add(&inner).unwrap();
+        if !self.random.once_in(8) {
+            let mut rule = Rule::new(self.family, self.table, self.chain_name());
+            rule.push(&Immediate::verdict(Verdict::JumpId(id)));
+            rule.id = Some(7);
+            tx.add(&rule).unwrap();
+            let mut beside = Rule::new(self.family, self.table, self.chain_name());
+            beside.position_id = Some(*self.random.of(&[7, 7, 8]));
+            beside.push(&Immediate::accept());
+            match self.random.below(4) {
+                0 => _ = tx.add(&beside).unwrap(),
+                1 => _ = tx.insert(&beside).unwrap(),
+                _ => {}
+            }
+        }
+    }
+
+    /// A set of ranges of two values, and elements of it.
+    fn on_ranges(&mut self, tx: &mut Transaction) {
+        let fields = [(DataType::IPV4_ADDR, 4), (DataType::INET_SERVICE, 2)];
+        let mut set = Set::new(self.family, self.table, "r", DataType::IPV4_ADDR, 4);
+        set = set.with_interval_fields(&fields);
+        set.id = Some(9);
+        if self.random.once_in(10) {
+            set.description = None;
+        }
+        let key = |random: &mut Random| {
+            let address = vec![10, 0, 0, random.below(5) as u8];
+            let port = [0, random.below(5) as u8, 0, 0];
+            [address, port.to_vec()].concat()
+        };
+        let mut elements = Vec::new();
+        for _ in 0..=self.random.below(2) {
+            let (one, two) = (key(self.random), key(self.random));
+            elements.push(match self.random.below(4) {
+                0 => Element::new(one),
+                1 => Element::range(one.clone(), one),
+                _ => Element::range(one, two),
+            });
+        }
+        match self.random.below(4) {
+            0 => _ = tx.add(&set).unwrap(),
+            1 => _ = tx.delete_elements(&set.set_id(), &elements).unwrap(),
+            2 => _ = tx.create_elements(&set.set_id(), &elements).unwrap(),
+            _ => {
+                tx.add(&set).unwrap();
+                tx.add_elements(&set.set_id(), &elements).unwrap();
+            }
+        }
+    }
+
+    /// A set that rules add to, and such a rule.
+    fn on_updated_set(&mut self, tx: &mut Transaction) {
+        let mut set = Set::new(self.family, self.table, "u", DataType::IPV4_ADDR, 4);
+        set = set.with_timeout(None).with_flags(SetFlags::EVAL);
+        set.id = Some(11);
+        if self.random.once_in(2) {
+            set = set.with_size(100);
+        }
+        let counts = self.random.once_in(2);
+        if counts {
+            set = set.with_expression(&Counter::new(0, 0));
+        }
+        let mut rule = Rule::new(self.family, self.table, self.chain_name());
+        rule.push(&Payload::load(PayloadBase::NETWORK, 12, 4, Register::R1));
+        let mut dynset = match self.random.below(3) {
+            0 => Dynset::add("u", Register::R1),
+            1 => Dynset::update("u", Register::R1),
+            _ => Dynset::delete("u", Register::R1),
+        };
+        if self.random.once_in(3) {
+            dynset = dynset.with_expression(&Counter::new(0, 0));
+        }
+        rule.push(&dynset);
+        let mut element = Element::new(vec![10, 0, 0, self.random.below(9) as u8]);
+        if self.random.once_in(3) {
+            element = element.with_expression(&Counter::new(5, 6));
+        }
+        match self.random.below(4) {
+            0 => _ = tx.add(&set).unwrap(),
+            1 => _ = tx.add(&rule).unwrap(),
+            2 => _ = tx.add_elements(&set.set_id(), [&element]).unwrap(),
+            _ => _ = tx.add(&set).unwrap().add(&rule).unwrap(),
+        }
+    }
+
+    /// A map to counters, an element of it, and a rule that names a counter or looks one up.
+    fn on_map_of_objects(&mut self, tx: &mut Transaction) {
+        let mut map = Set::new(self.family, self.table, "m", DataType::IPV4_ADDR, 4);
+        map = map.with_objects(ObjectType::COUNTER);
+        map.id = Some(12);
+        let key = vec![10, 0, 0, self.random.below(4) as u8];
+        let element = Element::new(key).with_object(*self.random.of(&OBJECTS));
+        let mut rule = Rule::new(self.family, self.table, self.chain_name());
+        if self.random.once_in(2) {
+            rule.push(&Objref::named(
+                ObjectType::COUNTER,
+                *self.random.of(&OBJECTS),
+            ));
+        } else {
+            rule.push(&Payload::load(PayloadBase::NETWORK, 12, 4, Register::R1));
+            rule.push(&Objref::mapped(Register::R1, "m"));
+        }
+        match self.random.below(5) {
+            0 => _ = tx.add(&map).unwrap(),
+            1 => _ = tx.add_elements(&map.set_id(), [&element]).unwrap(),
+            2 => _ = tx.delete_elements(&map.set_id(), [&element]).unwrap(),
+            3 => _ = tx.add(&rule).unwrap(),
+            _ => {
+                tx.add(&map).unwrap();
+                tx.add_elements(&map.set_id(), [&element]).unwrap();
             }
         }
     }
@@ -245,7 +418,16 @@ impl<'r> Writer<'r> {
                 }
             }
         }
-        match self.random.below(8) {
+        match self.random.below(10) {
+            // (Of expressions that a family lacks the kernel looks for modules, and begins anew.)
+            8 if self.family != Family::BRIDGE => _ = rule.push(&Masq::default()),
+            9 if self.family != Family::BRIDGE => {
+                rule.push(&Reject {
+                    reject_type: Some(RejectType::ICMP_UNREACH),
+                    icmp_code: Some(3),
+                    ..Reject::default()
+                });
+            }
             0 => _ = rule.push(&Immediate::drop()),
             1 => _ = rule.push(&Immediate::accept()),
             2 => _ = rule.push(&Immediate::return_()),
@@ -391,7 +573,35 @@ impl<'r> Writer<'r> {
     fn on_object(&mut self, tx: &mut Transaction) {
         let name = *self.random.of(&OBJECTS);
         let counter = chainwright::nft::expr::Counter::new(self.random.below(3) as u64, 9);
-        let object = StatefulObject::new(self.family, self.table, name, counter);
+        let mut object = StatefulObject::new(self.family, self.table, name, counter);
+        match self.random.below(8) {
+            0 => {
+                object = StatefulObject::new(
+                    self.family,
+                    self.table,
+                    name,
+                    Quota {
+                        bytes: Some(1 + self.random.below(3) as u64),
+                        consumed: self.random.once_in(2).then_some(2),
+                        ..Quota::default()
+                    },
+                );
+            }
+            1 => {
+                object = StatefulObject::new(
+                    self.family,
+                    self.table,
+                    name,
+                    Limit {
+                        rate: Some(self.random.below(3) as u64),
+                        unit: Some(1),
+                        ..Limit::default()
+                    },
+                );
+            }
+            2 => object.userdata = Some(vec![0, 2, b'o', 0].into()),
+            _ => {}
+        }
         let named = StatefulObject::named(
             self.family,
             self.table,

@@ -120,16 +120,28 @@ fn carry_out(draft: &mut Draft, message: &Message<'_>) -> Result<(), Refusal> {
     })
 }
 
-/// The counters of handles are not set back when a transaction fails.
+/// What is not set back when a transaction fails: the counters of handles, and the size that a set gets when a rule
+/// comes that adds to it.
 fn keep_handles(state: &mut State, draft: &Draft) {
     state.handles = draft.state.handles;
     state.unnamed_chains = draft.state.unnamed_chains;
     for table in &mut state.tables {
         let mut tables = draft.state.tables.iter();
-        if let Some(after) = tables.find(|after| after.handle == table.handle)
-            && after.handles != table.handles
-        {
-            Arc::make_mut(table).handles = after.handles;
+        let Some(after) = tables.find(|after| after.handle == table.handle) else {
+            continue;
+        };
+        if after.handles == table.handles {
+            continue;
+        }
+        let table = Arc::make_mut(table);
+        table.handles = after.handles;
+        for set in table.sets.iter_mut().filter(|set| set.size == 0) {
+            let mut sets = after.sets.iter();
+            if let Some(after) = sets.find(|after| after.handle == set.handle)
+                && after.size != 0
+            {
+                Arc::make_mut(set).size = after.size;
+            }
         }
     }
 }

@@ -158,7 +158,7 @@ impl Draft {
         }));
         let table = table.handle;
         if let Some(id) = given.u32(NFTA_CHAIN_ID) {
-            self.chain_ids.insert(id, (table, handle));
+            self.chain_ids.entry(id).or_default().push((table, handle));
         }
         let step = Step::Chain {
             table,

@@ -170,7 +170,7 @@ pub(super) struct Draft {
     pub(super) port: u32,
     steps: Vec<Noted>,
     /// What the transaction itself gave numbers: a table's handle, and that of what is in it.
-    pub(super) chain_ids: HashMap<u32, (u64, u64)>,
+    pub(super) chain_ids: HashMap<u32, Vec<(u64, u64)>>,
     pub(super) set_ids: HashMap<u32, (u64, u64)>,
     pub(super) rule_ids: HashMap<u32, Arc<Rule>>,
     /// Tables that were changed: once is all that the kernel takes.

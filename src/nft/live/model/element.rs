@@ -149,6 +149,9 @@ impl Draft {
             userdata,
             references,
         };
+        if is_of_ranges(&set) && !is_in_order(&set, &element) {
+            return Err(refuse(libc::EINVAL));
+        }
         let begun = self.begun.take();
         match clash(&set, &element) {
             Clash::None => self.insert_element(operation, number, at, element),
@@ -448,6 +451,14 @@ fn clash<'s>(set: &'s Set, element: &Element) -> Clash<'s> {
     match set.is_tree() {
         true => clash_in_tree(set, element),
         false => Clash::None,
+    }
+}
+
+/// Whether a range ends where it begins, or behind that, in each of its fields.
+fn is_in_order(set: &Set, element: &Element) -> bool {
+    match (&element.key.key, &element.last) {
+        (Some(first), Some(last)) => contains(set, first, last, first),
+        _ => true,
     }
 }
 

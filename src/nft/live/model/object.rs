@@ -161,7 +161,13 @@ fn made(object_type: u32, data: &[u8]) -> Result<Vec<u8>, Refusal> {
             }
             out.u64(NFTA_QUOTA_BYTES, bytes)
                 .u64(NFTA_QUOTA_CONSUMED, consumed)
-                .u32(NFTA_QUOTA_FLAGS, flags);
+                .u32(
+                    NFTA_QUOTA_FLAGS,
+                    match consumed >= bytes {
+                        true => flags | NFT_QUOTA_F_DEPLETED,
+                        false => flags,
+                    },
+                );
         }
         NFT_OBJECT_LIMIT => {
             let given = Given::read(data, LIMIT)?;

@@ -45,9 +45,15 @@ impl Draft {
                 }
                 at
             }
-            (None, Some(id)) => self
-                .chain_by_id(number, id)
-                .map_err(|error| error.at(NFTA_RULE_CHAIN_ID))?,
+            (None, Some(id)) => {
+                let at = self.chain_by_id(number, id);
+                let at = at.map_err(|error| error.at(NFTA_RULE_CHAIN_ID))?;
+                let chain = &table.chains[at];
+                if chain.flags & NFT_CHAIN_BINDING != 0 && chain.is_bound {
+                    return Err(refuse(libc::EOPNOTSUPP));
+                }
+                at
+            }
             (None, None) => return Err(refuse(libc::EINVAL)),
         };
         let table = &self.state.tables[number];
@@ -130,10 +136,10 @@ impl Draft {
 
     pub(super) fn chain_by_id(&self, number: usize, id: u32) -> Result<usize, Refusal> {
         let table = &self.state.tables[number];
-        match self.chain_ids.get(&id) {
-            Some(&(handle, chain)) if handle == table.handle => table.chain_of(chain),
-            _ => Err(refuse(libc::ENOENT)),
-        }
+        let chains = self.chain_ids.get(&id).into_iter().flatten();
+        let mut chains = chains.filter(|(of, _)| *of == table.handle);
+        let found = chains.find_map(|&(_, chain)| table.chain_of(chain).ok());
+        found.ok_or(refuse(libc::ENOENT))
     }
 
     fn rule_by_id(&self, chain: &Chain, id: u32) -> Result<usize, Refusal> {

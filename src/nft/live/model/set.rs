@@ -333,6 +333,9 @@ fn read(given: &Given<'_>) -> Result<Set, Refusal> {
             set.fields = fields(list, key_length)?;
         }
     }
+    if (set.fields.len() > 1) != has_all(NFT_SET_CONCAT) {
+        return Err(refuse(libc::EINVAL));
+    }
     if !has_implementation(&set) {
         return Err(refuse(libc::EOPNOTSUPP));
     }

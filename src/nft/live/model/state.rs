@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString};
 use chainwright_sys::nf_tables::{
-    NFT_MSG_DELTABLE, NFT_SET_ANONYMOUS, NFT_SET_CONCAT, NFT_SET_INTERVAL, NFT_TABLE_F_OWNER,
-    NFT_TABLE_F_PERSIST,
+    NFT_CHAIN_BINDING, NFT_MSG_DELTABLE, NFT_SET_ANONYMOUS, NFT_SET_CONCAT, NFT_SET_INTERVAL,
+    NFT_TABLE_F_OWNER, NFT_TABLE_F_PERSIST,
 };
 
 use super::wire::{Refusal, refuse};
@@ -347,7 +347,8 @@ impl Chain {
     /// How many rules are in it, and jumps lead to it.
     pub(super) fn uses(&self) -> u32 {
         let rules = self.rules.iter().filter(|placed| !placed.is_dead).count();
-        rules as u32 + self.jumps
+        // One that is bound to a rule is held once more.
+        rules as u32 + self.jumps + u32::from(self.flags & NFT_CHAIN_BINDING != 0)
     }
 }
 
