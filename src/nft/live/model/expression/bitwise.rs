@@ -11,6 +11,7 @@ impl<'a> Kernel<'a> for BitwiseRef<'a> {
     type Listed = Bitwise<'static>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
+        at_most(self.op().map(|op| op.0), 255)?;
         let (Some(_), Some(_), Some(_)) = (self.sreg(), self.dreg(), self.len()) else {
             return Err(EINVAL);
         };
@@ -22,6 +23,7 @@ impl<'a> Kernel<'a> for BitwiseRef<'a> {
         let len = required(self.len())?;
         let sreg = context.load(required(self.sreg())?, len)?;
         let dreg = context.store(required(self.dreg())?, len)?;
+        Context::apart(sreg, dreg, len)?;
         let mut listed = Bitwise {
             sreg: Some(sreg),
             dreg: Some(dreg),
@@ -47,7 +49,7 @@ impl<'a> Kernel<'a> for BitwiseRef<'a> {
                 listed.data = kept(&data, 4)?;
                 let bits = listed.data.as_ref().and_then(Data::as_value);
                 let bits = bits.and_then(<[u8]>::first_chunk).copied();
-                if bits.is_none_or(|bits| u32::from_ne_bytes(bits) >= 32) {
+                if bits.is_none_or(|bits| !(1..32).contains(&u32::from_ne_bytes(bits))) {
                     return Err(EINVAL);
                 }
             }
@@ -56,8 +58,16 @@ impl<'a> Kernel<'a> for BitwiseRef<'a> {
                     return Err(EINVAL);
                 }
                 match (self.data(), self.sreg2()) {
-                    (Some(data), None) => listed.data = kept(&data, len)?,
-                    (None, Some(sreg2)) => listed.sreg2 = Some(context.load(sreg2, len)?),
+                    (Some(data), None) => {
+                        let mut bytes = value(&data, KEPT, Some(len))?.to_vec();
+                        bytes.resize(4, 0); // so much of it is listed
+                        listed.data = Some(Data::Value(bytes.into()));
+                    }
+                    (None, Some(sreg2)) => {
+                        let sreg2 = context.load(sreg2, len)?;
+                        Context::apart(sreg2, dreg, len)?;
+                        listed.sreg2 = Some(sreg2);
+                    }
                     _ => return Err(EINVAL),
                 }
             }

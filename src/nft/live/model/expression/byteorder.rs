@@ -23,9 +23,12 @@ impl<'a> Kernel<'a> for ByteorderRef<'a> {
         if op.name().is_none() || !matches!(size, 2 | 4 | 8) {
             return Err(EINVAL);
         }
+        let sreg = context.load(sreg, len)?;
+        let dreg = context.store(dreg, len)?;
+        Context::apart(sreg, dreg, len)?;
         Ok(Byteorder {
-            sreg: Some(context.load(sreg, len)?),
-            dreg: Some(context.store(dreg, len)?),
+            sreg: Some(sreg),
+            dreg: Some(dreg),
             op: Some(op),
             len: Some(len),
             size: Some(size),

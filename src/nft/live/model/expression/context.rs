@@ -1,7 +1,7 @@
 //! What goes on while expressions are taken: registers, values and verdicts.
 
 use bstr::{BStr, BString};
-use chainwright_sys::netfilter::{NF_ACCEPT, NF_DROP, NF_QUEUE};
+use chainwright_sys::netfilter::{NF_ACCEPT, NF_DROP};
 use chainwright_sys::nf_tables::{
     NFT_BREAK, NFT_CONTINUE, NFT_GOTO, NFT_JUMP, NFT_REG_4, NFT_REG32_00, NFT_REG32_15, NFT_RETURN,
     NFTA_DATA_VALUE, NFTA_DATA_VERDICT, NFTA_VERDICT_CHAIN, NFTA_VERDICT_CHAIN_ID,
@@ -22,6 +22,9 @@ const WORDS: u32 = 20;
 const LONGEST: usize = 64;
 /// How much of a value an expression keeps (`struct nft_data`).
 pub(super) const KEPT: usize = 16;
+
+/// Times from here on, in milliseconds, are too long for nanoseconds in 64 bits (`ERANGE`).
+pub(super) const LONGEST_TIME: u64 = u64::MAX / 1_000_000;
 
 /// While the expressions of one rule are taken, one after the other.
 pub(super) struct Context<'c> {
@@ -67,6 +70,16 @@ impl<'c> Context<'c> {
         Ok(listed(first))
     }
 
+    /// `EINVAL` if what is stored would overwrite what is still to be loaded: registers that are not the
+    /// same and have words in common.
+    pub(super) fn apart(sreg: Register, dreg: Register, length: u32) -> Result<(), Errno> {
+        let (sreg, dreg) = (word(sreg)?, word(dreg)?);
+        let words = length.div_ceil(4);
+        (sreg == dreg || sreg.abs_diff(dreg) >= words)
+            .then_some(())
+            .ok_or(EINVAL)
+    }
+
     /// The chain that a verdict leads to, if it leads to one, and the verdict as it is listed.
     pub(super) fn verdict(&mut self, data: &Data<'_>) -> Result<Verdict<'static>, Errno> {
         let mut bytes = Vec::new();
@@ -99,7 +112,6 @@ impl<'c> Context<'c> {
             NFT_CONTINUE => Verdict::Continue,
             NFT_BREAK => Verdict::Break,
             NFT_RETURN => Verdict::Return,
-            code @ NF_QUEUE => Verdict::Other { code },
             code @ (NFT_JUMP | NFT_GOTO) => {
                 if chain.is_none() && id.is_none() {
                     return Err(EINVAL);

@@ -1,8 +1,8 @@
 //! `dynset`: adds to sets and takes from them; each element may have expressions.
 
 use super::SetFacts;
-use super::context::{no_longer, none_but, required};
-use super::errors::{E2BIG, EBUSY, EINVAL, EOPNOTSUPP};
+use super::context::{LONGEST_TIME, at_most, no_longer, required};
+use super::errors::{E2BIG, EBUSY, EINVAL, EOPNOTSUPP, ERANGE};
 use super::{Context, Kernel, Reference, take_nested};
 use crate::errno::Errno;
 use crate::netlink::{Attributes, MessageWriter};
@@ -23,16 +23,16 @@ impl<'a> Kernel<'a> for DynsetRef<'a> {
 
     fn select(&self, _: Family) -> Result<(), Errno> {
         no_longer(self.set_name(), 255)?;
-        none_but(
-            self.flags().map(|flags| flags.bits()),
-            DynsetFlags::all_named().bits(),
-        )
+        at_most(self.op().map(|op| op.0), 255)
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Dynset<'static>, Errno> {
         let (name, op) = (required(self.set_name())?, required(self.op())?);
         let sreg_key = required(self.sreg_key())?;
         let flags = self.flags().unwrap_or_default();
+        if flags.intersects(!DynsetFlags::all_named()) {
+            return Err(EOPNOTSUPP);
+        }
         let set = context.set(name, self.set_id())?;
         let has = |flag| set.flags.contains(flag);
         if has(SetFlags::OBJECT) || !set.can_be_updated {
@@ -44,8 +44,12 @@ impl<'a> Kernel<'a> for DynsetRef<'a> {
         if op.name().is_none() {
             return Err(EOPNOTSUPP);
         }
+        let timeout = self.timeout().map_or(0, milliseconds);
         if self.timeout().is_some() && !has(SetFlags::TIMEOUT) {
             return Err(EOPNOTSUPP);
+        }
+        if timeout >= LONGEST_TIME {
+            return Err(ERANGE);
         }
         let sreg_key = context.load(sreg_key, set.key_length)?;
         let sreg_data = match self.sreg_data() {
@@ -65,11 +69,13 @@ impl<'a> Kernel<'a> for DynsetRef<'a> {
             sreg_data,
             op: Some(op),
             set_name: Some((&set.name[..]).into()).map(Name::into_owned),
-            timeout: Some(Milliseconds(self.timeout().map_or(0, milliseconds))),
+            timeout: Some(Milliseconds(timeout)),
             flags: Some(flags & DynsetFlags::INV),
             ..Default::default()
         };
+        // What the set's elements have by themselves is not listed again.
         match &taken[..] {
+            _ if !set.expressions.is_empty() => {}
             [] => {}
             [one] => {
                 listed.expr =

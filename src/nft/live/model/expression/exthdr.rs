@@ -15,7 +15,6 @@ impl<'a> Kernel<'a> for ExthdrRef<'a> {
     type Listed = Exthdr;
 
     fn select(&self, family: Family) -> Result<(), Errno> {
-        at_most(self.offset(), 255)?;
         at_most(self.len(), 255)?;
         at_most(self.op().map(|op| op.0), 255)?;
         if self.op().is_some() && self.sreg().is_some() && self.dreg().is_some() {
@@ -25,7 +24,8 @@ impl<'a> Kernel<'a> for ExthdrRef<'a> {
         let is_possible = match self.op() {
             None | Some(ExthdrOp::TCPOPT) => true,
             Some(ExthdrOp::IPV4) => reads && family != Family::IP6,
-            Some(ExthdrOp::IPV6 | ExthdrOp::SCTP | ExthdrOp::DCCP) => reads,
+            Some(ExthdrOp::IPV6 | ExthdrOp::SCTP) => reads,
+            // DCCP among them, which the kernel only has if it was built so.
             Some(_) => false,
         };
         is_possible.then_some(()).ok_or(EOPNOTSUPP)
@@ -55,6 +55,7 @@ impl<'a> Kernel<'a> for ExthdrRef<'a> {
             if self.flags().is_some() {
                 return Err(EINVAL);
             }
+            at_most(Some(offset), 255)?;
             if offset < 2 || !matches!(len, 2 | 4) {
                 return Err(EOPNOTSUPP);
             }
@@ -63,15 +64,16 @@ impl<'a> Kernel<'a> for ExthdrRef<'a> {
         }
         let (dreg, len) = (required(self.dreg())?, required(self.len())?);
         let header_type = required(self.header_type())?;
-        required(self.offset())?;
+        at_most(Some(required(self.offset())?), 255)?;
         let flags = self.flags().unwrap_or_default();
-        if !ExthdrFlags::PRESENT.contains(flags) {
+        at_most(Some(flags.bits()), 255)?;
+        // Whether it is there is one byte.
+        if !ExthdrFlags::PRESENT.contains(flags) || !flags.is_empty() && len != 1 {
             return Err(EINVAL);
         }
         listed.dreg = Some(context.store(dreg, len)?);
         match op {
             ExthdrOp::IPV4 if !IPV4_OPTIONS.contains(&header_type) => Err(EOPNOTSUPP),
-            ExthdrOp::DCCP if flags.is_empty() => Err(EOPNOTSUPP),
             _ => Ok(listed),
         }
     }

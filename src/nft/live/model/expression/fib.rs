@@ -2,7 +2,7 @@
 
 use super::base::{FORWARD, INPUT, OUTPUT, POSTROUTING, PREROUTING, is_ip};
 use super::context::{none_but, required};
-use super::errors::EINVAL;
+use super::errors::{EINVAL, EOPNOTSUPP};
 use super::{Base, Context, Kernel};
 use crate::errno::Errno;
 use crate::nft::Family;
@@ -11,15 +11,21 @@ use crate::nft::expr::{Fib, FibFlags, FibRef, FibResult};
 impl<'a> Kernel<'a> for FibRef<'a> {
     type Listed = Fib;
 
-    fn select(&self, _: Family) -> Result<(), Errno> {
+    fn select(&self, family: Family) -> Result<(), Errno> {
         none_but(
             self.flags().map(|flags| flags.bits()),
             FibFlags::all_named().bits(),
-        )
+        )?;
+        match (family, self.result()) {
+            (Family::IP | Family::IP6, None) => Err(EINVAL),
+            (Family::IP | Family::IP6, Some(result)) if result.name().is_none() => Err(EOPNOTSUPP),
+            _ => Ok(()),
+        }
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Fib, Errno> {
         let (dreg, result) = (required(self.dreg())?, required(self.result())?);
+        let result = FibResult(result.0 & 0xff); // it is kept in a byte
         let flags = required(self.flags())?;
         let devices = FibFlags::IIF | FibFlags::OIF;
         if flags.contains(FibFlags::SADDR) == flags.contains(FibFlags::DADDR)
@@ -31,6 +37,8 @@ impl<'a> Kernel<'a> for FibRef<'a> {
             FibResult::OIF | FibResult::OIFNAME if flags.contains(FibFlags::OIF) => {
                 return Err(EINVAL);
             }
+            FibResult::OIF if flags.contains(FibFlags::PRESENT) => 1,
+            _ if flags.contains(FibFlags::PRESENT) => return Err(EINVAL),
             FibResult::OIF | FibResult::ADDRTYPE => 4,
             FibResult::OIFNAME => 16,
             _ => return Err(EINVAL),

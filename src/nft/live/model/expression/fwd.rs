@@ -1,7 +1,7 @@
 //! `fwd`: to a device, or to a neighbour of it.
 
 use super::base::{NETDEV_EGRESS, NETDEV_INGRESS};
-use super::context::required;
+use super::context::{at_most, required};
 use super::errors::EOPNOTSUPP;
 use super::{Base, Context, Kernel};
 use crate::errno::Errno;
@@ -12,6 +12,7 @@ impl<'a> Kernel<'a> for FwdRef<'a> {
     type Listed = Fwd;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
+        at_most(self.nfproto(), 255)?;
         match (self.sreg_addr(), self.sreg_dev()) {
             (None, None) => Err(EOPNOTSUPP),
             _ => Ok(()),

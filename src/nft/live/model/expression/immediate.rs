@@ -1,6 +1,7 @@
 //! `immediate`: a value of at most 16 bytes, or a verdict.
 
 use super::context::{KEPT, required, value};
+use super::errors::ERANGE;
 use super::{Context, Kernel};
 use crate::errno::Errno;
 use crate::nft::expr::{Data, Immediate, ImmediateRef, Register};
@@ -10,10 +11,15 @@ impl<'a> Kernel<'a> for ImmediateRef<'a> {
 
     fn init(&self, context: &mut Context<'_>) -> Result<Immediate<'static>, Errno> {
         let (dreg, data) = (required(self.dreg())?, required(self.data())?);
-        if dreg == Register::VERDICT {
+        // It is a verdict if the number's last byte says so.
+        if dreg.0 & 0xff == Register::VERDICT.0 {
+            let verdict = context.verdict(&data)?;
+            if dreg != Register::VERDICT {
+                return Err(ERANGE);
+            }
             return Ok(Immediate {
                 dreg: Some(dreg),
-                data: Some(Data::Verdict(context.verdict(&data)?)),
+                data: Some(Data::Verdict(verdict)),
                 ..Default::default()
             });
         }

@@ -1,5 +1,8 @@
-//! `last`: a time, if a packet came by already.
+//! `last`: a time, if a packet came by already; without a time that was at the kernel's time 0, which this
+//! module does not know.
 
+use super::context::LONGEST_TIME;
+use super::errors::ERANGE;
 use super::{Context, Kernel};
 use crate::errno::Errno;
 use crate::nft::expr::{Last, LastRef};
@@ -13,6 +16,9 @@ impl<'a> Kernel<'a> for LastRef<'a> {
             0 => 0,
             _ => self.msecs().unwrap_or(0),
         };
+        if msecs >= LONGEST_TIME {
+            return Err(ERANGE);
+        }
         Ok(Last {
             set: Some(set),
             msecs: Some(msecs),

@@ -1,6 +1,6 @@
 //! `limit`: a rate above 0; a burst of 5 packets where none is given.
 
-use super::context::{none_but, required};
+use super::context::required;
 use super::errors::{EINVAL, EOPNOTSUPP, EOVERFLOW};
 use super::{Context, Kernel};
 use crate::errno::Errno;
@@ -15,10 +15,6 @@ impl<'a> Kernel<'a> for LimitRef<'a> {
     type Listed = Limit;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        none_but(
-            self.flags().map(|flags| flags.bits()),
-            LimitFlags::INV.bits(),
-        )?;
         match self.limit_type() {
             None | Some(LimitType::PACKETS | LimitType::BYTES) => Ok(()),
             Some(_) => Err(EOPNOTSUPP),
@@ -45,6 +41,9 @@ impl<'a> Kernel<'a> for LimitRef<'a> {
             time.checked_mul(rate)
         };
         with_burst.ok_or(EOVERFLOW)?;
+        if !LimitFlags::INV.contains(self.flags().unwrap_or_default()) {
+            return Err(EOPNOTSUPP);
+        }
         Ok(Limit {
             rate: Some(rate),
             unit: Some(unit),

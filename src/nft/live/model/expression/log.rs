@@ -1,11 +1,12 @@
 //! `log`: to the kernel's log at a level, or to a group of nfnetlink_log.
 
+use bstr::BStr;
+
 use super::context::no_longer;
 use super::errors::EINVAL;
 use super::{Context, Kernel};
 use crate::errno::Errno;
 use crate::nft::Family;
-use crate::nft::Name;
 use crate::nft::expr::{Log, LogFlags, LogLevel, LogRef};
 
 impl<'a> Kernel<'a> for LogRef<'a> {
@@ -17,11 +18,11 @@ impl<'a> Kernel<'a> for LogRef<'a> {
 
     fn init(&self, _: &mut Context<'_>) -> Result<Log<'a>, Errno> {
         let listed = Log {
-            prefix: self.prefix().map(Name::from),
+            prefix: self.prefix().map(|prefix| up_to_nul(prefix).into()),
             ..Default::default()
         };
         if let Some(group) = self.group() {
-            if self.level().is_some() {
+            if self.level().is_some() || self.flags().is_some() {
                 return Err(EINVAL);
             }
             return Ok(Log {
@@ -31,9 +32,10 @@ impl<'a> Kernel<'a> for LogRef<'a> {
                 ..listed
             });
         }
-        // It is kept in a byte.
+        // Both are kept in a byte.
         let level = self.level().unwrap_or(LogLevel::WARNING).0 & 0xff;
-        let flags = self.flags().unwrap_or_default();
+        let flags = self.flags().map_or(0, |flags| flags.bits() & 0xff);
+        let flags = LogFlags::from_bits_retain(flags);
         if level > LogLevel::AUDIT.0 || flags.intersects(!LogFlags::all_named()) {
             return Err(EINVAL);
         }
@@ -43,4 +45,13 @@ impl<'a> Kernel<'a> for LogRef<'a> {
             ..listed
         })
     }
+}
+
+/// A string ends at its first NUL.
+fn up_to_nul(string: &BStr) -> &BStr {
+    string
+        .split(|byte| *byte == 0)
+        .next()
+        .unwrap_or_default()
+        .into()
 }

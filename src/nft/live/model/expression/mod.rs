@@ -17,12 +17,10 @@
 //! - the length of a rule: the kernel refuses one whose expressions take 4096 bytes of its memory;
 //! - what modules the kernel was built with: all expressions are there.
 //!
-//! Two kinds of damage are answered with another number, or at all: nested attributes in whose payload
-//! something else follows (the kernel passes that over), and several errors in one expression of which
-//! one is in a nested attribute.
-//!
 //! Source of what is said here and in the expressions' files: the kernel's `net/netfilter/nft_*.c`, and
 //! Linux 6.18 itself, with which the tests compare everything.
+
+use std::borrow::Cow;
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::nf_tables::{
@@ -140,20 +138,20 @@ pub(in crate::nft) struct Taken {
 /// The kernel's.
 pub(in crate::nft) fn take_list(list: &[u8], around: &mut dyn Around) -> Result<Taken, Errno> {
     let family = around.family();
-    let mut parsed = Vec::new();
+    let mut elements = Vec::new();
     for attribute in Attributes::new(list).map_while(Result::ok) {
-        if attribute.kind != NFTA_LIST_ELEM || parsed.len() == MOST {
+        if attribute.kind != NFTA_LIST_ELEM || elements.len() == MOST {
             return Err(EINVAL);
         }
-        parsed.push(parse(attribute.payload, family)?);
+        elements.push(Element::parse(attribute.payload, family)?);
     }
     let mut context = Context::new(around);
     let mut listed = Vec::new();
-    for (name, view) in &parsed {
+    for element in &elements {
         let mut writer = MessageWriter::bare(&mut listed).unmarked();
         let mut result = Ok(());
         writer.nested(NFTA_LIST_ELEM, |writer| {
-            result = init(name, view, &mut context, writer);
+            result = element.init(&mut context, writer);
         });
         result?;
         writer.finish_bare().map_err(|_| EINVAL)?;
@@ -204,37 +202,63 @@ pub(in crate::nft) fn validate(
     family: Family,
     base: Base<'_>,
 ) -> Result<(), Errno> {
-    let (name, attributes) = name_and_attributes(element)?;
-    let view = view(name, attributes)?;
-    each!(view, expression => Kernel::validate(&expression, family, &base))
+    let element = Element::of(element)?;
+    each!(element.view()?, expression => Kernel::validate(&expression, family, &base))
 }
 
 /// One expression that stands in another one.
 fn take_nested(element: &[u8], context: &mut Context<'_>) -> Result<Vec<u8>, Errno> {
-    let (name, view) = parse(element, context.family())?;
     let mut listed = Vec::new();
     let mut writer = MessageWriter::bare(&mut listed).unmarked();
-    init(name, &view, context, &mut writer)?;
+    Element::parse(element, context.family())?.init(context, &mut writer)?;
     writer.finish_bare().map_err(|_| EINVAL)?;
     Ok(listed)
 }
 
-/// An expression's name, and its attributes by themselves.
-fn parse(element: &[u8], family: Family) -> Result<(&BStr, ExpressionView<'_>), Errno> {
-    let (name, attributes) = name_and_attributes(element)?;
-    if !exists(name, family) {
-        return Err(ENOENT);
-    }
-    let view = view(name, attributes)?;
-    each!(view, expression => Kernel::select(&expression, family))?;
-    Ok((name, view))
+/// One expression that was sent.
+struct Element<'a> {
+    name: &'a BStr,
+    /// The attributes, all of which are values of their types.
+    attributes: Cow<'a, [u8]>,
 }
 
-fn view<'a>(name: &'a BStr, attributes: &'a [u8]) -> Result<ExpressionView<'a>, Errno> {
-    let expression = ExpressionRef::new(name, well_formed(attributes));
-    expression
-        .view()
-        .map_err(|malformed| errno(&malformed, attributes))
+impl<'a> Element<'a> {
+    /// Looks at the attributes by themselves.
+    fn parse(element: &'a [u8], family: Family) -> Result<Self, Errno> {
+        let (name, _) = name_and_attributes(element)?;
+        if !exists(name, family) {
+            return Err(ENOENT);
+        }
+        let this = Self::of(element)?;
+        each!(this.view()?, expression => Kernel::select(&expression, family))?;
+        Ok(this)
+    }
+
+    fn of(element: &'a [u8]) -> Result<Self, Errno> {
+        let (name, attributes) = name_and_attributes(element)?;
+        let mut attributes = Cow::Borrowed(well_formed(attributes));
+        while let Err(malformed) = ExpressionRef::new(name, &attributes).view() {
+            attributes = Cow::Owned(mended(&attributes, &malformed)?);
+        }
+        Ok(Self { name, attributes })
+    }
+
+    fn view(&self) -> Result<ExpressionView<'_>, Errno> {
+        let expression = ExpressionRef::new(self.name, &self.attributes);
+        expression.view().map_err(|_| ERANGE)
+    }
+
+    /// Writes what is listed of the expression.
+    fn init(&self, context: &mut Context<'_>, writer: &mut MessageWriter<'_>) -> Result<(), Errno> {
+        each!(self.view()?, expression => {
+            let listed = Kernel::init(&expression, context)?;
+            writer.string(NFTA_EXPR_NAME, self.name.as_bytes());
+            if listed.has_data() {
+                writer.nested(NFTA_EXPR_DATA, |writer| listed.write_listed(writer));
+            }
+            Ok(())
+        })
+    }
 }
 
 /// An expression's name, and its attributes, in whatever order.
@@ -257,7 +281,7 @@ fn name_and_attributes(element: &[u8]) -> Result<(&BStr, &[u8]), Errno> {
     if matches!(data.len(), 1..4) {
         return Err(ERANGE);
     }
-    Ok((name.ok_or(EINVAL)?, data))
+    Ok((name.filter(|name| !name.is_empty()).ok_or(EINVAL)?, data))
 }
 
 /// The attributes up to the first that is none: the kernel passes over the rest.
@@ -270,36 +294,42 @@ fn well_formed(attributes: &[u8]) -> &[u8] {
     &attributes[..end]
 }
 
-/// What the kernel answers to an attribute that is not a value of its type.
-fn errno(malformed: &Malformed, attributes: &[u8]) -> Errno {
-    let length = attributes
-        .get(malformed.offset..)
-        .and_then(|rest| rest.first_chunk())
-        .map_or(0, |length| u16::from_ne_bytes(*length));
-    let is_nested = ["_DATA", "_MASK", "_XOR", "_EXPR"]
-        .iter()
-        .any(|end| malformed.what.ends_with(end));
-    match length {
-        4 | 8.. if is_nested => EINVAL,
-        _ => ERANGE,
-    }
-}
-
-/// Writes what is listed of an expression.
-fn init(
-    name: &BStr,
-    view: &ExpressionView<'_>,
-    context: &mut Context<'_>,
-    writer: &mut MessageWriter<'_>,
-) -> Result<(), Errno> {
-    each!(*view, expression => {
-        let listed = Kernel::init(&expression, context)?;
-        writer.string(NFTA_EXPR_NAME, name.as_bytes());
-        if listed.has_data() {
-            writer.nested(NFTA_EXPR_DATA, |writer| listed.write_listed(writer));
+/// The attributes with another one instead of a nested one that is not what it should be, which the
+/// kernel looks into only later: one that says nothing, and is refused in the same way.
+fn mended(attributes: &[u8], malformed: &Malformed) -> Result<Vec<u8>, Errno> {
+    let (before, rest) = attributes.split_at(malformed.offset.min(attributes.len()));
+    let Some(Ok(attribute)) = Attributes::new(rest).next() else {
+        return Err(ERANGE);
+    };
+    let behind = attribute.raw.len().next_multiple_of(4).min(rest.len());
+    let mut mended = before.to_vec();
+    let mut writer = MessageWriter::bare(&mut mended);
+    match malformed.what {
+        // The kernel does not look at it at all.
+        "NFTA_HASH_SET_ID" | "NFTA_NG_SET_ID" => {}
+        _ if matches!(attribute.payload.len(), 1..4) => return Err(ERANGE),
+        what if what.ends_with("_EXPR") => {
+            writer.nested(attribute.kind, |writer| {
+                _ = writer.string(NFTA_EXPR_NAME, b"")
+            });
         }
-        Ok(())
-    })
+        what if ["_DATA", "_MASK", "_XOR"]
+            .iter()
+            .any(|end| what.ends_with(end)) =>
+        {
+            let whole = well_formed(attribute.payload);
+            writer.nested(attribute.kind, |writer| {
+                match whole {
+                    [] => writer.bytes(0, &[]),
+                    _ => writer.encoded(whole),
+                };
+            });
+        }
+        _ => return Err(ERANGE),
+    }
+    writer.finish_bare().map_err(|_| ERANGE)?;
+    mended.extend_from_slice(&rest[behind..]);
+    Ok(mended)
 }
 
 /// Whether the kernel has an expression in this family; those that do not stand here are in all.

@@ -14,7 +14,6 @@ impl<'a> Kernel<'a> for PayloadRef<'a> {
     type Listed = Payload;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.offset(), u16::MAX.into())?;
         at_most(self.len(), 255)?;
         at_most(self.checksum_offset(), 255)?;
         let (Some(base), Some(_), Some(_)) = (self.base(), self.offset(), self.len()) else {
@@ -24,17 +23,18 @@ impl<'a> Kernel<'a> for PayloadRef<'a> {
             PayloadBase::LINK
             | PayloadBase::NETWORK
             | PayloadBase::TRANSPORT
-            | PayloadBase::INNER
-            | PayloadBase::TUNNEL => {}
+            | PayloadBase::INNER => {}
             _ => return Err(EOPNOTSUPP),
         }
         match (self.sreg(), self.dreg()) {
-            (Some(_), None) | (None, Some(_)) => Ok(()),
+            (Some(_), None) => Ok(()),
+            (None, Some(_)) => at_most(self.offset(), u16::MAX.into()),
             _ => Err(EINVAL),
         }
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Payload, Errno> {
+        at_most(self.offset(), u16::MAX.into())?;
         let len = required(self.len())?;
         let listed = Payload {
             base: self.base(),

@@ -1,7 +1,7 @@
 //! `quota`: of at most 2⁶³ - 1 bytes.
 
 use super::context::required;
-use super::errors::{EINVAL, EOPNOTSUPP, EOVERFLOW};
+use super::errors::{EINVAL, EOVERFLOW};
 use super::{Context, Kernel};
 use crate::errno::Errno;
 use crate::nft::expr::{Quota, QuotaFlags, QuotaRef};
@@ -12,21 +12,21 @@ impl<'a> Kernel<'a> for QuotaRef<'a> {
     fn init(&self, _: &mut Context<'_>) -> Result<Quota, Errno> {
         let bytes = required(self.bytes())?;
         let consumed = self.consumed().unwrap_or(0);
-        if bytes.max(consumed) > i64::MAX as u64 {
+        if bytes > i64::MAX as u64 {
             return Err(EOVERFLOW);
         }
         let flags = self.flags().unwrap_or_default();
-        if flags.contains(QuotaFlags::DEPLETED) {
+        if consumed > bytes || !QuotaFlags::INV.contains(flags) {
             return Err(EINVAL);
         }
-        if !QuotaFlags::INV.contains(flags) {
-            return Err(EOPNOTSUPP);
-        }
+        let is_used_up = consumed >= bytes;
         Ok(Quota {
             bytes: Some(bytes),
-            // It is never shown to be more than there was.
-            consumed: Some(consumed.min(bytes)),
-            flags: Some(flags),
+            consumed: Some(consumed),
+            flags: Some(match is_used_up {
+                true => flags | QuotaFlags::DEPLETED,
+                false => flags,
+            }),
             ..Default::default()
         })
     }

@@ -19,11 +19,11 @@ impl<'a> Kernel<'a> for RedirRef<'a> {
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Redir, Errno> {
-        let mut flags = self.flags().unwrap_or_default();
         let (proto_min, proto_max) = pair(context, self.proto_min(), self.proto_max(), 2)?;
-        if proto_min.is_some() {
-            flags |= NatRangeFlags::PROTO_SPECIFIED;
-        }
+        let flags = self.flags().unwrap_or(match proto_min {
+            Some(_) => NatRangeFlags::PROTO_SPECIFIED,
+            None => NatRangeFlags::empty(),
+        });
         Context::conntrack(context.family())?;
         Ok(Redir {
             proto_min,

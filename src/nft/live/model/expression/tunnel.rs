@@ -11,6 +11,7 @@ impl<'a> Kernel<'a> for TunnelRef<'a> {
     type Listed = Tunnel;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
+        at_most(self.mode().map(|mode| mode.0), 255)?;
         at_most(self.key().map(|key| key.0), 255)
     }
 
