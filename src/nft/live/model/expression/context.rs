@@ -33,8 +33,8 @@ pub(super) struct Context<'c> {
     /// no other word may be loaded from.
     stored: u32,
     pub(super) references: Vec<Reference>,
-    /// Whether the expression is that of a set's elements, or stands in another one, and not in a rule.
-    pub(super) depth: u32,
+    /// Whether it is an element's verdict that is taken.
+    pub(super) in_element: bool,
 }
 
 impl<'c> Context<'c> {
@@ -43,7 +43,7 @@ impl<'c> Context<'c> {
             around,
             stored: 0,
             references: Vec::new(),
-            depth: 0,
+            in_element: false,
         }
     }
 
@@ -121,7 +121,8 @@ impl<'c> Context<'c> {
                 if target.is_base {
                     return Err(EOPNOTSUPP);
                 }
-                if target.is_bound {
+                // Only a rule has a chain of its own.
+                if target.is_bound || self.in_element && target.is_anonymous {
                     return Err(EINVAL);
                 }
                 let name = (&target.name[..]).into();

@@ -1,6 +1,6 @@
 //! `fib`: of one address and at most one device.
 
-use super::base::{FORWARD, INPUT, OUTPUT, POSTROUTING, PREROUTING, is_ip};
+use super::base::{FORWARD, INPUT, NETDEV_EGRESS, NETDEV_INGRESS, OUTPUT, POSTROUTING, PREROUTING};
 use super::context::{none_but, required};
 use super::errors::{EINVAL, EOPNOTSUPP};
 use super::{Base, Context, Kernel};
@@ -52,8 +52,18 @@ impl<'a> Kernel<'a> for FibRef<'a> {
     }
 
     fn validate(&self, family: Family, base: &Base<'_>) -> Result<(), Errno> {
-        is_ip(family)?;
         let flags = self.flags().unwrap_or_default();
+        if family == Family::NETDEV {
+            return match self.result() {
+                Some(FibResult::ADDRTYPE) if flags.contains(FibFlags::OIF) => {
+                    base.is_at(&[NETDEV_EGRESS])
+                }
+                Some(FibResult::ADDRTYPE) if !flags.contains(FibFlags::IIF) => {
+                    base.is_at(&[NETDEV_INGRESS, NETDEV_EGRESS])
+                }
+                _ => base.is_at(&[NETDEV_INGRESS]),
+            };
+        }
         match self.result() {
             Some(FibResult::ADDRTYPE) if flags.contains(FibFlags::OIF) => {
                 base.is_at(&[OUTPUT, POSTROUTING, FORWARD])

@@ -4,7 +4,7 @@ use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_INNER_EXPR
 
 use super::context::{at_most, required};
 use super::errors::{EINVAL, ENOENT, EOPNOTSUPP, ERANGE};
-use super::{Context, Kernel, exists};
+use super::{Context, Kernel, exists, name_and_attributes};
 use crate::errno::Errno;
 use crate::netlink::{Attributes, MessageWriter};
 use crate::nft::declare::Field;
@@ -35,8 +35,9 @@ impl<'a> Kernel<'a> for InnerRef<'a> {
         // Without attributes it is refused, whatever it is.
         let payload = self.attributes().find(NFTA_INNER_EXPR);
         required(Attributes::new(payload.unwrap_or_default()).find(NFTA_EXPR_DATA))?;
+        let (name, _) = name_and_attributes(payload.unwrap_or_default())?;
         let expression = expression.get().map_err(|_| EINVAL)?;
-        if !exists(expression.name, context.family()) {
+        if !exists(name, context.family()) {
             return Err(ENOENT);
         }
         let listed = match expression.view().map_err(|_| ERANGE)? {

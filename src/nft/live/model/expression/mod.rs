@@ -181,6 +181,7 @@ pub(in crate::nft) fn take_one(element: &[u8], around: &mut dyn Around) -> Resul
 /// The kernel's.
 pub(in crate::nft) fn take_verdict(data: &[u8], around: &mut dyn Around) -> Result<Taken, Errno> {
     let mut context = Context::new(around);
+    context.in_element = true;
     let verdict = context.verdict(&Data::Opaque(data.into()))?;
     let mut listed = Vec::new();
     let mut writer = MessageWriter::bare(&mut listed).unmarked();

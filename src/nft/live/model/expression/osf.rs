@@ -1,8 +1,8 @@
 //! `osf`: a name of 16 bytes.
 
-use super::base::{FORWARD, INPUT, PREROUTING, is_ip};
+use super::base::{FORWARD, INPUT, PREROUTING};
 use super::context::required;
-use super::errors::EINVAL;
+use super::errors::{EINVAL, EOPNOTSUPP};
 use super::{Base, Context, Kernel};
 use crate::errno::Errno;
 use crate::nft::Family;
@@ -29,7 +29,9 @@ impl<'a> Kernel<'a> for OsfRef<'a> {
     }
 
     fn validate(&self, family: Family, base: &Base<'_>) -> Result<(), Errno> {
-        is_ip(family)?;
+        if !matches!(family, Family::IP | Family::INET) {
+            return Err(EOPNOTSUPP);
+        }
         base.is_at(&[PREROUTING, INPUT, FORWARD])
     }
 }
