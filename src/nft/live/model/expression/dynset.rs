@@ -68,7 +68,7 @@ impl<'a> Kernel<'a> for DynsetRef<'a> {
             sreg_key: Some(sreg_key),
             sreg_data,
             op: Some(op),
-            set_name: Some((&set.name[..]).into()).map(Name::into_owned),
+            set_name: Some(Name::from(&set.name[..]).into_owned()),
             timeout: Some(Milliseconds(timeout)),
             flags: Some(flags & DynsetFlags::INV),
             ..Default::default()

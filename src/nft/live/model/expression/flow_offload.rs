@@ -21,7 +21,7 @@ impl<'a> Kernel<'a> for FlowOffloadRef<'a> {
         context.references.push(Reference::Flowtable(name.into()));
         Context::conntrack(context.family())?;
         Ok(FlowOffload {
-            table_name: Some(name.into()).map(Name::into_owned),
+            table_name: Some(Name::from(name).into_owned()),
             ..Default::default()
         })
     }

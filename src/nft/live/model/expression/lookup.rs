@@ -24,7 +24,7 @@ impl<'a> Kernel<'a> for LookupRef<'a> {
         let set = context.set(name, self.set_id())?;
         let flags = self.flags().unwrap_or_default();
         let mut listed = Lookup {
-            set: Some((&set.name[..]).into()).map(Name::into_owned),
+            set: Some(Name::from(&set.name[..]).into_owned()),
             sreg: Some(context.load(sreg, set.key_length)?),
             flags: Some(flags),
             ..Default::default()
