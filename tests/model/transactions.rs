@@ -419,8 +419,7 @@ impl<'r> Writer<'r> {
             }
         }
         match self.random.below(10) {
-            // (Of expressions that a family lacks the kernel looks for modules, and begins anew.)
-            8 if self.family != Family::BRIDGE => _ = rule.push(&Masq::default()),
+            8 => _ = rule.push(&Masq::default()),
             9 if self.family != Family::BRIDGE => {
                 rule.push(&Reject {
                     reject_type: Some(RejectType::ICMP_UNREACH),

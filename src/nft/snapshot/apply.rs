@@ -27,6 +27,7 @@ use super::pieces::Pieces;
 use crate::arena::Position;
 use crate::netlink::{Malformed, Message};
 use crate::nft::declare::Field;
+use crate::nft::expr::ExpressionView;
 use crate::nft::name::Name;
 use crate::nft::watch::MemberKey;
 use crate::nft::{
@@ -305,6 +306,7 @@ impl Snapshot {
             let key = (family, table_name.to_owned(), name.to_owned());
             applied.unclear_chains.insert(key);
         }
+        self.doubt_sizes(&rule, table, applied)?;
         let place = place.unwrap_or(Place::Last);
         if let (Place::Behind(before), Some(&first)) = (place, index.rules.first())
             && RuleRef::parse(&self.arena.message(first)?)?.handle() == before
@@ -340,6 +342,34 @@ impl Snapshot {
                 handle: rule.handle(),
                 at,
             });
+        }
+        Ok(())
+    }
+
+    /// A set that has no size is given one, without a word, when a rule comes that adds to it.
+    fn doubt_sizes(
+        &self,
+        rule: &RuleRef<'_>,
+        table: usize,
+        applied: &mut Applied,
+    ) -> Result<(), Malformed> {
+        for expression in rule.expressions().into_iter().flatten() {
+            let ExpressionView::Dynset(dynset) = expression?.view()? else {
+                continue;
+            };
+            let name = dynset.set_name().unwrap_or_default();
+            let Some(set) = self.index.set(&self.arena, table, name) else {
+                continue;
+            };
+            let at = self.index.tables[table].sets[set].at;
+            let message = self.arena.message(at)?;
+            let description = SetRef::parse(&message)?.description();
+            if description
+                .and_then(|description| description.size)
+                .is_none()
+            {
+                applied.doubt(rule.family(), rule.table());
+            }
         }
         Ok(())
     }

@@ -130,6 +130,7 @@ impl Draft {
             None if flags & NFT_CHAIN_HW_OFFLOAD != 0 => return Err(refuse(libc::EOPNOTSUPP)),
             None => None,
         };
+        let handle = Arc::make_mut(&mut self.state.tables[number]).hand_out();
         let name = match name {
             Some(name) => name.to_owned(),
             None if flags & NFT_CHAIN_BINDING == 0 => return Err(refuse(libc::EINVAL)),
@@ -144,7 +145,6 @@ impl Draft {
         }
         let is_base = base.is_some();
         let table = Arc::make_mut(&mut self.state.tables[number]);
-        let handle = table.hand_out();
         table.chains.push(Arc::new(Chain {
             name,
             handle,

@@ -149,11 +149,11 @@ impl Draft {
             userdata,
             references,
         };
-        if is_of_ranges(&set) && !is_in_order(&set, &element) {
-            return Err(refuse(libc::EINVAL));
-        }
         let begun = self.begun.take();
         match clash(&set, &element) {
+            Clash::None if is_of_ranges(&set) && !is_in_order(&set, &element) => {
+                Err(refuse(libc::EINVAL))
+            }
             Clash::None => self.insert_element(operation, number, at, element),
             Clash::Overlap => Err(refuse(libc::EEXIST)),
             Clash::Same(known) => {
@@ -330,16 +330,13 @@ impl Draft {
             key: key_of(&set, given.get(NFTA_SET_ELEM_KEY))?,
             is_end: flags & NFT_SET_ELEM_INTERVAL_END != 0,
         };
-        let last = key_of(&set, given.get(NFTA_SET_ELEM_KEY_END))?;
-        let known = set.elements.get(&key);
-        let is_same = known.is_some_and(|known| match is_of_ranges(&set) {
-            // Without a last key, the first one alone is meant.
-            true => known.last == last || (last.is_none() && known.last == key.key),
-            false => true,
-        });
-        if !is_same {
-            return Err(refuse(libc::ENOENT));
-        }
+        key_of(&set, given.get(NFTA_SET_ELEM_KEY_END))?;
+        let key = match (is_of_ranges(&set), &key.key) {
+            // Where it begins is enough to find one, and need not be where that one does.
+            (true, Some(first)) => range_of(&set, first).map(|element| element.key.clone()),
+            _ => set.elements.contains_key(&key).then_some(key),
+        };
+        let key = key.ok_or(refuse(libc::ENOENT))?;
         self.remove_element(operation, number, at, &key);
         Ok(())
     }
@@ -425,28 +422,24 @@ enum Clash<'s> {
 }
 
 fn clash<'s>(set: &'s Set, element: &Element) -> Clash<'s> {
-    if let Some(known) = set.elements.get(&element.key)
-        && known.last == element.last
-    {
+    if let (true, Some(key)) = (is_of_ranges(set), &element.key.key) {
+        let last = element.last.as_ref().unwrap_or(key);
+        return match (range_of(set, key), range_of(set, last)) {
+            (Some(known), _)
+                if known.key == element.key
+                    && known.last.as_ref().or(known.key.key.as_ref()) == Some(last) =>
+            {
+                Clash::Same(known)
+            }
+            (None, None) => Clash::None,
+            _ => Clash::Overlap,
+        };
+    }
+    if let Some(known) = set.elements.get(&element.key) {
         return Clash::Same(known);
     }
-    let Some(key) = &element.key.key else {
+    if element.key.key.is_none() {
         return Clash::None;
-    };
-    if is_of_ranges(set) {
-        let last = element.last.as_ref().unwrap_or(key);
-        let overlaps = set.elements.values().any(|other| {
-            let Some(first) = &other.key.key else {
-                return false;
-            };
-            let end = other.last.as_ref().unwrap_or(first);
-            contains(set, first, end, key) || contains(set, first, end, last)
-        });
-        return if overlaps {
-            Clash::Overlap
-        } else {
-            Clash::None
-        };
     }
     match set.is_tree() {
         true => clash_in_tree(set, element),
@@ -510,6 +503,17 @@ fn clash_in_tree<'s>(set: &'s Set, element: &Element) -> Clash<'s> {
     }
 }
 
+/// The element in whose range a key is, of a set of several values.
+fn range_of<'s>(set: &'s Set, key: &[u8]) -> Option<&'s Arc<Element>> {
+    set.elements.values().find(|element| {
+        let Some(first) = &element.key.key else {
+            return false;
+        };
+        let last = element.last.as_ref().unwrap_or(first);
+        contains(set, first, last, key)
+    })
+}
+
 /// A set's elements whose keys are these.
 pub(super) fn find<'s>(set: &'s Set, payload: &[u8]) -> Result<&'s Arc<Element>, Refusal> {
     let given = Given::read(payload, ATTRIBUTES)?;
@@ -528,13 +532,7 @@ pub(super) fn find<'s>(set: &'s Set, payload: &[u8]) -> Result<&'s Arc<Element>,
         return set.elements.get(&key).ok_or(absent);
     };
     if is_of_ranges(set) {
-        let mut elements = set.elements.values();
-        let found = elements.find(|element| {
-            let first = element.key.key.as_deref().unwrap_or_default();
-            let last = element.last.as_deref().unwrap_or(first);
-            !first.is_empty() && contains(set, first, last, wanted)
-        });
-        return found.ok_or(absent);
+        return range_of(set, wanted).ok_or(absent);
     }
     // The range that the key is in.
     let up_to = Key {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use chainwright_sys::nf_tables::*;
 
-use super::state::{Chain, Element, Flowtable, Reference, Rule, Set, StatefulObject, Table};
+use super::state::{Chain, Data, Element, Flowtable, Reference, Rule, Set, StatefulObject, Table};
 use super::wire::Out;
 use crate::netlink::Attributes;
 
@@ -237,8 +237,26 @@ pub(super) fn object(table: &Table, object: &StatefulObject, telling: Telling) -
     if telling == Telling::Gone {
         return out;
     }
-    out.u32(NFTA_OBJ_USE, object.uses)
-        .bytes(NFTA_OBJ_DATA, &object.data);
+    out.u32(NFTA_OBJ_USE, object.uses);
+    match &object.data {
+        Data::Listed(data) => _ = out.bytes(NFTA_OBJ_DATA, data),
+        Data::Quota {
+            bytes,
+            consumed,
+            flags,
+        } => {
+            let depleted = if consumed >= bytes {
+                NFT_QUOTA_F_DEPLETED
+            } else {
+                0
+            };
+            out.nest(NFTA_OBJ_DATA, |out| {
+                out.u64(NFTA_QUOTA_BYTES, *bytes)
+                    .u64(NFTA_QUOTA_CONSUMED, *consumed.min(bytes))
+                    .u32(NFTA_QUOTA_FLAGS, flags | depleted);
+            });
+        }
+    }
     if let Some(userdata) = &object.userdata {
         out.bytes(NFTA_OBJ_USERDATA, userdata);
     }

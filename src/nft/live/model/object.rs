@@ -6,7 +6,7 @@ use chainwright_sys::netlink::{NLM_F_EXCL, NLM_F_REPLACE};
 use chainwright_sys::nf_tables::*;
 
 use super::draft::{Draft, Operation, Step};
-use super::state::StatefulObject;
+use super::state::{Data, StatefulObject};
 use super::wire::{Given, NAME, Out, Policy, Refusal, U32, U64, refuse};
 
 const ATTRIBUTES: &[(u16, Policy)] = &[
@@ -55,9 +55,19 @@ impl Draft {
             if object_type != NFT_OBJECT_QUOTA {
                 return Ok(());
             }
-            let data = made(object_type, data)?;
+            let made = made(object_type, data)?;
             let table = Arc::make_mut(&mut self.state.tables[number]);
-            Arc::make_mut(&mut table.objects[at]).data = data;
+            // What was used of it stays.
+            let object = Arc::make_mut(&mut table.objects[at]);
+            if let (Data::Quota { consumed, .. }, Data::Quota { bytes, flags, .. }) =
+                (&object.data, &made)
+            {
+                object.data = Data::Quota {
+                    bytes: *bytes,
+                    consumed: *consumed,
+                    flags: *flags,
+                };
+            }
             let step = Step::Object {
                 table: table.handle,
                 object: table.objects[at].handle,
@@ -130,7 +140,7 @@ impl Draft {
 }
 
 /// What the kernel makes of an object's data. Those of types that are not named here are taken as they are.
-fn made(object_type: u32, data: &[u8]) -> Result<Vec<u8>, Refusal> {
+fn made(object_type: u32, data: &[u8]) -> Result<Data, Refusal> {
     let mut out = Out::default();
     match object_type {
         NFT_OBJECT_COUNTER => {
@@ -159,15 +169,11 @@ fn made(object_type: u32, data: &[u8]) -> Result<Vec<u8>, Refusal> {
                     },
                 ));
             }
-            out.u64(NFTA_QUOTA_BYTES, bytes)
-                .u64(NFTA_QUOTA_CONSUMED, consumed)
-                .u32(
-                    NFTA_QUOTA_FLAGS,
-                    match consumed >= bytes {
-                        true => flags | NFT_QUOTA_F_DEPLETED,
-                        false => flags,
-                    },
-                );
+            return Ok(Data::Quota {
+                bytes,
+                consumed,
+                flags,
+            });
         }
         NFT_OBJECT_LIMIT => {
             let given = Given::read(data, LIMIT)?;
@@ -193,7 +199,7 @@ fn made(object_type: u32, data: &[u8]) -> Result<Vec<u8>, Refusal> {
                 .u32(NFTA_LIMIT_TYPE, limit_type)
                 .u32(NFTA_LIMIT_FLAGS, flags);
         }
-        _ => return Ok(super::program::plain(data)),
+        _ => return Ok(Data::Listed(super::program::plain(data))),
     }
-    Ok(out.0)
+    Ok(Data::Listed(out.0))
 }

@@ -205,11 +205,23 @@ pub(super) struct StatefulObject {
     pub(super) name: BString,
     pub(super) handle: u64,
     pub(super) object_type: u32,
-    /// As they are listed, without the attribute around them.
-    pub(super) data: Vec<u8>,
+    pub(super) data: Data,
     pub(super) userdata: Option<Vec<u8>>,
     pub(super) uses: u32,
     pub(super) is_dead: bool,
+}
+
+/// What a stateful object holds.
+#[derive(Debug, Clone)]
+pub(super) enum Data {
+    /// As it is listed, without the attribute around it.
+    Listed(Vec<u8>),
+    /// What a quota allows and what was used of it, in bytes, and its flags.
+    Quota {
+        bytes: u64,
+        consumed: u64,
+        flags: u32,
+    },
 }
 
 #[derive(Debug, Clone)]

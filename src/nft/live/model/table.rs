@@ -9,6 +9,7 @@ use super::draft::{Draft, Operation, Step};
 use super::listed::TABLE_FLAGS;
 use super::state::Table;
 use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse};
+use crate::nft::Family;
 
 const ATTRIBUTES: &[(u16, Policy)] = &[
     (NFTA_TABLE_NAME, NAME),
@@ -17,8 +18,21 @@ const ATTRIBUTES: &[(u16, Policy)] = &[
     (NFTA_TABLE_USERDATA, Policy::Binary(256)),
 ];
 
+/// The families that have tables.
+const FAMILIES: [Family; 6] = [
+    Family::IP,
+    Family::IP6,
+    Family::INET,
+    Family::ARP,
+    Family::BRIDGE,
+    Family::NETDEV,
+];
+
 impl Draft {
     pub(super) fn new_table(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
+        if !FAMILIES.contains(&Family(operation.family)) {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
         let given = Given::read(operation.attributes, ATTRIBUTES)?;
         given.needs(NFTA_TABLE_NAME)?;
         let name = given.text(NFTA_TABLE_NAME).unwrap_or_default();
