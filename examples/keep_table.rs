@@ -3,6 +3,7 @@
 //!
 //! `cargo run --example keep_table`, in a private network namespace.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chainwright::netns::Sandbox;
@@ -41,14 +42,14 @@ fn main() -> Result<(), Error> {
 
 /// Holds one table as [`desired`] says.
 struct Keeper {
-    desired: Snapshot,
+    desired: Arc<Snapshot>,
     mirror: Mirror,
 }
 
 impl Keeper {
     fn new(mut nft: Connection) -> Result<Self, Error> {
         nft.commit(&desired()?)?;
-        let desired = nft.snapshot(table())?;
+        let desired = Arc::new(nft.snapshot(table())?);
         let mirror = Mirror::open(nft, &table())?;
         Ok(Self { desired, mirror })
     }
@@ -62,8 +63,8 @@ impl Keeper {
                 println!("{who} made generation {}", change.generation());
             }
         }
-        // Compared with what the mirror shows: the kernel is asked nothing.
-        let plan = (self.mirror.snapshot()).plan(&self.desired, PlanOptions::default())?;
+        // Compared with what the mirror shows, as far as that was touched: the kernel is asked nothing.
+        let plan = self.mirror.plan(&self.desired, PlanOptions::default())?;
         if !plan.is_empty() {
             match self.mirror.connection().commit(plan.transaction()) {
                 Ok(()) => done = plan.to_string(),

@@ -6,6 +6,7 @@
 mod common;
 
 use std::ops::AddAssign;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,8 +16,8 @@ use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Immediate};
 use chainwright::nft::live::{Mirror, MonitorOptions, Update};
 use chainwright::nft::{
-    Chain, Connection, DataType, Element, ElementsOf, Family, PlanOptions, Rule, Scope, Set, SetId,
-    Snapshot, SnapshotOptions, Table, Transaction,
+    Chain, Connection, DataType, Element, ElementsOf, Family, Plan, PlanOptions, Rule, Scope, Set,
+    SetId, Snapshot, SnapshotOptions, Table, Transaction,
 };
 use common::mirrored::{is_current, lines};
 use common::random::Random;
@@ -468,4 +469,66 @@ fn others(sandbox: &Sandbox) -> String {
         }
     }
     others
+}
+
+// ---------------------------------------------------------------------------------------------
+// Plans from a mirror.
+
+/// The operations of a plan without their numbers, in any order.
+fn operations(plan: &Plan) -> Vec<String> {
+    let text = plan.to_string();
+    let lines = text.lines().map(|line| match line.rfind(" #") {
+        Some(end) => line[..end].to_owned(),
+        None => line.to_owned(),
+    });
+    let mut lines: Vec<_> = lines.collect();
+    lines.sort();
+    lines
+}
+
+/// A mirror that is asked again and again for the way to the same ruleset looks only at what was touched, and
+/// finds what a plan finds that looks at everything.
+#[test]
+fn a_mirror_plans_what_its_snapshot_would() {
+    let sandbox = sandbox();
+    let (mut nft, mut random) = (connect(&sandbox), Random::new());
+    let states: Vec<_> = (0..3).map(|state| Arc::new(kept(state))).collect();
+    let mut exact = PlanOptions::default();
+    exact.remove_dynamic_elements = true;
+    nft.reconcile(&states[0], exact).unwrap();
+    let mut mirror = Mirror::open(connect(&sandbox), &Scope::all()).unwrap();
+    let (mut desired, mut options) = (&states[0], exact);
+    let (mut partly, mut planned) = (0, 0);
+    for round in 0..number("PLANS", 300) {
+        match random.below(20) {
+            0 => desired = random.of(&states),
+            1 => options = random.pick(&[PlanOptions::default(), exact]),
+            2 => drop(mirror.read_anew().unwrap()),
+            3 => committed(&mut nft, |tx| {
+                // Not of the desired ones.
+                tx.add(&Table::new(IP, "other")).unwrap();
+                tx.add(&Chain::new(IP, "other", "c")).unwrap();
+            }),
+            _ => spoil(&mut nft, &mut random),
+        }
+        mirror.update().unwrap();
+        let whole = mirror.snapshot().plan(desired, options).unwrap();
+        let plan = mirror.plan(desired, options).unwrap();
+        assert_eq!(operations(&plan), operations(&whole), "round {round}");
+        assert_eq!(plan.replaced, whole.replaced, "round {round}");
+        partly += u32::from(plan.kept_rules < whole.kept_rules);
+        planned += u32::from(!plan.is_empty());
+        // What is not committed is still to be done.
+        if random.once_in(2) {
+            let done = mirror.connection().commit(plan.transaction());
+            done.unwrap_or_else(|error| panic!("round {round}: {}\n{plan}", report(&error)));
+            // Before its own events are taken in it may say so again, and after that no longer.
+            mirror.update().unwrap();
+            let left = mirror.plan(desired, options).unwrap();
+            assert!(left.is_empty(), "round {round}: {left}");
+            assert!(mirror.snapshot().plan(desired, options).unwrap().is_empty());
+        }
+    }
+    println!("{planned} plans, {partly} of what was touched alone");
+    assert!(planned > 50 && partly > 50, "{planned} {partly}");
 }

@@ -554,6 +554,30 @@ fn the_timeout_of_a_set_changes() {
     is_current(&mirror, &mut nft, "another timeout");
 }
 
+/// What an earlier event leaves open is read when the chain has another name already.
+#[test]
+fn a_chain_with_another_name_by_then_is_not_lost() {
+    let sandbox = sandbox();
+    let (tools, mut nft) = (Tools::new(&sandbox), connect(&sandbox));
+    let ruleset = "table ip t { chain a { accept; drop; }; chain b { accept; drop; }; }";
+    tools.run_with("nft -f -", ruleset);
+    for (name, other) in [("b", "x"), ("a", "y"), ("x", "z")] {
+        let mut mirror = mirror_of(&sandbox, &Scope::all());
+        let chain = mirror.snapshot().chain(Family::IP, "t", name).unwrap();
+        let last = chain.rules().last().unwrap().handle();
+        committed(&mut nft, |tx| {
+            let mut rule = Rule::new(Family::IP, "t", name);
+            rule.handle = Some(last);
+            tx.delete(&rule).unwrap();
+            let rule = Rule::new(Family::IP, "t", name).with(&Counter::new(0, 0));
+            tx.insert(&rule).unwrap();
+        });
+        tools.run_with("nft -f -", &format!("rename chain ip t {name} {other}"));
+        updated(&mut mirror);
+        is_current(&mirror, &mut nft, name);
+    }
+}
+
 #[test]
 fn a_mirror_waits_and_can_be_read_anew() {
     let sandbox = sandbox();

@@ -420,10 +420,14 @@ impl Transaction {
 
     /// The operations in words, in the order in which they are carried out: as errors name them.
     pub fn described(&self) -> impl Iterator<Item = Operation> {
-        let messages = Messages::new(self.operations()).map_while(Result::ok);
-        messages
+        self.messages()
             .zip(0..)
             .map(|(message, index)| describe(index, &message))
+    }
+
+    /// The operations' messages.
+    pub(super) fn messages(&self) -> impl Iterator<Item = Message<'_>> {
+        Messages::new(self.operations()).map_while(Result::ok)
     }
 
     /// Gives the one datagram that the transaction is to be sent as.

@@ -11,21 +11,22 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bstr::{BStr, BString};
+use bstr::BString;
 use chainwright_sys::nf_tables::{
     NFT_MSG_DELCHAIN, NFT_MSG_DELRULE, NFT_MSG_DELSET, NFT_MSG_DELSETELEM, NFT_MSG_DESTROYCHAIN,
     NFT_MSG_DESTROYRULE, NFT_MSG_DESTROYSET, NFT_MSG_DESTROYSETELEM, NFT_MSG_NEWCHAIN,
-    NFT_MSG_NEWGEN, NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFTA_TABLE_NAME,
+    NFT_MSG_NEWGEN, NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFTA_CHAIN_NAME,
+    NFTA_RULE_CHAIN, NFTA_SET_ELEM_LIST_SET, NFTA_SET_NAME, NFTA_TABLE_NAME,
 };
 use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
 use crate::netlink::{Error, Intake, Loss, Malformed, Message, Messages, RECEIVE_BUFFER, Socket};
+use crate::nft::Family;
 use crate::nft::connection::{Connection, message_type};
 use crate::nft::declare::Field;
 use crate::nft::generation::{Generation, GenerationRef};
 use crate::nft::name::Name;
 use crate::nft::scope::Scope;
-use crate::nft::{ChainRef, ElementsRef, Family, RuleRef, SetRef};
 
 /// How many bytes of notifications may be queued, with the kernel's book-keeping.
 const QUEUE: usize = 8 * 1024 * 1024;
@@ -169,25 +170,31 @@ impl Touches {
         self.chains.is_empty() && self.sets.is_empty() && !self.others
     }
 
-    fn note(
-        &mut self,
-        message: &Message<'_>,
-        family: Family,
-        table: &BStr,
-    ) -> Result<(), Malformed> {
-        let key = |name: &BStr| (family, table.to_owned(), name.to_owned());
-        match message.kind as u8 {
+    /// Notes what an event is about, or an operation.
+    pub(super) fn note(&mut self, message: &Message<'_>) -> Result<(), Malformed> {
+        let (members, named_by) = match message.kind as u8 {
             NFT_MSG_NEWCHAIN | NFT_MSG_DELCHAIN | NFT_MSG_DESTROYCHAIN => {
-                self.chains.insert(key(ChainRef::parse(message)?.name()));
+                (&mut self.chains, NFTA_CHAIN_NAME)
             }
             NFT_MSG_NEWRULE | NFT_MSG_DELRULE | NFT_MSG_DESTROYRULE => {
-                self.chains.insert(key(RuleRef::parse(message)?.chain()));
+                (&mut self.chains, NFTA_RULE_CHAIN)
             }
-            NFT_MSG_NEWSET | NFT_MSG_DELSET | NFT_MSG_DESTROYSET => {
-                self.sets.insert(key(SetRef::parse(message)?.name()));
-            }
+            NFT_MSG_NEWSET | NFT_MSG_DELSET | NFT_MSG_DESTROYSET => (&mut self.sets, NFTA_SET_NAME),
             NFT_MSG_NEWSETELEM | NFT_MSG_DELSETELEM | NFT_MSG_DESTROYSETELEM => {
-                self.sets.insert(key(ElementsRef::parse(message)?.set()));
+                (&mut self.sets, NFTA_SET_ELEM_LIST_SET)
+            }
+            _ => {
+                self.others = true;
+                return Ok(());
+            }
+        };
+        let family = Family(message.nfgenmsg()?.0.family);
+        // The attribute with the table's name has the same number in all objects.
+        let attributes = message.attributes()?;
+        let name = |kind| attributes.clone().find(kind).and_then(Name::keep);
+        match (name(NFTA_TABLE_NAME), name(named_by)) {
+            (Some(table), Some(name)) => {
+                _ = members.insert((family, table.to_owned(), name.to_owned()));
             }
             _ => self.others = true,
         }
@@ -252,7 +259,7 @@ impl Intake for Events<'_> {
                 scopes.any(|scope| scope.admits(family, name))
             });
             match (&mut self.noted, name) {
-                (Some(noted), Some(table)) if touches => noted.note(&message, family, table)?,
+                (Some(noted), Some(_)) if touches => noted.note(&message)?,
                 _ => self.touched |= touches,
             }
         }

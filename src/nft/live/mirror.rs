@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::change::{Change, Event, EventObject};
@@ -10,13 +11,17 @@ use super::monitor::{Monitor, MonitorOptions};
 use crate::netlink::{self, Loss, Malformed};
 use crate::nft::generation::Generation;
 use crate::nft::snapshot::{Applied, TableKey};
-use crate::nft::watch::MemberKey;
-use crate::nft::{Connection, Name, Scope, Snapshot, SnapshotError, SnapshotOptions};
+use crate::nft::watch::{MemberKey, Touches};
+use crate::nft::{
+    Connection, Name, Plan, PlanOptions, Scope, Snapshot, SnapshotError, SnapshotOptions,
+};
 
 /// How many items are taken in at once: beside writers that never pause an update comes to an end.
 const ITEMS: usize = 1024;
 /// Within how many items all that was read by itself must be of one generation.
 const SETTLING: usize = 64 * ITEMS;
+/// How many chains and sets may be touched before all is looked at again.
+const TOUCHED: usize = 4096;
 /// How long events are waited for whose commit can be seen already.
 const WAIT: Duration = Duration::from_secs(1);
 
@@ -136,6 +141,17 @@ pub struct Mirror {
     chains_ahead: HashMap<MemberKey, Generation>,
     /// Whether what is shown cannot be relied on.
     is_broken: bool,
+    /// What was planned last.
+    planned: Option<Planned>,
+}
+
+/// What is known since a plan.
+#[derive(Debug)]
+struct Planned {
+    desired: Arc<Snapshot>,
+    options: PlanOptions,
+    /// All else is as desired.
+    touched: Touches,
 }
 
 impl Mirror {
@@ -169,6 +185,7 @@ impl Mirror {
             ahead: HashMap::new(),
             chains_ahead: HashMap::new(),
             is_broken: true,
+            planned: None,
         };
         mirror.read_anew()?;
         Ok(mirror)
@@ -184,6 +201,106 @@ impl Mirror {
     /// The connection that it reads over: for commits, say.
     pub const fn connection(&mut self) -> &mut Connection {
         &mut self.connection
+    }
+
+    /// What is to be done so that the tables of a snapshot are as it shows them: as
+    /// [`Connection::plan`], from what the mirror shows now and without asking the kernel. Committed, over
+    /// [`connection`](Self::connection) for instance, it is refused if the ruleset has changed since.
+    ///
+    /// Asked again for the same snapshot it looks only at the chains and sets that were touched since, as long as
+    /// nothing else was, so that it takes time with the changes and not with the ruleset. It looks at everything
+    /// the first time, after losses, where tables, stateful objects or flowtables changed, where something is to be
+    /// made anew that others name, and in tables with anonymous sets or chains.
+    /// [`Plan::kept_rules`] counts what was looked at.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), chainwright::Error> {
+    /// # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
+    /// use std::sync::Arc;
+    /// use chainwright::nft::live::Mirror;
+    /// use chainwright::nft::{Chain, Connection, Family, PlanOptions, Scope, Table, Transaction};
+    ///
+    /// let mut nft = Connection::open()?;
+    /// let mut tx = Transaction::new();
+    /// tx.add(&Table::new(Family::INET, "guard"))?;
+    /// tx.add(&Chain::new(Family::INET, "guard", "allowed"))?;
+    /// nft.commit(&tx)?;
+    /// let mut mirror = Mirror::open(Connection::open()?, &Scope::all())?;
+    /// let desired = Arc::new(mirror.snapshot().clone());
+    /// assert!(mirror.plan(&desired, PlanOptions::default())?.is_empty());
+    ///
+    /// // Somebody makes another chain.
+    /// let mut tx = Transaction::new();
+    /// tx.add(&Chain::new(Family::INET, "guard", "other"))?;
+    /// nft.commit(&tx)?;
+    /// mirror.update()?;
+    /// let plan = mirror.plan(&desired, PlanOptions::default())?;
+    /// assert_eq!(plan.to_string(), "delete chain inet guard other #0\n");
+    /// mirror.connection().commit(plan.transaction())?;
+    /// # Ok::<(), chainwright::Error>(()) })??;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Snapshot::plan`], and those of asking for the connection's own port.
+    pub fn plan(
+        &mut self,
+        desired: &Arc<Snapshot>,
+        options: PlanOptions,
+    ) -> Result<Plan, crate::Error> {
+        let closed = self.connection.closed_in(&self.snapshot)?;
+        let known = self.planned.take().filter(|planned| {
+            Arc::ptr_eq(&planned.desired, desired)
+                && planned.options == options
+                && !planned.touched.others
+                && closed.is_empty()
+        });
+        if let Some(mut planned) = known {
+            let touched = &planned.touched;
+            if let Some(plan) = self.snapshot.plan_touched(desired, options, touched)? {
+                if plan.is_empty() {
+                    planned.touched = Touches::default();
+                }
+                self.planned = Some(planned);
+                return Ok(plan);
+            }
+        }
+        let is_simple = closed.is_empty() && self.snapshot.is_plain() && desired.is_plain();
+        let plan = (self.connection).plan_from(&self.snapshot, desired, options, closed)?;
+        if is_simple {
+            // What it is to change may be so still when the next one is asked for.
+            let mut touched = Touches::default();
+            let mut messages = plan.transaction().messages();
+            messages.try_for_each(|message| touched.note(&message))?;
+            self.planned = Some(Planned {
+                desired: Arc::clone(desired),
+                options,
+                touched,
+            });
+        }
+        Ok(plan)
+    }
+
+    /// Notes what events touch, while that is of use.
+    fn note(&mut self, event: &Event<'_>) -> Result<(), Malformed> {
+        let Some(planned) = &mut self.planned else {
+            return Ok(());
+        };
+        let is_planned = event.table().is_none_or(|table| {
+            self.scope.admits(event.family(), table)
+                && (planned.options.remove_other_tables
+                    || planned.desired.table(event.family(), table).is_some())
+        });
+        if !is_planned {
+            return Ok(());
+        }
+        planned.touched.note(&event.message())?;
+        let touched = planned.touched.chains.len() + planned.touched.sets.len();
+        if planned.touched.others || touched > TOUCHED {
+            self.planned = None;
+        }
+        Ok(())
     }
 
     /// Takes in what was committed since the last time, without waiting for more; what that was, in its order.
@@ -286,6 +403,7 @@ impl Mirror {
 
     /// Reads one table, which is then ahead of the others.
     fn read_table(&mut self, key: TableKey) -> Result<(), SnapshotError> {
+        self.planned = None;
         let name = Name::from(key.1.as_slice());
         let table = self
             .connection
@@ -391,6 +509,7 @@ impl Mirror {
                 return Ok(());
             }
         }
+        self.note(event)?;
         self.snapshot.apply(&event.message(), applied)
     }
 

@@ -213,13 +213,19 @@ impl Snapshot {
     ) -> Result<(), Malformed> {
         let chain = ChainRef::parse(message)?;
         let (name, handle) = (chain.name(), chain.handle());
-        let known = match self.index.is_new(&self.arena, table, handle)? {
+        let is_new = self.index.is_new(&self.arena, table, handle)?;
+        let known = match is_new {
             true => None,
             false => self
                 .index
                 .chain_of_handle(&self.arena, table, name, handle)?,
         };
         let Some(number) = known else {
+            // One that is older was taken out when it was read anew, ahead of this, and had another name by then.
+            if !is_new {
+                applied.doubt(chain.family(), chain.table());
+                return Ok(());
+            }
             // One that was bound to a rule may be gone without a word; names are given once.
             if let Some(other) = self.index.chain(&self.arena, table, name) {
                 let other = self.index.remove_chain(&self.arena, table, other)?;

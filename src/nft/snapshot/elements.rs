@@ -22,9 +22,9 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_FLAGS,
 };
 
-use super::Snapshot;
 use super::index::SetIndex;
 use super::request::{HoldingExpressions, copy_with_expressions};
+use super::{Snapshot, SnapshotSet};
 use crate::netlink::{Attribute, Attributes, MessageWriter, Unfit};
 use crate::nft::declare::{Field, Kinds, Note};
 use crate::nft::transaction::Transaction;
@@ -129,9 +129,15 @@ impl Snapshot {
         &'s self,
         set: &'s SetIndex,
     ) -> impl Iterator<Item = Attribute<'s>> {
-        set.elements.iter().flat_map(|&listed| {
-            let list = Attributes::new(self.parts(listed).1).find(NFTA_SET_ELEM_LIST_ELEMENTS);
-            Attributes::new(list.unwrap_or_default()).map_while(Result::ok)
+        let lists = self.element_lists(set);
+        lists.flat_map(|list| list.map_while(Result::ok))
+    }
+
+    /// The same, message by message.
+    fn element_lists<'s>(&'s self, set: &'s SetIndex) -> impl Iterator<Item = Attributes<'s>> {
+        set.elements.iter().map(|&at| {
+            let list = Attributes::new(self.parts(at).1).find(NFTA_SET_ELEM_LIST_ELEMENTS);
+            Attributes::new(list.unwrap_or_default())
         })
     }
 
@@ -161,6 +167,13 @@ impl Snapshot {
             });
         }
         bounds
+    }
+}
+
+impl<'s> SnapshotSet<'s> {
+    /// Its elements as they are listed, message by message.
+    pub(super) fn lists(&self) -> impl Iterator<Item = Attributes<'s>> + use<'s> {
+        self.snapshot.element_lists(self.index)
     }
 }
 

@@ -22,7 +22,8 @@ impl Connection {
     /// Those of a [snapshot](Connection::snapshot).
     pub fn plan(&mut self, desired: &Snapshot, options: PlanOptions) -> Result<Plan, Error> {
         let now = self.snapshot(scope_of(desired, options))?;
-        self.plan_from(&now, desired, options)
+        let closed = self.closed_in(&now)?;
+        self.plan_from(&now, desired, options, closed)
     }
 
     /// Makes the tables of a snapshot what it shows, by the fewest operations, in one transaction: what is
@@ -76,19 +77,30 @@ impl Connection {
             let retry = std::mem::replace(&mut connection.retry, Retry::ONCE);
             let now = connection.snapshot(scope.clone());
             connection.retry = retry;
-            let mut plan = connection.plan_from(&now?, desired, options)?;
+            let now = now?;
+            let closed = connection.closed_in(&now)?;
+            let mut plan = connection.plan_from(&now, desired, options, closed)?;
             guard.commit(connection, plan.transaction_mut())?;
             Ok(plan)
         })
     }
 
-    fn plan_from(
+    /// The tables that another process owns.
+    pub(in crate::nft) fn closed_in(
+        &self,
+        now: &Snapshot,
+    ) -> Result<HashSet<(Family, BString)>, Error> {
+        Ok(now.owned_by_others(self.socket.port()?))
+    }
+
+    /// A plan without tables that others own.
+    pub(in crate::nft) fn plan_from(
         &self,
         now: &Snapshot,
         desired: &Snapshot,
         options: PlanOptions,
+        closed: HashSet<(Family, BString)>,
     ) -> Result<Plan, Error> {
-        let closed = now.owned_by_others(self.socket.port()?);
         let mut plan = now.plan_without(desired, options, &closed, &mut Restored::default())?;
         plan.owned_by_others.extend(closed);
         plan.owned_by_others.sort();

@@ -175,6 +175,9 @@ impl Reader<'_> {
                 known = Some(chain);
                 break;
             }
+            // It may only have another name, by which it is known that it is not new.
+            let handle = chain_at(&snapshot.arena, at)?.handle();
+            snapshot.index.is_new(&snapshot.arena, number, handle)?;
             let gone = snapshot
                 .index
                 .remove_chain(&snapshot.arena, number, chain)?;

@@ -24,6 +24,7 @@ pub(super) enum Mention<'m> {
 }
 
 /// What in a table belongs to its rules.
+#[derive(Default)]
 pub(super) struct Within<'s> {
     sets: HashMap<&'s BStr, SnapshotSet<'s>>,
     chains: HashMap<&'s BStr, SnapshotChain<'s>>,

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::netlink::Attribute;
+use crate::netlink::{Attribute, Attributes};
 use crate::nft::snapshot::SnapshotSet;
 use crate::nft::snapshot::compare::Compare;
 use crate::nft::snapshot::elements::is_tree;
@@ -46,12 +46,14 @@ impl Elements<'_, '_> {
 }
 
 /// What is to be done so that a set has the elements of another. `keep` says that an element stays that
-/// the other lacks; `renewed`, that one is to be made anew even if it is the same.
+/// the other lacks; `renewed`, that one is to be made anew even if it is the same, `none_renewed`, that this is so
+/// of none.
 pub(super) fn changes<'c, 'd>(
     compare: Compare,
     current: &SnapshotSet<'c>,
     desired: &SnapshotSet<'d>,
     keep: bool,
+    none_renewed: bool,
     renewed: impl Fn(&ElementRef<'_>) -> bool,
 ) -> Elements<'c, 'd> {
     let same = |now: &Item<'_>, wanted: &Item<'_>| {
@@ -66,7 +68,11 @@ pub(super) fn changes<'c, 'd>(
             }),
         }
     };
-    let (now, wanted) = (items(current), items(desired));
+    let flags = current.set().flags().unwrap_or_default();
+    let (now, wanted) = match none_renewed && !is_tree(flags.bits()) {
+        true => differing(current, desired),
+        false => (items(current), items(desired)),
+    };
     // Nearly always nothing changed, and the order is the same.
     let common = now
         .iter()
@@ -99,20 +105,62 @@ fn items<'s>(set: &SnapshotSet<'s>) -> Vec<Item<'s>> {
         return intervals(set, flags);
     }
     let elements = set.snapshot.listed_elements(set.index);
-    elements
-        .map(|element| {
-            let view = ElementRef::parse(element.payload).ok();
-            let name = view.map_or((None, None, 0), |view| {
-                let flags = view.flags().unwrap_or_default();
-                (view.key_bytes(), view.key_end_bytes(), flags.bits())
-            });
-            Item {
-                name,
-                first: element,
-                second: None,
+    elements.map(item).collect()
+}
+
+fn item(element: Attribute<'_>) -> Item<'_> {
+    let view = ElementRef::parse(element.payload).ok();
+    let name = view.map_or((None, None, 0), |view| {
+        let flags = view.flags().unwrap_or_default();
+        (view.key_bytes(), view.key_end_bytes(), flags.bits())
+    });
+    Item {
+        name,
+        first: element,
+        second: None,
+    }
+}
+
+/// The elements of two sets without those that both have byte for byte: of sets with a million elements hardly any
+/// are left, and of nearly all nothing is looked at but their bytes, a message at a time.
+fn differing<'c, 'd>(
+    current: &SnapshotSet<'c>,
+    desired: &SnapshotSet<'d>,
+) -> (Vec<Item<'c>>, Vec<Item<'d>>) {
+    let mut lists: HashMap<&[u8], Attributes<'d>> = HashMap::new();
+    // Only in a file begin two with the same element.
+    let mut others = Vec::new();
+    for list in desired.lists() {
+        match list.clone().next() {
+            Some(Ok(first)) if !lists.contains_key(first.payload) => {
+                _ = lists.insert(first.payload, list);
             }
-        })
-        .collect()
+            _ => others.push(list),
+        }
+    }
+    let mut rest: Vec<Attribute<'c>> = Vec::new();
+    for list in current.lists() {
+        let Some(Ok(first)) = list.clone().next() else {
+            continue;
+        };
+        // In which order messages and elements stand depends on what changed before.
+        match lists.get(first.payload) {
+            Some(other) if other.rest() == list.rest() => _ = lists.remove(first.payload),
+            _ => rest.extend(list.map_while(Result::ok)),
+        }
+    }
+    let mut wanted: HashMap<&[u8], Attribute<'d>> = lists
+        .into_values()
+        .chain(others)
+        .flat_map(|list| list.map_while(Result::ok))
+        .map(|element| (element.payload, element))
+        .collect();
+    rest.retain(|element| wanted.remove(element.payload).is_none());
+    let now = rest.into_iter().map(item).collect();
+    let mut wanted: Vec<_> = wanted.into_values().map(item).collect();
+    // They are sent in an order that depends on nothing else.
+    wanted.sort_by_key(|item| item.name);
+    (now, wanted)
 }
 
 /// The intervals of a tree, from the lowest.

@@ -17,7 +17,7 @@
 //! | rules of a chain | `rules.rs` |
 //! | elements of a set | `elements.rs` |
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
 use bstr::{BStr, BString, ByteSlice, ByteVec};
@@ -39,6 +39,7 @@ use super::{LeftOut, Snapshot, SnapshotChain, SnapshotSet, SnapshotTable, WriteE
 use crate::netlink::Unfit;
 use crate::nft::declare::{Field, Kinds};
 use crate::nft::transaction::Transaction;
+use crate::nft::watch::{MemberKey, Touches};
 use crate::nft::{
     Chain, Family, Flowtable, FlowtableRef, Rule, RuleRef, Set, SetFlags, SetRef, StatefulObject,
     Table, TableFlags, TableRef,
@@ -164,15 +165,7 @@ impl Snapshot {
         without: &HashSet<(Family, BString)>,
         restored: &mut Restored,
     ) -> Result<Plan, WriteError> {
-        let mut planner = Planner {
-            options,
-            compare: Compare {
-                counters: options.counters,
-            },
-            plan: Plan::default(),
-            ids: Ids::default(),
-            restored,
-        };
+        let mut planner = Planner::new(options, restored);
         let left_out = |table: &TableRef<'_>| {
             !without.is_empty() && without.contains(&(table.family(), table.name().to_owned()))
         };
@@ -200,11 +193,35 @@ impl Snapshot {
                 None => planner.whole_table(&table)?,
             }
         }
-        let mut plan = planner.plan;
-        if let Some(generation) = self.generation() {
-            plan.transaction.expect_generation(generation);
+        Ok(planner.finish(self))
+    }
+
+    /// The same where all but what was touched is known to be as desired, in tables that both have; `None` where
+    /// that depends on more.
+    pub(in crate::nft) fn plan_touched(
+        &self,
+        desired: &Self,
+        options: PlanOptions,
+        touched: &Touches,
+    ) -> Result<Option<Plan>, WriteError> {
+        let mut restored = Restored::default();
+        let mut planner = Planner::new(options, &mut restored);
+        planner.only = Some(touched);
+        for table in desired.tables() {
+            let view = table.table();
+            let Some(current) = self.table(view.family(), view.name()) else {
+                return Ok(None);
+            };
+            table.insist_whole("desired")?;
+            planner.insist_comparable(&current, &table)?;
+            planner.table(&current, &table)?;
         }
-        Ok(plan)
+        Ok((!planner.depends).then(|| planner.finish(self)))
+    }
+
+    /// Whether no rule has anything that belongs to it alone: anonymous sets, chains.
+    pub(in crate::nft) fn is_plain(&self) -> bool {
+        self.tables().all(|table| Within::of(&table).is_empty())
     }
 }
 
@@ -214,6 +231,10 @@ struct Planner<'p> {
     plan: Plan,
     ids: Ids,
     restored: &'p mut Restored,
+    /// What alone is not known to be as desired; all if there is none.
+    only: Option<&'p Touches>,
+    /// Whether something depends on what is not looked at then.
+    depends: bool,
 }
 
 /// What goes because it is replaced, so that what refers to it cannot stay.
@@ -234,7 +255,79 @@ impl Gone<'_> {
     }
 }
 
-impl Planner<'_> {
+impl<'p> Planner<'p> {
+    fn new(options: PlanOptions, restored: &'p mut Restored) -> Self {
+        Self {
+            options,
+            compare: Compare {
+                counters: options.counters,
+            },
+            plan: Plan::default(),
+            ids: Ids::default(),
+            restored,
+            only: None,
+            depends: false,
+        }
+    }
+
+    /// The plan, which starts from this snapshot.
+    fn finish(self, now: &Snapshot) -> Plan {
+        let mut plan = self.plan;
+        if let Some(generation) = now.generation() {
+            plan.transaction.expect_generation(generation);
+        }
+        plan
+    }
+
+    /// Of these members of tables those of one.
+    fn touched_in<'s>(
+        members: &'p BTreeSet<MemberKey>,
+        table: &SnapshotTable<'s>,
+    ) -> impl Iterator<Item = &'p BString> + use<'p, 's> {
+        let view = table.table();
+        let members = members.iter();
+        let own = members
+            .filter(move |(family, table, _)| *family == view.family() && *table == view.name());
+        own.map(|(_, _, name)| name)
+    }
+
+    fn named_sets<'s>(&mut self, table: &SnapshotTable<'s>) -> Vec<(&'s BStr, SnapshotSet<'s>)> {
+        let sets: Vec<_> = match self.only {
+            None => return named_sets(table).collect(),
+            Some(touched) => Self::touched_in(&touched.sets, table)
+                .filter_map(|name| table.set(name))
+                .collect(),
+        };
+        self.depends |= sets.iter().any(|set| is_anonymous(&set.set()));
+        let named = sets.into_iter().map(|set| (set.set().name(), set));
+        named.collect()
+    }
+
+    fn named_chains<'s>(
+        &mut self,
+        table: &SnapshotTable<'s>,
+    ) -> Vec<(&'s BStr, SnapshotChain<'s>)> {
+        let chains: Vec<_> = match self.only {
+            None => return named_chains(table).collect(),
+            Some(touched) => Self::touched_in(&touched.chains, table)
+                .filter_map(|name| table.chain(name))
+                .collect(),
+        };
+        self.depends |= chains.iter().any(is_bound);
+        let named = chains
+            .into_iter()
+            .map(|chain| (chain.chain().name(), chain));
+        named.collect()
+    }
+
+    /// What belongs to a table's rules alone.
+    fn within<'s>(&self, table: &SnapshotTable<'s>) -> Within<'s> {
+        match self.only {
+            None => Within::of(table),
+            Some(_) => Within::default(),
+        }
+    }
+
     /// That all elements are there that are to be compared.
     fn insist_comparable(
         &self,
@@ -288,6 +381,7 @@ impl Planner<'_> {
         let (now, wanted) = (current.table(), desired.table());
         let (flags, flags_now) = (wanted_flags(&wanted), now.flags().unwrap_or_default());
         if !compare.is_same_table_but_flags(&now, &wanted) || !can_become(flags_now, flags) {
+            self.depends = true;
             self.replaced("table", &now, now.name());
             let name = Table::new(now.family(), now.name());
             self.plan.transaction.delete(&name)?;
@@ -310,8 +404,8 @@ impl Planner<'_> {
                 .flowtables()
                 .map(|flowtable| (flowtable.name(), flowtable)),
         );
-        let mut sets = Pairs::of(named_sets(current), named_sets(desired));
-        let mut chains = Pairs::of(named_chains(current), named_chains(desired));
+        let mut sets = Pairs::of(self.named_sets(current), self.named_sets(desired));
+        let mut chains = Pairs::of(self.named_chains(current), self.named_chains(desired));
 
         let mut gone = Gone::default();
         for object in objects.replace(|now, wanted| compare.object(now) != compare.object(wanted)) {
@@ -348,8 +442,14 @@ impl Planner<'_> {
             gone.0.insert(Mention::Set(set.set().name()));
         }
 
+        // What is made anew may be named anywhere.
+        self.depends |= !gone.0.is_empty();
+        if self.only.is_some() && self.depends {
+            return Ok(());
+        }
+
         // What goes.
-        let (within, wanted_within) = (Within::of(current), Within::of(desired));
+        let (within, wanted_within) = (self.within(current), self.within(desired));
         for chain in chains
             .removed
             .iter()
@@ -498,7 +598,7 @@ impl Planner<'_> {
         }
         let flags = view.flags().unwrap_or_default();
         let keep = self.keeps_elements(&view);
-        let changes = elements::changes(compare, now, wanted, keep, |element| {
+        let changes = elements::changes(compare, now, wanted, keep, gone.0.is_empty(), |element| {
             let mut named = false;
             if !gone.0.is_empty() {
                 let mut visit = |mention: Mention<'_>| named |= gone.has(mention);
