@@ -4,8 +4,8 @@
 //!
 //! `cargo bench --features measure --bench mirror [-- CHAINS ELEMENTS LOOK-UPS]`
 //!
-//! That look-ups ask nothing of the kernel is seen from outside: the number of system calls is the same with and
-//! without them (`strace -fc BENCH 1000 0 0`, `strace -fc BENCH 1000 0 10000000`).
+//! That look-ups ask nothing of the kernel is seen from outside: the number of system calls is the same for ten of
+//! them and for ten million (`strace -fc BENCH 1000 0 10`, `strace -fc BENCH 1000 0 10000000`).
 
 mod common;
 
