@@ -206,7 +206,7 @@ fn map(elements: usize) -> Result {
         .collect();
     assert_eq!(keys.len(), CHANGED);
     let mut tx = Transaction::new();
-    tx.delete_elements(&map.set_id(), keys.iter().map(|key| Element::new(key)))?;
+    tx.delete_elements(&map.set_id(), keys.iter().map(Element::new))?;
     tx.add_elements(
         &map.set_id(),
         keys.iter()

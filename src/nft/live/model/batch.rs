@@ -23,7 +23,7 @@ pub(super) struct Outcome {
 
 /// Whether this datagram is a batch.
 pub(super) fn is_batch(datagram: &[u8]) -> bool {
-    Message::first(datagram).is_ok_and(|message| message.kind == NFNL_MSG_BATCH_BEGIN as u16)
+    Message::first(datagram).is_ok_and(|message| message.kind == NFNL_MSG_BATCH_BEGIN)
 }
 
 /// Carries a batch out. What operations that fail hand out of handles stays handed out.
@@ -58,7 +58,7 @@ pub(super) fn run(
         let mut end = None;
         let mut failed = false;
         for message in &operations {
-            if message.kind == NFNL_MSG_BATCH_END as u16 {
+            if message.kind == NFNL_MSG_BATCH_END {
                 end = Some(message);
                 break;
             }

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use chainwright_sys::netfilter::{
-    NF_ACCEPT, NF_DROP, NFPROTO_ARP, NFPROTO_BRIDGE, NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6,
-    NFPROTO_NETDEV,
-};
+use chainwright_sys::netfilter::{NF_ACCEPT, NF_DROP};
 use chainwright_sys::netlink::{NLM_F_EXCL, NLM_F_NONREC, NLM_F_REPLACE};
-use chainwright_sys::nf_tables::*;
+use chainwright_sys::nf_tables::{
+    NFT_CHAIN_BASE, NFT_CHAIN_BINDING, NFT_CHAIN_HW_OFFLOAD, NFT_MSG_DESTROYCHAIN,
+    NFTA_CHAIN_COUNTERS, NFTA_CHAIN_FLAGS, NFTA_CHAIN_HANDLE, NFTA_CHAIN_HOOK, NFTA_CHAIN_ID,
+    NFTA_CHAIN_NAME, NFTA_CHAIN_POLICY, NFTA_CHAIN_TABLE, NFTA_CHAIN_TYPE, NFTA_CHAIN_USERDATA,
+    NFTA_COUNTER_BYTES, NFTA_COUNTER_PACKETS, NFTA_DEVICE_NAME, NFTA_HOOK_DEV, NFTA_HOOK_DEVS,
+    NFTA_HOOK_HOOKNUM, NFTA_HOOK_PRIORITY,
+};
 
 use super::draft::{ChainUpdate, Draft, Operation, Step};
 use super::state::{Base, Chain};
 use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse, text};
 use crate::netlink::Attributes;
+use crate::nft::{Family, Hook};
 
 const ATTRIBUTES: &[(u16, Policy)] = &[
     (NFTA_CHAIN_TABLE, NAME),
@@ -43,18 +47,16 @@ const CONNTRACK: i32 = -200;
 
 /// The hooks that a chain of this family and type may have, as bits; `None` if there is no such type.
 fn hooks(family: u8, chain_type: &BStr) -> Option<u32> {
-    const IN: u32 = 1 << 1;
-    const OUT: u32 = 1 << 3;
-    let ip = [NFPROTO_IPV4, NFPROTO_IPV6].contains(&family.into());
-    let inet = u32::from(family) == NFPROTO_INET as u32;
-    Some(match (chain_type.as_bytes(), i32::from(family)) {
-        (b"filter", _) if ip => 0b1_1111,
-        (b"filter", _) if inet => 0b11_1111,
-        (b"filter", family) if family == NFPROTO_BRIDGE as i32 => 0b1_1111,
-        (b"filter", family) if family == NFPROTO_ARP as i32 => 0b11,
-        (b"filter", family) if family == NFPROTO_NETDEV as i32 => 0b11,
-        (b"nat", _) if ip || inet => 0b1_0001 | IN | OUT,
-        (b"route", _) if ip || inet => OUT,
+    const ALL: u32 = 0b1_1111;
+    const FORWARD: u32 = 1 << Hook::FORWARD;
+    const OUTPUT: u32 = 1 << Hook::OUTPUT;
+    Some(match (chain_type.as_bytes(), Family(family)) {
+        (b"filter", Family::IP | Family::IP6 | Family::BRIDGE) => ALL,
+        (b"filter", Family::INET) => ALL | 1 << Hook::INET_INGRESS,
+        // In and out, and the two of a device.
+        (b"filter", Family::ARP | Family::NETDEV) => 0b11,
+        (b"nat", Family::IP | Family::IP6 | Family::INET) => ALL & !FORWARD,
+        (b"route", Family::IP | Family::IP6 | Family::INET) => OUTPUT,
         _ => return None,
     })
 }
@@ -270,8 +272,11 @@ impl Draft {
                 return Err(refuse(libc::EOPNOTSUPP));
             }
         }
-        let is_netdev = i32::from(family) == NFPROTO_NETDEV as i32
-            || (i32::from(family) == NFPROTO_INET as i32 && number == 5);
+        let is_netdev = match Family(family) {
+            Family::NETDEV => true,
+            Family::INET => number == Hook::INET_INGRESS,
+            _ => false,
+        };
         let mut devices = Vec::new();
         if is_netdev {
             if let Some(device) = said.text(NFTA_HOOK_DEV) {

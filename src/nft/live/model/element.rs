@@ -5,7 +5,15 @@ use std::sync::Arc;
 
 use bstr::BStr;
 use chainwright_sys::netlink::NLM_F_EXCL;
-use chainwright_sys::nf_tables::*;
+use chainwright_sys::nf_tables::{
+    NFT_DATA_VERDICT, NFT_MSG_DESTROYSETELEM, NFT_SET_ANONYMOUS, NFT_SET_CONCAT, NFT_SET_CONSTANT,
+    NFT_SET_ELEM_CATCHALL, NFT_SET_ELEM_INTERVAL_END, NFT_SET_INTERVAL, NFT_SET_MAP,
+    NFT_SET_OBJECT, NFT_SET_TIMEOUT, NFTA_DATA_VALUE, NFTA_DATA_VERDICT, NFTA_LIST_ELEM,
+    NFTA_SET_ELEM_DATA, NFTA_SET_ELEM_EXPIRATION, NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS,
+    NFTA_SET_ELEM_FLAGS, NFTA_SET_ELEM_KEY, NFTA_SET_ELEM_KEY_END, NFTA_SET_ELEM_LIST_ELEMENTS,
+    NFTA_SET_ELEM_LIST_SET, NFTA_SET_ELEM_LIST_SET_ID, NFTA_SET_ELEM_LIST_TABLE,
+    NFTA_SET_ELEM_OBJREF, NFTA_SET_ELEM_TIMEOUT, NFTA_SET_ELEM_USERDATA,
+};
 
 use super::draft::{Draft, Operation, Step};
 use super::set::MOST_EXPRESSIONS;
@@ -555,9 +563,7 @@ pub(super) fn find<'s>(set: &'s Set, payload: &[u8]) -> Result<&'s Arc<Element>,
 }
 
 /// The name of a set in a request for elements.
-pub(super) fn names<'a>(
-    attributes: &'a [u8],
-) -> Result<(&'a BStr, &'a BStr, Option<&'a [u8]>), Refusal> {
+pub(super) fn names(attributes: &[u8]) -> Result<(&BStr, &BStr, Option<&[u8]>), Refusal> {
     let given = Given::read(attributes, LIST)?;
     let needed = |kind| given.text(kind).ok_or(refuse(libc::EINVAL));
     Ok((

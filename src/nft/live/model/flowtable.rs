@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use chainwright_sys::netfilter::{NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6};
 use chainwright_sys::netlink::{NLM_F_EXCL, NLM_F_REPLACE};
-use chainwright_sys::nf_tables::*;
+use chainwright_sys::nf_tables::{
+    NFT_FLOWTABLE_COUNTER, NFT_FLOWTABLE_HW_OFFLOAD, NFT_MSG_DESTROYFLOWTABLE,
+    NFTA_FLOWTABLE_FLAGS, NFTA_FLOWTABLE_HANDLE, NFTA_FLOWTABLE_HOOK, NFTA_FLOWTABLE_HOOK_DEVS,
+    NFTA_FLOWTABLE_HOOK_NUM, NFTA_FLOWTABLE_HOOK_PRIORITY, NFTA_FLOWTABLE_NAME,
+    NFTA_FLOWTABLE_TABLE,
+};
 
 use super::draft::{Draft, Operation, Step};
 use super::state::Flowtable;
 use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse};
+use crate::nft::Family;
 
 const ATTRIBUTES: &[(u16, Policy)] = &[
     (NFTA_FLOWTABLE_TABLE, NAME),
@@ -50,10 +55,8 @@ impl Draft {
         if flags.unwrap_or(0) & !(NFT_FLOWTABLE_HW_OFFLOAD | NFT_FLOWTABLE_COUNTER) != 0 {
             return Err(refuse(libc::EOPNOTSUPP));
         }
-        if ![NFPROTO_IPV4, NFPROTO_IPV6, NFPROTO_INET]
-            .map(|family| family as i32)
-            .contains(&i32::from(operation.family))
-        {
+        let family = Family(operation.family);
+        if !matches!(family, Family::IP | Family::IP6 | Family::INET) {
             return Err(refuse(libc::ENOENT));
         }
         let hook = given.get(NFTA_FLOWTABLE_HOOK).unwrap_or_default();

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use chainwright_sys::netlink::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
-use chainwright_sys::nf_tables::*;
+use chainwright_sys::nf_tables::{
+    NFT_CHAIN_BINDING, NFT_MSG_DESTROYRULE, NFTA_RULE_CHAIN, NFTA_RULE_CHAIN_ID, NFTA_RULE_COMPAT,
+    NFTA_RULE_EXPRESSIONS, NFTA_RULE_HANDLE, NFTA_RULE_ID, NFTA_RULE_POSITION,
+    NFTA_RULE_POSITION_ID, NFTA_RULE_TABLE, NFTA_RULE_USERDATA,
+};
 
 use super::draft::{Draft, Operation, Step};
 use super::state::{Chain, Placed, Reference, Rule, Table};

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use chainwright_sys::netlink::{NLM_F_EXCL, NLM_F_NONREC, NLM_F_REPLACE};
-use chainwright_sys::nf_tables::*;
+use chainwright_sys::nf_tables::{
+    NFT_CHAIN_BINDING, NFT_MSG_DESTROYTABLE, NFT_TABLE_F_OWNER, NFT_TABLE_F_PERSIST,
+    NFTA_TABLE_FLAGS, NFTA_TABLE_HANDLE, NFTA_TABLE_NAME, NFTA_TABLE_USERDATA,
+};
 
 use super::draft::{Draft, Operation, Step};
 use super::listed::TABLE_FLAGS;

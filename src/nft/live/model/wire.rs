@@ -225,7 +225,7 @@ pub(super) fn acknowledge(request: &[u8], port: u32, refusal: Option<Refusal>) -
     }
     let sequence = request.get(8..12).and_then(|bytes| bytes.first_chunk());
     let header = Header {
-        kind: NLMSG_ERROR as u16,
+        kind: NLMSG_ERROR,
         flags,
         sequence: u32::from_ne_bytes(sequence.copied().unwrap_or_default()),
         port,
@@ -256,7 +256,7 @@ fn offset_of(request: &[u8], kind: u16) -> Option<u32> {
 /// The end of a dump.
 pub(super) fn done(datagram: &mut Vec<u8>, header: Header) {
     let header = Header {
-        kind: NLMSG_DONE as u16,
+        kind: NLMSG_DONE,
         ..header
     };
     put(datagram, header, &[&0i32.to_ne_bytes()]);

@@ -16,6 +16,7 @@ use super::{Around, ChainFacts, SetFacts, take_list};
 use crate::errno::Errno;
 use crate::netlink::{Attributes, MessageWriter};
 use crate::netns::Sandbox;
+use crate::nft::declare::Field;
 use crate::nft::expr::{
     Connlimit, Counter, Decoded, Dynset, ExpressionRef, Expressions, Immediate, Last, Limit, Meta,
     MetaKey, Notrack, ObjectType, Payload, PayloadBase, Quota, Register,
@@ -176,8 +177,7 @@ fn kernel(
     programs: &[Vec<u8>],
 ) -> Vec<Result<Vec<u8>, Errno>> {
     let rule = |program: &[u8]| Rule {
-        expressions: Some(Expressions::of_bytes(program).clone())
-            .map(|list| crate::nft::declare::Field::into_static(list)),
+        expressions: Some(Field::into_static(Expressions::of_bytes(program).clone())),
         ..Rule::new(family, "t", "c")
     };
     let mut results: Vec<Result<Vec<u8>, Errno>> = vec![Ok(Vec::new()); programs.len()];
@@ -203,12 +203,10 @@ fn kernel(
     let mut rules = connection
         .rules(RuleFilter::chain(family, "t", "c"))
         .unwrap();
-    for result in &mut results {
-        if let Ok(listed) = result {
-            let rule = rules.next().unwrap().expect("as many as were added");
-            let list = rule.attributes().find(NFTA_RULE_EXPRESSIONS);
-            *listed = list.unwrap_or_default().to_vec();
-        }
+    for listed in results.iter_mut().flatten() {
+        let rule = rules.next().unwrap().expect("as many as were added");
+        let list = rule.attributes().find(NFTA_RULE_EXPRESSIONS);
+        *listed = list.unwrap_or_default().to_vec();
     }
     assert!(rules.next().unwrap().is_none());
     drop(rules);
@@ -293,7 +291,7 @@ fn nearer(name: &str, attributes: &[u8], seed: &mut impl FnMut() -> u32) -> Vec<
     let length = one(&[1, 2, 4, 4, 8, 16], seed);
     let groups = APART.iter().find(|(of, _)| *of == name);
     let groups: &[&[&str]] = groups
-        .filter(|_| seed() % 8 != 0)
+        .filter(|_| !seed().is_multiple_of(8))
         .map_or(&[], |(_, groups)| groups);
     let group = seed() as usize % (groups.len() + 1);
     let names: Vec<&str> = sets().iter().map(|set| set.0).collect();
@@ -338,7 +336,7 @@ fn nearer(name: &str, attributes: &[u8], seed: &mut impl FnMut() -> u32) -> Vec<
                 let length = one(&[length, length, length, length, length, 3, 4, 17], seed);
                 let mut nested = Vec::new();
                 let mut inside = MessageWriter::bare(&mut nested);
-                if name == "immediate" && seed() % 2 == 0 {
+                if name == "immediate" && seed().is_multiple_of(2) {
                     let chain = one(&["d", "d", "base", "nope"], seed);
                     let codes = [
                         NFT_JUMP, NFT_GOTO, NFT_RETURN, NFT_BREAK, 0, 1, 2, 3, 0x1_0003, -5,
@@ -358,7 +356,7 @@ fn nearer(name: &str, attributes: &[u8], seed: &mut impl FnMut() -> u32) -> Vec<
             4 if kind.contains("REG") => {
                 let registers = [1, 2, 3, 4, 8, 9, 10, 11, 15, 19, 20, 22, 23, 0, 5, 24, 256];
                 let register: u32 = match name {
-                    "immediate" if seed() % 2 == 0 => 0,
+                    "immediate" if seed().is_multiple_of(2) => 0,
                     _ => one(&registers, seed),
                 };
                 payload = register.to_be_bytes().to_vec();
@@ -403,7 +401,7 @@ fn program(name: &str, expressions: &[Decoded<'_>], seed: &mut impl FnMut() -> u
         _ => loaded(),
     };
     let mut attributes = Vec::new();
-    let as_it_is = seed() % 10 == 0;
+    let as_it_is = seed().is_multiple_of(10);
     for expression in expressions {
         let mut alone = Expressions::new();
         alone.push_decoded(expression);
