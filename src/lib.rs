@@ -59,6 +59,7 @@
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
 //! | `tokio` | changes of the ruleset as a stream: `nft::live::MonitorStream` |
 //! | `kube` | Kubernetes' chains |
+//! | `model` | `nft::live::Model`: an nf_tables in memory, to test without a kernel |
 //! | `sandbox` | private network namespaces for tests, without root: [`netns::Sandbox`], [`sandbox_tests!`] |
 //! | `measure` | what benches need |
 //! | `cli` | the command `chainwright` |

@@ -8,10 +8,13 @@ mod transactions;
 
 use chainwright::netlink::Messages;
 use chainwright::nft::live::{Item, Mirror, Model, Monitor, MonitorOptions};
-use chainwright::nft::{CommitError, Connection, Family, Scope, Snapshot, Transaction};
+use chainwright::nft::{
+    Chain, CommitError, Connection, Family, PlanOptions, Scope, Snapshot, Transaction,
+};
 use chainwright_sys::nf_tables::{NFTA_SET_ELEM_EXPIRATION, NFTA_SET_TYPE, NFTA_TABLE_USE};
 use common::mirrored::{is_current, lines};
 use common::random::Random;
+use common::rulesets::Ruleset;
 use transactions::Writer;
 
 /// What of an answer is to be the same: of each operation that failed the error number.
@@ -109,6 +112,24 @@ struct Pair {
 }
 
 impl Pair {
+    /// The next handles are the same, also after a transaction that failed.
+    #[track_caller]
+    fn compare_handles(&mut self, tx: &Transaction) {
+        let now = self.model.snapshot(Scope::all()).unwrap();
+        let mut probe = Transaction::new();
+        for table in now.tables() {
+            let view = table.table();
+            let name = view.name().to_owned();
+            let chain = Chain::new(view.family(), name, "probe");
+            probe.add(&chain).unwrap().delete(&chain).unwrap();
+        }
+        self.model.commit(&probe).unwrap();
+        self.kernel.commit(&probe).unwrap();
+        let ours = events(&mut self.of_model);
+        let theirs = events(&mut self.of_kernel);
+        assert_eq!(ours, theirs, "handles after {}", bytes(tx));
+    }
+
     #[track_caller]
     fn compare(&mut self, tx: &Transaction) {
         let said = || {
@@ -128,7 +149,11 @@ impl Pair {
         }
         let theirs = answer(theirs);
         if std::env::var_os("SHOW").is_some() {
-            println!("TX {theirs:?} {:?}", said());
+            println!(
+                "TX {theirs:?} {:?} {}",
+                said(),
+                bytes(tx).replace("\n", " ")
+            );
         }
         if answered != theirs && std::env::var_os("SHOW").is_some() {
             let before = shown(&self.kernel.snapshot(Scope::all()).unwrap());
@@ -165,6 +190,7 @@ impl Pair {
             "what the model tells and the kernel: {:#?}",
             said()
         );
+        self.compare_handles(tx);
         self.mirror.update().unwrap();
         // What a transaction leaves behind that failed, no event tells: the size that it gave a set.
         let leaves_size = tx.as_bytes().windows(6).any(|bytes| bytes == b"dynset");
@@ -173,6 +199,43 @@ impl Pair {
         }
         is_current(&self.mirror, &mut self.model, "the model's mirror");
     }
+}
+
+/// What the kernel lists of a ruleset is what the model lists when it was given the same: there is nothing to do
+/// between one and the other.
+#[test]
+fn real_rulesets_are_listed_as_by_the_kernel() {
+    let mut loaded = 0;
+    let mut differ = Vec::new();
+    for ruleset in Ruleset::all() {
+        let Some(sandbox) = ruleset.load() else {
+            continue;
+        };
+        let of_kernel = common::connect(&sandbox).snapshot(Scope::all()).unwrap();
+        let devices = of_kernel.tables().flat_map(|table| {
+            let chains: Vec<_> = table.chains().map(|chain| chain.chain().hook()).collect();
+            chains.into_iter().flatten().filter_map(|hook| hook.devices)
+        });
+        let devices = devices
+            .flat_map(|devices| devices.names().map(bstr::BString::from).collect::<Vec<_>>());
+        let model = devices.fold(Model::new(), Model::with_device);
+        let mut connection = model.connect().unwrap();
+        if let Err(error) = of_kernel.restore(&mut connection) {
+            differ.push(format!("{}: {}", ruleset.name, common::report(&error)));
+            continue;
+        }
+        let of_model = connection.snapshot(Scope::all()).unwrap();
+        for (from, to) in [(&of_model, &of_kernel), (&of_kernel, &of_model)] {
+            let plan = from.plan(to, PlanOptions::default()).unwrap();
+            if !plan.is_empty() {
+                differ.push(format!("{}: {plan}", ruleset.name));
+            }
+        }
+        loaded += 1;
+    }
+    println!("{loaded} rulesets");
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
+    assert!(loaded > 50);
 }
 
 #[test]

@@ -34,6 +34,7 @@
 //! | look at what one transaction did | [`Change`], [`Event`] |
 //! | ask what is there without asking the kernel | [`Mirror`] |
 //! | be told which rules a packet meets | [`Tracer`] |
+//! | test all of this without a kernel | `Model` (feature `model`) |
 //! | group events that came over a socket of one's own | [`Grouping`] |
 //!
 //! # What is told

@@ -208,7 +208,7 @@ impl Draft {
     ) -> Result<(), Refusal> {
         let set = &self.state.tables[number].sets[at];
         let is_catchall = element.key.key.is_none();
-        if !is_catchall && set.size != 0 && u64::from(set.count()) >= limit(set) {
+        if !is_catchall && set.size != 0 && u64::from(set.count()) >= limit(set, &element.key) {
             return Err(refuse(libc::ENFILE));
         }
         let mut references = element.references.iter();
@@ -370,9 +370,18 @@ const fn is_of_ranges(set: &Set) -> bool {
     set.flags & BOTH == BOTH
 }
 
-/// How many elements there may be: ranges in a tree have two each.
-fn limit(set: &Set) -> u64 {
-    u64::from(set.size) * if set.is_tree() { 2 } else { 1 }
+/// How many elements there may be: ranges in a tree have two each, and the end of none, at the lowest key, does not
+/// count.
+fn limit(set: &Set, new: &Key) -> u64 {
+    let size = u64::from(set.size);
+    if !set.is_tree() {
+        return size;
+    }
+    let mut keys = set.elements.keys().filter(|key| key.key.is_some());
+    let lowest = keys.next().map_or(new, |lowest| lowest.min(new));
+    // Of Linux 6.18: any key will do in which no byte is 1.
+    let is_none = lowest.key.as_ref().is_some_and(|key| !key.contains(&1));
+    size * 2 + u64::from(lowest.is_end && is_none)
 }
 
 fn flags(set: &Set, given: &Given<'_>) -> Result<u32, Refusal> {

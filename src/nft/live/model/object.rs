@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use chainwright_sys::netlink::{NLM_F_EXCL, NLM_F_REPLACE};
+use chainwright_sys::netlink::{NLA_F_NESTED, NLM_F_EXCL, NLM_F_REPLACE};
 use chainwright_sys::nf_tables::{
     NFT_LIMIT_F_INV, NFT_LIMIT_PKT_BYTES, NFT_LIMIT_PKTS, NFT_MSG_DESTROYOBJ, NFT_OBJECT_COUNTER,
-    NFT_OBJECT_LIMIT, NFT_OBJECT_QUOTA, NFT_OBJECT_SYNPROXY, NFT_OBJECT_UNSPEC,
-    NFT_QUOTA_F_DEPLETED, NFT_QUOTA_F_INV, NFTA_COUNTER_BYTES, NFTA_COUNTER_PACKETS,
+    NFT_OBJECT_CT_TIMEOUT, NFT_OBJECT_LIMIT, NFT_OBJECT_QUOTA, NFT_OBJECT_SYNPROXY,
+    NFT_OBJECT_UNSPEC, NFT_QUOTA_F_DEPLETED, NFT_QUOTA_F_INV, NFTA_COUNTER_BYTES,
+    NFTA_COUNTER_PACKETS, NFTA_CT_TIMEOUT_DATA, NFTA_CT_TIMEOUT_L3PROTO, NFTA_CT_TIMEOUT_L4PROTO,
     NFTA_LIMIT_BURST, NFTA_LIMIT_FLAGS, NFTA_LIMIT_RATE, NFTA_LIMIT_TYPE, NFTA_LIMIT_UNIT,
     NFTA_OBJ_DATA, NFTA_OBJ_HANDLE, NFTA_OBJ_NAME, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE,
     NFTA_OBJ_USERDATA, NFTA_QUOTA_BYTES, NFTA_QUOTA_CONSUMED, NFTA_QUOTA_FLAGS,
@@ -15,6 +16,7 @@ use chainwright_sys::nf_tables::{
 use super::draft::{Draft, Operation, Step};
 use super::state::{Data, StatefulObject};
 use super::wire::{Given, NAME, Out, Policy, Refusal, U32, U64, refuse};
+use crate::netlink::Attributes;
 
 const ATTRIBUTES: &[(u16, Policy)] = &[
     (NFTA_OBJ_TABLE, NAME),
@@ -205,6 +207,20 @@ fn made(object_type: u32, data: &[u8]) -> Result<Data, Refusal> {
                 .u32(NFTA_LIMIT_BURST, burst)
                 .u32(NFTA_LIMIT_TYPE, limit_type)
                 .u32(NFTA_LIMIT_FLAGS, flags);
+        }
+        NFT_OBJECT_CT_TIMEOUT => {
+            // Of states that are not given the kernel lists its own timeouts, which are not known here.
+            let order = [
+                (NFTA_CT_TIMEOUT_L4PROTO, NFTA_CT_TIMEOUT_L4PROTO),
+                (NFTA_CT_TIMEOUT_L3PROTO, NFTA_CT_TIMEOUT_L3PROTO),
+                // The one nested attribute that is listed as such.
+                (NFTA_CT_TIMEOUT_DATA, NFTA_CT_TIMEOUT_DATA | NLA_F_NESTED),
+            ];
+            for (kind, listed) in order {
+                if let Some(payload) = Attributes::new(data).find(kind) {
+                    out.bytes(listed, payload);
+                }
+            }
         }
         _ => return Ok(Data::Listed(super::program::plain(data))),
     }

@@ -43,25 +43,17 @@ impl Draft {
         let table = &self.state.tables[number];
         let at = match (given.text(NFTA_RULE_CHAIN), given.u32(NFTA_RULE_CHAIN_ID)) {
             (Some(name), _) => {
-                let at = (table.chain_named(name)).map_err(|error| error.at(NFTA_RULE_CHAIN))?;
-                if table.chains[at].flags & NFT_CHAIN_BINDING != 0 {
-                    return Err(refuse(libc::EOPNOTSUPP));
-                }
-                at
+                (table.chain_named(name)).map_err(|error| error.at(NFTA_RULE_CHAIN))?
             }
-            (None, Some(id)) => {
-                let at = self.chain_by_id(number, id);
-                let at = at.map_err(|error| error.at(NFTA_RULE_CHAIN_ID))?;
-                let chain = &table.chains[at];
-                if chain.flags & NFT_CHAIN_BINDING != 0 && chain.is_bound {
-                    return Err(refuse(libc::EOPNOTSUPP));
-                }
-                at
-            }
+            (None, Some(id)) => self
+                .chain_by_id(number, id)
+                .map_err(|error| error.at(NFTA_RULE_CHAIN_ID))?,
             (None, None) => return Err(refuse(libc::EINVAL)),
         };
-        let table = &self.state.tables[number];
         let chain = &table.chains[at];
+        if chain.flags & NFT_CHAIN_BINDING != 0 && chain.is_bound {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
         let mut beside = None;
         let handle = match given.u64(NFTA_RULE_HANDLE) {
             Some(handle) => {

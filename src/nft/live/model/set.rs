@@ -274,7 +274,7 @@ fn read(given: &Given<'_>) -> Result<Set, Refusal> {
     if flags & !FLAGS != 0
         || has_all(NFT_SET_MAP | NFT_SET_OBJECT)
         || has_all(NFT_SET_EVAL | NFT_SET_OBJECT)
-        || has_all(NFT_SET_ANONYMOUS | NFT_SET_TIMEOUT | NFT_SET_EVAL)
+        || (has_all(NFT_SET_ANONYMOUS | NFT_SET_TIMEOUT) && !has_all(NFT_SET_EVAL))
         || has_all(NFT_SET_CONSTANT | NFT_SET_TIMEOUT)
     {
         return Err(refuse(libc::EOPNOTSUPP));
