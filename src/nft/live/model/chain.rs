@@ -132,6 +132,10 @@ impl Draft {
             None if flags & NFT_CHAIN_HW_OFFLOAD != 0 => return Err(refuse(libc::EOPNOTSUPP)),
             None => None,
         };
+        let offloads = base.as_ref().is_some_and(|base| base.has_devices);
+        if flags & NFT_CHAIN_HW_OFFLOAD != 0 && !offloads {
+            return Err(refuse(libc::EOPNOTSUPP));
+        }
         let handle = Arc::make_mut(&mut self.state.tables[number]).hand_out();
         let name = match name {
             Some(name) => name.to_owned(),
@@ -141,10 +145,6 @@ impl Draft {
                 BString::from(format!("__chain{}", self.state.unnamed_chains))
             }
         };
-        let offloads = base.as_ref().is_some_and(|base| base.has_devices);
-        if flags & NFT_CHAIN_HW_OFFLOAD != 0 && !offloads {
-            return Err(refuse(libc::EOPNOTSUPP));
-        }
         let is_base = base.is_some();
         let table = Arc::make_mut(&mut self.state.tables[number]);
         table.chains.push(Arc::new(Chain {

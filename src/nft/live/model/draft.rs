@@ -178,7 +178,7 @@ pub(super) struct Draft {
     /// What the transaction itself gave numbers: a table's handle, and that of what is in it.
     pub(super) chain_ids: HashMap<u32, Vec<(u64, u64)>>,
     pub(super) set_ids: HashMap<u32, (u64, u64)>,
-    pub(super) rule_ids: HashMap<u32, Arc<Rule>>,
+    pub(super) rule_ids: HashMap<u32, Vec<Arc<Rule>>>,
     /// Tables that were changed: once is all that the kernel takes.
     pub(super) updated_tables: BTreeSet<u64>,
     /// The beginning of a range that was there already, when its end is still to come: the handle of its set, and

@@ -122,7 +122,7 @@ impl Draft {
         );
         let (table, chain) = (table.handle, table.chains[at].handle);
         if let Some(id) = given.u32(NFTA_RULE_ID) {
-            self.rule_ids.insert(id, Arc::clone(&rule));
+            self.rule_ids.entry(id).or_default().push(Arc::clone(&rule));
         }
         let step = Step::Rule { table, chain, rule };
         self.note(step, operation);
@@ -139,10 +139,13 @@ impl Draft {
     }
 
     fn rule_by_id(&self, chain: &Chain, id: u32) -> Result<usize, Refusal> {
-        let rule = self.rule_ids.get(&id).ok_or(refuse(libc::ENOENT))?;
-        let mut rules = chain.rules.iter();
-        let at = rules.position(|placed| Arc::ptr_eq(&placed.rule, rule));
-        at.ok_or(refuse(libc::ENOENT))
+        let ids = self.rule_ids.get(&id).into_iter().flatten();
+        let place = |rule: &Arc<Rule>| {
+            let mut rules = chain.rules.iter();
+            rules.position(|placed| Arc::ptr_eq(&placed.rule, rule))
+        };
+        let mut places = ids.filter_map(place);
+        places.next().ok_or(refuse(libc::ENOENT))
     }
 
     pub(super) fn delete_rules(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {

@@ -235,7 +235,7 @@ impl Draft {
             found => found.map_err(|refusal| refusal.at(kind))?,
         };
         let set = &table.sets[at];
-        if set.uses > 0 || (operation.has(NLM_F_NONREC) && !set.elements.is_empty()) {
+        if set.uses > 0 || (operation.has(NLM_F_NONREC) && set.count() > 0) {
             return Err(refuse(libc::EBUSY).at(kind));
         }
         self.remove_set(operation, number, at);
