@@ -137,28 +137,7 @@ impl Pair {
             operations.collect::<Vec<_>>()
         };
         let answered = answer(self.model.commit(tx));
-        let theirs = self.kernel.commit(tx);
-        if std::env::var_os("SHOW").is_some()
-            && let Err(error) = &theirs
-        {
-            for failure in &error.failures {
-                let kind = failure.operation.as_ref();
-                let kind = kind.map(|operation| format!("{} {}", operation.verb, operation.kind));
-                println!("FAILED {kind:?} {:?}", failure.errno);
-            }
-        }
-        let theirs = answer(theirs);
-        if std::env::var_os("SHOW").is_some() {
-            println!(
-                "TX {theirs:?} {:?} {}",
-                said(),
-                bytes(tx).replace("\n", " ")
-            );
-        }
-        if answered != theirs && std::env::var_os("SHOW").is_some() {
-            let before = shown(&self.kernel.snapshot(Scope::all()).unwrap());
-            println!("{}", before.join("\n"));
-        }
+        let theirs = answer(self.kernel.commit(tx));
         assert_eq!(
             answered,
             theirs,
@@ -172,9 +151,6 @@ impl Pair {
             let mut pairs = ours.iter().zip(&theirs);
             let at = pairs.position(|(ours, theirs)| ours != theirs);
             let at = at.unwrap_or(ours.len().min(theirs.len()));
-            if std::env::var_os("SHOW").is_some() {
-                println!("{}\n\n{}", ours.join("\n"), theirs.join("\n"));
-            }
             panic!(
                 "{answered:?} {:#?}\nmodel  {:#?}\nkernel {:#?}",
                 said(),
