@@ -9,7 +9,8 @@ mod transactions;
 use chainwright::netlink::Messages;
 use chainwright::nft::live::{Item, Mirror, Model, Monitor, MonitorOptions};
 use chainwright::nft::{
-    Chain, CommitError, Connection, Family, PlanOptions, Scope, Snapshot, Transaction,
+    Chain, CommitError, Connection, DataType, Element, Family, PlanOptions, Scope, Set, Snapshot,
+    Table, Transaction,
 };
 use chainwright_sys::nf_tables::{NFTA_SET_ELEM_EXPIRATION, NFTA_SET_TYPE, NFTA_TABLE_USE};
 use common::mirrored::{is_current, lines};
@@ -251,4 +252,31 @@ fn it_answers_and_holds_what_the_kernel_does() {
             assert!(accepted > transactions / 8);
         })
         .unwrap();
+}
+
+/// A set that grows is not copied for each of its elements: that would take minutes here.
+#[test]
+fn large_sets_grow_in_place() {
+    const ELEMENTS: u32 = 100_000;
+    let mut nft = Model::new().connect().unwrap();
+    let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4).with_size(ELEMENTS);
+    let elements = || (0..ELEMENTS).map(|key| Element::new(key.to_be_bytes().to_vec()));
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::IP, "t")).unwrap();
+    tx.add(&set).unwrap();
+    tx.add_elements(&set.set_id(), elements()).unwrap();
+    nft.commit(&tx).unwrap();
+    let snapshot = nft.snapshot(Scope::all()).unwrap();
+    let table = snapshot.table(Family::IP, "t").unwrap();
+    assert_eq!(
+        table.set("s").unwrap().elements().count(),
+        ELEMENTS as usize
+    );
+    let mut tx = Transaction::new();
+    tx.delete_elements(&set.set_id(), elements()).unwrap();
+    nft.commit(&tx).unwrap();
+    assert_eq!(
+        nft.set(Family::IP, "t", "s").unwrap().unwrap().count(),
+        Some(0)
+    );
 }

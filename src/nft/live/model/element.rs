@@ -162,7 +162,11 @@ impl Draft {
             Clash::None if is_of_ranges(&set) && !is_in_order(&set, &element) => {
                 Err(refuse(libc::EINVAL))
             }
-            Clash::None => self.insert_element(operation, number, at, element),
+            Clash::None => {
+                // Shared, it would be copied.
+                drop(set);
+                self.insert_element(operation, number, at, element)
+            }
             Clash::Overlap => Err(refuse(libc::EEXIST)),
             Clash::Same(known) => {
                 let is_other = known.data != element.data || known.object != element.object;
@@ -345,6 +349,7 @@ impl Draft {
             _ => set.elements.contains_key(&key).then_some(key),
         };
         let key = key.ok_or(refuse(libc::ENOENT))?;
+        drop(set);
         self.remove_element(operation, number, at, &key);
         Ok(())
     }

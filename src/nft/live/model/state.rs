@@ -150,8 +150,12 @@ impl Set {
 
     /// How many elements there are, without the one for all other keys.
     pub(super) fn count(&self) -> u32 {
-        let keys = self.elements.keys();
-        keys.filter(|key| key.key.is_some()).count() as u32
+        const ALL_OTHERS: Key = Key {
+            key: None,
+            is_end: false,
+        };
+        let others = self.elements.contains_key(&ALL_OTHERS);
+        (self.elements.len() - usize::from(others)) as u32
     }
 
     /// Whether ranges are two elements each: a tree.
