@@ -53,25 +53,27 @@ impl Keeper {
     /// Waits until somebody commits something, or for so long, and puts the table back; what was done for that.
     fn keep(&mut self, time: Duration) -> Result<String, Error> {
         let mut done = String::new();
-        for update in self.mirror.wait(time)? {
-            if let Update::Change(change) = update {
-                let who = change.thread_name().unwrap_or_default();
-                println!("{who} made generation {}", change.generation());
+        let mut updates = self.mirror.wait(time)?;
+        loop {
+            for update in updates {
+                if let Update::Change(change) = update {
+                    let who = change.thread_name().unwrap_or_default();
+                    println!("{who} made generation {}", change.generation());
+                }
             }
-        }
-        // Compared with what the mirror shows, as far as that was touched: the kernel is asked nothing.
-        let plan = self.mirror.plan(&self.desired, PlanOptions::default())?;
-        if !plan.is_empty() {
+            // Compared with what the mirror shows, as far as that was touched: the kernel is asked nothing.
+            let plan = self.mirror.plan(&self.desired, PlanOptions::default())?;
+            if plan.is_empty() {
+                return Ok(done);
+            }
             match self.mirror.connection().commit(plan.transaction()) {
-                Ok(()) => done = plan.to_string(),
-                // Somebody was quicker: that will be told.
+                Ok(()) => done += &plan.to_string(),
+                // Somebody was quicker: that is told now.
                 Err(late) if late.generation_moved() => {}
                 Err(error) => return Err(error.into()),
             }
-            // What was committed here need not be answered.
-            self.mirror.update()?;
+            updates = self.mirror.update()?;
         }
-        Ok(done)
     }
 }
 

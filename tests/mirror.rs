@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -12,8 +13,9 @@ use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Immediate, Lookup, Payload, PayloadBase, Register};
 use chainwright::nft::live::{Mirror, MirrorOptions, MonitorOptions, Update};
 use chainwright::nft::{
-    Chain, DataType, Element, ElementsOf, Family, Hook, Policy, Priority, Rule, Scope, Set,
-    SetFlags, SetId, Snapshot, SnapshotOptions, StatefulObject, Table, TableFlags, Transaction,
+    Chain, DataType, Element, ElementsOf, Family, Hook, PlanOptions, Policy, Priority, Rule, Scope,
+    Set, SetFlags, SetId, Snapshot, SnapshotOptions, StatefulObject, Table, TableFlags,
+    Transaction,
 };
 use common::mirrored::is_current;
 use common::random::Random;
@@ -652,4 +654,29 @@ fn what_is_gone_takes_no_memory() {
         bytes < 2 * listed && memory < 2 * listed + (8 << 20),
         "{listed} {bytes} {memory}"
     );
+}
+
+/// What a mirror does not cover it does not take for missing.
+#[test]
+fn a_plan_about_more_than_the_mirror_shows_asks_the_kernel() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    committed(&mut nft, |tx| {
+        for table in ["a", "b"] {
+            tx.add(&Table::new(Family::INET, table)).unwrap();
+            tx.add(&Chain::new(Family::INET, table, "c")).unwrap();
+            tx.add(&Rule::new(Family::INET, table, "c")).unwrap();
+        }
+    });
+    let desired = Arc::new(nft.snapshot(Scope::all()).unwrap());
+    let mut mirror = mirror_of(&sandbox, &Scope::table(Family::INET, "a"));
+    for _ in 0..2 {
+        let plan = mirror.plan(&desired, PlanOptions::default()).unwrap();
+        assert_eq!(plan.to_string(), "");
+    }
+    committed(&mut nft, |tx| {
+        tx.flush_chain(Family::INET, "b", "c").unwrap();
+    });
+    let plan = mirror.plan(&desired, PlanOptions::default()).unwrap();
+    assert_eq!(plan.to_string(), "add rule inet b c #0\n");
 }

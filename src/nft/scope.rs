@@ -52,6 +52,13 @@ impl<'a> Scope<'a> {
         (self.family == Family::UNSPEC || self.family == family)
             && self.table.as_deref().is_none_or(|name| *name == table)
     }
+
+    /// Whether all of another scope is in this one.
+    pub(super) fn covers(&self, other: &Scope<'_>) -> bool {
+        let family = self.family == Family::UNSPEC || self.family == other.family;
+        let table = self.table.is_none() || self.table == other.table;
+        family && table
+    }
 }
 
 /// Which rules are listed: those of some tables, or of one chain.

@@ -10,7 +10,7 @@ use super::grouping::{Item, Lost, precedes};
 use super::monitor::{Monitor, MonitorOptions};
 use crate::netlink::{self, Loss, Malformed};
 use crate::nft::generation::Generation;
-use crate::nft::snapshot::{Applied, TableKey};
+use crate::nft::snapshot::{Applied, TableKey, scope_of};
 use crate::nft::watch::{MemberKey, Touches};
 use crate::nft::{
     Connection, Name, Plan, PlanOptions, Scope, Snapshot, SnapshotError, SnapshotOptions,
@@ -116,6 +116,7 @@ impl From<SnapshotOptions> for MirrorOptions {
 ///   add or that time out;
 /// - numbers that the kernel counts by itself: [`ChainRef::references`](crate::nft::ChainRef::references),
 ///   [`TableRef::references`](crate::nft::TableRef::references), [`SetRef::count`](crate::nft::SetRef::count);
+/// - that a table that [persists](crate::nft::TableFlags::PERSIST) lost its owner;
 /// - the handle of the rule before it ([`RuleRef::position`](crate::nft::RuleRef::position)): the order of
 ///   the rules is right.
 ///
@@ -141,6 +142,8 @@ pub struct Mirror {
     chains_ahead: HashMap<MemberKey, Generation>,
     /// Whether what is shown cannot be relied on.
     is_broken: bool,
+    /// What came in when a plan was asked for, to be given out by the next update.
+    held_back: Vec<Update>,
     /// What was planned last.
     planned: Option<Planned>,
 }
@@ -185,6 +188,7 @@ impl Mirror {
             ahead: HashMap::new(),
             chains_ahead: HashMap::new(),
             is_broken: true,
+            held_back: Vec::new(),
             planned: None,
         };
         mirror.read_anew()?;
@@ -207,10 +211,16 @@ impl Mirror {
     /// [`Connection::plan`], from what the mirror shows now and without asking the kernel. Committed, over
     /// [`connection`](Self::connection) for instance, it is refused if the ruleset has changed since.
     ///
-    /// Asked again for the same snapshot it looks only at the chains and sets that were touched since, as long as
-    /// nothing else was, so that it takes time with the changes and not with the ruleset. It looks at everything
-    /// the first time, after losses, where tables, stateful objects or flowtables changed, where something is to be
-    /// made anew that others name, and in tables with anonymous sets or chains.
+    /// Asked again for the same snapshot (the same `Arc`) it looks only at the chains and sets that were touched
+    /// since, as long as nothing else was, so that it takes time with the changes and not with the ruleset. It
+    /// looks at everything the first time, after losses, where tables, stateful objects or flowtables changed, where
+    /// something is to be made anew that others name, and as long as there is a table with an anonymous set or
+    /// chain, or one that another process owns.
+    ///
+    /// Where the mirror covers less than what is to be planned, the kernel is asked as by [`Connection::plan`]. After
+    /// an error of [`update`](Self::update) everything is read anew first; what came in by that, the next update
+    /// gives out.
+    ///
     /// [`Plan::kept_rules`] counts what was looked at.
     ///
     /// ```
@@ -243,12 +253,19 @@ impl Mirror {
     /// ```
     ///
     /// # Errors
-    /// As [`Snapshot::plan`], and those of asking for the connection's own port.
+    /// As [`Snapshot::plan`], those of asking for the connection's own port, and of reading anew.
     pub fn plan(
         &mut self,
         desired: &Arc<Snapshot>,
         options: PlanOptions,
     ) -> Result<Plan, crate::Error> {
+        if self.is_broken {
+            let mut updates = self.read_anew()?;
+            self.held_back.append(&mut updates);
+        }
+        if !self.scope.covers(&scope_of(desired, options)) {
+            return self.connection.plan(desired, options);
+        }
         let closed = self.connection.closed_in(&self.snapshot)?;
         let known = self.planned.take().filter(|planned| {
             Arc::ptr_eq(&planned.desired, desired)
@@ -360,10 +377,11 @@ impl Mirror {
 
     /// Makes good what an earlier error left.
     fn mend(&mut self) -> Result<Vec<Update>, SnapshotError> {
-        match self.is_broken {
-            true => self.read_anew(),
-            false => Ok(Vec::new()),
+        if self.is_broken {
+            let mut updates = self.read_anew()?;
+            self.held_back.append(&mut updates);
         }
+        Ok(std::mem::take(&mut self.held_back))
     }
 
     /// Does what leaves the snapshot half done if it fails.

@@ -66,6 +66,7 @@ mod write;
 use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 
 pub(super) use apply::{Applied, TableKey};
+pub(super) use reconcile::scope_of;
 
 pub use contents::Contents;
 #[cfg(feature = "diff")]
@@ -75,6 +76,7 @@ pub use file::{FileError, NotRegular, Provenance};
 pub use left_out::{ElementsOf, LeftOut, SnapshotOptions, WriteError};
 pub use plan::{Plan, PlanOptions, Replaced};
 pub use read::MissingRules;
+
 pub use restore::Restored;
 
 impl From<Full> for Malformed {

@@ -165,7 +165,7 @@ pub(super) fn is_late(error: &CommitError) -> bool {
 }
 
 /// What is to be read of what is there.
-fn scope_of(desired: &Snapshot, options: PlanOptions) -> Scope<'static> {
+pub(in crate::nft) fn scope_of(desired: &Snapshot, options: PlanOptions) -> Scope<'static> {
     match options.remove_other_tables {
         true => desired.scope().clone(),
         false => narrowest(desired),

@@ -213,7 +213,6 @@ impl Draft {
         if counters.is_some() && chain.base.is_none() {
             return Err(refuse(libc::EOPNOTSUPP));
         }
-        let devices = chain.base.as_ref().filter(|_| !added.is_empty());
         let step = Step::ChainUpdate {
             table: self.state.tables[number].handle,
             chain: chain.handle,
@@ -221,7 +220,8 @@ impl Draft {
                 name,
                 policy: given.u32(NFTA_CHAIN_POLICY),
                 counters,
-                devices: devices.map(|base| [&base.devices[..], &added].concat()),
+                added_devices: added,
+                deleted_devices: Vec::new(),
             },
         };
         self.note(step, operation);
@@ -395,13 +395,11 @@ impl Draft {
         if gone.iter().any(|device| !base.devices.contains(device)) {
             return Err(refuse(libc::ENOENT));
         }
-        let mut devices = base.devices.clone();
-        devices.retain(|device| !gone.contains(device));
         let step = Step::ChainUpdate {
             table: self.state.tables[number].handle,
             chain: chain.handle,
             update: ChainUpdate {
-                devices: Some(devices),
+                deleted_devices: gone,
                 ..ChainUpdate::default()
             },
         };

@@ -133,7 +133,8 @@ pub(super) struct ChainUpdate {
     pub(super) name: Option<BString>,
     pub(super) policy: Option<u32>,
     pub(super) counters: Option<(u64, u64)>,
-    pub(super) devices: Option<Vec<BString>>,
+    pub(super) added_devices: Vec<BString>,
+    pub(super) deleted_devices: Vec<BString>,
 }
 
 impl ChainUpdate {
@@ -144,9 +145,9 @@ impl ChainUpdate {
         if let Some(base) = &mut chain.base {
             base.policy = self.policy.unwrap_or(base.policy);
             base.counters = self.counters.or(base.counters);
-            if let Some(devices) = self.devices {
-                base.devices = devices;
-            }
+            let deleted = self.deleted_devices;
+            base.devices.retain(|device| !deleted.contains(device));
+            base.devices.extend(self.added_devices);
         }
     }
 }

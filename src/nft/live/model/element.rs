@@ -317,6 +317,7 @@ impl Draft {
             }
             return Ok(());
         };
+        drop(set);
         for attribute in Attributes::new(list).map_while(Result::ok) {
             match self.delete_element(operation, number, at, attribute.payload) {
                 Err(refusal)
@@ -536,7 +537,7 @@ fn range_of<'s>(set: &'s Set, key: &[u8]) -> Option<&'s Arc<Element>> {
     })
 }
 
-/// A set's elements whose keys are these.
+/// A set's element with this key, or with this key in its range.
 pub(super) fn find<'s>(set: &'s Set, payload: &[u8]) -> Result<&'s Arc<Element>, Refusal> {
     let given = Given::read(payload, ATTRIBUTES)?;
     let flags = flags(set, &given)?;
@@ -576,7 +577,7 @@ pub(super) fn find<'s>(set: &'s Set, payload: &[u8]) -> Result<&'s Arc<Element>,
     }
 }
 
-/// The name of a set in a request for elements.
+/// The names of table and set in a request for elements, and the list of those.
 pub(super) fn names(attributes: &[u8]) -> Result<(&BStr, &BStr, Option<&[u8]>), Refusal> {
     let given = Given::read(attributes, LIST)?;
     let needed = |kind| given.text(kind).ok_or(refuse(libc::EINVAL));

@@ -82,6 +82,7 @@ use socket::Shared;
 /// - Time stands still: no element times out.
 /// - A listing is never interrupted: each request is answered as of one moment.
 /// - Counters are not set back ([`Connection::reset_rules`] and its like fail with `EOPNOTSUPP`).
+/// - When devices join or leave a chain or flowtable, the whole of it is told, and not those devices.
 /// - Everybody may do everything: there are no privileges, and all the memory that there is.
 ///
 /// It is of Linux 6.18. Network devices are those that it was told of

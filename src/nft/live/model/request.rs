@@ -21,7 +21,7 @@ use super::wire::{
 use crate::netlink::{Attributes, Message, Messages};
 use crate::nft::connection::message_type;
 
-/// No datagram of a listing is longer, in bytes.
+/// No datagram of a listing is longer that holds more than one message, in bytes.
 const LONGEST: usize = 32 * 1024;
 /// About so many bytes of elements stand in one message.
 const ELEMENTS: usize = 16 * 1024;
@@ -104,7 +104,9 @@ fn one(
         }
         done(&mut datagram, header);
     }
-    datagrams.push(datagram);
+    if !datagram.is_empty() {
+        datagrams.push(datagram);
+    }
     Ok(())
 }
 

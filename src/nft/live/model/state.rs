@@ -66,7 +66,7 @@ pub(super) struct Chain {
     pub(super) userdata: Option<Vec<u8>>,
     /// How many jumps of rules and elements lead to it.
     pub(super) jumps: u32,
-    /// Whether a rule jumped to it at some time of this transaction.
+    /// Whether a rule jumped to it at some time: one of its own (`NFT_CHAIN_BINDING`) is then that rule's.
     pub(super) is_bound: bool,
     pub(super) is_dead: bool,
     pub(super) rules: Vec<Placed>,
@@ -133,7 +133,7 @@ pub(super) struct Set {
     /// The lengths of a concatenation's fields.
     pub(super) fields: Vec<u32>,
     pub(super) userdata: Option<Vec<u8>>,
-    /// The expressions that are made with each element, as they are listed: each with its attribute's header.
+    /// The expressions that are made with each element, as they are listed, each without its attribute's header.
     pub(super) expressions: Vec<Vec<u8>>,
     /// How many rules use it.
     pub(super) uses: u32,
