@@ -120,6 +120,11 @@ impl Draft {
         }
         let base = match given.get(NFTA_CHAIN_HOOK) {
             Some(hook) => {
+                // The table goes to sleep, wakes up or is claimed in the same transaction.
+                let table = self.state.tables[number].handle;
+                if self.updated_tables.contains(&table) {
+                    return Err(refuse(libc::EINVAL));
+                }
                 if flags & NFT_CHAIN_BINDING != 0 {
                     return Err(refuse(libc::EOPNOTSUPP));
                 }
