@@ -13,21 +13,14 @@ use chainwright::legacy::LockPolicy;
 use chainwright::netlink;
 use chainwright::netns::Sandbox;
 use chainwright::xt::Names;
+use common::accounting::prepared;
 use common::rules::in_first_user_namespace;
 use common::tools::{Tools, pieces};
-use common::{accounting, report, sandbox};
+use common::{report, sandbox};
 
 fn data(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     fs::read_to_string(path.join(name)).unwrap()
-}
-
-fn prepared() -> Sandbox {
-    let sandbox = sandbox();
-    for name in accounting::OF_KUBE_PROXY {
-        accounting::add(&sandbox, name);
-    }
-    sandbox
 }
 
 fn open(sandbox: &Sandbox, backend: Backend) -> Iptables {

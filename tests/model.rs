@@ -6,16 +6,22 @@ mod common;
 #[path = "model/transactions.rs"]
 mod transactions;
 
+use allocation_counter::measure;
 use chainwright::netlink::Messages;
+use chainwright::netns::Sandbox;
+use chainwright::nft::expr::{Immediate, Verdict};
 use chainwright::nft::live::{Item, Mirror, Model, Monitor, MonitorOptions};
 use chainwright::nft::{
-    Chain, CommitError, Connection, DataType, Element, Family, PlanOptions, Scope, Set, Snapshot,
-    Table, TableFlags, Transaction,
+    Chain, ChainFlags, CommitError, Connection, DataType, Element, Family, PlanOptions, Rule,
+    Scope, Set, Snapshot, Table, TableFlags, Transaction,
 };
-use chainwright_sys::nf_tables::{NFTA_SET_ELEM_EXPIRATION, NFTA_SET_TYPE, NFTA_TABLE_USE};
+use chainwright_sys::nf_tables::{
+    NFTA_SET_ELEM_EXPIRATION, NFTA_SET_TYPE, NFTA_TABLE_HANDLE, NFTA_TABLE_USE,
+};
+use common::accounting;
 use common::mirrored::{is_current, lines};
 use common::random::Random;
-use common::rulesets::Ruleset;
+use common::rulesets::{OF_CLIENTS, Ruleset, loaded_data};
 use transactions::Writer;
 
 /// What of an answer is to be the same: of each operation that failed the error number.
@@ -178,41 +184,99 @@ impl Pair {
     }
 }
 
-/// What the kernel lists of a ruleset is what the model lists when it was given the same: there is nothing to do
-/// between one and the other.
+/// A ruleset of a real tool, loaded by that.
+struct Loaded {
+    name: String,
+    by_tool: Sandbox,
+    /// One that is as that was before.
+    empty: Sandbox,
+}
+
+/// The rulesets of `rulesets/` and `data/` that this kernel takes.
+fn loaded() -> impl Iterator<Item = Loaded> {
+    let rulesets = Ruleset::all().into_iter().filter_map(|ruleset| {
+        let loaded = Loaded {
+            by_tool: ruleset.load()?,
+            empty: ruleset.prepare()?,
+            name: ruleset.name,
+        };
+        Some(loaded)
+    });
+    let data = OF_CLIENTS.into_iter().map(|name| Loaded {
+        by_tool: loaded_data(name),
+        empty: accounting::prepared(),
+        name: name.to_owned(),
+    });
+    rulesets.chain(data)
+}
+
+/// A table without its handle: the kernel gave some to tables that were there to see what it can do.
+fn unnumbered(line: String) -> String {
+    match line.split_once(&format!(" {NFTA_TABLE_HANDLE}=[")) {
+        Some((before, after)) if line.starts_with("table") => {
+            let (_, behind) = after.split_once(']').unwrap();
+            format!("{before}{behind}")
+        }
+        _ => line,
+    }
+}
+
+/// What the kernel and the model list of a ruleset that both were given in the same transactions is the same to the
+/// byte, and what the tool's own transactions made differs in nothing that a plan would change.
 #[test]
 fn real_rulesets_are_listed_as_by_the_kernel() {
-    let mut loaded = 0;
+    let (mut rulesets, mut rules) = (0, 0);
     let mut differ = Vec::new();
-    for ruleset in Ruleset::all() {
-        let Some(sandbox) = ruleset.load() else {
-            continue;
-        };
-        let of_kernel = common::connect(&sandbox).snapshot(Scope::all()).unwrap();
-        let devices = of_kernel.tables().flat_map(|table| {
+    for Loaded {
+        name,
+        by_tool,
+        empty,
+    } in loaded()
+    {
+        let by_tool = common::connect(&by_tool).snapshot(Scope::all()).unwrap();
+        let devices = by_tool.tables().flat_map(|table| {
             let chains: Vec<_> = table.chains().map(|chain| chain.chain().hook()).collect();
             chains.into_iter().flatten().filter_map(|hook| hook.devices)
         });
         let devices = devices
             .flat_map(|devices| devices.names().map(bstr::BString::from).collect::<Vec<_>>());
         let model = devices.fold(Model::new(), Model::with_device);
-        let mut connection = model.connect().unwrap();
-        if let Err(error) = of_kernel.restore(&mut connection) {
-            differ.push(format!("{}: {}", ruleset.name, common::report(&error)));
-            continue;
-        }
-        let of_model = connection.snapshot(Scope::all()).unwrap();
-        for (from, to) in [(&of_model, &of_kernel), (&of_kernel, &of_model)] {
+        let restored = [common::connect(&empty), model.connect().unwrap()].map(|mut nft| {
+            by_tool.restore(&mut nft)?;
+            Ok(nft.snapshot(Scope::all()).unwrap())
+        });
+        let [of_kernel, of_model] = match restored {
+            [Ok(of_kernel), Ok(of_model)] => [of_kernel, of_model],
+            [Err(error), _] | [_, Err(error)] => {
+                let error: chainwright::Error = error;
+                differ.push(format!("{name}: {}", common::report(&error)));
+                continue;
+            }
+        };
+        for (from, to) in [(&of_model, &by_tool), (&by_tool, &of_model)] {
             let plan = from.plan(to, PlanOptions::default()).unwrap();
             if !plan.is_empty() {
-                differ.push(format!("{}: {plan}", ruleset.name));
+                differ.push(format!("{name}: {plan}"));
             }
         }
-        loaded += 1;
+        let shown = |snapshot| shown(snapshot).into_iter().map(unnumbered).collect();
+        let [ours, theirs]: [Vec<String>; 2] = [shown(&of_model), shown(&of_kernel)];
+        if ours.len() != theirs.len() {
+            differ.push(format!("{name}: {} of {}", ours.len(), theirs.len()));
+        }
+        let lines = ours.iter().zip(&theirs);
+        for (ours, theirs) in lines.filter(|(ours, theirs)| ours != theirs) {
+            differ.push(format!("{name}:\n  model  {ours}\n  kernel {theirs}"));
+        }
+        rulesets += 1;
+        rules += theirs
+            .iter()
+            .filter(|line| line.starts_with("  rule"))
+            .count();
     }
-    println!("{loaded} rulesets");
+    println!("{rulesets} rulesets, {rules} rules");
     assert!(differ.is_empty(), "{}", differ.join("\n"));
-    assert!(loaded > 50);
+    assert!(rulesets > 80 && rules > 2000, "{rulesets}, {rules}");
 }
 
 #[test]
@@ -287,29 +351,71 @@ fn a_table_that_wakes_up_takes_no_base_chain_at_once() {
     }
 }
 
-/// A set that grows is not copied for each of its elements: that would take minutes here.
+/// A chain of one rule's own, with a rule in it that has such a chain again, and so on; and the deletion of the first
+/// rule.
+fn nested(depth: u32) -> [Transaction; 2] {
+    let mut add = Transaction::new();
+    add.add(&Table::new(Family::IP, "t")).unwrap();
+    add.add(&Chain::new(Family::IP, "t", "c")).unwrap();
+    let mut rule = Rule::new(Family::IP, "t", "");
+    for id in 1..=depth {
+        let mut chain = Chain::new(Family::IP, "t", "");
+        (chain.name, chain.id) = (None, Some(id));
+        chain.flags = Some(ChainFlags::BINDING);
+        add.add(&chain).unwrap();
+        (rule.chain, rule.chain_id) = (None, Some(id));
+        add.add(&rule).unwrap();
+        rule = Rule::new(Family::IP, "t", "c");
+        rule.push(&Immediate::verdict(Verdict::JumpId(id)));
+    }
+    add.add(&rule).unwrap();
+    let mut delete = Transaction::new();
+    delete.flush_chain(Family::IP, "t", "c").unwrap();
+    [add, delete]
+}
+
+#[test]
+fn chains_of_rules_have_no_such_chains() {
+    let sandbox = common::sandbox();
+    let mut kernel = common::connect(&sandbox);
+    let mut model = Model::new().connect().unwrap();
+    for depth in [1, 2, 5] {
+        for tx in nested(depth) {
+            let answered = answer(model.commit(&tx));
+            assert_eq!(answered, answer(kernel.commit(&tx)), "{depth}");
+            assert_eq!(answered.is_empty(), depth == 1 || tx.len() == 1, "{depth}");
+            let [ours, theirs] = [&mut model, &mut kernel].map(|nft| {
+                let snapshot = nft.snapshot(Scope::all()).unwrap();
+                let shown = shown(&snapshot).into_iter().map(unnumbered);
+                shown.collect::<Vec<_>>()
+            });
+            assert_eq!(ours, theirs, "{depth}");
+        }
+    }
+}
+
+/// A set that grows, or shrinks, is not copied for each of its elements.
 #[test]
 fn large_sets_grow_in_place() {
     const ELEMENTS: u32 = 100_000;
+    /// Some of what it is made of, and of its message and answer; a copy of the set takes two thousand times that.
+    const BYTES_OF_ONE: u64 = 4096;
     let mut nft = Model::new().connect().unwrap();
     let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4).with_size(ELEMENTS);
     let elements = || (0..ELEMENTS).map(|key| Element::new(key.to_be_bytes().to_vec()));
-    let mut tx = Transaction::new();
-    tx.add(&Table::new(Family::IP, "t")).unwrap();
-    tx.add(&set).unwrap();
-    tx.add_elements(&set.set_id(), elements()).unwrap();
-    nft.commit(&tx).unwrap();
-    let snapshot = nft.snapshot(Scope::all()).unwrap();
-    let table = snapshot.table(Family::IP, "t").unwrap();
-    assert_eq!(
-        table.set("s").unwrap().elements().count(),
-        ELEMENTS as usize
-    );
-    let mut tx = Transaction::new();
-    tx.delete_elements(&set.set_id(), elements()).unwrap();
-    nft.commit(&tx).unwrap();
-    assert_eq!(
-        nft.set(Family::IP, "t", "s").unwrap().unwrap().count(),
-        Some(0)
-    );
+    let mut add = Transaction::new();
+    add.add(&Table::new(Family::IP, "t")).unwrap();
+    add.add(&set).unwrap();
+    add.add_elements(&set.set_id(), elements()).unwrap();
+    let mut delete = Transaction::new();
+    delete.delete_elements(&set.set_id(), elements()).unwrap();
+    for (tx, count) in [(&add, ELEMENTS), (&delete, 0)] {
+        let allocated = measure(|| nft.commit(tx).unwrap());
+        println!("{allocated:?}");
+        // It is counted where the model works.
+        assert!(allocated.count_total > u64::from(ELEMENTS) / 2);
+        assert!(allocated.bytes_total < BYTES_OF_ONE * u64::from(ELEMENTS));
+        let set = nft.set(Family::IP, "t", "s").unwrap().unwrap();
+        assert_eq!(set.count(), Some(count));
+    }
 }

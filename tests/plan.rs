@@ -15,9 +15,9 @@ use chainwright::nft::{
     SnapshotChain, SnapshotTable, Table, Transaction,
 };
 use common::random::Random;
-use common::rulesets::{Listing, Ruleset, data, listing, listing_in, same};
+use common::rulesets::{Listing, OF_CLIENTS, Ruleset, listing, listing_in, loaded_data, same};
 use common::tools::Tools;
-use common::{accounting, connect, report, sandbox};
+use common::{connect, report, sandbox};
 
 fn snapshot(nft: &mut Connection) -> Snapshot {
     nft.snapshot(Scope::all())
@@ -199,24 +199,8 @@ fn nameless(text: &str) -> String {
 
 #[test]
 fn between_equal_rulesets_of_real_clients_there_is_nothing_to_do() {
-    let load = |name: &str| {
-        let sandbox = sandbox();
-        let tools = Tools::new(&sandbox);
-        for name in accounting::OF_KUBE_PROXY {
-            accounting::add(&sandbox, name);
-        }
-        match name.ends_with(".save") {
-            true => tools.load_iptables_nft(&data(name)),
-            false => tools.load_nft(&data(name)),
-        }
-        snapshot(&mut connect(&sandbox))
-    };
-    for name in [
-        "kube-proxy-1.20-4-services.save",
-        "kube-proxy-1.20-300-services.save",
-        "kube-proxy-1.36-iptables.save",
-        "kube-proxy-1.36-nftables.nft",
-    ] {
+    let load = |name: &str| snapshot(&mut connect(&loaded_data(name)));
+    for name in OF_CLIENTS {
         let plan = load(name).plan(&load(name), exact()).unwrap();
         assert!(plan.is_empty(), "{name}: {plan}");
         assert!(plan.kept_rules > 50, "{name}: {}", plan.kept_rules);

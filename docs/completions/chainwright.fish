@@ -332,7 +332,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fis
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l tools -d 'Measure iptables\' own tool, too, if it is installed: once, as it can take minutes (only if built with the feature `tools`)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l tools -d 'Measure iptables\' own tool, too, if it is installed: once, as it can take minutes'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from restore" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l count -d 'The same, separated by commas' -r
@@ -341,7 +341,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fis
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l tools -d 'Measure iptables\' own tool, too, if it is installed: once, as it can take minutes (only if built with the feature `tools`)'
+complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l tools -d 'Measure iptables\' own tool, too, if it is installed: once, as it can take minutes'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from save" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand bench; and __fish_seen_subcommand_from elements" -l count -d 'The same, separated by commas' -r

@@ -27,3 +27,15 @@ values! {
         IP6 = NFPROTO_IPV6 => "ip6",
     }
 }
+
+impl Family {
+    /// The families that have tables: all but [`UNSPEC`](Self::UNSPEC).
+    pub const WITH_TABLES: [Self; 6] = [
+        Self::IP,
+        Self::IP6,
+        Self::INET,
+        Self::ARP,
+        Self::BRIDGE,
+        Self::NETDEV,
+    ];
+}

@@ -8,6 +8,8 @@ use chainwright_sys::netlink::{NLM_F_ACK, NLM_F_CREATE, NLM_F_REQUEST};
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_ACCT;
 use chainwright_sys::nfnetlink_acct::{NFACCT_NAME, NFNL_MSG_ACCT_NEW};
 
+use super::sandbox;
+
 /// What kube-proxy's rules count with.
 pub(crate) const OF_KUBE_PROXY: [&str; 2] = [
     "ct_state_invalid_dropped_pkts",
@@ -43,4 +45,14 @@ fn make_counter(name: &str) {
     let message = Messages::new(&reply[..length]).next().unwrap().unwrap();
     let acknowledgement = Acknowledgement::parse(&message).unwrap().unwrap();
     assert_eq!(acknowledgement.errno, None, "counter {name}");
+}
+
+/// A sandbox with those that kube-proxy names.
+#[track_caller]
+pub(crate) fn prepared() -> Sandbox {
+    let sandbox = sandbox();
+    for name in OF_KUBE_PROXY {
+        add(&sandbox, name);
+    }
+    sandbox
 }

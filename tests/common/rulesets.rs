@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use chainwright::netns::Sandbox;
 
 use super::tools::Tools;
-use super::{connect, kernel, sandbox};
+use super::{accounting, connect, kernel, sandbox};
 
 /// A ruleset of `rulesets/`: its text, and what its header says.
 pub(crate) struct Ruleset {
@@ -15,8 +15,7 @@ pub(crate) struct Ruleset {
 
 impl Ruleset {
     pub(crate) fn all() -> Vec<Self> {
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rulesets");
-        let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)
+        let mut paths: Vec<PathBuf> = std::fs::read_dir(directory("rulesets"))
             .expect("the rulesets are there")
             .map(|entry| entry.expect("an entry").path())
             .filter(|path| path.extension().is_some_and(|extension| extension == "nft"))
@@ -192,8 +191,32 @@ pub(crate) fn same(before: &Listing, after: &Listing) -> Result<(), String> {
 
 /// A file of `data/`.
 pub(crate) fn data(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/data")
-        .join(name);
-    std::fs::read_to_string(path).expect("it is there")
+    std::fs::read_to_string(directory("data").join(name)).expect("it is there")
+}
+
+/// The rulesets of `data/` that a client wrote into nf_tables.
+pub(crate) const OF_CLIENTS: [&str; 4] = [
+    "kube-proxy-1.20-4-services.save",
+    "kube-proxy-1.20-300-services.save",
+    "kube-proxy-1.36-iptables.save",
+    "kube-proxy-1.36-nftables.nft",
+];
+
+/// One of them, loaded by the client's tool.
+#[track_caller]
+pub(crate) fn loaded_data(name: &str) -> Sandbox {
+    let sandbox = accounting::prepared();
+    let tools = Tools::new(&sandbox);
+    match name.ends_with(".save") {
+        true => tools.load_iptables_nft(&data(name)),
+        false => tools.load_nft(&data(name)),
+    }
+    sandbox
+}
+
+/// A directory of the tests.
+pub(crate) fn directory(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join(name)
 }

@@ -6,7 +6,6 @@ mod iptables;
 #[cfg(feature = "plot")]
 mod plot;
 mod rules;
-#[cfg_attr(not(feature = "tools"), path = "bench/no_tools.rs")]
 mod tools;
 
 use std::path::{Path, PathBuf};
@@ -23,8 +22,8 @@ use crate::scope::Backend;
 /// Measure against floors, in a private namespace
 ///
 /// A floor is what the kernel alone takes: the same request with its replies thrown away, or the same bytes
-/// prepared beforehand. Measured is this library; built with the feature `tools`, chainwright starts `nft` and
-/// iptables' tools beside it, where they are installed, and no other program ever. Rounds alternate. CPU times are medians, and include the
+/// prepared beforehand. Measured are this library and, where they are installed, `nft` and iptables' tools (the
+/// only programs that chainwright ever starts). Rounds alternate. CPU times are medians, and include the
 /// kernel's work and a tool's start; a ratio is the median of the rounds' ratios.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -84,8 +83,7 @@ struct Iptables {
     #[arg(long, value_enum, default_value_t = Backend::All)]
     backend: Backend,
 
-    /// Measure iptables' own tool, too, if it is installed: once, as it can take minutes (only if built with the
-    /// feature `tools`)
+    /// Measure iptables' own tool, too, if it is installed: once, as it can take minutes
     #[arg(long)]
     tools: bool,
 }

@@ -13,15 +13,6 @@ const V4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const V6: Ipv6Addr = Ipv6Addr::LOCALHOST;
 const NONE: NatRangeFlags = NatRangeFlags::empty();
 
-const ALL: [Family; 6] = [
-    Family::IP,
-    Family::IP6,
-    Family::INET,
-    Family::BRIDGE,
-    Family::NETDEV,
-    Family::ARP,
-];
-
 fn build(family: Family) -> Build<'static> {
     Build::new(family, "t", "c")
 }
@@ -36,7 +27,7 @@ fn only_in(
     families: &[Family],
     rule: impl Fn(Build<'static>) -> Result<Rule<'static>, BuildError>,
 ) {
-    for family in ALL {
+    for family in Family::WITH_TABLES {
         match rule(build(family)) {
             Ok(_) => assert!(families.contains(&family), "{family}"),
             Err(BuildError::Family { family: of, .. }) => {
@@ -101,7 +92,9 @@ fn what_a_family_has_not() {
     only_in(&NOT_IP6, |b| {
         b.reject_with(RejectWith::Icmp(IcmpCode::PORT_UNREACHABLE))
     });
-    only_in(&ALL, |b| b.iifname("eth0").meta_mark(1).counter().accept());
+    only_in(&Family::WITH_TABLES, |b| {
+        b.iifname("eth0").meta_mark(1).counter().accept()
+    });
 }
 
 #[test]

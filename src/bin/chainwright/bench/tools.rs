@@ -1,5 +1,5 @@
-//! The programs to compare with: the only ones that chainwright ever starts, and only if it is built with the
-//! feature `tools`.
+//! The programs to compare with: the only ones that chainwright ever starts. `chainwright bench` is there to measure
+//! beside them, which is the one purpose for which a program may be started.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

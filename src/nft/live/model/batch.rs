@@ -8,8 +8,9 @@ use chainwright_sys::nfnetlink::{
     NFNL_BATCH_GENID, NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END, NFNL_SUBSYS_NFTABLES,
 };
 
-use super::draft::{Draft, Operation, Told};
+use super::draft::{Draft, Operation};
 use super::state::State;
+use super::told::Told;
 use super::wire::{Given, Refusal, U32, acknowledge, refuse};
 use crate::netlink::{Message, Messages};
 
@@ -126,8 +127,8 @@ fn keep_handles(state: &mut State, draft: &Draft) {
     state.handles = draft.state.handles;
     state.unnamed_chains = draft.state.unnamed_chains;
     for table in &mut state.tables {
-        let mut tables = draft.state.tables.iter();
-        let Some(after) = tables.find(|after| after.handle == table.handle) else {
+        let after = draft.state.place(table.handle);
+        let Some(after) = after.map(|after| &draft.state.tables[after]) else {
             continue;
         };
         if after.handles == table.handles {
@@ -135,12 +136,12 @@ fn keep_handles(state: &mut State, draft: &Draft) {
         }
         let table = Arc::make_mut(table);
         table.handles = after.handles;
-        for set in table.sets.iter_mut().filter(|set| set.size == 0) {
-            let mut sets = after.sets.iter();
-            if let Some(after) = sets.find(|after| after.handle == set.handle)
-                && after.size != 0
-            {
-                Arc::make_mut(set).size = after.size;
+        for at in 0..table.sets.len() {
+            let set = &table.sets[at];
+            let after = after.sets.whatever(set.handle);
+            let size = after.map_or(set.size, |after| after.size);
+            if set.size == 0 && size != 0 {
+                table.sets.edit(at).size = size;
             }
         }
     }

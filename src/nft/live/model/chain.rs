@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use chainwright_sys::netfilter::{NF_ACCEPT, NF_DROP};
-use chainwright_sys::netlink::{NLM_F_EXCL, NLM_F_NONREC, NLM_F_REPLACE};
+use chainwright_sys::netlink::NLM_F_NONREC;
 use chainwright_sys::nf_tables::{
-    NFT_CHAIN_BASE, NFT_CHAIN_BINDING, NFT_CHAIN_HW_OFFLOAD, NFT_MSG_DESTROYCHAIN,
-    NFTA_CHAIN_COUNTERS, NFTA_CHAIN_FLAGS, NFTA_CHAIN_HANDLE, NFTA_CHAIN_HOOK, NFTA_CHAIN_ID,
-    NFTA_CHAIN_NAME, NFTA_CHAIN_POLICY, NFTA_CHAIN_TABLE, NFTA_CHAIN_TYPE, NFTA_CHAIN_USERDATA,
-    NFTA_COUNTER_BYTES, NFTA_COUNTER_PACKETS, NFTA_DEVICE_NAME, NFTA_HOOK_DEV, NFTA_HOOK_DEVS,
-    NFTA_HOOK_HOOKNUM, NFTA_HOOK_PRIORITY,
+    NFT_CHAIN_BASE, NFT_CHAIN_BINDING, NFT_CHAIN_HW_OFFLOAD, NFTA_CHAIN_COUNTERS, NFTA_CHAIN_FLAGS,
+    NFTA_CHAIN_HANDLE, NFTA_CHAIN_HOOK, NFTA_CHAIN_ID, NFTA_CHAIN_NAME, NFTA_CHAIN_POLICY,
+    NFTA_CHAIN_TABLE, NFTA_CHAIN_TYPE, NFTA_CHAIN_USERDATA, NFTA_COUNTER_BYTES,
+    NFTA_COUNTER_PACKETS, NFTA_DEVICE_NAME, NFTA_HOOK_DEV, NFTA_HOOK_DEVS, NFTA_HOOK_HOOKNUM,
+    NFTA_HOOK_PRIORITY,
 };
 
-use super::draft::{ChainUpdate, Draft, Operation, Step};
+use super::draft::{Draft, Operation};
+use super::members::Sort;
 use super::state::{Base, Chain};
+use super::told::{ChainUpdate, Step};
 use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse, text};
 use crate::netlink::Attributes;
 use crate::nft::{Family, Hook};
@@ -71,10 +73,11 @@ impl Draft {
         let known = match (given.u64(NFTA_CHAIN_HANDLE), name) {
             (Some(handle), _) => Some(
                 table
-                    .chain_of(handle)
+                    .chains
+                    .of(handle)
                     .map_err(|refusal| refusal.at(NFTA_CHAIN_HANDLE))?,
             ),
-            (None, Some(name)) => table.chain_named(name).ok(),
+            (None, Some(name)) => table.chains.named(name).ok(),
             (None, None) if given.has(NFTA_CHAIN_ID) => None,
             (None, None) => return Err(refuse(libc::EINVAL)),
         };
@@ -102,19 +105,14 @@ impl Draft {
             return Err(refuse(libc::EOPNOTSUPP));
         }
         if let (Some(at), Some(chain)) = (known, known_chain) {
-            if chain.flags & NFT_CHAIN_BINDING != 0 {
+            if chain.is_binding() {
                 return Err(refuse(libc::EINVAL));
             }
             let named_by = match given.has(NFTA_CHAIN_HANDLE) {
                 true => NFTA_CHAIN_HANDLE,
                 false => NFTA_CHAIN_NAME,
             };
-            if operation.has(NLM_F_EXCL) {
-                return Err(refuse(libc::EEXIST).at(named_by));
-            }
-            if operation.has(NLM_F_REPLACE) {
-                return Err(refuse(libc::EOPNOTSUPP));
-            }
+            operation.may_be_there(named_by)?;
             let flags = flags | chain.flags & NFT_CHAIN_BASE;
             return self.update_chain(operation, &given, number, at, flags);
         }
@@ -141,7 +139,7 @@ impl Draft {
         if flags & NFT_CHAIN_HW_OFFLOAD != 0 && !offloads {
             return Err(refuse(libc::EOPNOTSUPP));
         }
-        let handle = Arc::make_mut(&mut self.state.tables[number]).hand_out();
+        let handle = self.table_mut(number).hand_out();
         let name = match name {
             Some(name) => name.to_owned(),
             None if flags & NFT_CHAIN_BINDING == 0 => return Err(refuse(libc::EINVAL)),
@@ -151,27 +149,20 @@ impl Draft {
             }
         };
         let is_base = base.is_some();
-        let table = Arc::make_mut(&mut self.state.tables[number]);
-        table.chains.push(Arc::new(Chain {
-            name,
-            handle,
+        let chain = Chain {
             flags: flags | if is_base { NFT_CHAIN_BASE } else { 0 },
             base,
             userdata: given.get(NFTA_CHAIN_USERDATA).map(<[u8]>::to_vec),
-            jumps: 0,
             is_bound: false,
-            is_dead: false,
             rules: Vec::new(),
-        }));
+        };
+        let table = self.table_mut(number);
+        table.chains.add(name, handle, chain);
         let table = table.handle;
         if let Some(id) = given.u32(NFTA_CHAIN_ID) {
             self.chain_ids.entry(id).or_default().push((table, handle));
         }
-        let step = Step::Chain {
-            table,
-            chain: handle,
-        };
-        self.note(step, operation);
+        self.note(operation, number, Step::Member(Sort::Chain, handle));
         Ok(())
     }
 
@@ -206,8 +197,8 @@ impl Draft {
         let name = match (given.has(NFTA_CHAIN_HANDLE), given.text(NFTA_CHAIN_NAME)) {
             (true, Some(name)) => {
                 let table = &self.state.tables[number];
-                let is_taken = table.chain_named(name).is_ok();
-                if is_taken || self.is_to_be_named(table.handle, name) {
+                let is_taken = table.chains.named(name).is_ok();
+                if is_taken || self.is_to_be_named(number, name) {
                     return Err(refuse(libc::EEXIST).at(NFTA_CHAIN_NAME));
                 }
                 Some(name.to_owned())
@@ -218,18 +209,14 @@ impl Draft {
         if counters.is_some() && chain.base.is_none() {
             return Err(refuse(libc::EOPNOTSUPP));
         }
-        let step = Step::ChainUpdate {
-            table: self.state.tables[number].handle,
-            chain: chain.handle,
-            update: ChainUpdate {
-                name,
-                policy: given.u32(NFTA_CHAIN_POLICY),
-                counters,
-                added_devices: added,
-                deleted_devices: Vec::new(),
-            },
+        let update = ChainUpdate {
+            name,
+            policy: given.u32(NFTA_CHAIN_POLICY),
+            counters,
+            added_devices: added,
+            deleted_devices: Vec::new(),
         };
-        self.note(step, operation);
+        self.note(operation, number, Step::ChainUpdate(chain.handle, update));
         Ok(())
     }
 
@@ -341,27 +328,25 @@ impl Draft {
 
     pub(super) fn delete_chain(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
         let given = Given::read(operation.attributes, ATTRIBUTES)?;
-        let destroys = operation.message == NFT_MSG_DESTROYCHAIN;
         let number = self.table_by(operation, &given, NFTA_CHAIN_TABLE)?;
         let table = &self.state.tables[number];
-        let found = match given.u64(NFTA_CHAIN_HANDLE) {
-            Some(handle) => (table.chain_of(handle)).map_err(|error| error.at(NFTA_CHAIN_HANDLE)),
+        let (told_by, found) = match given.u64(NFTA_CHAIN_HANDLE) {
+            Some(handle) => (NFTA_CHAIN_HANDLE, table.chains.of(handle)),
             None => {
                 let name = given.text(NFTA_CHAIN_NAME);
                 let name = name.ok_or(refuse(libc::EINVAL).at(NFTA_CHAIN_NAME))?;
-                (table.chain_named(name)).map_err(|error| error.at(NFTA_CHAIN_NAME))
+                (NFTA_CHAIN_NAME, table.chains.named(name))
             }
         };
-        let at = match found {
-            Err(refusal) if refusal.is(libc::ENOENT) && destroys => return Ok(()),
-            found => found?,
+        let Some(at) = operation.to_delete(found, told_by)? else {
+            return Ok(());
         };
         let chain = Arc::clone(&table.chains[at]);
-        if chain.flags & NFT_CHAIN_BINDING != 0 {
+        if chain.is_binding() {
             return Err(refuse(libc::EOPNOTSUPP));
         }
         if let Some(hook) = given.get(NFTA_CHAIN_HOOK) {
-            if destroys || chain.flags & NFT_CHAIN_HW_OFFLOAD != 0 {
+            if operation.destroys() || chain.flags & NFT_CHAIN_HW_OFFLOAD != 0 {
                 return Err(refuse(libc::EOPNOTSUPP));
             }
             if let Some(base) = &chain.base
@@ -370,15 +355,15 @@ impl Draft {
                 return self.delete_devices(operation, &given, hook, number, at);
             }
         }
-        if operation.has(NLM_F_NONREC) && chain.uses() > 0 {
+        if operation.has(NLM_F_NONREC) && chain.holds_and_uses() > 0 {
             return Err(refuse(libc::EBUSY));
         }
         self.delete_all_rules(operation, number, at);
         // Also those that went just now, from itself.
-        if chain.jumps > 0 {
+        if chain.uses > 0 {
             return Err(refuse(libc::EBUSY));
         }
-        self.remove_chain(operation, number, at);
+        self.remove::<Chain>(operation, number, at);
         Ok(())
     }
 
@@ -400,28 +385,12 @@ impl Draft {
         if gone.iter().any(|device| !base.devices.contains(device)) {
             return Err(refuse(libc::ENOENT));
         }
-        let step = Step::ChainUpdate {
-            table: self.state.tables[number].handle,
-            chain: chain.handle,
-            update: ChainUpdate {
-                deleted_devices: gone,
-                ..ChainUpdate::default()
-            },
+        let update = ChainUpdate {
+            deleted_devices: gone,
+            ..ChainUpdate::default()
         };
-        self.note(step, operation);
+        self.note(operation, number, Step::ChainUpdate(chain.handle, update));
         Ok(())
-    }
-
-    /// Takes out a chain that nothing is in and nothing leads to.
-    pub(super) fn remove_chain(&mut self, operation: &Operation<'_>, number: usize, at: usize) {
-        let table = Arc::make_mut(&mut self.state.tables[number]);
-        let chain = Arc::make_mut(&mut table.chains[at]);
-        chain.is_dead = true;
-        let step = Step::ChainGone {
-            table: table.handle,
-            chain: chain.handle,
-        };
-        self.note(step, operation);
     }
 }
 

@@ -6,18 +6,19 @@ use std::sync::Arc;
 use bstr::BStr;
 use chainwright_sys::netlink::NLM_F_EXCL;
 use chainwright_sys::nf_tables::{
-    NFT_DATA_VERDICT, NFT_MSG_DESTROYSETELEM, NFT_SET_ANONYMOUS, NFT_SET_CONCAT, NFT_SET_CONSTANT,
-    NFT_SET_ELEM_CATCHALL, NFT_SET_ELEM_INTERVAL_END, NFT_SET_INTERVAL, NFT_SET_MAP,
-    NFT_SET_OBJECT, NFT_SET_TIMEOUT, NFTA_DATA_VALUE, NFTA_DATA_VERDICT, NFTA_LIST_ELEM,
-    NFTA_SET_ELEM_DATA, NFTA_SET_ELEM_EXPIRATION, NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS,
-    NFTA_SET_ELEM_FLAGS, NFTA_SET_ELEM_KEY, NFTA_SET_ELEM_KEY_END, NFTA_SET_ELEM_LIST_ELEMENTS,
-    NFTA_SET_ELEM_LIST_SET, NFTA_SET_ELEM_LIST_SET_ID, NFTA_SET_ELEM_LIST_TABLE,
-    NFTA_SET_ELEM_OBJREF, NFTA_SET_ELEM_TIMEOUT, NFTA_SET_ELEM_USERDATA,
+    NFT_DATA_VERDICT, NFT_SET_ANONYMOUS, NFT_SET_CONCAT, NFT_SET_CONSTANT, NFT_SET_ELEM_CATCHALL,
+    NFT_SET_ELEM_INTERVAL_END, NFT_SET_INTERVAL, NFT_SET_MAP, NFT_SET_OBJECT, NFT_SET_TIMEOUT,
+    NFTA_DATA_VALUE, NFTA_DATA_VERDICT, NFTA_SET_ELEM_DATA, NFTA_SET_ELEM_EXPIRATION,
+    NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS, NFTA_SET_ELEM_FLAGS, NFTA_SET_ELEM_KEY,
+    NFTA_SET_ELEM_KEY_END, NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET,
+    NFTA_SET_ELEM_LIST_SET_ID, NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_ELEM_OBJREF,
+    NFTA_SET_ELEM_TIMEOUT, NFTA_SET_ELEM_USERDATA,
 };
 
-use super::draft::{Draft, Operation, Step};
-use super::set::MOST_EXPRESSIONS;
+use super::draft::{Draft, Operation};
+use super::set::list_of_expressions;
 use super::state::{Element, Key, Reference, Set};
+use super::told::Step;
 use super::wire::{Given, NAME, Out, Policy, Refusal, U32, U64, refuse};
 use crate::netlink::Attributes;
 
@@ -131,9 +132,8 @@ impl Draft {
         let object = match given.text(NFTA_SET_ELEM_OBJREF) {
             None => None,
             Some(name) => {
-                let table = &self.state.tables[number];
-                let object = table.object_named(set.object_type, name)?;
-                let handle = table.objects[object].handle;
+                let objects = &self.state.tables[number].objects;
+                let handle = objects[objects.of_type(set.object_type, name)?].handle;
                 references.push(Reference::Object(handle));
                 Some((handle, name.to_owned()))
             }
@@ -190,13 +190,12 @@ impl Draft {
                 let has_expiration = given.has(NFTA_SET_ELEM_EXPIRATION);
                 if times_out && (known.timeout != timeout || has_expiration) {
                     let step = Step::ElementUpdate {
-                        table: self.state.tables[number].handle,
                         set: set.handle,
                         key: element.key,
                         timeout,
                         expiration,
                     };
-                    self.note(step, operation);
+                    self.note(operation, number, step);
                 }
                 Ok(())
             }
@@ -219,16 +218,12 @@ impl Draft {
         self.needs_validation |=
             references.any(|reference| matches!(reference, Reference::Chain(_)));
         let element = Arc::new(element);
-        let table = Arc::make_mut(&mut self.state.tables[number]);
+        let table = self.table_mut(number);
         table.hold(&element.references);
-        let set = Arc::make_mut(&mut table.sets[at]);
+        let set = table.sets.edit(at);
         (set.elements).insert(element.key.clone(), Arc::clone(&element));
-        let step = Step::Element {
-            table: table.handle,
-            set: table.sets[at].handle,
-            element,
-        };
-        self.note(step, operation);
+        let set = set.handle;
+        self.note(operation, number, Step::Element { set, element });
         Ok(())
     }
 
@@ -276,19 +271,7 @@ impl Draft {
             given.get(NFTA_SET_ELEM_EXPRESSIONS),
         ) {
             (Some(expression), _) => vec![expression],
-            (None, Some(list)) => {
-                let mut own = Vec::new();
-                for attribute in Attributes::new(list).map_while(Result::ok) {
-                    if own.len() == MOST_EXPRESSIONS {
-                        return Err(refuse(libc::E2BIG));
-                    }
-                    if attribute.kind != NFTA_LIST_ELEM {
-                        return Err(refuse(libc::EINVAL));
-                    }
-                    own.push(attribute.payload);
-                }
-                own
-            }
+            (None, Some(list)) => list_of_expressions(list).collect::<Result<_, _>>()?,
             (None, None) if is_end => return Ok(Vec::new()),
             (None, None) => return Ok(set.expressions.clone()),
         };
@@ -320,8 +303,7 @@ impl Draft {
         drop(set);
         for attribute in Attributes::new(list).map_while(Result::ok) {
             match self.delete_element(operation, number, at, attribute.payload) {
-                Err(refusal)
-                    if refusal.is(libc::ENOENT) && operation.message == NFT_MSG_DESTROYSETELEM => {}
+                Err(refusal) if refusal.is(libc::ENOENT) && operation.destroys() => {}
                 deleted => deleted?,
             }
         }
@@ -337,12 +319,7 @@ impl Draft {
     ) -> Result<(), Refusal> {
         let given = Given::read(payload, ATTRIBUTES)?;
         let set = Arc::clone(&self.state.tables[number].sets[at]);
-        let flags = flags(&set, &given)?;
-        admits_last_key(&set, &given, flags)?;
-        let key = Key {
-            key: key_of(&set, given.get(NFTA_SET_ELEM_KEY))?,
-            is_end: flags & NFT_SET_ELEM_INTERVAL_END != 0,
-        };
+        let key = sought(&set, &given)?;
         key_of(&set, given.get(NFTA_SET_ELEM_KEY_END))?;
         let key = match (is_of_ranges(&set), &key.key) {
             // Where it begins is enough to find one, and need not be where that one does.
@@ -356,17 +333,14 @@ impl Draft {
     }
 
     fn remove_element(&mut self, operation: &Operation<'_>, number: usize, at: usize, key: &Key) {
-        let table = Arc::make_mut(&mut self.state.tables[number]);
-        let Some(element) = Arc::make_mut(&mut table.sets[at]).elements.remove(key) else {
+        let table = self.table_mut(number);
+        let set = table.sets.edit(at);
+        let Some(element) = set.elements.remove(key) else {
             return;
         };
+        let set = set.handle;
         table.release(&element.references);
-        let step = Step::ElementGone {
-            table: table.handle,
-            set: table.sets[at].handle,
-            element,
-        };
-        self.note(step, operation);
+        self.note(operation, number, Step::ElementGone { set, element });
     }
 }
 
@@ -433,6 +407,16 @@ fn key_of(set: &Set, payload: Option<&[u8]>) -> Result<Option<Vec<u8>>, Refusal>
         }
         _ => Err(refuse(libc::EINVAL)),
     }
+}
+
+/// What an element is looked for by.
+fn sought(set: &Set, given: &Given<'_>) -> Result<Key, Refusal> {
+    let flags = flags(set, given)?;
+    admits_last_key(set, given, flags)?;
+    Ok(Key {
+        key: key_of(set, given.get(NFTA_SET_ELEM_KEY))?,
+        is_end: flags & NFT_SET_ELEM_INTERVAL_END != 0,
+    })
 }
 
 /// What of a set is in a new element's way.
@@ -540,12 +524,7 @@ fn range_of<'s>(set: &'s Set, key: &[u8]) -> Option<&'s Arc<Element>> {
 /// A set's element with this key, or with this key in its range.
 pub(super) fn find<'s>(set: &'s Set, payload: &[u8]) -> Result<&'s Arc<Element>, Refusal> {
     let given = Given::read(payload, ATTRIBUTES)?;
-    let flags = flags(set, &given)?;
-    admits_last_key(set, &given, flags)?;
-    let key = Key {
-        key: key_of(set, given.get(NFTA_SET_ELEM_KEY))?,
-        is_end: flags & NFT_SET_ELEM_INTERVAL_END != 0,
-    };
+    let key = sought(set, &given)?;
     let absent = refuse(libc::ENOENT);
     let Some(wanted) = key
         .key

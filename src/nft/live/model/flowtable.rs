@@ -1,17 +1,15 @@
 //! Operations on flowtables.
 
-use std::sync::Arc;
-
-use chainwright_sys::netlink::{NLM_F_EXCL, NLM_F_REPLACE};
 use chainwright_sys::nf_tables::{
-    NFT_FLOWTABLE_COUNTER, NFT_FLOWTABLE_HW_OFFLOAD, NFT_MSG_DESTROYFLOWTABLE,
-    NFTA_FLOWTABLE_FLAGS, NFTA_FLOWTABLE_HANDLE, NFTA_FLOWTABLE_HOOK, NFTA_FLOWTABLE_HOOK_DEVS,
-    NFTA_FLOWTABLE_HOOK_NUM, NFTA_FLOWTABLE_HOOK_PRIORITY, NFTA_FLOWTABLE_NAME,
-    NFTA_FLOWTABLE_TABLE,
+    NFT_FLOWTABLE_COUNTER, NFT_FLOWTABLE_HW_OFFLOAD, NFTA_FLOWTABLE_FLAGS, NFTA_FLOWTABLE_HANDLE,
+    NFTA_FLOWTABLE_HOOK, NFTA_FLOWTABLE_HOOK_DEVS, NFTA_FLOWTABLE_HOOK_NUM,
+    NFTA_FLOWTABLE_HOOK_PRIORITY, NFTA_FLOWTABLE_NAME, NFTA_FLOWTABLE_TABLE,
 };
 
-use super::draft::{Draft, Operation, Step};
+use super::draft::{Draft, Operation};
+use super::members::Sort;
 use super::state::Flowtable;
+use super::told::Step;
 use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse};
 use crate::nft::Family;
 
@@ -42,14 +40,9 @@ impl Draft {
         }
         let number = self.table_by(operation, &given, NFTA_FLOWTABLE_TABLE)?;
         let name = given.text(NFTA_FLOWTABLE_NAME).unwrap_or_default();
-        let known = self.state.tables[number].flowtable_named(name).ok();
+        let known = self.state.tables[number].flowtables.named(name).ok();
         if known.is_some() {
-            if operation.has(NLM_F_EXCL) {
-                return Err(refuse(libc::EEXIST).at(NFTA_FLOWTABLE_NAME));
-            }
-            if operation.has(NLM_F_REPLACE) {
-                return Err(refuse(libc::EOPNOTSUPP));
-            }
+            operation.may_be_there(NFTA_FLOWTABLE_NAME)?;
         }
         let flags = given.u32(NFTA_FLOWTABLE_FLAGS);
         if flags.unwrap_or(0) & !(NFT_FLOWTABLE_HW_OFFLOAD | NFT_FLOWTABLE_COUNTER) != 0 {
@@ -84,8 +77,7 @@ impl Draft {
                 if is_other {
                     return Err(refuse(libc::EOPNOTSUPP));
                 }
-                let table = Arc::make_mut(&mut self.state.tables[number]);
-                let flowtable = Arc::make_mut(&mut table.flowtables[at]);
+                let flowtable = self.table_mut(number).flowtables.edit(at);
                 for device in devices {
                     if !flowtable.devices.contains(&device) {
                         flowtable.devices.push(device);
@@ -101,26 +93,19 @@ impl Draft {
                 if hook != INGRESS {
                     return Err(refuse(libc::EOPNOTSUPP));
                 }
-                let table = Arc::make_mut(&mut self.state.tables[number]);
-                let handle = table.hand_out();
-                table.flowtables.push(Arc::new(Flowtable {
-                    name: name.to_owned(),
-                    handle,
+                let flowtable = Flowtable {
                     hook,
                     priority: priority as i32,
                     devices,
                     flags: flags.unwrap_or(0),
-                    uses: 0,
-                    is_dead: false,
-                }));
+                };
+                let table = self.table_mut(number);
+                let handle = table.hand_out();
+                table.flowtables.add(name.to_owned(), handle, flowtable);
                 handle
             }
         };
-        let step = Step::Flowtable {
-            table: self.state.tables[number].handle,
-            flowtable: handle,
-        };
-        self.note(step, operation);
+        self.note(operation, number, Step::Member(Sort::Flowtable, handle));
         Ok(())
     }
 
@@ -135,27 +120,21 @@ impl Draft {
         }
         let number = self.table_by(operation, &given, NFTA_FLOWTABLE_TABLE)?;
         let table = &self.state.tables[number];
-        let (kind, found) = match handle {
-            Some(handle) => (NFTA_FLOWTABLE_HANDLE, table.flowtable_of(handle)),
+        let (told_by, found) = match handle {
+            Some(handle) => (NFTA_FLOWTABLE_HANDLE, table.flowtables.of(handle)),
             None => {
                 let name = name.unwrap_or_default();
-                (NFTA_FLOWTABLE_NAME, table.flowtable_named(name))
+                (NFTA_FLOWTABLE_NAME, table.flowtables.named(name))
             }
         };
-        let at = match found {
-            Err(refusal)
-                if refusal.is(libc::ENOENT) && operation.message == NFT_MSG_DESTROYFLOWTABLE =>
-            {
-                return Ok(());
-            }
-            found => found.map_err(|refusal| refusal.at(kind))?,
+        let Some(at) = operation.to_delete(found, told_by)? else {
+            return Ok(());
         };
         if let Some(hook) = given.get(NFTA_FLOWTABLE_HOOK) {
             let hook = Given::read(hook, HOOK)?;
             let list = hook.get(NFTA_FLOWTABLE_HOOK_DEVS).unwrap_or_default();
             let gone = self.devices_of(list)?;
-            let table = Arc::make_mut(&mut self.state.tables[number]);
-            let flowtable = Arc::make_mut(&mut table.flowtables[at]);
+            let flowtable = self.table_mut(number).flowtables.edit(at);
             if gone
                 .iter()
                 .any(|device| !flowtable.devices.contains(device))
@@ -163,28 +142,14 @@ impl Draft {
                 return Err(refuse(libc::ENOENT));
             }
             flowtable.devices.retain(|device| !gone.contains(device));
-            let step = Step::Flowtable {
-                table: table.handle,
-                flowtable: table.flowtables[at].handle,
-            };
-            self.note(step, operation);
+            let handle = flowtable.handle;
+            self.note(operation, number, Step::Member(Sort::Flowtable, handle));
             return Ok(());
         }
         if table.flowtables[at].uses > 0 {
-            return Err(refuse(libc::EBUSY).at(kind));
+            return Err(refuse(libc::EBUSY).at(told_by));
         }
-        self.remove_flowtable(operation, number, at);
+        self.remove::<Flowtable>(operation, number, at);
         Ok(())
-    }
-
-    pub(super) fn remove_flowtable(&mut self, operation: &Operation<'_>, number: usize, at: usize) {
-        let table = Arc::make_mut(&mut self.state.tables[number]);
-        let flowtable = Arc::make_mut(&mut table.flowtables[at]);
-        flowtable.is_dead = true;
-        let step = Step::FlowtableGone {
-            table: table.handle,
-            flowtable: flowtable.handle,
-        };
-        self.note(step, operation);
     }
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
+use bstr::ByteSlice as _;
 use chainwright_sys::nf_tables::{
     NFT_QUOTA_F_DEPLETED, NFT_SET_MAP, NFT_SET_OBJECT, NFT_SET_POL_PERFORMANCE, NFT_SET_TIMEOUT,
     NFT_TABLE_F_DORMANT, NFT_TABLE_F_OWNER, NFT_TABLE_F_PERSIST, NFTA_CHAIN_COUNTERS,
@@ -28,6 +29,7 @@ use chainwright_sys::nf_tables::{
     NFTA_TABLE_USERDATA, NFTA_VERDICT_CHAIN,
 };
 
+use super::members::Member;
 use super::state::{Chain, Data, Element, Flowtable, Reference, Rule, Set, StatefulObject, Table};
 use super::wire::Out;
 use crate::netlink::Attributes;
@@ -60,10 +62,10 @@ pub(super) fn table(table: &Table, telling: Telling) -> Out {
     out
 }
 
-pub(super) fn chain(table: &Table, chain: &Chain, telling: Telling) -> Out {
+pub(super) fn chain(table: &Table, chain: &Member<Chain>, telling: Telling) -> Out {
     let mut out = Out::default();
     out.text(NFTA_CHAIN_TABLE, &table.name)
-        .text(NFTA_CHAIN_NAME, &chain.name)
+        .text(NFTA_CHAIN_NAME, chain.name())
         .u64(NFTA_CHAIN_HANDLE, chain.handle);
     if telling == Telling::Gone {
         return out;
@@ -95,7 +97,7 @@ pub(super) fn chain(table: &Table, chain: &Chain, telling: Telling) -> Out {
     if chain.flags != 0 {
         out.u32(NFTA_CHAIN_FLAGS, chain.flags);
     }
-    out.u32(NFTA_CHAIN_USE, chain.uses());
+    out.u32(NFTA_CHAIN_USE, chain.holds_and_uses());
     if let Some(userdata) = &chain.userdata {
         out.bytes(NFTA_CHAIN_USERDATA, userdata);
     }
@@ -103,10 +105,15 @@ pub(super) fn chain(table: &Table, chain: &Chain, telling: Telling) -> Out {
 }
 
 /// A rule, and the handle of the one before it.
-pub(super) fn rule(table: &Table, chain: &Chain, rule: &Rule, position: Option<u64>) -> Out {
+pub(super) fn rule(
+    table: &Table,
+    chain: &Member<Chain>,
+    rule: &Rule,
+    position: Option<u64>,
+) -> Out {
     let mut out = Out::default();
     out.text(NFTA_RULE_TABLE, &table.name)
-        .text(NFTA_RULE_CHAIN, &chain.name)
+        .text(NFTA_RULE_CHAIN, chain.name())
         .u64(NFTA_RULE_HANDLE, rule.handle);
     if let Some(position) = position {
         out.u64(NFTA_RULE_POSITION, position);
@@ -122,10 +129,10 @@ pub(super) fn rule(table: &Table, chain: &Chain, rule: &Rule, position: Option<u
     out
 }
 
-pub(super) fn set(table: &Table, set: &Set, telling: Telling) -> Out {
+pub(super) fn set(table: &Table, set: &Member<Set>, telling: Telling) -> Out {
     let mut out = Out::default();
     out.text(NFTA_SET_TABLE, &table.name)
-        .text(NFTA_SET_NAME, &set.name)
+        .text(NFTA_SET_NAME, set.name())
         .u64(NFTA_SET_HANDLE, set.handle);
     if telling == Telling::Gone {
         return out;
@@ -181,12 +188,12 @@ pub(super) fn set(table: &Table, set: &Set, telling: Telling) -> Out {
 /// Elements of a set, as many as one message may hold.
 pub(super) fn elements<'a>(
     table: &Table,
-    set: &Set,
+    set: &Member<Set>,
     elements: impl IntoIterator<Item = &'a Element>,
 ) -> Out {
     let mut out = Out::default();
     out.text(NFTA_SET_ELEM_LIST_TABLE, &table.name)
-        .text(NFTA_SET_ELEM_LIST_SET, &set.name)
+        .text(NFTA_SET_ELEM_LIST_SET, set.name())
         .nest(NFTA_SET_ELEM_LIST_ELEMENTS, |out| {
             for element in elements {
                 out.bytes(NFTA_LIST_ELEM, &self::element(table, set, element).0);
@@ -251,10 +258,10 @@ fn expressions(out: &mut Out, [one, list]: [u16; 2], expressions: &[Vec<u8>]) {
     }
 }
 
-pub(super) fn object(table: &Table, object: &StatefulObject, telling: Telling) -> Out {
+pub(super) fn object(table: &Table, object: &Member<StatefulObject>, telling: Telling) -> Out {
     let mut out = Out::default();
     out.text(NFTA_OBJ_TABLE, &table.name)
-        .text(NFTA_OBJ_NAME, &object.name)
+        .text(NFTA_OBJ_NAME, object.name())
         .u32(NFTA_OBJ_TYPE, object.object_type)
         .u64(NFTA_OBJ_HANDLE, object.handle);
     if telling == Telling::Gone {
@@ -286,10 +293,10 @@ pub(super) fn object(table: &Table, object: &StatefulObject, telling: Telling) -
     out
 }
 
-pub(super) fn flowtable(table: &Table, flowtable: &Flowtable, telling: Telling) -> Out {
+pub(super) fn flowtable(table: &Table, flowtable: &Member<Flowtable>, telling: Telling) -> Out {
     let mut out = Out::default();
     out.text(NFTA_FLOWTABLE_TABLE, &table.name)
-        .text(NFTA_FLOWTABLE_NAME, &flowtable.name)
+        .text(NFTA_FLOWTABLE_NAME, flowtable.name())
         .u64(NFTA_FLOWTABLE_HANDLE, flowtable.handle);
     if telling == Telling::Gone {
         return out;
@@ -327,9 +334,8 @@ fn names<'t>(table: &'t Table, references: &[Reference]) -> VecDeque<&'t [u8]> {
         Reference::Chain(handle) => Some(*handle),
         _ => None,
     });
-    let chain = |handle| table.chains.iter().find(|chain| chain.handle == handle);
-    let chains = handles.filter_map(chain);
-    chains.map(|chain| chain.name.as_slice()).collect()
+    let chains = handles.filter_map(|handle| table.chains.whatever(handle));
+    chains.map(|chain| chain.name().as_bytes()).collect()
 }
 
 /// Attributes with these names at the end of a path, one after the other.

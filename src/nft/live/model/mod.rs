@@ -7,9 +7,10 @@
 //! | a batch: its operations, then all or nothing | `batch.rs` |
 //! | an operation | `table.rs`, `chain.rs`, `rule.rs`, `set.rs`, `element.rs`, `object.rs`, `flowtable.rs` |
 //! | what expressions become, and what they refer to | `program.rs`, `expression/` |
-//! | what a transaction does, and what is told of it | `draft.rs` |
+//! | what a transaction did so far | `draft.rs` |
+//! | what is told of it | `told.rs` |
 //! | where jumps lead | `validate.rs` |
-//! | what is there | `state.rs`; as it is listed: `listed.rs` |
+//! | what is there | `state.rs`, `members.rs`; as it is listed: `listed.rs` |
 //! | a look-up, a listing | `request.rs` |
 //!
 //! Facts of what the kernel accepts, with which error it refuses and how it lists: seen on Linux 6.18, with which
@@ -30,6 +31,7 @@ mod element;
 mod expression;
 mod flowtable;
 mod listed;
+mod members;
 mod object;
 mod program;
 mod request;
@@ -38,6 +40,7 @@ mod set;
 mod socket;
 mod state;
 mod table;
+mod told;
 mod validate;
 mod wire;
 

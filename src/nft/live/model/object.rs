@@ -1,10 +1,8 @@
 //! Operations on stateful objects.
 
-use std::sync::Arc;
-
-use chainwright_sys::netlink::{NLA_F_NESTED, NLM_F_EXCL, NLM_F_REPLACE};
+use chainwright_sys::netlink::NLA_F_NESTED;
 use chainwright_sys::nf_tables::{
-    NFT_LIMIT_F_INV, NFT_LIMIT_PKT_BYTES, NFT_LIMIT_PKTS, NFT_MSG_DESTROYOBJ, NFT_OBJECT_COUNTER,
+    NFT_LIMIT_F_INV, NFT_LIMIT_PKT_BYTES, NFT_LIMIT_PKTS, NFT_OBJECT_COUNTER,
     NFT_OBJECT_CT_TIMEOUT, NFT_OBJECT_LIMIT, NFT_OBJECT_QUOTA, NFT_OBJECT_SYNPROXY,
     NFT_OBJECT_UNSPEC, NFT_QUOTA_F_DEPLETED, NFT_QUOTA_F_INV, NFTA_COUNTER_BYTES,
     NFTA_COUNTER_PACKETS, NFTA_CT_TIMEOUT_DATA, NFTA_CT_TIMEOUT_L3PROTO, NFTA_CT_TIMEOUT_L4PROTO,
@@ -13,8 +11,10 @@ use chainwright_sys::nf_tables::{
     NFTA_OBJ_USERDATA, NFTA_QUOTA_BYTES, NFTA_QUOTA_CONSUMED, NFTA_QUOTA_FLAGS,
 };
 
-use super::draft::{Draft, Operation, Step};
+use super::draft::{Draft, Operation};
+use super::members::Sort;
 use super::state::{Data, StatefulObject};
+use super::told::Step;
 use super::wire::{Given, NAME, Out, Policy, Refusal, U32, U64, refuse};
 use crate::netlink::Attributes;
 
@@ -53,21 +53,15 @@ impl Draft {
         let name = given.text(NFTA_OBJ_NAME).unwrap_or_default();
         let data = given.get(NFTA_OBJ_DATA).unwrap_or_default();
         let table = &self.state.tables[number];
-        if let Ok(at) = table.object_named(object_type, name) {
-            if operation.has(NLM_F_EXCL) {
-                return Err(refuse(libc::EEXIST).at(NFTA_OBJ_NAME));
-            }
-            if operation.has(NLM_F_REPLACE) {
-                return Err(refuse(libc::EOPNOTSUPP));
-            }
+        if let Ok(at) = table.objects.of_type(object_type, name) {
+            operation.may_be_there(NFTA_OBJ_NAME)?;
             // Of all types only quotas can be changed; the others stay as they are.
             if object_type != NFT_OBJECT_QUOTA {
                 return Ok(());
             }
             let made = made(object_type, data)?;
-            let table = Arc::make_mut(&mut self.state.tables[number]);
             // What was used of it stays.
-            let object = Arc::make_mut(&mut table.objects[at]);
+            let object = self.table_mut(number).objects.edit(at);
             if let (Data::Quota { consumed, .. }, Data::Quota { bytes, flags, .. }) =
                 (&object.data, &made)
             {
@@ -77,33 +71,23 @@ impl Draft {
                     flags: *flags,
                 };
             }
-            let step = Step::Object {
-                table: table.handle,
-                object: table.objects[at].handle,
-            };
-            self.note(step, operation);
+            let handle = object.handle;
+            self.note(operation, number, Step::Member(Sort::Object, handle));
             return Ok(());
         }
         if object_type == NFT_OBJECT_UNSPEC || object_type > NFT_OBJECT_SYNPROXY {
             return Err(refuse(libc::ENOENT));
         }
         let data = made(object_type, data)?;
-        let table = Arc::make_mut(&mut self.state.tables[number]);
-        let handle = table.hand_out();
-        table.objects.push(Arc::new(StatefulObject {
-            name: name.to_owned(),
-            handle,
+        let object = StatefulObject {
             object_type,
             data,
             userdata: given.get(NFTA_OBJ_USERDATA).map(<[u8]>::to_vec),
-            uses: 0,
-            is_dead: false,
-        }));
-        let step = Step::Object {
-            table: table.handle,
-            object: handle,
         };
-        self.note(step, operation);
+        let table = self.table_mut(number);
+        let handle = table.hand_out();
+        table.objects.add(name.to_owned(), handle, object);
+        self.note(operation, number, Step::Member(Sort::Object, handle));
         Ok(())
     }
 
@@ -116,35 +100,25 @@ impl Draft {
         }
         let number = self.table_by(operation, &given, NFTA_OBJ_TABLE)?;
         let table = &self.state.tables[number];
-        let (kind, found) = match handle {
-            Some(handle) => (NFTA_OBJ_HANDLE, table.object_of(object_type, handle)),
+        let (told_by, found) = match handle {
+            Some(handle) => {
+                let is = |&at: &usize| table.objects[at].object_type == object_type;
+                let found = table.objects.of(handle).ok().filter(is);
+                (NFTA_OBJ_HANDLE, found.ok_or(refuse(libc::ENOENT)))
+            }
             None => {
                 let name = name.unwrap_or_default();
-                (NFTA_OBJ_NAME, table.object_named(object_type, name))
+                (NFTA_OBJ_NAME, table.objects.of_type(object_type, name))
             }
         };
-        let at = match found {
-            Err(refusal) if refusal.is(libc::ENOENT) && operation.message == NFT_MSG_DESTROYOBJ => {
-                return Ok(());
-            }
-            found => found.map_err(|refusal| refusal.at(kind))?,
+        let Some(at) = operation.to_delete(found, told_by)? else {
+            return Ok(());
         };
         if table.objects[at].uses > 0 {
-            return Err(refuse(libc::EBUSY).at(kind));
+            return Err(refuse(libc::EBUSY).at(told_by));
         }
-        self.remove_object(operation, number, at);
+        self.remove::<StatefulObject>(operation, number, at);
         Ok(())
-    }
-
-    pub(super) fn remove_object(&mut self, operation: &Operation<'_>, number: usize, at: usize) {
-        let table = Arc::make_mut(&mut self.state.tables[number]);
-        let object = Arc::make_mut(&mut table.objects[at]);
-        object.is_dead = true;
-        let step = Step::ObjectGone {
-            table: table.handle,
-            object: object.handle,
-        };
-        self.note(step, operation);
     }
 }
 

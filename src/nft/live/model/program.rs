@@ -1,12 +1,13 @@
 //! Expressions in their place: what they ask of the ruleset around them, and what they refer to, by handles.
 
-use bstr::{BStr, ByteSlice as _};
-use chainwright_sys::nf_tables::{NFT_CHAIN_BINDING, NFT_DATA_VERDICT};
+use bstr::{BStr, BString, ByteSlice as _};
+use chainwright_sys::nf_tables::NFT_DATA_VERDICT;
 
 use super::draft::Draft;
 use super::expression::{
     self, Around, ChainFacts, Reference as Named, SetFacts, take_list, take_one, take_verdict,
 };
+use super::members::{Kind, Member, Members};
 use super::state::{Chain, Reference, Rule, Set, Table};
 use super::wire::{Refusal, refuse};
 use crate::errno::Errno;
@@ -18,6 +19,8 @@ use crate::nft::{Family, SetFlags};
 struct Place<'d> {
     draft: &'d Draft,
     number: usize,
+    /// The number of the chain that a rule is for.
+    chain: Option<usize>,
 }
 
 impl Place<'_> {
@@ -30,27 +33,22 @@ impl Place<'_> {
         let table = self.table();
         let resolved = named.iter().map(|named| {
             Ok(match named {
-                Named::Set(name) => {
-                    Reference::Set(table.sets[table.set_named(name.as_ref())?].handle)
-                }
-                Named::UpdatedSet(name) => {
-                    Reference::UpdatedSet(table.sets[table.set_named(name.as_ref())?].handle)
-                }
-                Named::Chain(name) => {
-                    Reference::Chain(table.chains[table.chain_named(name.as_ref())?].handle)
-                }
+                Named::Set(name) => Reference::Set(handle_of(&table.sets, name)?),
+                Named::UpdatedSet(name) => Reference::UpdatedSet(handle_of(&table.sets, name)?),
+                Named::Chain(name) => Reference::Chain(handle_of(&table.chains, name)?),
                 Named::Object(object_type, name) => {
-                    let at = table.object_named(object_type.0, name.as_ref())?;
+                    let at = table.objects.of_type(object_type.0, name.as_ref())?;
                     Reference::Object(table.objects[at].handle)
                 }
-                Named::Flowtable(name) => {
-                    let at = table.flowtable_named(name.as_ref())?;
-                    Reference::Flowtable(table.flowtables[at].handle)
-                }
+                Named::Flowtable(name) => Reference::Flowtable(handle_of(&table.flowtables, name)?),
             })
         });
         resolved.collect()
     }
+}
+
+fn handle_of<K: Kind>(members: &Members<K>, name: &BString) -> Result<u64, Refusal> {
+    Ok(members[members.named(name.as_ref())?].handle)
 }
 
 impl Around for Place<'_> {
@@ -67,34 +65,41 @@ impl Around for Place<'_> {
 
     fn chain(&mut self, name: Option<&BStr>, id: Option<u32>) -> Result<ChainFacts, Errno> {
         let at = match (name, id) {
-            (Some(name), _) => self.table().chain_named(name),
+            (Some(name), _) => self.table().chains.named(name),
             (None, Some(id)) => self.draft.chain_by_id(self.number, id),
             (None, None) => Err(refuse(libc::EINVAL)),
         };
-        let chain = &self.table().chains[at.map_err(|refusal| refusal.errno)?];
-        Ok(ChainFacts {
-            name: chain.name.clone(),
+        let chains = &self.table().chains;
+        let chain = &chains[at.map_err(|refusal| refusal.errno)?];
+        let facts = ChainFacts {
+            name: chain.name().to_owned(),
             is_base: chain.base.is_some(),
-            is_anonymous: chain.flags & NFT_CHAIN_BINDING != 0,
-            is_bound: chain.flags & NFT_CHAIN_BINDING != 0 && chain.is_bound,
-        })
+            is_anonymous: chain.is_binding(),
+            is_bound: chain.is_binding() && chain.is_bound,
+        };
+        // Rules of a chain that is a rule's own have none.
+        let from = self.chain.map(|at| &chains[at]);
+        match from.is_some_and(|from| from.is_binding()) && facts.is_anonymous && !facts.is_bound {
+            true => Err(refuse(libc::EOPNOTSUPP).errno),
+            false => Ok(facts),
+        }
     }
 
     fn object(&mut self, object_type: ObjectType, name: &BStr) -> Result<(), Errno> {
-        let at = self.table().object_named(object_type.0, name);
+        let at = self.table().objects.of_type(object_type.0, name);
         at.map(|_| ()).map_err(|refusal| refusal.errno)
     }
 
     fn flowtable(&mut self, name: &BStr) -> Result<(), Errno> {
-        let at = self.table().flowtable_named(name);
+        let at = self.table().flowtables.named(name);
         at.map(|_| ()).map_err(|refusal| refusal.errno)
     }
 }
 
-fn facts(set: &Set) -> SetFacts {
+fn facts(set: &Member<Set>) -> SetFacts {
     let flags = SetFlags::from_bits_retain(set.flags);
     SetFacts {
-        name: set.name.clone(),
+        name: set.name().to_owned(),
         flags,
         key_length: set.key_length,
         maps_to_verdicts: set.data_type == NFT_DATA_VERDICT,
@@ -113,12 +118,21 @@ impl Draft {
         Place {
             draft: self,
             number,
+            chain: None,
         }
     }
 
-    /// The expressions of a rule.
-    pub(super) fn expressions_of_rule(&self, number: usize, list: &[u8]) -> Result<Taken, Refusal> {
-        let mut place = self.place(number);
+    /// The expressions of a rule of this chain.
+    pub(super) fn expressions_of_rule(
+        &self,
+        number: usize,
+        chain: usize,
+        list: &[u8],
+    ) -> Result<Taken, Refusal> {
+        let mut place = Place {
+            chain: Some(chain),
+            ..self.place(number)
+        };
         let taken = take_list(list, &mut place)?;
         Ok((taken.listed, place.resolve(&taken.references)?))
     }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use chainwright_sys::netlink::{NLM_F_ACK, NLM_F_APPEND, NLM_F_DUMP, NLM_F_MULTI};
 use chainwright_sys::nf_tables::{
     NFT_MSG_GETCHAIN, NFT_MSG_GETFLOWTABLE, NFT_MSG_GETGEN, NFT_MSG_GETOBJ, NFT_MSG_GETRULE,
-    NFT_MSG_GETSET, NFT_MSG_GETSETELEM, NFT_MSG_GETTABLE, NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE,
-    NFT_MSG_NEWGEN, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM,
-    NFT_MSG_NEWTABLE, NFTA_CHAIN_NAME, NFTA_FLOWTABLE_NAME, NFTA_GEN_ID, NFTA_GEN_PROC_NAME,
-    NFTA_GEN_PROC_PID, NFTA_OBJ_NAME, NFTA_OBJ_TYPE, NFTA_RULE_CHAIN, NFTA_RULE_HANDLE,
-    NFTA_TABLE_NAME,
+    NFT_MSG_GETSET, NFT_MSG_GETSETELEM, NFT_MSG_GETTABLE, NFT_MSG_NEWGEN, NFT_MSG_NEWRULE,
+    NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_CHAIN_NAME, NFTA_FLOWTABLE_NAME, NFTA_GEN_ID,
+    NFTA_GEN_PROC_NAME, NFTA_GEN_PROC_PID, NFTA_OBJ_NAME, NFTA_OBJ_TYPE, NFTA_RULE_CHAIN,
+    NFTA_RULE_HANDLE, NFTA_SET_NAME, NFTA_TABLE_NAME,
 };
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
 use super::listed::{self, Telling};
-use super::state::{Chain, State, Table};
+use super::members::{Kind, Member};
+use super::state::{Chain, Flowtable, Set, State, StatefulObject, Table};
 use super::wire::{
     Given, Header, NAME, Out, Policy, Refusal, U32, U64, acknowledge, done, put, refuse,
 };
@@ -26,8 +26,16 @@ const LONGEST: usize = 32 * 1024;
 /// About so many bytes of elements stand in one message.
 const ELEMENTS: usize = 16 * 1024;
 
-/// What may be asked for, of whatever kind: names and numbers have the same attributes.
-const NAMED: &[(u16, Policy)] = &[(1, NAME), (2, NAME), (NFTA_CHAIN_NAME, NAME)];
+/// What may be asked for, of whatever kind: the attribute of the table's name is the same of all, that of the second
+/// name of all but chains.
+const NAMED: &[(u16, Policy)] = &[
+    (NFTA_TABLE_NAME, NAME),
+    (SECOND, NAME),
+    (NFTA_CHAIN_NAME, NAME),
+];
+const SECOND: u16 = NFTA_SET_NAME;
+const _: () =
+    assert!(SECOND == NFTA_RULE_CHAIN && SECOND == NFTA_OBJ_NAME && SECOND == NFTA_FLOWTABLE_NAME);
 
 /// One object of an answer.
 struct Answer {
@@ -140,6 +148,10 @@ fn whole(message: u8, table: &Table, attributes: Out) -> Answer {
     }
 }
 
+fn member<K: Kind>(table: &Table, member: &Member<K>) -> Answer {
+    whole(K::NEW, table, K::listed(table, member, Telling::Whole))
+}
+
 /// One object, by its name.
 fn look_up(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec<Answer>, Refusal> {
     if kind == NFT_MSG_GETSETELEM {
@@ -147,10 +159,10 @@ fn look_up(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec
     }
     let given = Given::read(attributes, NAMED)?;
     let missing = refuse(libc::EINVAL);
-    let table = given.text(NFTA_TABLE_NAME).ok_or(missing)?;
-    let number = state.table_named(family, table, None);
+    let name = given.text(NFTA_TABLE_NAME).ok_or(missing)?;
+    let number = state.table_named(family, name, None);
     let table = &state.tables[number.map_err(|refusal| refusal.at(NFTA_TABLE_NAME))?];
-    let second = given.text(2);
+    let second = given.text(SECOND);
     let answer = match kind {
         NFT_MSG_GETTABLE => whole(
             NFT_MSG_NEWTABLE,
@@ -159,58 +171,40 @@ fn look_up(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec
         ),
         NFT_MSG_GETCHAIN => {
             let name = given.text(NFTA_CHAIN_NAME).ok_or(missing)?;
-            let chain = table.chain_named(name);
-            let chain = &table.chains[chain.map_err(|refusal| refusal.at(NFTA_CHAIN_NAME))?];
-            whole(
-                NFT_MSG_NEWCHAIN,
-                table,
-                listed::chain(table, chain, Telling::Whole),
-            )
+            let chain = table.chains.named(name);
+            let chain = chain.map_err(|refusal| refusal.at(NFTA_CHAIN_NAME))?;
+            member(table, &table.chains[chain])
         }
         NFT_MSG_GETRULE => {
-            let chain = table.chain_named(second.ok_or(missing)?);
-            let chain = &table.chains[chain.map_err(|refusal| refusal.at(NFTA_RULE_CHAIN))?];
+            let chain = table.chains.named(second.ok_or(missing)?);
+            let chain = chain.map_err(|refusal| refusal.at(NFTA_RULE_CHAIN))?;
+            let chain = &table.chains[chain];
             let handle = Given::read(attributes, &[(NFTA_RULE_HANDLE, U64)])?;
             let handle = handle.u64(NFTA_RULE_HANDLE).ok_or(missing)?;
             let mut rules = chain.rules.iter();
             let rule = rules.find(|placed| placed.rule.handle == handle);
             let rule = rule.ok_or(refuse(libc::ENOENT).at(NFTA_RULE_HANDLE))?;
-            whole(
-                NFT_MSG_NEWRULE,
-                table,
-                listed::rule(table, chain, &rule.rule, None),
-            )
+            let rule = listed::rule(table, chain, &rule.rule, None);
+            whole(NFT_MSG_NEWRULE, table, rule)
         }
         NFT_MSG_GETSET => {
             if family == 0 {
                 return Err(refuse(libc::EAFNOSUPPORT));
             }
-            let set = &table.sets[table.set_named(second.ok_or(missing)?)?];
-            whole(
-                NFT_MSG_NEWSET,
-                table,
-                listed::set(table, set, Telling::Whole),
-            )
+            let set = table.sets.named(second.ok_or(missing)?)?;
+            member(table, &table.sets[set])
         }
         NFT_MSG_GETOBJ => {
             let object_type = Given::read(attributes, &[(NFTA_OBJ_TYPE, U32)])?;
             let object_type = object_type.u32(NFTA_OBJ_TYPE).ok_or(missing)?;
-            let object = table.object_named(object_type, second.ok_or(missing)?);
-            let object = &table.objects[object.map_err(|refusal| refusal.at(NFTA_OBJ_NAME))?];
-            whole(
-                NFT_MSG_NEWOBJ,
-                table,
-                listed::object(table, object, Telling::Whole),
-            )
+            let object = (table.objects).of_type(object_type, second.ok_or(missing)?);
+            let object = object.map_err(|refusal| refusal.at(NFTA_OBJ_NAME))?;
+            member(table, &table.objects[object])
         }
         NFT_MSG_GETFLOWTABLE => {
-            let flowtable = table.flowtable_named(second.ok_or(missing)?);
+            let flowtable = table.flowtables.named(second.ok_or(missing)?);
             let flowtable = flowtable.map_err(|refusal| refusal.at(NFTA_FLOWTABLE_NAME))?;
-            whole(
-                NFT_MSG_NEWFLOWTABLE,
-                table,
-                listed::flowtable(table, &table.flowtables[flowtable], Telling::Whole),
-            )
+            member(table, &table.flowtables[flowtable])
         }
         _ => return Err(refuse(libc::EOPNOTSUPP)),
     };
@@ -220,7 +214,7 @@ fn look_up(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec
 fn look_elements_up(state: &State, family: u8, attributes: &[u8]) -> Result<Vec<Answer>, Refusal> {
     let (table, set, list) = super::element::names(attributes)?;
     let table = &state.tables[state.table_named(family, table, None)?];
-    let set = &table.sets[table.set_named(set)?];
+    let set = &table.sets[table.sets.named(set)?];
     let list = list.ok_or(refuse(libc::EINVAL))?;
     let mut answers = Vec::new();
     for attribute in Attributes::new(list).map_while(Result::ok) {
@@ -256,18 +250,14 @@ fn list(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec<An
             answers.extend(tables().map(listed));
         }
         NFT_MSG_GETCHAIN => {
-            for table in tables() {
-                answers.extend(table.chains.iter().map(|chain| {
-                    let chain = listed::chain(table, chain, Telling::Whole);
-                    whole(NFT_MSG_NEWCHAIN, table, chain)
-                }));
-            }
+            tables().for_each(|table| answers.extend(members(table, |_: &Chain| true)))
         }
         NFT_MSG_GETRULE => {
             let name = given.text(NFTA_RULE_CHAIN);
             for table in tables().filter(is_wanted) {
                 let chains = table.chains.iter();
-                let wanted = |chain: &&Arc<Chain>| name.is_none_or(|name| chain.name == name);
+                let wanted =
+                    |chain: &&Arc<Member<Chain>>| name.is_none_or(|name| chain.name() == name);
                 for chain in chains.filter(wanted) {
                     list_rules(table, chain, &mut answers);
                 }
@@ -277,42 +267,37 @@ fn list(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec<An
             if let Some(name) = wanted {
                 state.table_named(family, name, None)?;
             }
-            for table in tables().filter(is_wanted) {
-                answers.extend(table.sets.iter().map(|set| {
-                    let set = listed::set(table, set, Telling::Whole);
-                    whole(NFT_MSG_NEWSET, table, set)
-                }));
-            }
+            let tables = tables().filter(is_wanted);
+            tables.for_each(|table| answers.extend(members(table, |_: &Set| true)));
         }
         NFT_MSG_GETSETELEM => list_elements(state, family, attributes, &mut answers)?,
         NFT_MSG_GETOBJ => {
             let object_type = Given::read(attributes, &[(NFTA_OBJ_TYPE, U32)])?;
             let object_type = object_type.u32(NFTA_OBJ_TYPE).filter(|&number| number != 0);
-            for table in tables().filter(is_wanted) {
-                let objects = table.objects.iter();
-                let objects = objects
-                    .filter(|object| object_type.is_none_or(|wanted| object.object_type == wanted));
-                answers.extend(objects.map(|object| {
-                    let object = listed::object(table, object, Telling::Whole);
-                    whole(NFT_MSG_NEWOBJ, table, object)
-                }));
-            }
+            let is_meant = |object: &StatefulObject| {
+                object_type.is_none_or(|wanted| object.object_type == wanted)
+            };
+            let tables = tables().filter(is_wanted);
+            tables.for_each(|table| answers.extend(members(table, is_meant)));
         }
         NFT_MSG_GETFLOWTABLE => {
-            for table in tables().filter(is_wanted) {
-                answers.extend(table.flowtables.iter().map(|flowtable| {
-                    let flowtable = listed::flowtable(table, flowtable, Telling::Whole);
-                    whole(NFT_MSG_NEWFLOWTABLE, table, flowtable)
-                }));
-            }
+            let tables = tables().filter(is_wanted);
+            tables.for_each(|table| answers.extend(members(table, |_: &Flowtable| true)));
         }
         _ => return Err(refuse(libc::EOPNOTSUPP)),
     }
     Ok(answers)
 }
 
+/// All of a kind that are like that.
+fn members<K: Kind>(table: &Table, is_meant: impl Fn(&K) -> bool) -> impl Iterator<Item = Answer> {
+    let members = K::of(table).iter();
+    let meant = members.filter(move |one| is_meant(one));
+    meant.map(|one| member(table, one))
+}
+
 /// The rules of a chain, each with the handle of the one before it.
-fn list_rules(table: &Table, chain: &Chain, answers: &mut Vec<Answer>) {
+fn list_rules(table: &Table, chain: &Member<Chain>, answers: &mut Vec<Answer>) {
     let mut before = None;
     for placed in &chain.rules {
         let rule = listed::rule(table, chain, &placed.rule, before);
@@ -332,7 +317,7 @@ fn list_elements(
 ) -> Result<(), Refusal> {
     let (table, set, _) = super::element::names(attributes)?;
     let table = &state.tables[state.table_named(family, table, None)?];
-    let set = &table.sets[table.set_named(set)?];
+    let set = &table.sets[table.sets.named(set)?];
     let mut some = Vec::new();
     let mut length = 0;
     for element in set.elements.values() {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use chainwright_sys::netlink::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use chainwright_sys::nf_tables::{
-    NFT_CHAIN_BINDING, NFT_MSG_DESTROYRULE, NFTA_RULE_CHAIN, NFTA_RULE_CHAIN_ID, NFTA_RULE_COMPAT,
-    NFTA_RULE_EXPRESSIONS, NFTA_RULE_HANDLE, NFTA_RULE_ID, NFTA_RULE_POSITION,
-    NFTA_RULE_POSITION_ID, NFTA_RULE_TABLE, NFTA_RULE_USERDATA,
+    NFTA_RULE_CHAIN, NFTA_RULE_CHAIN_ID, NFTA_RULE_COMPAT, NFTA_RULE_EXPRESSIONS, NFTA_RULE_HANDLE,
+    NFTA_RULE_ID, NFTA_RULE_POSITION, NFTA_RULE_POSITION_ID, NFTA_RULE_TABLE, NFTA_RULE_USERDATA,
 };
 
-use super::draft::{Draft, Operation, Step};
+use super::draft::{Draft, Operation};
 use super::state::{Chain, Placed, Reference, Rule, Table};
+use super::told::Step;
 use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse};
 
 const ATTRIBUTES: &[(u16, Policy)] = &[
@@ -43,7 +43,7 @@ impl Draft {
         let table = &self.state.tables[number];
         let at = match (given.text(NFTA_RULE_CHAIN), given.u32(NFTA_RULE_CHAIN_ID)) {
             (Some(name), _) => {
-                (table.chain_named(name)).map_err(|error| error.at(NFTA_RULE_CHAIN))?
+                (table.chains.named(name)).map_err(|error| error.at(NFTA_RULE_CHAIN))?
             }
             (None, Some(id)) => self
                 .chain_by_id(number, id)
@@ -51,7 +51,7 @@ impl Draft {
             (None, None) => return Err(refuse(libc::EINVAL)),
         };
         let chain = &table.chains[at];
-        if chain.flags & NFT_CHAIN_BINDING != 0 && chain.is_bound {
+        if chain.is_binding() && chain.is_bound {
             return Err(refuse(libc::EOPNOTSUPP));
         }
         let mut beside = None;
@@ -71,7 +71,7 @@ impl Draft {
                 if !operation.has(NLM_F_CREATE) || operation.has(NLM_F_REPLACE) {
                     return Err(refuse(libc::EINVAL));
                 }
-                let handle = Arc::make_mut(&mut self.state.tables[number]).hand_out();
+                let handle = self.table_mut(number).hand_out();
                 let chain = &self.state.tables[number].chains[at];
                 if let Some(position) = given.u64(NFTA_RULE_POSITION) {
                     let rule = rule_of(chain, position);
@@ -84,7 +84,7 @@ impl Draft {
             }
         };
         let (expressions, references) = match given.get(NFTA_RULE_EXPRESSIONS) {
-            Some(list) => self.expressions_of_rule(number, list)?,
+            Some(list) => self.expressions_of_rule(number, at, list)?,
             None => (Vec::new(), Vec::new()),
         };
         let userdata = given.get(NFTA_RULE_USERDATA);
@@ -101,10 +101,10 @@ impl Draft {
         {
             return Err(refuse(libc::ENOENT));
         }
-        let table = Arc::make_mut(&mut self.state.tables[number]);
+        let table = self.table_mut(number);
         table.hold(&rule.references);
         bind(table, &rule.references);
-        let rules = &mut Arc::make_mut(&mut table.chains[at]).rules;
+        let rules = &mut table.chains.edit(at).rules;
         let is_appended = operation.has(NLM_F_APPEND);
         let place = match beside {
             Some(old) if operation.has(NLM_F_REPLACE) => old,
@@ -120,12 +120,11 @@ impl Draft {
                 is_dead: false,
             },
         );
-        let (table, chain) = (table.handle, table.chains[at].handle);
+        let chain = table.chains[at].handle;
         if let Some(id) = given.u32(NFTA_RULE_ID) {
             self.rule_ids.entry(id).or_default().push(Arc::clone(&rule));
         }
-        let step = Step::Rule { table, chain, rule };
-        self.note(step, operation);
+        self.note(operation, number, Step::Rule { chain, rule });
         self.needs_validation = true;
         self.validate_now(number)
     }
@@ -134,7 +133,7 @@ impl Draft {
         let table = &self.state.tables[number];
         let chains = self.chain_ids.get(&id).into_iter().flatten();
         let mut chains = chains.filter(|(of, _)| *of == table.handle);
-        let found = chains.find_map(|&(_, chain)| table.chain_of(chain).ok());
+        let found = chains.find_map(|&(_, chain)| table.chains.of(chain).ok());
         found.ok_or(refuse(libc::ENOENT))
     }
 
@@ -150,39 +149,36 @@ impl Draft {
 
     pub(super) fn delete_rules(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
         let given = Given::read(operation.attributes, ATTRIBUTES)?;
-        let destroys = operation.message == NFT_MSG_DESTROYRULE;
         let number = self.table_by(operation, &given, NFTA_RULE_TABLE)?;
         let Some(name) = given.text(NFTA_RULE_CHAIN) else {
             for at in 0..self.state.tables[number].chains.len() {
                 let chain = &self.state.tables[number].chains[at];
-                if !chain.is_dead && chain.flags & NFT_CHAIN_BINDING == 0 {
+                if !chain.is_dead() && !chain.is_binding() {
                     self.delete_all_rules(operation, number, at);
                 }
             }
             return Ok(());
         };
-        let at = match self.state.tables[number].chain_named(name) {
-            Err(refusal) if refusal.is(libc::ENOENT) && destroys => return Ok(()),
-            at => at.map_err(|error| error.at(NFTA_RULE_CHAIN))?,
+        let named = self.state.tables[number].chains.named(name);
+        let Some(at) = operation.to_delete(named, NFTA_RULE_CHAIN)? else {
+            return Ok(());
         };
         let chain = &self.state.tables[number].chains[at];
-        if chain.flags & NFT_CHAIN_BINDING != 0 {
+        if chain.is_binding() {
             return Err(refuse(libc::EOPNOTSUPP));
         }
-        let (kind, found) = match (given.u64(NFTA_RULE_HANDLE), given.u32(NFTA_RULE_ID)) {
-            (Some(handle), _) => (NFTA_RULE_HANDLE, rule_of(chain, handle)),
-            (None, Some(id)) => (NFTA_RULE_ID, self.rule_by_id(chain, id)),
+        let found = match (given.u64(NFTA_RULE_HANDLE), given.u32(NFTA_RULE_ID)) {
+            (Some(handle), _) => operation.to_delete(rule_of(chain, handle), NFTA_RULE_HANDLE)?,
+            (None, Some(id)) => {
+                let rule = self.rule_by_id(chain, id);
+                Some(rule.map_err(|error| error.at(NFTA_RULE_ID))?)
+            }
             (None, None) => {
                 self.delete_all_rules(operation, number, at);
                 return Ok(());
             }
         };
-        let rule = match found {
-            Err(refusal) if refusal.is(libc::ENOENT) && destroys && kind == NFTA_RULE_HANDLE => {
-                return Ok(());
-            }
-            rule => rule.map_err(|error| error.at(kind))?,
-        };
+        let Some(rule) = found else { return Ok(()) };
         match self.delete_rule(operation, number, at, rule) {
             true => Ok(()),
             false => Err(refuse(libc::ENOENT)),
@@ -196,7 +192,7 @@ impl Draft {
         }
     }
 
-    /// Takes out a rule; `false` if it goes already.
+    /// Takes out a rule, and what is its own; `false` if it goes already.
     fn delete_rule(
         &mut self,
         operation: &Operation<'_>,
@@ -204,35 +200,21 @@ impl Draft {
         at: usize,
         rule: usize,
     ) -> bool {
-        let table = Arc::make_mut(&mut self.state.tables[number]);
-        let handle = table.handle;
-        let chain = Arc::make_mut(&mut table.chains[at]);
-        let placed = &mut chain.rules[rule];
-        if placed.is_dead {
+        let table = self.table_mut(number);
+        let chain = table.chains[at].handle;
+        let placed = &mut table.chains.edit(at).rules[rule];
+        if std::mem::replace(&mut placed.is_dead, true) {
             return false;
         }
-        placed.is_dead = true;
         let rule = Arc::clone(&placed.rule);
-        let chain = chain.handle;
         table.release(&rule.references);
-        let references = rule.references.clone();
-        let step = Step::RuleGone {
-            table: handle,
-            chain,
-            rule,
-        };
-        self.note(step, operation);
-        self.delete_bound(operation, number, &references);
-        true
-    }
-
-    /// Takes out what was bound to a rule that goes.
-    fn delete_bound(&mut self, operation: &Operation<'_>, number: usize, references: &[Reference]) {
-        for &reference in references {
+        let gone = Arc::clone(&rule);
+        self.note(operation, number, Step::RuleGone { chain, rule });
+        for &reference in &gone.references {
             let table = &self.state.tables[number];
             match reference {
                 Reference::Set(handle) | Reference::UpdatedSet(handle) => {
-                    if let Ok(at) = table.set_of(handle)
+                    if let Ok(at) = table.sets.of(handle)
                         && table.sets[at].is_anonymous()
                         && table.sets[at].uses == 0
                     {
@@ -240,16 +222,18 @@ impl Draft {
                     }
                 }
                 Reference::Chain(handle) => {
-                    if let Ok(at) = table.chain_of(handle)
-                        && table.chains[at].flags & NFT_CHAIN_BINDING != 0
+                    if let Ok(at) = table.chains.of(handle)
+                        && table.chains[at].is_binding()
                     {
+                        // That has rules which have no such chains again.
                         self.delete_all_rules(operation, number, at);
-                        self.remove_chain(operation, number, at);
+                        self.remove::<Chain>(operation, number, at);
                     }
                 }
                 Reference::Object(_) | Reference::Flowtable(_) => {}
             }
         }
+        true
     }
 }
 
@@ -258,8 +242,7 @@ fn bind(table: &mut Table, references: &[Reference]) {
     for &reference in references {
         match reference {
             Reference::Set(handle) | Reference::UpdatedSet(handle) => {
-                if let Some(set) = table.sets.iter_mut().find(|set| set.handle == handle) {
-                    let set = Arc::make_mut(set);
+                if let Some(set) = table.sets.edit_whatever(handle) {
                     set.is_bound = true;
                     if set.size == 0 && matches!(reference, Reference::UpdatedSet(_)) {
                         set.size = SIZE;
@@ -267,9 +250,8 @@ fn bind(table: &mut Table, references: &[Reference]) {
                 }
             }
             Reference::Chain(handle) => {
-                let mut chains = table.chains.iter_mut();
-                if let Some(chain) = chains.find(|chain| chain.handle == handle) {
-                    Arc::make_mut(chain).is_bound = true;
+                if let Some(chain) = table.chains.edit_whatever(handle) {
+                    chain.is_bound = true;
                 }
             }
             Reference::Object(_) | Reference::Flowtable(_) => {}

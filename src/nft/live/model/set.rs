@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use chainwright_sys::netlink::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_NONREC, NLM_F_REPLACE};
+use chainwright_sys::netlink::{NLM_F_CREATE, NLM_F_NONREC};
 use chainwright_sys::nf_tables::{
-    NFT_DATA_VERDICT, NFT_MSG_DESTROYSET, NFT_OBJECT_SYNPROXY, NFT_OBJECT_UNSPEC,
-    NFT_SET_ANONYMOUS, NFT_SET_CONCAT, NFT_SET_CONSTANT, NFT_SET_EVAL, NFT_SET_EXPR,
-    NFT_SET_INTERVAL, NFT_SET_MAP, NFT_SET_OBJECT, NFT_SET_TIMEOUT, NFTA_LIST_ELEM,
-    NFTA_SET_DATA_LEN, NFTA_SET_DATA_TYPE, NFTA_SET_DESC, NFTA_SET_DESC_CONCAT, NFTA_SET_DESC_SIZE,
-    NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS, NFTA_SET_FIELD_LEN, NFTA_SET_FLAGS, NFTA_SET_GC_INTERVAL,
-    NFTA_SET_HANDLE, NFTA_SET_ID, NFTA_SET_KEY_LEN, NFTA_SET_KEY_TYPE, NFTA_SET_NAME,
-    NFTA_SET_OBJ_TYPE, NFTA_SET_POLICY, NFTA_SET_TABLE, NFTA_SET_TIMEOUT, NFTA_SET_USERDATA,
+    NFT_DATA_VERDICT, NFT_OBJECT_SYNPROXY, NFT_OBJECT_UNSPEC, NFT_SET_ANONYMOUS, NFT_SET_CONCAT,
+    NFT_SET_CONSTANT, NFT_SET_EVAL, NFT_SET_EXPR, NFT_SET_INTERVAL, NFT_SET_MAP, NFT_SET_OBJECT,
+    NFT_SET_TIMEOUT, NFTA_LIST_ELEM, NFTA_SET_DATA_LEN, NFTA_SET_DATA_TYPE, NFTA_SET_DESC,
+    NFTA_SET_DESC_CONCAT, NFTA_SET_DESC_SIZE, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS,
+    NFTA_SET_FIELD_LEN, NFTA_SET_FLAGS, NFTA_SET_GC_INTERVAL, NFTA_SET_HANDLE, NFTA_SET_ID,
+    NFTA_SET_KEY_LEN, NFTA_SET_KEY_TYPE, NFTA_SET_NAME, NFTA_SET_OBJ_TYPE, NFTA_SET_POLICY,
+    NFTA_SET_TABLE, NFTA_SET_TIMEOUT, NFTA_SET_USERDATA,
 };
 
-use super::draft::{Draft, Operation, SetUpdate, Step};
+use super::draft::{Draft, Operation};
+use super::members::Sort;
 use super::state::Set;
+use super::told::{SetUpdate, Step};
 use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse};
 use crate::netlink::Attributes;
 
@@ -50,7 +52,7 @@ const LONGEST: u32 = 64;
 /// How many fields a key has at most.
 const MOST_FIELDS: usize = 16;
 /// How many expressions are made with each element at most.
-pub(super) const MOST_EXPRESSIONS: usize = 2;
+const MOST_EXPRESSIONS: usize = 2;
 /// Types from here on are the kernel's own.
 const RESERVED: u32 = 0xffff_ff00;
 const VERDICT: u32 = NFT_DATA_VERDICT;
@@ -76,14 +78,10 @@ impl Draft {
         }
         let mut set = read(&given)?;
         let number = self.table_by(operation, &given, NFTA_SET_TABLE)?;
-        match self.state.tables[number].set_named(set.name.as_ref()) {
+        let name = given.text(NFTA_SET_NAME).unwrap_or_default();
+        match self.state.tables[number].sets.named(name) {
             Ok(at) => {
-                if operation.has(NLM_F_EXCL) {
-                    return Err(refuse(libc::EEXIST).at(NFTA_SET_NAME));
-                }
-                if operation.has(NLM_F_REPLACE) {
-                    return Err(refuse(libc::EOPNOTSUPP));
-                }
+                operation.may_be_there(NFTA_SET_NAME)?;
                 if self.state.tables[number].sets[at].is_anonymous() {
                     return Err(refuse(libc::EOPNOTSUPP));
                 }
@@ -93,21 +91,19 @@ impl Draft {
             Err(_) if !operation.has(NLM_F_CREATE) => return Err(refuse(libc::ENOENT)),
             Err(_) => {}
         }
-        if set.is_anonymous() {
-            set.name = self.unused_name(number, set.name.as_ref())?;
-        }
-        set.expressions = self.expressions_of_set(number, &given, &set)?;
-        let table = Arc::make_mut(&mut self.state.tables[number]);
-        set.handle = table.hand_out();
-        let step = Step::Set {
-            table: table.handle,
-            set: set.handle,
+        let name = match set.is_anonymous() {
+            true => self.unused_name(number, name)?,
+            false => name.to_owned(),
         };
+        set.expressions = self.expressions_of_set(number, &given, &set)?;
+        let table = self.table_mut(number);
+        let handle = table.hand_out();
+        table.sets.add(name, handle, set);
+        let table = table.handle;
         if let Some(id) = given.u32(NFTA_SET_ID) {
-            self.set_ids.insert(id, (table.handle, set.handle));
+            self.set_ids.insert(id, (table, handle));
         }
-        table.sets.push(Arc::new(set));
-        self.note(step, operation);
+        self.note(operation, number, Step::Member(Sort::Set, handle));
         Ok(())
     }
 
@@ -119,8 +115,7 @@ impl Draft {
         at: usize,
         given: &Set,
     ) -> Result<(), Refusal> {
-        let table = &self.state.tables[number];
-        let set = &table.sets[at];
+        let set = &self.state.tables[number].sets[at];
         let is_same = set.key_type == given.key_type
             && set.data_type == given.data_type
             && set.flags == given.flags
@@ -132,16 +127,12 @@ impl Draft {
         if !is_same {
             return Err(refuse(libc::EEXIST).at(NFTA_SET_NAME));
         }
-        let step = Step::SetUpdate {
-            table: table.handle,
-            set: set.handle,
-            update: SetUpdate {
-                size: given.size,
-                timeout: given.timeout,
-                gc_interval: given.gc_interval,
-            },
+        let update = SetUpdate {
+            size: given.size,
+            timeout: given.timeout,
+            gc_interval: given.gc_interval,
         };
-        self.note(step, operation);
+        self.note(operation, number, Step::SetUpdate(set.handle, update));
         Ok(())
     }
 
@@ -161,17 +152,9 @@ impl Draft {
         if set.flags & NFT_SET_EXPR == 0 {
             return Err(refuse(libc::EINVAL));
         }
-        let mut expressions = Vec::new();
-        for attribute in Attributes::new(list).map_while(Result::ok) {
-            if expressions.len() == MOST_EXPRESSIONS {
-                return Err(refuse(libc::E2BIG));
-            }
-            if attribute.kind != NFTA_LIST_ELEM {
-                return Err(refuse(libc::EINVAL));
-            }
-            expressions.push(self.expression_of_set(number, attribute.payload)?);
-        }
-        Ok(expressions)
+        list_of_expressions(list)
+            .map(|expression| self.expression_of_set(number, expression?))
+            .collect()
     }
 
     /// The first name of this pattern that no set has.
@@ -184,9 +167,9 @@ impl Draft {
             return Err(refuse(libc::EINVAL));
         };
         let table = &self.state.tables[number];
-        let sets = table.sets.iter().filter(|set| !set.is_dead);
+        let sets = table.sets.iter().filter(|set| !set.is_dead());
         let taken: std::collections::BTreeSet<_> = sets
-            .filter_map(|set| set.name.strip_prefix(before))
+            .filter_map(|set| set.name().strip_prefix(before))
             .filter_map(|rest| rest.strip_suffix(after))
             .filter_map(|number| number.to_str().ok()?.parse::<u32>().ok())
             .collect();
@@ -204,11 +187,11 @@ impl Draft {
         id: Option<u32>,
     ) -> Result<usize, Refusal> {
         let table = &self.state.tables[number];
-        match (table.set_named(name.unwrap_or_default()), id) {
+        match (table.sets.named(name.unwrap_or_default()), id) {
             (Ok(at), _) => Ok(at),
             (Err(refusal), None) => Err(refusal),
             (Err(refusal), Some(id)) => match self.set_ids.get(&id) {
-                Some(&(handle, set)) if handle == table.handle => table.set_of(set),
+                Some(&(handle, set)) if handle == table.handle => table.sets.of(set),
                 _ => Err(refusal),
             },
         }
@@ -221,22 +204,19 @@ impl Draft {
         }
         let number = self.table_by(operation, &given, NFTA_SET_TABLE)?;
         let table = &self.state.tables[number];
-        let (kind, found) = match given.u64(NFTA_SET_HANDLE) {
-            Some(handle) => (NFTA_SET_HANDLE, table.set_of(handle)),
+        let (told_by, found) = match given.u64(NFTA_SET_HANDLE) {
+            Some(handle) => (NFTA_SET_HANDLE, table.sets.of(handle)),
             None => {
                 let name = given.text(NFTA_SET_NAME).ok_or(refuse(libc::EINVAL))?;
-                (NFTA_SET_NAME, table.set_named(name))
+                (NFTA_SET_NAME, table.sets.named(name))
             }
         };
-        let at = match found {
-            Err(refusal) if refusal.is(libc::ENOENT) && operation.message == NFT_MSG_DESTROYSET => {
-                return Ok(());
-            }
-            found => found.map_err(|refusal| refusal.at(kind))?,
+        let Some(at) = operation.to_delete(found, told_by)? else {
+            return Ok(());
         };
         let set = &table.sets[at];
         if set.uses > 0 || (operation.has(NLM_F_NONREC) && set.count() > 0) {
-            return Err(refuse(libc::EBUSY).at(kind));
+            return Err(refuse(libc::EBUSY).at(told_by));
         }
         self.remove_set(operation, number, at);
         Ok(())
@@ -244,18 +224,23 @@ impl Draft {
 
     /// Takes out a set with its elements.
     pub(super) fn remove_set(&mut self, operation: &Operation<'_>, number: usize, at: usize) {
-        let table = Arc::make_mut(&mut self.state.tables[number]);
+        let table = self.table_mut(number);
         let set = Arc::clone(&table.sets[at]);
         for element in set.elements.values() {
             table.release(&element.references);
         }
-        Arc::make_mut(&mut table.sets[at]).is_dead = true;
-        let step = Step::SetGone {
-            table: table.handle,
-            set: set.handle,
-        };
-        self.note(step, operation);
+        self.remove::<Set>(operation, number, at);
     }
+}
+
+/// The expressions of a list, up to the first that may not be in it.
+pub(super) fn list_of_expressions(list: &[u8]) -> impl Iterator<Item = Result<&[u8], Refusal>> {
+    let attributes = Attributes::new(list).map_while(Result::ok).enumerate();
+    attributes.map(|(at, attribute)| match attribute.kind {
+        _ if at == MOST_EXPRESSIONS => Err(refuse(libc::E2BIG)),
+        NFTA_LIST_ELEM => Ok(attribute.payload),
+        _ => Err(refuse(libc::EINVAL)),
+    })
 }
 
 /// Reads what is given of a set.
@@ -312,8 +297,6 @@ fn read(given: &Given<'_>) -> Result<Set, Refusal> {
         }
     }
     let mut set = Set {
-        name: given.text(NFTA_SET_NAME).unwrap_or_default().to_owned(),
-        handle: 0,
         flags,
         key_type,
         key_length,
@@ -328,9 +311,7 @@ fn read(given: &Given<'_>) -> Result<Set, Refusal> {
         fields: Vec::new(),
         userdata: given.get(NFTA_SET_USERDATA).map(<[u8]>::to_vec),
         expressions: Vec::new(),
-        uses: 0,
         is_bound: false,
-        is_dead: false,
         elements: BTreeMap::new(),
     };
     if let Some(description) = given.get(NFTA_SET_DESC) {
@@ -344,7 +325,8 @@ fn read(given: &Given<'_>) -> Result<Set, Refusal> {
     if (set.fields.len() > 1) != has_all(NFT_SET_CONCAT) {
         return Err(refuse(libc::EINVAL));
     }
-    if !has_implementation(&set) {
+    // None of the kernel's kinds of sets is of ranges and takes what packets add.
+    if has_all(NFT_SET_INTERVAL | NFT_SET_EVAL) {
         return Err(refuse(libc::EOPNOTSUPP));
     }
     Ok(set)
@@ -371,18 +353,4 @@ fn fields(list: &[u8], key_length: u32) -> Result<Vec<u32>, Refusal> {
         return Err(refuse(libc::EINVAL));
     }
     Ok(fields)
-}
-
-/// Whether any of the kernel's kinds of sets can do all that is asked for.
-fn has_implementation(set: &Set) -> bool {
-    let is_ranges = set.flags & NFT_SET_INTERVAL != 0;
-    let is_several = set.flags & NFT_SET_CONCAT != 0;
-    match (is_ranges, is_several) {
-        // A tree.
-        (true, false) => set.flags & NFT_SET_EVAL == 0,
-        // One tree for each field.
-        (true, true) => set.flags & NFT_SET_EVAL == 0 && set.fields.len() >= 2,
-        // A hash table.
-        (false, _) => true,
-    }
 }

@@ -10,8 +10,8 @@ use bstr::BString;
 use chainwright_sys::nf_tables::NFT_MSG_NEWGEN;
 use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
-use super::draft::Told;
 use super::state::State;
+use super::told::Told;
 use super::wire::{Header, put};
 use super::{batch, request};
 use crate::netlink::peer::Peer;

@@ -9,11 +9,15 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString};
 use chainwright_sys::nf_tables::{
-    NFT_CHAIN_BINDING, NFT_MSG_DELTABLE, NFT_SET_ANONYMOUS, NFT_SET_CONCAT, NFT_SET_INTERVAL,
-    NFT_TABLE_F_OWNER, NFT_TABLE_F_PERSIST,
+    NFT_CHAIN_BINDING, NFT_MSG_DELCHAIN, NFT_MSG_DELFLOWTABLE, NFT_MSG_DELOBJ, NFT_MSG_DELSET,
+    NFT_MSG_DELTABLE, NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWSET,
+    NFT_SET_ANONYMOUS, NFT_SET_CONCAT, NFT_SET_INTERVAL, NFT_TABLE_F_OWNER, NFT_TABLE_F_PERSIST,
 };
 
-use super::wire::{Refusal, refuse};
+use super::listed::{self, Telling};
+use super::members::{Kind, Member, Members, Sort};
+use super::told::Told;
+use super::wire::{Out, Refusal, refuse};
 
 /// A ruleset.
 #[derive(Debug, Clone)]
@@ -51,24 +55,19 @@ pub(super) struct Table {
     pub(super) is_dead: bool,
     /// Whether chains have other names than when rules and elements came that jump to them.
     pub(super) has_renamed_chains: bool,
-    pub(super) chains: Vec<Arc<Chain>>,
-    pub(super) sets: Vec<Arc<Set>>,
-    pub(super) objects: Vec<Arc<StatefulObject>>,
-    pub(super) flowtables: Vec<Arc<Flowtable>>,
+    pub(super) chains: Members<Chain>,
+    pub(super) sets: Members<Set>,
+    pub(super) objects: Members<StatefulObject>,
+    pub(super) flowtables: Members<Flowtable>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Chain {
-    pub(super) name: BString,
-    pub(super) handle: u64,
     pub(super) base: Option<Base>,
     pub(super) flags: u32,
     pub(super) userdata: Option<Vec<u8>>,
-    /// How many jumps of rules and elements lead to it.
-    pub(super) jumps: u32,
     /// Whether a rule jumped to it at some time: one of its own (`NFT_CHAIN_BINDING`) is then that rule's.
     pub(super) is_bound: bool,
-    pub(super) is_dead: bool,
     pub(super) rules: Vec<Placed>,
 }
 
@@ -115,8 +114,6 @@ pub(super) enum Reference {
 
 #[derive(Debug, Clone)]
 pub(super) struct Set {
-    pub(super) name: BString,
-    pub(super) handle: u64,
     pub(super) flags: u32,
     pub(super) key_type: u32,
     pub(super) key_length: u32,
@@ -135,11 +132,8 @@ pub(super) struct Set {
     pub(super) userdata: Option<Vec<u8>>,
     /// The expressions that are made with each element, as they are listed, each without its attribute's header.
     pub(super) expressions: Vec<Vec<u8>>,
-    /// How many rules use it.
-    pub(super) uses: u32,
     /// Whether a rule uses it, or did before this transaction took that away.
     pub(super) is_bound: bool,
-    pub(super) is_dead: bool,
     pub(super) elements: BTreeMap<Key, Arc<Element>>,
 }
 
@@ -206,13 +200,9 @@ pub(super) struct Element {
 
 #[derive(Debug, Clone)]
 pub(super) struct StatefulObject {
-    pub(super) name: BString,
-    pub(super) handle: u64,
     pub(super) object_type: u32,
     pub(super) data: Data,
     pub(super) userdata: Option<Vec<u8>>,
-    pub(super) uses: u32,
-    pub(super) is_dead: bool,
 }
 
 /// What a stateful object holds.
@@ -230,25 +220,73 @@ pub(super) enum Data {
 
 #[derive(Debug, Clone)]
 pub(super) struct Flowtable {
-    pub(super) name: BString,
-    pub(super) handle: u64,
     pub(super) hook: u32,
     pub(super) priority: i32,
     pub(super) devices: Vec<BString>,
     pub(super) flags: u32,
-    pub(super) uses: u32,
-    pub(super) is_dead: bool,
+}
+
+/// Where in a table one kind stands, and how it is told.
+macro_rules! kinds {
+    ($($kind:ident: $members:ident, $listed:ident, $new:ident, $gone:ident, $sort:ident;)*) => {$(
+        impl Kind for $kind {
+            const NEW: u8 = $new;
+            const GONE: u8 = $gone;
+            const SORT: Sort = Sort::$sort;
+
+            fn of(table: &Table) -> &Members<Self> {
+                &table.$members
+            }
+
+            fn of_mut(table: &mut Table) -> &mut Members<Self> {
+                &mut table.$members
+            }
+
+            fn listed(table: &Table, member: &Member<Self>, telling: Telling) -> Out {
+                listed::$listed(table, member, telling)
+            }
+        }
+    )*};
+}
+
+kinds! {
+    Chain: chains, chain, NFT_MSG_NEWCHAIN, NFT_MSG_DELCHAIN, Chain;
+    Set: sets, set, NFT_MSG_NEWSET, NFT_MSG_DELSET, Set;
+    StatefulObject: objects, object, NFT_MSG_NEWOBJ, NFT_MSG_DELOBJ, Object;
+    Flowtable: flowtables, flowtable, NFT_MSG_NEWFLOWTABLE, NFT_MSG_DELFLOWTABLE, Flowtable;
+}
+
+impl Members<StatefulObject> {
+    /// The number of the one of this type with this name.
+    pub(super) fn of_type(&self, object_type: u32, name: &BStr) -> Result<usize, Refusal> {
+        self.named_so(name, |object| object.object_type == object_type)
+    }
 }
 
 impl Table {
     /// How many things are in it.
     pub(super) fn uses(&self) -> u32 {
-        let chains = self.chains.iter().filter(|chain| !chain.is_dead).count();
-        let sets = self.sets.iter().filter(|set| !set.is_dead).count();
-        let objects = self.objects.iter().filter(|object| !object.is_dead).count();
-        let flowtables = self.flowtables.iter();
-        let flowtables = flowtables.filter(|flowtable| !flowtable.is_dead).count();
-        (chains + sets + objects + flowtables) as u32
+        let alive = [
+            self.chains.count_alive(),
+            self.sets.count_alive(),
+            self.objects.count_alive(),
+            self.flowtables.count_alive(),
+        ];
+        alive.iter().sum::<usize>() as u32
+    }
+
+    fn has_dead(&self) -> bool {
+        self.chains.has_dead()
+            || self.sets.has_dead()
+            || self.objects.has_dead()
+            || self.flowtables.has_dead()
+    }
+
+    fn bury(&mut self) {
+        self.chains.bury();
+        self.sets.bury();
+        self.objects.bury();
+        self.flowtables.bury();
     }
 
     /// The next handle.
@@ -257,114 +295,48 @@ impl Table {
         self.handles
     }
 
-    /// The number of the chain of this name.
-    pub(super) fn chain_named(&self, name: &BStr) -> Result<usize, Refusal> {
-        let mut chains = self.chains.iter();
-        let is = |chain: &Arc<Chain>| !chain.is_dead && chain.name == name;
-        chains.position(is).ok_or(refuse(libc::ENOENT))
-    }
-
-    /// The number of the chain with this handle.
-    pub(super) fn chain_of(&self, handle: u64) -> Result<usize, Refusal> {
-        let mut chains = self.chains.iter();
-        let is = |chain: &Arc<Chain>| !chain.is_dead && chain.handle == handle;
-        chains.position(is).ok_or(refuse(libc::ENOENT))
-    }
-
-    pub(super) fn set_named(&self, name: &BStr) -> Result<usize, Refusal> {
-        let mut sets = self.sets.iter();
-        let is = |set: &Arc<Set>| !set.is_dead && set.name == name;
-        sets.position(is).ok_or(refuse(libc::ENOENT))
-    }
-
-    pub(super) fn set_of(&self, handle: u64) -> Result<usize, Refusal> {
-        let mut sets = self.sets.iter();
-        let is = |set: &Arc<Set>| !set.is_dead && set.handle == handle;
-        sets.position(is).ok_or(refuse(libc::ENOENT))
-    }
-
-    pub(super) fn object_named(&self, object_type: u32, name: &BStr) -> Result<usize, Refusal> {
-        let is = |object: &Arc<StatefulObject>| {
-            !object.is_dead && object.object_type == object_type && object.name == name
-        };
-        let mut objects = self.objects.iter();
-        objects.position(is).ok_or(refuse(libc::ENOENT))
-    }
-
-    pub(super) fn object_of(&self, object_type: u32, handle: u64) -> Result<usize, Refusal> {
-        let is = |object: &Arc<StatefulObject>| {
-            !object.is_dead && object.object_type == object_type && object.handle == handle
-        };
-        let mut objects = self.objects.iter();
-        objects.position(is).ok_or(refuse(libc::ENOENT))
-    }
-
-    pub(super) fn flowtable_named(&self, name: &BStr) -> Result<usize, Refusal> {
-        let mut flowtables = self.flowtables.iter();
-        let is = |flowtable: &Arc<Flowtable>| !flowtable.is_dead && flowtable.name == name;
-        flowtables.position(is).ok_or(refuse(libc::ENOENT))
-    }
-
-    pub(super) fn flowtable_of(&self, handle: u64) -> Result<usize, Refusal> {
-        let mut flowtables = self.flowtables.iter();
-        let is = |flowtable: &Arc<Flowtable>| !flowtable.is_dead && flowtable.handle == handle;
-        flowtables.position(is).ok_or(refuse(libc::ENOENT))
-    }
-
     /// Counts these references up.
     pub(super) fn hold(&mut self, references: &[Reference]) {
-        for &reference in references {
-            self.count(reference, true);
-        }
+        self.count(references, |uses| uses + 1);
     }
 
     /// Counts them down.
     pub(super) fn release(&mut self, references: &[Reference]) {
-        for &reference in references {
-            self.count(reference, false);
-        }
+        self.count(references, |uses| uses.saturating_sub(1));
     }
 
-    fn count(&mut self, reference: Reference, up: bool) {
-        let count = |uses: &mut u32| {
-            *uses = if up {
-                *uses + 1
-            } else {
-                uses.saturating_sub(1)
-            }
-        };
-        match reference {
-            Reference::Chain(handle) => {
-                if let Some(chain) = self.chains.iter_mut().find(|one| one.handle == handle) {
-                    count(&mut Arc::make_mut(chain).jumps);
-                }
-            }
-            Reference::Set(handle) | Reference::UpdatedSet(handle) => {
-                if let Some(set) = self.sets.iter_mut().find(|one| one.handle == handle) {
-                    count(&mut Arc::make_mut(set).uses);
-                }
-            }
-            Reference::Object(handle) => {
-                if let Some(object) = self.objects.iter_mut().find(|one| one.handle == handle) {
-                    count(&mut Arc::make_mut(object).uses);
-                }
-            }
-            Reference::Flowtable(handle) => {
-                let mut flowtables = self.flowtables.iter_mut();
-                if let Some(flowtable) = flowtables.find(|one| one.handle == handle) {
-                    count(&mut Arc::make_mut(flowtable).uses);
-                }
+    fn count(&mut self, references: &[Reference], counted: impl Fn(u32) -> u32) {
+        fn uses<K: Kind>(table: &mut Table, handle: u64) -> Option<&mut u32> {
+            let member = K::of_mut(table).edit_whatever(handle);
+            member.map(|member| &mut member.uses)
+        }
+        for &reference in references {
+            let uses = match reference {
+                Reference::Chain(handle) => uses::<Chain>(self, handle),
+                Reference::Set(handle) | Reference::UpdatedSet(handle) => uses::<Set>(self, handle),
+                Reference::Object(handle) => uses::<StatefulObject>(self, handle),
+                Reference::Flowtable(handle) => uses::<Flowtable>(self, handle),
+            };
+            if let Some(uses) = uses {
+                *uses = counted(*uses);
             }
         }
     }
 }
 
 impl Chain {
+    /// Whether it is one rule's own.
+    pub(super) const fn is_binding(&self) -> bool {
+        self.flags & NFT_CHAIN_BINDING != 0
+    }
+}
+
+impl Member<Chain> {
     /// How many rules are in it, and jumps lead to it.
-    pub(super) fn uses(&self) -> u32 {
+    pub(super) fn holds_and_uses(&self) -> u32 {
         let rules = self.rules.iter().filter(|placed| !placed.is_dead).count();
         // One that is bound to a rule is held once more.
-        rules as u32 + self.jumps + u32::from(self.flags & NFT_CHAIN_BINDING != 0)
+        rules as u32 + self.uses + u32::from(self.is_binding())
     }
 }
 
@@ -382,17 +354,26 @@ impl State {
         self.owned_by(number, port)
     }
 
-    /// The number of the table with this handle.
+    /// The number of the table with this handle, also if it was taken away: they come in the order of their handles.
+    pub(super) fn place(&self, handle: u64) -> Option<usize> {
+        let place = self
+            .tables
+            .binary_search_by_key(&handle, |table| table.handle);
+        place.ok()
+    }
+
+    /// The number of the table of this family with this handle.
     pub(super) fn table_of(
         &self,
         family: u8,
         handle: u64,
         port: Option<u32>,
     ) -> Result<usize, Refusal> {
-        let is =
-            |table: &Arc<Table>| !table.is_dead && table.family == family && table.handle == handle;
-        let number = self.tables.iter().position(is);
-        self.owned_by(number, port)
+        let is = |&number: &usize| {
+            let table = &self.tables[number];
+            !table.is_dead && table.family == family
+        };
+        self.owned_by(self.place(handle).filter(is), port)
     }
 
     fn owned_by(&self, number: Option<usize>, port: Option<u32>) -> Result<usize, Refusal> {
@@ -406,9 +387,19 @@ impl State {
 }
 
 impl State {
+    /// Forgets what was taken away.
+    pub(super) fn bury(&mut self) {
+        self.tables.retain(|table| !table.is_dead);
+        for table in &mut self.tables {
+            if table.has_dead() {
+                Arc::make_mut(table).bury();
+            }
+        }
+    }
+
     /// A socket is closed: the tables that it owned go, or stay without an owner. What is told of that; it moves
     /// no generation.
-    pub(super) fn disown(&mut self, port: u32) -> Vec<super::draft::Told> {
+    pub(super) fn disown(&mut self, port: u32) -> Vec<Told> {
         let mut told = Vec::new();
         let persists = |table: &Table| table.flags & NFT_TABLE_F_PERSIST != 0;
         self.tables.retain_mut(|table| {
@@ -421,12 +412,12 @@ impl State {
                 table.flags &= !NFT_TABLE_F_OWNER;
                 return true;
             }
-            told.push(super::draft::Told {
+            told.push(Told {
                 message: NFT_MSG_DELTABLE,
                 flags: 0,
                 sequence: 0,
                 family: table.family,
-                attributes: super::listed::table(table, super::listed::Telling::Gone),
+                attributes: listed::table(table, Telling::Gone),
             });
             false
         });

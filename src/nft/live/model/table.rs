@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use chainwright_sys::netlink::{NLM_F_EXCL, NLM_F_NONREC, NLM_F_REPLACE};
+use chainwright_sys::netlink::NLM_F_NONREC;
 use chainwright_sys::nf_tables::{
-    NFT_CHAIN_BINDING, NFT_MSG_DESTROYTABLE, NFT_TABLE_F_OWNER, NFT_TABLE_F_PERSIST,
-    NFTA_TABLE_FLAGS, NFTA_TABLE_HANDLE, NFTA_TABLE_NAME, NFTA_TABLE_USERDATA,
+    NFT_TABLE_F_OWNER, NFT_TABLE_F_PERSIST, NFTA_TABLE_FLAGS, NFTA_TABLE_HANDLE, NFTA_TABLE_NAME,
+    NFTA_TABLE_USERDATA,
 };
 
-use super::draft::{Draft, Operation, Step};
+use super::draft::{Draft, Operation};
 use super::listed::TABLE_FLAGS;
-use super::state::Table;
+use super::members::{Kind, Members};
+use super::state::{Chain, Flowtable, StatefulObject, Table};
+use super::told::Step;
 use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse};
 use crate::nft::Family;
 
@@ -21,19 +23,9 @@ const ATTRIBUTES: &[(u16, Policy)] = &[
     (NFTA_TABLE_USERDATA, Policy::Binary(256)),
 ];
 
-/// The families that have tables.
-const FAMILIES: [Family; 6] = [
-    Family::IP,
-    Family::IP6,
-    Family::INET,
-    Family::ARP,
-    Family::BRIDGE,
-    Family::NETDEV,
-];
-
 impl Draft {
     pub(super) fn new_table(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
-        if !FAMILIES.contains(&Family(operation.family)) {
+        if !Family::WITH_TABLES.contains(&Family(operation.family)) {
             return Err(refuse(libc::EOPNOTSUPP));
         }
         let given = Given::read(operation.attributes, ATTRIBUTES)?;
@@ -45,12 +37,7 @@ impl Draft {
             .table_named(operation.family, name, Some(self.port))
         {
             Ok(number) => {
-                if operation.has(NLM_F_EXCL) {
-                    return Err(refuse(libc::EEXIST).at(NFTA_TABLE_NAME));
-                }
-                if operation.has(NLM_F_REPLACE) {
-                    return Err(refuse(libc::EOPNOTSUPP));
-                }
+                operation.may_be_there(NFTA_TABLE_NAME)?;
                 return self.update_table(operation, number, flags);
             }
             Err(refusal) if refusal.is(libc::ENOENT) => {}
@@ -73,12 +60,12 @@ impl Draft {
             handles: 0,
             is_dead: false,
             has_renamed_chains: false,
-            chains: Vec::new(),
-            sets: Vec::new(),
-            objects: Vec::new(),
-            flowtables: Vec::new(),
+            chains: Members::default(),
+            sets: Members::default(),
+            objects: Members::default(),
+            flowtables: Members::default(),
         }));
-        self.note(Step::Table { table: handle }, operation);
+        self.note(operation, self.state.tables.len() - 1, Step::Table);
         Ok(())
     }
 
@@ -113,10 +100,7 @@ impl Draft {
             table.owner = Some(port);
         }
         table.flags = flags;
-        let step = Step::Table {
-            table: table.handle,
-        };
-        self.note(step, operation);
+        self.note(operation, number, Step::Table);
         Ok(())
     }
 
@@ -137,21 +121,19 @@ impl Draft {
             return Ok(());
         }
         let port = Some(self.port);
-        let found = match handle {
-            Some(handle) => (self.state.table_of(operation.family, handle, port))
-                .map_err(|refusal| refusal.at(NFTA_TABLE_HANDLE)),
-            None => self
-                .state
-                .table_named(operation.family, name.unwrap_or_default(), port)
-                .map_err(|refusal| refusal.at(NFTA_TABLE_NAME)),
-        };
-        let number = match found {
-            Err(refusal)
-                if refusal.is(libc::ENOENT) && operation.message == NFT_MSG_DESTROYTABLE =>
-            {
-                return Ok(());
+        let (told_by, found) = match handle {
+            Some(handle) => {
+                let found = self.state.table_of(operation.family, handle, port);
+                (NFTA_TABLE_HANDLE, found)
             }
-            found => found?,
+            None => {
+                let name = name.unwrap_or_default();
+                let found = self.state.table_named(operation.family, name, port);
+                (NFTA_TABLE_NAME, found)
+            }
+        };
+        let Some(number) = operation.to_delete(found, told_by)? else {
+            return Ok(());
         };
         if operation.has(NLM_F_NONREC) && self.state.tables[number].uses() > 0 {
             return Err(refuse(libc::EBUSY));
@@ -162,37 +144,35 @@ impl Draft {
 
     fn flush_and_delete_table(&mut self, operation: &Operation<'_>, number: usize) {
         let table = Arc::clone(&self.state.tables[number]);
-        let is_bound = |flags: u32| flags & NFT_CHAIN_BINDING != 0;
         for (at, chain) in table.chains.iter().enumerate() {
-            if !chain.is_dead && !is_bound(chain.flags) {
+            if !chain.is_dead() && !chain.is_binding() {
                 self.delete_all_rules(operation, number, at);
             }
         }
-        for (at, _) in table.flowtables.iter().enumerate() {
-            if !self.state.tables[number].flowtables[at].is_dead {
-                self.remove_flowtable(operation, number, at);
-            }
-        }
+        self.remove_all::<Flowtable>(operation, number, |_| true);
         for (at, set) in table.sets.iter().enumerate() {
-            if !set.is_anonymous() && !self.state.tables[number].sets[at].is_dead {
+            if !set.is_anonymous() && !self.state.tables[number].sets[at].is_dead() {
                 self.remove_set(operation, number, at);
             }
         }
-        for (at, _) in table.objects.iter().enumerate() {
-            if !self.state.tables[number].objects[at].is_dead {
-                self.remove_object(operation, number, at);
+        self.remove_all::<StatefulObject>(operation, number, |_| true);
+        self.remove_all::<Chain>(operation, number, |chain| !chain.is_binding());
+        self.table_mut(number).is_dead = true;
+        self.note(operation, number, Step::TableGone);
+    }
+
+    /// Takes away all of a kind that are like that.
+    fn remove_all<K: Kind>(
+        &mut self,
+        operation: &Operation<'_>,
+        number: usize,
+        is_meant: impl Fn(&K) -> bool,
+    ) {
+        for at in 0..K::of(&self.state.tables[number]).len() {
+            let member = &K::of(&self.state.tables[number])[at];
+            if !member.is_dead() && is_meant(member) {
+                self.remove::<K>(operation, number, at);
             }
         }
-        for (at, chain) in table.chains.iter().enumerate() {
-            if !is_bound(chain.flags) && !self.state.tables[number].chains[at].is_dead {
-                self.remove_chain(operation, number, at);
-            }
-        }
-        let table = Arc::make_mut(&mut self.state.tables[number]);
-        table.is_dead = true;
-        let step = Step::TableGone {
-            table: table.handle,
-        };
-        self.note(step, operation);
     }
 }

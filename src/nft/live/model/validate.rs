@@ -27,42 +27,39 @@ impl Draft {
 }
 
 fn validate(table: &Table) -> Result<(), Refusal> {
-    for chain in &table.chains {
-        if !chain.is_dead && chain.flags & NFT_CHAIN_BASE != 0 {
+    for (at, chain) in table.chains.iter().enumerate() {
+        if !chain.is_dead() && chain.flags & NFT_CHAIN_BASE != 0 {
             let mut depths = vec![None; table.chains.len()];
-            follow(table, chain, chain, 0, &mut depths)?;
+            follow(table, chain, at, 0, &mut depths)?;
         }
     }
     Ok(())
 }
 
-/// Follows the jumps of a chain that is reached from a base chain at this depth; one that was reached as deep
-/// before is not followed again.
+/// Follows the jumps of the chain of this number, which is reached from a base chain at this depth; one that was
+/// reached as deep before is not followed again.
 fn follow(
     table: &Table,
     base: &Chain,
-    chain: &Chain,
+    at: usize,
     depth: usize,
     depths: &mut [Option<usize>],
 ) -> Result<(), Refusal> {
     if depth == DEEPEST {
         return Err(refuse(libc::EMLINK));
     }
-    let mut chains = table.chains.iter();
-    let at = chains.position(|one| one.handle == chain.handle);
-    if let Some(known) = at.and_then(|at| depths.get_mut(at)) {
-        if known.is_some_and(|known| known >= depth) {
-            return Ok(());
-        }
-        *known = Some(depth);
+    if depths[at].is_some_and(|known| known >= depth) {
+        return Ok(());
     }
+    depths[at] = Some(depth);
+    let chain = &table.chains[at];
     for placed in chain.rules.iter().filter(|placed| !placed.is_dead) {
         super::program::validate(table, base, &placed.rule)?;
         for &reference in &placed.rule.references {
             match reference {
                 Reference::Chain(handle) => enter(table, base, handle, depth, depths)?,
                 Reference::Set(handle) => {
-                    let set = table.sets.iter().find(|set| set.handle == handle);
+                    let set = table.sets.whatever(handle);
                     let elements = set.into_iter().flat_map(|set| set.elements.values());
                     for element in elements {
                         for &reference in &element.references {
@@ -86,8 +83,8 @@ fn enter(
     depth: usize,
     depths: &mut [Option<usize>],
 ) -> Result<(), Refusal> {
-    match table.chains.iter().find(|chain| chain.handle == handle) {
-        Some(chain) => follow(table, base, chain, depth + 1, depths),
+    match table.chains.place(handle) {
+        Some(at) => follow(table, base, at, depth + 1, depths),
         None => Ok(()),
     }
 }

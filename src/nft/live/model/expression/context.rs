@@ -251,6 +251,19 @@ pub(super) fn at_most(number: Option<u32>, most: u32) -> Result<(), Errno> {
     }
 }
 
+/// A key that is loaded or stored to, and not both.
+pub(super) fn one_way(
+    key: Option<u32>,
+    dreg: Option<Register>,
+    sreg: Option<Register>,
+) -> Result<(), Errno> {
+    at_most(key, 255)?;
+    match (key, dreg, sreg) {
+        (Some(_), Some(_), None) | (Some(_), None, Some(_)) => Ok(()),
+        _ => Err(EINVAL),
+    }
+}
+
 /// Flags of which an attribute's policy allows no others.
 pub(super) fn none_but(flags: Option<u32>, allowed: u32) -> Result<(), Errno> {
     match flags {

@@ -1,6 +1,6 @@
 //! `ct`: keys that a direction belongs to want one; most others take none.
 
-use super::context::{at_most, required};
+use super::context::{one_way, required};
 use super::errors::{EAFNOSUPPORT, EINVAL, EOPNOTSUPP};
 use super::{Context, Kernel};
 use crate::errno::Errno;
@@ -11,11 +11,7 @@ impl<'a> Kernel<'a> for CtRef<'a> {
     type Listed = Ct;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.key().map(|key| key.0), 255)?;
-        match (self.key(), self.dreg(), self.sreg()) {
-            (Some(_), Some(_), None) | (Some(_), None, Some(_)) => Ok(()),
-            _ => Err(EINVAL),
-        }
+        one_way(self.key().map(|key| key.0), self.dreg(), self.sreg())
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Ct, Errno> {

@@ -1,21 +1,17 @@
 //! `masq`: ports are optional.
 
 use super::base::POSTROUTING;
-use super::context::none_but;
-use super::nat::pair;
+use super::nat::{no_other_flags, pair};
 use super::{Base, Context, Kernel};
 use crate::errno::Errno;
 use crate::nft::Family;
-use crate::nft::expr::{Masq, MasqRef, NatRangeFlags};
+use crate::nft::expr::{Masq, MasqRef};
 
 impl<'a> Kernel<'a> for MasqRef<'a> {
     type Listed = Masq;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        none_but(
-            self.flags().map(|flags| flags.bits()),
-            NatRangeFlags::all_named().bits(),
-        )
+        no_other_flags(self.flags())
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Masq, Errno> {

@@ -1,8 +1,8 @@
 //! `meta`: what is loaded is as long as its key says; few keys can be stored to.
 
 use super::base::{FORWARD, INPUT, NETDEV_INGRESS, PREROUTING, is_ip};
-use super::context::{at_most, required};
-use super::errors::{EINVAL, EOPNOTSUPP};
+use super::context::{one_way, required};
+use super::errors::EOPNOTSUPP;
 use super::{Base, Context, Kernel};
 use crate::errno::Errno;
 use crate::nft::Family;
@@ -12,11 +12,7 @@ impl<'a> Kernel<'a> for MetaRef<'a> {
     type Listed = Meta;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.key().map(|key| key.0), 255)?;
-        match (self.key(), self.dreg(), self.sreg()) {
-            (Some(_), Some(_), None) | (Some(_), None, Some(_)) => Ok(()),
-            _ => Err(EINVAL),
-        }
+        one_way(self.key().map(|key| key.0), self.dreg(), self.sreg())
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Meta, Errno> {

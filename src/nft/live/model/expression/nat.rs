@@ -12,10 +12,7 @@ impl<'a> Kernel<'a> for NatRef<'a> {
     type Listed = Nat;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        none_but(
-            self.flags().map(|flags| flags.bits()),
-            NatRangeFlags::all_named().bits(),
-        )
+        no_other_flags(self.flags())
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Nat, Errno> {
@@ -69,6 +66,12 @@ impl<'a> Kernel<'a> for NatRef<'a> {
             _ => Ok(()),
         }
     }
+}
+
+/// No flags but those that have names.
+pub(super) fn no_other_flags(flags: Option<NatRangeFlags>) -> Result<(), Errno> {
+    let allowed = NatRangeFlags::all_named().bits();
+    none_but(flags.map(|flags| flags.bits()), allowed)
 }
 
 /// The registers of a range: without an end it ends where it begins, and without a beginning there is

@@ -1,8 +1,7 @@
 //! `redir`: ports are optional.
 
 use super::base::{OUTPUT, PREROUTING};
-use super::context::none_but;
-use super::nat::pair;
+use super::nat::{no_other_flags, pair};
 use super::{Base, Context, Kernel};
 use crate::errno::Errno;
 use crate::nft::Family;
@@ -12,10 +11,7 @@ impl<'a> Kernel<'a> for RedirRef<'a> {
     type Listed = Redir;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        none_but(
-            self.flags().map(|flags| flags.bits()),
-            NatRangeFlags::all_named().bits(),
-        )
+        no_other_flags(self.flags())
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Redir, Errno> {

@@ -1,7 +1,6 @@
 //! `target`: an extension of x_tables, taken as it is given.
 
-use super::context::at_most;
-use super::errors::EINVAL;
+use super::match_::is_whole;
 use super::{Context, Kernel};
 use crate::errno::Errno;
 use crate::nft::Family;
@@ -12,11 +11,7 @@ impl<'a> Kernel<'a> for TargetRef<'a> {
     type Listed = Target<'a>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        at_most(self.revision(), 255)?;
-        match (self.name(), self.revision(), self.info()) {
-            (Some(_), Some(_), Some(_)) => Ok(()),
-            _ => Err(EINVAL),
-        }
+        is_whole(self.name(), self.revision(), self.info())
     }
 
     fn init(&self, _: &mut Context<'_>) -> Result<Target<'a>, Errno> {

@@ -32,7 +32,6 @@ mod before_main {
     crate::sandbox_tests!();
 }
 
-mod listed;
 mod placed;
 
 /// A table with one of everything.
@@ -479,14 +478,7 @@ fn any_expression_is_what_the_kernel_makes_of_it() {
     let mut runner = TestRunner::default();
     let mut differences: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let (mut compared, mut taken) = (0, BTreeMap::<&str, usize>::new());
-    for family in [
-        Family::IP,
-        Family::IP6,
-        Family::INET,
-        Family::ARP,
-        Family::BRIDGE,
-        Family::NETDEV,
-    ] {
+    for family in Family::WITH_TABLES {
         let sandbox = Sandbox::new().unwrap();
         sandbox
             .run(|| {

@@ -178,14 +178,7 @@ fn compared(family: Family) -> (Vec<String>, usize) {
 
 #[test]
 fn an_expression_stands_where_the_kernel_lets_it() {
-    let families = [
-        Family::IP,
-        Family::IP6,
-        Family::INET,
-        Family::ARP,
-        Family::BRIDGE,
-        Family::NETDEV,
-    ];
+    let families = Family::WITH_TABLES;
     // At once: most of the time the kernel waits for packets that are on their way.
     let (differences, numbers): (Vec<_>, Vec<_>) = std::thread::scope(|scope| {
         let threads = families.map(|family| scope.spawn(move || compared(family)));

@@ -1,0 +1,273 @@
+//! What a table holds of one kind: chains, sets, stateful objects, flowtables, each with a name and a handle.
+
+use std::collections::HashMap;
+use std::ops::{Deref, DerefMut, Index};
+use std::sync::Arc;
+
+use bstr::{BStr, BString};
+
+use super::listed::Telling;
+use super::state::Table;
+use super::wire::{Out, Refusal, refuse};
+
+/// A kind of what a table holds.
+pub(super) trait Kind: Clone + 'static {
+    /// `NFT_MSG_*` of one that comes, and of one that goes.
+    const NEW: u8;
+    const GONE: u8;
+    const SORT: Sort;
+
+    fn of(table: &Table) -> &Members<Self>;
+    fn of_mut(table: &mut Table) -> &mut Members<Self>;
+    /// As it is listed.
+    fn listed(table: &Table, member: &Member<Self>, telling: Telling) -> Out;
+}
+
+/// The kinds, as values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sort {
+    Chain,
+    Set,
+    Object,
+    Flowtable,
+}
+
+/// One of a kind.
+#[derive(Debug, Clone)]
+pub(super) struct Member<K> {
+    name: BString,
+    pub(super) handle: u64,
+    /// How many rules and elements refer to it.
+    pub(super) uses: u32,
+    is_dead: bool,
+    body: K,
+}
+
+impl<K> Member<K> {
+    pub(super) fn name(&self) -> &BStr {
+        self.name.as_ref()
+    }
+
+    /// Whether the transaction took it away: it stands in its place, where nobody finds it who asks for its name.
+    pub(super) const fn is_dead(&self) -> bool {
+        self.is_dead
+    }
+}
+
+impl<K> Deref for Member<K> {
+    type Target = K;
+
+    fn deref(&self) -> &K {
+        &self.body
+    }
+}
+
+impl<K> DerefMut for Member<K> {
+    fn deref_mut(&mut self) -> &mut K {
+        &mut self.body
+    }
+}
+
+/// All of a kind, in the order in which they came, which is that of their handles. A copy shares what is not changed.
+///
+/// Numbers of members stay the same as long as a transaction is at work.
+#[derive(Debug, Clone)]
+pub(super) struct Members<K> {
+    all: Vec<Arc<Member<K>>>,
+    /// The handles of those that are not dead, by their names: of stateful objects each type may have one.
+    names: Arc<HashMap<BString, Vec<u64>>>,
+    dead: usize,
+}
+
+impl<K> Default for Members<K> {
+    fn default() -> Self {
+        Self {
+            all: Vec::new(),
+            names: Arc::default(),
+            dead: 0,
+        }
+    }
+}
+
+impl<K> Index<usize> for Members<K> {
+    type Output = Arc<Member<K>>;
+
+    fn index(&self, at: usize) -> &Self::Output {
+        &self.all[at]
+    }
+}
+
+impl<K: Clone> Members<K> {
+    /// Those that a transaction took away as well.
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, Arc<Member<K>>> {
+        self.all.iter()
+    }
+
+    /// How many there are, those that were taken away as well.
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// How many there are.
+    pub(super) fn count_alive(&self) -> usize {
+        self.all.len() - self.dead
+    }
+
+    /// The number of the one with this name.
+    pub(super) fn named(&self, name: &BStr) -> Result<usize, Refusal> {
+        self.named_so(name, |_| true)
+    }
+
+    /// The number of the one with this name of which that is true as well.
+    pub(super) fn named_so(&self, name: &BStr, is: impl Fn(&K) -> bool) -> Result<usize, Refusal> {
+        let handles = self.names.get(name).into_iter().flatten();
+        let mut found = handles.filter_map(|&handle| self.place(handle));
+        found
+            .find(|&at| is(&self.all[at]))
+            .ok_or(refuse(libc::ENOENT))
+    }
+
+    /// The number of the one with this handle.
+    pub(super) fn of(&self, handle: u64) -> Result<usize, Refusal> {
+        let place = self.place(handle).filter(|&at| !self.all[at].is_dead);
+        place.ok_or(refuse(libc::ENOENT))
+    }
+
+    /// The number of the one with this handle, also if it was taken away.
+    pub(super) fn place(&self, handle: u64) -> Option<usize> {
+        self.all
+            .binary_search_by_key(&handle, |one| one.handle)
+            .ok()
+    }
+
+    /// The one with this handle, also if it was taken away.
+    pub(super) fn whatever(&self, handle: u64) -> Option<&Member<K>> {
+        self.place(handle).map(|at| &*self.all[at])
+    }
+
+    /// The same, to be changed.
+    pub(super) fn edit_whatever(&mut self, handle: u64) -> Option<&mut Member<K>> {
+        self.place(handle).map(|at| self.edit(at))
+    }
+
+    /// One, to be changed.
+    pub(super) fn edit(&mut self, at: usize) -> &mut Member<K> {
+        Arc::make_mut(&mut self.all[at])
+    }
+
+    /// Puts one in, whose handle is the highest.
+    pub(super) fn add(&mut self, name: BString, handle: u64, body: K) {
+        self.enter(name.as_ref(), handle);
+        self.all.push(Arc::new(Member {
+            name,
+            handle,
+            uses: 0,
+            is_dead: false,
+            body,
+        }));
+    }
+
+    /// Gives the one with this handle another name, also if it was taken away.
+    pub(super) fn rename(&mut self, handle: u64, name: BString) {
+        let Some(at) = self.place(handle) else { return };
+        if !self.all[at].is_dead {
+            self.leave(at);
+            self.enter(name.as_ref(), handle);
+        }
+        self.edit(at).name = name;
+    }
+
+    /// Takes one away; its handle.
+    pub(super) fn die(&mut self, at: usize) -> u64 {
+        self.leave(at);
+        self.dead += 1;
+        let one = self.edit(at);
+        one.is_dead = true;
+        one.handle
+    }
+
+    pub(super) const fn has_dead(&self) -> bool {
+        self.dead > 0
+    }
+
+    /// Forgets those that were taken away: numbers change.
+    pub(super) fn bury(&mut self) {
+        if std::mem::take(&mut self.dead) > 0 {
+            self.all.retain(|one| !one.is_dead);
+        }
+    }
+
+    fn enter(&mut self, name: &BStr, handle: u64) {
+        let names = Arc::make_mut(&mut self.names);
+        match names.get_mut(name) {
+            Some(handles) => handles.push(handle),
+            None => _ = names.insert(name.to_owned(), vec![handle]),
+        }
+    }
+
+    fn leave(&mut self, at: usize) {
+        let one = &self.all[at];
+        let names = Arc::make_mut(&mut self.names);
+        if let Some(handles) = names.get_mut(one.name()) {
+            handles.retain(|&handle| handle != one.handle);
+            if handles.is_empty() {
+                names.remove(one.name());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Some members, by names whose handles are their numbers and one more.
+    fn members(names: &[&str]) -> Members<()> {
+        let mut members = Members::default();
+        for (handle, name) in (1..).zip(names) {
+            members.add((*name).into(), handle, ());
+        }
+        members
+    }
+
+    #[test]
+    fn found_by_name_and_handle_until_they_go() {
+        let mut members = members(&["a", "b", "c"]);
+        assert_eq!(members.named("b".into()), Ok(1));
+        assert_eq!(members.of(3), Ok(2));
+        assert_eq!(members.die(1), 2);
+        assert_eq!(members.named("b".into()), Err(refuse(libc::ENOENT)));
+        assert_eq!(members.of(2), Err(refuse(libc::ENOENT)));
+        assert_eq!((members.len(), members.count_alive()), (3, 2));
+        assert!(members.whatever(2).is_some_and(Member::is_dead));
+        // Another comes in its name before it is forgotten.
+        members.add("b".into(), 4, ());
+        assert_eq!(members.named("b".into()), Ok(3));
+        members.bury();
+        assert_eq!(members.named("b".into()), Ok(2));
+        assert_eq!((members.len(), members.count_alive()), (3, 3));
+        assert!(members.whatever(2).is_none());
+    }
+
+    #[test]
+    fn a_new_name_takes_the_place_of_the_old_one() {
+        let mut members = members(&["a", "b"]);
+        members.rename(1, "z".into());
+        assert_eq!(members.named("z".into()), Ok(0));
+        assert_eq!(members.named("a".into()), Err(refuse(libc::ENOENT)));
+        let before = members.clone();
+        members.rename(1, "y".into());
+        assert_eq!(before.named("z".into()), Ok(0), "a copy stays as it is");
+    }
+
+    #[test]
+    fn one_name_for_two_that_differ_otherwise() {
+        let mut members = Members::default();
+        members.add("n".into(), 1, 10);
+        members.add("n".into(), 2, 20);
+        assert_eq!(members.named_so("n".into(), |&body| body == 20), Ok(1));
+        members.die(0);
+        assert_eq!(members.named("n".into()), Ok(1));
+        assert!(members.named_so("n".into(), |&body| body == 10).is_err());
+    }
+}

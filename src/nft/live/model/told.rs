@@ -1,0 +1,205 @@
+//! What is told of a transaction when it is committed, a step at a time; and what only then becomes so.
+
+use std::sync::Arc;
+
+use bstr::BString;
+use chainwright_sys::nf_tables::{
+    NFT_MSG_DELRULE, NFT_MSG_DELSETELEM, NFT_MSG_DELTABLE, NFT_MSG_NEWRULE, NFT_MSG_NEWSETELEM,
+    NFT_MSG_NEWTABLE,
+};
+
+use super::listed::{self, Telling};
+use super::members::{Kind, Sort};
+use super::state::{Chain, Element, Flowtable, Key, Reference, Rule, Set, StatefulObject, Table};
+use super::wire::Out;
+
+/// An event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Told {
+    /// `NFT_MSG_*`.
+    pub(super) message: u8,
+    pub(super) flags: u16,
+    pub(super) sequence: u32,
+    pub(super) family: u8,
+    pub(super) attributes: Out,
+}
+
+/// Something that a transaction did in a table, by handles: what is told of it is known when all is committed.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    /// The table is new, or has other flags.
+    Table,
+    TableGone,
+    /// A chain, set, object or flowtable is new, or was changed at once.
+    Member(Sort, u64),
+    MemberGone(Sort, u64),
+    /// What a chain is to be from now on: nothing of that is seen before all is committed.
+    ChainUpdate(u64, ChainUpdate),
+    /// The same of a set.
+    SetUpdate(u64, SetUpdate),
+    Rule {
+        chain: u64,
+        rule: Arc<Rule>,
+    },
+    RuleGone {
+        chain: u64,
+        rule: Arc<Rule>,
+    },
+    Element {
+        set: u64,
+        element: Arc<Element>,
+    },
+    /// How long an element stays from now on, in milliseconds.
+    ElementUpdate {
+        set: u64,
+        key: Key,
+        timeout: u64,
+        expiration: u64,
+    },
+    ElementGone {
+        set: u64,
+        element: Arc<Element>,
+    },
+}
+
+/// What is to change in a chain.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ChainUpdate {
+    pub(super) name: Option<BString>,
+    pub(super) policy: Option<u32>,
+    pub(super) counters: Option<(u64, u64)>,
+    pub(super) added_devices: Vec<BString>,
+    pub(super) deleted_devices: Vec<BString>,
+}
+
+impl ChainUpdate {
+    /// Makes it so, but for the name.
+    fn make(self, chain: &mut Chain) {
+        if let Some(base) = &mut chain.base {
+            base.policy = self.policy.unwrap_or(base.policy);
+            base.counters = self.counters.or(base.counters);
+            let deleted = self.deleted_devices;
+            base.devices.retain(|device| !deleted.contains(device));
+            base.devices.extend(self.added_devices);
+        }
+    }
+}
+
+/// What is to change in a set.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SetUpdate {
+    /// 0 leaves it as it is.
+    pub(super) size: u32,
+    /// Both in milliseconds.
+    pub(super) timeout: u64,
+    pub(super) gc_interval: u32,
+}
+
+impl SetUpdate {
+    const fn make(self, set: &mut Set) {
+        if self.size != 0 {
+            set.size = self.size;
+        }
+        (set.timeout, set.gc_interval) = (self.timeout, self.gc_interval);
+    }
+}
+
+/// The message of an event, and its attributes.
+type Event = Option<(u8, Out)>;
+
+impl Step {
+    /// What is told of it; `None` of what nobody is told.
+    pub(super) fn take_effect(self, table: &mut Table) -> Event {
+        match self {
+            Self::Table => Some((NFT_MSG_NEWTABLE, listed::table(table, Telling::Whole))),
+            Self::TableGone => Some((NFT_MSG_DELTABLE, listed::table(table, Telling::Gone))),
+            Self::Member(sort, handle) => match sort {
+                Sort::Chain => whole::<Chain>(table, handle),
+                Sort::Set => whole::<Set>(table, handle),
+                Sort::Object => whole::<StatefulObject>(table, handle),
+                Sort::Flowtable => whole::<Flowtable>(table, handle),
+            },
+            Self::MemberGone(sort, handle) => match sort {
+                Sort::Chain if table.chains.whatever(handle)?.is_binding() => None,
+                Sort::Chain => gone::<Chain>(table, handle),
+                Sort::Set => gone::<Set>(table, handle),
+                Sort::Object => gone::<StatefulObject>(table, handle),
+                Sort::Flowtable => gone::<Flowtable>(table, handle),
+            },
+            Self::ChainUpdate(handle, mut update) => {
+                if let Some(name) = update.name.take() {
+                    table.has_renamed_chains = true;
+                    table.chains.rename(handle, name);
+                }
+                update.make(table.chains.edit_whatever(handle)?);
+                whole::<Chain>(table, handle)
+            }
+            Self::SetUpdate(handle, update) => {
+                update.make(table.sets.edit_whatever(handle)?);
+                whole::<Set>(table, handle)
+            }
+            Self::Rule { chain, rule } => {
+                let chain = table.chains.whatever(chain)?;
+                let mut rules = chain.rules.iter();
+                let at = rules.position(|placed| Arc::ptr_eq(&placed.rule, &rule));
+                let before = at.and_then(|at| chain.rules.get(at.checked_sub(1)?));
+                let before = before.map(|placed| placed.rule.handle);
+                Some((NFT_MSG_NEWRULE, listed::rule(table, chain, &rule, before)))
+            }
+            Self::RuleGone { chain, rule } => {
+                let of = table.chains.edit_whatever(chain)?;
+                (of.rules).retain(|placed| !Arc::ptr_eq(&placed.rule, &rule));
+                unbind(table, &rule.references);
+                let of = table.chains.whatever(chain)?;
+                // Of those of a chain that is one rule's own nobody is told.
+                let told = !of.is_binding();
+                told.then(|| (NFT_MSG_DELRULE, listed::rule(table, of, &rule, None)))
+            }
+            Self::Element { set, element } => {
+                told_of_element(table, NFT_MSG_NEWSETELEM, set, &element)
+            }
+            Self::ElementUpdate {
+                set,
+                key,
+                timeout,
+                expiration,
+            } => {
+                let element = table.sets.edit_whatever(set)?.elements.get_mut(&key)?;
+                let changed = Arc::make_mut(element);
+                (changed.timeout, changed.expiration) = (timeout, expiration);
+                let element = Arc::clone(element);
+                told_of_element(table, NFT_MSG_NEWSETELEM, set, &element)
+            }
+            Self::ElementGone { set, element } => {
+                told_of_element(table, NFT_MSG_DELSETELEM, set, &element)
+            }
+        }
+    }
+}
+
+fn whole<K: Kind>(table: &Table, handle: u64) -> Event {
+    let member = K::of(table).whatever(handle)?;
+    Some((K::NEW, K::listed(table, member, Telling::Whole)))
+}
+
+fn gone<K: Kind>(table: &Table, handle: u64) -> Event {
+    let member = K::of(table).whatever(handle)?;
+    Some((K::GONE, K::listed(table, member, Telling::Gone)))
+}
+
+fn told_of_element(table: &Table, message: u8, set: u64, element: &Element) -> Event {
+    let set = table.sets.whatever(set)?;
+    Some((message, listed::elements(table, set, [element])))
+}
+
+/// Notes of sets that no rule uses any more that they are free again.
+fn unbind(table: &mut Table, references: &[Reference]) {
+    for &reference in references {
+        if let Reference::Set(handle) | Reference::UpdatedSet(handle) = reference
+            && table.sets.whatever(handle).is_some_and(|set| set.uses == 0)
+            && let Some(set) = table.sets.edit_whatever(handle)
+        {
+            set.is_bound = false;
+        }
+    }
+}
