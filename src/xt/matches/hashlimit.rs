@@ -202,8 +202,9 @@ impl Extension for Hashlimit {
             // No burst can be said for less than 16 bytes in a second, nor one of more bytes than a u64
             // has; another cost has no text.
             let bytes = bytes_of(cost);
-            bytes.checked_mul(cfg.burst)?;
-            if (bytes == 0 && cfg.burst != 0) || cost_of(bytes.max(1)) != Some(cost) {
+            let all = bytes.saturating_mul(cfg.burst);
+            let has_text = cfg.burst == 0 || in_seconds(all, cost) == Ok(cfg.burst);
+            if !has_text || cost_of(bytes.max(1)) != Some(cost) {
                 return None;
             }
             HashlimitRate::Bytes {
