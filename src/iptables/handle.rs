@@ -1,5 +1,7 @@
 //! A node's iptables tables in one backend: reading, changing, saving and restoring them.
 
+mod own;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +18,9 @@ use crate::legacy::{
     Hook as LegacyHook, Lock, LockPolicy, Lookup, Table as LegacyTable,
 };
 use crate::netlink;
-use crate::nft::{self, CommitError, Connection as NftConnection, Outcome, Scope, Transaction};
+use crate::nft::{
+    self, CommitError, Connection as NftConnection, Generation, Outcome, Scope, Transaction,
+};
 use crate::retry::Attempts;
 use crate::xt::Names;
 
@@ -54,6 +58,8 @@ pub struct Iptables {
     sets: Sets,
     names: Arc<Names>,
     retry: Retry,
+    /// The generation of nf_tables that the last change made.
+    made: Option<Generation>,
 }
 
 #[derive(Debug)]
@@ -87,6 +93,7 @@ impl Iptables {
             sets: sets(),
             names: Names::system(),
             retry: Retry::DEFAULT,
+            made: None,
         })
     }
 
@@ -120,6 +127,7 @@ impl Iptables {
             sets: sets(),
             names: Names::system(),
             retry: Retry::DEFAULT,
+            made: None,
         })
     }
 
@@ -297,6 +305,7 @@ impl Iptables {
                 owned.push(one);
             }
         }
+        self.made = None;
         // Of a commit of which it could not be known whether it was done.
         let mut unknown = None;
         let mut attempts = self.retry.begin();
@@ -326,7 +335,10 @@ impl Iptables {
                 }
             };
             match result {
-                Ok(Done::Yes(value)) => return Ok(value),
+                Ok(Done::Yes(value, generation)) => {
+                    self.made = generation;
+                    return Ok(value);
+                }
                 // Somebody else is quicker: they are given time to finish.
                 Ok(Done::Again) if attempts.again() => {}
                 Ok(Done::Again) => {
@@ -400,7 +412,8 @@ pub(super) struct Change<'c> {
 
 /// What came of an attempt.
 enum Done<R> {
-    Yes(R),
+    /// With the generation of nf_tables that was made.
+    Yes(R, Option<Generation>),
     /// The tables were changed by somebody else meanwhile.
     Again,
     /// New rules must be remembered.
@@ -440,13 +453,13 @@ fn change_nft<R>(
         lines,
     } = session.finish();
     let sent = match (guard, change.apply) {
-        (Some(mut guard), true) => guard.commit(connection, &mut transaction),
-        (Some(mut guard), false) => guard.check(connection, &mut transaction),
-        (None, true) => connection.commit(&transaction),
-        (None, false) => connection.check(&transaction),
+        (Some(mut guard), true) => guard.commit_numbered(connection, &mut transaction),
+        (Some(mut guard), false) => guard.check(connection, &mut transaction).map(|()| None),
+        (None, true) => connection.commit_numbered(&mut transaction),
+        (None, false) => connection.check(&transaction).map(|()| None),
     };
     match sent {
-        Ok(()) => Ok(Done::Yes(value)),
+        Ok(generation) => Ok(Done::Yes(value, generation)),
         Err(error) if error.generation_moved() => Ok(Done::Again),
         Err(error) => Err(refused(connection, error, &transaction, &lines)),
     }
@@ -543,7 +556,7 @@ fn change_legacy<R>(
     let value = edit(&mut session)?;
     let replacements = session.finish()?;
     if !change.apply {
-        return Ok(Done::Yes(value));
+        return Ok(Done::Yes(value, None));
     }
     for (family, table) in unused.into_iter().filter_map(|place| tables.get(place)) {
         if !connection(connections, *family)?.instantiate_as(table)? {
@@ -571,7 +584,7 @@ fn change_legacy<R>(
             }
         }
     }
-    Ok(Done::Yes(value))
+    Ok(Done::Yes(value, None))
 }
 
 /// The way to a family's legacy tables.

@@ -74,6 +74,7 @@ pub struct BatchReplies {
     first_acknowledged: bool,
     last_acknowledged: bool,
     end_acknowledged: bool,
+    told: bool,
     lost: bool,
 }
 
@@ -88,6 +89,7 @@ impl BatchReplies {
             first_acknowledged: false,
             last_acknowledged: false,
             end_acknowledged: false,
+            told: false,
             lost: false,
         }
     }
@@ -135,6 +137,12 @@ impl BatchReplies {
         });
     }
 
+    /// Says that the kernel told the sender of what the batch changed (`NLM_F_ECHO`), as it does of nothing that it
+    /// does not commit.
+    pub fn tell(&mut self) {
+        self.told = true;
+    }
+
     /// Says that the kernel dropped replies, or that one was cut.
     pub fn lose(&mut self) {
         self.lost = true;
@@ -157,8 +165,8 @@ impl BatchReplies {
                 }
             }
         }
-        let verdict = if self.end_acknowledged {
-            // The kernel acknowledges the end only after the commit. An error beside it would be
+        let verdict = if self.end_acknowledged || self.told {
+            // The kernel acknowledges the end only after the commit, and tells of it only then. An error beside it would be
             // an answer to something else.
             self.rejections.clear();
             Verdict::Applied
@@ -250,6 +258,14 @@ mod tests {
         // One error is enough to know that nothing was applied.
         let outcome = replay(&[(3, 2)], true);
         assert_eq!((outcome.verdict, outcome.lost), (Verdict::Rejected, true));
+    }
+
+    #[test]
+    fn what_is_told_proves_the_commit() {
+        let mut state = BatchReplies::new(1..=5);
+        state.tell();
+        state.lose();
+        assert_eq!(state.finish().verdict, Verdict::Applied);
     }
 
     #[test]

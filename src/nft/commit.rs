@@ -4,11 +4,12 @@ use std::fmt;
 
 use bstr::BString;
 
+use super::committed::{Committed, Echoes};
 use super::connection::Connection;
 use super::explain::{Operation, attribute_at, describe, hint};
 use super::feature::{Feature, lacking};
 use super::generation::{Generation, Origin};
-use super::transaction::{END, Transaction};
+use super::transaction::{END, Echo, Transaction};
 use crate::errno::Errno;
 use crate::netlink::{self, BatchReplies, Intake, Loss, Message, Rejection, Verdict};
 
@@ -206,7 +207,73 @@ impl Connection {
         bytes = transaction.byte_length(),
     ))]
     pub fn commit(&mut self, transaction: &Transaction) -> Result<(), CommitError> {
-        self.insist_on_batch(transaction, Batch::Whole)
+        self.insist_on_batch(transaction, Batch::Whole, None)
+    }
+
+    /// Commits a transaction as [`commit`](Self::commit) does, and has the kernel tell what came of it: the
+    /// generation that it made, and the handles and names of what it added, operation by operation.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), chainwright::Error> {
+    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// use chainwright::nft::expr::Immediate;
+    /// use chainwright::nft::{Chain, Connection, Family, Rule, Table, Transaction};
+    ///
+    /// let mut nft = Connection::open()?;
+    /// let rule = Rule::new(Family::INET, "mine", "web").with(&Immediate::accept());
+    /// let mut tx = Transaction::new();
+    /// tx.add(&Table::new(Family::INET, "mine"))?;
+    /// tx.add(&Chain::new(Family::INET, "mine", "web"))?;
+    /// tx.add(&rule)?;
+    /// let committed = nft.commit_echo(&tx)?;
+    /// assert_eq!(committed.generation(), Some(nft.generation()?));
+    ///
+    /// // The rule, operation 2, is deleted by its handle.
+    /// let mut tx = Transaction::new();
+    /// tx.delete(&Rule { handle: committed.handle(2), ..rule })?;
+    /// nft.commit(&tx)?;
+    /// # Ok::<(), chainwright::Error>(()) })?
+    /// # }
+    /// ```
+    ///
+    /// The kernel makes a message of each object for it and queues all of them, which `commit` spares: for
+    /// large transactions that is the larger part of the time. What does not fit the receive buffer it drops; the
+    /// commit is as good then, and [`Committed::missing`] says of what nothing came.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    #[tracing::instrument(level = "debug", skip_all, fields(
+        operations = transaction.len(),
+        bytes = transaction.byte_length(),
+    ))]
+    pub fn commit_echo(&mut self, transaction: &Transaction) -> Result<Committed, CommitError> {
+        let mut transaction = transaction.clone();
+        transaction.ask_echo(Echo::Added);
+        self.commit_asked(&transaction)
+    }
+
+    fn commit_asked(&mut self, transaction: &Transaction) -> Result<Committed, CommitError> {
+        let mut echoes = Echoes::new(self.port());
+        self.insist_on_batch(transaction, Batch::Whole, Some(&mut echoes))?;
+        Ok(echoes.finish(transaction))
+    }
+
+    /// Commits a transaction; the generation that it made, if it made one.
+    pub(crate) fn commit_numbered(
+        &mut self,
+        transaction: &mut Transaction,
+    ) -> Result<Option<Generation>, CommitError> {
+        match transaction.expected_generation() {
+            // Nobody else's is in between.
+            Some(expected) if transaction.makes_a_generation() => {
+                self.commit(transaction)?;
+                Ok(Some(expected.next()))
+            }
+            _ => {
+                transaction.ask_echo(Echo::Generation);
+                Ok(self.commit_asked(transaction)?.generation())
+            }
+        }
     }
 
     /// Has the kernel look at a transaction without carrying it out, as `nft --check` does: every
@@ -217,7 +284,7 @@ impl Connection {
     /// # Errors
     /// As [`commit`](Self::commit) would fail; nothing is ever applied.
     pub fn check(&mut self, transaction: &Transaction) -> Result<(), CommitError> {
-        let result = self.insist_on_batch(transaction, Batch::WithoutEnd);
+        let result = self.insist_on_batch(transaction, Batch::WithoutEnd, None);
         result.map_err(|error| CommitError {
             outcome: Outcome::NothingApplied,
             ..error
@@ -230,17 +297,23 @@ impl Connection {
         &mut self,
         transaction: &Transaction,
         batch: Batch,
+        mut echoes: Option<&mut Echoes>,
     ) -> Result<(), CommitError> {
         let mut attempts = self.retry.begin();
         loop {
-            match self.send_batch(transaction, batch) {
+            match self.send_batch(transaction, batch, echoes.as_deref_mut()) {
                 Err(error) if error.is_unexplained(batch) && attempts.again_after_loss() => {}
                 sent => return sent,
             }
         }
     }
 
-    fn send_batch(&mut self, transaction: &Transaction, batch: Batch) -> Result<(), CommitError> {
+    fn send_batch(
+        &mut self,
+        transaction: &Transaction,
+        batch: Batch,
+        mut echoes: Option<&mut Echoes>,
+    ) -> Result<(), CommitError> {
         if transaction.is_empty() {
             return Ok(());
         }
@@ -281,12 +354,16 @@ impl Connection {
             }
         };
         let reports = transaction.len().saturating_mul(REPORT).min(REPORTS);
-        self.socket.reserve_receive(reports);
+        let room = echoes.as_ref().map_or(0, |_| Echoes::room(transaction));
+        self.socket.reserve_receive(reports.max(room));
         // To be compared with if the reply is lost.
         let before = match transaction.expected_generation() {
             Some(generation) => generation,
             None => self.generation().map_err(not_sent)?,
         };
+        if let Some(echoes) = &mut echoes {
+            echoes.begin(transaction.len(), before);
+        }
         self.settle();
         self.discard_replies();
         let socket = &mut self.socket;
@@ -301,7 +378,7 @@ impl Connection {
             })
             .map_err(not_sent)?;
 
-        let (replies, mut trouble) = self.replies(transaction);
+        let (replies, mut trouble) = self.replies(transaction, echoes);
         if replies.complete() {
             self.acknowledges_ends = Some(true);
         }
@@ -345,9 +422,14 @@ impl Connection {
 
     /// Takes in the replies to a batch, all of which are queued when it was sent: what they are, and the
     /// first error of receiving them.
-    fn replies(&mut self, transaction: &Transaction) -> (BatchReplies, Option<netlink::Error>) {
+    fn replies(
+        &mut self,
+        transaction: &Transaction,
+        echoes: Option<&mut Echoes>,
+    ) -> (BatchReplies, Option<netlink::Error>) {
         let mut verdicts = Verdicts {
             buffer: &mut self.buffer,
+            echoes,
             replies: BatchReplies::new(transaction.sequences()),
             trouble: None,
             errors: 0,
@@ -368,7 +450,7 @@ impl Connection {
         let empty = Transaction::new();
         let sent = empty.datagram(|datagram| self.socket.send(datagram));
         if sent.is_ok() {
-            known = self.replies(&empty).0.complete();
+            known = self.replies(&empty, None).0.complete();
             self.acknowledges_ends = Some(known);
         }
         known
@@ -379,6 +461,7 @@ impl Connection {
 struct Verdicts<'c> {
     buffer: &'c mut [u8],
     replies: BatchReplies,
+    echoes: Option<&'c mut Echoes>,
     /// The first error.
     trouble: Option<netlink::Error>,
     errors: u32,
@@ -396,7 +479,17 @@ impl Intake for Verdicts<'_> {
     }
 
     fn take(&mut self, length: usize) -> Result<(), netlink::Error> {
-        if let Err(malformed) = self.replies.accept(&self.buffer[..length]) {
+        let datagram = &self.buffer[..length];
+        let accepted = self.replies.accept(datagram);
+        if let Some(echoes) = &mut self.echoes {
+            if echoes.accept(datagram) {
+                self.replies.tell();
+            }
+            if accepted.is_err() {
+                echoes.lose();
+            }
+        }
+        if let Err(malformed) = accepted {
             self.trouble.get_or_insert(malformed.into());
         }
         Ok(())
@@ -409,6 +502,9 @@ impl Intake for Verdicts<'_> {
             // What decides may be behind it still.
             error => {
                 self.replies.lose();
+                if let Some(echoes) = &mut self.echoes {
+                    echoes.lose();
+                }
                 self.trouble.get_or_insert(error);
                 self.errors += 1;
                 self.ended = self.errors == TROUBLES;

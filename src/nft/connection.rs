@@ -53,6 +53,7 @@ pub struct Connection {
     /// What its generations are of: those of different namespaces look alike.
     pub(super) origin: Origin,
     pub(super) socket: Socket,
+    port: u32,
     /// Where replies are received.
     pub(super) buffer: Vec<u8>,
     /// Where small requests are built.
@@ -98,6 +99,7 @@ impl Connection {
                 Some(cookie) => Origin::Namespace(cookie),
                 None => Origin::Connection(OPENED.fetch_add(1, Ordering::Relaxed)),
             },
+            port: socket.port().unwrap_or(0),
             socket,
             buffer: vec![0; RECEIVE_BUFFER],
             request: Vec::with_capacity(512),
@@ -119,6 +121,42 @@ impl Connection {
             return Err(Error::NotLoaded);
         }
         Self::open()
+    }
+
+    /// The port of its socket: the kernel's number for it in its namespace, which no other socket has at the same
+    /// time. What is committed over this connection is [told](super::live::Change::port) to be of this port, so
+    /// that who is told of changes knows one's own:
+    ///
+    /// ```
+    /// # fn main() -> Result<(), chainwright::Error> {
+    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// use chainwright::nft::live::{Item, Monitor};
+    /// use chainwright::nft::{Connection, Family, Table, Transaction};
+    ///
+    /// let mut monitor = Monitor::open()?;
+    /// let (mut mine, mut other) = (Connection::open()?, Connection::open()?);
+    /// for (nft, name) in [(&mut mine, "mine"), (&mut other, "theirs")] {
+    ///     let mut tx = Transaction::new();
+    ///     tx.add(&Table::new(Family::IP, name))?;
+    ///     nft.commit(&tx)?;
+    /// }
+    /// let mut reactions = 0;
+    /// while let Some(item) = monitor.try_receive()? {
+    ///     match item {
+    ///         Item::Change(change) if change.port() == mine.port() => {} // what we did ourselves
+    ///         Item::Change(_) | Item::Lost(_) => reactions += 1,
+    ///         _ => {}
+    ///     }
+    /// }
+    /// assert_eq!(reactions, 1);
+    /// # Ok::<(), chainwright::Error>(()) })?
+    /// # }
+    /// ```
+    ///
+    /// It is not the number of a process or thread. When the connection is closed, another socket may get it.
+    #[must_use]
+    pub const fn port(&self) -> u32 {
+        self.port
     }
 
     /// The same, with another policy for what others' changes or lost replies spoil: look-ups, a

@@ -51,6 +51,15 @@ impl Generation {
         self.number
     }
 
+    /// The one that follows: there is none of the number 0.
+    pub(super) const fn next(self) -> Self {
+        let number = match self.number {
+            u32::MAX => 1,
+            number => number + 1,
+        };
+        Self::new(number, self.origin)
+    }
+
     pub(super) const fn origin(self) -> Origin {
         self.origin
     }

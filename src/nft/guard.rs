@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::commit::CommitError;
+use super::committed::Committed;
 use super::connection::Connection;
 use super::generation::Generation;
 use super::scope::Scope;
@@ -155,7 +156,28 @@ impl Guard {
         connection: &mut Connection,
         transaction: &mut Transaction,
     ) -> Result<(), CommitError> {
-        self.send(connection, transaction, Connection::commit)
+        self.send(connection, transaction, |nft, tx| nft.commit(tx))
+    }
+
+    /// As [`commit`](Self::commit), and has the kernel tell what came of it, as [`Connection::commit_echo`].
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_echo(
+        &mut self,
+        connection: &mut Connection,
+        transaction: &mut Transaction,
+    ) -> Result<Committed, CommitError> {
+        self.send(connection, transaction, |nft, tx| nft.commit_echo(tx))
+    }
+
+    /// As [`commit`](Self::commit); the generation that was made.
+    pub(crate) fn commit_numbered(
+        &mut self,
+        connection: &mut Connection,
+        transaction: &mut Transaction,
+    ) -> Result<Option<Generation>, CommitError> {
+        self.send(connection, transaction, Connection::commit_numbered)
     }
 
     /// As [`Connection::check`], if the tables still are as they were read.
@@ -167,15 +189,15 @@ impl Guard {
         connection: &mut Connection,
         transaction: &mut Transaction,
     ) -> Result<(), CommitError> {
-        self.send(connection, transaction, Connection::check)
+        self.send(connection, transaction, |nft, tx| nft.check(tx))
     }
 
-    fn send(
+    fn send<R>(
         &mut self,
         connection: &mut Connection,
         transaction: &mut Transaction,
-        send: fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
-    ) -> Result<(), CommitError> {
+        send: fn(&mut Connection, &mut Transaction) -> Result<R, CommitError>,
+    ) -> Result<R, CommitError> {
         let start = Instant::now();
         let deadline = connection.retry().deadline;
         self.advance();

@@ -8,6 +8,7 @@
 //! | be told who changes the ruleset, and what | [`live::Monitor`] |
 //! | ask what is there without asking the kernel, for months | [`live::Mirror`] |
 //! | change the ruleset, whole or not at all | [`Transaction`], [`Connection::commit`] |
+//! | learn what the kernel made of a transaction: its generation, handles, names | [`Connection::commit_echo`] |
 //! | read some tables and change them, whatever others commit elsewhere | [`Guard`] |
 //! | read an object as the kernel sent it | [`TableRef`], [`ChainRef`], [`RuleRef`], [`SetRef`], [`ElementRef`], [`StatefulObjectRef`] |
 //! | build one | [`Table`], [`Chain`], [`Rule`], [`Set`], [`Element`], [`StatefulObject`], [`Flowtable`] |
@@ -44,6 +45,7 @@ pub mod build;
 mod captured;
 mod chain;
 mod commit;
+mod committed;
 mod compat;
 mod connection;
 mod count;
@@ -88,6 +90,7 @@ mod watch;
 
 pub use chain::{Chain, ChainFlags, ChainRef, Counters, Hook, Policy, Priority, hook_name};
 pub use commit::{CommitError, Failure, Outcome};
+pub use committed::Committed;
 pub use connection::Connection;
 #[cfg(feature = "measure")]
 pub(crate) use connection::message_type;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::commit::CommitError;
+use super::committed::Committed;
 use super::connection::Connection;
 use super::generation::{Generation, Origin};
 use super::scope::Scope;
@@ -63,6 +64,8 @@ struct Shared {
 #[derive(Debug)]
 struct Connections {
     idle: Vec<Connection>,
+    /// Those of all, also of those that are taken.
+    ports: Vec<u32>,
     /// How many there are, those that are taken included.
     opened: usize,
 }
@@ -87,6 +90,8 @@ impl Shared {
                 connections.opened += 1;
                 drop(connections);
                 if let Some(connection) = self.open_another() {
+                    // Before anything is committed over it.
+                    self.lock().ports.push(connection.port());
                     return connection;
                 }
                 connections = self.lock();
@@ -143,6 +148,7 @@ impl Pool {
                 limit: limit.max(1),
                 returned: Condvar::new(),
                 connections: Mutex::new(Connections {
+                    ports: vec![first.port()],
                     idle: vec![first],
                     opened: 1,
                 }),
@@ -168,6 +174,22 @@ impl Pool {
     /// Those of that.
     pub fn commit(&self, transaction: &Transaction) -> Result<(), CommitError> {
         self.with(|nft| nft.commit(transaction))
+    }
+
+    /// [`Connection::commit_echo`].
+    ///
+    /// # Errors
+    /// Those of that.
+    pub fn commit_echo(&self, transaction: &Transaction) -> Result<Committed, CommitError> {
+        self.with(|nft| nft.commit_echo(transaction))
+    }
+
+    /// The [ports](Connection::port) of the connections that there are: a change that is
+    /// [told](super::live::Change::port) to be of one of them was committed through this pool. They stay the
+    /// pool's for as long as it is there; another one comes when another connection is opened.
+    #[must_use]
+    pub fn ports(&self) -> Vec<u32> {
+        self.shared.lock().ports.clone()
     }
 
     /// [`Connection::snapshot`].

@@ -1,5 +1,6 @@
 //! Transactions: one message buffer, sent in one piece, applied whole or not at all.
 
+mod echo;
 mod elements;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use super::name::Name;
 use super::object::{Object, Written as _};
 use super::{Family, Rule, Set, SetId};
 use crate::netlink::{Malformed, Message, MessageWriter, Messages, NfGenMsg, Unfit};
+pub(super) use echo::{Echo, gets_a_handle};
 
 /// Length of `BATCH_BEGIN` with a generation: header, nfgenmsg, one attribute of four bytes.
 const BEGIN: usize = 28;

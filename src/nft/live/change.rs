@@ -65,7 +65,8 @@ impl Change {
         self.generation
     }
 
-    /// The port of the socket that committed it: compare it with that of one's own connections, so as not
+    /// The port of the socket that committed it: compare it with that of one's own connections
+    /// ([`Connection::port`](crate::nft::Connection::port), [`Pool::ports`](crate::nft::Pool::ports)), so as not
     /// to answer to oneself. It is not the process' number, though `nft` and iptables often have one that
     /// is the same.
     #[must_use]
@@ -213,7 +214,7 @@ pub enum EventObject<'a> {
 }
 
 impl<'a> Event<'a> {
-    pub(super) const fn new(message: Message<'a>) -> Self {
+    pub(in crate::nft) const fn new(message: Message<'a>) -> Self {
         Self { message }
     }
 
@@ -312,6 +313,20 @@ impl<'a> Event<'a> {
             EventObject::Elements(elements) => Some(elements.set()),
             _ => None,
         }
+    }
+
+    /// The object's handle; elements have none.
+    #[must_use]
+    pub fn handle(&self) -> Option<u64> {
+        Some(match self.object().ok()? {
+            EventObject::Table(table) => table.handle(),
+            EventObject::Chain(chain) => chain.handle(),
+            EventObject::Rule(rule) => rule.handle(),
+            EventObject::Set(set) => set.handle(),
+            EventObject::Object(object) => object.handle(),
+            EventObject::Flowtable(flowtable) => flowtable.handle(),
+            EventObject::Elements(_) | EventObject::Unknown => return None,
+        })
     }
 
     /// The number that the operation behind it had in its batch (`nlmsg_seq`). `nft` gives all elements

@@ -378,7 +378,7 @@ impl Grouping {
             self.forget();
             return;
         }
-        if generation != next(told) {
+        if generation != told.next() {
             self.lose(Cause::Skipped { told: generation });
             return;
         }
@@ -415,12 +415,6 @@ impl Grouping {
         self.events = 0;
         self.length = 0;
     }
-}
-
-/// The generation that follows: there is none of the number 0.
-fn next(generation: Generation) -> Generation {
-    let number = generation.number().checked_add(1).unwrap_or(1);
-    Generation::new(number, generation.origin())
 }
 
 /// Whether a generation came before another one: that is less than half the way round ahead of it.

@@ -108,6 +108,34 @@ impl From<SnapshotOptions> for MirrorOptions {
 /// # }
 /// ```
 ///
+/// # Not to answer to oneself
+///
+/// What was committed over the mirror's own [`connection`](Self::connection) comes in with the next update as well:
+/// its changes are of that connection's [port](Connection::port), as those of others are not.
+///
+/// ```
+/// # fn main() -> Result<(), chainwright::Error> {
+/// # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
+/// use chainwright::nft::live::{Mirror, Update};
+/// use chainwright::nft::{Connection, Family, Scope, Table, Transaction};
+///
+/// let mut mirror = Mirror::open(Connection::open()?, &Scope::all())?;
+/// let mut tx = Transaction::new();
+/// tx.add(&Table::new(Family::IP, "mine"))?;
+/// let committed = mirror.connection().commit_echo(&tx)?;
+///
+/// let own = mirror.connection().port();
+/// for update in mirror.update()? {
+///     match update {
+///         Update::Change(change) if change.port() == own => assert!(committed.is(&change)),
+///         other => println!("to be looked at: {other:?}"),
+///     }
+/// }
+/// # Ok::<(), chainwright::Error>(()) })??;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # What it does not show
 ///
 /// What no event tells is as it was when the object was read or told of last:
