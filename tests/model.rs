@@ -10,10 +10,10 @@ use allocation_counter::measure;
 use chainwright::netlink::Messages;
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Immediate, Verdict};
-use chainwright::nft::live::{Item, Mirror, Model, Monitor, MonitorOptions};
+use chainwright::nft::live::{Event, Item, Mirror, Model, Monitor, MonitorOptions};
 use chainwright::nft::{
-    Chain, ChainFlags, CommitError, Connection, DataType, Element, Family, PlanOptions, Rule,
-    Scope, Set, Snapshot, Table, TableFlags, Transaction,
+    Chain, ChainFlags, CommitError, Committed, Connection, DataType, Element, Family, Generation,
+    PlanOptions, Rule, Scope, Set, Snapshot, Table, TableFlags, Transaction,
 };
 use chainwright_sys::nf_tables::{
     NFTA_SET_ELEM_EXPIRATION, NFTA_SET_TYPE, NFTA_TABLE_HANDLE, NFTA_TABLE_USE,
@@ -82,20 +82,34 @@ fn bytes(tx: &Transaction) -> String {
     operations.collect()
 }
 
+/// An event in words. Chains without a name are numbered across all namespaces.
+fn unnamed(event: &Event<'_>) -> String {
+    let event = event.to_string();
+    match event.find("__chain") {
+        Some(at) => format!("{}…", &event[..at]),
+        None => event,
+    }
+}
+
+/// What the sender of a transaction is told: the generation, and of each operation what it added.
+fn echoed(committed: &Committed) -> (Option<u32>, Vec<(usize, String)>, Vec<usize>) {
+    let additions = committed.additions();
+    (
+        committed.generation().map(Generation::number),
+        additions
+            .map(|(operation, event)| (operation, unnamed(&event)))
+            .collect(),
+        committed.missing().to_vec(),
+    )
+}
+
 /// What a monitor is told, one transaction after the other.
 fn events(monitor: &mut Monitor) -> Vec<String> {
     let mut told = Vec::new();
-    let unnumbered = |event: String| match event.find("__chain") {
-        Some(at) => format!("{}…", &event[..at]),
-        None => event,
-    };
     while let Some(item) = monitor.try_receive().unwrap() {
         match item {
             Item::Change(change) => {
-                let mut events: Vec<_> = change
-                    .events()
-                    .map(|event| unnumbered(event.to_string()))
-                    .collect();
+                let mut events: Vec<_> = change.events().map(|event| unnamed(&event)).collect();
                 // In which order a set is emptied is its own business.
                 let is_element = |event: &String| event.starts_with("delete element");
                 events
@@ -116,6 +130,8 @@ struct Pair {
     of_kernel: Monitor,
     of_model: Monitor,
     mirror: Mirror,
+    /// Whether what a transaction adds was to be echoed: every other time.
+    asks_echo: bool,
 }
 
 impl Pair {
@@ -143,8 +159,24 @@ impl Pair {
             let operations = tx.described().map(|operation| operation.to_string());
             operations.collect::<Vec<_>>()
         };
-        let answered = answer(self.model.commit(tx));
-        let theirs = answer(self.kernel.commit(tx));
+        self.asks_echo = !self.asks_echo;
+        let (answered, theirs) = match self.asks_echo {
+            true => {
+                let (ours, theirs) = (self.model.commit_echo(tx), self.kernel.commit_echo(tx));
+                let (told, told_by_kernel) = (ours.as_ref().ok(), theirs.as_ref().ok());
+                assert_eq!(
+                    told.map(echoed),
+                    told_by_kernel.map(echoed),
+                    "what the model tells the sender and the kernel: {:#?}",
+                    said()
+                );
+                (answer(ours.map(drop)), answer(theirs.map(drop)))
+            }
+            false => (
+                answer(self.model.commit(tx)),
+                answer(self.kernel.commit(tx)),
+            ),
+        };
         assert_eq!(
             answered,
             theirs,
@@ -297,6 +329,7 @@ fn it_answers_and_holds_what_the_kernel_does() {
                     .open_beside(&model.connect().unwrap())
                     .unwrap(),
                 mirror: Mirror::open(model.connect().unwrap(), &Scope::all()).unwrap(),
+                asks_echo: false,
             };
             let mut random = match std::env::var_os("SEED") {
                 Some(_) => Random::new(),

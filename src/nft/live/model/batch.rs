@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bstr::BString;
-use chainwright_sys::netlink::NLM_F_ACK;
+use chainwright_sys::netlink::{NLM_F_ACK, NLM_F_ECHO};
 use chainwright_sys::nfnetlink::{
     NFNL_BATCH_GENID, NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END, NFNL_SUBSYS_NFTABLES,
 };
@@ -14,10 +14,18 @@ use super::told::Told;
 use super::wire::{Given, Refusal, U32, acknowledge, refuse};
 use crate::netlink::{Message, Messages};
 
+/// What a batch changed.
+pub(super) struct Committed {
+    pub(super) state: State,
+    pub(super) told: Vec<Told>,
+    /// The first operation's number, and whether it has the sender told of the generation.
+    pub(super) first: u32,
+    pub(super) is_echoed: bool,
+}
+
 /// What became of a batch.
 pub(super) struct Outcome {
-    /// The new state and what is told of it, if something was changed.
-    pub(super) committed: Option<(State, Vec<Told>)>,
+    pub(super) committed: Option<Committed>,
     /// The acknowledgements, each a datagram.
     pub(super) replies: Vec<Vec<u8>>,
 }
@@ -98,7 +106,16 @@ pub(super) fn run(
                 keep_handles(state, &draft);
                 None
             }
-            false => Some(draft.commit()),
+            false => {
+                let (state, told) = draft.commit();
+                let flags = operations.first().map_or(0, |first| first.flags);
+                Some(Committed {
+                    state,
+                    told,
+                    first: operations.first().map_or(0, |first| first.sequence),
+                    is_echoed: flags & NLM_F_ECHO != 0,
+                })
+            }
         };
         return Outcome {
             committed,

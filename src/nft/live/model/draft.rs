@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bstr::{BStr, BString};
-use chainwright_sys::netlink::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
+use chainwright_sys::netlink::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_ECHO, NLM_F_EXCL, NLM_F_REPLACE};
 use chainwright_sys::nf_tables::{
     NFT_MSG_DELCHAIN, NFT_MSG_DELFLOWTABLE, NFT_MSG_DELOBJ, NFT_MSG_DELRULE, NFT_MSG_DELSET,
     NFT_MSG_DELSETELEM, NFT_MSG_DELTABLE, NFT_MSG_DESTROYCHAIN, NFT_MSG_DESTROYFLOWTABLE,
@@ -243,6 +243,7 @@ impl Draft {
                 message,
                 flags: noted.flags & (NLM_F_CREATE | NLM_F_EXCL) | appended,
                 sequence: noted.sequence,
+                is_echoed: noted.flags & NLM_F_ECHO != 0,
                 family: table.family,
                 attributes,
             });

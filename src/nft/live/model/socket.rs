@@ -94,10 +94,10 @@ impl Shared {
         }
         let devices = Arc::clone(&inner.devices);
         let outcome = batch::run(&mut inner.state, queue.port, &devices, datagram);
-        if let Some((state, told)) = outcome.committed {
-            inner.state = state;
-            let first = told.first().map_or(0, |told| told.sequence);
-            inner.tell(&told, queue.port, first);
+        if let Some(committed) = outcome.committed {
+            inner.state = committed.state;
+            inner.tell_some(&committed.told, queue.port, true);
+            inner.tell_generation(committed.first, queue.port, committed.is_echoed);
         }
         queue.push_all(outcome.replies);
     }
@@ -107,7 +107,7 @@ impl Shared {
         let mut inner = lock(&self.inner);
         let told = inner.state.disown(port);
         if !told.is_empty() {
-            inner.tell_some(&told, port);
+            inner.tell_some(&told, port, false);
         }
     }
 
@@ -118,64 +118,58 @@ impl Shared {
 }
 
 impl Inner {
-    /// Tells all who listen what was committed, and the generation.
-    fn tell(&mut self, told: &[Told], port: u32, first: u32) {
-        self.tell_some(told, port);
-        let listeners = self.listeners();
-        if listeners.is_empty() {
-            return;
-        }
+    /// Tells of the generation all who listen, and the sender.
+    fn tell_generation(&self, sequence: u32, port: u32, to_sender: bool) {
         let generation = request::generation_and_thread(self.state.generation);
         let header = Header {
             kind: message_type(NFT_MSG_NEWGEN),
             flags: 0,
-            sequence: first,
+            sequence,
             port,
         };
         let mut datagram = Vec::new();
         put(&mut datagram, header, &[&self.nfgenmsg(0), &generation.0]);
-        for listener in listeners {
-            listener.push(datagram.clone());
+        self.send(&datagram, port, to_sender);
+    }
+
+    /// Tells what was done all who listen, and the sender what is to be echoed.
+    fn tell_some(&self, told: &[Told], port: u32, to_sender: bool) {
+        for told in told.chunk_by(|one, next| one.is_echoed == next.is_echoed) {
+            let to_sender = to_sender && told.iter().any(|told| told.is_echoed);
+            let mut datagram = Vec::new();
+            for told in told {
+                let before = datagram.len();
+                let header = Header {
+                    kind: message_type(told.message),
+                    flags: told.flags,
+                    sequence: told.sequence,
+                    port,
+                };
+                let nfgenmsg = self.nfgenmsg(told.family);
+                put(&mut datagram, header, &[&nfgenmsg, &told.attributes.0]);
+                if before > 0 && datagram.len() > DATAGRAM {
+                    let last = datagram.split_off(before);
+                    self.send(&datagram, port, to_sender);
+                    datagram = last;
+                }
+            }
+            self.send(&datagram, port, to_sender);
         }
     }
 
-    fn tell_some(&mut self, told: &[Told], port: u32) {
-        let listeners = self.listeners();
-        if listeners.is_empty() {
-            return;
-        }
-        let mut datagram = Vec::new();
-        for told in told {
-            let before = datagram.len();
-            let header = Header {
-                kind: message_type(told.message),
-                flags: told.flags,
-                sequence: told.sequence,
-                port,
-            };
-            let nfgenmsg = self.nfgenmsg(told.family);
-            put(&mut datagram, header, &[&nfgenmsg, &told.attributes.0]);
-            if before > 0 && datagram.len() > DATAGRAM {
-                let last = datagram.split_off(before);
-                let full = std::mem::replace(&mut datagram, last);
-                for listener in &listeners {
-                    listener.push(full.clone());
-                }
+    /// Queues a datagram for all who listen, and for the sender: once, where it listens as well.
+    fn send(&self, datagram: &[u8], port: u32, to_sender: bool) {
+        for socket in self.sockets.iter().filter_map(Weak::upgrade) {
+            let is_sender = to_sender && socket.port == port;
+            if is_sender || lock(&socket.inner).listens {
+                socket.push(datagram.to_vec());
             }
-        }
-        for listener in &listeners {
-            listener.push(datagram.clone());
         }
     }
 
     fn nfgenmsg(&self, family: u8) -> [u8; 4] {
         let resource = (self.state.generation as u16).to_be_bytes();
         [family, 0, resource[0], resource[1]]
-    }
-
-    fn listeners(&self) -> Vec<Arc<Queue>> {
-        let sockets = self.sockets.iter().filter_map(Weak::upgrade);
-        sockets.filter(|queue| lock(&queue.inner).listens).collect()
     }
 }
 

@@ -416,6 +416,7 @@ impl State {
                 message: NFT_MSG_DELTABLE,
                 flags: 0,
                 sequence: 0,
+                is_echoed: false,
                 family: table.family,
                 attributes: listed::table(table, Telling::Gone),
             });

@@ -20,6 +20,8 @@ pub(super) struct Told {
     pub(super) message: u8,
     pub(super) flags: u16,
     pub(super) sequence: u32,
+    /// Whether the sender is told, too.
+    pub(super) is_echoed: bool,
     pub(super) family: u8,
     pub(super) attributes: Out,
 }
