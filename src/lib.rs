@@ -93,6 +93,7 @@ pub mod netlink;
 pub mod netns;
 pub mod nft;
 mod retry;
+mod sequence;
 mod sockopt;
 pub mod text;
 pub mod xt;

@@ -1,6 +1,7 @@
 //! Changing tables: what a caller may do, in terms of chains and rules, on either backend.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -99,8 +100,30 @@ pub(super) trait Editor {
     ) -> Result<(), Error>;
     /// Removes the rule in this place.
     fn remove(&mut self, table: usize, chain: &BStr, position: usize) -> Result<(), Error>;
+    /// Takes rules out and puts others in: in the order of their places, which are those before all of it, and no two
+    /// in one place.
+    fn splice(&mut self, table: usize, chain: &BStr, splices: &[Splice<'_>]) -> Result<(), Error> {
+        // From the last to the first, places stay what they are.
+        for splice in splices.iter().rev() {
+            for position in splice.out.clone().rev() {
+                self.remove(table, chain, position)?;
+            }
+            for rule in splice.put.iter().rev() {
+                let position = splice.out.start;
+                self.insert(table, chain, position, rule, Counters::default())?;
+            }
+        }
+        Ok(())
+    }
     /// Sets counters to 0: of one rule, or of the chain's rules and policy.
     fn zero(&mut self, table: usize, chain: &BStr, position: Option<usize>) -> Result<(), Error>;
+}
+
+/// Rules that stand in a row and go, and those that come in their place.
+#[derive(Debug, Clone)]
+pub(super) struct Splice<'r> {
+    pub(super) out: Range<usize>,
+    pub(super) put: Vec<&'r Rule>,
 }
 
 /// Tables that are being changed: what [`Iptables::update`](super::Iptables::update) gives to its
@@ -166,8 +189,8 @@ impl std::fmt::Debug for Edit<'_> {
 /// On nf_tables nothing is read that need not be: whether a chain is there to which a rule is
 /// appended is the kernel's to say when everything is committed.
 pub struct TableEdit<'e> {
-    editor: &'e mut dyn Editor,
-    table: usize,
+    pub(super) editor: &'e mut dyn Editor,
+    pub(super) table: usize,
     family: Family,
     name: &'e str,
     sets: &'e Sets,
@@ -454,7 +477,7 @@ impl TableEdit<'_> {
     }
 
     /// A rule that may be put into the table, with its sets looked up.
-    fn to_put_in<'r>(&self, rule: &'r Rule) -> Result<Cow<'r, Rule>, Error> {
+    pub(super) fn to_put_in<'r>(&self, rule: &'r Rule) -> Result<Cow<'r, Rule>, Error> {
         if self.name == "nat" && rule.target == Target::Drop {
             return Err(Error::NatDrop);
         }

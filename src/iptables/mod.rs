@@ -4,6 +4,7 @@
 //! |---|---|
 //! | read, change, save or restore tables | [`Iptables`] |
 //! | say what is to be changed | [`TableEdit`], [`Edit`] |
+//! | see to it that a chain holds certain rules, or that some stand first | [`TableEdit::reconcile_chain`], [`TableEdit::ensure_first`] |
 //! | look at what was read | [`Tables`], [`Table`], [`Chain`], [`RuleView`] |
 //! | have a rule as a value | [`Rule`], [`Rule::parse`], [`xt`](crate::xt) for its matches and target |
 //! | read and write the text of iptables-save | [`text`] |
@@ -26,6 +27,7 @@ mod header;
 mod in_use;
 pub mod legacy;
 pub mod nft;
+mod reconcile;
 mod rule;
 mod said;
 mod sets;
@@ -41,6 +43,7 @@ pub use error::Error;
 pub use handle::Iptables;
 pub use header::{Address, Interface, Protocol};
 pub use in_use::tables_in_use;
+pub use reconcile::ChainChanges;
 pub use rule::{Counters, Entry, NotExpressible, Rule, Target};
 pub use sets::SetError;
 pub use view::{Chain, ChainKind, RuleView, Table, Tables};

@@ -214,8 +214,23 @@ impl Rule {
         head(self) == head(other)
             && self.in_interface == other.in_interface
             && self.out_interface == other.out_interface
-            && same_target(&self.target, &other.target)
-            && same_matches(&self.matches, &other.matches)
+            && (self.target == other.target && self.matches == other.matches
+                || self.canonical() == other.canonical())
+    }
+
+    /// A rule that is the same for all rules that [mean the same](Self::means_the_same).
+    pub(super) fn canonical(&self) -> Self {
+        let said = |address: Option<Address>| address.filter(|a| !a.is_everything());
+        Self {
+            source: said(self.source),
+            destination: said(self.destination),
+            in_interface: self.in_interface.clone(),
+            out_interface: self.out_interface.clone(),
+            protocol: self.protocol,
+            fragment: self.fragment,
+            matches: sorted(needed(&conditions(&self.matches))),
+            target: effective(&self.target),
+        }
     }
 
     /// Adds the rule as `iptables-save` prints it behind `-A CHAIN`, with a blank before it.
@@ -254,29 +269,18 @@ impl Rule {
     }
 }
 
-/// Whether both do the same: `--nflog-range` does nothing, and nf_tables has no place for it.
-fn same_target(one: &Target, other: &Target) -> bool {
-    let (Target::Extension(xt::Target::Nflog(a)), Target::Extension(xt::Target::Nflog(b))) =
-        (one, other)
-    else {
-        return one == other;
-    };
-    let counts = |log: &xt::targets::nflog::Nflog| xt::targets::nflog::Nflog {
-        length: if log.cut { log.length } else { 0 },
-        ..log.clone()
-    };
-    counts(a) == counts(b)
-}
-
-/// Whether both say the same: those that do more than look at the packet stand in the same order, and
-/// between them are the same conditions, whatever their order and however they are put together.
-fn same_matches(one: &[xt::Match], other: &[xt::Match]) -> bool {
-    if one == other {
-        return true;
+/// A target without what does nothing: `--nflog-range`, for which nf_tables has no place.
+fn effective(target: &Target) -> Target {
+    match target {
+        Target::Extension(xt::Target::Nflog(log)) => {
+            let log = xt::targets::nflog::Nflog {
+                length: if log.cut { log.length } else { 0 },
+                ..log.clone()
+            };
+            Target::Extension(xt::Target::Nflog(log))
+        }
+        other => other.clone(),
     }
-    let (mut one, mut other) = (needed(&conditions(one)), needed(&conditions(other)));
-    let (one, other) = (sorted(&mut one), sorted(&mut other));
-    one == other
 }
 
 /// Each condition by itself, ports not negated where that can be: nf_tables gives two matches of ports
@@ -367,8 +371,9 @@ fn needed(all: &[xt::Match]) -> Vec<xt::Match> {
         .collect()
 }
 
-/// The same with those that only look at the packet in an order of their own between the others.
-fn sorted(matches: &mut [xt::Match]) -> &[xt::Match] {
+/// The same with those that only look at the packet in an order of their own between the others, which stand where
+/// they stood.
+fn sorted(mut matches: Vec<xt::Match>) -> Vec<xt::Match> {
     for part in matches.split_mut(xt::Match::has_effects) {
         part.sort_by_cached_key(|extension| format!("{extension:?}"));
     }

@@ -13,12 +13,12 @@ use similar::DiffOp;
 
 use super::compare::{Compare, element_name};
 use super::pairs::by_name;
-use super::sequence;
 use super::within::{Within, is_anonymous, is_bound};
 use super::{LeftOut, Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::nft::{
     ChainRef, ElementRef, FlowtableRef, RuleRef, SetRef, StatefulObjectRef, TableRef, hook_name,
 };
+use crate::sequence;
 
 /// How to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

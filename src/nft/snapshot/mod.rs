@@ -57,7 +57,6 @@ mod renew;
 mod repair;
 mod request;
 mod restore;
-mod sequence;
 #[cfg(feature = "serde")]
 mod serial;
 mod within;

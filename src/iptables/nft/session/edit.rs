@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bstr::{BStr, BString, ByteSlice};
 
 use super::{ChainState, Rules, Session, Slot, hooked};
-use crate::iptables::edit::Editor;
+use crate::iptables::edit::{Editor, Splice};
 use crate::iptables::{Counters, Entry, Error, NotExpressible, Policy, Rule, Target};
 use crate::nft::expr::{Counter, Decoded};
 use crate::nft::{self, Chain, Compat, RuleFilter, Scope};
@@ -319,6 +319,49 @@ impl Editor for Session<'_> {
         // In the place of the old one, then the old one away: so it works for new rules, too.
         self.insert(table, chain, position, rule, counters)?;
         self.remove(table, chain, position.saturating_add(1))
+    }
+
+    fn splice(&mut self, table: usize, chain: &BStr, splices: &[Splice<'_>]) -> Result<(), Error> {
+        self.prepare(table, chain)?;
+        self.load(table, chain)?;
+        // All places are said by rules that stay: none has to be remembered for that.
+        let known = std::mem::replace(&mut self.chain(table, chain).rules, Rules::Untracked);
+        let Rules::Known(mut slots) = known else {
+            return Err(Error::Contended { attempts: 0 }); // cannot be: they were read
+        };
+        for splice in splices.iter().rev() {
+            let behind = slots.get(splice.out.end);
+            let behind = behind.map(|slot| self.named(table, chain, slot));
+            for slot in &slots[splice.out.clone()] {
+                let gone = self.named(table, chain, slot);
+                self.transaction.delete(&gone)?;
+            }
+            let mut put = Vec::with_capacity(splice.put.len());
+            for &rule in &splice.put {
+                let counters = Counters::default();
+                let mut encoded = self.encode(table, chain, rule, counters)?;
+                match &behind {
+                    Some(behind) => {
+                        (encoded.position, encoded.position_id) = (behind.handle, behind.id);
+                        self.transaction.insert(&encoded)?;
+                    }
+                    None => _ = self.transaction.add(&encoded)?,
+                }
+                let entry = Box::new(Ok(Entry {
+                    rule: rule.clone(),
+                    counters,
+                }));
+                let id = self.numbered;
+                put.push(Slot::New { id, entry });
+            }
+            slots.splice(splice.out.clone(), put);
+        }
+        let comes = splices.iter().any(|splice| !splice.put.is_empty());
+        if self.tracking || !comes {
+            self.chain(table, chain).rules = Rules::Known(slots);
+        }
+        self.note_lines();
+        Ok(())
     }
 
     fn remove(&mut self, table: usize, chain: &BStr, position: usize) -> Result<(), Error> {

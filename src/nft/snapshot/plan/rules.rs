@@ -7,9 +7,9 @@ use similar::DiffOp;
 
 use crate::nft::RuleRef;
 use crate::nft::snapshot::compare::{self, Compare};
-use crate::nft::snapshot::sequence;
 use crate::nft::snapshot::within::Within;
 use crate::nft::snapshot::write::Place;
+use crate::sequence;
 
 /// What is to be done to the rules of a chain.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The shortest list of changes from one to the other, and of what stays.
-pub(super) fn changes<T: Eq + Hash + Ord>(old: &[T], new: &[T]) -> Vec<DiffOp> {
+pub(crate) fn changes<T: Eq + Hash + Ord>(old: &[T], new: &[T]) -> Vec<DiffOp> {
     let deadline = Instant::now() + PATIENCE;
     capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(deadline))
 }
