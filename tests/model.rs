@@ -13,7 +13,7 @@ use chainwright::nft::expr::{Immediate, Verdict};
 use chainwright::nft::live::{Event, Item, Mirror, Model, Monitor, MonitorOptions};
 use chainwright::nft::{
     Chain, ChainFlags, CommitError, Committed, Connection, DataType, Element, Family, Generation,
-    PlanOptions, Rule, Scope, Set, Snapshot, Table, TableFlags, Transaction,
+    PlanOptions, Rule, Scope, Set, Snapshot, SnapshotChain, Table, TableFlags, Transaction,
 };
 use chainwright_sys::nf_tables::{
     NFTA_SET_ELEM_EXPIRATION, NFTA_SET_TYPE, NFTA_TABLE_HANDLE, NFTA_TABLE_USE,
@@ -425,6 +425,38 @@ fn chains_of_rules_have_no_such_chains() {
             assert_eq!(ours, theirs, "{depth}");
         }
     }
+}
+
+/// One that comes in the name that another gets in the same transaction: both have it then.
+#[test]
+fn two_chains_of_one_name() {
+    let sandbox = common::sandbox();
+    let answers = [common::connect(&sandbox), Model::new().connect().unwrap()].map(|mut nft| {
+        let chain = |name: &'static str| Chain::new(Family::IP, "t", name);
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(Family::IP, "t")).unwrap();
+        tx.add(&chain("old")).unwrap().add(&chain("from")).unwrap();
+        nft.commit(&tx).unwrap();
+        let handle = nft.chain(Family::IP, "t", "old").unwrap().unwrap().handle();
+        let mut tx = Transaction::new();
+        let renamed = Chain {
+            handle: Some(handle),
+            ..chain("new")
+        };
+        tx.add(&renamed).unwrap().add(&chain("new")).unwrap();
+        nft.commit(&tx).unwrap();
+        // Which of them is meant by the name?
+        let mut tx = Transaction::new();
+        let mut jump = Rule::new(Family::IP, "t", "from");
+        jump.push(&Immediate::jump("new"));
+        tx.add(&jump).unwrap();
+        nft.commit(&tx).unwrap();
+        let snapshot = nft.snapshot(Scope::all()).unwrap();
+        let table = snapshot.table(Family::IP, "t").unwrap();
+        let uses = |chain: SnapshotChain<'_>| (chain.chain().handle(), chain.chain().references());
+        table.chains().map(uses).collect::<Vec<_>>()
+    });
+    assert_eq!(answers[0], answers[1]);
 }
 
 /// A set that grows, or shrinks, is not copied for each of its elements.

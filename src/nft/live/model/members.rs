@@ -74,7 +74,8 @@ impl<K> DerefMut for Member<K> {
 #[derive(Debug, Clone)]
 pub(super) struct Members<K> {
     all: Vec<Arc<Member<K>>>,
-    /// The handles of those that are not dead, by their names: of stateful objects each type may have one.
+    /// The handles of those that are not dead, by their names, in the order in which they got them: of stateful
+    /// objects each type may have one.
     names: Arc<HashMap<BString, Vec<u64>>>,
     dead: usize,
 }
@@ -118,10 +119,11 @@ impl<K: Clone> Members<K> {
         self.named_so(name, |_| true)
     }
 
-    /// The number of the one with this name of which that is true as well.
+    /// The number of the one with this name of which that is true as well. Two chains may have one name, where one
+    /// was to be renamed when the other came: the kernel's hash table finds the one that got it last.
     pub(super) fn named_so(&self, name: &BStr, is: impl Fn(&K) -> bool) -> Result<usize, Refusal> {
-        let handles = self.names.get(name).into_iter().flatten();
-        let mut found = handles.filter_map(|&handle| self.place(handle));
+        let handles = self.names.get(name).map_or(&[][..], Vec::as_slice).iter();
+        let mut found = handles.rev().filter_map(|&handle| self.place(handle));
         found
             .find(|&at| is(&self.all[at]))
             .ok_or(refuse(libc::ENOENT))
