@@ -187,7 +187,7 @@ fn one_rule(chains: usize) -> Result {
     Ok(())
 }
 
-/// A map of which some elements have other values than desired.
+/// A map of which somebody gives some elements other values than desired, again and again.
 fn map(elements: usize) -> Result {
     let map = Addresses { elements };
     let mut nft = Connection::open()?;
@@ -195,7 +195,7 @@ fn map(elements: usize) -> Result {
     let (family, table, name) = map.map();
     let scope = Scope::table(family, table);
     let mut mirror = Mirror::open(Connection::open()?, &scope)?;
-    let desired = mirror.snapshot().clone();
+    let desired = Arc::new(mirror.snapshot().clone());
     let set = desired
         .table(family, table)
         .and_then(|table| table.set(name));
@@ -205,27 +205,57 @@ fn map(elements: usize) -> Result {
         .filter_map(|element| Some(element.key_bytes()?.to_vec()))
         .collect();
     assert_eq!(keys.len(), CHANGED);
-    let mut tx = Transaction::new();
-    tx.delete_elements(&map.set_id(), keys.iter().map(Element::new))?;
-    tx.add_elements(
+    let mut other_values = Transaction::new();
+    other_values.delete_elements(&map.set_id(), keys.iter().map(Element::new))?;
+    other_values.add_elements(
         &map.set_id(),
         keys.iter()
             .map(|key| Element::new(key).with_data(&[192, 0, 2, 1])),
     )?;
-    nft.commit(&tx)?;
+    let start = Instant::now();
+    assert!(mirror.plan(&desired, PlanOptions::default())?.is_empty());
+    let first = start.elapsed();
+    nft.commit(&other_values)?;
+    let start = Instant::now();
     assert_eq!(update(&mut mirror)?, 1);
+    let first_update = start.elapsed();
+    let start = Instant::now();
+    assert!(!mirror.plan(&desired, PlanOptions::default())?.is_empty());
+    let first_touched = start.elapsed();
 
     // What a comparison reads: as many bytes, twice, and equal, so that it comes to the end.
     let length = desired.byte_length();
     let (one, other) = (vec![1_u8; length], vec![1_u8; length]);
-    let measured = alternate::<BoxError>(
+    let mirror = RefCell::new(mirror);
+    let mut updating = Vec::new();
+    let measured = alternate_prepared::<BoxError>(
         15,
+        &mut || {
+            // As it was, and then other values again.
+            let mirror = &mut *mirror.borrow_mut();
+            let plan = mirror.plan(&desired, PlanOptions::default())?;
+            mirror.connection().commit(plan.transaction())?;
+            update(mirror)?;
+            assert!(mirror.plan(&desired, PlanOptions::default())?.is_empty());
+            nft.commit(&other_values)?;
+            let start = Instant::now();
+            update(mirror)?;
+            updating.push(start.elapsed());
+            Ok(())
+        },
         &mut [
             ("floor: as many bytes compared", &mut || {
                 assert!(black_box(&one) == black_box(&other));
                 Ok(())
             }),
-            ("plan()", &mut || {
+            ("Mirror::plan(), asked again", &mut || {
+                let mirror = &mut *mirror.borrow_mut();
+                let plan = mirror.plan(&desired, PlanOptions::default())?;
+                assert!(!black_box(plan).is_empty());
+                Ok(())
+            }),
+            ("Snapshot::plan(), of everything", &mut || {
+                let mirror = mirror.borrow();
                 let plan = mirror.snapshot().plan(&desired, PlanOptions::default())?;
                 assert!(!black_box(plan).is_empty());
                 Ok(())
@@ -240,9 +270,16 @@ fn map(elements: usize) -> Result {
         &measured,
         PLAN,
     );
+    updating.sort_unstable();
+    println!(
+        "  the mirror's first plan, of everything, nothing changed: {first:.1?}; first update: {first_update:.1?}; \
+         first plan of what was touched: {first_touched:.1?}; later updates: {:.1?}",
+        updating[updating.len() / 2]
+    );
     // The kernel tells of each element by itself.
+    let mut mirror = mirror.into_inner();
     let mut monitor = Monitor::open()?;
-    let plan = mirror.snapshot().plan(&desired, PlanOptions::default())?;
+    let plan = mirror.plan(&desired, PlanOptions::default())?;
     mirror.connection().commit(plan.transaction())?;
     let Item::Change(change) = monitor.receive()? else {
         return Err("events were lost".into());

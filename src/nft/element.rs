@@ -38,7 +38,11 @@ use super::object::{listed, written};
 use super::rule::Userdata;
 use super::userdata::{self, UserData, commented};
 use super::{Family, Milliseconds};
+
+mod key;
+
 use crate::netlink::{Attributes, Malformed, MessageWriter, Unfit};
+pub(super) use key::ElementKey;
 
 flags! {
     /// Flags of an element (`enum nft_set_elem_flags`).

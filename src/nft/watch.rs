@@ -7,7 +7,7 @@
 //! that of the generation at the end of the reading is here, all that could have changed the table meanwhile
 //! is. Where a notification was lost, or that of the last commit does not come in time, nothing is known.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -16,14 +16,18 @@ use chainwright_sys::nf_tables::{
     NFT_MSG_DELCHAIN, NFT_MSG_DELRULE, NFT_MSG_DELSET, NFT_MSG_DELSETELEM, NFT_MSG_DESTROYCHAIN,
     NFT_MSG_DESTROYRULE, NFT_MSG_DESTROYSET, NFT_MSG_DESTROYSETELEM, NFT_MSG_NEWCHAIN,
     NFT_MSG_NEWGEN, NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFTA_CHAIN_NAME,
-    NFTA_RULE_CHAIN, NFTA_SET_ELEM_LIST_SET, NFTA_SET_NAME, NFTA_TABLE_NAME,
+    NFTA_RULE_CHAIN, NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET, NFTA_SET_NAME,
+    NFTA_TABLE_NAME,
 };
 use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
-use crate::netlink::{Error, Intake, Loss, Malformed, Message, Messages, RECEIVE_BUFFER, Socket};
+use crate::netlink::{
+    Attributes, Error, Intake, Loss, Malformed, Message, Messages, RECEIVE_BUFFER, Socket,
+};
 use crate::nft::Family;
 use crate::nft::connection::{Connection, message_type};
 use crate::nft::declare::Field;
+use crate::nft::element::ElementKey;
 use crate::nft::generation::{Generation, GenerationRef};
 use crate::nft::name::Name;
 use crate::nft::scope::Scope;
@@ -154,34 +158,65 @@ pub(super) struct Touched;
 /// Something in a table: its family, its table's name and its own.
 pub(super) type MemberKey = (Family, BString, BString);
 
+/// What of a set was touched.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum SetTouch {
+    /// These of its elements alone.
+    Elements {
+        keys: BTreeSet<ElementKey<Box<[u8]>>>,
+        /// How much memory they take.
+        memory: usize,
+    },
+    /// Anything.
+    Whole,
+}
+
+/// What an event is about, with what belongs to it.
+#[derive(Debug, Clone, Copy)]
+enum About {
+    Chain,
+    Set,
+    Elements,
+}
+
 /// What was touched in some tables.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Touches {
     /// Chains that came, went or were changed, and those whose rules did.
     pub(super) chains: BTreeSet<MemberKey>,
     /// Sets that came, went or were changed, and those whose elements did.
-    pub(super) sets: BTreeSet<MemberKey>,
+    pub(super) sets: BTreeMap<MemberKey, SetTouch>,
     /// Whether something else was: a table, a stateful object, a flowtable.
     pub(super) others: bool,
+    /// How much memory is left for the elements that were touched. Where it does not do, all of the set was.
+    room: usize,
 }
 
 impl Touches {
+    /// Where elements are noted one by one, as long as they take no more memory than this.
+    pub(super) fn with_elements(room: usize) -> Self {
+        Self {
+            room,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.chains.is_empty() && self.sets.is_empty() && !self.others
     }
 
     /// Notes what an event is about, or an operation.
     pub(super) fn note(&mut self, message: &Message<'_>) -> Result<(), Malformed> {
-        let (members, named_by) = match message.kind as u8 {
+        let (about, named_by) = match message.kind as u8 {
             NFT_MSG_NEWCHAIN | NFT_MSG_DELCHAIN | NFT_MSG_DESTROYCHAIN => {
-                (&mut self.chains, NFTA_CHAIN_NAME)
+                (About::Chain, NFTA_CHAIN_NAME)
             }
             NFT_MSG_NEWRULE | NFT_MSG_DELRULE | NFT_MSG_DESTROYRULE => {
-                (&mut self.chains, NFTA_RULE_CHAIN)
+                (About::Chain, NFTA_RULE_CHAIN)
             }
-            NFT_MSG_NEWSET | NFT_MSG_DELSET | NFT_MSG_DESTROYSET => (&mut self.sets, NFTA_SET_NAME),
+            NFT_MSG_NEWSET | NFT_MSG_DELSET | NFT_MSG_DESTROYSET => (About::Set, NFTA_SET_NAME),
             NFT_MSG_NEWSETELEM | NFT_MSG_DELSETELEM | NFT_MSG_DESTROYSETELEM => {
-                (&mut self.sets, NFTA_SET_ELEM_LIST_SET)
+                (About::Elements, NFTA_SET_ELEM_LIST_SET)
             }
             _ => {
                 self.others = true;
@@ -192,13 +227,55 @@ impl Touches {
         // The attribute with the table's name has the same number in all objects.
         let attributes = message.attributes()?;
         let name = |kind| attributes.clone().find(kind).and_then(Name::keep);
-        match (name(NFTA_TABLE_NAME), name(named_by)) {
-            (Some(table), Some(name)) => {
-                _ = members.insert((family, table.to_owned(), name.to_owned()));
+        let (Some(table), Some(name)) = (name(NFTA_TABLE_NAME), name(named_by)) else {
+            self.others = true;
+            return Ok(());
+        };
+        let key = (family, table.to_owned(), name.to_owned());
+        match about {
+            About::Chain => _ = self.chains.insert(key),
+            About::Set => {
+                if let Some(SetTouch::Elements { memory, .. }) =
+                    self.sets.insert(key, SetTouch::Whole)
+                {
+                    self.room += memory;
+                }
             }
-            _ => self.others = true,
+            About::Elements => {
+                let list = attributes.clone().find(NFTA_SET_ELEM_LIST_ELEMENTS);
+                self.note_elements(key, list);
+            }
         }
         Ok(())
+    }
+
+    /// Notes elements of a set; without a list it is all of them.
+    fn note_elements(&mut self, set: MemberKey, list: Option<&[u8]>) {
+        let touch = self.sets.entry(set).or_insert(SetTouch::Elements {
+            keys: BTreeSet::new(),
+            memory: 0,
+        });
+        let SetTouch::Elements { keys, memory } = touch else {
+            return;
+        };
+        let mut note = |list: &[u8]| {
+            for element in Attributes::new(list) {
+                let key = ElementKey::of(element.ok()?.payload).ok()?;
+                let needed = key.memory();
+                if needed > self.room {
+                    return None;
+                }
+                if keys.insert(key.into_owned()) {
+                    self.room -= needed;
+                    *memory += needed;
+                }
+            }
+            Some(())
+        };
+        if list.and_then(&mut note).is_none() {
+            self.room += *memory;
+            *touch = SetTouch::Whole;
+        }
     }
 }
 
@@ -279,5 +356,85 @@ impl Intake for Events<'_> {
             (error, _) => return Err(error),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nft::{DataType, Element, Set, SetId, Transaction};
+
+    fn set() -> SetId<'static> {
+        SetId::new(Family::IP, "t", "s")
+    }
+
+    /// What was touched by these operations, with so much room for elements.
+    fn touched(room: usize, fill: impl FnOnce(&mut Transaction)) -> Touches {
+        let mut tx = Transaction::new();
+        fill(&mut tx);
+        let mut touched = Touches::with_elements(room);
+        for message in tx.messages() {
+            touched.note(&message).unwrap();
+        }
+        touched
+    }
+
+    /// How many elements of the set were touched; `None` for all.
+    fn count(touched: &Touches) -> Option<usize> {
+        match &touched.sets[&(Family::IP, "t".into(), "s".into())] {
+            SetTouch::Elements { keys, .. } => Some(keys.len()),
+            SetTouch::Whole => None,
+        }
+    }
+
+    fn some(tx: &mut Transaction, keys: std::ops::Range<u8>) {
+        let keys: Vec<_> = keys.map(|key| [10, 0, 0, key]).collect();
+        let elements = || keys.iter().map(Element::new);
+        tx.delete_elements(&set(), elements()).unwrap();
+        tx.add_elements(&set(), elements()).unwrap();
+    }
+
+    #[test]
+    fn elements_are_noted_once_each() {
+        let noted = touched(1 << 20, |tx| some(tx, 0..10));
+        assert_eq!(count(&noted), Some(10));
+        let more = touched(1 << 20, |tx| {
+            some(tx, 0..10);
+            some(tx, 5..20);
+            tx.delete_elements(&set(), [Element::catch_all()]).unwrap();
+            tx.delete_elements(&set(), Element::interval(&[10, 0, 0, 1], &[10, 0, 0, 2]))
+                .unwrap();
+        });
+        // The end of a range is another than the start of the next.
+        assert_eq!(count(&more), Some(22));
+        assert!(noted.chains.is_empty() && !noted.others);
+    }
+
+    #[test]
+    fn a_set_that_is_touched_itself_is_touched_whole() {
+        let of = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4);
+        type Touch<'t> = &'t dyn Fn(&mut Transaction);
+        let ways: [Touch<'_>; 4] = [
+            &|tx| _ = tx.add(&of).unwrap(),
+            &|tx| _ = tx.delete(&of).unwrap(),
+            &|tx| _ = tx.flush_set(&set()).unwrap(),
+            &|tx| some(tx, 0..200),
+        ];
+        for way in ways {
+            for (before, behind) in [(true, false), (false, true), (true, true)] {
+                let touched = touched(10_000, |tx| {
+                    if before {
+                        some(tx, 0..2);
+                    }
+                    way(tx);
+                    if behind {
+                        some(tx, 0..2);
+                    }
+                });
+                assert_eq!(count(&touched), None);
+                // What its elements took is there again for others.
+                assert_eq!(touched.room, 10_000);
+            }
+        }
     }
 }

@@ -561,6 +561,7 @@ impl Snapshot {
             None => pieces.remove_all(&mut set.elements, &mut self.arena, message.raw)?,
         };
         set.pieces = Some(pieces);
+        set.recounted = true;
         Ok(())
     }
 

@@ -27,6 +27,7 @@ use super::request::{HoldingExpressions, copy_with_expressions};
 use super::{Snapshot, SnapshotSet};
 use crate::netlink::{Attribute, Attributes, MessageWriter, Unfit};
 use crate::nft::declare::{Field, Kinds, Note};
+use crate::nft::element::ElementKey;
 use crate::nft::transaction::Transaction;
 use crate::nft::{Element, ElementRef, Family, SetRef};
 
@@ -174,6 +175,36 @@ impl<'s> SnapshotSet<'s> {
     /// Its elements as they are listed, message by message.
     pub(super) fn lists(&self) -> impl Iterator<Item = Attributes<'s>> + use<'s> {
         self.snapshot.element_lists(self.index)
+    }
+
+    /// The element with this key, if there is one; `None` if that takes a look at all of them.
+    pub(super) fn element_of(&self, key: ElementKey<&[u8]>) -> Option<Option<Attribute<'s>>> {
+        let pieces = self.index.pieces.as_ref()?;
+        let found = pieces.find(&self.index.elements, &self.snapshot.arena, key);
+        found.ok()
+    }
+
+    /// How many elements the kernel has counted, as it tells it: in a tree the starts of intervals, and not the
+    /// catch-all element. `None` if it does not tell.
+    pub(super) fn counted(&self) -> Option<usize> {
+        let set = self.set();
+        let told = set.count()?;
+        if !self.index.recounted {
+            return Some(told as usize);
+        }
+        // What it told is as old as the set.
+        let pieces = self.index.pieces.as_ref();
+        let count = pieces
+            .filter(|_| !is_tree(set.flags().unwrap_or_default().bits()))
+            .and_then(|pieces| pieces.count());
+        if let Some(count) = count {
+            let has_catch_all = self.element_of(ElementKey::CATCH_ALL).flatten().is_some();
+            return Some(count - usize::from(has_catch_all));
+        }
+        let counted = self
+            .elements()
+            .filter(|element| !element.is_interval_end() && !element.is_catch_all());
+        Some(counted.count())
     }
 }
 

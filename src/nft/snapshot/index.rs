@@ -87,6 +87,8 @@ pub(super) struct SetIndex {
     pub(super) elements: Vec<Position>,
     /// Which of these holds which element, once one has changed.
     pub(super) pieces: Option<Box<Pieces>>,
+    /// Whether elements came or went since the set told how many there are.
+    pub(super) recounted: bool,
 }
 
 impl SetIndex {
@@ -303,6 +305,7 @@ impl Index {
                     verdicts: set.data_type() == Some(DataType::VERDICT),
                     elements: Vec::new(),
                     pieces: None,
+                    recounted: false,
                 });
                 Ok(Inserted::Placed)
             }

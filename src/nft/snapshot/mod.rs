@@ -50,6 +50,7 @@ mod narrow;
 mod outside;
 mod pairs;
 mod pieces;
+mod places;
 mod plan;
 mod read;
 mod reconcile;
@@ -73,6 +74,7 @@ pub use diff::{Change, Diff, DiffOptions, Fate, Words};
 #[cfg(feature = "backup")]
 pub use file::{FileError, NotRegular, Provenance};
 pub use left_out::{ElementsOf, LeftOut, SnapshotOptions, WriteError};
+pub(in crate::nft) use plan::DesiredPlaces;
 pub use plan::{Plan, PlanOptions, Replaced};
 pub use read::MissingRules;
 

@@ -11,18 +11,12 @@ use chainwright_sys::nf_tables::NFTA_SET_ELEM_LIST_ELEMENTS;
 
 use crate::arena::{Arena, Position};
 use crate::netlink::{Attribute, Attributes, Malformed, Message, MessageWriter};
-use crate::nft::ElementRef;
+use crate::nft::element::ElementKey;
 
 /// How many elements a piece has at most.
 const PIECE: usize = 16;
 
-/// What tells the elements of a set apart: the key, the last one of a range, and whether it ends a range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Key<'a> {
-    key: Option<&'a [u8]>,
-    end: Option<&'a [u8]>,
-    is_end: bool,
-}
+type Key<'a> = ElementKey<&'a [u8]>;
 
 /// The messages that hold a set's elements, and which holds which.
 #[derive(Debug, Clone)]
@@ -154,17 +148,7 @@ impl Pieces {
         hash: u64,
         key: Key<'_>,
     ) -> Result<Option<usize>, Malformed> {
-        let holds = |number: usize| -> Result<bool, Malformed> {
-            let Some(&at) = messages.get(number) else {
-                return Ok(false);
-            };
-            for element in elements(&arena.message(at)?)? {
-                if key_of(&element)? == key {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        };
+        let holds = |number| held(messages, arena, number, key).map(|held| held.is_some());
         if let Some(&number) = self.holders.get(&hash)
             && holds(number as usize)?
         {
@@ -179,6 +163,43 @@ impl Pieces {
         }
         Ok(None)
     }
+
+    /// The element with this key.
+    pub(super) fn find<'a>(
+        &self,
+        messages: &[Position],
+        arena: &'a Arena,
+        key: Key<'_>,
+    ) -> Result<Option<Attribute<'a>>, Malformed> {
+        let hash = self.hash.hash_one(key);
+        match self.holder(messages, arena, hash, key)? {
+            Some(number) => held(messages, arena, number, key),
+            None => Ok(None),
+        }
+    }
+
+    /// How many elements there are; `None` if that is not known.
+    pub(super) fn count(&self) -> Option<usize> {
+        (!self.collided).then_some(self.holders.len())
+    }
+}
+
+/// The element with this key, if the message of this number holds it.
+fn held<'a>(
+    messages: &[Position],
+    arena: &'a Arena,
+    number: usize,
+    key: Key<'_>,
+) -> Result<Option<Attribute<'a>>, Malformed> {
+    let Some(&at) = messages.get(number) else {
+        return Ok(None);
+    };
+    for element in elements(&arena.message(at)?)? {
+        if key_of(&element)? == key {
+            return Ok(Some(element));
+        }
+    }
+    Ok(None)
 }
 
 /// The elements that a message holds.
@@ -188,12 +209,7 @@ fn elements<'a>(message: &Message<'a>) -> Result<Vec<Attribute<'a>>, Malformed> 
 }
 
 fn key_of<'a>(element: &Attribute<'a>) -> Result<Key<'a>, Malformed> {
-    let element = ElementRef::parse(element.payload)?;
-    Ok(Key {
-        key: element.key_bytes(),
-        end: element.key_end_bytes(),
-        is_end: element.is_interval_end(),
-    })
+    ElementKey::of(element.payload)
 }
 
 /// A message as the given one, with these elements.

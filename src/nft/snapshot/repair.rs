@@ -49,7 +49,7 @@ impl Reader<'_> {
                     return Ok(None);
                 }
             }
-            for key in &touched.sets {
+            for key in touched.sets.keys() {
                 if !self.read_set_anew(key)? {
                     return Ok(None);
                 }

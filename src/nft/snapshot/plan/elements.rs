@@ -2,12 +2,14 @@
 //!
 //! Elements of a tree of intervals are compared by interval: its start and its end come and go together.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::netlink::{Attribute, Attributes};
+use crate::nft::element::ElementKey;
 use crate::nft::snapshot::SnapshotSet;
 use crate::nft::snapshot::compare::Compare;
 use crate::nft::snapshot::elements::is_tree;
+use crate::nft::snapshot::places::Places;
 use crate::nft::{ElementRef, SetFlags};
 
 /// What an element, or the two of an interval, is called.
@@ -45,15 +47,25 @@ impl Elements<'_, '_> {
     }
 }
 
+/// Which elements of two sets are compared.
+#[derive(Clone, Copy)]
+pub(super) enum Compared<'t> {
+    /// All.
+    All,
+    /// All but those that are the same byte for byte: none is to be made anew if it is the same.
+    Others,
+    /// Those that have one of these keys; of the desired set it is known where they are. All others are the same.
+    Keys(&'t BTreeSet<ElementKey<Box<[u8]>>>, &'t Places),
+}
+
 /// What is to be done so that a set has the elements of another. `keep` says that an element stays that
-/// the other lacks; `renewed`, that one is to be made anew even if it is the same, `none_renewed`, that this is so
-/// of none.
+/// the other lacks; `renewed`, that one is to be made anew even if it is the same.
 pub(super) fn changes<'c, 'd>(
     compare: Compare,
     current: &SnapshotSet<'c>,
     desired: &SnapshotSet<'d>,
     keep: bool,
-    none_renewed: bool,
+    compared: Compared<'_>,
     renewed: impl Fn(&ElementRef<'_>) -> bool,
 ) -> Elements<'c, 'd> {
     let same = |now: &Item<'_>, wanted: &Item<'_>| {
@@ -69,9 +81,15 @@ pub(super) fn changes<'c, 'd>(
         }
     };
     let flags = current.set().flags().unwrap_or_default();
-    let (now, wanted) = match none_renewed && !is_tree(flags.bits()) {
-        true => differing(current, desired),
-        false => (items(current), items(desired)),
+    let is_tree = is_tree(flags.bits());
+    let few = match compared {
+        Compared::Keys(keys, places) if !is_tree => with_keys(current, desired, keys, places),
+        _ => None,
+    };
+    let (now, wanted) = match (few, compared) {
+        (Some(few), _) => few,
+        (None, Compared::Others | Compared::Keys(..)) if !is_tree => differing(current, desired),
+        _ => (items(current), items(desired)),
     };
     // Nearly always nothing changed, and the order is the same.
     let common = now
@@ -121,6 +139,33 @@ fn item(element: Attribute<'_>) -> Item<'_> {
     }
 }
 
+/// The elements of two sets with these keys. `None` if it is not known where the current ones are: a set shows that
+/// once one of its elements has changed.
+fn with_keys<'c, 'd>(
+    current: &SnapshotSet<'c>,
+    desired: &SnapshotSet<'d>,
+    keys: &BTreeSet<ElementKey<Box<[u8]>>>,
+    places: &Places,
+) -> Option<(Vec<Item<'c>>, Vec<Item<'d>>)> {
+    let (mut now, mut wanted) = (Vec::new(), Vec::new());
+    for key in keys {
+        let found = current.element_of(key.borrowed())?;
+        now.extend(found.map(item));
+        wanted.extend(places.find(desired, key.borrowed()).map(item));
+    }
+    Some(in_order(now, wanted))
+}
+
+/// By their names: they are sent in an order that depends on nothing else.
+fn in_order<'c, 'd>(
+    mut now: Vec<Item<'c>>,
+    mut wanted: Vec<Item<'d>>,
+) -> (Vec<Item<'c>>, Vec<Item<'d>>) {
+    now.sort_by_key(|item| item.name);
+    wanted.sort_by_key(|item| item.name);
+    (now, wanted)
+}
+
 /// The elements of two sets without those that both have byte for byte: of sets with a million elements hardly any
 /// are left, and of nearly all nothing is looked at but their bytes, a message at a time.
 fn differing<'c, 'd>(
@@ -157,10 +202,7 @@ fn differing<'c, 'd>(
         .collect();
     rest.retain(|element| wanted.remove(element.payload).is_none());
     let now = rest.into_iter().map(item).collect();
-    let mut wanted: Vec<_> = wanted.into_values().map(item).collect();
-    // They are sent in an order that depends on nothing else.
-    wanted.sort_by_key(|item| item.name);
-    (now, wanted)
+    in_order(now, wanted.into_values().map(item).collect())
 }
 
 /// The intervals of a tree, from the lowest.

@@ -16,8 +16,9 @@
 //! |---|---|
 //! | rules of a chain | `rules.rs` |
 //! | elements of a set | `elements.rs` |
+//! | where only some of it can differ | `touched.rs` |
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 
 use bstr::{BStr, BString, ByteSlice, ByteVec};
@@ -39,7 +40,6 @@ use super::{LeftOut, Snapshot, SnapshotChain, SnapshotSet, SnapshotTable, WriteE
 use crate::netlink::Unfit;
 use crate::nft::declare::{Field, Kinds};
 use crate::nft::transaction::Transaction;
-use crate::nft::watch::{MemberKey, Touches};
 use crate::nft::{
     Chain, Family, Flowtable, FlowtableRef, Rule, RuleRef, Set, SetFlags, SetRef, StatefulObject,
     Table, TableFlags, TableRef,
@@ -47,8 +47,11 @@ use crate::nft::{
 
 mod elements;
 mod rules;
+mod touched;
 
-use elements::Elements;
+use elements::{Compared, Elements};
+pub(in crate::nft) use touched::DesiredPlaces;
+use touched::Only;
 
 /// How a plan is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -196,29 +199,6 @@ impl Snapshot {
         Ok(planner.finish(self))
     }
 
-    /// The same where all but what was touched is known to be as desired, in tables that both have; `None` where
-    /// that depends on more.
-    pub(in crate::nft) fn plan_touched(
-        &self,
-        desired: &Self,
-        options: PlanOptions,
-        touched: &Touches,
-    ) -> Result<Option<Plan>, WriteError> {
-        let mut restored = Restored::default();
-        let mut planner = Planner::new(options, &mut restored);
-        planner.only = Some(touched);
-        for table in desired.tables() {
-            let view = table.table();
-            let Some(current) = self.table(view.family(), view.name()) else {
-                return Ok(None);
-            };
-            table.insist_whole("desired")?;
-            planner.insist_comparable(&current, &table)?;
-            planner.table(&current, &table)?;
-        }
-        Ok((!planner.depends).then(|| planner.finish(self)))
-    }
-
     /// Whether no rule has anything that belongs to it alone: anonymous sets, chains.
     pub(in crate::nft) fn is_plain(&self) -> bool {
         self.tables().all(|table| Within::of(&table).is_empty())
@@ -232,7 +212,7 @@ struct Planner<'p> {
     ids: Ids,
     restored: &'p mut Restored,
     /// What alone is not known to be as desired; all if there is none.
-    only: Option<&'p Touches>,
+    only: Option<Only<'p>>,
     /// Whether something depends on what is not looked at then.
     depends: bool,
 }
@@ -279,22 +259,10 @@ impl<'p> Planner<'p> {
         plan
     }
 
-    /// Of these members of tables those of one.
-    fn touched_in<'s>(
-        members: &'p BTreeSet<MemberKey>,
-        table: &SnapshotTable<'s>,
-    ) -> impl Iterator<Item = &'p BString> + use<'p, 's> {
-        let view = table.table();
-        let members = members.iter();
-        let own = members
-            .filter(move |(family, table, _)| *family == view.family() && *table == view.name());
-        own.map(|(_, _, name)| name)
-    }
-
     fn named_sets<'s>(&mut self, table: &SnapshotTable<'s>) -> Vec<(&'s BStr, SnapshotSet<'s>)> {
         let sets: Vec<_> = match self.only {
             None => return named_sets(table).collect(),
-            Some(touched) => Self::touched_in(&touched.sets, table)
+            Some(only) => Only::names_in(only.touched.sets.keys(), table)
                 .filter_map(|name| table.set(name))
                 .collect(),
         };
@@ -309,7 +277,7 @@ impl<'p> Planner<'p> {
     ) -> Vec<(&'s BStr, SnapshotChain<'s>)> {
         let chains: Vec<_> = match self.only {
             None => return named_chains(table).collect(),
-            Some(touched) => Self::touched_in(&touched.chains, table)
+            Some(only) => Only::names_in(only.touched.chains.iter(), table)
                 .filter_map(|name| table.chain(name))
                 .collect(),
         };
@@ -598,7 +566,14 @@ impl<'p> Planner<'p> {
         }
         let flags = view.flags().unwrap_or_default();
         let keep = self.keeps_elements(&view);
-        let changes = elements::changes(compare, now, wanted, keep, gone.0.is_empty(), |element| {
+        let compared = match gone.0.is_empty() {
+            true => {
+                let touched = self.only.and_then(|only| only.elements(&view));
+                touched.unwrap_or(Compared::Others)
+            }
+            false => Compared::All,
+        };
+        let changes = elements::changes(compare, now, wanted, keep, compared, |element| {
             let mut named = false;
             if !gone.0.is_empty() {
                 let mut visit = |mention: Mention<'_>| named |= gone.has(mention);
@@ -611,10 +586,11 @@ impl<'p> Planner<'p> {
         let is_changed = !(changes.deleted.is_empty() && changes.added.is_empty());
         let is_fixed = flags.contains(SetFlags::CONSTANT) && is_changed;
         let size = view.description().and_then(|description| description.size);
-        let is_full = size.is_some_and(|size| {
-            let (there, new) = match view.count() {
+        let is_full = size.filter(|_| !changes.added.is_empty());
+        let is_full = is_full.is_some_and(|size| {
+            let (there, new) = match now.counted() {
                 // Kernels that tell it count intervals, not their ends.
-                Some(count) => (count as usize, changes.added_keys()),
+                Some(count) => (count, changes.added_keys()),
                 None => (now.elements().count(), changes.added.len()),
             };
             new > 0 && there + new > size as usize

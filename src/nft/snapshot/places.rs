@@ -1,0 +1,78 @@
+//! Where in a snapshot the elements of a set are, by their keys.
+
+use std::hash::{BuildHasher, RandomState};
+
+use super::SnapshotSet;
+use crate::arena::{Arena, Position};
+use crate::netlink::{Attribute, Attributes, Message};
+use crate::nft::element::ElementKey;
+
+/// Where the elements of a set of a snapshot are that does not change. It takes 8 bytes an element.
+#[derive(Debug)]
+pub(in crate::nft) struct Places {
+    /// The hash of each one's key, and where it stands; by hash.
+    places: Vec<(u32, Position)>,
+    hash: RandomState,
+}
+
+impl Places {
+    /// Those of a set; `None` if one of its keys is there twice, which only a file can have.
+    pub(super) fn of(set: &SnapshotSet<'_>) -> Option<Self> {
+        let arena = &set.snapshot.arena;
+        let hash = RandomState::new();
+        let mut places = Vec::new();
+        for (&at, list) in set.index.elements.iter().zip(set.lists()) {
+            let message = set.snapshot.message(at);
+            for element in list.map_while(Result::ok) {
+                let key = ElementKey::of(element.payload).ok()?;
+                places.push((hash.hash_one(key) as u32, place(at, &message, &element)));
+            }
+        }
+        places.shrink_to_fit();
+        places.sort_unstable_by_key(|&(hash, _)| hash);
+        let places = Self { places, hash };
+        places.are_distinct(arena)?.then_some(places)
+    }
+
+    /// Whether no two have the same key.
+    fn are_distinct(&self, arena: &Arena) -> Option<bool> {
+        for same in self.places.chunk_by(|one, other| one.0 == other.0) {
+            if same.len() == 1 {
+                continue; // so it is with nearly all
+            }
+            for (number, &(_, one)) in same.iter().enumerate() {
+                let key = ElementKey::of(element_at(arena, one)?.payload).ok()?;
+                for &(_, other) in &same[..number] {
+                    if ElementKey::of(element_at(arena, other)?.payload).ok()? == key {
+                        return Some(false);
+                    }
+                }
+            }
+        }
+        Some(true)
+    }
+
+    /// The element of that set with this key.
+    pub(super) fn find<'s>(
+        &self,
+        set: &SnapshotSet<'s>,
+        key: ElementKey<&[u8]>,
+    ) -> Option<Attribute<'s>> {
+        let hash = self.hash.hash_one(key) as u32;
+        let first = self.places.partition_point(|&(other, _)| other < hash);
+        let same = self.places[first..].iter();
+        let mut same = same
+            .take_while(|&&(other, _)| other == hash)
+            .filter_map(|&(_, at)| element_at(&set.snapshot.arena, at));
+        same.find(|element| ElementKey::of(element.payload) == Ok(key))
+    }
+}
+
+/// Where an element of the message at this position stands.
+fn place(at: Position, message: &Message<'_>, element: &Attribute<'_>) -> Position {
+    at.plus(element.raw.as_ptr().addr() - message.raw.as_ptr().addr())
+}
+
+fn element_at(arena: &Arena, at: Position) -> Option<Attribute<'_>> {
+    Attributes::new(arena.bytes(at)).next()?.ok()
+}
