@@ -303,10 +303,12 @@ fn bare(socket: &Socket, buffer: &mut [u8]) -> Result {
     }
 }
 
-/// Receives a change: how many events it has.
-fn told(monitor: &mut Monitor) -> Result<usize> {
-    match monitor.receive()? {
-        Item::Change(change) => Ok(change.events().len()),
+/// Receives a change: when it was there, and how many events it has.
+fn told(monitor: &mut Monitor) -> Result<(Instant, usize)> {
+    let item = monitor.receive()?;
+    let has_it = Instant::now();
+    match item {
+        Item::Change(change) => Ok((has_it, change.events().len())),
         _ => Err("events were lost".into()),
     }
 }
@@ -350,12 +352,12 @@ fn behind(chains: usize) -> Result {
                 0 => {
                     bare(&socket, &mut buffer)?;
                     let has_it = Instant::now();
-                    events = told(&mut monitor)?;
+                    (_, events) = told(&mut monitor)?;
                     has_it
                 }
                 _ => {
-                    events = told(&mut monitor)?;
-                    let has_it = Instant::now();
+                    let has_it;
+                    (has_it, events) = told(&mut monitor)?;
                     bare(&socket, &mut buffer)?;
                     has_it
                 }
