@@ -8,9 +8,10 @@ use std::sync::OnceLock;
 
 use chainwright_sys::netfilter::{NF_NETDEV_EGRESS, NFPROTO_NETDEV};
 use chainwright_sys::nf_tables::{
-    NFT_MSG_GETRULE_RESET, NFT_MSG_GETSETELEM_RESET, NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE,
-    NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_CHAIN_HOOK,
-    NFTA_FLOWTABLE_HOOK, NFTA_RULE_EXPRESSIONS, NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS,
+    NFT_MSG_DESTROYFLOWTABLE, NFT_MSG_DESTROYTABLE, NFT_MSG_GETRULE_RESET,
+    NFT_MSG_GETSETELEM_RESET, NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWRULE,
+    NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_CHAIN_HOOK, NFTA_FLOWTABLE_HOOK,
+    NFTA_RULE_EXPRESSIONS, NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS,
     NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS, NFTA_SET_FLAGS,
     NFTA_TABLE_FLAGS,
 };
@@ -105,6 +106,18 @@ pub(super) fn lacking(
             && is_later_than(feature, release())
     });
     lacking.max_by_key(|feature| feature.since)
+}
+
+/// What a message needs that is of a later release than the one that runs. Devices that are not there yet are left
+/// out: whether they are nobody knows but the kernel.
+pub(super) fn of_later_releases(message: &Message<'_>) -> impl Iterator<Item = Feature> {
+    let destroys = matches!(
+        message.kind as u8,
+        NFT_MSG_DESTROYTABLE..=NFT_MSG_DESTROYFLOWTABLE
+    );
+    let needed = needed(message).unwrap_or_default();
+    let needed = destroys.then_some(DESTROY).into_iter().chain(needed);
+    needed.filter(|feature| *feature != DEVICES_TO_COME && is_later_than(feature, release()))
 }
 
 /// Says of a request that was refused what the kernel that runs here lacks for it.

@@ -68,6 +68,7 @@ mod loaded;
 mod name;
 mod object;
 mod pool;
+mod preflight;
 #[cfg(test)]
 mod properties;
 #[cfg(all(test, target_endian = "little"))]
@@ -115,6 +116,7 @@ pub use loaded::is_loaded;
 pub use name::{Bytes, Name};
 pub use object::Object;
 pub use pool::Pool;
+pub use preflight::{Missing, Need};
 pub use rule::{Compat, Rule, RuleRef};
 pub use scope::{ObjectFilter, RuleFilter, Scope};
 pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};

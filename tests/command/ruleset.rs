@@ -6,7 +6,8 @@ mod kept;
 
 use std::path::PathBuf;
 
-use chainwright::nft::{Element, Scope};
+use chainwright::nft::live::Model;
+use chainwright::nft::{Devices, Element, Flowtable, Scope};
 use sha2::Digest;
 
 use super::*;
@@ -404,6 +405,33 @@ fn small_measurements() {
         run_here(wrong).expect(2);
     }
 }
+/// A file from elsewhere may need what this kernel is built without.
+#[test]
+fn reconcile_says_beforehand_what_the_kernel_lacks() {
+    let mut elsewhere = Model::new().connect().unwrap();
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::INET, "t")).unwrap();
+    let devices = Devices::new(["lo"]);
+    tx.add(&Flowtable::new(Family::INET, "t", "f", 0, devices))
+        .unwrap();
+    elsewhere.commit(&tx).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("elsewhere");
+    elsewhere
+        .snapshot(Scope::all())
+        .unwrap()
+        .save(&path)
+        .unwrap();
+
+    let sandbox = sandbox();
+    let refused = connect(&sandbox).check(&tx).is_err();
+    let planned = run(&sandbox, &format!("reconcile {} --dry-run", path.display()));
+    let planned = planned.expect(if refused { 2 } else { 1 });
+    let words = "this kernel lacks flowtables in inet (CONFIG_NF_FLOW_TABLE_INET";
+    assert_eq!(planned.err.contains(words), refused, "{}", planned.err);
+    assert_eq!(planned.lines()[1], "add flowtable inet t f #1");
+}
+
 #[test]
 fn reconcile_changes_what_differs_and_nothing_else() {
     let sandbox = sandbox();

@@ -19,7 +19,8 @@ use crate::scope::Scope;
 /// What the kernel cannot change (the hook of a chain, the type of a set, a stateful object) is deleted and made
 /// anew, with what refers to it; the output says so.
 ///
-/// With --dry-run nothing is changed, and the exit code is 1 if there is something to do.
+/// With --dry-run nothing is changed, and the exit code is 1 if there is something to do. The kernel is then asked
+/// whether it has all that is needed for it; what it lacks is named, with the option that it is built with.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A file that `backup` wrote
@@ -42,6 +43,7 @@ struct Document {
     replaced: Vec<String>,
     kept_rules: usize,
     owned_by_others: Vec<String>,
+    lacking: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
@@ -49,9 +51,17 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return Ok(Exit::Absent);
     };
     let options = PlanOptions::default();
-    let plan = match args.dry_run {
-        true => Connection::open_to_look()?.plan(&desired, options)?,
-        false => Connection::open()?.reconcile(&desired, options)?,
+    let (plan, lacking) = if args.dry_run {
+        let mut connection = Connection::open_to_look()?;
+        let plan = connection.plan(&desired, options)?;
+        let lacking = match plan.is_empty() {
+            true => Vec::new(),
+            false => connection.preflight(plan.transaction())?,
+        };
+        (plan, lacking)
+    } else {
+        let plan = Connection::open()?.reconcile(&desired, options)?;
+        (plan, Vec::new())
     };
     let owned: Vec<String> = plan
         .owned_by_others
@@ -68,6 +78,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                 replaced: plan.replaced.iter().map(ToString::to_string).collect(),
                 kept_rules: plan.kept_rules,
                 owned_by_others: owned.clone(),
+                lacking: lacking.iter().map(ToString::to_string).collect(),
             },
         )?;
     } else {
@@ -94,6 +105,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             "left as they are, because other processes own them: {}",
             owned.join(", ")
         ));
+        return Ok(Exit::Failed);
+    }
+    if !lacking.is_empty() {
+        for missing in &lacking {
+            note(&Printable(&missing.to_string()).to_string());
+        }
         return Ok(Exit::Failed);
     }
     Ok(match args.dry_run && !plan.is_empty() {

@@ -1,0 +1,516 @@
+//! What a transaction needs of a kernel that is built in parts, asked before anything is changed.
+//!
+//! Most of nf_tables is built or loaded by the piece: expressions, types of objects and of chains, families,
+//! x_tables' extensions. Each piece is asked for by an operation that is broken otherwise: for what the kernel lacks
+//! it answers `ENOENT`, for all else that something is wrong with it. They stand in a batch without an end, which is
+//! never carried out, in tables that are not there before it and not behind it.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use chainwright_sys::netlink::NLM_F_CREATE;
+use chainwright_sys::nf_tables::{
+    NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE, NFT_MSG_NEWSET,
+    NFT_MSG_NEWSETELEM, NFTA_CHAIN_HOOK, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, NFTA_CHAIN_TYPE,
+    NFTA_DYNSET_EXPR, NFTA_DYNSET_EXPRESSIONS, NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_FLOWTABLE_HOOK,
+    NFTA_FLOWTABLE_NAME, NFTA_FLOWTABLE_TABLE, NFTA_HOOK_HOOKNUM, NFTA_HOOK_PRIORITY,
+    NFTA_INNER_EXPR, NFTA_LIST_ELEM, NFTA_OBJ_DATA, NFTA_OBJ_NAME, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE,
+    NFTA_RULE_CHAIN, NFTA_RULE_EXPRESSIONS, NFTA_RULE_TABLE, NFTA_SET_ELEM_EXPR,
+    NFTA_SET_ELEM_EXPRESSIONS, NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS,
+};
+use chainwright_sys::nf_tables_compat::{
+    NFTA_MATCH_NAME, NFTA_MATCH_REV, NFTA_TARGET_NAME, NFTA_TARGET_REV,
+};
+
+use super::expr::ObjectType;
+use super::feature::{self, Feature};
+use super::{Chain, Connection, ExtensionKind, Family, Operation, Table, Transaction};
+use crate::error::Error;
+use crate::netlink::{Attributes, Message, Unfit};
+
+/// A part of nf_tables that a transaction needs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Need {
+    /// A family of tables.
+    Family(Family),
+    /// An expression in tables of this family.
+    Expression(Family, BString),
+    /// An extension of x_tables, for the expressions `match` and `target`.
+    Extension {
+        /// The tables' family.
+        family: Family,
+        /// Which of the two it is.
+        kind: ExtensionKind,
+        /// Its name.
+        name: BString,
+        /// Its revision.
+        revision: u8,
+    },
+    /// A type of base chains in tables of this family.
+    ChainType(Family, BString),
+    /// A type of stateful objects.
+    ObjectType(Family, ObjectType),
+    /// Flowtables in tables of this family.
+    Flowtable(Family),
+    /// Something that nf_tables itself has had since a release of Linux.
+    Feature(Feature),
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Family(family) => write!(f, "tables of the family {family}"),
+            Self::Expression(family, name) => write!(f, "the expression `{name}` in {family}"),
+            Self::Extension {
+                family,
+                kind,
+                name,
+                revision,
+            } => write!(f, "the {kind} `{name}` in {family}, revision {revision}"),
+            Self::ChainType(family, name) => write!(f, "chains of type {name} in {family}"),
+            Self::ObjectType(family, object_type) => write!(f, "{object_type} in {family}"),
+            Self::Flowtable(family) => write!(f, "flowtables in {family}"),
+            Self::Feature(feature) => feature.fmt(f),
+        }
+    }
+}
+
+impl Need {
+    /// The option that a kernel is built with that has it, where that is one of its own: `CONFIG_NFT_QUEUE`.
+    ///
+    /// Source: `net/netfilter/Kconfig`, `net/ipv4/netfilter/Kconfig` and their like for IPv6 and bridges, Linux 6.18.
+    #[must_use]
+    pub fn config(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Family(Family::INET) => "CONFIG_NF_TABLES_INET",
+            Self::Family(Family::IP) => "CONFIG_NF_TABLES_IPV4",
+            Self::Family(Family::IP6) => "CONFIG_NF_TABLES_IPV6",
+            Self::Family(Family::ARP) => "CONFIG_NF_TABLES_ARP",
+            Self::Family(Family::BRIDGE) => "CONFIG_NF_TABLES_BRIDGE",
+            Self::Family(Family::NETDEV) => "CONFIG_NF_TABLES_NETDEV",
+            Self::Expression(family, name) => return of_expression(*family, name.as_ref()),
+            Self::ChainType(_, name) if name == "nat" => "CONFIG_NFT_NAT",
+            Self::ObjectType(_, object_type) => match *object_type {
+                ObjectType::QUOTA => "CONFIG_NFT_QUOTA",
+                ObjectType::CT_HELPER | ObjectType::CT_TIMEOUT | ObjectType::CT_EXPECT => {
+                    "CONFIG_NFT_CT"
+                }
+                ObjectType::LIMIT => "CONFIG_NFT_LIMIT",
+                ObjectType::CONNLIMIT => "CONFIG_NFT_CONNLIMIT",
+                ObjectType::TUNNEL => "CONFIG_NFT_TUNNEL",
+                ObjectType::SYNPROXY => "CONFIG_NFT_SYNPROXY",
+                ObjectType::SECMARK => "CONFIG_NETWORK_SECMARK",
+                _ => return None,
+            },
+            Self::Flowtable(_) => "CONFIG_NF_FLOW_TABLE_INET",
+            _ => return None,
+        })
+    }
+
+    /// The name by which the kernel asks `modprobe` for it, where it may be a module: `nft-expr-queue`.
+    #[must_use]
+    pub fn module_alias(&self) -> Option<String> {
+        Some(match self {
+            Self::Expression(_, name) => format!("nft-expr-{name}"),
+            Self::Extension { family, name, .. } => {
+                let tables = match *family {
+                    Family::IP6 => "ip6t",
+                    Family::ARP => "arpt",
+                    Family::BRIDGE => "ebt",
+                    _ => "ipt",
+                };
+                format!("{tables}_{name}")
+            }
+            Self::ChainType(family, name) => format!("nft-chain-{}-{name}", family.0),
+            Self::ObjectType(_, object_type) => format!("nft-obj-{}", object_type.0),
+            Self::Flowtable(family) => format!("nf-flowtable-{}", family.0),
+            Self::Family(_) | Self::Feature(_) => return None,
+        })
+    }
+
+    /// The tables that it is asked for in.
+    const fn family(&self) -> Option<Family> {
+        match self {
+            Self::Family(family)
+            | Self::Expression(family, _)
+            | Self::Extension { family, .. }
+            | Self::ChainType(family, _)
+            | Self::ObjectType(family, _)
+            | Self::Flowtable(family) => Some(*family),
+            Self::Feature(_) => None,
+        }
+    }
+}
+
+/// What an expression is built by that is not a part of nf_tables itself.
+fn of_expression(family: Family, name: &BStr) -> Option<&'static str> {
+    Some(match (name.as_bytes(), family) {
+        (b"connlimit", _) => "CONFIG_NFT_CONNLIMIT",
+        (b"ct" | b"notrack", _) => "CONFIG_NFT_CT",
+        (b"dup", Family::IP) => "CONFIG_NFT_DUP_IPV4",
+        (b"dup", Family::IP6) => "CONFIG_NFT_DUP_IPV6",
+        (b"dup", Family::NETDEV) => "CONFIG_NFT_DUP_NETDEV",
+        (b"fib", Family::IP) => "CONFIG_NFT_FIB_IPV4",
+        (b"fib", Family::IP6) => "CONFIG_NFT_FIB_IPV6",
+        (b"fib", Family::INET) => "CONFIG_NFT_FIB_INET",
+        (b"fib", Family::NETDEV) => "CONFIG_NFT_FIB_NETDEV",
+        (b"flow_offload", _) => "CONFIG_NFT_FLOW_OFFLOAD",
+        (b"fwd", Family::NETDEV) => "CONFIG_NFT_FWD_NETDEV",
+        (b"hash", _) => "CONFIG_NFT_HASH",
+        (b"limit", _) => "CONFIG_NFT_LIMIT",
+        (b"log", _) => "CONFIG_NFT_LOG",
+        (b"masq", Family::IP | Family::IP6 | Family::INET) => "CONFIG_NFT_MASQ",
+        (b"match" | b"target", _) => "CONFIG_NFT_COMPAT",
+        (b"nat", _) => "CONFIG_NFT_NAT",
+        (b"numgen", _) => "CONFIG_NFT_NUMGEN",
+        (b"osf", _) => "CONFIG_NFT_OSF",
+        (b"queue", _) => "CONFIG_NFT_QUEUE",
+        (b"quota", _) => "CONFIG_NFT_QUOTA",
+        (b"redir", Family::IP | Family::IP6 | Family::INET) => "CONFIG_NFT_REDIR",
+        (b"reject", Family::BRIDGE) => "CONFIG_NFT_BRIDGE_REJECT",
+        (b"reject", Family::NETDEV) => "CONFIG_NFT_REJECT_NETDEV",
+        (b"reject", Family::IP | Family::IP6 | Family::INET) => "CONFIG_NFT_REJECT",
+        (b"socket", _) => "CONFIG_NFT_SOCKET",
+        (b"synproxy", _) => "CONFIG_NFT_SYNPROXY",
+        (b"tproxy", _) => "CONFIG_NFT_TPROXY",
+        (b"tunnel", _) => "CONFIG_NFT_TUNNEL",
+        (b"xfrm", _) => "CONFIG_NFT_XFRM",
+        _ => return None,
+    })
+}
+
+/// What this kernel lacks for a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Missing {
+    /// What it lacks.
+    pub need: Need,
+    /// The first operation that needs it.
+    pub operation: Operation,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: this kernel lacks {}", self.operation, self.need)?;
+        match (self.need.config(), self.need.module_alias()) {
+            (Some(config), Some(alias)) => write!(f, " ({config}, modprobe {alias})"),
+            (Some(config), None) => write!(f, " ({config})"),
+            (None, Some(alias)) => write!(f, " (modprobe {alias})"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl Connection {
+    /// Which parts of nf_tables a transaction needs that this kernel lacks: families, expressions, x_tables'
+    /// extensions, types of objects and chains, flowtables; and what came with a later release of Linux than
+    /// the one that runs. An empty list means that the kernel has them all.
+    ///
+    /// The kernel is asked for each by trying it, in tables of its own that are [never there](Self::check): modules
+    /// are loaded for the answer, as they would be for the transaction, and nothing else changes. Releases are
+    /// compared by their numbers; a kernel that took a feature over from a later one has it in spite of that.
+    ///
+    /// Whether the transaction would be taken as a whole [`check`](Self::check) tells.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = chainwright::netns::Sandbox::new()?;
+    /// # sandbox.run(|| -> Result<(), chainwright::Error> {
+    /// use chainwright::nft::expr::{Decoded, Expressions, Opaque};
+    /// use chainwright::nft::{Chain, Connection, Family, Rule, Table, Transaction};
+    ///
+    /// let mut tx = Transaction::new();
+    /// tx.add(&Table::new(Family::INET, "ids"))?;
+    /// tx.add(&Chain::new(Family::INET, "ids", "inspect"))?;
+    /// let mut rule = Rule::new(Family::INET, "ids", "inspect");
+    /// let unknown = Opaque { name: "no_such".into(), ..Default::default() };
+    /// rule.expressions = Some(Expressions::new());
+    /// rule.expressions.as_mut().unwrap().push_decoded(&Decoded::Opaque(unknown));
+    /// tx.add(&rule)?;
+    ///
+    /// let missing = Connection::open()?.preflight(&tx)?;
+    /// assert_eq!(
+    ///     missing[0].to_string(),
+    ///     "add rule inet ids inspect #2: this kernel lacks the expression `no_such` in inet \
+    ///      (modprobe nft-expr-no_such)"
+    /// );
+    /// # Ok(()) })??;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of a request; [`Error::Commit`] if the kernel does not let the caller make tables at all.
+    #[tracing::instrument(level = "debug", skip_all, fields(operations = transaction.len()))]
+    pub fn preflight(&mut self, transaction: &Transaction) -> Result<Vec<Missing>, Error> {
+        let needs = Needs::of(transaction);
+        let mut missing = self.missing_of(&needs.found)?;
+        // Extensions are asked for by a request of their own, which the expressions' kernel half answers.
+        let compat = |missing: &[Need], kind: ExtensionKind| {
+            let expression = kind.to_string();
+            let is = |need: &Need| matches!(need, Need::Expression(_, name) if *name == expression);
+            missing.iter().any(is)
+        };
+        for (need, _) in &needs.found {
+            if let Need::Extension {
+                family,
+                kind,
+                name,
+                revision,
+            } = need
+                && !missing.contains(&Need::Family(*family))
+                && !compat(&missing, *kind)
+                && !self.has_extension(*family, *kind, &name.to_string(), *revision)?
+            {
+                missing.push(need.clone());
+            }
+        }
+        let words: Vec<Operation> = transaction.described().collect();
+        let found = needs
+            .found
+            .into_iter()
+            .filter(|(need, _)| missing.contains(need) || matches!(need, Need::Feature(_)));
+        let missing = found.filter_map(|(need, index)| {
+            let operation = words.get(index)?.clone();
+            Some(Missing { need, operation })
+        });
+        Ok(missing.collect())
+    }
+
+    /// Which of these the kernel lacks, as far as that shows when they are tried.
+    fn missing_of(&mut self, needs: &[(Need, usize)]) -> Result<Vec<Need>, Error> {
+        let (tx, asked) = probes(needs)?;
+        let Err(error) = self.check(&tx) else {
+            return Ok(Vec::new());
+        };
+        if error.source.is_some() {
+            return Err(error.into());
+        }
+        if error.incomplete && needs.len() > 1 {
+            let (one, other) = needs.split_at(needs.len() / 2);
+            let mut missing = self.missing_of(one)?;
+            missing.append(&mut self.missing_of(other)?);
+            return Ok(missing);
+        }
+        let mut missing = Vec::new();
+        for failure in &error.failures {
+            let operation = failure.operation.as_ref();
+            let asked = operation.and_then(|operation| asked.get(operation.index)?.as_ref());
+            let errno = failure.errno.number();
+            match asked {
+                Some(need @ Need::Family(_)) => match errno {
+                    libc::EOPNOTSUPP | libc::EAFNOSUPPORT => missing.push(need.clone()),
+                    _ => return Err(error.into()),
+                },
+                Some(need) if errno == libc::ENOENT => missing.push(need.clone()),
+                // It has it: what it refuses is the rest of the operation.
+                Some(_) => {}
+                // A table of ours, or the whole.
+                None if missing.is_empty() => return Err(error.into()),
+                None => {}
+            }
+        }
+        // Without its tables nothing of a family can be tried.
+        let lacks_family = |need: &Need| {
+            let family = need.family().map(Need::Family);
+            family.is_some_and(|family| family != *need && missing.contains(&family))
+        };
+        let of_no_family = missing.iter().filter(|need| !lacks_family(need));
+        Ok(of_no_family.cloned().collect())
+    }
+}
+
+/// What a transaction needs, in the order of the first operations that need it.
+#[derive(Debug, Default)]
+struct Needs {
+    found: Vec<(Need, usize)>,
+    known: HashSet<Need>,
+}
+
+impl Needs {
+    fn of(transaction: &Transaction) -> Self {
+        let mut needs = Self::default();
+        for (index, message) in transaction.messages().enumerate() {
+            // What cannot be read the kernel will not take, either.
+            let _ = needs.take(index, &message);
+        }
+        needs
+    }
+
+    fn add(&mut self, index: usize, need: Need) {
+        if self.known.insert(need.clone()) {
+            self.found.push((need, index));
+        }
+    }
+
+    fn take(&mut self, index: usize, message: &Message<'_>) -> Option<()> {
+        let (header, attributes) = message.nfgenmsg().ok()?;
+        let family = Family(header.family);
+        let find = |kind| Attributes::new(attributes).find(kind);
+        for feature in feature::of_later_releases(message) {
+            self.add(index, Need::Feature(feature));
+        }
+        if Family::WITH_TABLES.contains(&family) {
+            self.add(index, Need::Family(family));
+        }
+        match message.kind as u8 {
+            NFT_MSG_NEWCHAIN => {
+                find(NFTA_CHAIN_HOOK)?;
+                let chain_type = text(find(NFTA_CHAIN_TYPE)?).to_owned();
+                self.add(index, Need::ChainType(family, chain_type));
+            }
+            NFT_MSG_NEWRULE => self.expressions(index, family, find(NFTA_RULE_EXPRESSIONS)?),
+            NFT_MSG_NEWSET => {
+                if let Some(one) = find(NFTA_SET_EXPR) {
+                    self.expression(index, family, one);
+                }
+                self.expressions(index, family, find(NFTA_SET_EXPRESSIONS)?);
+            }
+            NFT_MSG_NEWSETELEM => {
+                for element in Attributes::new(find(NFTA_SET_ELEM_LIST_ELEMENTS)?) {
+                    let element = element.ok()?.payload;
+                    if let Some(one) = Attributes::new(element).find(NFTA_SET_ELEM_EXPR) {
+                        self.expression(index, family, one);
+                    }
+                    if let Some(list) = Attributes::new(element).find(NFTA_SET_ELEM_EXPRESSIONS) {
+                        self.expressions(index, family, list);
+                    }
+                }
+            }
+            NFT_MSG_NEWOBJ => {
+                let object_type = find(NFTA_OBJ_TYPE)?.try_into().ok()?;
+                let object_type = ObjectType(u32::from_be_bytes(object_type));
+                self.add(index, Need::ObjectType(family, object_type));
+            }
+            NFT_MSG_NEWFLOWTABLE => self.add(index, Need::Flowtable(family)),
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn expressions(&mut self, index: usize, family: Family, list: &[u8]) {
+        for expression in Attributes::new(list).map_while(Result::ok) {
+            self.expression(index, family, expression.payload);
+        }
+    }
+
+    /// An expression, and those in it: they hold no others.
+    fn expression(&mut self, index: usize, family: Family, expression: &[u8]) {
+        let Some((name, data)) = self.outer(index, family, expression) else {
+            return;
+        };
+        let find = |kind| Attributes::new(data).find(kind);
+        let (one, several) = match name.as_bytes() {
+            b"dynset" => (find(NFTA_DYNSET_EXPR), find(NFTA_DYNSET_EXPRESSIONS)),
+            b"inner" => (find(NFTA_INNER_EXPR), None),
+            _ => return,
+        };
+        let several = Attributes::new(several.unwrap_or_default()).map_while(Result::ok);
+        for nested in one.into_iter().chain(several.map(|nested| nested.payload)) {
+            self.outer(index, family, nested);
+        }
+    }
+
+    /// An expression without those in it: its name and its attributes.
+    fn outer<'e>(
+        &mut self,
+        index: usize,
+        family: Family,
+        expression: &'e [u8],
+    ) -> Option<(&'e BStr, &'e [u8])> {
+        let find = |kind| Attributes::new(expression).find(kind);
+        let name = text(find(NFTA_EXPR_NAME)?);
+        let data = find(NFTA_EXPR_DATA).unwrap_or_default();
+        self.add(index, Need::Expression(family, name.to_owned()));
+        let extension = match name.as_bytes() {
+            b"match" => Some((ExtensionKind::Match, NFTA_MATCH_NAME, NFTA_MATCH_REV)),
+            b"target" => Some((ExtensionKind::Target, NFTA_TARGET_NAME, NFTA_TARGET_REV)),
+            _ => None,
+        };
+        if let Some((kind, named, revision)) = extension {
+            let find = |kind| Attributes::new(data).find(kind);
+            let revision = u32::from_be_bytes(find(revision)?.try_into().ok()?);
+            let extension = Need::Extension {
+                family,
+                kind,
+                name: text(find(named)?).to_owned(),
+                revision: revision.try_into().ok()?,
+            };
+            self.add(index, extension);
+        }
+        Some((name, data))
+    }
+}
+
+/// A string, without the NUL at its end.
+fn text(payload: &[u8]) -> &BStr {
+    payload.strip_suffix(b"\0").unwrap_or(payload).into()
+}
+
+/// Operations that try these, and which of them each tries.
+fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), Unfit> {
+    /// No hook has this number.
+    const NO_HOOK: u32 = 31;
+    let name = format!("preflight-{}", std::process::id());
+    let table = name.as_bytes();
+    let (mut tx, mut asked) = (Transaction::new(), Vec::new());
+    for family in Family::WITH_TABLES {
+        let of_family = || needs.iter().map(|(need, _)| need);
+        let mut of_family = of_family()
+            .filter(|need| need.family() == Some(family))
+            .peekable();
+        if of_family.peek().is_none() {
+            continue;
+        }
+        tx.add(&Table::new(family, name.as_str()))?;
+        asked.push(Some(Need::Family(family)));
+        tx.add(&Chain::new(family, name.as_str(), "c"))?;
+        asked.push(None);
+        for need in of_family {
+            match need {
+                Need::Expression(_, expression) => {
+                    tx.operation(NFT_MSG_NEWRULE, NLM_F_CREATE, family, |writer| {
+                        writer.string(NFTA_RULE_TABLE, table);
+                        writer.string(NFTA_RULE_CHAIN, b"c");
+                        writer.nested(NFTA_RULE_EXPRESSIONS, |writer| {
+                            writer.nested(NFTA_LIST_ELEM, |writer| {
+                                writer.string(NFTA_EXPR_NAME, expression);
+                            });
+                        });
+                    })?;
+                }
+                Need::ChainType(_, chain_type) => {
+                    tx.operation(NFT_MSG_NEWCHAIN, NLM_F_CREATE, family, |writer| {
+                        writer.string(NFTA_CHAIN_TABLE, table);
+                        writer.string(NFTA_CHAIN_NAME, b"base");
+                        writer.nested(NFTA_CHAIN_HOOK, |writer| {
+                            writer.be32(NFTA_HOOK_HOOKNUM, NO_HOOK);
+                            writer.be32(NFTA_HOOK_PRIORITY, 0);
+                        });
+                        writer.string(NFTA_CHAIN_TYPE, chain_type);
+                    })?;
+                }
+                Need::ObjectType(_, object_type) => {
+                    tx.operation(NFT_MSG_NEWOBJ, NLM_F_CREATE, family, |writer| {
+                        writer.string(NFTA_OBJ_TABLE, table);
+                        writer.string(NFTA_OBJ_NAME, b"o");
+                        writer.be32(NFTA_OBJ_TYPE, object_type.0);
+                        writer.nested(NFTA_OBJ_DATA, |_| {});
+                    })?;
+                }
+                Need::Flowtable(_) => {
+                    tx.operation(NFT_MSG_NEWFLOWTABLE, NLM_F_CREATE, family, |writer| {
+                        writer.string(NFTA_FLOWTABLE_TABLE, table);
+                        writer.string(NFTA_FLOWTABLE_NAME, b"f");
+                        writer.nested(NFTA_FLOWTABLE_HOOK, |_| {});
+                    })?;
+                }
+                Need::Family(_) | Need::Extension { .. } | Need::Feature(_) => continue,
+            }
+            asked.push(Some(need.clone()));
+        }
+    }
+    Ok((tx, asked))
+}
