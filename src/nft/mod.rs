@@ -9,6 +9,7 @@
 //! | ask what is there without asking the kernel, for months | [`live::Mirror`] |
 //! | change the ruleset, whole or not at all | [`Transaction`], [`Connection::commit`] |
 //! | learn what the kernel made of a transaction: its generation, handles, names | [`Connection::commit_echo`] |
+//! | commit what can be committed, and be told which parts were refused | [`Groups`] |
 //! | read some tables and change them, whatever others commit elsewhere | [`Guard`] |
 //! | read an object as the kernel sent it | [`TableRef`], [`ChainRef`], [`RuleRef`], [`SetRef`], [`ElementRef`], [`StatefulObjectRef`] |
 //! | build one | [`Table`], [`Chain`], [`Rule`], [`Set`], [`Element`], [`StatefulObject`], [`Flowtable`] |
@@ -60,6 +61,7 @@ mod family;
 mod feature;
 mod flowtable;
 mod generation;
+mod groups;
 mod guard;
 mod list;
 mod listing;
@@ -109,6 +111,7 @@ pub use family::Family;
 pub use feature::Feature;
 pub use flowtable::{Flowtable, FlowtableFlags, FlowtableHook, FlowtableRef};
 pub use generation::{Generation, GenerationInfo, GenerationRef, Refreshed};
+pub use groups::{CommittedGroups, Groups, SetAside};
 pub use guard::Guard;
 pub use list::List;
 pub use listing::{ElementListing, Listing};

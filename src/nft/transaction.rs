@@ -2,6 +2,7 @@
 
 mod echo;
 mod elements;
+mod join;
 
 use std::fmt;
 use std::ops::Range;
@@ -24,6 +25,7 @@ use super::object::{Object, Written as _};
 use super::{Family, Rule, Set, SetId};
 use crate::netlink::{Malformed, Message, MessageWriter, Messages, NfGenMsg, Unfit};
 pub(super) use echo::{Echo, gets_a_handle};
+pub(super) use join::{Found, Numbers, Sort, each_mention};
 
 /// Length of `BATCH_BEGIN` with a generation: header, nfgenmsg, one attribute of four bytes.
 const BEGIN: usize = 28;

@@ -1,0 +1,332 @@
+//! Several transactions as one: the numbers that sets, chains and rules have within each stay apart.
+//!
+//! A set, chain or rule that is new has a number in its batch (`NFTA_SET_ID`, `NFTA_CHAIN_ID`, `NFTA_RULE_ID`), by
+//! which operations behind it name what has no name or handle yet. Two transactions that were written apart use the
+//! same numbers, so that when they are joined each gets others; they are of the same length, and are changed where
+//! they stand.
+
+use std::collections::HashMap;
+
+use chainwright_sys::nf_tables::{
+    NFT_MSG_DELRULE, NFT_MSG_DELSETELEM, NFT_MSG_DESTROYRULE, NFT_MSG_DESTROYSETELEM,
+    NFT_MSG_NEWCHAIN, NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFTA_CHAIN_ID,
+    NFTA_DATA_VERDICT, NFTA_DYNSET_SET_ID, NFTA_DYNSET_SET_NAME, NFTA_EXPR_DATA, NFTA_EXPR_NAME,
+    NFTA_FLOW_TABLE_NAME, NFTA_IMMEDIATE_DATA, NFTA_LIST_ELEM, NFTA_LOOKUP_SET, NFTA_LOOKUP_SET_ID,
+    NFTA_OBJREF_IMM_NAME, NFTA_OBJREF_SET_ID, NFTA_OBJREF_SET_NAME, NFTA_RULE_CHAIN_ID,
+    NFTA_RULE_EXPRESSIONS, NFTA_RULE_ID, NFTA_RULE_POSITION_ID, NFTA_SET_ELEM_DATA,
+    NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET_ID, NFTA_SET_ELEM_OBJREF, NFTA_SET_ID,
+    NFTA_VERDICT_CHAIN, NFTA_VERDICT_CHAIN_ID,
+};
+
+use super::{FLAGS, Transaction};
+use crate::netlink::{Attributes, Message};
+
+/// Where the sequence number stands in a message's header.
+const SEQUENCE: std::ops::Range<usize> = 8..12;
+/// Length of a message's header and the `nfgenmsg` behind it.
+const HEADERS: usize = 20;
+/// A number that nothing has.
+const NOBODY: u32 = u32::MAX;
+
+/// What has a number in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in crate::nft) enum Sort {
+    Set,
+    Chain,
+    Rule,
+}
+
+/// What stands in an attribute.
+#[derive(Clone, Copy)]
+enum Holds {
+    /// The number of what the message makes.
+    Made(Sort),
+    /// The number of something else.
+    Meant(Sort),
+    /// The name of something else in the same table.
+    Name,
+    /// Attributes, of which these are of interest.
+    Attributes(&'static [(u16, Holds)]),
+    /// An expression, with its name and attributes.
+    Expression,
+}
+
+const VERDICT: Holds = Holds::Attributes(&[(
+    NFTA_DATA_VERDICT,
+    Holds::Attributes(&[
+        (NFTA_VERDICT_CHAIN, Holds::Name),
+        (NFTA_VERDICT_CHAIN_ID, Holds::Meant(Sort::Chain)),
+    ]),
+)]);
+const ELEMENTS: &[(u16, Holds)] = &[
+    (NFTA_SET_ELEM_LIST_SET_ID, Holds::Meant(Sort::Set)),
+    (
+        NFTA_SET_ELEM_LIST_ELEMENTS,
+        Holds::Attributes(&[(
+            NFTA_LIST_ELEM,
+            Holds::Attributes(&[
+                (NFTA_SET_ELEM_DATA, VERDICT),
+                (NFTA_SET_ELEM_OBJREF, Holds::Name),
+            ]),
+        )]),
+    ),
+];
+const NEW_RULE: &[(u16, Holds)] = &[
+    (NFTA_RULE_ID, Holds::Made(Sort::Rule)),
+    (NFTA_RULE_POSITION_ID, Holds::Meant(Sort::Rule)),
+    (NFTA_RULE_CHAIN_ID, Holds::Meant(Sort::Chain)),
+    (
+        NFTA_RULE_EXPRESSIONS,
+        Holds::Attributes(&[(NFTA_LIST_ELEM, Holds::Expression)]),
+    ),
+];
+const OLD_RULE: &[(u16, Holds)] = &[
+    (NFTA_RULE_ID, Holds::Meant(Sort::Rule)),
+    (NFTA_RULE_CHAIN_ID, Holds::Meant(Sort::Chain)),
+];
+
+/// What is of interest in a message of this type.
+const fn of_message(kind: u8) -> &'static [(u16, Holds)] {
+    match kind {
+        NFT_MSG_NEWSET => &[(NFTA_SET_ID, Holds::Made(Sort::Set))],
+        NFT_MSG_NEWCHAIN => &[(NFTA_CHAIN_ID, Holds::Made(Sort::Chain))],
+        NFT_MSG_NEWRULE => NEW_RULE,
+        NFT_MSG_DELRULE | NFT_MSG_DESTROYRULE => OLD_RULE,
+        NFT_MSG_NEWSETELEM | NFT_MSG_DELSETELEM | NFT_MSG_DESTROYSETELEM => ELEMENTS,
+        _ => &[],
+    }
+}
+
+/// The same in an expression.
+const fn of_expression(name: &[u8]) -> &'static [(u16, Holds)] {
+    match name {
+        b"immediate" => &[(NFTA_IMMEDIATE_DATA, VERDICT)],
+        b"lookup" => &[
+            (NFTA_LOOKUP_SET, Holds::Name),
+            (NFTA_LOOKUP_SET_ID, Holds::Meant(Sort::Set)),
+        ],
+        b"dynset" => &[
+            (NFTA_DYNSET_SET_NAME, Holds::Name),
+            (NFTA_DYNSET_SET_ID, Holds::Meant(Sort::Set)),
+        ],
+        b"objref" => &[
+            (NFTA_OBJREF_IMM_NAME, Holds::Name),
+            (NFTA_OBJREF_SET_NAME, Holds::Name),
+            (NFTA_OBJREF_SET_ID, Holds::Meant(Sort::Set)),
+        ],
+        b"flow_offload" => &[(NFTA_FLOW_TABLE_NAME, Holds::Name)],
+        _ => &[],
+    }
+}
+
+/// What is found in a message.
+pub(in crate::nft) enum Found<'m> {
+    Made(Sort, u32),
+    Meant(Sort, u32),
+    Name(&'m [u8]),
+}
+
+/// Visits the numbers and names in attributes, which begin this far into the message: also where they stand.
+fn walk<'m>(
+    bytes: &'m [u8],
+    start: usize,
+    known: &[(u16, Holds)],
+    visit: &mut dyn FnMut(usize, Found<'m>),
+) {
+    let mut attributes = Attributes::new(bytes);
+    loop {
+        let at = start + attributes.offset();
+        let Some(Ok(attribute)) = attributes.next() else {
+            return;
+        };
+        let Some((_, holds)) = known.iter().find(|(kind, _)| *kind == attribute.kind) else {
+            continue;
+        };
+        let payload = attribute.payload;
+        let at = at + attribute.raw.len().min(4);
+        let number = payload.first_chunk().copied().map(u32::from_be_bytes);
+        match (holds, number) {
+            (Holds::Made(sort), Some(number)) => visit(at, Found::Made(*sort, number)),
+            (Holds::Meant(sort), Some(number)) => visit(at, Found::Meant(*sort, number)),
+            (Holds::Made(_) | Holds::Meant(_), None) => {}
+            (Holds::Name, _) => visit(
+                at,
+                Found::Name(payload.strip_suffix(&[0]).unwrap_or(payload)),
+            ),
+            (Holds::Attributes(known), _) => walk(payload, at, known, visit),
+            (Holds::Expression, _) => {
+                let name = Attributes::new(payload).find(NFTA_EXPR_NAME);
+                let name = name.unwrap_or_default();
+                let known = of_expression(name.strip_suffix(&[0]).unwrap_or(name));
+                let data = [(NFTA_EXPR_DATA, Holds::Attributes(known))];
+                walk(payload, at, &data, visit);
+            }
+        }
+    }
+}
+
+/// Visits the numbers and names in an operation.
+pub(in crate::nft) fn each_mention<'m>(
+    message: &Message<'m>,
+    visit: &mut dyn FnMut(usize, Found<'m>),
+) {
+    if let Some(attributes) = message.raw.get(HEADERS..) {
+        walk(attributes, HEADERS, of_message(message.kind as u8), visit);
+    }
+}
+
+/// The numbers that were given out in a batch.
+#[derive(Debug, Default)]
+pub(in crate::nft) struct Numbers {
+    last: u32,
+}
+
+impl Transaction {
+    /// Appends the operations of another transaction. What they make has other numbers then, so long as all of
+    /// this one came in this way.
+    pub(in crate::nft) fn join(&mut self, other: &Self, numbers: &mut Numbers) {
+        let mut given = HashMap::new();
+        for message in other.messages() {
+            each_mention(&message, &mut |_, found| {
+                if let Found::Made(sort, number) = found {
+                    given.entry((sort, number)).or_insert_with(|| {
+                        numbers.last += 1;
+                        numbers.last
+                    });
+                }
+            });
+        }
+        self.unseal();
+        for message in other.messages() {
+            let start = self.buffer.len();
+            self.buffer.extend_from_slice(message.raw);
+            self.buffer.resize(start + message.padded_length(), 0);
+            self.operations += 1;
+            self.last = start;
+            let written = &mut self.buffer[start..];
+            written[SEQUENCE].copy_from_slice(&self.operations.to_ne_bytes());
+            written[FLAGS].copy_from_slice(&message.flags.to_ne_bytes());
+            each_mention(&message, &mut |at, found| {
+                if let Found::Made(sort, number) | Found::Meant(sort, number) = found {
+                    // What the other does not make, it does not mean anything of this one's by.
+                    let number = given.get(&(sort, number)).copied().unwrap_or(NOBODY);
+                    written[at..at + 4].copy_from_slice(&number.to_be_bytes());
+                }
+            });
+            self.acknowledge(start, false);
+        }
+        self.seal();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::nft::expr::{Immediate, Lookup, Register, Verdict};
+    use crate::nft::{Chain, DataType, Element, Family, Rule, Set, Table};
+
+    /// Numbers of each sort, and references to them.
+    fn numbered() -> Transaction {
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(Family::IP, "t")).unwrap();
+        let set = Set::anonymous(Family::IP, "t", "__set%d", 0, DataType::IPV4_ADDR, 4);
+        let set = tx.add_anonymous(&set).unwrap();
+        tx.add_elements(&set, [Element::new(&[192, 0, 2, 1])])
+            .unwrap();
+        let mut chain = Chain::new(Family::IP, "t", "c");
+        chain.id = Some(5);
+        tx.add(&chain).unwrap();
+        let lookup = Lookup {
+            set_id: set.id,
+            ..Lookup::set(Register::R1, "__set%d")
+        };
+        let mut rule = Rule::new(Family::IP, "t", "c")
+            .with(&lookup)
+            .with(&Immediate::verdict(Verdict::JumpId(5)));
+        rule.id = Some(9);
+        tx.add(&rule).unwrap();
+        let mut behind = Rule::new(Family::IP, "t", "c");
+        behind.position_id = Some(9);
+        tx.add(&behind).unwrap();
+        // Of nobody.
+        tx.add(&Rule::new(Family::IP, "t", "c").with(&Immediate::verdict(Verdict::JumpId(6))))
+            .unwrap();
+        tx
+    }
+
+    fn numbers(tx: &Transaction) -> Vec<(bool, Sort, u32)> {
+        let mut numbers = Vec::new();
+        for message in tx.messages() {
+            each_mention(&message, &mut |_, found| match found {
+                Found::Made(sort, number) => numbers.push((true, sort, number)),
+                Found::Meant(sort, number) => numbers.push((false, sort, number)),
+                Found::Name(_) => {}
+            });
+        }
+        numbers
+    }
+
+    #[test]
+    fn each_has_its_own_numbers() {
+        let one = numbered();
+        let mut joined = Transaction::new();
+        let mut given = Numbers::default();
+        joined.join(&one, &mut given);
+        joined.join(&one, &mut given);
+        assert_eq!(joined.len(), 2 * one.len());
+        assert_eq!(joined.byte_length(), 2 * one.byte_length());
+        let of = |set, chain, rule| {
+            [
+                (true, Sort::Set, set),
+                (false, Sort::Set, set),
+                (true, Sort::Chain, chain),
+                (false, Sort::Set, set),
+                (false, Sort::Chain, chain),
+                (true, Sort::Rule, rule),
+                (false, Sort::Rule, rule),
+                (false, Sort::Chain, NOBODY),
+            ]
+        };
+        let sorted = |numbers: &[(bool, Sort, u32)]| {
+            let mut numbers = numbers.to_vec();
+            numbers.sort_by_key(|&(made, sort, number)| (number, sort as u8, made));
+            numbers
+        };
+        let found = numbers(&joined);
+        let (first, second) = found.split_at(found.len() / 2);
+        assert_eq!(sorted(first), sorted(&of(1, 2, 3)));
+        assert_eq!(sorted(second), sorted(&of(4, 5, 6)));
+        // But for numbers it is the same.
+        let words = |tx: &Transaction| -> Vec<_> {
+            let described = tx.described();
+            described
+                .map(|operation| (operation.verb, operation.path))
+                .collect()
+        };
+        assert_eq!(words(&joined)[..one.len()], words(&one));
+        let sequences: Vec<u32> = joined.messages().map(|message| message.sequence).collect();
+        assert_eq!(sequences, Vec::from_iter(1..=joined.len() as u32));
+    }
+
+    proptest! {
+        /// Operations that a caller encoded may hold anything.
+        #[test]
+        fn any_operations_are_joined(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        ) {
+            let mut bytes = numbered().as_bytes().to_vec();
+            for (at, byte) in changes {
+                *at.get_mut(&mut bytes) = byte;
+            }
+            let mut tx = Transaction::new();
+            if tx.append(&bytes).is_ok() {
+                let mut joined = Transaction::new();
+                joined.join(&tx, &mut Numbers::default());
+                prop_assert_eq!(joined.len(), tx.len());
+                prop_assert_eq!(joined.byte_length(), tx.byte_length());
+            }
+        }
+    }
+}
