@@ -8,14 +8,10 @@ mod common;
 use std::time::{Duration, Instant};
 
 use chainwright::measure::KubeProxy;
-use chainwright::netlink::{Messages, RECEIVE_BUFFER, Socket};
-use chainwright::nft::live::{Item, Monitor, MonitorOptions};
-use chainwright::nft::{Connection, Family, Transaction};
-use common::{Result, in_sandbox};
+use chainwright::nft::live::{Item, Monitor};
+use chainwright::nft::{Connection, Transaction};
+use common::{Listeners, Result, in_sandbox, load_and_flush};
 
-/// `NFNLGRP_NFTABLES`, and the type of `NFT_MSG_NEWGEN`.
-const GROUP: u32 = 7;
-const NEWGEN: u16 = 0xa0f;
 /// How often each is measured.
 const ROUNDS: usize = 400;
 
@@ -27,55 +23,27 @@ fn main() -> Result {
     in_sandbox(|| large(14_000))
 }
 
-/// Receives to the end of a transaction; how many messages there were before it.
-fn bare(socket: &Socket, buffer: &mut [u8]) -> Result<usize> {
-    let mut events = 0;
-    loop {
-        let length = socket.receive(buffer)?;
-        for message in Messages::new(&buffer[..length]) {
-            if message?.kind == NEWGEN {
-                return Ok(events);
-            }
-            events += 1;
-        }
-    }
-}
-
-fn told(monitor: &mut Monitor) -> Result<usize> {
-    match monitor.receive()? {
-        Item::Change(change) => Ok(change.events().len()),
-        other => Err(format!("{other:?}").into()),
-    }
-}
-
 /// A ruleset of so many chains is flushed, and both are told.
 fn flush(chains: usize) -> Result {
     let mut nft = Connection::open()?;
-    let mut load = Transaction::new();
-    KubeProxy { chains }.write(&mut load)?;
-    let mut flush = Transaction::new();
-    flush.flush_ruleset(Family::UNSPEC)?;
-    let mut socket = Socket::netfilter()?;
-    socket.set_receive_buffer(MonitorOptions::default().receive_buffer);
-    socket.join(GROUP)?;
-    let mut buffer = vec![0; RECEIVE_BUFFER];
-    let mut monitor = Monitor::open()?;
+    let [load, flush] = load_and_flush(chains)?;
+    let mut listeners = Listeners::open()?;
     let mut times = [Vec::new(), Vec::new()];
     let mut events = 0;
     for round in 0..2 * ROUNDS {
         nft.commit(&load)?;
-        bare(&socket, &mut buffer)?;
-        told(&mut monitor)?;
+        listeners.bare()?;
+        listeners.told()?;
         let start = Instant::now();
         nft.commit(&flush)?;
         events = match round % 2 {
-            0 => bare(&socket, &mut buffer)?,
-            _ => told(&mut monitor)?,
+            0 => listeners.bare()?,
+            _ => listeners.told()?.1,
         };
         times[round % 2].push(start.elapsed());
         let other = match round % 2 {
-            0 => told(&mut monitor)?,
-            _ => bare(&socket, &mut buffer)?,
+            0 => listeners.told()?.1,
+            _ => listeners.bare()?,
         };
         assert_eq!(events, other, "both see the same");
     }

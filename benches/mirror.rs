@@ -18,14 +18,13 @@ use std::time::{Duration, Instant};
 
 use chainwright::measure::floor::Floor;
 use chainwright::measure::{Addresses, KubeProxy, alternate, alternate_prepared};
-use chainwright::netlink::{Messages, RECEIVE_BUFFER, Socket};
-use chainwright::nft::live::{Item, Mirror, Monitor, MonitorOptions, Update};
-use chainwright::nft::{Connection, Element, Family, PlanOptions, Scope, Transaction};
-use common::{BoxError, Result, counts, in_sandbox, loaded, report, resident, verdict};
+use chainwright::nft::live::{Item, Mirror, Monitor, Update};
+use chainwright::nft::{Connection, Element, PlanOptions, Scope, Transaction};
+use common::{
+    BoxError, Listeners, Result, counts, in_sandbox, load_and_flush, loaded, report, resident,
+    verdict,
+};
 
-/// `NFNLGRP_NFTABLES`, and the type of `NFT_MSG_NEWGEN`.
-const GROUP: u32 = 7;
-const NEWGEN: u16 = 0xa0f;
 /// The goals: plan and commit as a multiple of the commit, a plan as a multiple of reading both sides, memory as
 /// a multiple of the messages.
 const COMMIT: f64 = 1.10;
@@ -288,42 +287,10 @@ fn map(elements: usize) -> Result {
     Ok(())
 }
 
-/// Receives to the end of a transaction.
-fn bare(socket: &Socket, buffer: &mut [u8]) -> Result {
-    loop {
-        let Some(length) = socket.try_receive(buffer)? else {
-            socket.wait(None)?;
-            continue;
-        };
-        for message in Messages::new(&buffer[..length]) {
-            if message?.kind == NEWGEN {
-                return Ok(());
-            }
-        }
-    }
-}
-
-/// Receives a change: when it was there, and how many events it has.
-fn told(monitor: &mut Monitor) -> Result<(Instant, usize)> {
-    let item = monitor.receive()?;
-    let has_it = Instant::now();
-    match item {
-        Item::Change(change) => Ok((has_it, change.events().len())),
-        _ => Err("events were lost".into()),
-    }
-}
-
 /// When a listener has the end of a flush that another thread commits: a bare socket, and the monitor, in turn.
 fn behind(chains: usize) -> Result {
-    let mut load = Transaction::new();
-    KubeProxy { chains }.write(&mut load)?;
-    let mut flush = Transaction::new();
-    flush.flush_ruleset(Family::UNSPEC)?;
-    let mut socket = Socket::netfilter()?;
-    socket.set_receive_buffer(MonitorOptions::default().receive_buffer);
-    socket.join(GROUP)?;
-    let mut buffer = vec![0; RECEIVE_BUFFER];
-    let mut monitor = Monitor::open()?;
+    let [load, flush] = load_and_flush(chains)?;
+    let mut listeners = Listeners::open()?;
     let mut nft = Connection::open()?;
     let rounds = FLUSHES.min(4_000_000 / chains.max(1) / 4).max(1000);
     let (sender, receiver) = mpsc::channel::<()>();
@@ -342,23 +309,23 @@ fn behind(chains: usize) -> Result {
         for round in 0..2 * rounds {
             // What is loaded, and then the flush.
             sender.send(())?;
-            bare(&socket, &mut buffer)?;
-            told(&mut monitor)?;
+            listeners.bare()?;
+            listeners.told()?;
             returned.recv()?;
             // Both threads are at rest then.
             thread::sleep(Duration::from_micros(200));
             sender.send(())?;
             let has_it = match round % 2 {
                 0 => {
-                    bare(&socket, &mut buffer)?;
+                    listeners.bare()?;
                     let has_it = Instant::now();
-                    (_, events) = told(&mut monitor)?;
+                    (_, events) = listeners.told()?;
                     has_it
                 }
                 _ => {
                     let has_it;
-                    (has_it, events) = told(&mut monitor)?;
-                    bare(&socket, &mut buffer)?;
+                    (has_it, events) = listeners.told()?;
+                    listeners.bare()?;
                     has_it
                 }
             };

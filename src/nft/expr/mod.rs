@@ -219,9 +219,12 @@ macro_rules! registry {
             Opaque(ExpressionRef<'a>),
         }
 
-        const COUNT: usize = [$($View::NAME),*].len();
+        const COUNT: usize = NAMES.len();
 
-        static NAMES: Names<COUNT> = Names::new([$($View::NAME),*]);
+        /// The names of the expressions that this version of the crate has a typed form for: those of Linux 6.18.
+        pub const NAMES: &[&str] = &[$($View::NAME),*];
+
+        static KINDS: Names<COUNT> = Names::new([$($View::NAME),*]);
 
         /// How each is read, in the same order.
         // Each in a function of its own is written straight to where the caller wants it; inlined, all
@@ -427,7 +430,7 @@ impl<'a> ExpressionRef<'a> {
             name,
             attributes,
             raw: &[],
-            kind: NAMES.kind(name),
+            kind: KINDS.kind(name),
         }
     }
 
@@ -459,7 +462,7 @@ impl<'a> ExpressionRef<'a> {
     /// it; `None` if it is written in another way.
     #[inline(always)]
     fn as_listed(bytes: &'a [u8], raw: &'a [u8]) -> Option<Self> {
-        let (kind, name, behind) = NAMES.find(bytes)?;
+        let (kind, name, behind) = KINDS.find(bytes)?;
         let attributes = Expected::new(behind).last(NFTA_EXPR_DATA)?;
         if attributes.len() % 4 != 0 {
             return None; // then the next element does not begin right behind it

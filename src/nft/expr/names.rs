@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
     use crate::netlink::MessageWriter;
-    use crate::nft::expr::{ExpressionIter, ExpressionRef, NAMES};
+    use crate::nft::expr::{ExpressionIter, ExpressionRef, KINDS};
 
     /// A list of one element, as the kernel writes it.
     fn listed(name: &[u8], data: &[u8]) -> Vec<u8> {
@@ -191,10 +191,10 @@ mod tests {
     #[test]
     fn every_name_is_found_by_how_it_begins() {
         let data = [8, 0, 1, 0, 0, 0, 0, 1];
-        for (number, beginning) in NAMES.beginnings.iter().enumerate() {
+        for (number, beginning) in KINDS.beginnings.iter().enumerate() {
             let name = beginning.name.as_bytes();
             let list = listed(name, &data);
-            let found = NAMES.find(&list[4..]);
+            let found = KINDS.find(&list[4..]);
             assert_eq!(found.is_some(), name.len() < 12, "{}", beginning.name);
             assert!(found.is_none_or(|(kind, ..)| kind.number() == number));
             let expression = read(&list).unwrap();
@@ -212,7 +212,7 @@ mod tests {
     /// Whatever stands there is the name, and only a known name is known.
     #[test]
     fn nothing_else_is_taken_for_a_name() {
-        for beginning in &NAMES.beginnings {
+        for beginning in &KINDS.beginnings {
             let list = listed(beginning.name.as_bytes(), &[0; 8]);
             for bit in 8 * 4..8 * (8 + beginning.whole) {
                 let mut other = list.clone();
@@ -220,7 +220,7 @@ mod tests {
                 let Some(expression) = read(&other) else {
                     continue; // a length, or a type
                 };
-                assert_eq!(expression.kind, NAMES.kind(expression.name));
+                assert_eq!(expression.kind, KINDS.kind(expression.name));
                 if bit >= 8 * 8 && bit < 8 * (8 + beginning.name.len()) {
                     let there = &other[8..8 + beginning.name.len()];
                     assert_eq!(expression.name, there.as_bstr());
