@@ -70,6 +70,9 @@ _chainwright() {
             chainwright__subcmd__bench,chains)
                 cmd="chainwright__subcmd__bench__subcmd__chains"
                 ;;
+            chainwright__subcmd__bench,commit)
+                cmd="chainwright__subcmd__bench__subcmd__commit"
+                ;;
             chainwright__subcmd__bench,elements)
                 cmd="chainwright__subcmd__bench__subcmd__elements"
                 ;;
@@ -87,6 +90,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__bench__subcmd__help,chains)
                 cmd="chainwright__subcmd__bench__subcmd__help__subcmd__chains"
+                ;;
+            chainwright__subcmd__bench__subcmd__help,commit)
+                cmd="chainwright__subcmd__bench__subcmd__help__subcmd__commit"
                 ;;
             chainwright__subcmd__bench__subcmd__help,elements)
                 cmd="chainwright__subcmd__bench__subcmd__help__subcmd__elements"
@@ -156,6 +162,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__help__subcmd__bench,chains)
                 cmd="chainwright__subcmd__help__subcmd__bench__subcmd__chains"
+                ;;
+            chainwright__subcmd__help__subcmd__bench,commit)
+                cmd="chainwright__subcmd__help__subcmd__bench__subcmd__commit"
                 ;;
             chainwright__subcmd__help__subcmd__bench,elements)
                 cmd="chainwright__subcmd__help__subcmd__bench__subcmd__elements"
@@ -261,7 +270,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__bench)
-            opts="-h --netns --json --help chains rules restore save elements help"
+            opts="-h --netns --json --help chains rules commit restore save elements help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -308,6 +317,32 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__bench__subcmd__commit)
+            opts="-h --count --rounds --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --count)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rounds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__bench__subcmd__elements)
             opts="-h --count --rounds --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -335,7 +370,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__bench__subcmd__help)
-            opts="chains rules restore save elements help"
+            opts="chains rules commit restore save elements help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -349,6 +384,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__bench__subcmd__help__subcmd__chains)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__bench__subcmd__help__subcmd__commit)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -655,7 +704,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__bench)
-            opts="chains rules restore save elements"
+            opts="chains rules commit restore save elements"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -669,6 +718,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__bench__subcmd__chains)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__bench__subcmd__commit)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

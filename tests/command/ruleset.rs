@@ -401,7 +401,23 @@ fn small_measurements() {
     assert_eq!(sizes, [50, 50, 60, 60]);
     assert!(names(&records[0])[0].contains("prepared bytes"));
     assert!(names(&records[1])[0].contains("thrown away"));
-    for wrong in [&["bench", "rules", "1"][..], &["bench", "elements", "0"]] {
+    let sandbox = Sandbox::new().unwrap();
+    let before = generation(&sandbox);
+    let ran = run(&sandbox, "bench commit --count 10,20 --rounds 1 --json");
+    let records = ran.expect(0).values();
+    let sizes: Vec<_> = records.iter().map(|record| &record["rules"]).collect();
+    assert_eq!(sizes, [25, 50]);
+    let both = [
+        "\"floor: the prepared bytes\"",
+        "\"chainwright, from objects\"",
+    ];
+    assert_eq!(names(&records[1]), both);
+    assert_eq!(generation(&sandbox), before, "it works elsewhere");
+    for wrong in [
+        &["bench", "rules", "1"][..],
+        &["bench", "elements", "0"],
+        &["bench", "commit", "1"],
+    ] {
         run_here(wrong).expect(2);
     }
 }

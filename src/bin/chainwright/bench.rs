@@ -1,6 +1,7 @@
 //! `chainwright bench`: measured against floors.
 
 mod chains;
+mod commit;
 mod elements;
 mod iptables;
 #[cfg(feature = "plot")]
@@ -49,6 +50,14 @@ enum What {
     /// each chain; or one listing of all rules, which takes the kernel time that grows with the square
     /// of their number and is left out above 20,000 chains.
     Rules {
+        #[command(flatten)]
+        sizes: Sizes,
+    },
+
+    /// Commit a ruleset like a kube-proxy's in one transaction; by default 10,000 chains with 25,000 rules
+    ///
+    /// The floor is the same transaction's bytes, prepared beforehand and sent over a bare socket.
+    Commit {
         #[command(flatten)]
         sizes: Sizes,
     },
@@ -220,6 +229,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             100_000,
             31,
         ),
+        What::Commit { sizes } => (
+            sizes,
+            sizes.chains(&[10_000])?,
+            &[commit::measure],
+            100_000,
+            31,
+        ),
         What::Elements { sizes } => (
             sizes,
             sizes.elements(&[100_000])?,
@@ -321,6 +337,20 @@ impl Show {
 }
 
 impl Record {
+    /// Nothing measured yet.
+    const fn new(measured: &'static str, rounds: usize) -> Self {
+        Self {
+            measured,
+            chains: None,
+            rules: None,
+            elements: None,
+            rounds,
+            contenders: Vec::new(),
+            not_installed: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// What was done, and to how much.
     fn title(&self) -> String {
         let counted = [

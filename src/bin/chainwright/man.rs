@@ -39,6 +39,7 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-bench",
     "chainwright-bench-chains",
     "chainwright-bench-rules",
+    "chainwright-bench-commit",
     "chainwright-bench-restore",
     "chainwright-bench-save",
     "chainwright-bench-elements",

@@ -25,6 +25,10 @@ pub(super) fn compare(
 ) -> Result<(Vec<Measured>, Vec<&'static str>), Error> {
     let (installed, missing): (Vec<&Tool<'_>>, Vec<_>) =
         tools.iter().partition(|(tool, _)| find(tool).is_some());
+    let missing = missing.into_iter().map(|(tool, _)| *tool).collect();
+    if installed.is_empty() {
+        return Ok((Vec::new(), missing));
+    }
     let mut runs: Vec<_> = installed
         .into_iter()
         .map(|(tool, arguments)| (name(tool, arguments), move || start(tool, arguments, None)))
@@ -38,10 +42,7 @@ pub(super) fn compare(
     }));
     let mut measured = alternate_prepared(rounds.min(ROUNDS), prepare, &mut contenders)?;
     measured.remove(0);
-    Ok((
-        measured,
-        missing.into_iter().map(|(tool, _)| *tool).collect(),
-    ))
+    Ok((measured, missing))
 }
 
 /// Runs a tool once, for one takes minutes, as a multiple of a floor that was measured before; `None` if it

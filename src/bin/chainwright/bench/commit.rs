@@ -1,0 +1,66 @@
+//! Committing in one transaction.
+
+use chainwright::measure::floor::Floor;
+use chainwright::measure::{Contender, KubeProxy, alternate_prepared};
+use chainwright::netlink::{self, Unfit};
+use chainwright::nft::{CommitError, Connection, Family, Transaction};
+
+use super::tools::{Tool, compare};
+use super::{Contestant, Record};
+use crate::output::Error;
+
+/// The ruleset of so many chains.
+pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
+    let ruleset = KubeProxy { chains };
+    let record = Record {
+        chains: Some(chains),
+        rules: Some(ruleset.rules()),
+        ..Record::new("commit a ruleset in one transaction", rounds)
+    };
+    // Text of iptables is `bench restore`'s.
+    whole(record, &|tx| ruleset.write(tx), &[])
+}
+
+/// What is written, in one transaction into an empty namespace, and the tools that do the same.
+pub(super) fn whole(
+    mut record: Record,
+    write: &dyn Fn(&mut Transaction) -> Result<(), Unfit>,
+    tools: &[Tool<'_>],
+) -> Result<Record, Error> {
+    let mut nft = Connection::open()?;
+    let mut tx = Transaction::new();
+    write(&mut tx)?;
+    match nft.commit(&tx) {
+        Err(CommitError {
+            source: Some(error @ netlink::Error::TooLarge { .. }),
+            ..
+        }) => {
+            record.notes.push(format!("not measured: {error}"));
+            return Ok(record);
+        }
+        committed => committed?,
+    }
+    let prepared = tx.datagram(<[u8]>::to_vec);
+    let mut floor = Floor::open()?;
+    let mut cleaner = Connection::open()?;
+    let mut empty = Transaction::new();
+    empty.flush_ruleset(Family::UNSPEC)?;
+    let mut clean = || Ok(cleaner.commit(&empty)?);
+    let mut contenders: [Contender<'_, Error>; 2] = [
+        ("floor: the prepared bytes", &mut || {
+            Ok(floor.commit(&prepared)?)
+        }),
+        ("chainwright, from objects", &mut || {
+            tx.clear();
+            write(&mut tx)?;
+            Ok(nft.commit(&tx)?)
+        }),
+    ];
+    let mut measured = alternate_prepared(record.rounds, &mut clean, &mut contenders)?;
+    let [floor, _] = contenders;
+    let (tools, not_installed) = compare(record.rounds, &mut clean, floor, tools)?;
+    measured.extend(tools);
+    record.contenders = measured.into_iter().map(Contestant::from).collect();
+    record.not_installed = not_installed;
+    Ok(record)
+}
