@@ -125,6 +125,9 @@ fn events(monitor: &mut Monitor) -> Vec<String> {
 }
 
 struct Pair {
+    /// How many transactions were compared, and what was there after the last.
+    compared: usize,
+    before: Vec<String>,
     kernel: Connection,
     model: Connection,
     of_kernel: Monitor,
@@ -184,17 +187,20 @@ impl Pair {
             said(),
             bytes(tx)
         );
-        let ours = shown(&self.model.snapshot(Scope::all()).unwrap());
+        let held = shown(&self.model.snapshot(Scope::all()).unwrap());
         let theirs = shown(&self.kernel.snapshot(Scope::all()).unwrap());
-        if ours != theirs {
-            let mut pairs = ours.iter().zip(&theirs);
+        if held != theirs {
+            let mut pairs = held.iter().zip(&theirs);
             let at = pairs.position(|(ours, theirs)| ours != theirs);
-            let at = at.unwrap_or(ours.len().min(theirs.len()));
+            let at = at.unwrap_or(held.len().min(theirs.len()));
             panic!(
-                "{answered:?} {:#?}\nmodel  {:#?}\nkernel {:#?}",
+                "after {} transactions {answered:?} {:#?} {}\nmodel  {:#?}\nkernel {:#?}\nbefore {:#?}",
+                self.compared,
                 said(),
-                ours.get(at),
-                theirs.get(at)
+                bytes(tx),
+                held.get(at),
+                theirs.get(at),
+                self.before
             );
         }
         let ours = events(&mut self.of_model);
@@ -213,6 +219,8 @@ impl Pair {
             self.mirror.read_anew().unwrap();
         }
         is_current(&self.mirror, &mut self.model, "the model's mirror");
+        self.compared += 1;
+        self.before = held;
     }
 }
 
@@ -322,6 +330,8 @@ fn it_answers_and_holds_what_the_kernel_does() {
         .run(|| {
             let model = Model::new();
             let mut pair = Pair {
+                compared: 0,
+                before: Vec::new(),
                 kernel: Connection::open().unwrap(),
                 model: model.connect().unwrap(),
                 of_kernel: Monitor::open().unwrap(),
