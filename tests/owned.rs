@@ -3,10 +3,12 @@
 
 mod common;
 
+use chainwright::Error;
 use chainwright::nft::expr::{Counter, Immediate};
+use chainwright::nft::live::Model;
 use chainwright::nft::{
-    Chain, CommitError, Connection, Element, Family, Outcome, Rule, Scope, SetId, Snapshot, Table,
-    TableFlags, Transaction,
+    Chain, CommitError, Connection, Element, Family, Outcome, Ownership, Rule, Scope, SetId,
+    Snapshot, Table, TableFlags, Transaction,
 };
 use common::tools::Tools;
 use common::{committed, connect, kernel, report, sandbox};
@@ -449,5 +451,56 @@ fn a_restoration_over_an_orphan() {
         // It stays an orphan, for who wants it.
         assert_eq!(owner(&mut other, "orphan"), None);
         assert_eq!(flags(&mut other, "orphan"), TableFlags::PERSIST);
+    }
+}
+
+/// In one call: a new table, one whose owner is gone, and those that cannot be owned; on the model as on the kernel.
+#[test]
+fn a_table_is_made_ones_own_with_what_is_in_it() {
+    let sandbox = sandbox();
+    let model = Model::new();
+    let on_kernel = || connect(&sandbox);
+    let on_model = || model.connect().unwrap();
+    let connects: [&dyn Fn() -> Connection; 2] = [&on_kernel, &on_model];
+    for connect in connects {
+        let (mut first, mut other) = (connect(), connect());
+        let owned = first.own(IP, "t").unwrap();
+        committed(&mut first, |tx| {
+            tx.add(&Chain::new(IP, "t", "c")).unwrap();
+            tx.add(&Rule::new(IP, "t", "c")).unwrap();
+        });
+        let before = content(&mut other, "t");
+        if owned == Ownership::Shared {
+            println!("{}owned tables that outlive their owner", kernel::LACKS);
+            assert_eq!(other.own(IP, "t").unwrap(), Ownership::Shared);
+            assert_eq!(content(&mut other, "t"), before);
+            continue;
+        }
+        assert_eq!(first.own(IP, "t").unwrap(), Ownership::Owned, "again");
+        let Err(Error::Commit(error)) = other.own(IP, "t") else {
+            panic!("its owner is there");
+        };
+        assert_eq!(error.failures[0].errno.number(), libc::EPERM);
+        assert_eq!(content(&mut other, "t"), before);
+
+        let of_chain = |nft: &mut Connection| {
+            let chain = nft.chain(IP, "t", "c").unwrap().unwrap();
+            (chain.handle(), chain.references())
+        };
+        let chain = of_chain(&mut first);
+        drop(first);
+        eventually(|| owner(&mut other, "t").is_none());
+        assert_eq!(other.own(IP, "t").unwrap(), Ownership::Owned);
+        assert_eq!(of_chain(&mut other), chain, "the same, with its rule");
+        let mut rival = connect();
+        not_permitted(&mut rival, |tx| {
+            _ = tx.delete(&Table::new(IP, "t")).unwrap()
+        });
+
+        // One that somebody made without an owner.
+        committed(&mut rival, |tx| fill(tx, "plain", TableFlags::empty()));
+        let before = content(&mut rival, "plain");
+        assert_eq!(other.own(IP, "plain").unwrap(), Ownership::Shared);
+        assert_eq!(content(&mut rival, "plain"), before);
     }
 }

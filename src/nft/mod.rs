@@ -15,7 +15,7 @@
 //! | build one | [`Table`], [`Chain`], [`Rule`], [`Set`], [`Element`], [`StatefulObject`], [`Flowtable`] |
 //! | build a rule in nft's words | [`build::Build`] |
 //! | build a rule expression by expression | [`expr`] |
-//! | keep a table from being flushed by others | [`TableFlags::OWNER`] |
+//! | keep a table from being flushed by others | [`Connection::own`], [`TableFlags::OWNER`] |
 //!
 //! ```no_run
 //! use chainwright::nft::{Chain, Connection, Family, Scope, Rule, Table, Transaction};
@@ -69,6 +69,7 @@ pub mod live;
 mod loaded;
 mod name;
 mod object;
+mod ownership;
 mod pool;
 mod preflight;
 #[cfg(test)]
@@ -118,6 +119,7 @@ pub use listing::{ElementListing, Listing};
 pub use loaded::is_loaded;
 pub use name::{Bytes, Name};
 pub use object::Object;
+pub use ownership::Ownership;
 pub use pool::Pool;
 pub use preflight::{Missing, Need};
 pub use rule::{Compat, Rule, RuleRef};
