@@ -9,6 +9,7 @@
 //! | ask what is there without asking the kernel, for months | [`live::Mirror`] |
 //! | change the ruleset, whole or not at all | [`Transaction`], [`Connection::commit`] |
 //! | learn what the kernel made of a transaction: its generation, handles, names | [`Connection::commit_echo`] |
+//! | know beforehand what this kernel lacks for it | [`Connection::preflight`], [`Connection::check`] |
 //! | commit what can be committed, and be told which parts were refused | [`Groups`] |
 //! | read some tables and change them, whatever others commit elsewhere | [`Guard`] |
 //! | read an object as the kernel sent it | [`TableRef`], [`ChainRef`], [`RuleRef`], [`SetRef`], [`ElementRef`], [`StatefulObjectRef`] |
