@@ -1,4 +1,6 @@
 //! The command `chainwright`, as a program, in sandboxes.
+//!
+//! Here is what its verbs have in common and the verbs about chains; the others stand in files of their own.
 #![cfg(feature = "cli")]
 
 mod common;

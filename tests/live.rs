@@ -1,4 +1,6 @@
 //! What the monitor tells is what was committed, and what it cannot tell it says.
+//!
+//! One file, because every test of it commits and then listens, with the same few helpers.
 
 mod common;
 

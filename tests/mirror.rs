@@ -1,4 +1,6 @@
 //! A mirror shows what a listing would, whatever is committed.
+//!
+//! One file: all of it makes a change and compares the mirror with a listing.
 
 mod common;
 

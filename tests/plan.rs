@@ -1,5 +1,7 @@
 //! Plans: from any ruleset to any other by the fewest operations, and nothing is touched that is the
 //! same on both sides. The oracle is `nft`: what it lists afterwards is what it lists of the other.
+//!
+//! One file: all of it leads one ruleset to another and compares the two.
 
 mod common;
 

@@ -1,27 +1,27 @@
 //! A node's iptables tables in one backend: reading, changing, saving and restoring them.
 
+mod change;
 mod own;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::builtin::{builtin, builtins};
+pub(super) use change::Change;
+use change::{Done, change_legacy, change_nft, connection};
+
+use super::builtin::builtins;
 use super::edit::{Edit, Editor, TableEdit};
-use super::error::family_name;
-use super::nft::{Finished, Profile, Session as NftSession};
+use super::nft::{Profile, Session as NftSession};
 use super::sets::Sets;
 use super::view::Tables;
-use super::{Backend, Error, Family, legacy};
+use super::{Backend, Error, Family};
 use crate::Retry;
 use crate::legacy::{
-    Connection as LegacyConnection, Error as LegacyError, Family as LegacyFamily,
-    Hook as LegacyHook, Lock, LockPolicy, Lookup, Table as LegacyTable,
+    Connection as LegacyConnection, Error as LegacyError, Family as LegacyFamily, Lock, LockPolicy,
+    Lookup,
 };
 use crate::netlink;
-use crate::nft::{
-    self, CommitError, Connection as NftConnection, Generation, Outcome, Scope, Transaction,
-};
-use crate::retry::Attempts;
+use crate::nft::{self, Connection as NftConnection, Generation, Outcome, Scope};
 use crate::xt::Names;
 
 /// The iptables tables of a network namespace in one backend.
@@ -394,209 +394,4 @@ impl Iptables {
 /// The way to the sets of the calling thread's network namespace.
 fn sets() -> Sets {
     crate::ipset::Connection::open().map(Arc::new)
-}
-
-/// How a change is carried out.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Change<'c> {
-    /// Whether it is, or only tried: on nf_tables by the kernel, too.
-    pub(super) apply: bool,
-    /// Whether new rules are remembered, so that they can be found again.
-    pub(super) tracking: bool,
-    /// Tables of which nothing is kept, policies included: legacy ones need not be read.
-    pub(super) replaced: &'c [(Family, &'c str)],
-    /// Whether it leaves the same when it is made twice: so where it cannot be known whether it was
-    /// made it is made again.
-    pub(super) repeatable: bool,
-}
-
-/// What came of an attempt.
-enum Done<R> {
-    /// With the generation of nf_tables that was made.
-    Yes(R, Option<Generation>),
-    /// The tables were changed by somebody else meanwhile.
-    Again,
-    /// New rules must be remembered.
-    Tracking,
-}
-
-fn change_nft<R>(
-    connection: &mut NftConnection,
-    profile: Profile,
-    tables: &[(Family, String)],
-    change: Change<'_>,
-    attempts: &Attempts,
-    edit: &mut dyn FnMut(&mut dyn Editor) -> Result<R, Error>,
-) -> Result<Done<R>, Error> {
-    let mut session = NftSession::new(connection, profile, tables, change.tracking, attempts);
-    let result = edit(&mut session);
-    if session.wants_tracking() {
-        return Ok(Done::Tracking);
-    }
-    let value = match result {
-        Ok(value) => value,
-        // Two listings of two generations may contradict one another.
-        Err(error) if matches!(error.of_reading(), Some(netlink::Error::Interrupted)) => {
-            return Ok(Done::Again);
-        }
-        Err(_) if session.is_stale() => return Ok(Done::Again),
-        Err(error) => return Err(error),
-    };
-    // Without a commit nothing compares what was read with what is there.
-    if session.is_empty() && session.is_stale() {
-        return Ok(Done::Again);
-    }
-    let Finished {
-        connection,
-        mut transaction,
-        guard,
-        lines,
-    } = session.finish();
-    let sent = match (guard, change.apply) {
-        (Some(mut guard), true) => guard.commit_numbered(connection, &mut transaction),
-        (Some(mut guard), false) => guard.check(connection, &mut transaction).map(|()| None),
-        (None, true) => connection.commit_numbered(&mut transaction),
-        (None, false) => connection.check(&transaction).map(|()| None),
-    };
-    match sent {
-        Ok(generation) => Ok(Done::Yes(value, generation)),
-        Err(error) if error.generation_moved() => Ok(Done::Again),
-        Err(error) => Err(refused(connection, error, &transaction, &lines)),
-    }
-}
-
-/// Names the line that asked for what the kernel did not take, or the extension that it does not have.
-fn refused(
-    connection: &mut NftConnection,
-    error: CommitError,
-    transaction: &Transaction,
-    lines: &[u32],
-) -> Error {
-    let first = error.failures.first();
-    let Some((failure, index)) = first.and_then(|f| Some((f, f.operation.as_ref()?.index))) else {
-        return Error::Commit(Box::new(error));
-    };
-    let line = lines.get(index).copied().unwrap_or(0);
-    if error.outcome != Outcome::NothingApplied {
-        return Error::Commit(Box::new(error));
-    }
-    if let Some(unknown) = unknown_extension(connection, transaction, index) {
-        return if line > 0 {
-            unknown.at(line as usize)
-        } else {
-            unknown
-        };
-    }
-    if line == 0 {
-        return Error::Commit(Box::new(error));
-    }
-    Error::Refused {
-        line: line as usize,
-        text: String::new().into(),
-        failure: failure.to_string(),
-    }
-}
-
-/// The first extension of the rule of an operation that the kernel does not have.
-fn unknown_extension(
-    connection: &mut NftConnection,
-    transaction: &Transaction,
-    index: usize,
-) -> Option<Error> {
-    let (family, extensions) = super::nft::extensions(transaction.payload(index)?)?;
-    extensions.into_iter().find_map(|(kind, name, revision)| {
-        let known = connection.has_extension(family, kind, &name, revision);
-        matches!(known, Ok(false)).then(|| Error::UnknownExtension {
-            kind,
-            name,
-            revision,
-        })
-    })
-}
-
-fn change_legacy<R>(
-    connections: &[Result<LegacyConnection, LegacyError>; 2],
-    names: &[(Family, String)],
-    change: Change<'_>,
-    edit: &mut dyn FnMut(&mut dyn Editor) -> Result<R, Error>,
-) -> Result<Done<R>, Error> {
-    let mut tables = Vec::with_capacity(names.len());
-    // For each table that is replaced as a whole, how many entries it has.
-    let mut blank = Vec::with_capacity(names.len());
-    // Those that are not in use are created when everything is known to be right.
-    let mut unused = Vec::new();
-    for (family, name) in names {
-        let connection = connection(connections, *family)?;
-        let hooks =
-            builtins(name).map(|all| all.iter().fold(0, |hooks, one| hooks | 1 << one.hook));
-        if let Some(hooks) = hooks
-            && let Some(table) = connection.not_in_use(name, hooks)?
-        {
-            unused.push(tables.len());
-            tables.push((*family, table));
-            blank.push(None);
-            continue;
-        }
-        let mut entries = None;
-        let mut table = LegacyTable::empty(connection.family());
-        if change.replaced.contains(&(*family, name.as_str())) {
-            let (nothing, number) = connection.instantiate_blank(name)?;
-            let known = |hook: LegacyHook| builtin(name, hook.chain_name()).is_some();
-            if nothing.info().hooks().all(known) {
-                (table, entries) = (nothing, Some(number));
-            }
-        }
-        if entries.is_none() {
-            connection.instantiate_and_read_into(name, &mut table)?;
-        }
-        tables.push((*family, table));
-        blank.push(entries);
-    }
-    let mut session = legacy::Session::new(&tables);
-    let value = edit(&mut session)?;
-    let replacements = session.finish()?;
-    if !change.apply {
-        return Ok(Done::Yes(value, None));
-    }
-    for (family, table) in unused.into_iter().filter_map(|place| tables.get(place)) {
-        if !connection(connections, *family)?.instantiate_as(table)? {
-            return Ok(Done::Again);
-        }
-    }
-    let mut applied = Vec::new();
-    let replacements = replacements.into_iter().zip(blank);
-    for (((family, replacement), blank), (_, name)) in replacements.zip(names) {
-        let Some(mut replacement) = replacement else {
-            continue;
-        };
-        if let Some(entries) = blank {
-            replacement = replacement.in_place_of(entries);
-        }
-        match connection(connections, family)?.replace(&mut replacement) {
-            Ok(()) => applied.push(format!("{} {name}", family_name(family))),
-            Err(LegacyError::Changed { .. }) if applied.is_empty() => return Ok(Done::Again),
-            Err(error) if applied.is_empty() => return Err(error.into()),
-            Err(error) => {
-                return Err(Error::Partly {
-                    applied,
-                    error: Box::new(error.into()),
-                });
-            }
-        }
-    }
-    Ok(Done::Yes(value, None))
-}
-
-/// The way to a family's legacy tables.
-fn connection(
-    connections: &[Result<LegacyConnection, LegacyError>; 2],
-    family: Family,
-) -> Result<&LegacyConnection, Error> {
-    let index = match family {
-        Family::Ipv4 => 0,
-        Family::Ipv6 => 1,
-    };
-    connections[index]
-        .as_ref()
-        .map_err(|error| error.clone().into())
 }

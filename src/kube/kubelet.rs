@@ -13,6 +13,8 @@
 //! Up to Kubernetes 1.26 there were also `KUBE-MARK-DROP`, `KUBE-MARK-MASQ` and
 //! `KUBE-POSTROUTING` with their rules: [`Kubelet::up_to_1_26`].
 //! Source: `pkg/kubelet/kubelet_network_linux.go` of Kubernetes.
+//!
+//! Long, because the chains, what is to be in them, and how they are made, looked for and removed are read side by side.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,4 +1,7 @@
 //! What every extension can do, and the registry's machinery.
+//!
+//! Long, because the macro that makes matches and targets of the registry's lines has a part for each thing that can
+//! be done with them.
 
 use std::borrow::Cow;
 use std::cell::Cell;

@@ -1,4 +1,6 @@
 //! Transactions that the kernel takes, and others: of few names, so that they meet.
+//!
+//! As long as there are kinds of objects and ways of getting one wrong.
 
 use std::time::Duration;
 

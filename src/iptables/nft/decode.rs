@@ -1,4 +1,6 @@
 //! From the expressions of a rule to the rule, whichever version of iptables wrote them.
+//!
+//! Long, because it is one walk over the expressions: what each may mean depends on those before it.
 
 use std::net::IpAddr;
 

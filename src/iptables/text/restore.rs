@@ -1,4 +1,6 @@
 //! The input of `iptables-restore`.
+//!
+//! Long, because a line, what it asks for and the errors that name its place belong together.
 
 use std::collections::HashSet;
 

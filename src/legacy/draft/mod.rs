@@ -1,4 +1,6 @@
 //! A table under change.
+//!
+//! Long, because all ways of changing it keep the same promise: that every jump and every number stays right.
 
 mod build;
 mod error;

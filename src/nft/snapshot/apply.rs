@@ -8,6 +8,8 @@
 //! stands in the rules of others; a set's timeout, which its elements do not repeat; the devices of chains and flowtables, of which is told what came or went. A
 //! chain ([`Applied::unclear_chains`]): where a rule goes, on kernels before 5.15, and where one was deleted of the
 //! first or last.
+//!
+//! It has a way for each kind of event, and what these share: hence its length.
 
 use std::collections::BTreeSet;
 

@@ -17,6 +17,9 @@
 //! | rules of a chain | `rules.rs` |
 //! | elements of a set | `elements.rs` |
 //! | where only some of it can differ | `touched.rs` |
+//!
+//! What stands here itself, the order of a table's objects and what depends on what, is long because each kind of
+//! object has its part in both.
 
 use std::collections::HashSet;
 use std::fmt;
