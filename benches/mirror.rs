@@ -10,15 +10,14 @@
 mod common;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chainwright::measure::floor::Floor;
-use chainwright::measure::{Addresses, KubeProxy, alternate, alternate_prepared};
-use chainwright::nft::live::{Item, Mirror, Monitor, Update};
+use chainwright::measure::mirror::{look_ups, one_rule, update};
+use chainwright::measure::{Addresses, KubeProxy, alternate_prepared};
+use chainwright::nft::live::{Item, Mirror, Monitor};
 use chainwright::nft::{Connection, Element, PlanOptions, Scope, Transaction};
 use common::{
     BoxError, Listeners, Result, counts, in_sandbox, load_and_flush, loaded, report, resident,
@@ -39,12 +38,12 @@ const FLUSHES: usize = 2_000;
 
 fn main() -> Result {
     let given = counts(&[50_000, 1_000_000, 10_000_000]);
-    let [chains, elements, look_ups] = given[..] else {
+    let [chains, elements, count] = given[..] else {
         return Err("give three numbers: chains, elements, look-ups".into());
     };
-    in_sandbox(|| look_up(chains, look_ups))?;
+    in_sandbox(|| look_up(chains, count))?;
     if elements > 0 {
-        in_sandbox(|| one_rule(chains))?;
+        in_sandbox(|| rule(chains))?;
         in_sandbox(|| map(elements))?;
         for chains in [0, 20, 1_000] {
             in_sandbox(|| behind(chains))?;
@@ -53,20 +52,8 @@ fn main() -> Result {
     Ok(())
 }
 
-/// Takes in what there is.
-fn update(mirror: &mut Mirror) -> Result<usize> {
-    let updates = mirror.update()?;
-    match updates
-        .iter()
-        .all(|update| matches!(update, Update::Change(_)))
-    {
-        true => Ok(updates.len()),
-        false => Err("events were lost".into()),
-    }
-}
-
 /// Memory, and look-ups of chains by their names, against those in a table of the names alone.
-fn look_up(chains: usize, look_ups: usize) -> Result {
+fn look_up(chains: usize, count: usize) -> Result {
     let ruleset = KubeProxy { chains };
     let (family, table) = ruleset.table();
     let nft = loaded(chains)?;
@@ -74,9 +61,9 @@ fn look_up(chains: usize, look_ups: usize) -> Result {
     let mirror = Mirror::open(nft, &Scope::table(family, table))?;
     let grown = resident()?.saturating_sub(before);
     let length = mirror.snapshot().byte_length();
-    let names: Vec<_> = ruleset.chain_names().collect();
     // The first one numbers them.
-    assert!(mirror.snapshot().chain(family, table, &names[0]).is_some());
+    let first = mirror.snapshot().chain(family, table, "PREROUTING");
+    assert!(first.is_some());
     println!("\nmirror of {chains} chains with {} rules", ruleset.rules());
     for (what, bytes) in [
         ("Snapshot::memory()", mirror.snapshot().memory()),
@@ -90,33 +77,13 @@ fn look_up(chains: usize, look_ups: usize) -> Result {
             verdict(ratio, MEMORY),
         );
     }
-    if look_ups == 0 {
+    if count == 0 {
         return Ok(());
     }
-    let numbers: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
-    let snapshot = mirror.snapshot();
-    let some = || names.iter().step_by(7).cycle().take(look_ups / 10);
-    let measured = alternate::<BoxError>(
-        9,
-        &mut [
-            ("floor: a HashMap of the names", &mut || {
-                for name in some() {
-                    assert!(black_box(numbers.get(black_box(&name[..]))).is_some());
-                }
-                Ok(())
-            }),
-            ("Snapshot::chain()", &mut || {
-                for name in some() {
-                    let chain = snapshot.chain(family, table, black_box(name));
-                    assert!(black_box(chain).is_some());
-                }
-                Ok(())
-            }),
-        ],
-    )?;
+    let measured = look_ups(mirror.snapshot(), ruleset, count / 10, 9);
     // Ten rounds each, with the one that warms up.
     report(
-        &format!("{} look-ups of chains, ten times", look_ups / 10),
+        &format!("{} look-ups of chains, ten times", count / 10),
         &measured,
         None,
     );
@@ -124,62 +91,20 @@ fn look_up(chains: usize, look_ups: usize) -> Result {
 }
 
 /// Somebody makes one rule of so many another one, and it is made what is desired: update, plan and commit.
-fn one_rule(chains: usize) -> Result {
+fn rule(chains: usize) -> Result {
     let ruleset = KubeProxy { chains };
-    let (family, table) = ruleset.table();
-    let scope = Scope::table(family, table);
-    let name = ruleset.service_chain(chains / 4);
-    let mut mirror = Mirror::open(loaded(chains)?, &scope)?;
-    let mut helper = Mirror::open(Connection::open()?, &scope)?;
-    let desired = Arc::new(mirror.snapshot().clone());
-    let (mut somebody, mut floor) = (Connection::open()?, Floor::open()?);
-    let prepared = RefCell::new(Vec::new());
-    let mut planning = Vec::new();
-    let start = Instant::now();
-    assert!(mirror.plan(&desired, PlanOptions::default())?.is_empty());
-    let all = start.elapsed();
-    let measured = alternate_prepared::<BoxError>(
-        31,
-        &mut || {
-            update(&mut helper)?;
-            let mut tx = Transaction::new();
-            let chain = helper.snapshot().chain(family, table, &name);
-            let rule = chain.and_then(|chain| chain.rules().next());
-            let mut other = rule.ok_or("no rule")?.to_builder();
-            other.userdata = Some(b"other".to_vec().into());
-            tx.replace(&other)?;
-            somebody.commit(&tx)?;
-            update(&mut helper)?;
-            let plan = helper.plan(&desired, PlanOptions::default())?;
-            assert_eq!(plan.transaction().len(), 2, "{plan}");
-            *prepared.borrow_mut() = plan.transaction().datagram(<[u8]>::to_vec);
-            Ok(())
-        },
-        &mut [
-            ("floor: the prepared bytes", &mut || {
-                Ok(floor.commit(&prepared.borrow())?)
-            }),
-            ("update(), plan(), commit()", &mut || {
-                update(&mut mirror)?;
-                let start = Instant::now();
-                let plan = mirror.plan(&desired, PlanOptions::default())?;
-                planning.push(start.elapsed());
-                Ok(mirror.connection().commit(plan.transaction())?)
-            }),
-        ],
-    )?;
+    let one = one_rule(ruleset, 31)?;
     report(
         &format!(
             "one of {} rules in {chains} chains made what is desired",
             ruleset.rules()
         ),
-        &measured,
+        &one.contenders,
         COMMIT,
     );
-    planning.sort_unstable();
     println!(
-        "  of that plan(): {:.1?}; the first one, which looks at everything: {all:.1?}",
-        planning[planning.len() / 2]
+        "  of that plan(): {:.1?}; the first one, which looks at everything: {:.1?}",
+        one.plan, one.first_plan
     );
     Ok(())
 }

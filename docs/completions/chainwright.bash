@@ -79,6 +79,9 @@ _chainwright() {
             chainwright__subcmd__bench,help)
                 cmd="chainwright__subcmd__bench__subcmd__help"
                 ;;
+            chainwright__subcmd__bench,mirror)
+                cmd="chainwright__subcmd__bench__subcmd__mirror"
+                ;;
             chainwright__subcmd__bench,restore)
                 cmd="chainwright__subcmd__bench__subcmd__restore"
                 ;;
@@ -99,6 +102,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__bench__subcmd__help,help)
                 cmd="chainwright__subcmd__bench__subcmd__help__subcmd__help"
+                ;;
+            chainwright__subcmd__bench__subcmd__help,mirror)
+                cmd="chainwright__subcmd__bench__subcmd__help__subcmd__mirror"
                 ;;
             chainwright__subcmd__bench__subcmd__help,restore)
                 cmd="chainwright__subcmd__bench__subcmd__help__subcmd__restore"
@@ -168,6 +174,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__help__subcmd__bench,elements)
                 cmd="chainwright__subcmd__help__subcmd__bench__subcmd__elements"
+                ;;
+            chainwright__subcmd__help__subcmd__bench,mirror)
+                cmd="chainwright__subcmd__help__subcmd__bench__subcmd__mirror"
                 ;;
             chainwright__subcmd__help__subcmd__bench,restore)
                 cmd="chainwright__subcmd__help__subcmd__bench__subcmd__restore"
@@ -270,7 +279,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__bench)
-            opts="-h --netns --json --help chains rules commit restore save elements help"
+            opts="-h --netns --json --help chains rules commit mirror restore save elements help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -370,7 +379,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__bench__subcmd__help)
-            opts="chains rules commit restore save elements help"
+            opts="chains rules commit mirror restore save elements help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -439,6 +448,20 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__bench__subcmd__help__subcmd__mirror)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__bench__subcmd__help__subcmd__restore)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
@@ -474,6 +497,32 @@ _chainwright() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__bench__subcmd__mirror)
+            opts="-h --count --rounds --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --count)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rounds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -704,7 +753,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__bench)
-            opts="chains rules commit restore save elements"
+            opts="chains rules commit mirror restore save elements"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -746,6 +795,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__bench__subcmd__elements)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__bench__subcmd__mirror)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

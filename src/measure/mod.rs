@@ -11,6 +11,7 @@
 mod addresses;
 pub mod floor;
 pub mod iptables;
+pub mod mirror;
 mod rounds;
 mod ruleset;
 mod services;

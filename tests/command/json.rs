@@ -162,6 +162,7 @@ fn what_is_measured_is_documented() {
     let runs = [
         bench(&["chains", "10"]),
         bench(&["elements", "10"]),
+        bench(&["mirror", "10"]),
         bench(&["save", "5", "--backend", "nft"]),
     ];
     check("bench", &runs.iter().collect::<Vec<_>>());

@@ -412,11 +412,19 @@ fn small_measurements() {
         "\"chainwright, from objects\"",
     ];
     assert_eq!(names(&records[1]), both);
+    let ran = run(&sandbox, "bench mirror --count 10 --rounds 1 --json");
+    let records = ran.expect(0).values();
+    assert_eq!(records.len(), 2);
+    assert_eq!(names(&records[0])[1], "\"update(), plan(), commit()\"");
+    assert_eq!(names(&records[1])[1], "\"Snapshot::chain()\"");
+    let memory = &records[1]["memory"]["ratio_to_ruleset"];
+    assert!(memory.as_f64().unwrap() > 0.5, "{memory}");
     assert_eq!(generation(&sandbox), before, "it works elsewhere");
     for wrong in [
         &["bench", "rules", "1"][..],
         &["bench", "elements", "0"],
         &["bench", "commit", "1"],
+        &["bench", "mirror", "1"],
     ] {
         run_here(wrong).expect(2);
     }

@@ -4,6 +4,7 @@ mod chains;
 mod commit;
 mod elements;
 mod iptables;
+mod mirror;
 #[cfg(feature = "plot")]
 mod plot;
 mod rules;
@@ -58,6 +59,17 @@ enum What {
     ///
     /// The floor is the same transaction's bytes, prepared beforehand and sent over a bare socket.
     Commit {
+        #[command(flatten)]
+        sizes: Sizes,
+    },
+
+    /// Have a mirror of a ruleset like a kube-proxy's make one changed rule what is desired, and look up its
+    /// chains; by default 10,000 chains with 25,000 rules
+    ///
+    /// The floor of a change, which the mirror takes in, plans against and commits, is the same transaction's
+    /// bytes, prepared beforehand; that of look-ups is a table of the names alone. The mirror's memory is
+    /// compared with the bytes of the ruleset's messages.
+    Mirror {
         #[command(flatten)]
         sizes: Sizes,
     },
@@ -181,9 +193,19 @@ struct Record {
     elements: Option<usize>,
     rounds: usize,
     contenders: Vec<Contestant>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<Memory>,
     not_installed: Vec<&'static str>,
     /// What was left out, and why.
     notes: Vec<String>,
+}
+
+/// What is held of a ruleset.
+#[derive(Serialize)]
+struct Memory {
+    bytes: usize,
+    /// As a multiple of the bytes that the kernel sends of it.
+    ratio_to_ruleset: f64,
 }
 
 #[derive(Serialize)]
@@ -234,6 +256,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             sizes.chains(&[10_000])?,
             &[commit::measure],
             100_000,
+            31,
+        ),
+        What::Mirror { sizes } => (
+            sizes,
+            sizes.chains(&[10_000])?,
+            &[mirror::change, mirror::look_up],
+            300_000,
             31,
         ),
         What::Elements { sizes } => (
@@ -346,6 +375,7 @@ impl Record {
             elements: None,
             rounds,
             contenders: Vec::new(),
+            memory: None,
             not_installed: Vec::new(),
             notes: Vec::new(),
         }
@@ -371,6 +401,14 @@ fn print(out: &mut Output, record: &Record) -> Result<(), Error> {
         writeln!(out, "{}", record.title())?;
     } else {
         writeln!(out, "{}", table(record))?;
+    }
+    if let Some(memory) = &record.memory {
+        writeln!(
+            out,
+            "memory: {:.2} MB, {:.2} × the ruleset's bytes",
+            memory.bytes as f64 / 1e6,
+            memory.ratio_to_ruleset
+        )?;
     }
     for note in &record.notes {
         writeln!(out, "{note}")?;

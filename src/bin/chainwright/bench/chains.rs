@@ -61,6 +61,7 @@ pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
         chains: Some(chains),
         rules: Some(ruleset.rules()),
         elements: None,
+        memory: None,
         rounds,
         contenders: measured.into_iter().map(Contestant::from).collect(),
         not_installed,

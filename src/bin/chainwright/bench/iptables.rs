@@ -111,6 +111,7 @@ fn record(
         chains: Some(services.chains()),
         rules: Some(services.rules()),
         elements: None,
+        memory: None,
         rounds,
         notes: vec![format!("goal: {} times the floor", comparison.goal)],
         contenders: comparison
