@@ -7,10 +7,10 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use chainwright::measure::KubeProxy;
+use chainwright::measure::{KubeProxy, events};
 use chainwright::nft::live::{Item, Monitor};
 use chainwright::nft::{Connection, Transaction};
-use common::{Listeners, Result, in_sandbox, load_and_flush};
+use common::{Result, in_sandbox, report};
 
 /// How often each is measured.
 const ROUNDS: usize = 400;
@@ -25,42 +25,13 @@ fn main() -> Result {
 
 /// A ruleset of so many chains is flushed, and both are told.
 fn flush(chains: usize) -> Result {
-    let mut nft = Connection::open()?;
-    let [load, flush] = load_and_flush(chains)?;
-    let mut listeners = Listeners::open()?;
-    let mut times = [Vec::new(), Vec::new()];
-    let mut events = 0;
-    for round in 0..2 * ROUNDS {
-        nft.commit(&load)?;
-        listeners.bare()?;
-        listeners.told()?;
-        let start = Instant::now();
-        nft.commit(&flush)?;
-        events = match round % 2 {
-            0 => listeners.bare()?,
-            _ => listeners.told()?.1,
-        };
-        times[round % 2].push(start.elapsed());
-        let other = match round % 2 {
-            0 => listeners.told()?.1,
-            _ => listeners.bare()?,
-        };
-        assert_eq!(events, other, "both see the same");
-    }
-    println!("\nflush of {events} objects, {ROUNDS} rounds each: from the commit to the event");
-    let [floor, monitor] = times.map(|mut times| {
-        times.sort_unstable();
-        [times[ROUNDS / 2], times[ROUNDS * 99 / 100]]
-    });
-    for (name, floor, monitor) in [
-        ("median", floor[0], monitor[0]),
-        ("p99", floor[1], monitor[1]),
-    ] {
-        let ratio = monitor.as_secs_f64() / floor.as_secs_f64();
-        let more = monitor.as_secs_f64() - floor.as_secs_f64();
+    let measured = events::flush(KubeProxy { chains }, ROUNDS)?;
+    let title = format!("flush of {chains} chains, {ROUNDS} rounds: from the commit to the event");
+    report(&title, &measured, None);
+    for one in measured {
         println!(
-            "  {name:8} floor: bare socket {floor:>10.1?}   monitor {monitor:>10.1?}   {ratio:.3}x, {:+.1} us",
-            more * 1e6
+            "  p99 of {:<37} {:>12} {:>12.1?}",
+            one.name, "", one.wall_p99
         );
     }
     Ok(())

@@ -15,14 +15,12 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use chainwright::measure::events::{Listeners, load_and_flush};
 use chainwright::measure::mirror::{look_ups, one_rule, update};
 use chainwright::measure::{Addresses, KubeProxy, alternate_prepared};
 use chainwright::nft::live::{Item, Mirror, Monitor};
 use chainwright::nft::{Connection, Element, PlanOptions, Scope, Transaction};
-use common::{
-    BoxError, Listeners, Result, counts, in_sandbox, load_and_flush, loaded, report, resident,
-    verdict,
-};
+use common::{BoxError, Result, counts, in_sandbox, loaded, report, resident, verdict};
 
 /// The goals: plan and commit as a multiple of the commit, a plan as a multiple of reading both sides, memory as
 /// a multiple of the messages.
@@ -214,7 +212,7 @@ fn map(elements: usize) -> Result {
 
 /// When a listener has the end of a flush that another thread commits: a bare socket, and the monitor, in turn.
 fn behind(chains: usize) -> Result {
-    let [load, flush] = load_and_flush(chains)?;
+    let [load, flush] = load_and_flush(KubeProxy { chains })?;
     let mut listeners = Listeners::open()?;
     let mut nft = Connection::open()?;
     let rounds = FLUSHES.min(4_000_000 / chains.max(1) / 4).max(1000);

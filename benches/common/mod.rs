@@ -3,13 +3,10 @@
 
 use std::error::Error;
 use std::hint::black_box;
-use std::time::Instant;
 
 use chainwright::measure::{KubeProxy, Measured};
-use chainwright::netlink::{Messages, RECEIVE_BUFFER, Socket};
 use chainwright::netns::{Sandbox, become_namespace_root};
-use chainwright::nft::live::{Item, Monitor, MonitorOptions};
-use chainwright::nft::{ChainRef, Connection, Family, Transaction};
+use chainwright::nft::{ChainRef, Connection};
 
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 pub(crate) type Result<T = ()> = std::result::Result<T, BoxError>;
@@ -88,64 +85,4 @@ pub(crate) fn report(title: &str, measured: &[Measured], goal: impl Into<Option<
             one.ratio,
         );
     }
-}
-
-/// `NFNLGRP_NFTABLES`, and the type of `NFT_MSG_NEWGEN`.
-const GROUP: u32 = 7;
-const NEWGEN: u16 = 0xa0f;
-
-/// Two that are told of changes: a bare socket, which is the floor, and the monitor, with buffers of the same size.
-pub(crate) struct Listeners {
-    socket: Socket,
-    buffer: Vec<u8>,
-    monitor: Monitor,
-}
-
-impl Listeners {
-    pub(crate) fn open() -> Result<Self> {
-        let mut socket = Socket::netfilter()?;
-        socket.set_receive_buffer(MonitorOptions::default().receive_buffer);
-        socket.join(GROUP)?;
-        Ok(Self {
-            socket,
-            buffer: vec![0; RECEIVE_BUFFER],
-            monitor: Monitor::open()?,
-        })
-    }
-
-    /// Receives to the end of a transaction with the bare socket; how many messages there were before it.
-    pub(crate) fn bare(&mut self) -> Result<usize> {
-        let mut events = 0;
-        loop {
-            let Some(length) = self.socket.try_receive(&mut self.buffer)? else {
-                self.socket.wait(None)?;
-                continue;
-            };
-            for message in Messages::new(&self.buffer[..length]) {
-                if message?.kind == NEWGEN {
-                    return Ok(events);
-                }
-                events += 1;
-            }
-        }
-    }
-
-    /// Receives a change with the monitor: when it was there, and how many events it has.
-    pub(crate) fn told(&mut self) -> Result<(Instant, usize)> {
-        let item = self.monitor.receive()?;
-        let has_it = Instant::now();
-        match item {
-            Item::Change(change) => Ok((has_it, change.events().len())),
-            other => Err(format!("{other:?}").into()),
-        }
-    }
-}
-
-/// A ruleset of so many chains, and its flush.
-pub(crate) fn load_and_flush(chains: usize) -> Result<[Transaction; 2]> {
-    let mut load = Transaction::new();
-    KubeProxy { chains }.write(&mut load)?;
-    let mut flush = Transaction::new();
-    flush.flush_ruleset(Family::UNSPEC)?;
-    Ok([load, flush])
 }

@@ -76,6 +76,9 @@ _chainwright() {
             chainwright__subcmd__bench,elements)
                 cmd="chainwright__subcmd__bench__subcmd__elements"
                 ;;
+            chainwright__subcmd__bench,events)
+                cmd="chainwright__subcmd__bench__subcmd__events"
+                ;;
             chainwright__subcmd__bench,help)
                 cmd="chainwright__subcmd__bench__subcmd__help"
                 ;;
@@ -99,6 +102,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__bench__subcmd__help,elements)
                 cmd="chainwright__subcmd__bench__subcmd__help__subcmd__elements"
+                ;;
+            chainwright__subcmd__bench__subcmd__help,events)
+                cmd="chainwright__subcmd__bench__subcmd__help__subcmd__events"
                 ;;
             chainwright__subcmd__bench__subcmd__help,help)
                 cmd="chainwright__subcmd__bench__subcmd__help__subcmd__help"
@@ -174,6 +180,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__help__subcmd__bench,elements)
                 cmd="chainwright__subcmd__help__subcmd__bench__subcmd__elements"
+                ;;
+            chainwright__subcmd__help__subcmd__bench,events)
+                cmd="chainwright__subcmd__help__subcmd__bench__subcmd__events"
                 ;;
             chainwright__subcmd__help__subcmd__bench,mirror)
                 cmd="chainwright__subcmd__help__subcmd__bench__subcmd__mirror"
@@ -279,7 +288,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__bench)
-            opts="-h --netns --json --help chains rules commit mirror restore save elements help"
+            opts="-h --netns --json --help chains rules commit events mirror restore save elements help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -378,8 +387,34 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__bench__subcmd__events)
+            opts="-h --count --rounds --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --count)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rounds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__bench__subcmd__help)
-            opts="chains rules commit mirror restore save elements help"
+            opts="chains rules commit events mirror restore save elements help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -421,6 +456,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__bench__subcmd__help__subcmd__elements)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__bench__subcmd__help__subcmd__events)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -753,7 +802,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__bench)
-            opts="chains rules commit mirror restore save elements"
+            opts="chains rules commit events mirror restore save elements"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -795,6 +844,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__bench__subcmd__elements)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__bench__subcmd__events)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

@@ -9,6 +9,7 @@
 //! The benches of the repository and `chainwright bench` are built on this.
 
 mod addresses;
+pub mod events;
 pub mod floor;
 pub mod iptables;
 pub mod mirror;

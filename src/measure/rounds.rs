@@ -1,5 +1,6 @@
 //! Alternating rounds.
 
+use std::cmp::Ordering;
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
@@ -15,6 +16,8 @@ pub struct Measured {
     pub cpu: Duration,
     /// Time on the clock.
     pub wall: Duration,
+    /// Time on the clock that 99 of 100 rounds did not exceed.
+    pub wall_p99: Duration,
     /// The median over the rounds of this contender's CPU time as a multiple of the first
     /// contender's in the same round. The first contender is the floor; its ratio is 1.
     pub ratio: f64,
@@ -76,6 +79,7 @@ pub fn alternate_prepared<E>(
             name: (*name).to_owned(),
             cpu: median(cpu[index].clone(), Ord::cmp).unwrap_or_default(),
             wall: median(wall[index].clone(), Ord::cmp).unwrap_or_default(),
+            wall_p99: percentile(wall[index].clone(), 99, Ord::cmp).unwrap_or_default(),
             ratio: ratios(index),
         })
         .collect())
@@ -93,11 +97,12 @@ pub fn once<E>(
 ) -> Result<Measured, E> {
     let (clock, started) = (cpu_time(), Instant::now());
     work()?;
-    let cpu = cpu_time().saturating_sub(clock);
+    let (cpu, wall) = (cpu_time().saturating_sub(clock), started.elapsed());
     Ok(Measured {
         name: name.to_owned(),
         cpu,
-        wall: started.elapsed(),
+        wall,
+        wall_p99: wall,
         ratio: cpu.as_secs_f64() / floor.cpu.as_secs_f64().max(1e-9),
     })
 }
@@ -116,12 +121,17 @@ fn cpu_time() -> Duration {
     })
 }
 
-fn median<T: Copy>(
+fn median<T: Copy>(values: Vec<T>, order: impl FnMut(&T, &T) -> Ordering) -> Option<T> {
+    percentile(values, 50, order)
+}
+
+fn percentile<T: Copy>(
     mut values: Vec<T>,
-    order: impl FnMut(&T, &T) -> std::cmp::Ordering,
+    percent: usize,
+    order: impl FnMut(&T, &T) -> Ordering,
 ) -> Option<T> {
     values.sort_by(order);
-    values.get(values.len() / 2).copied()
+    values.get(values.len() * percent / 100).copied()
 }
 
 #[cfg(test)]

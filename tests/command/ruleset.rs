@@ -412,6 +412,11 @@ fn small_measurements() {
         "\"chainwright, from objects\"",
     ];
     assert_eq!(names(&records[1]), both);
+    let ran = run(&sandbox, "bench events --count 10 --rounds 3 --json");
+    let record = ran.expect(0).values().remove(0);
+    assert_eq!(names(&record)[1], "\"Monitor::receive()\"");
+    let slowest = &record["contenders"][1];
+    assert!(slowest["wall_p99_ns"].as_u64() >= slowest["wall_ns"].as_u64());
     let ran = run(&sandbox, "bench mirror --count 10 --rounds 1 --json");
     let records = ran.expect(0).values();
     assert_eq!(records.len(), 2);
@@ -425,6 +430,7 @@ fn small_measurements() {
         &["bench", "elements", "0"],
         &["bench", "commit", "1"],
         &["bench", "mirror", "1"],
+        &["bench", "events", "1"],
     ] {
         run_here(wrong).expect(2);
     }

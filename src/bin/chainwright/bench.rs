@@ -3,6 +3,7 @@
 mod chains;
 mod commit;
 mod elements;
+mod events;
 mod iptables;
 mod mirror;
 #[cfg(feature = "plot")]
@@ -59,6 +60,14 @@ enum What {
     ///
     /// The floor is the same transaction's bytes, prepared beforehand and sent over a bare socket.
     Commit {
+        #[command(flatten)]
+        sizes: Sizes,
+    },
+
+    /// Flush a ruleset like a kube-proxy's, and be told of it; by default 20 and 1,000 chains
+    ///
+    /// The floor is a bare socket that looks for the end of the transaction and throws all away.
+    Events {
         #[command(flatten)]
         sizes: Sizes,
     },
@@ -213,6 +222,7 @@ struct Contestant {
     name: String,
     cpu_ns: u128,
     wall_ns: u128,
+    wall_p99_ns: u128,
     ratio_to_floor: f64,
 }
 
@@ -222,6 +232,7 @@ impl From<Measured> for Contestant {
             name: measured.name,
             cpu_ns: measured.cpu.as_nanos(),
             wall_ns: measured.wall.as_nanos(),
+            wall_p99_ns: measured.wall_p99.as_nanos(),
             ratio_to_floor: measured.ratio,
         }
     }
@@ -257,6 +268,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             &[commit::measure],
             100_000,
             31,
+        ),
+        What::Events { sizes } => (
+            sizes,
+            sizes.chains(&[20, 1000])?,
+            &[events::measure],
+            400_000,
+            400,
         ),
         What::Mirror { sizes } => (
             sizes,
@@ -422,7 +440,13 @@ fn print(out: &mut Output, record: &Record) -> Result<(), Error> {
 fn table(record: &Record) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header([record.title().as_str(), "CPU ms", "clock ms", "× floor"]);
+    table.set_header([
+        record.title().as_str(),
+        "CPU ms",
+        "clock ms",
+        "p99 ms",
+        "× floor",
+    ]);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
@@ -431,6 +455,7 @@ fn table(record: &Record) -> Table {
             contender.name.clone(),
             milliseconds(contender.cpu_ns),
             milliseconds(contender.wall_ns),
+            milliseconds(contender.wall_p99_ns),
             format!("{:.2}", contender.ratio_to_floor),
         ]);
     }

@@ -40,6 +40,7 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-bench-chains",
     "chainwright-bench-rules",
     "chainwright-bench-commit",
+    "chainwright-bench-events",
     "chainwright-bench-mirror",
     "chainwright-bench-restore",
     "chainwright-bench-save",

@@ -1,0 +1,122 @@
+//! From a flush to the event that tells of it.
+
+use std::cell::RefCell;
+use std::time::Instant;
+
+use chainwright_sys::nf_tables::NFT_MSG_NEWGEN;
+use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
+
+use super::{KubeProxy, Measured, alternate_prepared};
+use crate::Error;
+use crate::errno::Errno;
+use crate::netlink::{self, Loss, Messages, RECEIVE_BUFFER, Socket, Unfit};
+use crate::nft::live::{Item, Monitor, MonitorOptions};
+use crate::nft::{Connection, Family, Transaction, message_type};
+
+/// Two that are told of changes: a bare socket, which is the floor, and the monitor, with buffers of the same size.
+#[derive(Debug)]
+pub struct Listeners {
+    socket: Socket,
+    buffer: Vec<u8>,
+    monitor: Monitor,
+}
+
+impl Listeners {
+    /// Opens both in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// Those of [`Monitor::open`].
+    pub fn open() -> Result<Self, Error> {
+        let mut socket = Socket::netfilter()?;
+        socket.set_receive_buffer(MonitorOptions::default().receive_buffer);
+        socket.join(NFNLGRP_NFTABLES)?;
+        Ok(Self {
+            socket,
+            buffer: vec![0; RECEIVE_BUFFER],
+            monitor: Monitor::open()?,
+        })
+    }
+
+    /// Receives to the end of a transaction with the bare socket; how many messages there were before it.
+    ///
+    /// # Errors
+    /// Those of receiving.
+    pub fn bare(&mut self) -> Result<usize, Error> {
+        let end = message_type(NFT_MSG_NEWGEN);
+        let mut events = 0;
+        loop {
+            let Some(length) = self.socket.try_receive(&mut self.buffer)? else {
+                self.socket.wait(None)?;
+                continue;
+            };
+            for message in Messages::new(&self.buffer[..length]) {
+                if message?.kind == end {
+                    return Ok(events);
+                }
+                events += 1;
+            }
+        }
+    }
+
+    /// Receives a change with the monitor: when it was there, and how many events it has.
+    ///
+    /// # Errors
+    /// Those of [`Monitor::receive`]; [`Loss::Dropped`] if events were lost.
+    pub fn told(&mut self) -> Result<(Instant, usize), Error> {
+        let item = self.monitor.receive()?;
+        let has_it = Instant::now();
+        match item {
+            Item::Change(change) => Ok((has_it, change.events().len())),
+            _ => Err(netlink::Error::Lost(Loss::Dropped(Errno::new(libc::ENOBUFS))).into()),
+        }
+    }
+}
+
+/// A ruleset, and its flush.
+///
+/// # Errors
+/// As [`KubeProxy::write`].
+pub fn load_and_flush(ruleset: KubeProxy) -> Result<[Transaction; 2], Unfit> {
+    let mut load = Transaction::new();
+    ruleset.write(&mut load)?;
+    let mut flush = Transaction::new();
+    flush.flush_ruleset(Family::UNSPEC)?;
+    Ok([load, flush])
+}
+
+/// From the flush of a ruleset to the event that tells of it, at both listeners.
+///
+/// # Errors
+/// Those of committing and receiving.
+pub fn flush(ruleset: KubeProxy, rounds: usize) -> Result<Vec<Measured>, Error> {
+    let [load, flush] = load_and_flush(ruleset)?;
+    let nft = RefCell::new(Connection::open()?);
+    let listeners = RefCell::new(Listeners::open()?);
+    // Which of both was not told of the last flush yet.
+    let behind = RefCell::new(None::<fn(&mut Listeners) -> Result<usize, Error>>);
+    let bare: fn(&mut Listeners) -> Result<usize, Error> = Listeners::bare;
+    let told: fn(&mut Listeners) -> Result<usize, Error> = |listeners| Ok(listeners.told()?.1);
+    let measure = |one: fn(&mut Listeners) -> Result<usize, Error>, other| {
+        nft.borrow_mut().commit(&flush)?;
+        one(&mut listeners.borrow_mut())?;
+        *behind.borrow_mut() = Some(other);
+        Ok(())
+    };
+    alternate_prepared::<Error>(
+        rounds,
+        &mut || {
+            let mut listeners = listeners.borrow_mut();
+            if let Some(receive) = behind.take() {
+                receive(&mut listeners)?;
+            }
+            nft.borrow_mut().commit(&load)?;
+            bare(&mut listeners)?;
+            told(&mut listeners)?;
+            Ok(())
+        },
+        &mut [
+            ("floor: a bare socket", &mut || measure(bare, told)),
+            ("Monitor::receive()", &mut || measure(told, bare)),
+        ],
+    )
+}
