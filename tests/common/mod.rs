@@ -71,6 +71,13 @@ pub(crate) fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction
     commit(nft, &tx);
 }
 
+/// Lets a tick of the kernel's clock pass. Only then does Linux 6.18 forget which start in a tree of intervals was named
+/// last, by a transaction that failed, too; until then it takes no end of another interval.
+pub(crate) fn tick() {
+    // The slowest clock ticks 100 times a second.
+    std::thread::sleep(std::time::Duration::from_millis(15));
+}
+
 /// An error and what caused it, as one line.
 pub(crate) fn report(error: &dyn Error) -> String {
     let mut text = error.to_string();

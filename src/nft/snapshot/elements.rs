@@ -8,8 +8,12 @@
 //!   and its end. They are listed from the highest to the lowest, and are sent as `nft` sends them,
 //!   from the lowest: what is below the first interval ends at 0, and has no start. Only if that end is
 //!   there first does a kernel that counts intervals (since 6.14) not count it, so that a set takes
-//!   as many intervals as its `size` says. And no end comes behind an end: every kernel refuses that.
-//!   An end whose start has timed out, which the kernel lists until it collects both, is left out.
+//!   as many intervals as its `size` says. An end whose start has timed out, which the kernel lists until
+//!   it collects both, is left out.
+//!
+//!   Somebody may have deleted a start or an end alone. No kernel takes a start directly above a start
+//!   (but in an anonymous set), so that of several in a row the highest is sent first. None takes an end
+//!   directly above or below an end: it ends nothing, and is left out.
 
 use bstr::BStr;
 use chainwright_sys::netlink::NLM_F_CREATE;
@@ -42,11 +46,30 @@ const PASSING_RANGES: u32 = NFT_SET_INTERVAL | NFT_SET_TIMEOUT;
 pub(super) const CHUNK: usize = 24 << 10;
 
 /// An element of a set of intervals.
+#[derive(Clone, Copy)]
 pub(super) struct Bound<'s> {
     /// The catch-all element has none, and belongs to no interval.
     pub(super) key: Option<&'s [u8]>,
     pub(super) is_start: bool,
     pub(super) element: Attribute<'s>,
+}
+
+impl<'s> Bound<'s> {
+    pub(super) const fn is_end(&self) -> bool {
+        !self.is_start
+    }
+
+    /// Where it stands in the tree.
+    pub(super) const fn place(&self) -> (Option<&'s [u8]>, bool) {
+        (self.key, self.is_start)
+    }
+}
+
+/// Puts bounds of a tree, from the lowest, into the order in which the kernel takes them.
+pub(super) fn order_bounds(bounds: &mut [Bound<'_>]) {
+    bounds
+        .chunk_by_mut(|one, next| one.is_start && next.is_start)
+        .for_each(<[_]>::reverse);
 }
 
 /// Which set elements are put into or taken out of.
@@ -118,7 +141,9 @@ impl Snapshot {
         let flags = flags.and_then(u32::decode).unwrap_or(0);
         match is_tree(flags) {
             true => {
-                let bounds = self.bounds(set, flags);
+                let mut bounds = self.bounds(set, flags);
+                bounds.dedup_by(|bound, below| bound.is_end() && below.is_end());
+                order_bounds(&mut bounds);
                 write_all(tx, target, bounds.iter().map(|bound| bound.element))
             }
             false => write_all(tx, target, self.listed_elements(set)),
@@ -144,6 +169,15 @@ impl Snapshot {
 
     /// The elements of a tree of intervals, from the lowest.
     pub(super) fn bounds<'s>(&'s self, set: &'s SetIndex, flags: u32) -> Vec<Bound<'s>> {
+        self.bounds_and_lone_ends(set, flags).0
+    }
+
+    /// The same, and what is left out of them: ends whose starts may have timed out.
+    pub(super) fn bounds_and_lone_ends<'s>(
+        &'s self,
+        set: &'s SetIndex,
+        flags: u32,
+    ) -> (Vec<Bound<'s>>, Vec<Bound<'s>>) {
         let mut bounds = Vec::new();
         for element in self.listed_elements(set) {
             let view = ElementRef::parse(element.payload).ok();
@@ -155,19 +189,23 @@ impl Snapshot {
         }
         // One interval may begin where another one ends: ends before starts. (They come the other way
         // round, which costs a sort no more than a look at each.)
-        bounds.sort_by_key(|bound| (bound.key, bound.is_start));
+        bounds.sort_by_key(|bound| bound.place());
+        let mut lone_ends = Vec::new();
         if flags & PASSING_RANGES == PASSING_RANGES {
             let mut behind_start = false;
             bounds.retain(|bound| {
                 let Some(key) = bound.key else {
                     return true;
                 };
-                let is_lone_end = !bound.is_start && !behind_start && key.iter().any(|&b| b != 0);
+                let is_lone_end = bound.is_end() && !behind_start && key.iter().any(|&b| b != 0);
                 behind_start = bound.is_start;
+                if is_lone_end {
+                    lone_ends.push(*bound);
+                }
                 !is_lone_end
             });
         }
-        bounds
+        (bounds, lone_ends)
     }
 }
 

@@ -1,30 +1,32 @@
 //! What differs between the elements of a set and those that it is to have.
 //!
-//! Elements of a tree of intervals are compared by interval: its start and its end come and go together.
+//! Elements of a tree of intervals are compared by interval: its start and its end come and go together, and one that
+//! somebody left without the other by itself. What of a tree stays can be in the way of what comes (`tree.rs`).
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::tree;
 use crate::netlink::{Attribute, Attributes};
+use crate::nft::ElementRef;
 use crate::nft::element::ElementKey;
 use crate::nft::snapshot::SnapshotSet;
 use crate::nft::snapshot::compare::Compare;
 use crate::nft::snapshot::elements::is_tree;
 use crate::nft::snapshot::places::Places;
-use crate::nft::{ElementRef, SetFlags};
 
 /// What an element, or the two of an interval, is called.
-type Name<'s> = (Option<&'s [u8]>, Option<&'s [u8]>, u32);
+pub(super) type Name<'s> = (Option<&'s [u8]>, Option<&'s [u8]>, u32);
 
 /// An element, or the two of an interval.
 #[derive(Clone, Copy)]
-struct Item<'s> {
-    name: Name<'s>,
-    first: Attribute<'s>,
-    second: Option<Attribute<'s>>,
+pub(super) struct Item<'s> {
+    pub(super) name: Name<'s>,
+    pub(super) first: Attribute<'s>,
+    pub(super) second: Option<Attribute<'s>>,
 }
 
 impl<'s> Item<'s> {
-    fn parts(&self) -> impl Iterator<Item = Attribute<'s>> + use<'s> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = Attribute<'s>> + use<'s> {
         std::iter::once(self.first).chain(self.second)
     }
 }
@@ -32,8 +34,12 @@ impl<'s> Item<'s> {
 /// What is to be done to the elements of a set.
 #[derive(Default)]
 pub(super) struct Elements<'c, 'd> {
+    /// Whether all elements go first.
+    pub(super) flushes: bool,
     pub(super) deleted: Vec<Attribute<'c>>,
     pub(super) added: Vec<Attribute<'d>>,
+    /// Whether starts without an end, or ends without a start, are there.
+    pub(super) has_halves: bool,
 }
 
 impl Elements<'_, '_> {
@@ -43,7 +49,15 @@ impl Elements<'_, '_> {
             .added
             .iter()
             .filter_map(|element| ElementRef::parse(element.payload).ok());
-        views.filter(|view| !view.is_interval_end()).count()
+        let (mut starts, mut ends) = (0, 0);
+        for view in views {
+            match view.is_interval_end() {
+                true => ends += 1,
+                false => starts += 1,
+            }
+        }
+        // The end below all intervals counts for none.
+        usize::max(starts, (starts + ends) / 2)
     }
 }
 
@@ -81,14 +95,17 @@ pub(super) fn changes<'c, 'd>(
         }
     };
     let flags = current.set().flags().unwrap_or_default();
-    let is_tree = is_tree(flags.bits());
+    if is_tree(flags.bits()) {
+        // (No rule adds to a tree: there is nothing to keep.)
+        return tree::changes(current, desired, same);
+    }
     let few = match compared {
-        Compared::Keys(keys, places) if !is_tree => with_keys(current, desired, keys, places),
+        Compared::Keys(keys, places) => with_keys(current, desired, keys, places),
         _ => None,
     };
     let (now, wanted) = match (few, compared) {
         (Some(few), _) => few,
-        (None, Compared::Others | Compared::Keys(..)) if !is_tree => differing(current, desired),
+        (None, Compared::Others | Compared::Keys(..)) => differing(current, desired),
         _ => (items(current), items(desired)),
     };
     // Nearly always nothing changed, and the order is the same.
@@ -118,10 +135,6 @@ pub(super) fn changes<'c, 'd>(
 }
 
 fn items<'s>(set: &SnapshotSet<'s>) -> Vec<Item<'s>> {
-    let flags = set.set().flags().unwrap_or_default();
-    if is_tree(flags.bits()) {
-        return intervals(set, flags);
-    }
     let elements = set.snapshot.listed_elements(set.index);
     elements.map(item).collect()
 }
@@ -203,27 +216,4 @@ fn differing<'c, 'd>(
     rest.retain(|element| wanted.remove(element.payload).is_none());
     let now = rest.into_iter().map(item).collect();
     in_order(now, wanted.into_values().map(item).collect())
-}
-
-/// The intervals of a tree, from the lowest.
-fn intervals<'s>(set: &SnapshotSet<'s>, flags: SetFlags) -> Vec<Item<'s>> {
-    let bounds = set.snapshot.bounds(set.index, flags.bits());
-    let mut items: Vec<Item<'s>> = Vec::with_capacity(bounds.len() / 2 + 1);
-    let mut open = false;
-    for bound in bounds {
-        let kind = u32::from(bound.is_start);
-        match items.last_mut() {
-            Some(last) if open && !bound.is_start => {
-                last.name.1 = bound.key;
-                last.second = Some(bound.element);
-            }
-            _ => items.push(Item {
-                name: (bound.key, None, kind),
-                first: bound.element,
-                second: None,
-            }),
-        }
-        open = bound.is_start && bound.key.is_some();
-    }
-    items
 }

@@ -16,6 +16,7 @@
 //! |---|---|
 //! | rules of a chain | `rules.rs` |
 //! | elements of a set | `elements.rs` |
+//! | intervals of a tree | `tree.rs` |
 //! | where only some of it can differ | `touched.rs` |
 //!
 //! What stands here itself, the order of a table's objects and what depends on what, is long because each kind of
@@ -44,13 +45,14 @@ use crate::netlink::Unfit;
 use crate::nft::declare::{Field, Kinds};
 use crate::nft::transaction::Transaction;
 use crate::nft::{
-    Chain, Family, Flowtable, FlowtableRef, Rule, RuleRef, Set, SetFlags, SetRef, StatefulObject,
-    Table, TableFlags, TableRef,
+    Chain, Family, Flowtable, FlowtableRef, Rule, RuleRef, Set, SetFlags, SetId, SetRef,
+    StatefulObject, Table, TableFlags, TableRef,
 };
 
 mod elements;
 mod rules;
 mod touched;
+mod tree;
 
 use elements::{Compared, Elements};
 pub(in crate::nft) use touched::DesiredPlaces;
@@ -455,6 +457,10 @@ impl<'p> Planner<'p> {
             new_rules.extend(changes.added);
         }
         for (set, changes) in &changed {
+            if changes.flushes {
+                let id = SetId::new(now.family(), now.name(), set.set().name());
+                self.plan.transaction.flush_set(&id)?;
+            }
             let deleted = changes.deleted.iter().copied();
             delete_all(
                 &mut self.plan.transaction,
@@ -593,7 +599,11 @@ impl<'p> Planner<'p> {
         let is_full = is_full.is_some_and(|size| {
             let (there, new) = match now.counted() {
                 // Kernels that tell it count intervals, not their ends.
-                Some(count) => (count, changes.added_keys()),
+                // A half may have been dropped in that.
+                Some(count) => (
+                    count + usize::from(changes.has_halves),
+                    changes.added_keys(),
+                ),
                 None => (now.elements().count(), changes.added.len()),
             };
             new > 0 && there + new > size as usize
