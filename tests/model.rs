@@ -12,11 +12,13 @@ use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Immediate, Verdict};
 use chainwright::nft::live::{Event, Item, Mirror, Model, Monitor, MonitorOptions};
 use chainwright::nft::{
-    Chain, ChainFlags, CommitError, Committed, Connection, DataType, Element, Family, Generation,
-    PlanOptions, Rule, Scope, Set, Snapshot, SnapshotChain, Table, TableFlags, Transaction,
+    Chain, ChainFlags, CommitError, Committed, Connection, DataType, Element, ElementFlags, Family,
+    Generation, PlanOptions, Rule, Scope, Set, SetFlags, Snapshot, SnapshotChain, Table,
+    TableFlags, Transaction,
 };
 use chainwright_sys::nf_tables::{
-    NFTA_SET_ELEM_EXPIRATION, NFTA_SET_TYPE, NFTA_TABLE_HANDLE, NFTA_TABLE_USE,
+    NFT_MSG_DELSETELEM, NFT_MSG_DESTROYSETELEM, NFT_MSG_NEWSETELEM, NFTA_SET_ELEM_EXPIRATION,
+    NFTA_SET_TYPE, NFTA_TABLE_HANDLE, NFTA_TABLE_USE,
 };
 use common::accounting;
 use common::mirrored::{is_current, lines};
@@ -221,6 +223,16 @@ impl Pair {
         is_current(&self.mirror, &mut self.model, "the model's mirror");
         self.compared += 1;
         self.before = held;
+        // The kernel may know in the next transaction what this one named of a tree, if no tick is between them.
+        let elements = [
+            NFT_MSG_NEWSETELEM,
+            NFT_MSG_DELSETELEM,
+            NFT_MSG_DESTROYSETELEM,
+        ];
+        let mut messages = Messages::new(tx.as_bytes()).map(Result::unwrap);
+        if messages.any(|message| elements.contains(&(message.kind as u8))) {
+            common::tick();
+        }
     }
 }
 
@@ -467,6 +479,96 @@ fn two_chains_of_one_name() {
         table.chains().map(uses).collect::<Vec<_>>()
     });
     assert_eq!(answers[0], answers[1]);
+}
+
+/// Bounds of intervals that come and go by themselves, two in a transaction, in every state that a few of them can be
+/// in: which the kernel takes depends on what it was named before.
+#[test]
+fn halves_of_intervals() {
+    let sandbox = common::sandbox();
+    let mut pair = [common::connect(&sandbox), Model::new().connect().unwrap()];
+    let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4).with_flags(SetFlags::INTERVAL);
+    let bound = |key: u8, is_end: bool| Element {
+        flags: is_end.then_some(ElementFlags::INTERVAL_END),
+        ..Element::new(vec![0, 0, 0, key])
+    };
+    let bounds = [(10, false), (20, true), (30, false), (40, true)];
+    let bounds = bounds.map(|(key, is_end)| bound(key, is_end));
+    let (mut compared, mut refused) = (0, 0);
+    let mut differ = Vec::new();
+    for state in 0..1 << bounds.len() {
+        let there: Vec<_> = (0..bounds.len())
+            .filter(|at| state & 1 << at != 0)
+            .collect();
+        for (one, other, deletes, together) in every_two(bounds.len()) {
+            let mut empty = Transaction::new();
+            empty.flush_ruleset(Family::UNSPEC).unwrap();
+            empty.add(&Table::new(Family::IP, "t")).unwrap();
+            empty.add(&set).unwrap();
+            let whole = (0..bounds.len()).map(|at| bounds[at].clone());
+            empty.add_elements(&set.set_id(), whole).unwrap();
+            let mut tx = Transaction::new();
+            let named = [bounds[one].clone(), bounds[other].clone()];
+            let mut name = |elements: &[Element<'static>], deletes| {
+                let elements = elements.iter().cloned();
+                match deletes {
+                    true => _ = tx.delete_elements(&set.set_id(), elements).unwrap(),
+                    false => _ = tx.add_elements(&set.set_id(), elements).unwrap(),
+                }
+            };
+            match together {
+                true => name(&named, deletes[0]),
+                false => {
+                    name(&named[..1], deletes[0]);
+                    name(&named[1..], deletes[1]);
+                }
+            }
+            // Ends first: so none is taken for another interval's.
+            let absent = [1, 3, 0, 2].into_iter().filter(|at| !there.contains(at));
+            let absent: Vec<_> = absent.map(|at| bounds[at].clone()).collect();
+            let names_start = absent.iter().any(|bound| bound.flags.is_none());
+            let mut strip = Transaction::new();
+            strip.delete_elements(&set.set_id(), absent).unwrap();
+            let mut ticks = names_start;
+            let [theirs, ours] = pair.each_mut().map(|nft| {
+                nft.commit(&empty).unwrap();
+                nft.commit(&strip).unwrap();
+                // The model forgets with each transaction.
+                if std::mem::take(&mut ticks) {
+                    common::tick();
+                }
+                let answered = answer(nft.commit(&tx));
+                let held = shown(&nft.snapshot(Scope::all()).unwrap());
+                let held = held
+                    .into_iter()
+                    .filter(|line| line.starts_with("  element"));
+                (answered, held.collect::<Vec<_>>())
+            });
+            compared += 1;
+            refused += usize::from(!theirs.0.is_empty());
+            if ours != theirs {
+                differ.push(format!(
+                    "{there:?} {one} {other} deletes {deletes:?} together {together}: model {:?} kernel {:?}",
+                    ours.0, theirs.0
+                ));
+            }
+        }
+    }
+    println!("{compared} transactions, {refused} refused");
+    assert!(refused > 500, "{refused}");
+    assert!(differ.is_empty(), "{}: {}", differ.len(), differ.join("\n"));
+}
+
+/// Two of so many, each to be added or deleted, in one message where that can be, and in two.
+fn every_two(number: usize) -> impl Iterator<Item = (usize, usize, [bool; 2], bool)> {
+    (0..number * number * 8).filter_map(move |at| {
+        let (pair, way) = (at / 8, at % 8);
+        let (one, other) = (pair / number, pair % number);
+        let deletes = [way & 1 != 0, way & 2 != 0];
+        let together = way & 4 != 0;
+        let can_be = !together || deletes[0] == deletes[1];
+        can_be.then_some((one, other, deletes, together))
+    })
 }
 
 /// A set that grows, or shrinks, is not copied for each of its elements.

@@ -14,8 +14,9 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::members::{Kind, Sort};
-use super::state::{Key, Rule, State, Table};
+use super::state::{Rule, State, Table};
 use super::told::{Step, Told};
+use super::tree::Memory;
 use super::wire::{Refusal, refuse};
 
 /// What is known of the operation that is being carried out.
@@ -89,9 +90,8 @@ pub(super) struct Draft {
     pub(super) rule_ids: HashMap<u32, Vec<Arc<Rule>>>,
     /// Tables that were changed: once is all that the kernel takes.
     pub(super) updated_tables: BTreeSet<u64>,
-    /// The beginning of a range that was there already, when its end is still to come: the handle of its set, and
-    /// its key.
-    pub(super) begun: Option<(u64, Key)>,
+    /// What is known of trees of intervals, by the sets' handles.
+    pub(super) trees: HashMap<u64, Memory>,
     /// Whether jumps have to be followed from all base chains.
     pub(super) needs_validation: bool,
     /// Whether that is done at each operation that may break them.
@@ -109,7 +109,7 @@ impl Draft {
             set_ids: HashMap::new(),
             rule_ids: HashMap::new(),
             updated_tables: BTreeSet::new(),
-            begun: None,
+            trees: HashMap::new(),
             needs_validation: false,
             validates_at_once: false,
             devices: Arc::clone(devices),

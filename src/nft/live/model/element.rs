@@ -16,9 +16,11 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::draft::{Draft, Operation};
+use super::members::Member;
 use super::set::list_of_expressions;
 use super::state::{Element, Key, Reference, Set};
 use super::told::Step;
+use super::tree::{self, Memory};
 use super::wire::{Given, NAME, Out, Policy, Refusal, U32, U64, refuse};
 use crate::netlink::Attributes;
 
@@ -157,8 +159,11 @@ impl Draft {
             userdata,
             references,
         };
-        let begun = self.begun.take();
-        match clash(&set, &element) {
+        let mut memory = self.memory_of(&set);
+        if let Some(memory) = &mut memory {
+            memory.name(&element.key);
+        }
+        match clash(&set, memory.as_deref(), &element) {
             Clash::None if is_of_ranges(&set) && !is_in_order(&set, &element) => {
                 Err(refuse(libc::EINVAL))
             }
@@ -173,19 +178,8 @@ impl Draft {
                 if is_other || operation.has(NLM_F_EXCL) {
                     return Err(refuse(libc::EEXIST));
                 }
-                if set.is_tree() {
-                    let begins_at = set.elements.range(..&element.key).next_back();
-                    let begins_at = begins_at.map(|(key, _)| key);
-                    match (is_end, begun) {
-                        (true, Some((of, start))) if of == set.handle => {
-                            // It is the end of another range.
-                            if begins_at != Some(&start) {
-                                return Err(refuse(libc::EEXIST));
-                            }
-                        }
-                        (true, _) => {}
-                        (false, _) => self.begun = Some((set.handle, element.key.clone())),
-                    }
+                if let Some(memory) = memory {
+                    memory.add_again(&set, &element.key)?;
                 }
                 let has_expiration = given.has(NFTA_SET_ELEM_EXPIRATION);
                 if times_out && (known.timeout != timeout || has_expiration) {
@@ -319,17 +313,30 @@ impl Draft {
     ) -> Result<(), Refusal> {
         let given = Given::read(payload, ATTRIBUTES)?;
         let set = Arc::clone(&self.state.tables[number].sets[at]);
-        let key = sought(&set, &given)?;
+        let sought = sought(&set, &given)?;
         key_of(&set, given.get(NFTA_SET_ELEM_KEY_END))?;
-        let key = match (is_of_ranges(&set), &key.key) {
+        let key = match (is_of_ranges(&set), &sought.key) {
             // Where it begins is enough to find one, and need not be where that one does.
             (true, Some(first)) => range_of(&set, first).map(|element| element.key.clone()),
-            _ => set.elements.contains_key(&key).then_some(key),
+            _ => set.elements.contains_key(&sought).then(|| sought.clone()),
         };
+        let mut memory = self.memory_of(&set);
+        if let Some(memory) = &mut memory {
+            memory.name(&sought);
+        }
         let key = key.ok_or(refuse(libc::ENOENT))?;
+        if let Some(memory) = memory {
+            memory.delete(&set, &key)?;
+        }
         drop(set);
         self.remove_element(operation, number, at, &key);
         Ok(())
+    }
+
+    /// What is known of a tree.
+    fn memory_of(&mut self, set: &Member<Set>) -> Option<&mut Memory> {
+        set.is_tree()
+            .then(|| self.trees.entry(set.handle).or_default())
     }
 
     fn remove_element(&mut self, operation: &Operation<'_>, number: usize, at: usize, key: &Key) {
@@ -338,8 +345,11 @@ impl Draft {
         let Some(element) = set.elements.remove(key) else {
             return;
         };
-        let set = set.handle;
+        let (set, is_tree) = (set.handle, set.is_tree());
         table.release(&element.references);
+        if is_tree {
+            self.trees.entry(set).or_default().take_out(key);
+        }
         self.note(operation, number, Step::ElementGone { set, element });
     }
 }
@@ -420,7 +430,7 @@ fn sought(set: &Set, given: &Given<'_>) -> Result<Key, Refusal> {
 }
 
 /// What of a set is in a new element's way.
-enum Clash<'s> {
+pub(super) enum Clash<'s> {
     None,
     /// One with the same key.
     Same(&'s Element),
@@ -428,7 +438,7 @@ enum Clash<'s> {
     Overlap,
 }
 
-fn clash<'s>(set: &'s Set, element: &Element) -> Clash<'s> {
+fn clash<'s>(set: &'s Set, memory: Option<&Memory>, element: &Element) -> Clash<'s> {
     if let (true, Some(key)) = (is_of_ranges(set), &element.key.key) {
         let last = element.last.as_ref().unwrap_or(key);
         return match (range_of(set, key), range_of(set, last)) {
@@ -448,9 +458,9 @@ fn clash<'s>(set: &'s Set, element: &Element) -> Clash<'s> {
     if element.key.key.is_none() {
         return Clash::None;
     }
-    match set.is_tree() {
-        true => clash_in_tree(set, element),
-        false => Clash::None,
+    match memory {
+        Some(memory) => tree::clash(set, memory, element),
+        None => Clash::None,
     }
 }
 
@@ -477,37 +487,6 @@ fn contains(set: &Set, first: &[u8], last: &[u8], key: &[u8]) -> bool {
             _ => false,
         }
     })
-}
-
-/// What of a tree is in a new boundary's way: two beginnings, or two ends, in a row make no ranges.
-///
-/// Not seen are ranges that begin and end within one that is there already and whose end is added first.
-fn clash_in_tree<'s>(set: &'s Set, element: &Element) -> Clash<'s> {
-    let new = &element.key;
-    let at = |is_end| Key {
-        key: new.key.clone(),
-        is_end,
-    };
-    let behind = (Bound::Excluded(at(false)), Bound::Unbounded);
-    let start = set.elements.get_key_value(&at(false));
-    let above = start.or_else(|| set.elements.range(behind).next());
-    let end = set.elements.get_key_value(&at(true));
-    let below = end.or_else(|| set.elements.range(..at(true)).next_back());
-    let below = below.filter(|(key, _)| key.key.is_some());
-    for (key, known) in above.iter().chain(&below) {
-        if *key == new {
-            return Clash::Same(known);
-        }
-    }
-    let is_end = |neighbour: Option<(&Key, _)>| neighbour.map(|(key, _)| key.is_end);
-    let overlaps = match new.is_end {
-        true => is_end(below) == Some(true) || is_end(above) == Some(true),
-        false => is_end(below) == Some(false) && !set.is_anonymous(),
-    };
-    match overlaps {
-        true => Clash::Overlap,
-        false => Clash::None,
-    }
 }
 
 /// The element in whose range a key is, of a set of several values.

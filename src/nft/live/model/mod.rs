@@ -5,7 +5,7 @@
 //! | a datagram comes over a socket; who is told of changes | `socket.rs` |
 //! | attributes in and out, acknowledgements | `wire.rs` |
 //! | a batch: its operations, then all or nothing | `batch.rs` |
-//! | an operation | `table.rs`, `chain.rs`, `rule.rs`, `set.rs`, `element.rs`, `object.rs`, `flowtable.rs` |
+//! | an operation | `table.rs`, `chain.rs`, `rule.rs`, `set.rs`, `element.rs` (`tree.rs`), `object.rs`, `flowtable.rs` |
 //! | what expressions become, and what they refer to | `program.rs`, `expression/` |
 //! | what a transaction did so far | `draft.rs` |
 //! | what is told of it | `told.rs` |
@@ -41,6 +41,7 @@ mod socket;
 mod state;
 mod table;
 mod told;
+mod tree;
 mod validate;
 mod wire;
 

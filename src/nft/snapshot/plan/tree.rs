@@ -9,9 +9,9 @@
 //!   is there, unless the one that it is above has to come, and is not added.
 //!
 //! Newer kernels (6.18 with its corrections) remember which start was deleted last, and take no other interval's end
-//! then (`ENOENT`), nor a new one above all others (`EEXIST`); but not when that start is the last of its message. So
-//! intervals go first, which also makes them forget what somebody else's transaction of the same tick left, then ends
-//! without a start, then starts without an end.
+//! then (`ENOENT`), and some of them no new one above all others (`EEXIST`). So intervals go first, which also makes
+//! them forget what somebody else's transaction of the same tick left, then ends without a start, then starts without
+//! an end.
 //!
 //! Where elements time out, an end without a start is not looked at, as its start may be one that has timed out, with
 //! which the kernel collects it, and, were it not there any more, another one. If it is in the way of what comes, the
