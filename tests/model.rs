@@ -367,6 +367,9 @@ fn it_answers_and_holds_what_the_kernel_does() {
                     Writer::new(&mut random, &now).write(&mut tx);
                 }
                 pair.compare(&tx);
+                if pair.compared.is_multiple_of(5000) {
+                    println!("{} transactions", pair.compared);
+                }
                 accepted += usize::from(before != now.generation());
                 before = now.generation();
             }
