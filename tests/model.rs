@@ -12,9 +12,9 @@ use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Immediate, Verdict};
 use chainwright::nft::live::{Event, Item, Mirror, Model, Monitor, MonitorOptions};
 use chainwright::nft::{
-    Chain, ChainFlags, CommitError, Committed, Connection, DataType, Element, ElementFlags, Family,
-    Generation, PlanOptions, Rule, Scope, Set, SetFlags, Snapshot, SnapshotChain, Table,
-    TableFlags, Transaction,
+    Chain, ChainFlags, CommitError, Committed, Connection, DataType, Devices, Element,
+    ElementFlags, Family, Generation, PlanOptions, Rule, Scope, Set, SetFlags, Snapshot,
+    SnapshotChain, Table, TableFlags, Transaction,
 };
 use chainwright_sys::nf_tables::{
     NFT_MSG_DELSETELEM, NFT_MSG_DESTROYSETELEM, NFT_MSG_NEWSETELEM, NFTA_SET_ELEM_EXPIRATION,
@@ -450,6 +450,30 @@ fn chains_of_rules_have_no_such_chains() {
             assert_eq!(ours, theirs, "{depth}");
         }
     }
+}
+
+/// Chains for hardware: with a device that has none, without one, and at a hook that is no device's.
+#[test]
+fn no_device_carries_chains_out() {
+    let sandbox = common::sandbox();
+    let mut pair = [common::connect(&sandbox), Model::new().connect().unwrap()];
+    let mut refused = 0;
+    for (family, hook) in [(Family::INET, 5), (Family::INET, 1), (Family::NETDEV, 0)] {
+        for priority in [-5, 0, 1, 65535, 65536] {
+            for devices in [None, Some(Devices::new(["lo"]))] {
+                let mut chain = Chain::new(family, "t", "c").with_hook("filter", hook, priority);
+                chain.flags = Some(ChainFlags::HW_OFFLOAD);
+                chain.hook.as_mut().unwrap().devices = devices;
+                let mut tx = Transaction::new();
+                tx.add(&Table::new(family, "t")).unwrap();
+                tx.create(&chain).unwrap().delete(&chain).unwrap();
+                let [theirs, ours] = pair.each_mut().map(|nft| answer(nft.commit(&tx)));
+                assert_eq!(ours, theirs, "{chain:?}");
+                refused += usize::from(!theirs.is_empty());
+            }
+        }
+    }
+    assert!(refused > 20, "{refused}");
 }
 
 /// One that comes in the name that another gets in the same transaction: both have it then.

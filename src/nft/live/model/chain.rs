@@ -135,9 +135,14 @@ impl Draft {
             None if flags & NFT_CHAIN_HW_OFFLOAD != 0 => return Err(refuse(libc::EOPNOTSUPP)),
             None => None,
         };
-        let offloads = base.as_ref().is_some_and(|base| base.has_devices);
-        if flags & NFT_CHAIN_HW_OFFLOAD != 0 && !offloads {
-            return Err(refuse(libc::EOPNOTSUPP));
+        if let Some(base) = base.as_ref().filter(|_| flags & NFT_CHAIN_HW_OFFLOAD != 0) {
+            if base.has_devices && base.devices.is_empty() {
+                return Err(refuse(libc::EINVAL));
+            }
+            // No device here has hardware that could; hardware's priorities are these.
+            if base.has_devices || !(1..=i32::from(u16::MAX)).contains(&base.priority) {
+                return Err(refuse(libc::EOPNOTSUPP));
+            }
         }
         let handle = self.table_mut(number).hand_out();
         let name = match name {
