@@ -566,7 +566,7 @@ fn explain(transaction: &Transaction, rejections: Vec<Rejection>) -> Vec<Failure
             }
             if let Some(message) = message.as_ref().filter(|_| index == wanted + 1) {
                 let described = describe(wanted, message);
-                lacks = lacking(rejection.errno, &described, message);
+                lacks = lacking(rejection.errno, message);
                 operation = Some(described);
                 attribute = rejection
                     .attribute_offset

@@ -9,19 +9,15 @@ use std::sync::OnceLock;
 use chainwright_sys::netfilter::{NF_NETDEV_EGRESS, NFPROTO_NETDEV};
 use chainwright_sys::nf_tables::{
     NFT_MSG_DESTROYFLOWTABLE, NFT_MSG_DESTROYTABLE, NFT_MSG_GETRULE_RESET,
-    NFT_MSG_GETSETELEM_RESET, NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWRULE,
-    NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_CHAIN_HOOK, NFTA_FLOWTABLE_HOOK,
-    NFTA_RULE_EXPRESSIONS, NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS,
-    NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS, NFTA_SET_FLAGS,
+    NFT_MSG_GETSETELEM_RESET, NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWSET,
+    NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_CHAIN_HOOK, NFTA_FLOWTABLE_HOOK,
+    NFTA_SET_ELEM_EXPRESSIONS, NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_EXPRESSIONS, NFTA_SET_FLAGS,
     NFTA_TABLE_FLAGS,
 };
 
 use super::declare::Field;
-use super::explain::Operation;
-use super::expr::{
-    BitwiseOp, Decoded, ExpressionRef, Expressions, ExthdrOp, MetaKey, NestedExpression,
-    PayloadBase, SocketKey,
-};
+use super::expr::{BitwiseOp, Decoded, ExpressionRef, ExthdrOp, MetaKey, PayloadBase, SocketKey};
+use super::mentions::{Found, each_mention};
 use super::{Device, Devices, ElementFlags, ElementRef, FlowtableHook, Hook, SetFlags, TableFlags};
 use crate::errno::Errno;
 use crate::netlink::{self, Attributes, Message};
@@ -87,20 +83,12 @@ features! {
 }
 
 /// What the kernel that runs here lacks for an operation, as far as that can be why it refused it.
-pub(super) fn lacking(
-    errno: Errno,
-    operation: &Operation,
-    message: &Message<'_>,
-) -> Option<Feature> {
+pub(super) fn lacking(errno: Errno, message: &Message<'_>) -> Option<Feature> {
     if !is_of_the_unknown(errno) {
         return None;
     }
-    let needed = if operation.verb == "destroy" {
-        vec![DESTROY]
-    } else {
-        needed(message).unwrap_or_default()
-    };
-    let lacking = needed.into_iter().filter(|feature| {
+    let needed = needed(message).unwrap_or_default().into_iter();
+    let lacking = needed.filter(|feature| {
         // A device that is not there is the only thing that is refused so for its name.
         (*feature != DEVICES_TO_COME || errno.number() == libc::ENOENT)
             && is_later_than(feature, release())
@@ -111,12 +99,7 @@ pub(super) fn lacking(
 /// What a message needs that is of a later release than the one that runs. Devices that are not there yet are left
 /// out: whether they are nobody knows but the kernel.
 pub(super) fn of_later_releases(message: &Message<'_>) -> impl Iterator<Item = Feature> {
-    let destroys = matches!(
-        message.kind as u8,
-        NFT_MSG_DESTROYTABLE..=NFT_MSG_DESTROYFLOWTABLE
-    );
-    let needed = needed(message).unwrap_or_default();
-    let needed = destroys.then_some(DESTROY).into_iter().chain(needed);
+    let needed = needed(message).unwrap_or_default().into_iter();
     needed.filter(|feature| *feature != DEVICES_TO_COME && is_later_than(feature, release()))
 }
 
@@ -189,19 +172,12 @@ fn needed(message: &Message<'_>) -> Option<Vec<Feature>> {
             let hook = FlowtableHook::decode(attributes().find(NFTA_FLOWTABLE_HOOK)?)?;
             needed.extend(of_devices(hook.devices.as_ref()));
         }
-        NFT_MSG_NEWRULE => {
-            let list = attributes().find(NFTA_RULE_EXPRESSIONS);
-            needed.extend(list.into_iter().flat_map(of_expressions));
-        }
         NFT_MSG_NEWSET => {
             let flags = attributes().find(NFTA_SET_FLAGS).and_then(SetFlags::decode);
             let flags = flags.unwrap_or_default();
             needed.extend(flags.contains(SetFlags::EXPR).then_some(SEVERAL_STATEMENTS));
-            needed.extend(of_statements(
-                attributes(),
-                NFTA_SET_EXPR,
-                NFTA_SET_EXPRESSIONS,
-            ));
+            let several = attributes().find(NFTA_SET_EXPRESSIONS);
+            needed.extend(several.map(|_| SEVERAL_STATEMENTS));
         }
         NFT_MSG_NEWSETELEM => {
             let elements = attributes().find(NFTA_SET_ELEM_LIST_ELEMENTS)?;
@@ -214,16 +190,18 @@ fn needed(message: &Message<'_>) -> Option<Vec<Feature>> {
                     .and_then(|element| element.to_builder().flags);
                 let catches_all = flags.is_some_and(|flags| flags.contains(ElementFlags::CATCHALL));
                 needed.extend(catches_all.then_some(CATCH_ALL));
-                let attributes = Attributes::new(element);
-                needed.extend(of_statements(
-                    attributes,
-                    NFTA_SET_ELEM_EXPR,
-                    NFTA_SET_ELEM_EXPRESSIONS,
-                ));
+                let several = Attributes::new(element).find(NFTA_SET_ELEM_EXPRESSIONS);
+                needed.extend(several.map(|_| SEVERAL_STATEMENTS));
             }
         }
+        NFT_MSG_DESTROYTABLE..=NFT_MSG_DESTROYFLOWTABLE => needed.push(DESTROY),
         _ => {}
     }
+    each_mention(message, &mut |_, found| {
+        if let Found::Expression(expression) = found {
+            needed.extend(of_expression(&expression));
+        }
+    });
     Some(needed)
 }
 
@@ -237,30 +215,6 @@ fn of_devices(devices: Option<&Devices<'_>>) -> Option<Feature> {
     } else {
         DEVICES_TO_COME
     })
-}
-
-/// What the statements of a set or an element need: one in an attribute of its own, several in a list.
-fn of_statements(attributes: Attributes<'_>, one: u16, several: u16) -> Vec<Feature> {
-    let mut needed = Vec::new();
-    if let Some(one) = attributes.clone().find(one)
-        && let Some(expression) = <NestedExpression<'_> as Field<'_>>::decode(one)
-        && let Ok(expression) = expression.get()
-    {
-        needed.extend(of_expression(&expression));
-    }
-    if let Some(several) = attributes.find(several) {
-        needed.push(SEVERAL_STATEMENTS);
-        needed.extend(of_expressions(several));
-    }
-    needed
-}
-
-/// What a list of expressions needs.
-fn of_expressions(list: &[u8]) -> Vec<Feature> {
-    let expressions = Expressions::decode(list).unwrap_or_default();
-    let read = expressions.iter().map_while(Result::ok);
-    read.filter_map(|expression| of_expression(&expression))
-        .collect()
 }
 
 fn of_expression(expression: &ExpressionRef<'_>) -> Option<Feature> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use bstr::{BStr, BString};
+use bstr::BString;
 use chainwright_sys::nf_tables::{
     NFT_CHAIN_BINDING, NFT_MSG_NEWCHAIN, NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_SET_ANONYMOUS,
     NFTA_CHAIN_FLAGS, NFTA_CHAIN_ID, NFTA_SET_FLAGS, NFTA_SET_ID,
@@ -13,7 +13,8 @@ use super::connection::Connection;
 use super::explain::describe;
 use super::generation::Generation;
 use super::guard::Guard;
-use super::transaction::{Found, Numbers, Sort, Transaction, each_mention, gets_a_handle};
+use super::mentions::{Found, Sort, each_mention};
+use super::transaction::{Numbers, Transaction, gets_a_handle};
 use super::{Family, Operation};
 use crate::netlink::Message;
 
@@ -425,8 +426,7 @@ fn missed_by(transaction: &Transaction, failures: &[Failure]) -> HashSet<Path> {
         };
         each_mention(&message, &mut |_, found| {
             if let Found::Name(name) = found {
-                let name = BStr::new(name).to_owned();
-                missed.insert((family, vec![table.clone(), name]));
+                missed.insert((family, vec![table.clone(), name.to_owned()]));
             }
         });
         missed.insert((family, vec![table]));

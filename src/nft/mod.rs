@@ -68,6 +68,7 @@ mod list;
 mod listing;
 pub mod live;
 mod loaded;
+mod mentions;
 mod name;
 mod object;
 mod ownership;

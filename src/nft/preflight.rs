@@ -11,20 +11,18 @@ use std::fmt;
 use bstr::{BStr, BString, ByteSlice as _};
 use chainwright_sys::netlink::NLM_F_CREATE;
 use chainwright_sys::nf_tables::{
-    NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE, NFT_MSG_NEWSET,
-    NFT_MSG_NEWSETELEM, NFTA_CHAIN_HOOK, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, NFTA_CHAIN_TYPE,
-    NFTA_DYNSET_EXPR, NFTA_DYNSET_EXPRESSIONS, NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_FLOWTABLE_HOOK,
+    NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE, NFTA_CHAIN_HOOK,
+    NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, NFTA_CHAIN_TYPE, NFTA_EXPR_NAME, NFTA_FLOWTABLE_HOOK,
     NFTA_FLOWTABLE_NAME, NFTA_FLOWTABLE_TABLE, NFTA_HOOK_HOOKNUM, NFTA_HOOK_PRIORITY,
-    NFTA_INNER_EXPR, NFTA_LIST_ELEM, NFTA_OBJ_DATA, NFTA_OBJ_NAME, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE,
-    NFTA_RULE_CHAIN, NFTA_RULE_EXPRESSIONS, NFTA_RULE_TABLE, NFTA_SET_ELEM_EXPR,
-    NFTA_SET_ELEM_EXPRESSIONS, NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS,
-};
-use chainwright_sys::nf_tables_compat::{
-    NFTA_MATCH_NAME, NFTA_MATCH_REV, NFTA_TARGET_NAME, NFTA_TARGET_REV,
+    NFTA_LIST_ELEM, NFTA_OBJ_DATA, NFTA_OBJ_NAME, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE, NFTA_RULE_CHAIN,
+    NFTA_RULE_EXPRESSIONS, NFTA_RULE_TABLE,
 };
 
-use super::expr::ObjectType;
+use super::declare::Field;
+use super::expr::{ExpressionRef, ExpressionView, ObjectType};
 use super::feature::{self, Feature};
+use super::mentions::{Found, each_mention};
+use super::name::Name;
 use super::{Chain, Connection, ExtensionKind, Family, Operation, Table, Transaction};
 use crate::error::Error;
 use crate::netlink::{Attributes, Message, Unfit};
@@ -358,95 +356,44 @@ impl Needs {
         match message.kind as u8 {
             NFT_MSG_NEWCHAIN => {
                 find(NFTA_CHAIN_HOOK)?;
-                let chain_type = text(find(NFTA_CHAIN_TYPE)?).to_owned();
+                let chain_type = Name::keep(find(NFTA_CHAIN_TYPE)?)?.to_owned();
                 self.add(index, Need::ChainType(family, chain_type));
             }
-            NFT_MSG_NEWRULE => self.expressions(index, family, find(NFTA_RULE_EXPRESSIONS)?),
-            NFT_MSG_NEWSET => {
-                if let Some(one) = find(NFTA_SET_EXPR) {
-                    self.expression(index, family, one);
-                }
-                self.expressions(index, family, find(NFTA_SET_EXPRESSIONS)?);
-            }
-            NFT_MSG_NEWSETELEM => {
-                for element in Attributes::new(find(NFTA_SET_ELEM_LIST_ELEMENTS)?) {
-                    let element = element.ok()?.payload;
-                    if let Some(one) = Attributes::new(element).find(NFTA_SET_ELEM_EXPR) {
-                        self.expression(index, family, one);
-                    }
-                    if let Some(list) = Attributes::new(element).find(NFTA_SET_ELEM_EXPRESSIONS) {
-                        self.expressions(index, family, list);
-                    }
-                }
-            }
             NFT_MSG_NEWOBJ => {
-                let object_type = find(NFTA_OBJ_TYPE)?.try_into().ok()?;
-                let object_type = ObjectType(u32::from_be_bytes(object_type));
+                let object_type = ObjectType::decode(find(NFTA_OBJ_TYPE)?)?;
                 self.add(index, Need::ObjectType(family, object_type));
             }
             NFT_MSG_NEWFLOWTABLE => self.add(index, Need::Flowtable(family)),
             _ => {}
         }
+        each_mention(message, &mut |_, found| {
+            if let Found::Expression(expression) = found {
+                self.expression(index, family, &expression);
+            }
+        });
         Some(())
     }
 
-    fn expressions(&mut self, index: usize, family: Family, list: &[u8]) {
-        for expression in Attributes::new(list).map_while(Result::ok) {
-            self.expression(index, family, expression.payload);
-        }
-    }
-
-    /// An expression, and those in it: they hold no others.
-    fn expression(&mut self, index: usize, family: Family, expression: &[u8]) {
-        let Some((name, data)) = self.outer(index, family, expression) else {
-            return;
-        };
-        let find = |kind| Attributes::new(data).find(kind);
-        let (one, several) = match name.as_bytes() {
-            b"dynset" => (find(NFTA_DYNSET_EXPR), find(NFTA_DYNSET_EXPRESSIONS)),
-            b"inner" => (find(NFTA_INNER_EXPR), None),
+    fn expression(&mut self, index: usize, family: Family, expression: &ExpressionRef<'_>) {
+        let name = expression.name.to_owned();
+        self.add(index, Need::Expression(family, name));
+        let (kind, name, revision) = match expression.view() {
+            Ok(ExpressionView::Match(view)) => (ExtensionKind::Match, view.name(), view.revision()),
+            Ok(ExpressionView::Target(view)) => {
+                (ExtensionKind::Target, view.name(), view.revision())
+            }
             _ => return,
         };
-        let several = Attributes::new(several.unwrap_or_default()).map_while(Result::ok);
-        for nested in one.into_iter().chain(several.map(|nested| nested.payload)) {
-            self.outer(index, family, nested);
-        }
-    }
-
-    /// An expression without those in it: its name and its attributes.
-    fn outer<'e>(
-        &mut self,
-        index: usize,
-        family: Family,
-        expression: &'e [u8],
-    ) -> Option<(&'e BStr, &'e [u8])> {
-        let find = |kind| Attributes::new(expression).find(kind);
-        let name = text(find(NFTA_EXPR_NAME)?);
-        let data = find(NFTA_EXPR_DATA).unwrap_or_default();
-        self.add(index, Need::Expression(family, name.to_owned()));
-        let extension = match name.as_bytes() {
-            b"match" => Some((ExtensionKind::Match, NFTA_MATCH_NAME, NFTA_MATCH_REV)),
-            b"target" => Some((ExtensionKind::Target, NFTA_TARGET_NAME, NFTA_TARGET_REV)),
-            _ => None,
-        };
-        if let Some((kind, named, revision)) = extension {
-            let find = |kind| Attributes::new(data).find(kind);
-            let revision = u32::from_be_bytes(find(revision)?.try_into().ok()?);
+        if let (Some(name), Some(Ok(revision))) = (name, revision.map(u8::try_from)) {
             let extension = Need::Extension {
                 family,
                 kind,
-                name: text(find(named)?).to_owned(),
-                revision: revision.try_into().ok()?,
+                name: name.to_owned(),
+                revision,
             };
             self.add(index, extension);
         }
-        Some((name, data))
     }
-}
-
-/// A string, without the NUL at its end.
-fn text(payload: &[u8]) -> &BStr {
-    payload.strip_suffix(b"\0").unwrap_or(payload).into()
 }
 
 /// Operations that try these, and which of them each tries.

@@ -25,7 +25,7 @@ use super::object::{Object, Written as _};
 use super::{Family, Rule, Set, SetId};
 use crate::netlink::{Malformed, Message, MessageWriter, Messages, NfGenMsg, Unfit};
 pub(super) use echo::{Echo, gets_a_handle};
-pub(super) use join::{Found, Numbers, Sort, each_mention};
+pub(super) use join::Numbers;
 
 /// Length of `BATCH_BEGIN` with a generation: header, nfgenmsg, one attribute of four bytes.
 const BEGIN: usize = 28;

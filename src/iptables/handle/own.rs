@@ -4,9 +4,9 @@ use super::{Inner, Iptables};
 use crate::nft::Generation;
 
 impl Iptables {
-    /// The port of the connection over which nf_tables are changed ([`nft::Connection::port`](crate::nft::Connection::port)): who is told of
-    /// changes knows by it those that were made through this handle, and does not answer to oneself. `None` for
-    /// legacy tables, of which nothing is told.
+    /// The port of the connection over which nf_tables are changed
+    /// ([`nft::Connection::port`](crate::nft::Connection::port)): who is told of changes knows by it those that were
+    /// made through this handle, and does not answer to oneself. `None` for legacy tables, of which nothing is told.
     #[must_use]
     pub fn port(&self) -> Option<u32> {
         match &self.inner {
@@ -28,9 +28,13 @@ impl Iptables {
     /// let mut monitor = Monitor::open()?;
     /// let mut iptables = Iptables::nft()?;
     /// iptables.update(Family::Ipv4, "nat", |table| table.ensure_chain("KUBE-MARK-MASQ"))?;
-    /// let Item::Change(change) = monitor.receive()? else { unreachable!() };
-    /// assert_eq!(iptables.last_generation(), Some(change.generation()));
-    /// assert_eq!(iptables.port(), Some(change.port()));
+    /// match monitor.receive()? {
+    ///     Item::Change(change) => {
+    ///         assert_eq!(iptables.last_generation(), Some(change.generation()));
+    ///         assert_eq!(iptables.port(), Some(change.port()));
+    ///     }
+    ///     lost => panic!("{lost:?}"),
+    /// }
     /// # Ok::<(), chainwright::Error>(()) })?
     /// # }
     /// ```
