@@ -140,6 +140,22 @@ struct Pair {
 }
 
 impl Pair {
+    fn new() -> Self {
+        let model = Model::new();
+        Self {
+            compared: 0,
+            before: Vec::new(),
+            kernel: Connection::open().unwrap(),
+            model: model.connect().unwrap(),
+            of_kernel: Monitor::open().unwrap(),
+            of_model: MonitorOptions::default()
+                .open_beside(&model.connect().unwrap())
+                .unwrap(),
+            mirror: Mirror::open(model.connect().unwrap(), &Scope::all()).unwrap(),
+            asks_echo: false,
+        }
+    }
+
     /// The next handles are the same, also after a transaction that failed.
     #[track_caller]
     fn compare_handles(&mut self, tx: &Transaction) {
@@ -340,19 +356,7 @@ fn it_answers_and_holds_what_the_kernel_does() {
     };
     sandbox
         .run(|| {
-            let model = Model::new();
-            let mut pair = Pair {
-                compared: 0,
-                before: Vec::new(),
-                kernel: Connection::open().unwrap(),
-                model: model.connect().unwrap(),
-                of_kernel: Monitor::open().unwrap(),
-                of_model: MonitorOptions::default()
-                    .open_beside(&model.connect().unwrap())
-                    .unwrap(),
-                mirror: Mirror::open(model.connect().unwrap(), &Scope::all()).unwrap(),
-                asks_echo: false,
-            };
+            let mut pair = Pair::new();
             let mut random = match std::env::var_os("SEED") {
                 Some(_) => Random::new(),
                 None => Random(1),
@@ -375,6 +379,59 @@ fn it_answers_and_holds_what_the_kernel_does() {
             }
             println!("{accepted} of {transactions} changed something");
             assert!(accepted > transactions / 8);
+        })
+        .unwrap();
+}
+
+/// Ranges may hold others whole: of those that a key is in the one that was added first counts.
+#[test]
+fn ranges_of_several_values_hold_others() {
+    common::sandbox()
+        .run(|| {
+            let mut pair = Pair::new();
+            let mut random = match std::env::var_os("SEED") {
+                Some(_) => Random::new(),
+                None => Random(1),
+            };
+            let fields = [(DataType::IPV4_ADDR, 4), (DataType::INET_SERVICE, 2)];
+            let set = |name| Set::new(Family::IP, "t", name, DataType::IPV4_ADDR, 4);
+            let range = |from: u8, to: u8| {
+                let key = |n| [10, 0, 0, n, 0, n, 0, 0].to_vec();
+                Element::range(key(from), key(to))
+            };
+            let mut tx = Transaction::new();
+            tx.add(&Table::new(Family::IP, "t")).unwrap();
+            pair.compare(&tx);
+            for (name, first, then) in [
+                ("inner", range(2, 2), range(1, 3)),
+                ("outer", range(1, 3), range(2, 2)),
+            ] {
+                let set = set(name).with_interval_fields(&fields);
+                for operation in [&first, &then, &first] {
+                    let mut tx = Transaction::new();
+                    tx.add(&set).unwrap();
+                    tx.add_elements(&set.set_id(), std::slice::from_ref(operation))
+                        .unwrap();
+                    pair.compare(&tx);
+                }
+            }
+            let held = pair.model.snapshot(Scope::all()).unwrap();
+            let elements = |name: &str| {
+                held.tables()
+                    .next()
+                    .unwrap()
+                    .set(name)
+                    .unwrap()
+                    .elements()
+                    .count()
+            };
+            assert_eq!([elements("inner"), elements("outer")], [2, 1]);
+            for _ in 0..200 {
+                let now = pair.model.snapshot(Scope::all()).unwrap();
+                let mut tx = Transaction::new();
+                Writer::of(&mut random, &now, Family::IP, "t").on_ranges(&mut tx);
+                pair.compare(&tx);
+            }
         })
         .unwrap();
 }

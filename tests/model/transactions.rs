@@ -34,6 +34,16 @@ impl<'r> Writer<'r> {
     pub(crate) fn new(random: &'r mut Random, now: &'r Snapshot) -> Self {
         let family = *random.of(&FAMILIES);
         let table = *random.of(&TABLES);
+        Self::of(random, now, family, table)
+    }
+
+    /// Of this table.
+    pub(crate) fn of(
+        random: &'r mut Random,
+        now: &'r Snapshot,
+        family: Family,
+        table: &'static str,
+    ) -> Self {
         Self {
             random,
             now,
@@ -134,7 +144,7 @@ impl<'r> Writer<'r> {
     }
 
     /// A set of ranges of two values, and elements of it.
-    fn on_ranges(&mut self, tx: &mut Transaction) {
+    pub(crate) fn on_ranges(&mut self, tx: &mut Transaction) {
         let fields = [(DataType::IPV4_ADDR, 4), (DataType::INET_SERVICE, 2)];
         let mut set = Set::new(self.family, self.table, "r", DataType::IPV4_ADDR, 4);
         set = set.with_interval_fields(&fields);

@@ -158,6 +158,7 @@ impl Draft {
             expiration,
             userdata,
             references,
+            number: set.added,
         };
         let mut memory = self.memory_of(&set);
         if let Some(memory) = &mut memory {
@@ -216,6 +217,7 @@ impl Draft {
         table.hold(&element.references);
         let set = table.sets.edit(at);
         (set.elements).insert(element.key.clone(), Arc::clone(&element));
+        set.added += 1;
         let set = set.handle;
         self.note(operation, number, Step::Element { set, element });
         Ok(())
@@ -489,15 +491,17 @@ fn contains(set: &Set, first: &[u8], last: &[u8], key: &[u8]) -> bool {
     })
 }
 
-/// The element in whose range a key is, of a set of several values.
+/// The element in whose range a key is, of a set of several values: of more than one (a new one may hold others whole)
+/// the kernel finds the one that was added first.
 fn range_of<'s>(set: &'s Set, key: &[u8]) -> Option<&'s Arc<Element>> {
-    set.elements.values().find(|element| {
+    let ranges = set.elements.values().filter(|element| {
         let Some(first) = &element.key.key else {
             return false;
         };
         let last = element.last.as_ref().unwrap_or(first);
         contains(set, first, last, key)
-    })
+    });
+    ranges.min_by_key(|element| element.number)
 }
 
 /// A set's element with this key, or with this key in its range.

@@ -313,6 +313,7 @@ fn read(given: &Given<'_>) -> Result<Set, Refusal> {
         expressions: Vec::new(),
         is_bound: false,
         elements: BTreeMap::new(),
+        added: 0,
     };
     if let Some(description) = given.get(NFTA_SET_DESC) {
         let description = Given::read(description, DESCRIPTION)?;

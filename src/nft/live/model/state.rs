@@ -135,6 +135,8 @@ pub(super) struct Set {
     /// Whether a rule uses it, or did before this transaction took that away.
     pub(super) is_bound: bool,
     pub(super) elements: BTreeMap<Key, Arc<Element>>,
+    /// How many elements were added to it, ever.
+    pub(super) added: u64,
 }
 
 impl Set {
@@ -196,6 +198,8 @@ pub(super) struct Element {
     pub(super) expiration: u64,
     pub(super) userdata: Option<Vec<u8>>,
     pub(super) references: Vec<Reference>,
+    /// How many were added to the set before it.
+    pub(super) number: u64,
 }
 
 #[derive(Debug, Clone)]
