@@ -17,6 +17,9 @@ pub enum Error {
     /// A snapshot lacks elements, which were left out when it was read.
     #[error(transparent)]
     LeftOut(#[from] crate::nft::LeftOut),
+    /// What a plan is to change as one's own is somebody else's.
+    #[error(transparent)]
+    NotOwn(#[from] crate::nft::NotOwn),
     /// A comment could not be given to an object.
     #[error(transparent)]
     Comment(#[from] crate::nft::userdata::CommentError),
@@ -58,6 +61,7 @@ impl From<crate::nft::WriteError> for Error {
     fn from(error: crate::nft::WriteError) -> Self {
         match error {
             crate::nft::WriteError::LeftOut(error) => Self::LeftOut(error),
+            crate::nft::WriteError::NotOwn(error) => Self::NotOwn(error),
             crate::nft::WriteError::Unfit(error) => Self::Unfit(error),
         }
     }

@@ -9,17 +9,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chainwright::netns::Sandbox;
 #[cfg(feature = "diff")]
 use chainwright::nft::DiffOptions;
 use chainwright::nft::{
     Chain, Connection, Family, PlanOptions, Rule, RuleRef, Scope, SetFlags, Snapshot,
     SnapshotChain, SnapshotTable, Table, Transaction,
 };
+use common::plans::{operations, with};
 use common::random::Random;
 use common::rulesets::{Listing, OF_CLIENTS, Ruleset, listing, listing_in, loaded_data, same};
 use common::tools::Tools;
-use common::{connect, report, sandbox};
+use common::{connect, report};
 
 fn snapshot(nft: &mut Connection) -> Snapshot {
     nft.snapshot(Scope::all())
@@ -332,17 +332,6 @@ fn from_any_ruleset_to_any_other() {
     assert!(failures.is_empty(), "{names:#?}");
 }
 
-/// A sandbox with this ruleset.
-fn with(text: &str) -> Sandbox {
-    let sandbox = sandbox();
-    // nft wants the end of a statement before a brace.
-    let text = text.replace(" }", "\n}");
-    Tools::new(&sandbox)
-        .takes("nft -f -", &text)
-        .unwrap_or_else(|refusal| panic!("{refusal}"));
-    sandbox
-}
-
 /// What a plan from one ruleset to another says, and what the first is after it; which is the other.
 fn plan_between(now: &str, desired: &str) -> String {
     let (one, other) = (with(now), with(desired));
@@ -353,15 +342,6 @@ fn plan_between(now: &str, desired: &str) -> String {
     same(&in_order(&listing(&other)), &in_order(&listing(&one))).unwrap();
     let replaced = plan.replaced.iter().map(|object| format!("{object}\n"));
     format!("{plan}replaced:\n{}", replaced.collect::<String>())
-}
-
-/// Without handles and the numbers of operations, which say nothing here.
-fn operations(plan: &str) -> Vec<String> {
-    let line = |line: &str| {
-        let end = line.find(" handle ").or_else(|| line.find(" #"));
-        line[..end.unwrap_or(line.len())].to_owned()
-    };
-    plan.lines().map(line).collect()
 }
 
 #[test]

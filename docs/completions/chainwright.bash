@@ -1372,12 +1372,16 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__reconcile)
-            opts="-4 -6 -t -h --dry-run --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --dry-run --owner --ipv4 --ipv6 --family --backend --table --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --owner)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --family)
                     COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
                     return 0

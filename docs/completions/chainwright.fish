@@ -128,6 +128,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s 4 -
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l owner -d 'Only what carries this tag in its comment' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'

@@ -71,6 +71,7 @@ mod loaded;
 mod mentions;
 mod name;
 mod object;
+mod owner_tag;
 mod ownership;
 mod pool;
 mod preflight;
@@ -121,6 +122,7 @@ pub use listing::{ElementListing, Listing};
 pub use loaded::is_loaded;
 pub use name::{Bytes, Name};
 pub use object::Object;
+pub use owner_tag::{OwnerTag, OwnerTagError};
 pub use ownership::Ownership;
 pub use pool::Pool;
 pub use preflight::{Missing, Need};
@@ -130,8 +132,9 @@ pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
 #[cfg(feature = "diff")]
 pub use snapshot::{Change, Diff, DiffOptions, Fate, Words};
 pub use snapshot::{
-    Contents, ElementsOf, LeftOut, MissingRules, Plan, PlanOptions, Replaced, Restored, Snapshot,
-    SnapshotChain, SnapshotError, SnapshotOptions, SnapshotSet, SnapshotTable, WriteError,
+    Contents, ElementsOf, LeftOut, MissingRules, NotOwn, Plan, PlanOptions, Replaced, Restored,
+    Snapshot, SnapshotChain, SnapshotError, SnapshotOptions, SnapshotSet, SnapshotTable,
+    WriteError,
 };
 #[cfg(feature = "backup")]
 pub use snapshot::{FileError, NotRegular, Provenance};

@@ -507,3 +507,43 @@ fn reconcile_changes_what_differs_and_nothing_else() {
     let ran = run(&sandbox, &format!("reconcile {path}")).expect(0);
     assert_eq!(ran.out, "nothing to do\n");
 }
+
+#[test]
+fn reconcile_of_an_owner_leaves_the_objects_of_others() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let table = "table ip t {
+            chain c { counter accept comment \"agent: first\"; }
+            chain agents { comment \"agent\"; }
+         }";
+    tools.run_with("nft -f -", table);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("kept").to_str().unwrap().to_owned();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    tools.run("nft add rule ip t c drop");
+    tools.run("nft add chain ip t theirs");
+    tools.run("nft delete chain ip t agents");
+    let done = run(&sandbox, &format!("reconcile {path} --owner agent")).expect(0);
+    assert_eq!(
+        done.lines(),
+        ["add chain ip t agents #0", "done in one transaction"]
+    );
+    let listed = tools.run("nft list ruleset");
+    assert!(
+        listed.contains("chain theirs") && listed.contains("drop"),
+        "{listed}"
+    );
+    // Somebody else's chain of that name.
+    tools.run("nft delete chain ip t agents");
+    tools.run("nft add chain ip t agents");
+    let refused = run(&sandbox, &format!("reconcile {path} --owner agent")).expect(2);
+    let words =
+        "chain ip t agents is there and does not carry the tag agent: it is somebody else's";
+    assert!(refused.err.contains(words), "{}", refused.err);
+    let wrong = run(&sandbox, &format!("reconcile {path} --owner a:b")).expect(2);
+    assert!(
+        wrong.err.contains("a tag cannot have ':' at byte 1"),
+        "{}",
+        wrong.err
+    );
+}

@@ -10,6 +10,7 @@ pub(crate) mod kernel;
 pub(crate) mod mirrored;
 pub(crate) mod needs;
 pub(crate) mod packets;
+pub(crate) mod plans;
 pub(crate) mod random;
 pub(crate) mod rules;
 pub(crate) mod rulesets;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bstr::ByteSlice;
-use chainwright::nft::{Connection, PlanOptions};
+use chainwright::nft::{Connection, OwnerTag, PlanOptions};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable, note};
@@ -19,8 +19,13 @@ use crate::scope::Scope;
 /// What the kernel cannot change (the hook of a chain, the type of a set, a stateful object) is deleted and made
 /// anew, with what refers to it; the output says so.
 ///
-/// With --dry-run nothing is changed, and the exit code is 1 if there is something to do. The kernel is then asked
-/// whether it has all that is needed for it; what it lacks is named, with the option that it is built with.
+/// With --owner TAG it is about the objects alone whose comment is the tag or begins with it and a colon: in tables
+/// that others use, chains, sets, stateful objects and rules with the tag are made what the backup shows, and what does
+/// not carry it is neither changed nor deleted.
+///
+/// With --dry-run no table is changed, and the exit code is 1 if there is something to do. The kernel is then asked
+/// whether it has all that is needed for it, for which it may load modules; what it lacks is named, with the option
+/// that it is built with, and the exit code is 2.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A file that `backup` wrote
@@ -30,6 +35,10 @@ pub(crate) struct Args {
     /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
+
+    /// Only what carries this tag in its comment
+    #[arg(long, value_name = "TAG")]
+    owner: Option<OwnerTag>,
 
     #[command(flatten)]
     scope: Scope,
@@ -50,7 +59,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let Some(desired) = args.scope.load(&args.file)? else {
         return Ok(Exit::Absent);
     };
-    let options = PlanOptions::default();
+    let mut options = PlanOptions::default();
+    options.owner_tag = args.owner;
     let (plan, lacking) = if args.dry_run {
         let mut connection = Connection::open_to_look()?;
         let plan = connection.plan(&desired, options)?;

@@ -2,7 +2,7 @@
 
 use bitflags::bitflags;
 
-use super::{Snapshot, SnapshotSet, SnapshotTable};
+use super::{NotOwn, Snapshot, SnapshotSet, SnapshotTable};
 use crate::netlink::Unfit;
 use crate::nft::{SetFlags, SetRef};
 
@@ -78,6 +78,9 @@ pub enum WriteError {
     /// It lacks what is to be written, or compared.
     #[error(transparent)]
     LeftOut(#[from] LeftOut),
+    /// What is desired as one's own is there, and somebody else's.
+    #[error(transparent)]
+    NotOwn(#[from] NotOwn),
     /// An attribute was too long to be put into a message; cannot happen with what a kernel sent.
     #[error(transparent)]
     Unfit(#[from] Unfit),

@@ -75,7 +75,7 @@ pub use diff::{Change, Diff, DiffOptions, Fate, Words};
 pub use file::{FileError, NotRegular, Provenance};
 pub use left_out::{ElementsOf, LeftOut, SnapshotOptions, WriteError};
 pub(in crate::nft) use plan::DesiredPlaces;
-pub use plan::{Plan, PlanOptions, Replaced};
+pub use plan::{NotOwn, Plan, PlanOptions, Replaced};
 pub use read::MissingRules;
 
 pub use restore::Restored;

@@ -146,11 +146,12 @@ impl Snapshot {
         connection: &mut Connection,
         send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
     ) -> Result<Restored, Error> {
-        let closed = now.owned_by_others(connection.socket.port()?);
+        let closed = now.owned_by_others(connection.port());
         let options = PlanOptions {
             remove_other_tables: true,
             remove_dynamic_elements: true,
             counters: true,
+            owner_tag: None,
         };
         let mut restored = Restored::default();
         let plan = now.plan_without(self, options, &closed, &mut restored)?;
@@ -170,7 +171,7 @@ impl Snapshot {
     ) -> Result<Restored, Error> {
         tx.clear();
         let generation = connection.generation()?;
-        let port = connection.socket.port()?;
+        let port = connection.port();
         let (mut present, mut closed) = (Vec::new(), HashSet::new());
         let listing = connection.list::<Table<'_>>(self.scope().clone())?;
         listing.for_each(|table| {

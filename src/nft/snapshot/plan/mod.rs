@@ -18,6 +18,7 @@
 //! | elements of a set | `elements.rs` |
 //! | intervals of a tree | `tree.rs` |
 //! | where only some of it can differ | `touched.rs` |
+//! | where only some of it may be changed | `own.rs` |
 //!
 //! What stands here itself, the order of a table's objects and what depends on what, is long because each kind of
 //! object has its part in both.
@@ -40,21 +41,24 @@ use super::request::{copy_attributes, copy_object, copy_set};
 use super::restore::{Ids, Restored};
 use super::within::{Mention, Within, each_mention_of, is_anonymous, is_bound, is_numbered};
 use super::write::{Numbers, Place, write_rule};
-use super::{LeftOut, Snapshot, SnapshotChain, SnapshotSet, SnapshotTable, WriteError};
+use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable, WriteError};
 use crate::netlink::Unfit;
 use crate::nft::declare::{Field, Kinds};
 use crate::nft::transaction::Transaction;
 use crate::nft::{
-    Chain, Family, Flowtable, FlowtableRef, Rule, RuleRef, Set, SetFlags, SetId, SetRef,
+    Chain, Family, Flowtable, FlowtableRef, OwnerTag, Rule, RuleRef, Set, SetFlags, SetId, SetRef,
     StatefulObject, Table, TableFlags, TableRef,
 };
 
 mod elements;
+mod own;
 mod rules;
 mod touched;
 mod tree;
 
 use elements::{Compared, Elements};
+pub use own::NotOwn;
+use own::Own;
 pub(in crate::nft) use touched::DesiredPlaces;
 use touched::Only;
 
@@ -69,6 +73,20 @@ pub struct PlanOptions {
     pub remove_dynamic_elements: bool,
     /// Whether counters, quotas and the like that stand at another number are a difference.
     pub counters: bool,
+    /// Whose objects the plan is about: those that carry this tag, and no others. Without one it is about the desired
+    /// tables whole.
+    ///
+    /// - A table, chain or set that carries the tag is the caller's with all that is in it, as if there were no tag.
+    ///   Elements are their set's, whatever their comments say.
+    /// - In a table of somebody else's, chains, sets and stateful objects that carry the tag and are not desired go,
+    ///   and those that differ are changed; in a chain of somebody else's, rules that carry it. A rule that comes
+    ///   stands before the next of these that stays, or at the end.
+    /// - What does not carry it is never changed and never goes. What is desired without it is made if there is
+    ///   nothing of its name, a base chain to put rules into for instance, and is not compared if there is.
+    /// - What is desired with it and is there without it is somebody else's: [`WriteError::NotOwn`].
+    ///
+    /// The kernel refuses (`EBUSY`) to delete what others' rules and elements refer to; nothing is done then.
+    pub owner_tag: Option<OwnerTag>,
 }
 
 /// What is made anew though it is there before and after, as the kernel cannot change it.
@@ -157,7 +175,8 @@ impl Snapshot {
     /// compared.
     ///
     /// # Errors
-    /// [`WriteError::LeftOut`] if the other snapshot lacks elements of such a table, or this one some that are to
+    /// [`WriteError::NotOwn`] if somebody else has an object that is desired with the
+    /// [tag](PlanOptions::owner_tag). [`WriteError::LeftOut`] if the other snapshot lacks elements of such a table, or this one some that are to
     /// be compared: of a set that both have, unless those that rules add are to stay
     /// ([`remove_dynamic_elements`](PlanOptions::remove_dynamic_elements)) and none are desired; of an
     /// anonymous set, any.
@@ -181,7 +200,10 @@ impl Snapshot {
             for table in self.tables() {
                 let table = table.table();
                 let is_desired = desired.table(table.family(), table.name()).is_some();
-                if !is_desired && !left_out(&table) {
+                let is_own = options
+                    .owner_tag
+                    .is_none_or(|tag| tag.is_in(table.comment()));
+                if !is_desired && is_own && !left_out(&table) {
                     let name = Table::new(table.family(), table.name());
                     planner.plan.transaction.delete(&name)?;
                 }
@@ -306,12 +328,16 @@ impl<'p> Planner<'p> {
         &self,
         current: &SnapshotTable<'_>,
         desired: &SnapshotTable<'_>,
-    ) -> Result<(), LeftOut> {
+    ) -> Result<(), WriteError> {
         if current.snapshot.elements().is_all() {
             return Ok(());
         }
+        let own = Own::of(self.options, &current.table(), &desired.table())?;
         for set in current.sets() {
             let view = set.set();
+            if !is_anonymous(&view) && !own.has(view.comment()) {
+                continue;
+            }
             let is_needed = is_anonymous(&view)
                 || desired.set(view.name()).is_some_and(|wanted| {
                     !self.keeps_elements(&view) || wanted.elements().next().is_some()
@@ -336,29 +362,27 @@ impl<'p> Planner<'p> {
             .write_whole(tx, table.index(), ids, self.restored)
     }
 
-    fn replaced(&mut self, kind: &'static str, table: &TableRef<'_>, name: &BStr) {
-        self.plan.replaced.push(Replaced {
-            kind,
-            family: table.family(),
-            table: table.name().to_owned(),
-            name: name.to_owned(),
-        });
-    }
-
     fn table(
         &mut self,
         current: &SnapshotTable<'_>,
         desired: &SnapshotTable<'_>,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), WriteError> {
         let compare = self.compare;
         let (now, wanted) = (current.table(), desired.table());
-        let (flags, flags_now) = (wanted_flags(&wanted), now.flags().unwrap_or_default());
-        if !compare.is_same_table_but_flags(&now, &wanted) || !can_become(flags_now, flags) {
+        let own = Own::of(self.options, &now, &wanted)?;
+        let flags_now = now.flags().unwrap_or_default();
+        let flags = match own.is_all() {
+            true => wanted_flags(&wanted),
+            false => flags_now,
+        };
+        let can_stay =
+            compare.is_same_table_but_flags(&now, &wanted) && can_become(flags_now, flags);
+        if own.is_all() && !can_stay {
             self.depends = true;
-            self.replaced("table", &now, now.name());
+            self.plan.replaced.push(Replaced::of(&now, &now));
             let name = Table::new(now.family(), now.name());
             self.plan.transaction.delete(&name)?;
-            return self.whole_table(desired);
+            return Ok(self.whole_table(desired)?);
         }
 
         let mut objects = Pairs::of(
@@ -379,10 +403,14 @@ impl<'p> Planner<'p> {
         );
         let mut sets = Pairs::of(self.named_sets(current), self.named_sets(desired));
         let mut chains = Pairs::of(self.named_chains(current), self.named_chains(desired));
+        own.narrow(&now, &mut objects)?;
+        own.narrow(&now, &mut flowtables)?;
+        own.narrow(&now, &mut sets)?;
+        let others_chains = own.narrow(&now, &mut chains)?;
 
         let mut gone = Gone::default();
         for object in objects.replace(|now, wanted| compare.object(now) != compare.object(wanted)) {
-            self.replaced("object", &now, object.name());
+            self.plan.replaced.push(Replaced::of(&now, &object));
             gone.0
                 .insert(Mention::Object(object.object_type(), object.name()));
         }
@@ -390,7 +418,7 @@ impl<'p> Planner<'p> {
             compare.flowtable(now) != compare.flowtable(wanted)
         };
         for flowtable in flowtables.replace(differ) {
-            self.replaced("flowtable", &now, flowtable.name());
+            self.plan.replaced.push(Replaced::of(&now, &flowtable));
             gone.0.insert(Mention::Flowtable(flowtable.name()));
         }
         let differ = |now: &SnapshotChain<'_>, wanted: &SnapshotChain<'_>| {
@@ -398,7 +426,7 @@ impl<'p> Planner<'p> {
             compare.chain_but_policy(&now) != compare.chain_but_policy(&wanted)
         };
         for chain in chains.replace(differ) {
-            self.replaced("chain", &now, chain.chain().name());
+            self.plan.replaced.push(Replaced::of(&now, &chain));
             gone.0.insert(Mention::Chain(chain.chain().name()));
         }
         // Elements name chains and objects, of which it is known by now which are made anew.
@@ -411,7 +439,7 @@ impl<'p> Planner<'p> {
             None => true,
         });
         for set in replaced {
-            self.replaced("set", &now, set.set().name());
+            self.plan.replaced.push(Replaced::of(&now, &set));
             gone.0.insert(Mention::Set(set.set().name()));
         }
 
@@ -432,9 +460,12 @@ impl<'p> Planner<'p> {
             tx.flush_chain(now.family(), now.name(), chain.chain().name())?;
         }
         let mut new_rules = Vec::new();
-        for (chain, desired) in &chains.both {
-            let (rules, desired): (Vec<_>, Vec<_>) =
-                (chain.rules().collect(), desired.rules().collect());
+        let others = others_chains.iter().map(|both| (both, false));
+        for ((chain, desired), is_own) in chains.both.iter().map(|both| (both, true)).chain(others)
+        {
+            let is_own = |rule: &RuleRef<'_>| is_own || own.has(rule.comment());
+            let rules: Vec<_> = chain.rules().filter(is_own).collect();
+            let desired: Vec<_> = desired.rules().filter(is_own).collect();
             let changes = rules::changes(
                 compare,
                 rules::Side {

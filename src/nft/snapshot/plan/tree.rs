@@ -1,5 +1,8 @@
 //! What differs between two trees of intervals, and in which order the kernel takes it.
 //!
+//! An interval is two elements, its bounds. A *half* is one without the other: a start that no end follows, or an end
+//! that no start precedes. A *lone end* is an end of those that may belong to a start that has timed out.
+//!
 //! Somebody may have deleted the start or the end of an interval alone, so that in what is there and in what is desired
 //! starts, and ends, may stand in a row. The kernel looks at a new element's neighbours, of those that are not deleted:
 //!

@@ -1,0 +1,170 @@
+//! The mark by which a program knows its own objects in tables that others use as well.
+
+use std::fmt;
+
+use bstr::{BStr, ByteSlice};
+
+/// How long a tag may be, in bytes: so much of a comment is left for words.
+const LONGEST: usize = 63;
+
+/// Marks objects as one program's own, in tables that others use as well: it stands in their
+/// [comment](super::userdata), alone or before a colon.
+///
+/// Of a table, chain, rule, set or stateful object with the comment `edge-agent`, or `edge-agent: port 53`, the tag
+/// `edge-agent` is known again; `nft list ruleset` shows it to people. (A flowtable has no comment. The comment of an
+/// iptables rule, `-m comment`, is another thing: it is part of the rule.)
+///
+/// With a tag in its [options](super::PlanOptions::owner_tag) a plan is about the objects that carry it and no others.
+///
+/// ```
+/// use chainwright::nft::{Family, OwnerTag, Table};
+///
+/// let tag = OwnerTag::new("edge-agent")?;
+/// let table = Table::new(Family::INET, "shared").with_comment(&tag.comment("ports of the edge"))?;
+/// assert!(tag.is_in(Some("edge-agent: ports of the edge".into())));
+/// assert!(tag.is_in(Some("edge-agent".into())));
+/// assert!(!tag.is_in(Some("edge-agent-2".into())) && !tag.is_in(None));
+/// # let _ = table;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OwnerTag {
+    bytes: [u8; LONGEST],
+    length: usize,
+}
+
+/// Why something cannot be an [`OwnerTag`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OwnerTagError {
+    /// It is empty, or longer than 63 bytes.
+    #[error("a tag of {length} bytes: it has 1 to {LONGEST}")]
+    Length {
+        /// Its length in bytes.
+        length: usize,
+    },
+    /// It holds a colon, which ends a tag, or a character that is not printable, or begins or ends with a blank.
+    #[error("a tag cannot have {character:?} at byte {offset}")]
+    Character {
+        /// The character.
+        character: char,
+        /// Where it stands, in bytes.
+        offset: usize,
+    },
+}
+
+impl OwnerTag {
+    /// A tag of these words, 1 to 63 bytes without colons and control characters.
+    ///
+    /// # Errors
+    /// [`OwnerTagError`] where they cannot be one.
+    pub fn new(words: &str) -> Result<Self, OwnerTagError> {
+        let length = words.len();
+        if length == 0 || length > LONGEST {
+            return Err(OwnerTagError::Length { length });
+        }
+        let last = words.trim_end().len();
+        let is_odd = |&(offset, character): &(usize, char)| {
+            let is_outer = offset == 0 || offset >= last;
+            character == ':' || character.is_control() || (is_outer && character.is_whitespace())
+        };
+        if let Some((offset, character)) = words.char_indices().find(is_odd) {
+            return Err(OwnerTagError::Character { character, offset });
+        }
+        let mut bytes = [0; LONGEST];
+        bytes[..length].copy_from_slice(words.as_bytes());
+        Ok(Self { bytes, length })
+    }
+
+    fn bytes(&self) -> &BStr {
+        BStr::new(&self.bytes[..self.length])
+    }
+
+    /// The comment that has this tag and then these words.
+    #[must_use]
+    pub fn comment(&self, words: &str) -> String {
+        match words {
+            "" => self.to_string(),
+            words => format!("{self}: {words}"),
+        }
+    }
+
+    /// Whether an object with this comment carries the tag.
+    #[must_use]
+    pub fn is_in(&self, comment: Option<&BStr>) -> bool {
+        let rest = comment.and_then(|comment| comment.strip_prefix(self.bytes().as_bytes()));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b":"))
+    }
+}
+
+impl fmt::Display for OwnerTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.bytes(), f)
+    }
+}
+
+impl fmt::Debug for OwnerTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OwnerTag({:?})", self.bytes())
+    }
+}
+
+impl std::str::FromStr for OwnerTag {
+    type Err = OwnerTagError;
+
+    fn from_str(words: &str) -> Result<Self, OwnerTagError> {
+        Self::new(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_known_again_in_its_own_comments_alone() {
+        let tag = OwnerTag::new("a b").unwrap();
+        for (comment, is_own) in [
+            ("a b", true),
+            ("a b:", true),
+            ("a b: c", true),
+            ("a b:c", true),
+            ("a bc", false),
+            ("a b c", false),
+            ("a", false),
+            ("", false),
+            (" a b", false),
+            ("c: a b", false),
+        ] {
+            assert_eq!(tag.is_in(Some(comment.into())), is_own, "{comment:?}");
+        }
+        assert!(!tag.is_in(None));
+        for words in ["", "x", "x: y", "\u{e9}"] {
+            assert!(
+                tag.is_in(Some(tag.comment(words).as_str().into())),
+                "{words:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_told_apart_is_no_tag() {
+        let character = |words: &str| match OwnerTag::new(words) {
+            Err(OwnerTagError::Character { character, offset }) => Some((character, offset)),
+            _ => None,
+        };
+        assert_eq!(character("a:b"), Some((':', 1)));
+        assert_eq!(character("a\nb"), Some(('\n', 1)));
+        assert_eq!(character("a\0"), Some(('\0', 1)));
+        assert_eq!(character(" a"), Some((' ', 0)));
+        assert_eq!(character("a "), Some((' ', 1)));
+        assert_eq!(character(" "), Some((' ', 0)));
+        assert_eq!(OwnerTag::new(""), Err(OwnerTagError::Length { length: 0 }));
+        assert_eq!(
+            OwnerTag::new(&"x".repeat(64)),
+            Err(OwnerTagError::Length { length: 64 })
+        );
+        let longest = "\u{e9}".repeat(31) + "x";
+        assert_eq!(OwnerTag::new(&longest).unwrap().to_string(), longest);
+    }
+}
