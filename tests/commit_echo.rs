@@ -276,7 +276,7 @@ fn the_generation_is_told_whatever_the_operations_are() {
             Some(change.generation()),
             "{number}"
         );
-        assert!(committed.is(&change) && committed.is_whole(), "{number}");
+        assert!(committed.made(&change) && committed.is_whole(), "{number}");
         assert_eq!(change.port(), nft.port());
     }
 }
@@ -400,7 +400,7 @@ fn beside_another_writer_the_generation_is_our_own() {
     for committed in &ours {
         let generation = committed.generation().unwrap();
         let change = &told[&generation.number()];
-        assert!(committed.is(change));
+        assert!(committed.made(change));
         assert_eq!(change.port(), nft.port());
         let rule = change.events().last().unwrap();
         assert_eq!(rule.handle(), committed.handle(2));
@@ -454,9 +454,9 @@ fn who_is_told_of_changes_knows_ones_own() {
             let [one, two, three, four] = changes[..] else {
                 panic!("{changes:?}");
             };
-            assert!(by_mirror.is(one) && !by_mirror.is(two));
+            assert!(by_mirror.made(one) && !by_mirror.made(two));
             assert_eq!(one.port(), mirror.connection().port());
-            assert!(by_pool.is(two));
+            assert!(by_pool.made(two));
             assert_eq!(pool.ports(), [two.port()]);
             assert_eq!(three.port(), other.port());
             assert_eq!(Some(four.port()), iptables.port());

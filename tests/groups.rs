@@ -442,3 +442,59 @@ fn through_a_guard() {
     let error = guard.commit_groups(&mut nft, &groups).unwrap_err();
     assert!(error.generation_moved());
 }
+
+/// A set and a chain of one name: who was to make the set is not to blame for the chain.
+#[test]
+fn what_has_the_name_of_another_kind_is_not_to_blame() {
+    with_both(|nft| {
+        nft.commit(&base()).unwrap();
+        let set = |tx: &mut Transaction, name: &'static str| {
+            let set = Set::new(IP, "t", name, DataType::IPV4_ADDR, 4);
+            _ = tx.add(&set).unwrap();
+        };
+        let mut groups = Groups::new();
+        groups.add("set", written(|tx| set(tx, "x")));
+        groups.add(
+            "broken set",
+            written(|tx| {
+                set(tx, "y");
+                jump(tx, "none", "x");
+            }),
+        );
+        groups.add(
+            "broken chain",
+            written(|tx| {
+                chain(tx, "x");
+                chain(tx, "y");
+                jump(tx, "none", "x");
+            }),
+        );
+        groups.add(
+            "user",
+            written(|tx| {
+                chain(tx, "user");
+                jump(tx, "user", "y");
+            }),
+        );
+        let done = committed(nft, &groups);
+        assert_eq!(done.committed, [&"set"]);
+        let user = &done.set_aside[2];
+        assert_eq!(
+            (*user.key, &user.because_of[..]),
+            ("user", &[&"broken chain"][..])
+        );
+    });
+}
+
+/// Without anything to try the kernel is not asked.
+#[test]
+fn attempts_are_what_the_kernel_was_asked() {
+    with_both(|nft| {
+        let mut groups = Groups::new();
+        groups.add("one", written(|tx| chain(tx, "a")));
+        groups.add("two", written(|tx| chain(tx, "b")));
+        groups.add("three", written(|tx| chain(tx, "c")));
+        let done = committed(nft, &groups);
+        assert_eq!((done.set_aside.len(), done.attempts), (3, 2));
+    });
+}

@@ -10,14 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use caps::{CapSet, Capability};
 use chainwright::Retry;
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Immediate, Lookup, Payload, PayloadBase, Register};
 use chainwright::nft::live::{Mirror, MirrorOptions, MonitorOptions, Update};
 use chainwright::nft::{
-    Chain, DataType, Element, ElementsOf, Family, Hook, PlanOptions, Policy, Priority, Rule, Scope,
-    Set, SetFlags, SetId, Snapshot, SnapshotOptions, StatefulObject, Table, TableFlags,
-    Transaction,
+    Chain, Connection, DataType, Element, ElementsOf, Family, Hook, PlanOptions, Policy, Priority,
+    Rule, Scope, Set, SetFlags, SetId, Snapshot, SnapshotOptions, StatefulObject, Table,
+    TableFlags, Transaction,
 };
 use common::mirrored::is_current;
 use common::random::Random;
@@ -67,6 +68,47 @@ fn every_ruleset_is_shown_as_it_comes_and_goes() {
         is_current(&mirror, &mut nft, &ruleset.name);
         assert_eq!(mirror.snapshot().tables().len(), 0);
     }
+}
+
+/// What came in before something could not be read is given out by the update after that.
+#[test]
+fn nothing_that_came_in_is_lost_to_an_error() {
+    let sandbox = sandbox();
+    let told = sandbox.run(|| {
+        let mut nft = Connection::open().unwrap();
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(Family::IP, "t")).unwrap();
+        tx.add(&Chain::new(Family::IP, "t", "old")).unwrap();
+        nft.commit(&tx).unwrap();
+        let handle = nft.chain(Family::IP, "t", "old").unwrap().unwrap().handle();
+        let mut mirror = Mirror::open(Connection::open().unwrap(), &Scope::all()).unwrap();
+
+        // A chain more is applied; of a new name the table is read anew, which without the capability fails.
+        let chain = Chain::new(Family::IP, "t", "more");
+        let mut renamed = Chain::new(Family::IP, "t", "new");
+        renamed.handle = Some(handle);
+        let mut made = Vec::new();
+        for chain in [chain, renamed] {
+            let mut tx = Transaction::new();
+            tx.add(&chain).unwrap();
+            nft.commit(&tx).unwrap();
+            made.push(nft.generation().unwrap());
+        }
+        caps::drop(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap();
+        let failed = mirror.update().is_err();
+        caps::raise(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap();
+        let updates = mirror.update().unwrap();
+        let told = updates.iter().filter_map(|update| match update {
+            Update::Change(change) => Some(change.generation()),
+            _ => None,
+        });
+        let told: Vec<_> = told.collect();
+        is_current(&mirror, &mut nft, "after an error");
+        (failed, told, made)
+    });
+    let (failed, told, made) = told.unwrap();
+    assert!(failed);
+    assert_eq!(told, made);
 }
 
 /// Names and handles of what is there, to be changed.

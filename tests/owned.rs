@@ -504,3 +504,36 @@ fn a_table_is_made_ones_own_with_what_is_in_it() {
         assert_eq!(content(&mut rival, "plain"), before);
     }
 }
+
+/// A table whose owner is gone sleeps on when it is taken over.
+#[test]
+fn a_table_that_sleeps_is_taken_over_asleep() {
+    let sandbox = sandbox();
+    let mut first = connect(&sandbox);
+    let asleep = PERSISTENT | TableFlags::DORMANT;
+    if !committed_if_known(&mut first, |tx| fill(tx, "t", asleep)) {
+        return;
+    }
+    drop(first);
+    let mut other = connect(&sandbox);
+    eventually(|| owner(&mut other, "t").is_none());
+    assert_eq!(other.own(IP, "t").unwrap(), Ownership::Owned);
+    assert_eq!(flags(&mut other, "t"), asleep);
+}
+
+/// One's own table that goes with the connection stays so, and that is said.
+#[test]
+fn a_table_that_goes_with_its_owner_is_told_apart() {
+    let sandbox = sandbox();
+    let mut first = connect(&sandbox);
+    if !committed_if_known(&mut first, |tx| fill(tx, "t", TableFlags::OWNER)) {
+        return;
+    }
+    let before = content(&mut first, "t");
+    assert_eq!(first.own(IP, "t").unwrap(), Ownership::UntilClosed);
+    assert_eq!(content(&mut first, "t"), before);
+    let mut other = connect(&sandbox);
+    assert!(other.own(IP, "t").is_err(), "its owner is there");
+    drop(first);
+    eventually(|| other.table(IP, "t").unwrap().is_none());
+}

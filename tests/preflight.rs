@@ -157,6 +157,52 @@ fn each_kind_of_need_is_named_once_by_its_first_operation() {
     );
 }
 
+/// Extensions in tables of each family: those that a rule can have there, and those that it cannot.
+#[test]
+fn extensions_in_every_family() {
+    let sandbox = common::sandbox();
+    let mut nft = common::connect(&sandbox);
+    let (mut has, mut lacks) = (0, 0);
+    for family in Family::WITH_TABLES {
+        // `struct xt_comment_info`, `struct xt_mark_mtinfo1`, `struct ipt_ttl_info`, `struct xt_tcp`.
+        for (name, revision, size) in [
+            ("comment", 0, 256),
+            ("mark", 1, 16),
+            ("mark", 9, 16),
+            ("ttl", 0, 8),
+            ("no_such", 0, 8),
+        ] {
+            let tx = with_rule(family, |rule| {
+                rule.push(&Match::new(name, revision, vec![0; size]));
+            });
+            let missing = nft.preflight(&tx).unwrap();
+            let refused = nft.check(&tx).err();
+            let refused = refused.map(|error| error.failures[0].errno.name());
+            match refused.as_deref() {
+                Some("ENOENT") => {
+                    lacks += 1;
+                    let name: String = name.into();
+                    let need = Need::Extension {
+                        family,
+                        kind: ExtensionKind::Match,
+                        name: name.into(),
+                        revision: revision as u8,
+                    };
+                    assert_eq!(needs(&missing), [&need]);
+                }
+                _ => {
+                    has += 1;
+                    assert!(
+                        missing.is_empty(),
+                        "{family} {name} {refused:?} {missing:?}"
+                    );
+                }
+            }
+        }
+    }
+    assert!(has >= 10 && lacks >= 12, "{has} {lacks}");
+}
+
 /// Where a kernel is built without flowtables that is said, and how it is built with them.
 #[test]
 fn flowtables() {

@@ -26,7 +26,7 @@ pub struct ChainChanges {
 }
 
 impl ChainChanges {
-    /// Whether the chain held it already.
+    /// Whether no rule was put in or taken out: the chain held it already, or was made and is to hold none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.inserted == 0 && self.deleted == 0
@@ -70,7 +70,8 @@ impl TableEdit<'_> {
     /// the chain that [means the same](Rule::means_the_same) as one of them is taken out. A chain that is not there
     /// is made.
     ///
-    /// The others stay as they are, and so does what of these rules is in its place, with its counters.
+    /// The others stay as they are, and so does what of these rules is in its place, with its counters. Equal rules in
+    /// `rules` stand as often as they do there.
     ///
     /// # Errors
     /// As [`append`](Self::append), and those of reading.

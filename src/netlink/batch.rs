@@ -166,8 +166,8 @@ impl BatchReplies {
             }
         }
         let verdict = if self.end_acknowledged || self.told {
-            // The kernel acknowledges the end only after the commit, and tells of it only then. An error beside it would be
-            // an answer to something else.
+            // The kernel acknowledges the end only after the commit, and tells of it only then. An error beside it
+            // would be an answer to something else.
             self.rejections.clear();
             Verdict::Applied
         } else if !self.rejections.is_empty() {

@@ -2,9 +2,9 @@
 //!
 //! An operation that asks for it (`NLM_F_ECHO`) has the sender told what all who listen are told of it, at the
 //! operation's own sequence number, and where the first operation asks, also of the generation; the low half of the
-//! generation's number stands in all of it. The kernel tells it while it commits, and never of a transaction that it refuses: whatever comes proves the commit. What does
-//! not fit the receive buffer is dropped, and so is the message of a rule that is larger than the kernel's buffer
-//! for one (some kilobytes), of which the socket says nothing.
+//! generation's number stands in all of it. The kernel tells it while it commits, and never of a transaction that it
+//! refuses: whatever comes proves the commit. What does not fit the receive buffer is dropped, and so is the message of
+//! a rule that is larger than the kernel's buffer for one (some kilobytes), of which the socket says nothing.
 //!
 //! Source: `nft_commit_notify` and `nf_tables_gen_notify` in `net/netfilter/nf_tables_api.c` of Linux; seen on
 //! 6.18.
@@ -24,8 +24,8 @@ const KEPT: usize = 256 * 1024 * 1024;
 /// That an operation was not told of.
 const NOWHERE: u32 = u32::MAX;
 
-/// A committed transaction, as the kernel told the sender of it: the generation that it made, and what its
-/// operations added, with the handles and names that the kernel gave.
+/// The kernel's echo (`NLM_F_ECHO`) of a committed transaction: the generation that it made, and what its operations
+/// added, with the handles and names that the kernel gave.
 ///
 /// [`Connection::commit_echo`](super::Connection::commit_echo) gives it.
 #[derive(Clone, PartialEq, Eq)]
@@ -49,9 +49,9 @@ impl Committed {
         self.generation
     }
 
-    /// Whether a change that was told of is this transaction: nobody else's, and no other one of one's own.
+    /// Whether a notified change is this transaction: nobody else's, and no other one of one's own.
     #[must_use]
-    pub fn is(&self, change: &Change) -> bool {
+    pub fn made(&self, change: &Change) -> bool {
         self.generation == Some(change.generation())
     }
 
@@ -87,15 +87,16 @@ impl Committed {
     /// The operations that added something, or may have, of which the kernel's message did not come: they were
     /// carried out, and what they added is to be listed.
     ///
-    /// Of a rule the message is missing if it is larger than the kernel's buffer for it (some kilobytes), and of
-    /// all that came behind it if the receive buffer was full: without `CAP_NET_ADMIN` in the first user namespace
-    /// `net.core.rmem_max` limits that.
+    /// There are three reasons. A rule's message was larger than the kernel's buffer for one (some kilobytes): then
+    /// it alone is missing. The socket's receive buffer was full, which `net.core.rmem_max` limits without
+    /// `CAP_NET_ADMIN` in the first user namespace: then all that follows is. More than 256 MiB were told: no more is
+    /// kept.
     #[must_use]
     pub fn missing(&self) -> &[usize] {
         &self.missing
     }
 
-    /// Whether all came that the kernel had to tell.
+    /// Whether the whole echo (`NLM_F_ECHO`) came.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         !self.is_lossy && self.missing.is_empty()

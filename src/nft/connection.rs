@@ -88,18 +88,18 @@ impl Connection {
     /// # Errors
     /// [`Error::Open`], [`Error::Option`].
     pub fn open() -> Result<Self, Error> {
-        Ok(Self::over(Socket::netfilter()?))
+        Self::over(Socket::netfilter()?)
     }
 
     /// A connection over this socket.
-    pub(super) fn over(socket: Socket) -> Self {
+    pub(super) fn over(socket: Socket) -> Result<Self, Error> {
         static OPENED: AtomicU64 = AtomicU64::new(0);
-        Self {
+        Ok(Self {
             origin: match socket.namespace_cookie() {
                 Some(cookie) => Origin::Namespace(cookie),
                 None => Origin::Connection(OPENED.fetch_add(1, Ordering::Relaxed)),
             },
-            port: socket.port().unwrap_or(0),
+            port: socket.port()?,
             socket,
             buffer: vec![0; RECEIVE_BUFFER],
             request: Vec::with_capacity(512),
@@ -108,7 +108,7 @@ impl Connection {
             acknowledges_ends: None,
             retry: Retry::DEFAULT,
             listener: watch::Resting::default(),
-        }
+        })
     }
 
     /// As [`open`](Self::open), for who only looks: where nf_tables is not loaded there is nothing to be seen,

@@ -10,10 +10,11 @@ use chainwright_sys::nf_tables::{
 
 use super::commit::{CommitError, Failure};
 use super::connection::Connection;
+use super::declare::Field;
 use super::explain::describe;
 use super::generation::Generation;
 use super::guard::Guard;
-use super::mentions::{Found, Sort, each_mention};
+use super::mentions::{Found, Named, Sort, each_mention};
 use super::transaction::{Numbers, Transaction, gets_a_handle};
 use super::{Family, Operation};
 use crate::netlink::Message;
@@ -113,7 +114,8 @@ pub struct CommittedGroups<'g, K> {
     pub committed: Vec<&'g K>,
     /// Those of which nothing was, in their order.
     pub set_aside: Vec<SetAside<'g, K>>,
-    /// The generation that the commit made; `None` if nothing was changed.
+    /// The generation that the commit made. `None` if nothing was changed; and if the kernel's word of it was lost, in a
+    /// receive buffer that was full or because it was too large for the kernel's message (a rule of some kilobytes).
     pub generation: Option<Generation>,
     /// How many times the kernel was asked.
     pub attempts: u32,
@@ -135,14 +137,17 @@ impl Connection {
     /// Commits groups as one transaction, without those that hold operations which the kernel refuses, and those that
     /// depend on them. If it refuses something of all of them, nothing is committed.
     ///
-    /// The kernel names all operations that it refuses at once, so that a few attempts are enough; each takes as
-    /// long as a commit of all that is left. Where it names operations of several groups, all but the first get a
-    /// second chance without the others: what the first did before it failed may be why they did.
+    /// The kernel names all operations that it refuses at once. Where those are of several groups, all but the first
+    /// get a second chance without the others: what the first did before it failed may be why they did. So groups
+    /// that are refused by themselves take up to four attempts, however many they are, and each further level of groups
+    /// that depend on them one more: at most two for each group, and one. An attempt takes as long as a commit of all
+    /// that is left.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit), with nothing committed, if the groups are not to blame: the generation moved, the
-    /// caller may not commit, the kernel refuses the whole and names no operation, or it cannot be known what became
-    /// of it. Operations are counted through all groups that were sent then.
+    /// As [`commit`](Self::commit), if the groups are not to blame: the generation moved, the caller may not commit,
+    /// the kernel refuses the whole and names no operation, or its answer was lost. Nothing is committed then, but
+    /// where the [outcome](CommitError::outcome) is [`Unknown`](super::Outcome::Unknown). Operations are counted
+    /// through all groups that were sent.
     pub fn commit_groups<'g, K>(
         &mut self,
         groups: &'g Groups<K>,
@@ -155,7 +160,8 @@ impl Connection {
 }
 
 impl Guard {
-    /// As [`Connection::commit_groups`], if the tables still are as they were read.
+    /// As [`Connection::commit_groups`], if the tables still are as they were read. Which generation the groups
+    /// [expect](Groups::expect_generation) does not matter: the guard has its own.
     ///
     /// # Errors
     /// As that, and as [`commit`](Self::commit).
@@ -197,15 +203,19 @@ fn commit<K>(
     // Each attempt sets a group aside, or gives one its second chance, or is the last.
     let generation = loop {
         let (mut transaction, starts) = join(groups, &states);
-        if transaction.is_empty() && !states.iter().any(|group| group.is_suspect) {
-            break None;
-        }
         let attempt = match states.iter().any(|group| group.is_suspect) {
             true => Attempt::Check,
             false => Attempt::Commit,
         };
-        attempts += 1;
-        match send(&mut transaction, attempt) {
+        let sent = match transaction.is_empty() {
+            // Of nothing the kernel need not be asked.
+            true => Ok(None),
+            false => {
+                attempts += 1;
+                send(&mut transaction, attempt)
+            }
+        };
+        match sent {
             Ok(generation) if attempt == Attempt::Commit => break generation,
             Ok(_) => {
                 for group in states.iter_mut().filter(|group| group.is_suspect) {
@@ -306,10 +316,8 @@ fn unused(transaction: &Transaction) -> Vec<Operation> {
             }
         });
     }
-    let number = |message: &Message<'_>, kind: u16| {
-        let payload = message.attributes().ok()?.find(kind)?;
-        payload.first_chunk().copied().map(u32::from_be_bytes)
-    };
+    let number =
+        |message: &Message<'_>, kind: u16| u32::decode(message.attributes().ok()?.find(kind)?);
     let mut unused = Vec::new();
     for (index, message) in transaction.messages().enumerate() {
         let (sort, flags, flag, id) = match message.kind as u8 {
@@ -391,20 +399,18 @@ fn outcome<K>(
 }
 
 /// What names a table, or something in one.
-type Path = (Family, Vec<BString>);
+type Path = (Family, Named, Vec<BString>);
 
 /// What a transaction was to make.
 fn made_by(transaction: &Transaction) -> HashSet<Path> {
-    let makes = |message: &Message<'_>| {
+    let made = transaction.messages().filter_map(|message| {
         let kind = message.kind as u8;
-        gets_a_handle(kind) && kind != NFT_MSG_NEWRULE
-    };
-    let made = transaction.messages().filter(makes);
-    made.map(|message| {
+        let makes = gets_a_handle(kind) && kind != NFT_MSG_NEWRULE;
+        let named = Named::by(kind).filter(|_| makes)?;
         let operation = describe(0, &message);
-        (operation.family, operation.path)
-    })
-    .collect()
+        Some((operation.family, named, operation.path))
+    });
+    made.collect()
 }
 
 /// What the refused operations refer to, if it was for that that they were refused.
@@ -425,12 +431,14 @@ fn missed_by(transaction: &Transaction, failures: &[Failure]) -> HashSet<Path> {
             continue;
         };
         each_mention(&message, &mut |_, found| {
-            if let Found::Name(name) = found {
-                missed.insert((family, vec![table.clone(), name.to_owned()]));
+            if let Found::Name(named, name) = found {
+                missed.insert((family, named, vec![table.clone(), name.to_owned()]));
             }
         });
-        missed.insert((family, vec![table]));
-        missed.insert((family, path));
+        missed.insert((family, Named::Table, vec![table]));
+        if let Some(named) = Named::by(message.kind as u8) {
+            missed.insert((family, named, path));
+        }
     }
     missed
 }

@@ -2,18 +2,21 @@
 
 use bstr::{BStr, ByteSlice as _};
 use chainwright_sys::nf_tables::{
-    NFT_MSG_DELRULE, NFT_MSG_DELSETELEM, NFT_MSG_DESTROYRULE, NFT_MSG_DESTROYSETELEM,
-    NFT_MSG_NEWCHAIN, NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFTA_CHAIN_ID,
-    NFTA_DATA_VERDICT, NFTA_DYNSET_EXPR, NFTA_DYNSET_EXPRESSIONS, NFTA_DYNSET_SET_ID,
-    NFTA_DYNSET_SET_NAME, NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_FLOW_TABLE_NAME,
-    NFTA_IMMEDIATE_DATA, NFTA_INNER_EXPR, NFTA_LIST_ELEM, NFTA_LOOKUP_SET, NFTA_LOOKUP_SET_ID,
-    NFTA_OBJREF_IMM_NAME, NFTA_OBJREF_SET_ID, NFTA_OBJREF_SET_NAME, NFTA_RULE_CHAIN_ID,
-    NFTA_RULE_EXPRESSIONS, NFTA_RULE_ID, NFTA_RULE_POSITION_ID, NFTA_SET_ELEM_DATA,
-    NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS, NFTA_SET_ELEM_LIST_ELEMENTS,
-    NFTA_SET_ELEM_LIST_SET_ID, NFTA_SET_ELEM_OBJREF, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS,
-    NFTA_SET_ID, NFTA_VERDICT_CHAIN, NFTA_VERDICT_CHAIN_ID,
+    NFT_MSG_DELCHAIN, NFT_MSG_DELFLOWTABLE, NFT_MSG_DELOBJ, NFT_MSG_DELRULE, NFT_MSG_DELSET,
+    NFT_MSG_DELSETELEM, NFT_MSG_DELTABLE, NFT_MSG_DESTROYCHAIN, NFT_MSG_DESTROYFLOWTABLE,
+    NFT_MSG_DESTROYOBJ, NFT_MSG_DESTROYRULE, NFT_MSG_DESTROYSET, NFT_MSG_DESTROYSETELEM,
+    NFT_MSG_DESTROYTABLE, NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE,
+    NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_CHAIN_ID, NFTA_DATA_VERDICT,
+    NFTA_DYNSET_EXPR, NFTA_DYNSET_EXPRESSIONS, NFTA_DYNSET_SET_ID, NFTA_DYNSET_SET_NAME,
+    NFTA_EXPR_DATA, NFTA_FLOW_TABLE_NAME, NFTA_IMMEDIATE_DATA, NFTA_INNER_EXPR, NFTA_LIST_ELEM,
+    NFTA_LOOKUP_SET, NFTA_LOOKUP_SET_ID, NFTA_OBJREF_IMM_NAME, NFTA_OBJREF_SET_ID,
+    NFTA_OBJREF_SET_NAME, NFTA_RULE_CHAIN_ID, NFTA_RULE_EXPRESSIONS, NFTA_RULE_ID,
+    NFTA_RULE_POSITION_ID, NFTA_SET_ELEM_DATA, NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS,
+    NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET_ID, NFTA_SET_ELEM_OBJREF, NFTA_SET_EXPR,
+    NFTA_SET_EXPRESSIONS, NFTA_SET_ID, NFTA_VERDICT_CHAIN, NFTA_VERDICT_CHAIN_ID,
 };
 
+use super::declare::Field;
 use super::expr::ExpressionRef;
 use crate::netlink::{Attributes, Message};
 
@@ -28,6 +31,38 @@ pub(super) enum Sort {
     Rule,
 }
 
+/// What is called by a name: each kind has names of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Named {
+    Table,
+    Chain,
+    Set,
+    Object,
+    Flowtable,
+}
+
+impl Named {
+    /// What the names say in a message of this type, behind the table's.
+    pub(super) const fn by(kind: u8) -> Option<Self> {
+        Some(match kind {
+            NFT_MSG_NEWTABLE | NFT_MSG_DELTABLE | NFT_MSG_DESTROYTABLE => Self::Table,
+            NFT_MSG_NEWCHAIN | NFT_MSG_DELCHAIN | NFT_MSG_DESTROYCHAIN | NFT_MSG_NEWRULE
+            | NFT_MSG_DELRULE | NFT_MSG_DESTROYRULE => Self::Chain,
+            NFT_MSG_NEWSET
+            | NFT_MSG_DELSET
+            | NFT_MSG_DESTROYSET
+            | NFT_MSG_NEWSETELEM
+            | NFT_MSG_DELSETELEM
+            | NFT_MSG_DESTROYSETELEM => Self::Set,
+            NFT_MSG_NEWOBJ | NFT_MSG_DELOBJ | NFT_MSG_DESTROYOBJ => Self::Object,
+            NFT_MSG_NEWFLOWTABLE | NFT_MSG_DELFLOWTABLE | NFT_MSG_DESTROYFLOWTABLE => {
+                Self::Flowtable
+            }
+            _ => return None,
+        })
+    }
+}
+
 /// What stands in an attribute.
 #[derive(Clone, Copy)]
 enum Holds {
@@ -36,7 +71,7 @@ enum Holds {
     /// The number of something else.
     Meant(Sort),
     /// The name of something else in the same table.
-    Name,
+    Name(Named),
     /// Attributes, of which these are of interest.
     Attributes(&'static [(u16, Holds)]),
     /// An expression.
@@ -48,7 +83,7 @@ enum Holds {
 const VERDICT: Holds = Holds::Attributes(&[(
     NFTA_DATA_VERDICT,
     Holds::Attributes(&[
-        (NFTA_VERDICT_CHAIN, Holds::Name),
+        (NFTA_VERDICT_CHAIN, Holds::Name(Named::Chain)),
         (NFTA_VERDICT_CHAIN_ID, Holds::Meant(Sort::Chain)),
     ]),
 )]);
@@ -61,7 +96,7 @@ const ELEMENTS: &[(u16, Holds)] = &[
             NFTA_LIST_ELEM,
             Holds::Attributes(&[
                 (NFTA_SET_ELEM_DATA, VERDICT),
-                (NFTA_SET_ELEM_OBJREF, Holds::Name),
+                (NFTA_SET_ELEM_OBJREF, Holds::Name(Named::Object)),
                 (NFTA_SET_ELEM_EXPR, Holds::Inner),
                 (NFTA_SET_ELEM_EXPRESSIONS, INNER),
             ]),
@@ -103,22 +138,22 @@ fn of_expression(name: &BStr) -> &'static [(u16, Holds)] {
     match name.as_bytes() {
         b"immediate" => &[(NFTA_IMMEDIATE_DATA, VERDICT)],
         b"lookup" => &[
-            (NFTA_LOOKUP_SET, Holds::Name),
+            (NFTA_LOOKUP_SET, Holds::Name(Named::Set)),
             (NFTA_LOOKUP_SET_ID, Holds::Meant(Sort::Set)),
         ],
         b"dynset" => &[
-            (NFTA_DYNSET_SET_NAME, Holds::Name),
+            (NFTA_DYNSET_SET_NAME, Holds::Name(Named::Set)),
             (NFTA_DYNSET_SET_ID, Holds::Meant(Sort::Set)),
             (NFTA_DYNSET_EXPR, Holds::Inner),
             (NFTA_DYNSET_EXPRESSIONS, INNER),
         ],
         b"inner" => &[(NFTA_INNER_EXPR, Holds::Inner)],
         b"objref" => &[
-            (NFTA_OBJREF_IMM_NAME, Holds::Name),
-            (NFTA_OBJREF_SET_NAME, Holds::Name),
+            (NFTA_OBJREF_IMM_NAME, Holds::Name(Named::Object)),
+            (NFTA_OBJREF_SET_NAME, Holds::Name(Named::Set)),
             (NFTA_OBJREF_SET_ID, Holds::Meant(Sort::Set)),
         ],
-        b"flow_offload" => &[(NFTA_FLOW_TABLE_NAME, Holds::Name)],
+        b"flow_offload" => &[(NFTA_FLOW_TABLE_NAME, Holds::Name(Named::Flowtable))],
         _ => &[],
     }
 }
@@ -127,7 +162,7 @@ fn of_expression(name: &BStr) -> &'static [(u16, Holds)] {
 pub(super) enum Found<'m> {
     Made(Sort, u32),
     Meant(Sort, u32),
-    Name(&'m BStr),
+    Name(Named, &'m BStr),
     Expression(ExpressionRef<'m>),
 }
 
@@ -154,20 +189,22 @@ fn walk<'m>(
         };
         let payload = attribute.payload;
         let at = at + attribute.raw.len().min(4);
-        let number = payload.first_chunk().copied().map(u32::from_be_bytes);
+        let number = u32::decode(payload);
         match (holds, number) {
             (Holds::Made(sort), Some(number)) => visit(at, Found::Made(*sort, number)),
             (Holds::Meant(sort), Some(number)) => visit(at, Found::Meant(*sort, number)),
             (Holds::Made(_) | Holds::Meant(_), None) => {}
-            (Holds::Name, _) => visit(at, Found::Name(text(payload))),
+            (Holds::Name(named), _) => visit(at, Found::Name(*named, text(payload))),
             (Holds::Attributes(known), _) => walk(payload, at, known, visit),
             (Holds::Expression | Holds::Inner, _) => {
-                let find = |kind| Attributes::new(payload).find(kind).unwrap_or_default();
-                let name = text(find(NFTA_EXPR_NAME));
-                let expression = ExpressionRef::new(name, find(NFTA_EXPR_DATA));
+                // What has no name the kernel does not take, either.
+                let Ok(expression) = ExpressionRef::read(payload, &[]) else {
+                    continue;
+                };
+                let known = of_expression(expression.name);
                 visit(at, Found::Expression(expression));
                 if let Holds::Expression = holds {
-                    let data = [(NFTA_EXPR_DATA, Holds::Attributes(of_expression(name)))];
+                    let data = [(NFTA_EXPR_DATA, Holds::Attributes(known))];
                     walk(payload, at, &data, visit);
                 }
             }

@@ -12,6 +12,9 @@ pub enum Ownership {
     /// alone, and whoever tries to change it is refused (`EPERM`). It stays when the connection ends, also by a
     /// crash; the next one that [owns](Connection::own) it finds it as it was.
     Owned,
+    /// The kernel, until the connection ends, with which the table goes: it was made over this connection, to go so
+    /// (`owner` without `persist`), and the kernel does not let that be changed.
+    UntilClosed,
     /// Nothing does: the kernel knows no such tables (they came with Linux 6.9), or this one was made without an
     /// owner by somebody else. Changes by others are to be noticed and repaired
     /// ([`Mirror`](super::live::Mirror), [`Connection::reconcile`]).
@@ -52,9 +55,35 @@ impl Connection {
         family: Family,
         table: impl Into<Name<'n>>,
     ) -> Result<Ownership, Error> {
-        let mut table = Table::new(family, table);
+        let name = table.into();
+        let mut attempts = self.retry().begin();
+        loop {
+            match self.own_once(family, &name) {
+                Err(Error::Commit(error)) if error.generation_moved() && attempts.again() => {}
+                owned => return owned,
+            }
+        }
+    }
+
+    fn own_once(&mut self, family: Family, name: &Name<'_>) -> Result<Ownership, Error> {
+        let generation = self.generation()?;
+        let there = self.table(family, name)?;
+        let there = there.map(|table| (table.flags().unwrap_or_default(), table.owner()));
+        let mut table = Table::new(family, name);
         let mut tx = Transaction::new();
-        table.flags = Some(TableFlags::OWNER | TableFlags::PERSIST);
+        tx.expect_generation(generation);
+        let flags = match there {
+            Some((flags, owner)) if owner == Some(self.port()) => {
+                return Ok(match flags.contains(TableFlags::PERSIST) {
+                    true => Ownership::Owned,
+                    false => Ownership::UntilClosed,
+                });
+            }
+            // One that sleeps sleeps on.
+            Some((flags, _)) => flags & TableFlags::DORMANT,
+            None => TableFlags::empty(),
+        };
+        table.flags = Some(flags | TableFlags::OWNER | TableFlags::PERSIST);
         tx.add(&table)?;
         match self.commit(&tx) {
             Ok(()) => return Ok(Ownership::Owned),
@@ -64,6 +93,7 @@ impl Connection {
         // Without flags nothing of one that is there is changed.
         table.flags = None;
         tx.clear();
+        tx.expect_generation(generation);
         tx.add(&table)?;
         self.commit(&tx)?;
         Ok(Ownership::Shared)

@@ -19,11 +19,11 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::declare::Field;
-use super::expr::{ExpressionRef, ExpressionView, ObjectType};
+use super::expr::{ExpressionRef, ExpressionView, Match, ObjectType, Target};
 use super::feature::{self, Feature};
 use super::mentions::{Found, each_mention};
 use super::name::Name;
-use super::{Chain, Connection, ExtensionKind, Family, Operation, Table, Transaction};
+use super::{Chain, Connection, ExtensionKind, Family, Operation, Rule, Table, Transaction};
 use crate::error::Error;
 use crate::netlink::{Attributes, Message, Unfit};
 
@@ -245,25 +245,19 @@ impl Connection {
     pub fn preflight(&mut self, transaction: &Transaction) -> Result<Vec<Missing>, Error> {
         let needs = Needs::of(transaction);
         let mut missing = self.missing_of(&needs.found)?;
-        // Extensions are asked for by a request of their own, which the expressions' kernel half answers.
-        let compat = |missing: &[Need], kind: ExtensionKind| {
-            let expression = kind.to_string();
-            let is = |need: &Need| matches!(need, Need::Expression(_, name) if *name == expression);
-            missing.iter().any(is)
-        };
-        for (need, _) in &needs.found {
-            if let Need::Extension {
-                family,
-                kind,
-                name,
-                revision,
-            } = need
-                && !missing.contains(&Need::Family(*family))
-                && !compat(&missing, *kind)
-                && !self.has_extension(*family, *kind, &name.to_string(), *revision)?
-            {
-                missing.push(need.clone());
+        // Without the expression that carries them no extension can be tried.
+        let lacks_expression = |need: &Need| match need {
+            Need::Extension { family, kind, .. } => {
+                missing.contains(&Need::Expression(*family, kind.to_string().into()))
             }
+            _ => false,
+        };
+        let untried: Vec<Need> = (missing.iter())
+            .filter(|need| lacks_expression(need))
+            .cloned()
+            .collect();
+        for need in untried {
+            missing.remove(&need);
         }
         let words: Vec<Operation> = transaction.described().collect();
         let found = needs
@@ -278,10 +272,10 @@ impl Connection {
     }
 
     /// Which of these the kernel lacks, as far as that shows when they are tried.
-    fn missing_of(&mut self, needs: &[(Need, usize)]) -> Result<Vec<Need>, Error> {
+    fn missing_of(&mut self, needs: &[(Need, usize)]) -> Result<HashSet<Need>, Error> {
         let (tx, asked) = probes(needs)?;
         let Err(error) = self.check(&tx) else {
-            return Ok(Vec::new());
+            return Ok(HashSet::new());
         };
         if error.source.is_some() {
             return Err(error.into());
@@ -289,20 +283,20 @@ impl Connection {
         if error.incomplete && needs.len() > 1 {
             let (one, other) = needs.split_at(needs.len() / 2);
             let mut missing = self.missing_of(one)?;
-            missing.append(&mut self.missing_of(other)?);
+            missing.extend(self.missing_of(other)?);
             return Ok(missing);
         }
-        let mut missing = Vec::new();
+        let mut missing = HashSet::new();
         for failure in &error.failures {
             let operation = failure.operation.as_ref();
             let asked = operation.and_then(|operation| asked.get(operation.index)?.as_ref());
             let errno = failure.errno.number();
             match asked {
                 Some(need @ Need::Family(_)) => match errno {
-                    libc::EOPNOTSUPP | libc::EAFNOSUPPORT => missing.push(need.clone()),
+                    libc::EOPNOTSUPP | libc::EAFNOSUPPORT => _ = missing.insert(need.clone()),
                     _ => return Err(error.into()),
                 },
-                Some(need) if errno == libc::ENOENT => missing.push(need.clone()),
+                Some(need) if errno == libc::ENOENT => _ = missing.insert(need.clone()),
                 // It has it: what it refuses is the rest of the operation.
                 Some(_) => {}
                 // A table of ours, or the whole.
@@ -428,6 +422,21 @@ fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), U
                         });
                     })?;
                 }
+                Need::Extension {
+                    kind,
+                    name: extension,
+                    revision,
+                    ..
+                } => {
+                    let (extension, revision) = (extension.as_bstr(), (*revision).into());
+                    // There is too little data for any.
+                    let data: &[u8] = &[0];
+                    let rule = Rule::new(family, name.as_str(), "c");
+                    tx.add(&match kind {
+                        ExtensionKind::Match => rule.with(&Match::new(extension, revision, data)),
+                        ExtensionKind::Target => rule.with(&Target::new(extension, revision, data)),
+                    })?;
+                }
                 Need::ChainType(_, chain_type) => {
                     tx.operation(NFT_MSG_NEWCHAIN, NLM_F_CREATE, family, |writer| {
                         writer.string(NFTA_CHAIN_TABLE, table);
@@ -454,7 +463,7 @@ fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), U
                         writer.nested(NFTA_FLOWTABLE_HOOK, |_| {});
                     })?;
                 }
-                Need::Family(_) | Need::Extension { .. } | Need::Feature(_) => continue,
+                Need::Family(_) | Need::Feature(_) => continue,
             }
             asked.push(Some(need.clone()));
         }

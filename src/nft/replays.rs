@@ -172,7 +172,7 @@ impl Kernel {
             }
             replies
         });
-        Connection::over(Socket::to_peer(Box::new(replay)))
+        Connection::over(Socket::to_peer(Box::new(replay))).unwrap()
     }
 
     fn answer(&mut self, exchanges: &[Exchange], request: &[u8]) -> Vec<Vec<u8>> {

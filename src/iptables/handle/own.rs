@@ -17,7 +17,8 @@ impl Iptables {
 
     /// The generation of nf_tables that the last change through this handle made
     /// ([`update`](Self::update), [`restore`](Self::restore), …): nobody else's change has it. `None` if it
-    /// changed nothing or failed, if there was none yet, and for legacy tables, which have no generations.
+    /// changed nothing or failed, if the kernel's word of it was lost (of a rule too large for its message, say), if there
+    /// was none yet, and for legacy tables, which have no generations.
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {

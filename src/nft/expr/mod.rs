@@ -476,7 +476,7 @@ impl<'a> ExpressionRef<'a> {
     }
 
     /// The expression whose name and attributes these bytes are.
-    fn read(bytes: &'a [u8], raw: &'a [u8]) -> Result<Self, Malformed> {
+    pub(in crate::nft) fn read(bytes: &'a [u8], raw: &'a [u8]) -> Result<Self, Malformed> {
         match Self::as_listed(bytes, raw) {
             Some(this) => Ok(this),
             None => Self::read_in_any_order(bytes, raw),

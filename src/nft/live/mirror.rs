@@ -129,7 +129,7 @@ impl From<SnapshotOptions> for MirrorOptions {
 /// let own = mirror.connection().port();
 /// for update in mirror.update()? {
 ///     match update {
-///         Update::Change(change) if change.port() == own => assert!(committed.is(&change)),
+///         Update::Change(change) if change.port() == own => assert!(committed.made(&change)),
 ///         other => println!("to be looked at: {other:?}"),
 ///     }
 /// }
@@ -244,13 +244,17 @@ impl Mirror {
     /// [`connection`](Self::connection) for instance, it is refused if the ruleset has changed since.
     ///
     /// Asked again for the same snapshot (the same `Arc`) it looks only at the chains, sets and elements that were
-    /// touched since, as long as nothing else was, so that it takes time with the changes and not with the ruleset.
-    /// (To find the elements of a desired set it keeps 8 bytes an element, from the first time on. Of a set of ranges
-    /// of one value each, which are two elements, it looks at all; and so of one of which more than some ten thousand
-    /// elements were touched.) It
-    /// looks at everything the first time, after losses, where tables, stateful objects or flowtables changed, where
-    /// something is to be made anew that others name, and as long as there is a table with an anonymous set or
-    /// chain, or one that another process owns.
+    /// touched since, as long as nothing else was, so that it takes time with the changes and not with the ruleset. To
+    /// find the elements of a desired set it keeps 8 bytes an element, from the first time on.
+    ///
+    /// | it looks at | when |
+    /// |---|---|
+    /// | what was touched | asked again for the same snapshot with the same options |
+    /// | all elements of a set | the keys of the touched ones are more than 4 MiB, or it is of intervals that are not of several fields |
+    /// | everything | the first time, and after events were lost |
+    /// | everything | tables, stateful objects or flowtables changed, or more than 4,096 chains and sets |
+    /// | everything | something is to be made anew that others name |
+    /// | everything | a table has an anonymous set or chain, or another process owns one |
     ///
     /// Where the mirror covers less than what is to be planned, the kernel is asked as by [`Connection::plan`]. After
     /// an error of [`update`](Self::update) everything is read anew first; what came in by that, the next update
@@ -288,20 +292,17 @@ impl Mirror {
     /// ```
     ///
     /// # Errors
-    /// As [`Snapshot::plan`], those of asking for the connection's own port, and of reading anew.
+    /// As [`Snapshot::plan`], and those of reading anew.
     pub fn plan(
         &mut self,
         desired: &Arc<Snapshot>,
         options: PlanOptions,
     ) -> Result<Plan, crate::Error> {
-        if self.is_broken {
-            let mut updates = self.read_anew()?;
-            self.held_back.append(&mut updates);
-        }
+        self.mend()?;
         if !self.scope.covers(&scope_of(desired, options)) {
             return self.connection.plan(desired, options);
         }
-        let closed = self.connection.closed_in(&self.snapshot)?;
+        let closed = self.connection.closed_in(&self.snapshot);
         let known = self.planned.take();
         let mut known = known.filter(|planned| Arc::ptr_eq(&planned.desired, desired));
         if let Some(planned) = &mut known
@@ -366,16 +367,16 @@ impl Mirror {
     /// Those of [`Monitor::try_receive`], and of reading anew what events leave open. The next call makes good
     /// what is missing.
     pub fn update(&mut self) -> Result<Vec<Update>, SnapshotError> {
-        let mut updates = self.mend()?;
-        self.attempt(|mirror| {
+        self.mend()?;
+        self.attempt(|mirror, updates| {
             while updates.len() < ITEMS
                 && let Some(item) = mirror.monitor.try_receive()?
             {
-                mirror.take(item, &mut updates)?;
+                mirror.take(item, updates)?;
             }
-            mirror.settle(&mut updates)
+            mirror.settle(updates)
         })?;
-        Ok(updates)
+        Ok(std::mem::take(&mut self.held_back))
     }
 
     /// Waits until something was committed, or for so long; then as [`update`](Self::update).
@@ -383,19 +384,19 @@ impl Mirror {
     /// # Errors
     /// As [`update`](Self::update).
     pub fn wait(&mut self, time: Duration) -> Result<Vec<Update>, SnapshotError> {
-        let mut updates = self.mend()?;
-        self.attempt(|mirror| {
+        self.mend()?;
+        self.attempt(|mirror, updates| {
             if updates.is_empty()
                 && let Some(item) = mirror.monitor.receive_within(time)?
             {
-                mirror.take(item, &mut updates)?;
+                mirror.take(item, updates)?;
             }
-            mirror.settle(&mut updates)
+            mirror.settle(updates)
         })?;
-        if !updates.is_empty() {
-            updates.append(&mut self.update()?);
+        match self.held_back.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.update(),
         }
-        Ok(updates)
     }
 
     /// Reads everything anew, also what no event tells; what was committed since the last time, as far as it
@@ -404,31 +405,36 @@ impl Mirror {
     /// # Errors
     /// Those of a [snapshot](Connection::snapshot).
     pub fn read_anew(&mut self) -> Result<Vec<Update>, SnapshotError> {
-        let mut updates = Vec::new();
-        self.attempt(|mirror| {
-            mirror.read()?;
-            mirror.settle(&mut updates)
-        })?;
-        Ok(updates)
-    }
-
-    /// Makes good what an earlier error left.
-    fn mend(&mut self) -> Result<Vec<Update>, SnapshotError> {
-        if self.is_broken {
-            let mut updates = self.read_anew()?;
-            self.held_back.append(&mut updates);
-        }
+        self.read_whole()?;
         Ok(std::mem::take(&mut self.held_back))
     }
 
-    /// Does what leaves the snapshot half done if it fails.
+    fn read_whole(&mut self) -> Result<(), SnapshotError> {
+        self.attempt(|mirror, updates| {
+            mirror.read()?;
+            mirror.settle(updates)
+        })
+    }
+
+    /// Makes good what an earlier error left.
+    fn mend(&mut self) -> Result<(), SnapshotError> {
+        match self.is_broken {
+            true => self.read_whole(),
+            false => Ok(()),
+        }
+    }
+
+    /// Does what leaves the snapshot half done if it fails. What came in is held back until it can be given out.
     fn attempt(
         &mut self,
-        work: impl FnOnce(&mut Self) -> Result<(), SnapshotError>,
+        work: impl FnOnce(&mut Self, &mut Vec<Update>) -> Result<(), SnapshotError>,
     ) -> Result<(), SnapshotError> {
         self.is_broken = true;
         self.snapshot.set_generation(None);
-        work(self)?;
+        let mut updates = std::mem::take(&mut self.held_back);
+        let done = work(self, &mut updates);
+        self.held_back = updates;
+        done?;
         self.snapshot.set_generation(Some(self.monitor.told()));
         self.is_broken = false;
         Ok(())
@@ -476,19 +482,19 @@ impl Mirror {
     fn take(&mut self, item: Item, updates: &mut Vec<Update>) -> Result<(), SnapshotError> {
         match item {
             Item::Change(change) => {
-                self.apply(&change)?;
+                let applied = self.apply(&change);
                 updates.push(Update::Change(change));
+                applied
             }
             Item::Lost(lost) => {
-                self.read()?;
                 updates.push(Update::ReadAnew(lost));
+                self.read()
             }
             Item::Notice(notice) => {
                 let mut applied = Applied::default();
-                self.apply_event(&notice.event(), None, &mut applied)?;
+                Ok(self.apply_event(&notice.event(), None, &mut applied)?)
             }
         }
-        Ok(())
     }
 
     /// Applies a transaction.

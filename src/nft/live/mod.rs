@@ -32,7 +32,7 @@
 //! | be told of every change, as a blocking iterator, by a deadline, or beside other descriptors | [`Monitor`] |
 //! | the same in an async program | `Monitor::into_stream` (feature `tokio`) |
 //! | look at what one transaction did | [`Change`], [`Event`] |
-//! | know one's own changes among them | [`Change::port`], [`Connection::port`](super::Connection::port), [`Committed::is`](super::Committed::is) |
+//! | know one's own changes among them | [`Change::port`], [`Connection::port`](super::Connection::port), [`Committed::made`](super::Committed::made) |
 //! | ask what is there without asking the kernel | [`Mirror`] |
 //! | be told which rules a packet meets | [`Tracer`] |
 //! | test all of this without a kernel | `Model` (feature `model`) |

@@ -22,7 +22,7 @@ impl Connection {
     /// Those of a [snapshot](Connection::snapshot).
     pub fn plan(&mut self, desired: &Snapshot, options: PlanOptions) -> Result<Plan, Error> {
         let now = self.snapshot(scope_of(desired, options))?;
-        let closed = self.closed_in(&now)?;
+        let closed = self.closed_in(&now);
         self.plan_from(&now, desired, options, closed)
     }
 
@@ -78,7 +78,7 @@ impl Connection {
             let now = connection.snapshot(scope.clone());
             connection.retry = retry;
             let now = now?;
-            let closed = connection.closed_in(&now)?;
+            let closed = connection.closed_in(&now);
             let mut plan = connection.plan_from(&now, desired, options, closed)?;
             guard.commit(connection, plan.transaction_mut())?;
             Ok(plan)
@@ -86,11 +86,8 @@ impl Connection {
     }
 
     /// The tables that another process owns.
-    pub(in crate::nft) fn closed_in(
-        &self,
-        now: &Snapshot,
-    ) -> Result<HashSet<(Family, BString)>, Error> {
-        Ok(now.owned_by_others(self.socket.port()?))
+    pub(in crate::nft) fn closed_in(&self, now: &Snapshot) -> HashSet<(Family, BString)> {
+        now.owned_by_others(self.port())
     }
 
     /// A plan without tables that others own.

@@ -50,9 +50,12 @@ impl Transaction {
     /// it need not ask: of a chain that is flushed each rule would be told, and each element that is added.
     pub(in crate::nft) fn ask_echo(&mut self, echo: Echo) {
         let kind = |message: &Message<'_>| message.kind as u8;
-        let told = self
-            .messages()
-            .find(|message| is_always_told(kind(message)));
+        // A chain is told of in a few bytes; a rule may be too large for the kernel's message.
+        let is_chain = |message: &Message<'_>| kind(message) == NFT_MSG_NEWCHAIN;
+        let told = (self.messages().find(is_chain)).or_else(|| {
+            self.messages()
+                .find(|message| is_always_told(kind(message)))
+        });
         let one = told.map_or(1, |message| message.sequence);
         let mut at = BEGIN;
         let end = self.buffer.len() - END;

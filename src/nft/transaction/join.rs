@@ -103,7 +103,7 @@ mod tests {
             each_mention(&message, &mut |_, found| match found {
                 Found::Made(sort, number) => numbers.push((true, sort, number)),
                 Found::Meant(sort, number) => numbers.push((false, sort, number)),
-                Found::Name(_) | Found::Expression(_) => {}
+                Found::Name(..) | Found::Expression(_) => {}
             });
         }
         numbers

@@ -130,6 +130,6 @@ impl Model {
     /// real, so that it can be waited for.
     pub fn connect(&self) -> std::io::Result<Connection> {
         let socket = Socket::to_peer(Box::new(self.shared.connect()?));
-        Ok(Connection::over(socket))
+        Connection::over(socket).map_err(std::io::Error::other)
     }
 }
