@@ -481,3 +481,26 @@ fn the_other_backend_is_spoken_of() {
         0
     );
 }
+
+/// On a terminal (of `script`, which is part of every Debian) what takes its time says so, and the line goes when it is
+/// done; elsewhere nothing is said.
+#[test]
+fn long_work_shows_on_a_terminal() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let restore = format!("{PROGRAM} restore --lock none --backend nft -4");
+    // (One backslash is the shell's, the other that of the line's words.)
+    let text = "printf '*filter\\\\nCOMMIT\\\\n'";
+    let late = format!("(sleep 2; {text})");
+    let shown = |from: &str| {
+        let line = format!("script --quiet --return --command \"{from} | {restore}\" /dev/null");
+        tools.run(&line)
+    };
+    let slow = shown(&late);
+    assert!(slow.contains("\r\x1b[Kreading <stdin>: 1 s"), "{slow:?}");
+    assert!(slow.ends_with("\r\x1b[K"), "{slow:?}");
+    // What is done at once says nothing there, either.
+    assert_eq!(shown(text), "");
+    let elsewhere = format!("env sh -c \"{late} | {restore} 2>&1\"");
+    assert_eq!(tools.run(&elsewhere), "");
+}

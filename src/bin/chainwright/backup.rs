@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::legacy_tables;
 use crate::output::{Error, Exit, Output, note};
+use crate::progress::Progress;
 use crate::scope::Scope;
 
 /// Keep the ruleset of nf_tables in a file
@@ -46,6 +47,7 @@ struct Kept<'a> {
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope.check_file()?;
+    let progress = Progress::new("reading the ruleset");
     let snapshot = Connection::open_to_look()?.snapshot(args.scope.filter())?;
     if args.scope.table.is_some() && snapshot.tables().len() == 0 {
         if !json {
@@ -53,7 +55,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
         return Ok(Exit::Absent);
     }
+    progress.now("writing the backup");
     snapshot.save(&args.file)?;
+    drop(progress);
     let legacy = legacy_tables::in_use(&args.scope);
     if !legacy.is_empty() {
         note(&format!(

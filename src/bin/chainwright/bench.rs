@@ -20,6 +20,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Rows};
+use crate::progress::Progress;
 use crate::scope::Backend;
 
 /// Measure against floors, in a private namespace
@@ -307,7 +308,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     for &size in usual {
         let rounds = sizes.rounds(work, size, most);
         for measure in measures {
+            let progress = Progress::new(format!("measuring, size {size}, {rounds} rounds"));
             let record = Sandbox::new()?.run(|| measure(size, rounds))??;
+            drop(progress);
             shown.add(&record)?;
             records.push(record);
         }
@@ -345,7 +348,10 @@ fn text(what: iptables::What, args: &Iptables, json: bool) -> Result<Exit, Error
     let mut shown = Show::new(json);
     for &size in args.sizes.services(&[10_000])? {
         let rounds = args.sizes.rounds(50_000, size, 31);
-        for record in iptables::measure(what, args.backend, size, rounds, args.tools)? {
+        let progress = Progress::new(format!("measuring {size} services, {rounds} rounds"));
+        let records = iptables::measure(what, args.backend, size, rounds, args.tools)?;
+        drop(progress);
+        for record in records {
             shown.add(&record)?;
         }
     }

@@ -16,6 +16,7 @@ mod kubelet;
 mod legacy_tables;
 mod man;
 mod output;
+mod progress;
 mod reconcile;
 mod restore;
 mod rollback;

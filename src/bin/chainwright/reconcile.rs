@@ -7,6 +7,7 @@ use chainwright::nft::{Connection, OwnerTag, PlanOptions};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable, note};
+use crate::progress::Progress;
 use crate::scope::Scope;
 
 /// Make the tables in a backup what the backup shows, by the fewest changes
@@ -59,6 +60,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let Some(desired) = args.scope.load(&args.file)? else {
         return Ok(Exit::Absent);
     };
+    let progress = Progress::new("comparing the ruleset with the backup");
     let mut options = PlanOptions::default();
     options.owner_tag = args.owner;
     let (plan, lacking) = if args.dry_run {
@@ -73,6 +75,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         let plan = Connection::open()?.reconcile(&desired, options)?;
         (plan, Vec::new())
     };
+    drop(progress);
     let owned: Vec<String> = plan
         .owned_by_others
         .iter()

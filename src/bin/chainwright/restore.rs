@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::iptables::Whose;
 use crate::output::{Error, Exit, Output, Printable, color_of_errors, note, say};
+use crate::progress::Progress;
 use crate::scope::Selection;
 
 /// Put tables into the kernel as iptables-restore does, all at once or not at all
@@ -154,11 +155,16 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let whose = Whose::of(&args.place)?;
     let file = args.file.as_deref().filter(|file| *file != Path::new("-"));
     let name = file.map_or(Cow::Borrowed("<stdin>"), |file| file.to_string_lossy());
+    // Somebody who types sees what is being done.
+    let is_typed = file.is_none() && io::stdin().is_terminal();
+    let progress = (!is_typed).then(|| Progress::new(format!("reading {name}")));
     let text = match file {
         Some(file) => File::open(file).and_then(text::read),
         None => text::read(io::stdin().lock()),
     }
     .map_err(|error| Error::Other(format!("cannot read {}: {error}", Printable(&name))))?;
+
+    drop(progress);
 
     whose.warn_of_the_other();
     let wait = match args.wait {
@@ -175,7 +181,10 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         test: args.test,
         table: args.table.clone(),
     };
-    match iptables.restore(whose.family, &text, &options) {
+    let progress = Progress::new(format!("restoring {name}"));
+    let restored = iptables.restore(whose.family, &text, &options);
+    drop(progress);
+    match restored {
         Ok(restored) => {
             warn(&name, &restored.shortened);
             if json {

@@ -11,6 +11,7 @@ use chainwright::nft::{self, Connection, Contents, Snapshot};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable, note};
+use crate::progress::Progress;
 use crate::scope::{Scope, describe};
 
 /// Make the ruleset what a backup shows, in one transaction
@@ -104,15 +105,18 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let Some(snapshot) = args.scope.load(&args.file)? else {
         return Ok(Exit::Absent);
     };
+    let progress = Progress::new("having the kernel check the ruleset");
     let mut nft = match args.dry_run {
         true => Connection::open_to_look()?,
         false => Connection::open()?,
     };
     let mut restored = snapshot.check(&mut nft)?;
     if !args.dry_run {
+        progress.now("putting the ruleset into the kernel");
         // What was so when it was done, not when it was checked.
         restored = snapshot.restore(&mut nft)?;
     }
+    drop(progress);
     let no_longer_owned = restored.no_longer_owned;
     let actions: BTreeMap<Key, Action> = [
         (restored.replaced, Action::Replace),

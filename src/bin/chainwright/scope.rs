@@ -11,6 +11,7 @@ use clap::ValueEnum;
 
 use crate::glob::Glob;
 use crate::output::{Error, Exit, Printable, causes, note};
+use crate::progress::Progress;
 
 /// Which tables.
 #[derive(Debug, Default, clap::Args)]
@@ -223,7 +224,9 @@ impl Scope {
     /// to do with them.
     pub(crate) fn load(&self, file: &Path) -> Result<Option<Snapshot>, Error> {
         self.check_file()?;
+        let progress = Progress::new("reading the backup");
         let snapshot = Snapshot::load(file)?;
+        drop(progress);
         if !self.is_narrowed() {
             return Ok(Some(snapshot));
         }
