@@ -176,7 +176,7 @@ impl Meanings {
     fn number(&mut self, rule: &Rule) -> usize {
         let rule = rule.canonical();
         let mut hashed = Hashed(self.hasher.build_hasher());
-        // It cannot fail: nothing that is shown does, and a hasher takes all.
+        // Equal rules show the same. It cannot fail: nothing that is shown does, and a hasher takes all.
         let _ = write!(hashed, "{rule:?}");
         let known = self.known.entry(hashed.0.finish()).or_default();
         if let Some((_, number)) = known.iter().find(|(known, _)| *known == rule) {

@@ -1,5 +1,6 @@
 //! Masks of addresses, which extensions' data holds in 16 bytes for either family.
 
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,7 +12,7 @@ use super::{Family, OptionError, Text, fit};
 /// Where no mask is given, iptables sets all 16 bytes, also for IPv4, which uses 4 of them; where a full
 /// one is given, it sets only those. The kernel does not look at the other 12, but iptables does when it
 /// looks for a rule. So both forms are kept and written, but masks are equal if their addresses are.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Mask {
     address: IpAddr,
     /// The bytes that the family does not use are set, too.
@@ -99,6 +100,13 @@ impl From<IpAddr> for Mask {
     }
 }
 
+/// Equal masks show the same: rules are told apart by what they show.
+impl fmt::Debug for Mask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Mask").field(&self.address).finish()
+    }
+}
+
 impl PartialEq for Mask {
     fn eq(&self, other: &Self) -> bool {
         self.address == other.address
@@ -126,6 +134,7 @@ mod tests {
             Mask::read(Family::Ipv4, &[0xff; 16]),
         );
         assert_eq!(given, default);
+        assert_eq!(format!("{given:?}"), format!("{default:?}"));
         assert_eq!(given, Mask::new([255; 4].into()));
         assert_eq!(default, Mask::whole(Family::Ipv4));
         assert_eq!(given.write("mask", Family::Ipv4), Ok(four));
