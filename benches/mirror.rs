@@ -78,7 +78,7 @@ fn look_up(chains: usize, count: usize) -> Result {
     if count == 0 {
         return Ok(());
     }
-    let measured = look_ups(mirror.snapshot(), ruleset, count / 10, 9);
+    let measured = look_ups(mirror.snapshot(), ruleset, count / 10, 9)?;
     // Ten rounds each, with the one that warms up.
     report(
         &format!("{} look-ups of chains, ten times", count / 10),

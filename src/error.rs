@@ -55,6 +55,10 @@ pub enum Error {
     #[cfg(feature = "kube")]
     #[error(transparent)]
     Kubelet(#[from] crate::kube::kubelet::Error),
+    /// Of a measurement.
+    #[cfg(feature = "measure")]
+    #[error(transparent)]
+    Measure(#[from] crate::measure::Error),
 }
 
 impl From<crate::nft::WriteError> for Error {

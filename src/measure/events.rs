@@ -8,8 +8,7 @@ use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
 use super::{KubeProxy, Measured, alternate_prepared};
 use crate::Error;
-use crate::errno::Errno;
-use crate::netlink::{self, Loss, Messages, RECEIVE_BUFFER, Socket, Unfit};
+use crate::netlink::{Messages, RECEIVE_BUFFER, Socket, Unfit};
 use crate::nft::live::{Item, Monitor, MonitorOptions};
 use crate::nft::{Connection, Family, Transaction, message_type};
 
@@ -61,13 +60,17 @@ impl Listeners {
     /// Receives a change with the monitor: when it was there, and how many events it has.
     ///
     /// # Errors
-    /// Those of [`Monitor::receive`]; [`Loss::Dropped`] if events were lost.
+    /// Those of [`Monitor::receive`]; [`EventsLost`](super::Error::EventsLost).
     pub fn told(&mut self) -> Result<(Instant, usize), Error> {
-        let item = self.monitor.receive()?;
-        let has_it = Instant::now();
-        match item {
-            Item::Change(change) => Ok((has_it, change.events().len())),
-            _ => Err(netlink::Error::Lost(Loss::Dropped(Errno::new(libc::ENOBUFS))).into()),
+        loop {
+            let item = self.monitor.receive()?;
+            let has_it = Instant::now();
+            match item {
+                Item::Change(change) => return Ok((has_it, change.events().len())),
+                Item::Lost(lost) => return Err(super::Error::from(lost).into()),
+                // No transaction's.
+                Item::Notice(_) => {}
+            }
         }
     }
 }

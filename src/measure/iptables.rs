@@ -269,8 +269,11 @@ fn save(iptables: &mut Iptables, text: &mut Vec<u8>, services: Services) -> Resu
     let omissions = tables
         .save(SaveOptions::default(), text)
         .map_err(crate::iptables::Error::Io)?;
-    debug_assert!(omissions.is_none() && text.len() > services.rules());
-    Ok(())
+    let (rules, bytes) = (services.rules(), text.len());
+    match omissions.is_none() && bytes > rules {
+        true => Ok(()),
+        false => Err(super::Error::Printed { rules, bytes }.into()),
+    }
 }
 
 /// A text that adds one rule, and the rule.

@@ -6,13 +6,15 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::error::expect_operations;
 use super::floor::Floor;
 use super::{KubeProxy, Measured, alternate, alternate_prepared};
 use crate::Error;
-use crate::errno::Errno;
-use crate::netlink::{self, Loss};
 use crate::nft::live::{Mirror, Update};
 use crate::nft::{Connection, PlanOptions, Scope, Snapshot, Transaction};
+
+/// How many operations make one rule what is desired: its deletion, and the other one.
+const RULE: usize = 2;
 
 /// What one changed rule took.
 #[derive(Debug, Clone)]
@@ -28,23 +30,24 @@ pub struct OneRule {
 /// Takes in what there is: how many transactions.
 ///
 /// # Errors
-/// Those of [`Mirror::update`]; [`Loss::Dropped`] if events were lost.
+/// Those of [`Mirror::update`]; [`EventsLost`](super::Error::EventsLost).
 pub fn update(mirror: &mut Mirror) -> Result<usize, Error> {
     let updates = mirror.update()?;
-    match updates
-        .iter()
-        .all(|update| matches!(update, Update::Change(_)))
-    {
-        true => Ok(updates.len()),
-        false => Err(netlink::Error::Lost(Loss::Dropped(Errno::new(libc::ENOBUFS))).into()),
+    let number = updates.len();
+    for update in updates {
+        if let Update::ReadAnew(lost) = update {
+            return Err(super::Error::from(lost).into());
+        }
     }
+    Ok(number)
 }
 
 /// Somebody makes one rule of so many another one, and it is made what is desired: update, plan and commit.
 /// The ruleset must have a rule, so two chains at least, and is there afterwards.
 ///
 /// # Errors
-/// Those of the ruleset's loading, of the mirror, and of committing.
+/// Those of the ruleset's loading, of the mirror, and of committing; [`Error::Measure`] if events were lost, or
+/// something else was to be done than what one rule takes.
 pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, Error> {
     let (family, table) = ruleset.table();
     let scope = Scope::table(family, table);
@@ -60,22 +63,22 @@ pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, Error> {
     let start = Instant::now();
     let nothing = mirror.plan(&desired, PlanOptions::default())?;
     let first_plan = start.elapsed();
-    debug_assert!(nothing.is_empty(), "{nothing}");
+    expect_operations(0, &nothing)?;
     let contenders = alternate_prepared::<Error>(
         rounds,
         &mut || {
             update(&mut helper)?;
             let mut tx = Transaction::new();
             let chain = helper.snapshot().chain(family, table, &name);
-            if let Some(rule) = chain.and_then(|chain| chain.rules().next()) {
-                let mut other = rule.to_builder();
-                other.userdata = Some(b"other".to_vec().into());
-                tx.replace(&other)?;
-            }
+            let rule = chain.and_then(|chain| chain.rules().next());
+            let rule = rule.ok_or_else(|| super::Error::NoRule(name.clone()))?;
+            let mut other = rule.to_builder();
+            other.userdata = Some(b"other".to_vec().into());
+            tx.replace(&other)?;
             somebody.commit(&tx)?;
             update(&mut helper)?;
             let plan = helper.plan(&desired, PlanOptions::default())?;
-            debug_assert_eq!(plan.transaction().len(), 2, "{plan}");
+            expect_operations(RULE, &plan)?;
             *prepared.borrow_mut() = plan.transaction().datagram(<[u8]>::to_vec);
             Ok(())
         },
@@ -88,6 +91,7 @@ pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, Error> {
                 let start = Instant::now();
                 let plan = mirror.plan(&desired, PlanOptions::default())?;
                 planning.push(start.elapsed());
+                expect_operations(RULE, &plan)?;
                 Ok(mirror.connection().commit(plan.transaction())?)
             }),
         ],
@@ -102,18 +106,20 @@ pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, Error> {
 
 /// So many look-ups of chains by their names in each round, against those in a table of the names alone.
 /// The snapshot is one of the ruleset.
-#[must_use]
+///
+/// # Errors
+/// [`NoChain`](super::Error::NoChain) if one is not found.
 pub fn look_ups(
     snapshot: &Snapshot,
     ruleset: KubeProxy,
     look_ups: usize,
     rounds: usize,
-) -> Vec<Measured> {
+) -> Result<Vec<Measured>, super::Error> {
     let (family, table) = ruleset.table();
     let names: Vec<_> = ruleset.chain_names().collect();
     let numbers: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
     let some = || names.iter().step_by(7).cycle().take(look_ups);
-    let measured = alternate::<std::convert::Infallible>(
+    alternate(
         rounds,
         &mut [
             ("floor: a HashMap of the names", &mut || {
@@ -125,15 +131,12 @@ pub fn look_ups(
             ("Snapshot::chain()", &mut || {
                 for name in some() {
                     let chain = snapshot.chain(family, table, black_box(name));
-                    debug_assert!(chain.is_some(), "{name}");
-                    black_box(chain);
+                    if black_box(chain).is_none() {
+                        return Err(super::Error::NoChain(name.clone()));
+                    }
                 }
                 Ok(())
             }),
         ],
-    );
-    match measured {
-        Ok(measured) => measured,
-        Err(never) => match never {},
-    }
+    )
 }

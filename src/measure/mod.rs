@@ -9,6 +9,7 @@
 //! The benches of the repository and `chainwright bench` are built on this.
 
 mod addresses;
+mod error;
 pub mod events;
 pub mod floor;
 pub mod iptables;
@@ -18,6 +19,7 @@ mod ruleset;
 mod services;
 
 pub use addresses::Addresses;
+pub use error::Error;
 pub use rounds::{Contender, Measured, alternate, alternate_prepared, once};
 pub use ruleset::KubeProxy;
 pub use services::Services;

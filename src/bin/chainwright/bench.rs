@@ -11,6 +11,7 @@ mod plot;
 mod rules;
 mod tools;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use chainwright::measure::Measured;
@@ -18,6 +19,7 @@ use chainwright::netns::Sandbox;
 use clap::Subcommand;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
+use tempfile::NamedTempFile;
 
 use crate::output::{Error, Exit, Output, Rows};
 use crate::progress::Progress;
@@ -237,6 +239,15 @@ impl From<Measured> for Contestant {
             ratio_to_floor: measured.ratio,
         }
     }
+}
+
+/// A file with this text, for a tool to read; it goes when it is dropped.
+fn temporary(text: &str) -> Result<NamedTempFile, Error> {
+    let written = NamedTempFile::new().and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        Ok(file)
+    });
+    written.map_err(|error| Error::Other(format!("cannot write a temporary file: {error}")))
 }
 
 /// Measures something at one size, in so many rounds.

@@ -57,14 +57,10 @@ pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     let (tools, not_installed) = compare(rounds, &mut || Ok(()), floor, TOOLS)?;
     measured.extend(tools);
     Ok(Record {
-        measured: "list chains",
         chains: Some(chains),
         rules: Some(ruleset.rules()),
-        elements: None,
-        memory: None,
-        rounds,
         contenders: measured.into_iter().map(Contestant::from).collect(),
         not_installed,
-        notes: Vec::new(),
+        ..Record::new("list chains", rounds)
     })
 }

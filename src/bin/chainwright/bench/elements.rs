@@ -1,14 +1,13 @@
 //! Adding and listing the elements of a map.
 
 use std::hint::black_box;
-use std::io::Write;
 
 use chainwright::measure::floor::{Floor, Request};
 use chainwright::measure::{Addresses, Contender, alternate};
 use chainwright::nft::Connection;
 
 use super::tools::compare;
-use super::{Contestant, Record, commit};
+use super::{Contestant, Record, commit, temporary};
 use crate::output::Error;
 
 fn record(measured: &'static str, map: Addresses, rounds: usize) -> Record {
@@ -21,10 +20,7 @@ fn record(measured: &'static str, map: Addresses, rounds: usize) -> Record {
 /// The map and all of its elements in one transaction, into an empty namespace.
 pub(super) fn add(elements: usize, rounds: usize) -> Result<Record, Error> {
     let map = Addresses { elements };
-    let temporary =
-        |error: std::io::Error| Error::Other(format!("cannot write a temporary file: {error}"));
-    let mut file = tempfile::NamedTempFile::new().map_err(temporary)?;
-    file.write_all(map.to_nft().as_bytes()).map_err(temporary)?;
+    let file = temporary(&map.to_nft())?;
     let path = file.path().to_string_lossy().into_owned();
     commit::whole(
         record("add all elements of a map in one transaction", map, rounds),

@@ -1,7 +1,5 @@
 //! Restoring and saving iptables' tables.
 
-use std::io::Write;
-
 use chainwright::iptables::Backend;
 use chainwright::measure::Services;
 use chainwright::measure::iptables::{
@@ -10,7 +8,7 @@ use chainwright::measure::iptables::{
 use chainwright::netns::Sandbox;
 
 use super::tools::{Tool, run_once};
-use super::{Contestant, Record};
+use super::{Contestant, Record, temporary};
 use crate::output::{Error, note};
 use crate::scope;
 
@@ -72,14 +70,11 @@ fn tools(
     let Some(floor) = comparison.contenders.first().cloned() else {
         return Ok(());
     };
-    let temporary =
-        |error: std::io::Error| Error::Other(format!("cannot write a temporary file: {error}"));
-    let lock = tempfile::NamedTempFile::new().map_err(temporary)?;
-    let mut input = tempfile::NamedTempFile::new().map_err(temporary)?;
-    if what == What::Restore {
-        let text = services.to_table();
-        input.write_all(text.as_bytes()).map_err(temporary)?;
-    }
+    let lock = temporary("")?;
+    let input = match what {
+        What::Restore => temporary(&services.to_table())?,
+        What::Save => temporary("")?,
+    };
     let path = input.path().to_string_lossy().into_owned();
     let (file, table) = ([path.as_str()], ["-t", Services::TABLE]);
     let tool: Tool<'_> = match (what, backend) {
@@ -106,13 +101,10 @@ fn record(
     rounds: usize,
     not_installed: Vec<&'static str>,
 ) -> Record {
+    let of_nothing = Record::new(comparison.measured, rounds);
     Record {
-        measured: comparison.measured,
         chains: Some(services.chains()),
         rules: Some(services.rules()),
-        elements: None,
-        memory: None,
-        rounds,
         notes: vec![format!("goal: {} times the floor", comparison.goal)],
         contenders: comparison
             .contenders
@@ -120,5 +112,6 @@ fn record(
             .map(Contestant::from)
             .collect(),
         not_installed,
+        ..of_nothing
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn look_up(chains: usize, rounds: usize) -> Result<Record, Error> {
     ruleset.load(&mut Connection::open()?)?;
     let mirror = Mirror::open(Connection::open()?, &Scope::table(family, table))?;
     let snapshot = mirror.snapshot();
-    let contenders = look_ups(snapshot, ruleset, LOOK_UPS, rounds);
+    let contenders = look_ups(snapshot, ruleset, LOOK_UPS, rounds)?;
     // With the numbers that look-ups go by.
     let (bytes, of) = (snapshot.memory(), snapshot.byte_length());
     Ok(Record {

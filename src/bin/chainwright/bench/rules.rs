@@ -89,14 +89,11 @@ pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     let (tools, not_installed) = compare(rounds, &mut || Ok(()), floor, TOOLS)?;
     measured.extend(tools);
     Ok(Record {
-        measured: "read the whole ruleset",
         chains: Some(chains),
         rules: Some(ruleset.rules()),
-        elements: None,
-        memory: None,
-        rounds,
         contenders: measured.into_iter().map(Contestant::from).collect(),
         not_installed,
         notes,
+        ..Record::new("read the whole ruleset", rounds)
     })
 }
