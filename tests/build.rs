@@ -17,9 +17,9 @@ use chainwright::nft::build::{
     ip6, jhash, map, masked, meta, not, numgen_inc, numgen_random, or, symhash, tcp, th, udp, xor,
 };
 use chainwright::nft::expr::{NatRangeFlags, Verdict};
-use chainwright::nft::{Connection, Family, Rule, RuleFilter, Transaction};
+use chainwright::nft::{Family, Rule, Transaction};
 use common::tools::Tools;
-use common::{connect, report, sandbox};
+use common::{connect, report, rules_of, sandbox};
 use own_sets::{OWN_SETS, OWN_SETS6};
 use pairs::{EVERYWHERE, FRAMES, INET, IP, NETDEV, TRACKED, V4, V4_TRACKED, V6, V6_TRACKED};
 
@@ -112,16 +112,6 @@ fn table(family: Family) -> String {
     )
 }
 
-/// The rules of a chain as the kernel lists them.
-fn rules(nft: &mut Connection, family: Family, table: &str, chain: &str) -> Vec<Rule<'static>> {
-    let mut rules = Vec::new();
-    let listing = nft.rules(RuleFilter::chain(family, table, chain)).unwrap();
-    listing
-        .for_each(|rule| rules.push(rule.to_builder().into_owned()))
-        .unwrap();
-    rules
-}
-
 /// The bytes of a rule's expressions and of its comment.
 fn bytes<'r>(rule: &'r Rule<'_>) -> (&'r [u8], &'r [u8]) {
     let expressions = rule.expressions.as_ref().map(|e| e.as_bytes());
@@ -155,8 +145,8 @@ fn same(family: Family, lists: &[&[Pair]]) -> usize {
             panic!("{family} {text}: {}\n{rule}", report(&error));
         }
     }
-    let their_rules = rules(&mut connect(&theirs), family, "t", "c");
-    let our_rules = rules(&mut nft, family, "t", "c");
+    let their_rules = rules_of(&mut connect(&theirs), family, "t", "c");
+    let our_rules = rules_of(&mut nft, family, "t", "c");
     assert_eq!(their_rules.len(), pairs.len());
     assert_eq!(our_rules.len(), pairs.len());
     let mut wrong = Vec::new();

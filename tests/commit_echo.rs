@@ -8,14 +8,15 @@ use std::thread;
 
 use bstr::BString;
 use chainwright::iptables::{self, Iptables};
-use chainwright::netns::Sandbox;
-use chainwright::nft::expr::{Counter, Immediate, Lookup, Match, Payload, PayloadBase, Register};
-use chainwright::nft::live::{EventObject, Item, Mirror, Monitor, MonitorOptions};
-use chainwright::nft::{
-    Chain, Committed, Connection, DataType, Element, Family, Outcome, Pool, Rule, RuleFilter,
-    Scope, Set, SetFlags, StatefulObject, Table, Transaction,
+use chainwright::nft::expr::{
+    Counter, Expressions, Immediate, Lookup, Match, Payload, PayloadBase, Register,
 };
-use common::{OnDrop, connect, report, sandbox};
+use chainwright::nft::live::{EventObject, Item, Mirror};
+use chainwright::nft::{
+    Chain, Committed, Connection, DataType, Element, Family, Outcome, Pool, Rule, Scope, Set,
+    StatefulObject, Table, Transaction,
+};
+use common::{OnDrop, connect, report, rules_of, sandbox, watch};
 
 const IP: Family = Family::IP;
 
@@ -39,35 +40,12 @@ fn said(committed: &Committed) -> Vec<Option<String>> {
         .collect()
 }
 
-/// The rules of a chain, in order: handles, and the messages without their headers.
-fn rules(nft: &mut Connection, table: &str, chain: &str) -> Vec<(u64, Vec<u8>)> {
-    let filter = RuleFilter::chain(IP, table, chain);
-    let mut listed = Vec::new();
-    let rules = nft.rules(filter).unwrap();
-    rules
-        .for_each(|rule| {
-            let expressions = rule.expressions().unwrap();
-            let bytes = expressions.flat_map(|e| e.unwrap().raw.to_vec());
-            listed.push((rule.handle(), bytes.collect()));
-        })
-        .unwrap();
-    listed
-}
-
 /// The expressions of the rule that an operation added.
-fn expressions_of(committed: &Committed, operation: usize) -> Vec<u8> {
+fn expressions_of(committed: &Committed, operation: usize) -> Option<Expressions<'static>> {
     let Ok(EventObject::Rule(rule)) = committed.added(operation).unwrap().object() else {
         panic!("{committed:?}");
     };
-    let expressions = rule.expressions().unwrap();
-    expressions.flat_map(|e| e.unwrap().raw.to_vec()).collect()
-}
-
-fn watch(sandbox: &Sandbox) -> Monitor {
-    sandbox
-        .run(|| MonitorOptions::default().open())
-        .unwrap()
-        .unwrap()
+    rule.to_builder().into_owned().expressions
 }
 
 fn numbered(number: u64) -> Rule<'static> {
@@ -96,10 +74,10 @@ fn every_kind_of_object_comes_back_with_its_handle() {
         .map(|operation| committed.handle(operation))
         .collect();
 
-    let rules = rules(&mut nft, "t", "c");
-    assert_eq!(handles[6], Some(rules[0].0), "{committed:?}");
-    assert_eq!(handles[2], Some(rules[1].0), "{committed:?}");
-    assert_eq!(expressions_of(&committed, 6), rules[0].1);
+    let rules = rules_of(&mut nft, IP, "t", "c");
+    assert_eq!(handles[6], rules[0].handle, "{committed:?}");
+    assert_eq!(handles[2], rules[1].handle, "{committed:?}");
+    assert_eq!(expressions_of(&committed, 6), rules[0].expressions);
     let table = nft.table(IP, "t").unwrap().unwrap().handle();
     assert_eq!(handles[0], Some(table));
     let chain = nft.chain(IP, "t", "c").unwrap().unwrap().handle();
@@ -152,22 +130,23 @@ fn rules_in_their_places_are_those_that_are_listed() {
         tx.insert(&numbered(14)).unwrap();
     });
     assert!(second.is_whole());
-    let listed = rules(&mut nft, "t", "c");
+    let listed = rules_of(&mut nft, IP, "t", "c");
     let expected = [
-        second.handle(4).unwrap(),
-        handle(2),
-        second.handle(0).unwrap(),
-        second.handle(2).unwrap(),
-        second.handle(1).unwrap(),
+        second.handle(4),
+        Some(handle(2)),
+        second.handle(0),
+        second.handle(2),
+        second.handle(1),
     ];
-    let handles: Vec<u64> = listed.iter().map(|(handle, _)| *handle).collect();
+    let handles: Vec<_> = listed.iter().map(|rule| rule.handle).collect();
     assert_eq!(handles, expected);
     for operation in [0, 1, 2, 4] {
-        let (_, bytes) = listed
+        let rule = listed
             .iter()
-            .find(|(handle, _)| Some(*handle) == second.handle(operation))
+            .find(|rule| rule.handle == second.handle(operation))
             .unwrap();
-        assert_eq!(&expressions_of(&second, operation), bytes, "{operation}");
+        let expressions = expressions_of(&second, operation);
+        assert_eq!(expressions, rule.expressions, "{operation}");
     }
     assert_eq!(second.added(3), None, "what is deleted is no addition");
 }
@@ -176,15 +155,12 @@ fn rules_in_their_places_are_those_that_are_listed() {
 fn sets_without_a_name_come_back_with_that_which_they_got() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
-    let anonymous = |name: &'static str| Set {
-        flags: Some(SetFlags::ANONYMOUS | SetFlags::CONSTANT),
-        ..Set::new(IP, "t", name, DataType::IPV4_ADDR, 4)
-    };
+    let anonymous = Set::anonymous(IP, "t", "__set%d", 0, DataType::IPV4_ADDR, 4);
     let committed = echoed(&mut nft, |tx| {
         tx.add(&Table::new(IP, "t")).unwrap();
         tx.add(&Chain::new(IP, "t", "c")).unwrap();
         for host in 1..=2 {
-            let set = tx.add_anonymous(&anonymous("__set%d")).unwrap();
+            let set = tx.add_anonymous(&anonymous).unwrap();
             tx.add_elements(&set, [Element::new(&[192, 0, 2, host])])
                 .unwrap();
             let lookup = Lookup {
@@ -318,16 +294,16 @@ fn ten_thousand_rules_have_the_handles_that_they_are_listed_with() {
             tx.add(&numbered(number)).unwrap();
         }
     });
-    let listed = rules(&mut nft, "t", "c");
+    let listed = rules_of(&mut nft, IP, "t", "c");
     assert_eq!(listed.len() as u64, RULES);
     assert!(
         committed.is_whole(),
         "{} missing",
         committed.missing().len()
     );
-    for (operation, (handle, bytes)) in (2..).zip(&listed) {
-        assert_eq!(committed.handle(operation), Some(*handle));
-        assert_eq!(&expressions_of(&committed, operation), bytes);
+    for (operation, rule) in (2..).zip(&listed) {
+        assert_eq!(committed.handle(operation), rule.handle);
+        assert_eq!(expressions_of(&committed, operation), rule.expressions);
     }
 }
 
@@ -349,8 +325,8 @@ fn a_rule_that_is_too_large_to_be_told_is_said_to_be_missing() {
     assert_eq!(committed.missing(), [2]);
     assert!(!committed.is_whole());
     assert_eq!((committed.added(2), committed.handle(2)), (None, None));
-    let listed = rules(&mut nft, "t", "c");
-    assert_eq!(committed.handle(3), Some(listed[1].0));
+    let listed = rules_of(&mut nft, IP, "t", "c");
+    assert_eq!(committed.handle(3), listed[1].handle);
     assert_eq!(committed.generation(), Some(nft.generation().unwrap()));
     let alone = echoed(&mut nft, |tx| {
         tx.flush_chain(IP, "t", "c").unwrap();
@@ -462,6 +438,7 @@ fn who_is_told_of_changes_knows_ones_own() {
             assert_eq!(Some(four.port()), iptables.port());
             assert_eq!(four.generation(), by_iptables);
             let mut ports: Vec<u32> = changes.iter().map(|change| change.port()).collect();
+            ports.sort_unstable();
             ports.dedup();
             assert_eq!(ports.len(), 4);
         })

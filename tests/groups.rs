@@ -4,16 +4,15 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 
 use bstr::{BString, ByteSlice};
 use chainwright::nft::expr::{Counter, Immediate, Lookup, Payload, PayloadBase, Register, Verdict};
 use chainwright::nft::live::Model;
 use chainwright::nft::{
-    Chain, ChainFlags, CommitError, CommittedGroups, Connection, DataType, Element, Family, Groups,
-    Outcome, Rule, Scope, Set, SetFlags, Table, Transaction,
+    Chain, CommitError, CommittedGroups, Connection, DataType, Element, Family, Groups, Outcome,
+    Rule, Scope, Set, Table, Transaction,
 };
-use common::{connect, report, sandbox};
+use common::{bound_chain, connect, report, rule_of_bound_chain, sandbox};
 
 const IP: Family = Family::IP;
 
@@ -39,13 +38,14 @@ fn jump(tx: &mut Transaction, from: &str, to: &str) {
     tx.add(&rule).unwrap();
 }
 
-/// The table that all are in.
-fn base() -> Transaction {
-    written(|tx| drop_unit(tx.add(&Table::new(IP, "t"))))
+/// A set of addresses that has no name and no number yet.
+fn anonymous() -> Set<'static> {
+    Set::anonymous(IP, "t", "__set%d", 0, DataType::IPV4_ADDR, 4)
 }
 
-fn drop_unit<T, E: Debug>(result: Result<T, E>) {
-    result.unwrap();
+/// The table that all are in.
+fn base() -> Transaction {
+    written(|tx| _ = tx.add(&Table::new(IP, "t")).unwrap())
 }
 
 #[track_caller]
@@ -103,11 +103,7 @@ fn service(number: u16, target: &str) -> Transaction {
     let name = format!("svc-{number}");
     written(|tx| {
         chain(tx, &name);
-        let set = Set {
-            flags: Some(SetFlags::ANONYMOUS | SetFlags::CONSTANT),
-            ..Set::new(IP, "t", "__set%d", DataType::IPV4_ADDR, 4)
-        };
-        let set = tx.add_anonymous(&set).unwrap();
+        let set = tx.add_anonymous(&anonymous()).unwrap();
         let [high, low] = number.to_be_bytes();
         tx.add_elements(&set, [Element::new(&[10, 0, high, low])])
             .unwrap();
@@ -230,7 +226,7 @@ fn a_table_that_is_refused_takes_all_that_is_in_it_along() {
         let mut groups = Groups::new();
         groups.add(
             "other",
-            written(|tx| drop_unit(tx.add(&Table::new(IP, "other")))),
+            written(|tx| _ = tx.add(&Table::new(IP, "other")).unwrap()),
         );
         groups.add(
             "base",
@@ -293,23 +289,19 @@ fn the_group_that_closes_a_loop_is_set_aside() {
 #[test]
 fn a_set_that_no_rule_uses_is_found() {
     with_both(|nft| {
-        let anonymous = Set {
-            flags: Some(SetFlags::ANONYMOUS | SetFlags::CONSTANT),
-            ..Set::new(IP, "t", "__set%d", DataType::IPV4_ADDR, 4)
-        };
-        let mut bound = Chain::new(IP, "t", "");
-        (bound.name, bound.id) = (None, Some(1));
-        bound.flags = Some(ChainFlags::BINDING);
         let mut groups = Groups::new();
         groups.add("base", base());
         groups.add(
             "set",
             written(|tx| {
                 chain(tx, "c");
-                tx.add_anonymous(&anonymous).unwrap();
+                tx.add_anonymous(&anonymous()).unwrap();
             }),
         );
-        groups.add("chain", written(|tx| drop_unit(tx.add(&bound))));
+        groups.add(
+            "chain",
+            written(|tx| _ = tx.add(&bound_chain(IP, "t", 1)).unwrap()),
+        );
         groups.add("more", written(|tx| chain(tx, "d")));
         let done = committed(nft, &groups);
         assert_eq!(done.committed, [&"base", &"more"]);
@@ -328,12 +320,8 @@ fn bound_chains_of_several_groups_are_kept_apart() {
         for (name, number) in [("one", 1), ("two", 2)] {
             let tx = written(|tx| {
                 chain(tx, name);
-                let mut bound = Chain::new(IP, "t", "");
-                (bound.name, bound.id) = (None, Some(7));
-                bound.flags = Some(ChainFlags::BINDING);
-                tx.add(&bound).unwrap();
-                let mut inner = Rule::new(IP, "t", "").with(&Counter::new(number, 0));
-                (inner.chain, inner.chain_id) = (None, Some(7));
+                tx.add(&bound_chain(IP, "t", 7)).unwrap();
+                let inner = rule_of_bound_chain(IP, "t", 7).with(&Counter::new(number, 0));
                 tx.add(&inner).unwrap();
                 let rule = Rule::new(IP, "t", name).with(&Immediate::verdict(Verdict::JumpId(7)));
                 tx.add(&rule).unwrap();
@@ -371,7 +359,7 @@ fn who_failed_only_beside_another_gets_a_second_chance() {
         );
         groups.add(
             "innocent",
-            written(|tx| drop_unit(tx.add(&Rule::new(IP, "t", "shared")))),
+            written(|tx| _ = tx.add(&Rule::new(IP, "t", "shared")).unwrap()),
         );
         groups.add("worse", written(|tx| jump(tx, "shared", "none")));
         groups.add("good", written(|tx| chain(tx, "more")));

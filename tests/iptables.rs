@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chainwright::Retry;
+use chainwright::iptables::nft::Profile;
 use chainwright::iptables::text::{RestoreOptions, SaveOptions};
 use chainwright::iptables::{Backend, Error, Family, Iptables};
 use chainwright::legacy::LockPolicy;
@@ -23,9 +24,9 @@ fn data(name: &str) -> String {
     fs::read_to_string(path.join(name)).unwrap()
 }
 
+/// To write rules in the form that is written by default.
 fn open(sandbox: &Sandbox, backend: Backend) -> Iptables {
-    let opened = sandbox.run(|| Iptables::open(backend)).unwrap().unwrap();
-    opened.with_lock(LockPolicy::None, Retry::ONCE)
+    common::iptables::open(sandbox, backend).with_profile(Profile::default())
 }
 
 /// Restores a text with its counters; in pieces, if it is too long for an ordinary user's transaction.

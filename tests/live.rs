@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use bstr::{BStr, BString};
 use chainwright::netlink::Loss;
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Immediate, Match, ObjectType, Objref, Quota, QuotaFlags};
 use chainwright::nft::live::{
     Cause, Change, Event, EventFlags, EventObject, Item, Lost, Monitor, MonitorOptions,
@@ -24,24 +23,12 @@ use chainwright::nft::{
 };
 use common::rulesets::Ruleset;
 use common::tools::Tools;
-use common::{OnDrop, committed, connect, kernel, report, sandbox};
+use common::{OnDrop, committed, connect, kernel, sandbox, watch, watch_with};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 const IP: Family = Family::IP;
 /// `NF_INET_LOCAL_OUT` of `linux/netfilter.h`.
 const OUTPUT: u32 = 3;
-
-#[track_caller]
-fn watch(sandbox: &Sandbox) -> Monitor {
-    watch_with(sandbox, MonitorOptions::default())
-}
-
-#[track_caller]
-fn watch_with(sandbox: &Sandbox, options: MonitorOptions) -> Monitor {
-    let monitor = sandbox.run(|| options.open());
-    let monitor = monitor.expect("the sandbox can be entered");
-    monitor.unwrap_or_else(|error| panic!("no monitor: {}", report(&error)))
-}
 
 /// The next item, which is queued when a commit has returned.
 #[track_caller]

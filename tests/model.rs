@@ -9,12 +9,12 @@ mod transactions;
 use allocation_counter::measure;
 use chainwright::netlink::Messages;
 use chainwright::netns::Sandbox;
-use chainwright::nft::expr::{Immediate, Verdict};
+use chainwright::nft::expr::{Expressions, Immediate, Verdict};
 use chainwright::nft::live::{Event, Item, Mirror, Model, Monitor, MonitorOptions};
 use chainwright::nft::{
-    Chain, ChainFlags, CommitError, Committed, Connection, DataType, Devices, Element,
-    ElementFlags, Family, Generation, PlanOptions, Rule, Scope, Set, SetFlags, Snapshot,
-    SnapshotChain, Table, TableFlags, Transaction,
+    Chain, ChainFlags, CommitError, Committed, Connection, DataType, Devices, Element, Family,
+    Generation, PlanOptions, Rule, Scope, Set, SetFlags, Snapshot, SnapshotChain, Table,
+    TableFlags, Transaction,
 };
 use chainwright_sys::nf_tables::{
     NFT_MSG_DELSETELEM, NFT_MSG_DESTROYSETELEM, NFT_MSG_NEWSETELEM, NFTA_SET_ELEM_EXPIRATION,
@@ -24,6 +24,7 @@ use common::accounting;
 use common::mirrored::{is_current, lines};
 use common::random::Random;
 use common::rulesets::{OF_CLIENTS, Ruleset, loaded_data};
+use common::{bound_chain, rule_of_bound_chain};
 use transactions::Writer;
 
 /// What of an answer is to be the same: of each operation that failed the error number.
@@ -472,17 +473,18 @@ fn nested(depth: u32) -> [Transaction; 2] {
     let mut add = Transaction::new();
     add.add(&Table::new(Family::IP, "t")).unwrap();
     add.add(&Chain::new(Family::IP, "t", "c")).unwrap();
-    let mut rule = Rule::new(Family::IP, "t", "");
+    let mut jump = None;
     for id in 1..=depth {
-        let mut chain = Chain::new(Family::IP, "t", "");
-        (chain.name, chain.id) = (None, Some(id));
-        chain.flags = Some(ChainFlags::BINDING);
-        add.add(&chain).unwrap();
-        (rule.chain, rule.chain_id) = (None, Some(id));
-        add.add(&rule).unwrap();
-        rule = Rule::new(Family::IP, "t", "c");
-        rule.push(&Immediate::verdict(Verdict::JumpId(id)));
+        add.add(&bound_chain(Family::IP, "t", id)).unwrap();
+        let mut inner = rule_of_bound_chain(Family::IP, "t", id);
+        inner.expressions = jump.take();
+        add.add(&inner).unwrap();
+        let mut expressions = Expressions::new();
+        expressions.push(&Immediate::verdict(Verdict::JumpId(id)));
+        jump = Some(expressions);
     }
+    let mut rule = Rule::new(Family::IP, "t", "c");
+    rule.expressions = jump;
     add.add(&rule).unwrap();
     let mut delete = Transaction::new();
     delete.flush_chain(Family::IP, "t", "c").unwrap();
@@ -572,12 +574,10 @@ fn halves_of_intervals() {
     let sandbox = common::sandbox();
     let mut pair = [common::connect(&sandbox), Model::new().connect().unwrap()];
     let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4).with_flags(SetFlags::INTERVAL);
-    let bound = |key: u8, is_end: bool| Element {
-        flags: is_end.then_some(ElementFlags::INTERVAL_END),
-        ..Element::new(vec![0, 0, 0, key])
-    };
-    let bounds = [(10, false), (20, true), (30, false), (40, true)];
-    let bounds = bounds.map(|(key, is_end)| bound(key, is_end));
+    let key = |key: u8| vec![0, 0, 0, key];
+    let start = |at| Element::new(key(at));
+    let end = |at| Element::end(key(at));
+    let bounds = [start(10), end(20), start(30), end(40)];
     let (mut compared, mut refused) = (0, 0);
     let mut differ = Vec::new();
     for state in 0..1 << bounds.len() {

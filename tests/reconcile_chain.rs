@@ -2,16 +2,19 @@
 
 mod common;
 
-use chainwright::Retry;
+use std::collections::HashSet;
+
 use chainwright::iptables::nft::Profile;
+use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Backend, Error, Family, Iptables, Rule, TableEdit};
-use chainwright::legacy::LockPolicy;
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Immediate, Meta, MetaKey};
 use chainwright::nft::{self, Transaction};
+use common::iptables::{open, state, tool};
 use common::random::Random;
-use common::sandbox;
 use common::tools::Tools;
+use common::unwritable::with_unwritable_tables;
+use common::{rules_of, sandbox};
 
 const BACKENDS: [Backend; 2] = [Backend::Nft, Backend::Legacy];
 /// Rules that iptables prints as they are here.
@@ -31,11 +34,6 @@ fn rule(text: &str) -> Rule {
     Rule::parse(Family::Ipv4, text).unwrap()
 }
 
-fn open(sandbox: &Sandbox, backend: Backend) -> Iptables {
-    let opened = sandbox.run(|| Iptables::open(backend)).unwrap().unwrap();
-    opened.with_lock(LockPolicy::None, Retry::default())
-}
-
 fn change<R>(
     iptables: &mut Iptables,
     edit: impl FnMut(&mut TableEdit<'_>) -> Result<R, Error>,
@@ -46,11 +44,8 @@ fn change<R>(
 
 /// The rules of a chain with their packets, as the backend's own tool prints them.
 fn held(sandbox: &Sandbox, backend: Backend, chain: &str) -> Vec<(String, u64)> {
-    let tool = match backend {
-        Backend::Nft => "iptables-nft-save",
-        Backend::Legacy => "iptables-legacy-save",
-    };
-    let text = Tools::new(sandbox).save(&format!("{tool} -c -t filter"));
+    let save = tool(backend, Family::Ipv4, "-save -c -t filter");
+    let text = Tools::new(sandbox).save(&save);
     let start = format!("-A {chain} ");
     let of_chain = text.lines().filter_map(|line| {
         let (counters, rule) = line.strip_prefix('[')?.split_once("] ")?;
@@ -62,10 +57,12 @@ fn held(sandbox: &Sandbox, backend: Backend, chain: &str) -> Vec<(String, u64)> 
 
 /// Loads rules with the backend's own tool, each with packets of its own.
 fn load(sandbox: &Sandbox, backend: Backend, chain: &str, rules: &[&str]) {
-    let tool = match backend {
-        Backend::Nft => "iptables-nft-restore",
-        Backend::Legacy => "iptables-legacy-restore",
-    };
+    let restore = tool(backend, Family::Ipv4, "-restore --counters");
+    drop(Tools::new(sandbox).run_with(&restore, &text(chain, rules)));
+}
+
+/// A text with these rules in a chain, each with packets of its own.
+fn text(chain: &str, rules: &[&str]) -> String {
     let policy = if chain == "INPUT" {
         "ACCEPT [0:0]"
     } else {
@@ -75,8 +72,7 @@ fn load(sandbox: &Sandbox, backend: Backend, chain: &str, rules: &[&str]) {
     for (packets, rule) in (1..).zip(rules) {
         text += &format!("[{packets}:{}] -A {chain} {rule}\n", packets * 100);
     }
-    let line = format!("{tool} --counters");
-    drop(Tools::new(sandbox).run_with(&line, &(text + "COMMIT\n")));
+    text + "COMMIT\n"
 }
 
 /// The length of the longest list that both have in this order.
@@ -141,18 +137,33 @@ fn a_chain_holds_what_it_is_to_hold_by_the_fewest_changes() {
 
 #[test]
 fn where_nothing_is_to_be_changed_nothing_is() {
-    let sandbox = sandbox();
-    let mut iptables = open(&sandbox, Backend::Nft);
     let rules: Vec<_> = RULES.iter().map(|text| rule(text)).collect();
-    let mut make = |table: &mut TableEdit<'_>| {
-        table.reconcile_chain("C", &rules)?;
-        table.ensure_first("INPUT", &[Rule::jump("C")])
-    };
-    assert_eq!(change(&mut iptables, &mut make).inserted, 1);
-    let generation = || common::connect(&sandbox).generation().unwrap();
-    let before = generation();
-    assert!(change(&mut iptables, &mut make).is_empty());
-    assert_eq!(generation().number(), before.number());
+    for backend in BACKENDS {
+        let sandbox = sandbox();
+        let mut iptables = open(&sandbox, backend);
+        load(&sandbox, backend, "C", &RULES);
+        let mut make = |table: &mut TableEdit<'_>| {
+            let held = table.reconcile_chain("C", &rules)?;
+            assert_eq!((held.kept, held.is_empty()), (RULES.len(), true));
+            table.ensure_first("INPUT", &[Rule::jump("C")])
+        };
+        assert_eq!(change(&mut iptables, &mut make).inserted, 1);
+        // Counters, handles and nf_tables' generation included.
+        let before = state(&sandbox, backend);
+        assert_eq!(held(&sandbox, backend, "C")[8].1, 9);
+        assert!(change(&mut iptables, &mut make).is_empty());
+        assert_eq!(state(&sandbox, backend), before);
+        if backend == Backend::Nft {
+            continue;
+        }
+        // A table that is replaced by what it is already would be the same: here that fails, as other changes do.
+        let more = with_unwritable_tables(|| {
+            assert!(change(&mut iptables, &mut make).is_empty());
+            iptables.update(Family::Ipv4, "filter", |table| table.append("C", &rules[0]))
+        });
+        assert!(matches!(more, Err(Error::Legacy(_))), "{more:?}");
+        assert_eq!(state(&sandbox, backend), before);
+    }
 }
 
 /// Rules that stand first, once, whatever was there, and whatever others are there.
@@ -227,17 +238,48 @@ fn what_has_no_words() {
     assert_eq!(handles(), after[..1]);
 }
 
-/// What another version wrote is the same rule.
+/// What another version wrote is the same rule: it stays, with its handle and its counters.
 #[test]
 fn equal_rules_of_any_encoding_stay() {
-    let sandbox = sandbox();
+    let profiles = [Profile::V1_8_7, Profile::V1_8_8, Profile::V1_8_10];
     let rules: Vec<_> = RULES.iter().map(|text| rule(text)).collect();
-    for profile in [Profile::V1_8_7, Profile::V1_8_8, Profile::V1_8_10] {
-        let mut iptables = open(&sandbox, Backend::Nft).with_profile(profile);
-        load(&sandbox, Backend::Nft, "C", &RULES);
-        let changes = change(&mut iptables, |table| table.reconcile_chain("C", &rules));
-        assert!(changes.is_empty(), "{profile:?}: {changes:?}");
+    let options = RestoreOptions {
+        counters: true,
+        ..RestoreOptions::default()
+    };
+    let mut encodings = HashSet::new();
+    for written in profiles {
+        let sandbox = sandbox();
+        let open = |profile| open(&sandbox, Backend::Nft).with_profile(profile);
+        let restored = open(written).restore(Family::Ipv4, text("C", &RULES), &options);
+        assert_eq!(restored.unwrap().rules, RULES.len());
+        let before = state(&sandbox, Backend::Nft);
+        for profile in profiles {
+            let changes = change(&mut open(profile), |table| {
+                table.reconcile_chain("C", &rules)
+            });
+            let what = format!("{written:?} {profile:?}: {changes:?}");
+            assert_eq!(
+                (changes.kept, changes.is_empty()),
+                (RULES.len(), true),
+                "{what}"
+            );
+            assert_eq!(state(&sandbox, Backend::Nft), before, "{what}");
+        }
+        let packets = held(&sandbox, Backend::Nft, "C")
+            .into_iter()
+            .map(|(_, packets)| packets);
+        assert!(packets.eq(1..=RULES.len() as u64), "{written:?}");
+        let kernels = rules_of(
+            &mut common::connect(&sandbox),
+            nft::Family::IP,
+            "filter",
+            "C",
+        );
+        let kernels = kernels.into_iter().map(|rule| rule.expressions);
+        encodings.insert(format!("{:?}", kernels.collect::<Vec<_>>()));
     }
+    assert_eq!(encodings.len(), profiles.len(), "they write the same");
 }
 
 /// In one change: other edits before and behind it, chains that are made in it, and errors that leave all as it was.

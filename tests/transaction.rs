@@ -25,7 +25,7 @@ use chainwright::nft::{
     RuleFilter, Scope, Table, Transaction,
 };
 use common::tools::Tools;
-use common::{OnDrop, commit, committed, connect, kernel, report, sandbox};
+use common::{OnDrop, commit, committed, connect, kernel, report, rules_of, sandbox};
 use nix::sys::socket::{setsockopt, sockopt};
 
 const IP: Family = Family::IP;
@@ -91,16 +91,6 @@ fn whole(nft: &mut Connection) -> Whole {
         chains: all!(chains),
         rules: all!(rules),
     }
-}
-
-/// The rules of a chain.
-fn rules(nft: &mut Connection, table: &str, chain: &str) -> Vec<Rule<'static>> {
-    let mut rules = Vec::new();
-    let listing = nft.rules(RuleFilter::chain(IP, table, chain)).unwrap();
-    listing
-        .for_each(|rule| rules.push(rule.to_builder().into_owned()))
-        .unwrap();
-    rules
 }
 
 /// Whether this process may force the size of socket buffers: root can, root of a user namespace
@@ -212,7 +202,7 @@ fn destroying_takes_what_is_there_and_what_is_not() {
         tx.add(&Chain::new(IP, "t", "c")).unwrap();
         tx.add(&rule).unwrap();
     });
-    rule.handle = rules(&mut nft, "t", "c")[0].handle;
+    rule.handle = rules_of(&mut nft, IP, "t", "c")[0].handle;
     destroy(&mut nft, &rule);
     assert!(nft.table(IP, "t").unwrap().is_some());
     assert!(!nft.chain_exists(IP, "t", "c").unwrap());
@@ -239,7 +229,7 @@ fn comment(text: &str) -> Vec<u8> {
 /// The comments of a chain's rules, by our listing, which must be nft's as well.
 #[track_caller]
 fn comments(sandbox: &Sandbox, nft: &mut Connection) -> String {
-    let ours: Vec<_> = rules(nft, "t", "c")
+    let ours: Vec<_> = rules_of(nft, IP, "t", "c")
         .iter()
         .map(|rule| {
             let userdata = rule.userdata.as_ref().unwrap();
@@ -266,7 +256,7 @@ fn rules_go_where_they_are_told_to() {
         rule
     };
     let handle = |nft: &mut Connection, name: &str| {
-        let rules = rules(nft, "t", "c");
+        let rules = rules_of(nft, IP, "t", "c");
         let userdata = comment(name);
         let found = rules
             .iter()
@@ -431,7 +421,7 @@ fn user_data_is_kept_verbatim() {
         let chain = nft.chain(IP, &name, "c").unwrap().unwrap();
         assert_eq!(chain.userdata(), Some(&blob[..]));
         assert_eq!(
-            rules(&mut nft, &name, "c")[0].userdata.as_deref(),
+            rules_of(&mut nft, IP, &name, "c")[0].userdata.as_deref(),
             Some(&blob[..])
         );
     }
@@ -498,7 +488,7 @@ fn a_hundred_thousand_chains_and_250_000_rules_are_one_commit() {
     // A chain's references are its rules and the jumps to it: every pair has five rules and a jump.
     assert_eq!(references, 250_000 + CHAINS / 2 + 2);
     for index in (0..CHAINS).step_by(997) {
-        let rules = rules(&mut nft, "nat", &name(index));
+        let rules = rules_of(&mut nft, IP, "nat", &name(index));
         assert_eq!(rules.len(), if index % 2 == 0 { 3 } else { 2 }, "{index}");
     }
     // And away with it, in one as well.
@@ -545,7 +535,7 @@ fn a_transaction_is_the_same_each_time_it_is_sent() {
     assert_eq!(acks(&longer), [0, 4, 0, 4, 4]);
     commit(&mut nft, &tx);
     commit(&mut nft, &tx);
-    assert_eq!(rules(&mut nft, "t", "c").len(), 2);
+    assert_eq!(rules_of(&mut nft, IP, "t", "c").len(), 2);
 }
 
 /// The kernel looks at a transaction and does not carry it out.

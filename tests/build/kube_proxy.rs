@@ -267,8 +267,8 @@ fn kube_proxys_rules_are_those_of_nft() {
         .collect();
     chains.dedup();
     for (family, chain) in chains {
-        let theirs = rules(&mut their_nft, family, "kube-proxy", chain);
-        let ours = rules(&mut nft, family, "kube-proxy", chain);
+        let theirs = rules_of(&mut their_nft, family, "kube-proxy", chain);
+        let ours = rules_of(&mut nft, family, "kube-proxy", chain);
         assert_eq!(theirs.len(), ours.len(), "{chain}");
         for (theirs, ours) in theirs.iter().zip(&ours) {
             assert_eq!(unnumbered(theirs), unnumbered(ours), "{chain}");

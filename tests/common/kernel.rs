@@ -10,8 +10,8 @@ use chainwright::nft::expr::{
     PayloadBase, Register, Reject, Socket, SocketKey,
 };
 use chainwright::nft::{
-    Chain, CommitError, Connection, DataType, Devices, Element, ElementFlags, Family, Outcome,
-    Rule, Set, SetFlags, Table, Transaction,
+    Chain, CommitError, Connection, DataType, Devices, Element, Family, Outcome, Rule, Set,
+    SetFlags, Table, Transaction,
 };
 
 use super::report;
@@ -214,10 +214,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
             let mut tx = probe(Family::IP, &|tx| {
                 let set = set.clone().with_flags(SetFlags::INTERVAL).with_size(1);
                 tx.add(&set).unwrap();
-                let end = Element {
-                    flags: Some(ElementFlags::INTERVAL_END),
-                    ..Element::new(&[10, 0, 0, 9])
-                };
+                let end = Element::end(&[10, 0, 0, 9]);
                 tx.add_elements(&set.set_id(), [Element::new(&[10, 0, 0, 1]), end])
                     .unwrap();
             });

@@ -16,12 +16,14 @@ pub(crate) mod rules;
 pub(crate) mod rulesets;
 pub(crate) mod save;
 pub(crate) mod tools;
+pub(crate) mod unwritable;
 
 use std::error::Error;
 use std::sync::OnceLock;
 
 use chainwright::netns::{self, Sandbox};
-use chainwright::nft::{Connection, Transaction};
+use chainwright::nft::live::{Monitor, MonitorOptions};
+use chainwright::nft::{Chain, ChainFlags, Connection, Family, Rule, RuleFilter, Transaction};
 
 /// Why this process could not get what sandboxes take.
 static NO_SANDBOXES: OnceLock<String> = OnceLock::new();
@@ -55,6 +57,55 @@ pub(crate) fn connect(sandbox: &Sandbox) -> Connection {
         .run(Connection::open)
         .expect("the sandbox can be entered")
         .unwrap_or_else(|error| panic!("no connection: {}", report(&error)))
+}
+
+/// A monitor of the nf_tables of a sandbox.
+#[track_caller]
+pub(crate) fn watch(sandbox: &Sandbox) -> Monitor {
+    watch_with(sandbox, MonitorOptions::default())
+}
+
+#[track_caller]
+pub(crate) fn watch_with(sandbox: &Sandbox, options: MonitorOptions) -> Monitor {
+    let monitor = sandbox.run(|| options.open());
+    let monitor = monitor.expect("the sandbox can be entered");
+    monitor.unwrap_or_else(|error| panic!("no monitor: {}", report(&error)))
+}
+
+/// The rules of a chain, in order, with their handles.
+#[track_caller]
+pub(crate) fn rules_of(
+    nft: &mut Connection,
+    family: Family,
+    table: &str,
+    chain: &str,
+) -> Vec<Rule<'static>> {
+    let mut rules = Vec::new();
+    let listing = nft.rules(RuleFilter::chain(family, table, chain)).unwrap();
+    listing
+        .for_each(|rule| rules.push(rule.to_builder().into_owned()))
+        .unwrap();
+    rules
+}
+
+/// A chain without a name, of the one rule that jumps to it: by this number, which other operations of its transaction
+/// know it by.
+pub(crate) fn bound_chain(family: Family, table: &'static str, id: u32) -> Chain<'static> {
+    Chain {
+        name: None,
+        id: Some(id),
+        flags: Some(ChainFlags::BINDING),
+        ..Chain::new(family, table, "")
+    }
+}
+
+/// A rule in the chain that has this number.
+pub(crate) fn rule_of_bound_chain(family: Family, table: &'static str, id: u32) -> Rule<'static> {
+    Rule {
+        chain: None,
+        chain_id: Some(id),
+        ..Rule::new(family, table, "")
+    }
 }
 
 #[track_caller]

@@ -16,6 +16,7 @@ use chainwright::nft::{
 };
 
 use crate::common::random::Random;
+use crate::common::{bound_chain, rule_of_bound_chain};
 
 const FAMILIES: [Family; 4] = [Family::IP, Family::IP, Family::INET, Family::BRIDGE];
 const TABLES: [&str; 2] = ["a", "b"];
@@ -111,16 +112,12 @@ impl<'r> Writer<'r> {
     /// A chain of one rule, with a rule in it, and perhaps without the one that it is of.
     fn on_bound_chain(&mut self, tx: &mut Transaction) {
         let id = 40 + self.random.below(3) as u32;
-        let mut chain = Chain::new(self.family, self.table, "");
-        chain.name = None;
-        chain.id = Some(id);
-        if !self.random.once_in(8) {
-            chain.flags = Some(ChainFlags::BINDING);
+        let mut chain = bound_chain(self.family, self.table, id);
+        if self.random.once_in(8) {
+            chain.flags = None;
         }
         tx.add(&chain).unwrap();
-        let mut inner = Rule::new(self.family, self.table, "");
-        inner.chain = None;
-        inner.chain_id = Some(id);
+        let mut inner = rule_of_bound_chain(self.family, self.table, id);
         if self.random.once_in(2) {
             inner.push(&Counter::new(0, 0));
         } else {
@@ -418,8 +415,8 @@ impl<'r> Writer<'r> {
                     rule.push(&Lookup::set(Register::R1, set));
                 }
                 _ => {
-                    let set = Set::new(self.family, self.table, "__set%d", DataType::IPV4_ADDR, 4);
-                    let set = set.with_flags(SetFlags::ANONYMOUS | SetFlags::CONSTANT);
+                    let of = DataType::IPV4_ADDR;
+                    let set = Set::anonymous(self.family, self.table, "__set%d", 0, of, 4);
                     let id = tx.add_anonymous(&set).unwrap();
                     let key = [10, 0, 0, self.random.below(4) as u8];
                     tx.add_elements(&id, [&Element::new(key.to_vec())]).unwrap();

@@ -5,7 +5,7 @@ use std::fs;
 use bstr::BStr;
 use caps::{CapSet, Capability};
 use chainwright::nft::expr::CmpOp;
-use chainwright::nft::{DataType, Element, Operation, Set, SetFlags, SetId};
+use chainwright::nft::{DataType, Element, Operation, Set, SetId};
 
 use super::*;
 
@@ -518,9 +518,7 @@ fn an_anonymous_set_that_is_used_twice_is_explained() {
         tx.add(&Chain::new(IP, "t", "c")).unwrap();
     });
     let error = refused(&mut nft, |tx| {
-        let mut set = Set::new(IP, "t", "__set%d", DataType::IPV4_ADDR, 4);
-        set.flags = Some(SetFlags::ANONYMOUS | SetFlags::CONSTANT);
-        set.id = Some(7);
+        let set = Set::anonymous(IP, "t", "__set%d", 7, DataType::IPV4_ADDR, 4);
         tx.add(&set).unwrap();
         for _ in 0..2 {
             let mut lookup = Lookup::set(Register::R1, "__set%d");
