@@ -470,7 +470,7 @@ fn what_is_said_is_the_rule_that_the_kernel_has() {
     let mut findings = Vec::new();
     let mut seed = first;
     while sums.made < number && findings.len() < 40 {
-        for family in [Family::Ipv4, Family::Ipv6] {
+        for family in Family::ALL {
             let counts = batch(seed.wrapping_mul(0x1000), family, BATCH, &mut findings);
             sums.made += counts.made;
             sums.taken += counts.taken;
@@ -496,7 +496,7 @@ fn what_is_said_of_legacy_entries_is_what_they_are() {
     let mut findings = Vec::new();
     let mut seed = first;
     while sums.entries < number && findings.len() < 40 {
-        for family in [Family::Ipv4, Family::Ipv6] {
+        for family in Family::ALL {
             let counts = entries::batch(seed.wrapping_mul(0x1000), family, 1000, &mut findings);
             sums.entries += counts.entries;
             sums.said += counts.said;

@@ -265,7 +265,7 @@ fn every_encoding_is_read_and_left_as_it_is() {
         let mut iptables = sandbox.run(Iptables::nft).unwrap().unwrap();
         let sets = sandbox.run(ipset::Connection::open).unwrap().unwrap();
 
-        for family_of_rules in [Family::Ipv4, Family::Ipv6] {
+        for family_of_rules in Family::ALL {
             let tables = iptables.read(family_of_rules, &[]).unwrap();
             for table in tables.iter() {
                 for chain in table.chains() {
@@ -303,7 +303,7 @@ fn every_encoding_is_read_and_left_as_it_is() {
         }
 
         // A rule more, and one less, in each table; all others keep their bytes and handles.
-        for family in [Family::Ipv4, Family::Ipv6] {
+        for family in Family::ALL {
             for table in ["filter", "nat", "mangle", "raw"] {
                 let rule = Rule::parse(family, "-m comment --comment new -j RETURN").unwrap();
                 let chain = builtins(table).unwrap()[0].chain;

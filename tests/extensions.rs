@@ -110,7 +110,7 @@ proptest! {
     #[test]
     fn whatever_is_read_is_written_and_printed_as_itself(data in data(), revision in 0..=4_u8) {
         let mut parsed = 0;
-        for family in [Family::Ipv4, Family::Ipv6] {
+        for family in Family::ALL {
             for spec in xt::Match::ALL {
                 let rule = |read| with_match(family, read);
                 let name = spec.names()[0];
@@ -174,7 +174,7 @@ fn changed_bytes_are_read_as_what_they_say() {
     let mut wrong = BTreeMap::new();
     let (mut typed, mut parsed) = (0, 0);
     for file in files() {
-        for family in [Family::Ipv4, Family::Ipv6] {
+        for family in Family::ALL {
             let sections = file.sections(family, "legacy");
             for (_, line) in sections.iter().flat_map(|section| &section.rules) {
                 let mut rule = parse(family, line).unwrap();

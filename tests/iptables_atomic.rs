@@ -15,7 +15,7 @@ use chainwright::iptables::{Backend, Counters, Family, Iptables, Rule};
 use chainwright::legacy::{self, LockPolicy, Lookup};
 use chainwright::netns::Sandbox;
 use chainwright::nft::{self, Scope};
-use common::iptables::{ALL, legacy_family, open, state, tool};
+use common::iptables::{ALL, open, state, tool};
 use common::needs::find;
 use common::tools::Tools;
 use common::{OnDrop, connect, packets, sandbox};
@@ -152,7 +152,7 @@ fn what_is_not_changed_is_not_touched() {
                 assert_eq!(after, generation + 3);
             }
             Backend::Legacy => {
-                let connection = sandbox.run(|| legacy::Connection::open(legacy_family(family)));
+                let connection = sandbox.run(|| legacy::Connection::open(family.into()));
                 let connection = connection.unwrap().unwrap();
                 let rules = || {
                     let table = connection.read("filter").unwrap().in_use().unwrap();

@@ -241,7 +241,7 @@ const LINES: &[&str] = &[
 
 /// Reads a line in all ways. That it returns is the test.
 fn read_line(line: &[u8]) {
-    for family in [Family::Ipv4, Family::Ipv6] {
+    for family in Family::ALL {
         let _ = Rule::parse(family, line);
         let mut found = Vec::new();
         if words(line, &mut found).is_ok() {
@@ -335,7 +335,7 @@ fn some<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, number: usize) -
 #[test]
 fn what_is_encoded_for_legacy_tables_is_decoded() {
     let sandbox = sandbox();
-    for family in [Family::Ipv4, Family::Ipv6] {
+    for family in Family::ALL {
         let rules = some((rule(family), counters()), 400);
         let rules: Vec<_> = rules
             .into_iter()

@@ -163,7 +163,7 @@ fn check_legacy(
 fn legacy_rules_are_read_and_parsed_as_the_real_tool_does() {
     let (mut wrong, mut rules) = (Vec::new(), 0);
     for file in files() {
-        for family in [Family::Ipv4, Family::Ipv6] {
+        for family in Family::ALL {
             let sections = file.sections(family, "legacy");
             if sections.is_empty() {
                 continue;
@@ -172,11 +172,7 @@ fn legacy_rules_are_read_and_parsed_as_the_real_tool_does() {
             let tools = Tools::new(&sandbox);
             tools.run_with(&tool(family, "legacy", "restore"), &restore(&sections));
             let text = tools.save(&tool(family, "legacy", "save"));
-            let legacy_family = match family {
-                Family::Ipv4 => legacy::Family::Ipv4,
-                Family::Ipv6 => legacy::Family::Ipv6,
-            };
-            let connection = sandbox.run(|| legacy::Connection::open(legacy_family));
+            let connection = sandbox.run(|| legacy::Connection::open(family.into()));
             let connection = connection.unwrap().unwrap();
             let sets = sandbox.run(ipset::Connection::open).unwrap().unwrap();
             for section in &sections {
@@ -285,7 +281,7 @@ fn both_ways(backend: Backend) {
     };
     let (mut wrong, mut rules, mut checked) = (Vec::new(), 0, 0);
     for file in files() {
-        for family in [Family::Ipv4, Family::Ipv6] {
+        for family in Family::ALL {
             let sections = file.sections(family, name);
             if sections.is_empty() {
                 continue;
@@ -441,11 +437,7 @@ impl Compared<'_> {
 
 /// The rules of a chain of a legacy table, byte by byte.
 fn entries(sandbox: &Sandbox, family: Family, section: &Section) -> Vec<String> {
-    let family = match family {
-        Family::Ipv4 => legacy::Family::Ipv4,
-        Family::Ipv6 => legacy::Family::Ipv6,
-    };
-    let connection = sandbox.run(|| legacy::Connection::open(family));
+    let connection = sandbox.run(|| legacy::Connection::open(family.into()));
     let connection = connection.unwrap().unwrap();
     let table = connection.read(&section.table).unwrap().in_use().unwrap();
     let chain = table.chain(&section.chain).unwrap();

@@ -183,7 +183,7 @@ pub enum Error {
         failure: String,
     },
     /// It is in the text of that family.
-    #[error("{}: {error}", family_name(*.family))]
+    #[error("{family}: {error}")]
     Input {
         /// The family.
         family: Family,
@@ -344,13 +344,5 @@ impl std::fmt::Display for Backend {
             Self::Nft => "nf_tables",
             Self::Legacy => "the legacy tables",
         })
-    }
-}
-
-/// A family's name in messages: `IPv4` or `IPv6`.
-pub(super) const fn family_name(family: Family) -> &'static str {
-    match family {
-        Family::Ipv4 => "IPv4",
-        Family::Ipv6 => "IPv6",
     }
 }

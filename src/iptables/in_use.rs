@@ -37,10 +37,7 @@ pub fn tables_in_use(backend: Backend, family: Family) -> Result<Vec<String>, Er
             Ok(names.filter(|name| builtins(name).is_some()).collect())
         }
         Backend::Legacy => {
-            let family = match family {
-                Family::Ipv4 => legacy::Family::Ipv4,
-                Family::Ipv6 => legacy::Family::Ipv6,
-            };
+            let family = family.into();
             match legacy::status(family)? {
                 Status::InUse(tables) => Ok(tables.iter().map(ToString::to_string).collect()),
                 Status::NoPermission(access) => Err(no_permission(family, access)),

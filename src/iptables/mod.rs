@@ -19,6 +19,7 @@
 //! bytecode, never as a wider rule.
 
 mod builtin;
+mod convert;
 mod deviation;
 mod edit;
 mod error;
@@ -34,9 +35,10 @@ mod sets;
 pub mod text;
 mod view;
 
-pub use crate::legacy::Policy;
+pub use crate::legacy::{Counters, Policy};
 pub use crate::xt::Family;
 pub use builtin::{Builtin, builtin, builtins};
+pub use convert::NoEquivalent;
 pub use deviation::{Deviation, deviations};
 pub use edit::{Edit, TableEdit};
 pub use error::Error;
@@ -44,7 +46,7 @@ pub use handle::Iptables;
 pub use header::{Address, Interface, Protocol};
 pub use in_use::tables_in_use;
 pub use reconcile::ChainChanges;
-pub use rule::{Counters, Entry, NotExpressible, Rule, Target};
+pub use rule::{Entry, NotExpressible, Rule, Target};
 pub use sets::SetError;
 pub use view::{Chain, ChainKind, RuleView, Table, Tables};
 

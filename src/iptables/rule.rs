@@ -4,17 +4,8 @@ use std::fmt;
 
 use bstr::{BString, ByteSlice};
 
-use super::{Address, Interface, Protocol};
+use super::{Address, Counters, Interface, Protocol};
 use crate::xt::{self, Text};
-
-/// How often a rule or policy was applied. Both wrap around at 2⁶⁴.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-pub struct Counters {
-    /// Number of packets.
-    pub packets: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
 
 impl Counters {
     /// Adds them as `iptables-save -c` prints them: `[packets:bytes]`.

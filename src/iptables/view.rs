@@ -289,12 +289,7 @@ impl<'t> Chain<'t> {
                     Some(nft::Policy::DROP) => Policy::Drop,
                     _ => Policy::Accept,
                 },
-                counters: view
-                    .counters()
-                    .map_or_else(Counters::default, |counters| Counters {
-                        packets: counters.packets.unwrap_or_default(),
-                        bytes: counters.bytes.unwrap_or_default(),
-                    }),
+                counters: view.counters().as_ref().map(Into::into).unwrap_or_default(),
             },
             _ => ChainKind::Foreign,
         };
@@ -310,7 +305,7 @@ impl<'t> Chain<'t> {
             .builtin()
             .map_or(ChainKind::User, |builtin| ChainKind::Builtin {
                 policy: builtin.policy,
-                counters: builtin.counters.into(),
+                counters: builtin.counters,
             });
         Self {
             kind,
@@ -420,24 +415,6 @@ impl fmt::Debug for RuleView<'_> {
         match self.entry() {
             Ok(entry) => fmt::Display::fmt(&entry.rule, f),
             Err(error) => fmt::Display::fmt(&error, f),
-        }
-    }
-}
-
-impl From<legacy::Counters> for Counters {
-    fn from(counters: legacy::Counters) -> Self {
-        Self {
-            packets: counters.packets,
-            bytes: counters.bytes,
-        }
-    }
-}
-
-impl From<Counters> for legacy::Counters {
-    fn from(counters: Counters) -> Self {
-        Self {
-            packets: counters.packets,
-            bytes: counters.bytes,
         }
     }
 }

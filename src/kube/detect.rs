@@ -51,7 +51,7 @@ pub enum LegacyUse {
 /// # Errors
 /// Those of listing the chains of nf_tables.
 pub fn legacy_use(nft: &mut Connection) -> Result<LegacyUse, netlink::Error> {
-    for family in [Family::Ipv4, Family::Ipv6] {
+    for family in Family::ALL {
         // What was lost, or what a change ran across, is listed again.
         let mut chains = List::<Chain<'_>>::new(Scope::family(family.into()));
         chains.refresh(nft)?;
@@ -60,11 +60,8 @@ pub fn legacy_use(nft: &mut Connection) -> Result<LegacyUse, netlink::Error> {
         }
     }
     let mut all = Vec::new();
-    for (family, legacy_family) in [
-        (Family::Ipv4, legacy::Family::Ipv4),
-        (Family::Ipv6, legacy::Family::Ipv6),
-    ] {
-        match chains(family, legacy_family) {
+    for family in Family::ALL {
+        match chains(family) {
             Ok(chains) => all.extend(chains),
             Err(error) => return Ok(LegacyUse::Unknown(error)),
         }
@@ -76,7 +73,8 @@ pub fn legacy_use(nft: &mut Connection) -> Result<LegacyUse, netlink::Error> {
 }
 
 /// The first chain of Kubernetes in each legacy table of a family that is in use.
-fn chains(family: Family, legacy: legacy::Family) -> Result<Vec<LegacyChain>, legacy::Error> {
+fn chains(family: Family) -> Result<Vec<LegacyChain>, legacy::Error> {
+    let legacy = legacy::Family::from(family);
     let tables = match legacy::status(legacy)? {
         Status::InUse(tables) => tables,
         Status::NoPermission(access) => {

@@ -162,7 +162,7 @@ impl Kubelet {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            families: vec![Family::Ipv4, Family::Ipv6],
+            families: Family::ALL.to_vec(),
             up_to_1_26: false,
         }
     }
@@ -672,7 +672,7 @@ mod tests {
 
     #[test]
     fn no_rule_jumps_to_a_later_chain() {
-        for family in [Family::Ipv4, Family::Ipv6] {
+        for family in Family::ALL {
             for old in [false, true] {
                 let all = wanted(family, old);
                 for (index, chain) in all.iter().enumerate() {

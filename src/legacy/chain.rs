@@ -61,6 +61,8 @@ impl Span {
 }
 
 /// What happens to a packet that no rule of a built-in chain has decided on.
+///
+/// nf_tables has a [`Policy`](crate::nft::Policy) of its own, which is open, as a newer kernel may send others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// It goes on.
@@ -69,13 +71,21 @@ pub enum Policy {
     Drop,
 }
 
+impl Policy {
+    /// The policy as iptables writes it: `ACCEPT` or `DROP`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Accept => "ACCEPT",
+            Self::Drop => "DROP",
+        }
+    }
+}
+
 impl fmt::Display for Policy {
     /// `ACCEPT` or `DROP`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Accept => "ACCEPT",
-            Self::Drop => "DROP",
-        })
+        f.pad(self.name())
     }
 }
 

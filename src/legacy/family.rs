@@ -23,6 +23,8 @@ use chainwright_sys::netfilter::{
 };
 
 /// A family of legacy tables. Each has tables, a socket and a file of names of its own.
+///
+/// It is not [`xt::Family`](crate::xt::Family), because ARP has tables, but no matches and no tables of iptables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
     /// `ip_tables`: what `iptables-legacy` shows.

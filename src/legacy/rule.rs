@@ -8,7 +8,9 @@ use zerocopy::FromBytes;
 use super::entry::Entry;
 use super::{ExtensionRef, Header, Malformed, Matches, Table, Target};
 
-/// How often something happened. Both wrap around at 2⁶⁴.
+/// How often a rule or a policy was applied. Both numbers wrap around at 2⁶⁴.
+///
+/// nf_tables has [`Counters`](crate::nft::Counters) of its own, which keep apart what is not said from 0.
 ///
 /// Source: `struct xt_counters`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

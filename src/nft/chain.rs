@@ -30,6 +30,9 @@ use super::userdata::commented;
 values! {
     /// What becomes of a packet that reaches the end of a base chain: a verdict of
     /// `linux/netfilter.h`.
+    ///
+    /// It is not [`iptables::Policy`](crate::iptables::Policy), because a newer kernel may send others than these two;
+    /// that becomes this by `From`, and this that by `TryFrom`.
     pub struct Policy: u32 {
         /// The packet goes on.
         ACCEPT = NF_ACCEPT as u32 => "accept",
@@ -66,6 +69,9 @@ attributes! {
 
 attributes! {
     /// Packets and bytes: `enum nft_counter_attributes`.
+    ///
+    /// They are not [`iptables::Counters`](crate::iptables::Counters), because each number is an attribute that may be
+    /// missing, and others may come with it; `From` makes either of the other.
     pub struct Counters {
         /// Number of packets.
         NFTA_COUNTER_PACKETS => packets: u64,

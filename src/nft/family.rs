@@ -10,6 +10,10 @@ use super::declare::values;
 values! {
     /// The address family of a table and of all that is in it: `nfgen_family`, `NFPROTO_*`
     /// (`linux/netfilter.h`).
+    ///
+    /// It is not [`xt::Family`](crate::xt::Family) or [`legacy::Family`](crate::legacy::Family), because nf_tables has
+    /// families that x_tables does not have, and a newer kernel may send others; either becomes this by `From`, and
+    /// this one of them by `TryFrom`.
     pub struct Family: u8 {
         /// No family in particular: in a request for a listing, all of them.
         UNSPEC = NFPROTO_UNSPEC => "all",

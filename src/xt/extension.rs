@@ -17,13 +17,31 @@ thread_local! {
     static WRITTEN: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// The address families that extensions tell apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// The address families that extensions tell apart, and that iptables has tables of.
+///
+/// [`legacy::Family`](crate::legacy::Family) has ARP as well, [`nft::Family`](crate::nft::Family) all that nf_tables
+/// has; this becomes either by `From`, and either this by `TryFrom`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
     /// IPv4.
     Ipv4,
     /// IPv6.
     Ipv6,
+}
+
+impl Family {
+    /// Both families.
+    pub const ALL: [Self; 2] = [Self::Ipv4, Self::Ipv6];
+}
+
+impl fmt::Display for Family {
+    /// `IPv4` or `IPv6`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Ipv4 => "IPv4",
+            Self::Ipv6 => "IPv6",
+        })
+    }
 }
 
 /// The families that an extension is there for.

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn extensions_go_by_their_names_in_their_families() {
-    for family in [Family::Ipv4, Family::Ipv6] {
+    for family in Family::ALL {
         for spec in Match::ALL {
             for name in spec.names() {
                 let found = Match::named(family, name.as_bytes());

@@ -58,13 +58,6 @@ pub(crate) fn real_save(tools: &Tools<'_>, backend: Backend, family: Family) -> 
     tools.save(&tool(backend, family, "-save -c"))
 }
 
-pub(crate) const fn legacy_family(family: Family) -> legacy::Family {
-    match family {
-        Family::Ipv4 => legacy::Family::Ipv4,
-        Family::Ipv6 => legacy::Family::Ipv6,
-    }
-}
-
 /// Everything that the kernel has of a backend's tables, counters and handles included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum State {

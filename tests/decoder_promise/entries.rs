@@ -8,7 +8,7 @@ use chainwright::legacy;
 use chainwright::netns::Sandbox;
 use chainwright::xt::Text;
 
-use crate::common::iptables::{legacy_family, open, tool};
+use crate::common::iptables::{open, tool};
 use crate::common::random::Random;
 use crate::common::sandbox;
 use crate::common::tools::Tools;
@@ -252,7 +252,7 @@ fn by_tool<'s>(tools: &'s Tools<'s>, family: Family) -> impl FnMut(&[u8]) -> boo
 }
 
 fn read(sandbox: &Sandbox, family: Family) -> legacy::Table {
-    let family = legacy_family(family);
+    let family = family.into();
     let connection = sandbox.run(|| legacy::Connection::open(family)).unwrap();
     connection
         .unwrap()

@@ -119,12 +119,7 @@ impl<'a> Line<'a> {
             hook: chain.hook().map(|hook| lower(hook.chain_name())),
             priority: None,
             devices: Vec::new(),
-            policy: chain.policy().map(|policy| {
-                Cow::Borrowed(match policy {
-                    legacy::Policy::Accept => "accept",
-                    legacy::Policy::Drop => "drop",
-                })
-            }),
+            policy: chain.policy().map(|policy| lower(policy.name())),
             rules: rules.then(|| chain.rule_count()),
         }
     }

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use chainwright::iptables::{self, Counters, Entry, Iptables, Policy};
-use chainwright::legacy;
+use chainwright::iptables::{self, Counters, Entry, Iptables};
 use serde::Serialize;
 
 use crate::output::{Error, note};
@@ -53,10 +52,7 @@ impl Whose {
         };
         let tables = iptables::tables_in_use(other, self.family).unwrap_or_default();
         if !tables.is_empty() {
-            let family = match self.family {
-                iptables::Family::Ipv4 => "IPv4",
-                iptables::Family::Ipv6 => "IPv6",
-            };
+            let family = self.family;
             note(&format!(
                 "warning: the other backend has {family} tables in use as well: {} (see --backend \
                  {option})",
@@ -138,19 +134,5 @@ impl From<Counters> for CountersRecord {
             packets: counters.packets,
             bytes: counters.bytes,
         }
-    }
-}
-
-impl From<legacy::Counters> for CountersRecord {
-    fn from(counters: legacy::Counters) -> Self {
-        Counters::from(counters).into()
-    }
-}
-
-/// A policy as iptables writes it.
-pub(crate) const fn policy_name(policy: Policy) -> &'static str {
-    match policy {
-        Policy::Accept => "ACCEPT",
-        Policy::Drop => "DROP",
     }
 }

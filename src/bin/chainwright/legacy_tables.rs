@@ -8,13 +8,7 @@ use crate::scope::{Backend, Found, Scope};
 
 /// A family by the name that nf_tables' has.
 pub(crate) fn family_name(family: legacy::Family) -> &'static str {
-    match family {
-        legacy::Family::Ipv4 => nft::Family::IP,
-        legacy::Family::Ipv6 => nft::Family::IP6,
-        legacy::Family::Arp => nft::Family::ARP,
-    }
-    .name()
-    .unwrap_or_default()
+    nft::Family::from(family).name().unwrap_or_default()
 }
 
 /// Gives each table in use that was asked for to `each`. None is made, and no module is loaded. A family

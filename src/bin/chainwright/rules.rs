@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use bstr::{BStr, ByteSlice};
 use chainwright::iptables::nft::decode;
-use chainwright::iptables::{self, Counters, Entry};
+use chainwright::iptables::{self, Counters, Entry, Policy};
 use chainwright::nft::expr::{Counter, Decoded};
 use chainwright::nft::{RuleRef, Snapshot, SnapshotChain, SnapshotTable, Table};
 use chainwright::{ipset, legacy};
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::chains::Line;
 use crate::glob::Glob;
-use crate::iptables::{ChainRecord, RuleRecord, TableRecord, policy_name};
+use crate::iptables::{ChainRecord, RuleRecord, TableRecord};
 use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Exit, Output, Printable};
 use crate::scope::{Backend, Found, Scope, admits};
@@ -148,7 +148,7 @@ impl Args {
             .filter(|chain| self.admits(chain.name()))
             .map(|chain| ChainRecord {
                 chain: chain.name().to_str_lossy().into_owned().into(),
-                policy: chain.policy().map(policy_name),
+                policy: chain.policy().map(Policy::name),
                 counters: chain.builtin().map(|builtin| builtin.counters.into()),
                 rules: (1..)
                     .zip(chain.rules())

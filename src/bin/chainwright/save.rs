@@ -2,10 +2,10 @@
 
 use bstr::ByteSlice;
 use chainwright::iptables::text::{Omissions, SaveOptions};
-use chainwright::iptables::{Backend, Chain, ChainKind, RuleView, Tables};
+use chainwright::iptables::{Backend, Chain, ChainKind, Policy, RuleView, Tables};
 use serde::Serialize;
 
-use crate::iptables::{ChainRecord, RuleRecord, TableRecord, Whose, policy_name};
+use crate::iptables::{ChainRecord, RuleRecord, TableRecord, Whose};
 use crate::output::{Error, Exit, Output, Printable, note};
 use crate::scope::Scope;
 
@@ -144,7 +144,7 @@ fn chain_record<'t>(
     };
     ChainRecord {
         chain: chain.name().to_str_lossy(),
-        policy: policy.map(policy_name),
+        policy: policy.map(Policy::name),
         counters: counters.map(Into::into),
         foreign: chain.kind() == ChainKind::Foreign,
         not_expressible,

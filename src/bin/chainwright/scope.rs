@@ -93,16 +93,6 @@ impl Family {
             Self::Netdev => nft::Family::NETDEV,
         }
     }
-
-    /// The legacy tables of a family, if it has any.
-    const fn legacy(self) -> Option<legacy::Family> {
-        match self {
-            Self::Ip => Some(legacy::Family::Ipv4),
-            Self::Ip6 => Some(legacy::Family::Ipv6),
-            Self::Arp => Some(legacy::Family::Arp),
-            Self::Inet | Self::Bridge | Self::Netdev => None,
-        }
-    }
 }
 
 /// Where tables live.
@@ -153,11 +143,12 @@ impl Selection {
     pub(crate) fn iptables(&self) -> Result<Option<iptables::Family>, Error> {
         match self.family() {
             None => Ok(None),
-            Some(Family::Ip) => Ok(Some(iptables::Family::Ipv4)),
-            Some(Family::Ip6) => Ok(Some(iptables::Family::Ipv6)),
-            Some(_) => Err(Error::Other(
-                "iptables' tables are of the families ip and ip6 only".into(),
-            )),
+            Some(family) => match iptables::Family::try_from(family.nft()) {
+                Ok(family) => Ok(Some(family)),
+                Err(_) => Err(Error::Other(
+                    "iptables' tables are of the families ip and ip6 only".into(),
+                )),
+            },
         }
     }
 
@@ -165,7 +156,7 @@ impl Selection {
     pub(crate) fn legacy(&self) -> Vec<legacy::Family> {
         match self.family() {
             None => legacy::Family::ALL.to_vec(),
-            Some(family) => family.legacy().into_iter().collect(),
+            Some(family) => legacy::Family::try_from(family.nft()).into_iter().collect(),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::iptables::builtin::{builtin, builtins};
 use crate::iptables::edit::Editor;
-use crate::iptables::error::family_name;
 use crate::iptables::nft::{Finished, Profile, Session as NftSession, extensions};
 use crate::iptables::{Error, Family, legacy};
 use crate::legacy::{
@@ -189,7 +188,7 @@ pub(super) fn change_legacy<R>(
             replacement = replacement.in_place_of(entries);
         }
         match connection(connections, family)?.replace(&mut replacement) {
-            Ok(()) => applied.push(format!("{} {name}", family_name(family))),
+            Ok(()) => applied.push(format!("{family} {name}")),
             Err(LegacyError::Changed { .. }) if applied.is_empty() => return Ok(Done::Again),
             Err(error) if applied.is_empty() => return Err(error.into()),
             Err(error) => {

@@ -63,7 +63,7 @@ pub(in crate::iptables) fn decode_into(
         None // the chain does not count
     };
     let chain = builtin.map_or("", |hook| hook.chain_name());
-    into.counters = entry.counters().into();
+    into.counters = entry.counters();
     said(table.family(), table.name().as_bstr(), chain.into(), rule)
 }
 
@@ -103,7 +103,7 @@ pub(super) fn decode_draft(
     said(table.family(), name, chain.name(), &rule)?;
     Ok(Entry {
         rule,
-        counters: entry.counters().into(),
+        counters: entry.counters(),
     })
 }
 
@@ -124,14 +124,9 @@ fn said(
     said::rule(family, table, chain, rule).map_err(not_expressible)
 }
 
-const fn family_of(family: LegacyFamily) -> Result<Family, NotExpressible> {
-    match family {
-        LegacyFamily::Ipv4 => Ok(Family::Ipv4),
-        LegacyFamily::Ipv6 => Ok(Family::Ipv6),
-        LegacyFamily::Arp => Err(not_expressible(
-            "it is of another family than IPv4 and IPv6",
-        )),
-    }
+fn family_of(family: LegacyFamily) -> Result<Family, NotExpressible> {
+    Family::try_from(family)
+        .map_err(|_| not_expressible("it is of another family than IPv4 and IPv6"))
 }
 
 const fn not_expressible(reason: &'static str) -> NotExpressible {

@@ -32,7 +32,7 @@ pub(super) fn encode(
         let (name, revision) = encoded.map_err(Unwritable::from)?;
         builder.push_match(name, revision, info)?;
     }
-    builder.counters(counters.into());
+    builder.counters(counters);
     let built = match &rule.target {
         Target::Jump(_) | Target::Goto(_) | Target::None => builder.finish(jump),
         Target::Accept => builder.finish(NewTarget::Accept),

@@ -209,7 +209,7 @@ impl Editor for Session<'_> {
             draft.set_policy(id, policy)?;
         }
         if let Some(counters) = counters {
-            draft.set_policy_counters(id, counters.into())?;
+            draft.set_policy_counters(id, counters)?;
         }
         Ok(())
     }

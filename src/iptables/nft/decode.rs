@@ -12,8 +12,8 @@ use crate::iptables::{
     Address, Counters, Entry, Interface, NotExpressible, Protocol, Target, said,
 };
 use crate::nft::expr::{
-    self, Bitwise, BitwiseOp, Cmp, CmpOp, Counter, Data, Decoded, Immediate, Limit, LimitType, Log,
-    Meta, MetaKey, Payload, PayloadBase, Range, Register, Verdict,
+    self, Bitwise, BitwiseOp, Cmp, CmpOp, Data, Decoded, Immediate, Limit, LimitType, Log, Meta,
+    MetaKey, Payload, PayloadBase, Range, Register, Verdict,
 };
 use crate::nft::{self, RuleRef};
 use crate::xt::matches::comment::Comment;
@@ -307,15 +307,12 @@ impl Decoder<'_> {
                     threshold: queue_threshold.unwrap_or(0),
                 },
             ))),
-            Decoded::Counter(Counter { bytes, packets, .. }) => {
+            Decoded::Counter(counter) => {
                 self.fix()?;
                 if std::mem::replace(&mut self.counted, true) {
                     return Err("it counts a second time");
                 }
-                self.entry.counters = Counters {
-                    packets: packets.unwrap_or_default(),
-                    bytes: bytes.unwrap_or_default(),
-                };
+                self.entry.counters = (&counter).into();
                 Ok(())
             }
             Decoded::Immediate(Immediate {

@@ -153,7 +153,7 @@ impl Encoder {
                 compat = true;
             }
         }
-        encoded.push(&Counter::new(counters.packets, counters.bytes));
+        encoded.push(&Counter::from(counters));
         match &rule.target {
             Target::None => {}
             Target::Accept => drop(encoded.push(&Immediate::accept())),

@@ -43,15 +43,6 @@ pub(super) use encode::DEVIATIONS;
 pub use encode::{Encoder, Profile, Unwritable, encode};
 pub(super) use session::{Finished, Session};
 
-impl From<Family> for nft::Family {
-    fn from(family: Family) -> Self {
-        match family {
-            Family::Ipv4 => Self::IP,
-            Family::Ipv6 => Self::IP6,
-        }
-    }
-}
-
 /// Offsets in the network header, in bytes.
 struct Header {
     source: u32,

@@ -6,7 +6,7 @@ use bstr::ByteSlice;
 
 use crate::iptables::Deviation;
 use crate::iptables::{
-    Backend, Chain, ChainKind, Counters, Entry, NotExpressible, Policy, RuleView, Table, Tables,
+    Backend, Chain, ChainKind, Counters, Entry, NotExpressible, RuleView, Table, Tables,
 };
 use crate::legacy::start_of;
 use crate::xt::Text;
@@ -183,13 +183,7 @@ fn head(text: &mut Text, chain: &Chain<'_>, omissions: &mut Omissions) {
         return;
     }
     let (policy, counters) = match chain.kind() {
-        ChainKind::Builtin { policy, counters } => {
-            let policy = match policy {
-                Policy::Accept => "ACCEPT",
-                Policy::Drop => "DROP",
-            };
-            (policy, counters)
-        }
+        ChainKind::Builtin { policy, counters } => (policy.name(), counters),
         _ => ("-", Counters::default()),
     };
     text.push(":").push(chain.name()).word(policy).push(" ");

@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn round_trip_in_both_families() {
-        for family in [Family::Ipv4, Family::Ipv6] {
+        for family in Family::ALL {
             for value in [
                 Masquerade::default(),
                 Masquerade {

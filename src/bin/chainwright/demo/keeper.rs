@@ -15,8 +15,7 @@ use crate::output::Error;
 /// is how often it did.
 pub(super) fn poll(stop: &Stop) -> Result<u32, Error> {
     thread::scope(|scope| {
-        let pollers = [Family::Ipv4, Family::Ipv6]
-            .map(|family| scope.spawn(move || poll_family(stop, family)));
+        let pollers = Family::ALL.map(|family| scope.spawn(move || poll_family(stop, family)));
         pollers.into_iter().try_fold(0, |sum, poller| {
             Ok(sum + poller.join().unwrap_or_else(|panic| resume_unwind(panic))?)
         })

@@ -44,7 +44,7 @@ fn script() -> Vec<(Family, Command)> {
     ];
     let policies =
         |policy| ["INPUT", "FORWARD", "OUTPUT"].map(|chain| Command::Policy(chain, policy));
-    let families = [Family::Ipv4, Family::Ipv6];
+    let families = Family::ALL;
     let for_both = |commands: Vec<Command>| {
         families
             .into_iter()

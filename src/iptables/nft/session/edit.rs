@@ -244,13 +244,8 @@ impl Editor for Session<'_> {
         let mut object =
             self.object(table, chain)
                 .with_hook(builtin.chain_type, builtin.hook, builtin.priority);
-        object.policy = policy.map(|policy| match policy {
-            Policy::Accept => nft::Policy::ACCEPT,
-            Policy::Drop => nft::Policy::DROP,
-        });
-        if let Some(counters) = counters {
-            object = object.with_counters(counters.packets, counters.bytes);
-        }
+        object.policy = policy.map(nft::Policy::from);
+        object.counters = counters.map(nft::Counters::from);
         self.transaction.add(&object)?;
         Ok(())
     }
