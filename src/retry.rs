@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 /// For how long, and how patiently, what others spoilt is tried again: a ruleset that changes while it is
 /// read or between reading and committing, a lock that is held, a reply of the kernel's that was lost.
 ///
-/// It is the same everywhere: each handle has one ([`nft::Connection::with_retry`],
-/// [`iptables::Iptables::with_retry`], [`legacy::Connection::with_retry`]), and what is done over it keeps
-/// to that. It ends when one of its limits is reached; the error then says why the last attempt failed.
+/// It is the same everywhere: each handle has one, [`Retry::DEFAULT`] until another is said, and what is done over
+/// it keeps to that. `with_retry` gives the handle with another one, `set_retry` sets it, and `retry` tells it: of
+/// [`nft::Connection`], [`nft::Pool`], [`nft::live::Mirror`], [`iptables::Iptables`] and [`legacy::Connection`].
+/// It ends when one of its limits is reached; the error then says why the last attempt failed.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -18,9 +19,11 @@ use std::time::{Duration, Instant};
 /// # assert_eq!(gentle.deadline, Some(Duration::from_secs(60)));
 /// ```
 ///
-/// [`nft::Connection::with_retry`]: crate::nft::Connection::with_retry
-/// [`iptables::Iptables::with_retry`]: crate::iptables::Iptables::with_retry
-/// [`legacy::Connection::with_retry`]: crate::legacy::Connection::with_retry
+/// [`nft::Connection`]: crate::nft::Connection::with_retry
+/// [`nft::Pool`]: crate::nft::Pool::with_retry
+/// [`nft::live::Mirror`]: crate::nft::live::Mirror::with_retry
+/// [`iptables::Iptables`]: crate::iptables::Iptables::with_retry
+/// [`legacy::Connection`]: crate::legacy::Connection::with_retry
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
     /// How many attempts there are at most, the first included. There is always one.
@@ -101,6 +104,36 @@ impl Default for Retry {
         Self::DEFAULT
     }
 }
+
+/// Gives a handle the ways to say how patient it is, and to ask; what its policy is for is said of it. The policy is
+/// at the end of this path of fields; if it is also for others, `then` is a method that tells them.
+macro_rules! retrying {
+    ($(#[$of:meta])+ $Handle:ident, $($field:ident).+ $(, then $then:ident)?) => {
+        impl $Handle {
+            /// The same with another policy for what is tried again.
+            ///
+            $(#[$of])+
+            #[must_use]
+            pub fn with_retry(mut self, retry: $crate::Retry) -> Self {
+                self.set_retry(retry);
+                self
+            }
+
+            /// Sets the policy of [`with_retry`](Self::with_retry).
+            pub fn set_retry(&mut self, retry: $crate::Retry) {
+                self.$($field).+ = retry;
+                $(self.$then();)?
+            }
+
+            /// The policy of [`with_retry`](Self::with_retry).
+            #[must_use]
+            pub const fn retry(&self) -> $crate::Retry {
+                self.$($field).+
+            }
+        }
+    };
+}
+pub(crate) use retrying;
 
 /// Attempts that are being made.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! What may be given to another thread, and what threads may share: said in the documentation, and held
 //! to here by the compiler.
 
+use chainwright::Retry;
 use chainwright::netns::Sandbox;
 use chainwright::nft::live::{Change, Monitor};
 use chainwright::nft::{
@@ -125,6 +126,29 @@ fn a_connection_is_given_back_when_its_work_panics_or_gives_up() {
     pool.with(|nft| nft.chains(Scope::all()).unwrap().for_each(|_| chains += 1))
         .unwrap();
     assert_eq!((chains, pool.connections()), (2000, 1));
+}
+
+/// Each clone of a pool is as patient as it is told to be, over connections that all share.
+#[test]
+fn clones_of_a_pool_have_policies_of_their_own() {
+    let sandbox = Sandbox::new().unwrap();
+    let of = |pool: &Pool| pool.with(|nft| nft.retry());
+    sandbox
+        .run(|| {
+            let first = Connection::open().unwrap().with_retry(Retry::times(3));
+            let pool = Pool::of(first, 1);
+            let hasty = pool.clone().with_retry(Retry::ONCE);
+            assert_eq!(
+                (pool.retry(), hasty.retry()),
+                (Retry::times(3), Retry::ONCE)
+            );
+            assert_eq!((of(&pool), of(&hasty)), (Retry::times(3), Retry::ONCE));
+            // What somebody says to a connection is for the time of that work.
+            pool.with(|nft| nft.set_retry(Retry::FOREVER));
+            assert_eq!((of(&pool), of(&hasty)), (Retry::times(3), Retry::ONCE));
+            assert_eq!(pool.connections(), 1);
+        })
+        .unwrap();
 }
 
 /// A commit whose future is dropped is done to its end, and the pool is as it was.

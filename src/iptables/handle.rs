@@ -22,6 +22,7 @@ use crate::legacy::{
 };
 use crate::netlink;
 use crate::nft::{self, Connection as NftConnection, Generation, Outcome, Scope};
+use crate::retry::retrying;
 use crate::xt::Names;
 
 /// The iptables tables of a network namespace in one backend.
@@ -60,6 +61,12 @@ pub struct Iptables {
     retry: Retry,
     /// The generation of nf_tables that the last change made.
     made: Option<Generation>,
+}
+
+retrying! {
+    /// It is for reading and changing what others change meanwhile. How long a lock is waited for is said to
+    /// [`with_lock`](Self::with_lock).
+    Iptables, retry, then pass_retry_on
 }
 
 #[derive(Debug)]
@@ -172,20 +179,16 @@ impl Iptables {
         self
     }
 
-    /// The same, with another policy for reading and changing what others change meanwhile. How long a
-    /// lock is waited for is said to [`with_lock`](Self::with_lock).
-    #[must_use]
-    pub fn with_retry(mut self, retry: Retry) -> Self {
-        self.retry = retry;
+    /// Has its connections be as patient as it is.
+    fn pass_retry_on(&mut self) {
         match &mut self.inner {
-            Inner::Nft { connection, .. } => connection.set_retry(retry),
+            Inner::Nft { connection, .. } => connection.set_retry(self.retry),
             Inner::Legacy { connections, .. } => {
                 for connection in connections.iter_mut().flatten() {
-                    connection.set_retry(retry);
+                    connection.set_retry(self.retry);
                 }
             }
         }
-        self
     }
 
     /// The names in texts.
@@ -394,4 +397,25 @@ impl Iptables {
 /// The way to the sets of the calling thread's network namespace.
 fn sets() -> Sets {
     crate::ipset::Connection::open().map(Arc::new)
+}
+
+#[cfg(all(test, feature = "sandbox"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_as_patient_as_the_handle() {
+        let sandbox = crate::netns::Sandbox::new().unwrap();
+        let handle = sandbox.run(Iptables::nft).unwrap().unwrap();
+        let of = |handle: &Iptables| match &handle.inner {
+            Inner::Nft { connection, .. } => connection.retry(),
+            Inner::Legacy { .. } => unreachable!("it was opened over nf_tables"),
+        };
+        assert_eq!(
+            (handle.retry(), of(&handle)),
+            (Retry::DEFAULT, Retry::DEFAULT)
+        );
+        let handle = handle.with_retry(Retry::ONCE);
+        assert_eq!((handle.retry(), of(&handle)), (Retry::ONCE, Retry::ONCE));
+    }
 }

@@ -16,6 +16,7 @@ use super::socket::Socket;
 use super::{Access, ChainRef, Error, Family, Info, Operation, Policy, Table, TableName};
 use crate::Retry;
 use crate::errno::Errno;
+use crate::retry::retrying;
 
 /// No more than this many bytes of table names are read.
 const LONGEST_NAMES: usize = 1 << 16;
@@ -32,6 +33,11 @@ pub struct Connection {
     /// not readable.
     names: Option<File>,
     retry: Retry,
+}
+
+retrying! {
+    /// It is for a table that somebody replaces while it is read.
+    Connection, retry
 }
 
 /// A table that was looked for.
@@ -143,24 +149,6 @@ impl Connection {
     #[must_use]
     pub const fn family(&self) -> Family {
         self.family
-    }
-
-    /// The same, with another policy for a table that somebody replaces while it is read.
-    #[must_use]
-    pub const fn with_retry(mut self, retry: Retry) -> Self {
-        self.retry = retry;
-        self
-    }
-
-    /// Sets that policy.
-    pub const fn set_retry(&mut self, retry: Retry) {
-        self.retry = retry;
-    }
-
-    /// That policy.
-    #[must_use]
-    pub const fn retry(&self) -> Retry {
-        self.retry
     }
 
     pub(super) const fn socket(&self) -> &Socket {

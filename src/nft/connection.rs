@@ -19,6 +19,7 @@ use crate::netlink::{
     Answer, Dump, Error, Intake, Loss, Message, MessageWriter, Messages, Next, NfGenMsg,
     RECEIVE_BUFFER, Socket,
 };
+use crate::retry::retrying;
 
 /// The message type of an nf_tables message.
 pub(crate) const fn message_type(message: u8) -> u16 {
@@ -66,6 +67,13 @@ pub struct Connection {
     pub(super) retry: Retry,
     /// Where notifications are received, between one time and the next.
     pub(super) listener: watch::Resting,
+}
+
+retrying! {
+    /// It is for what others' changes or lost replies spoil: look-ups, a [`snapshot`](Self::snapshot), a
+    /// [`List`](super::List), a [restoration](super::Snapshot::restore), and a commit of which nothing was applied
+    /// and the reasons were lost.
+    Connection, retry
 }
 
 /// The socket, to be closed, counted or handed to a namespace's owner with. Nothing comes on it but the
@@ -157,26 +165,6 @@ impl Connection {
     #[must_use]
     pub const fn port(&self) -> u32 {
         self.port
-    }
-
-    /// The same, with another policy for what others' changes or lost replies spoil: look-ups, a
-    /// [`snapshot`](Self::snapshot), a [`List`](super::List), a [restoration](super::Snapshot::restore), and a
-    /// commit of which nothing was applied and the reasons were lost.
-    #[must_use]
-    pub const fn with_retry(mut self, retry: Retry) -> Self {
-        self.retry = retry;
-        self
-    }
-
-    /// Sets that policy.
-    pub const fn set_retry(&mut self, retry: Retry) {
-        self.retry = retry;
-    }
-
-    /// That policy.
-    #[must_use]
-    pub const fn retry(&self) -> Retry {
-        self.retry
     }
 
     /// Receives a datagram into the buffer.

@@ -11,6 +11,7 @@ use super::snapshot::{Snapshot, SnapshotError};
 use super::transaction::Transaction;
 use crate::Retry;
 use crate::netlink::Error;
+use crate::retry::retrying;
 
 /// How many connections a pool has at most, unless it is told otherwise.
 const LIMIT: usize = 8;
@@ -48,6 +49,12 @@ const LIMIT: usize = 8;
 #[derive(Debug, Clone)]
 pub struct Pool {
     shared: Arc<Shared>,
+    retry: Retry,
+}
+
+retrying! {
+    /// Each connection has it for as long as it is taken from here; another clone of the pool may have another one.
+    Pool, retry
 }
 
 #[derive(Debug)]
@@ -57,7 +64,6 @@ struct Shared {
     returned: Condvar,
     /// Of which namespace they are.
     origin: Origin,
-    retry: Retry,
     limit: usize,
 }
 
@@ -107,7 +113,7 @@ impl Shared {
 
     /// Another connection of the namespace, if the calling thread is in it.
     fn open_another(&self) -> Option<Connection> {
-        let connection = Connection::open().ok()?.with_retry(self.retry);
+        let connection = Connection::open().ok()?;
         (connection.origin == self.origin).then_some(connection)
     }
 }
@@ -138,13 +144,13 @@ impl Pool {
     }
 
     /// A pool of up to so many connections (at least one), of the namespace of this one, which is the first;
-    /// all are as patient as it is ([`Connection::with_retry`]).
+    /// all are as patient as it is ([`with_retry`](Self::with_retry)).
     #[must_use]
     pub fn of(first: Connection, limit: usize) -> Self {
         Self {
+            retry: first.retry(),
             shared: Arc::new(Shared {
                 origin: first.origin,
-                retry: first.retry(),
                 limit: limit.max(1),
                 returned: Condvar::new(),
                 connections: Mutex::new(Connections {
@@ -165,7 +171,9 @@ impl Pool {
             shared: &self.shared,
             connection: None,
         };
-        work(taken.connection.insert(self.shared.take()))
+        let connection = taken.connection.insert(self.shared.take());
+        connection.set_retry(self.retry);
+        work(connection)
     }
 
     /// [`Connection::commit`].

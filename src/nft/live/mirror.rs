@@ -15,6 +15,7 @@ use crate::nft::watch::{MemberKey, Touches};
 use crate::nft::{
     Connection, Name, Plan, PlanOptions, Scope, Snapshot, SnapshotError, SnapshotOptions,
 };
+use crate::retry::retrying;
 
 /// How many items are taken in at once: beside writers that never pause an update comes to an end.
 const ITEMS: usize = 1024;
@@ -176,6 +177,11 @@ pub struct Mirror {
     held_back: Vec<Update>,
     /// What was planned last.
     planned: Option<Planned>,
+}
+
+retrying! {
+    /// It is that of its [`connection`](Self::connection): for what is read anew.
+    Mirror, connection.retry
 }
 
 /// What is known since a plan.
