@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::UdpSocket;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,10 +21,15 @@ use chainwright::nft::{
     Chain, Connection, DataType, Element, ElementRef, Family, Policy, Rule, Scope, Set,
     StatefulObject, Table, Transaction,
 };
+use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 use common::rulesets::Ruleset;
 use common::tools::Tools;
 use common::{OnDrop, committed, connect, kernel, sandbox, watch, watch_with};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, getsockname, sendto,
+    socket,
+};
 
 const IP: Family = Family::IP;
 /// `NF_INET_LOCAL_OUT` of `linux/netfilter.h`.
@@ -741,4 +746,56 @@ fn changes_are_a_stream() {
         writer.join().unwrap();
         assert_eq!(stream.into_inner().try_receive().unwrap(), None);
     });
+}
+
+/// Who has `CAP_NET_ADMIN` may send to every socket of the namespace, and to groups. A monitor and a connection take
+/// only what the kernel sends.
+#[test]
+fn what_another_socket_sends_is_not_told() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let mut monitor = watch(&sandbox);
+    committed(&mut nft, |tx| {
+        tx.add(&Table::new(IP, "t")).unwrap();
+    });
+    let made = change(&mut monitor);
+    let port = sandbox
+        .run(|| getsockname::<NetlinkAddr>(monitor.as_fd().as_raw_fd()))
+        .unwrap()
+        .unwrap()
+        .pid();
+    let forger = sandbox
+        .run(|| {
+            socket(
+                AddressFamily::Netlink,
+                SockType::Raw,
+                SockFlag::SOCK_CLOEXEC,
+                SockProtocol::NetlinkNetFilter,
+            )
+        })
+        .unwrap()
+        .unwrap();
+    // The same once more, but of the next generation: with all else as it was, it would be a change.
+    let mut forged = made.as_bytes().to_vec();
+    let generation = made.generation().number().to_be_bytes();
+    let ends: Vec<usize> = (0..forged.len() - 4)
+        .filter(|&at| forged[at..at + 4] == generation)
+        .collect();
+    let &end = ends.last().expect("it tells its generation");
+    forged[end + 3] += 1;
+    let group = 1 << (NFNLGRP_NFTABLES - 1);
+    for (to, groups) in [(port, 0), (0, group), (nft.port(), 0)] {
+        let address = NetlinkAddr::new(to, groups);
+        let sent = sendto(forger.as_raw_fd(), &forged, &address, MsgFlags::empty());
+        // What goes to port 0 goes to the kernel as well, which takes no notice of what is no request.
+        assert_eq!(sent, Ok(forged.len()), "to {to}, {groups}");
+    }
+    assert_eq!(monitor.try_receive().unwrap(), None);
+    assert_eq!(monitor.told(), made.generation());
+    assert_eq!(nft.generation().unwrap(), made.generation());
+    committed(&mut nft, |tx| {
+        tx.add(&Table::new(IP, "u")).unwrap();
+    });
+    let next = change(&mut monitor);
+    assert_eq!(said(&next), ["add table ip u handle 2"]);
 }

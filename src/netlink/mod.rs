@@ -12,8 +12,8 @@
 //! | a listing in many datagrams | [`Dump`] |
 //! | the replies to a transaction | [`BatchReplies`] |
 //!
-//! All answers are received in one loop (`receive.rs`), which gives them to what takes them in. A socket's other
-//! end need not be the kernel (`peer.rs`): it is a model, or in tests what a kernel answered once (`replay.rs`).
+//! Answers and events are received in one loop (`receive.rs`), which gives them to what takes them in. A socket's
+//! other end need not be the kernel (`peer.rs`): it is a model, or in tests what a kernel sent once (`replay.rs`).
 //!
 //! The way of one request: [`MessageWriter`] into a buffer, then [`Socket::send`].
 //!
@@ -47,4 +47,6 @@ pub use dump::{Dump, DumpItem};
 pub use error::{Error, Loss, Malformed};
 pub use message::{Message, MessageWriter, Messages, Misfit, NfGenMsg, Unfit};
 pub(crate) use receive::{Answer, Intake, Next};
+#[cfg(any(test, feature = "model"))]
+pub(crate) use socket::Received;
 pub use socket::{RECEIVE_BUFFER, Socket};

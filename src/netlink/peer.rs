@@ -3,15 +3,17 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use super::Received;
+
 /// What answers in the kernel's place: it carries a request out before [`send`](Self::send) returns, and queues
 /// what it answers.
 pub(crate) trait Peer: Send + Sync {
     /// Takes one datagram.
     fn send(&self, datagram: &[u8]) -> io::Result<()>;
 
-    /// Gives the next datagram's length, and as much of it as fits into the buffer. It never waits:
+    /// Puts as much of the next datagram as fits into the buffer. It never waits:
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) says that there is none.
-    fn receive(&self, buffer: &mut [u8]) -> io::Result<usize>;
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<Received>;
 
     /// A descriptor that is readable when something is queued.
     fn descriptor(&self) -> BorrowedFd<'_>;

@@ -1,4 +1,4 @@
-//! The one loop in which answers are received, and what takes them in.
+//! The one loop in which answers and events are received, and what takes them in.
 
 use chainwright_sys::netlink::NLMSG_OVERRUN;
 
@@ -7,9 +7,9 @@ use super::error::{Error, Loss};
 use super::message::Messages;
 use super::socket::Socket;
 
-/// What takes in the answer to a request, one datagram after the other.
+/// What takes in the answer to a request, or events, one datagram after the other.
 pub(crate) trait Intake {
-    /// Whether nothing more belongs to the answer.
+    /// Whether nothing more belongs to the answer, or is to be taken in now.
     fn is_complete(&self) -> bool;
 
     /// Where the next datagram goes.
@@ -27,7 +27,7 @@ pub(crate) trait Intake {
 }
 
 impl Socket {
-    /// Receives an answer, to its end or to an error.
+    /// Receives an answer or events, to the end or to an error.
     ///
     /// This never waits: what is not queued is lost.
     #[inline(always)]

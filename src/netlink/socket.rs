@@ -1,6 +1,6 @@
 //! The socket: a thin shell over neli's [`NlSocket`], the only place of this module that does I/O.
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use neli::socket::NlSocket;
 use neli::utils::Groups;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, setns};
-use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use nix::sys::socket::{MsgFlags, NetlinkAddr, getsockopt, recvmsg, setsockopt, sockopt};
 
 use super::error::{Error, Loss};
 use crate::errno::Errno;
@@ -42,6 +42,15 @@ enum Way {
     Peer(Box<dyn super::peer::Peer>),
 }
 
+/// A datagram that is in a buffer, as far as it fits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Received {
+    /// All of its length, in bytes.
+    pub(crate) length: usize,
+    /// The port of the socket that sent it; 0 is the kernel's.
+    pub(crate) sender: u32,
+}
+
 impl Way {
     #[inline(always)]
     fn send(&self, datagram: &[u8]) -> io::Result<()> {
@@ -53,13 +62,19 @@ impl Way {
         }
     }
 
-    /// The length of the next datagram, of which no more than fits is in the buffer.
+    /// Puts the next datagram into the buffer.
     #[inline(always)]
-    fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         match self {
+            // Neli's own does not tell who sent it.
             Self::Kernel(socket) => {
-                let received = socket.recv(buffer, Msg::TRUNC | Msg::DONTWAIT);
-                received.map(|(length, _)| length)
+                let mut room = [IoSliceMut::new(buffer)];
+                let flags = MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;
+                let received = recvmsg::<NetlinkAddr>(socket.as_raw_fd(), &mut room, None, flags)?;
+                Ok(Received {
+                    length: received.bytes,
+                    sender: received.address.map_or(u32::MAX, |sender| sender.pid()),
+                })
             }
             #[cfg(any(test, feature = "model"))]
             Self::Peer(peer) => peer.receive(buffer),
@@ -365,6 +380,9 @@ impl Socket {
 
     /// Receives one datagram if one is queued; `None` says that none is.
     ///
+    /// What is not the kernel's is passed over: who has `CAP_NET_ADMIN` may send to any socket of the namespace, and
+    /// to groups.
+    ///
     /// # Errors
     /// [`Error::Receive`], [`Error::Lost`] when the kernel dropped replies, [`Error::Truncated`]
     /// when the datagram did not fit.
@@ -372,8 +390,9 @@ impl Socket {
     pub fn try_receive(&self, buffer: &mut [u8]) -> Result<Option<usize>, Error> {
         loop {
             match self.way.receive(buffer) {
-                Ok(length) if length <= buffer.len() => return Ok(Some(length)),
-                Ok(length) => {
+                Ok(Received { sender: 1.., .. }) => {}
+                Ok(Received { length, .. }) if length <= buffer.len() => return Ok(Some(length)),
+                Ok(Received { length, .. }) => {
                     return Err(Error::Truncated {
                         length,
                         capacity: buffer.len(),

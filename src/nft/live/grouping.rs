@@ -294,6 +294,11 @@ impl Grouping {
         self.ready.pop_front()
     }
 
+    /// Whether something is to be given out.
+    pub(super) fn has_next(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// How much memory is held for the transaction that is coming in, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {

@@ -6,7 +6,7 @@ use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
 use super::grouping::{Cause, Grouping, Item};
 use super::waiting::waiting;
-use crate::netlink::{Error, Loss, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket};
+use crate::netlink::{Error, Intake, Loss, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket};
 use crate::nft::connection::message_type;
 use crate::nft::generation::Origin;
 use crate::nft::{Connection, Family, Generation};
@@ -71,22 +71,27 @@ impl MonitorOptions {
         })?)
     }
 
-    fn open_over(self, mut socket: Socket) -> Result<Monitor, Error> {
+    /// Opens a monitor over this socket.
+    pub(super) fn open_over(self, mut socket: Socket) -> Result<Monitor, Error> {
         socket.set_receive_buffer(self.receive_buffer);
         socket.join(NFNLGRP_NFTABLES)?;
         let origin = socket
             .namespace_cookie()
             .map_or(Origin::Recorded, Origin::Namespace);
         let mut monitor = Monitor {
-            grouping: Grouping::of(origin, socket.port()?, self.transaction),
+            incoming: Incoming {
+                grouping: Grouping::of(origin, socket.port()?, self.transaction),
+                buffer: vec![0; RECEIVE_BUFFER],
+                unanswered: 0,
+                answered: false,
+                is_empty: false,
+            },
             socket,
-            buffer: vec![0; RECEIVE_BUFFER],
             request: Vec::new(),
-            unanswered: 0,
         };
         // The answer is queued when the question has been sent.
-        while monitor.grouping.told().is_none() {
-            monitor.step()?;
+        while monitor.incoming.grouping.told().is_none() {
+            monitor.take_in()?;
         }
         Ok(monitor)
     }
@@ -101,15 +106,6 @@ impl MonitorOptions {
         }
         self.open()
     }
-}
-
-/// What comes of one look at the socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    /// Something came, or may come at once.
-    Taken,
-    /// Nothing is queued.
-    Empty,
 }
 
 /// Is told of every change of the nf_tables ruleset of one network namespace: the one that the calling
@@ -139,11 +135,56 @@ enum Step {
 #[derive(Debug)]
 pub struct Monitor {
     socket: Socket,
+    incoming: Incoming,
+    request: Vec<u8>,
+}
+
+/// Takes in events, and answers to the question for the generation. What is lost is no error here: it is told.
+#[derive(Debug)]
+struct Incoming {
     grouping: Grouping,
     buffer: Vec<u8>,
-    request: Vec<u8>,
     /// How many questions in a row had no answer.
     unanswered: usize,
+    /// Whether the last one was just answered.
+    answered: bool,
+    /// Whether nothing is queued.
+    is_empty: bool,
+}
+
+impl Intake for Incoming {
+    fn is_complete(&self) -> bool {
+        self.is_empty || self.answered || self.grouping.has_next() || self.grouping.asks()
+    }
+
+    fn room(&mut self) -> Result<&mut [u8], Error> {
+        Ok(&mut self.buffer)
+    }
+
+    fn take(&mut self, length: usize) -> Result<(), Error> {
+        let awaited = self.grouping.awaits();
+        self.grouping.datagram(&self.buffer[..length])?;
+        if awaited && !self.grouping.awaits() {
+            self.unanswered = 0;
+            self.answered = true;
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, error: Error) -> Result<(), Error> {
+        match error {
+            Error::Lost(Loss::Absent) => {
+                self.grouping.drained();
+                self.is_empty = true;
+            }
+            Error::Lost(loss) => self.grouping.lose(Cause::Dropped(loss)),
+            Error::Truncated { length, capacity } => {
+                self.grouping.lose(Cause::Cut { length, capacity });
+            }
+            error => return Err(error),
+        }
+        Ok(())
+    }
 }
 
 impl Monitor {
@@ -170,7 +211,7 @@ impl Monitor {
     /// was opened. The next change is of the generation behind it.
     #[must_use]
     pub fn told(&self) -> Generation {
-        let told = self.grouping.told();
+        let told = self.incoming.grouping.told();
         told.expect("invariant: opening waits for the first answer, and it stays")
     }
 
@@ -181,55 +222,36 @@ impl Monitor {
     /// [`Error::Lost`] when its answer was lost several times.
     pub fn try_receive(&mut self) -> Result<Option<Item>, Error> {
         loop {
-            if let Some(item) = self.grouping.next() {
+            if let Some(item) = self.incoming.grouping.next() {
                 return Ok(Some(item));
             }
-            if self.step()? == Step::Empty {
+            self.take_in()?;
+            let Incoming {
+                grouping, is_empty, ..
+            } = &self.incoming;
+            if *is_empty && !grouping.asks() {
                 return Ok(None);
             }
         }
     }
 
-    /// Takes in one datagram, or one report of the socket's; asks if there is something to be asked.
-    fn step(&mut self) -> Result<Step, Error> {
-        if self.grouping.asks() {
+    /// Takes in what is queued until something can be given out, or is to be asked; asks that first.
+    fn take_in(&mut self) -> Result<(), Error> {
+        if self.incoming.grouping.asks() {
             self.ask()?;
         }
-        match self.socket.try_receive(&mut self.buffer) {
-            Ok(Some(length)) => {
-                let awaited = self.grouping.awaits();
-                self.grouping.datagram(&self.buffer[..length])?;
-                if awaited && !self.grouping.awaits() {
-                    self.unanswered = 0;
-                }
-                Ok(Step::Taken)
-            }
-            Ok(None) => {
-                self.grouping.drained();
-                Ok(match self.grouping.asks() {
-                    true => Step::Taken,
-                    false => Step::Empty,
-                })
-            }
-            Err(Error::Lost(loss)) => {
-                self.grouping.lose(Cause::Dropped(loss));
-                Ok(Step::Taken)
-            }
-            Err(Error::Truncated { length, capacity }) => {
-                self.grouping.lose(Cause::Cut { length, capacity });
-                Ok(Step::Taken)
-            }
-            Err(error) => Err(error),
-        }
+        (self.incoming.is_empty, self.incoming.answered) = (false, false);
+        self.socket.take_in(&mut self.incoming)
     }
 
     /// Asks for the generation.
     fn ask(&mut self) -> Result<(), Error> {
-        if self.unanswered == ASKS {
-            self.unanswered = 0;
+        let unanswered = &mut self.incoming.unanswered;
+        if *unanswered == ASKS {
+            *unanswered = 0;
             return Err(Error::Lost(Loss::Absent));
         }
-        self.unanswered += 1;
+        *unanswered += 1;
         self.request.clear();
         let header = NfGenMsg {
             family: Family::UNSPEC.0,
@@ -238,7 +260,7 @@ impl Monitor {
         let kind = message_type(NFT_MSG_GETGEN);
         MessageWriter::nfnetlink(&mut self.request, kind, NLM_F_REQUEST, 1, header).finish()?;
         self.socket.send(&self.request)?;
-        self.grouping.asked();
+        self.incoming.grouping.asked();
         Ok(())
     }
 }

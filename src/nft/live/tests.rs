@@ -13,6 +13,9 @@ use crate::netlink::{Error, Loss, MessageWriter, NfGenMsg};
 use crate::nft::Generation;
 use crate::nft::connection::message_type;
 
+#[cfg(target_endian = "little")]
+mod received;
+
 /// Our own port, and those of two others.
 const OWN: u32 = 77;
 const ONE: u32 = 1000;

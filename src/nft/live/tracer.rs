@@ -8,7 +8,7 @@ use chainwright_sys::nfnetlink::NFNLGRP_NFTRACE;
 
 use super::trace::TraceRef;
 use super::waiting::waiting;
-use crate::netlink::{Error, Loss, Malformed, Message, Messages, RECEIVE_BUFFER, Socket};
+use crate::netlink::{Error, Intake, Loss, Malformed, Message, Messages, RECEIVE_BUFFER, Socket};
 use crate::nft::connection::message_type;
 
 /// How a [`Tracer`] is opened.
@@ -33,13 +33,20 @@ impl TracerOptions {
     /// # Errors
     /// As [`Tracer::open`].
     pub fn open(self) -> Result<Tracer, Error> {
-        let mut socket = Socket::netfilter()?;
+        self.open_over(Socket::netfilter()?)
+    }
+
+    /// Opens a tracer over this socket.
+    pub(super) fn open_over(self, mut socket: Socket) -> Result<Tracer, Error> {
         socket.set_receive_buffer(self.receive_buffer);
         socket.join(NFNLGRP_NFTRACE)?;
         Ok(Tracer {
             socket,
-            buffer: vec![0; RECEIVE_BUFFER],
-            ready: VecDeque::new(),
+            incoming: Incoming {
+                buffer: vec![0; RECEIVE_BUFFER],
+                ready: VecDeque::new(),
+                is_empty: false,
+            },
         })
     }
 
@@ -98,8 +105,40 @@ impl std::fmt::Debug for Traced {
 #[derive(Debug)]
 pub struct Tracer {
     socket: Socket,
+    incoming: Incoming,
+}
+
+/// Takes in steps. What is lost is no error here: it is told.
+#[derive(Debug)]
+struct Incoming {
     buffer: Vec<u8>,
     ready: VecDeque<TracedItem>,
+    /// Whether nothing is queued.
+    is_empty: bool,
+}
+
+impl Intake for Incoming {
+    fn is_complete(&self) -> bool {
+        self.is_empty || !self.ready.is_empty()
+    }
+
+    fn room(&mut self) -> Result<&mut [u8], Error> {
+        Ok(&mut self.buffer)
+    }
+
+    fn take(&mut self, length: usize) -> Result<(), Error> {
+        self.ready.extend(items(&self.buffer[..length]));
+        Ok(())
+    }
+
+    fn lose(&mut self, error: Error) -> Result<(), Error> {
+        match error {
+            Error::Lost(Loss::Absent) => self.is_empty = true,
+            Error::Lost(loss) => self.ready.push_back(TracedItem::Lost(loss)),
+            error => return Err(error),
+        }
+        Ok(())
+    }
 }
 
 impl Tracer {
@@ -125,17 +164,9 @@ impl Tracer {
     /// # Errors
     /// [`Error::Receive`], [`Error::Truncated`].
     pub fn try_receive(&mut self) -> Result<Option<TracedItem>, Error> {
-        loop {
-            if let Some(item) = self.ready.pop_front() {
-                return Ok(Some(item));
-            }
-            match self.socket.try_receive(&mut self.buffer) {
-                Ok(None) => return Ok(None),
-                Ok(Some(length)) => self.ready.extend(items(&self.buffer[..length])),
-                Err(Error::Lost(loss)) => return Ok(Some(TracedItem::Lost(loss))),
-                Err(error) => return Err(error),
-            }
-        }
+        self.incoming.is_empty = false;
+        self.socket.take_in(&mut self.incoming)?;
+        Ok(self.incoming.ready.pop_front())
     }
 }
 

@@ -14,6 +14,7 @@ use super::state::State;
 use super::told::Told;
 use super::wire::{Header, put};
 use super::{batch, request};
+use crate::netlink::Received;
 use crate::netlink::peer::Peer;
 use crate::nft::connection::message_type;
 
@@ -241,7 +242,7 @@ impl Peer for Socket {
         Ok(())
     }
 
-    fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         let mut queued = lock(&self.queue.inner);
         // As the kernel does, what was lost is said before what is queued.
         let received = match std::mem::take(&mut queued.overrun) {
@@ -252,7 +253,10 @@ impl Peer for Socket {
                     queued.bytes = queued.bytes.saturating_sub(datagram.len() + OVERHEAD);
                     let fits = datagram.len().min(buffer.len());
                     buffer[..fits].copy_from_slice(&datagram[..fits]);
-                    Ok(datagram.len())
+                    Ok(Received {
+                        length: datagram.len(),
+                        sender: 0,
+                    })
                 }
             },
         };

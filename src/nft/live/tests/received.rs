@@ -1,0 +1,311 @@
+//! What monitors and tracers receive, replayed: whole, and with what may become of it on the way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use chainwright_sys::nf_tables::{NFT_MSG_TRACE, NFT_TRACETYPE_RULE};
+use chainwright_sys::nf_tables::{NFTA_TRACE_ID, NFTA_TRACE_TYPE};
+
+use super::*;
+use crate::errno::Errno;
+use crate::netlink::replay::{Queue, Replay, Reply};
+use crate::netlink::{RECEIVE_BUFFER, Socket};
+use crate::nft::captured::hex;
+use crate::nft::live::{Monitor, MonitorOptions, TracedItem, Tracer, TracerOptions};
+
+/// The port of a replayed socket.
+const REPLAYED: u32 = 0;
+
+/// A kernel that answers each question with what `answer` gives for its number, from 0.
+struct Kernel {
+    monitor: Monitor,
+    queue: Queue,
+    questions: Arc<AtomicUsize>,
+}
+
+impl Kernel {
+    fn open(mut answer: impl FnMut(usize) -> Vec<Reply> + Send + 'static) -> Result<Self, Error> {
+        let questions = Arc::new(AtomicUsize::new(0));
+        let asked = Arc::clone(&questions);
+        let replay = Replay::new(move |_| answer(asked.fetch_add(1, Ordering::Relaxed)));
+        let queue = replay.queue();
+        let monitor = MonitorOptions::default().open_over(Socket::to_peer(Box::new(replay)))?;
+        Ok(Self {
+            monitor,
+            queue,
+            questions,
+        })
+    }
+
+    /// One whose generation is 1, and at the second question this.
+    #[track_caller]
+    fn then(generation: u32) -> Self {
+        let answers = [1, generation];
+        Self::open(move |number| vec![told(answers[number])]).unwrap()
+    }
+
+    fn queue(&self, replies: impl IntoIterator<Item = Reply>) {
+        self.queue.lock().unwrap().extend(replies);
+    }
+
+    /// All that is told of what is queued.
+    #[track_caller]
+    fn items(&mut self) -> Vec<Item> {
+        let items = std::iter::from_fn(|| self.monitor.try_receive().unwrap());
+        items.collect()
+    }
+
+    fn questions(&self) -> usize {
+        self.questions.load(Ordering::Relaxed)
+    }
+}
+
+/// The answer to a question.
+fn told(generation: u32) -> Reply {
+    Reply::Datagram(end(REPLAYED, generation))
+}
+
+/// What Linux 6.18 sent of the generations 2 and 3, a datagram each.
+fn recorded() -> [Vec<u8>; 3] {
+    let renamed = hex(RENAMED);
+    [hex(MADE), hex(MADE_BY), renamed]
+}
+
+/// A transaction that makes this generation, in one datagram.
+fn transaction(generation: u32) -> Reply {
+    Reply::Datagram([chain(ONE, generation, 9), end(ONE, generation)].concat())
+}
+
+/// What an item is of: the generations, and whether they were told.
+fn of(item: &Item) -> (u32, u32, bool) {
+    match item {
+        Item::Change(change) => {
+            let number = change.generation().number();
+            (number - 1, number, true)
+        }
+        Item::Lost(lost) => (lost.after.number(), lost.through.number(), false),
+        Item::Notice(notice) => panic!("{notice:?}"),
+    }
+}
+
+#[track_caller]
+fn cause(item: &Item) -> &Cause {
+    match item {
+        Item::Lost(lost) => &lost.cause,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_comes_whole_is_told() {
+    let mut kernel = Kernel::then(0);
+    assert_eq!(kernel.monitor.told(), Generation::recorded(1));
+    assert!(kernel.items().is_empty());
+    kernel.queue(recorded().map(Reply::Datagram));
+    // A signal comes between two of them, which is nobody's business.
+    kernel.queue([Reply::Error(libc::EINTR), transaction(4)]);
+    let items = kernel.items();
+    let of: Vec<_> = items.iter().map(of).collect();
+    assert_eq!(of, [(1, 2, true), (2, 3, true), (3, 4, true)]);
+    let Item::Change(made) = &items[0] else {
+        panic!("{items:?}");
+    };
+    assert_eq!(said(made).len(), 3);
+    assert_eq!(kernel.questions(), 1);
+}
+
+#[test]
+fn events_that_the_kernel_dropped_are_said_to_be_lost() {
+    for (number, loss) in [
+        (libc::ENOBUFS, Loss::Dropped(Errno::new(libc::ENOBUFS))),
+        (libc::ENOMEM, Loss::Dropped(Errno::new(libc::ENOMEM))),
+    ] {
+        let mut kernel = Kernel::then(4);
+        let [made, made_by, renamed] = recorded().map(Reply::Datagram);
+        kernel.queue([made, made_by, Reply::Error(number), renamed, transaction(4)]);
+        let items = kernel.items();
+        // What is queued when the kernel says so is before the gap or behind it: nobody knows.
+        let of: Vec<_> = items.iter().map(of).collect();
+        assert_eq!(of, [(1, 2, true), (2, 4, false)]);
+        assert_eq!(cause(&items[1]), &Cause::Dropped(loss));
+        assert_eq!(kernel.questions(), 2);
+        kernel.queue([transaction(5)]);
+        assert!(matches!(&kernel.items()[..], [Item::Change(_)]));
+    }
+}
+
+#[test]
+fn a_datagram_that_is_cut_is_a_loss() {
+    let mut kernel = Kernel::then(2);
+    let made = hex(MADE).repeat(RECEIVE_BUFFER / hex(MADE).len() + 1);
+    let length = made.len();
+    kernel.queue([made, hex(MADE_BY)].map(Reply::Datagram));
+    let items = kernel.items();
+    assert_eq!(items.iter().map(of).collect::<Vec<_>>(), [(1, 2, false)]);
+    let capacity = RECEIVE_BUFFER;
+    assert_eq!(cause(&items[0]), &Cause::Cut { length, capacity });
+    // In the beginning nothing can be missing: it is only asked again.
+    let cut = Reply::Datagram(vec![0; RECEIVE_BUFFER + 1]);
+    let kernel = Kernel::open(move |number| match number {
+        0 => vec![cut.clone(), told(6)],
+        _ => vec![told(7)],
+    });
+    assert_eq!(kernel.unwrap().monitor.told(), Generation::recorded(7));
+}
+
+/// Who has `CAP_NET_ADMIN` may send datagrams to a monitor's port, and to the group. Whatever they say, they are not
+/// the kernel's.
+#[test]
+fn what_others_send_is_not_told() {
+    let forged = || {
+        let whole = |generation| [chain(ONE, generation, 1), end(ONE, generation)].concat();
+        let answer = end(REPLAYED, 9);
+        let overrun = {
+            let mut bytes = Vec::new();
+            let writer = MessageWriter::new(&mut bytes, NLMSG_OVERRUN, 0, 0);
+            writer.finish().unwrap();
+            bytes
+        };
+        let sent = [whole(2), whole(9), answer, overrun, vec![1, 2, 3]];
+        let too_long = vec![0; RECEIVE_BUFFER + 1];
+        sent.into_iter()
+            .chain([too_long])
+            .map(|datagram| Reply::Sent(OTHER, datagram))
+    };
+    let answers = [1, 4];
+    let mut kernel = Kernel::open(move |number| {
+        let answer = told(answers[number]);
+        forged().chain([answer]).chain(forged()).collect()
+    })
+    .unwrap();
+    assert_eq!(kernel.monitor.told(), Generation::recorded(1));
+    assert!(kernel.items().is_empty());
+    for datagram in recorded() {
+        kernel.queue(forged().chain([Reply::Datagram(datagram)]));
+    }
+    kernel.queue([Reply::Error(libc::ENOBUFS)]);
+    kernel.queue(forged());
+    let items = kernel.items();
+    let of: Vec<_> = items.iter().map(of).collect();
+    assert_eq!(of, [(1, 2, true), (2, 3, true), (3, 4, false)]);
+    assert_eq!(kernel.questions(), 2);
+}
+
+#[test]
+fn a_question_without_an_answer_is_an_error_after_some() {
+    let unanswered = Kernel::open(|_| Vec::new());
+    assert!(matches!(unanswered.err(), Some(Error::Lost(Loss::Absent))));
+    // It goes on when the kernel answers again; the loss is told then.
+    let mut kernel = Kernel::open(|number| match number {
+        0 => vec![told(1)],
+        1..=4 => Vec::new(),
+        _ => vec![told(3)],
+    })
+    .unwrap();
+    kernel.queue([Reply::Error(libc::ENOBUFS)]);
+    let error = kernel.monitor.try_receive().unwrap_err();
+    assert!(matches!(error, Error::Lost(Loss::Absent)), "{error:?}");
+    assert_eq!(kernel.questions(), 5);
+    let items = kernel.items();
+    assert_eq!(items.iter().map(of).collect::<Vec<_>>(), [(1, 3, false)]);
+}
+
+#[test]
+fn an_error_of_the_socket_loses_nothing() {
+    let mut kernel = Kernel::then(0);
+    let [made, made_by, renamed] = recorded().map(Reply::Datagram);
+    kernel.queue([made, Reply::Error(libc::EBADF), made_by, renamed]);
+    let error = kernel.monitor.try_receive().unwrap_err();
+    assert!(matches!(error, Error::Receive { .. }), "{error:?}");
+    let items = kernel.items();
+    let of: Vec<_> = items.iter().map(of).collect();
+    assert_eq!(of, [(1, 2, true), (2, 3, true)]);
+}
+
+/// Whatever becomes of one datagram, what is told follows on what was told before, to the last generation; and what
+/// is told as a change is what was committed.
+#[test]
+fn what_is_told_has_no_gaps() {
+    const LAST: u32 = 6;
+    let sent: Vec<Vec<u8>> = (2..=LAST)
+        .flat_map(|generation| [chain(ONE, generation, 1), end(ONE, generation)])
+        .collect();
+    type Fate = fn(Vec<u8>) -> Vec<Reply>;
+    let fates: [(&str, Fate); 5] = [
+        ("missing", |_| Vec::new()),
+        ("dropped", |_| vec![Reply::Error(libc::ENOBUFS)]),
+        ("short", |datagram| {
+            vec![Reply::Datagram(datagram[..datagram.len() - 4].to_vec())]
+        }),
+        ("cut", |datagram| {
+            let missing = vec![0; RECEIVE_BUFFER];
+            vec![Reply::Datagram([datagram, missing].concat())]
+        }),
+        ("of another", |mut datagram| {
+            datagram[12..16].copy_from_slice(&OTHER.to_ne_bytes());
+            vec![Reply::Datagram(datagram)]
+        }),
+    ];
+    for (name, fate) in fates {
+        for place in 0..sent.len() {
+            let mut kernel = Kernel::then(LAST);
+            let (before, rest) = sent.split_at(place);
+            kernel.queue(before.iter().cloned().map(Reply::Datagram));
+            kernel.queue(fate(rest[0].clone()));
+            kernel.queue(rest[1..].iter().cloned().map(Reply::Datagram));
+            kernel.queue([transaction(LAST + 1)]);
+            let mut reached = 1;
+            for item in kernel.items() {
+                let (after, through, _) = of(&item);
+                assert_eq!(after, reached, "{name} at {place}: {item:?}");
+                reached = through;
+            }
+            // A transaction without its event cannot be told from one that had none; all else is noticed.
+            let silent = name == "missing" && place % 2 == 0;
+            let noticed = kernel.questions() > 1;
+            assert_eq!(noticed, !silent, "{name} at {place}");
+            let last = if noticed { LAST } else { LAST + 1 };
+            assert_eq!(reached, last, "{name} at {place}");
+        }
+    }
+}
+
+/// A tracer with this queued.
+fn tracer(replies: impl IntoIterator<Item = Reply>) -> Tracer {
+    let replay = Replay::new(|_| Vec::new());
+    replay.queue().lock().unwrap().extend(replies);
+    let socket = Socket::to_peer(Box::new(replay));
+    TracerOptions::default().open_over(socket).unwrap()
+}
+
+#[test]
+fn a_tracer_tells_the_kernels_steps_and_what_it_lost() {
+    let step = |id: u32| {
+        message(NFT_MSG_TRACE, 0, 0, |writer| {
+            writer.be32(NFTA_TRACE_ID, id);
+            writer.be32(NFTA_TRACE_TYPE, NFT_TRACETYPE_RULE);
+        })
+    };
+    let mut tracer = tracer([
+        Reply::Sent(OTHER, step(7)),
+        Reply::Datagram([step(1), step(2)].concat()),
+        Reply::Error(libc::ENOBUFS),
+        Reply::Sent(OTHER, vec![0; RECEIVE_BUFFER + 1]),
+        Reply::Datagram(step(3)),
+        Reply::Datagram(vec![0; RECEIVE_BUFFER + 1]),
+        Reply::Datagram(step(4)),
+    ]);
+    let mut next = || tracer.try_receive();
+    let id = |item| match item {
+        Ok(Some(TracedItem::Step(step))) => step.view().id(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(id(next()), 1);
+    assert_eq!(id(next()), 2);
+    let lost = Loss::Dropped(Errno::new(libc::ENOBUFS));
+    assert_eq!(next().unwrap(), Some(TracedItem::Lost(lost)));
+    assert_eq!(id(next()), 3);
+    assert!(matches!(next(), Err(Error::Truncated { .. })));
+    assert_eq!(id(next()), 4);
+    assert_eq!(next().unwrap(), None);
+}
