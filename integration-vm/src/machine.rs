@@ -96,7 +96,12 @@ impl Machine<'_> {
             for user in USERS {
                 let (name, path) = (&program.name, program.path.display());
                 let arguments = program.arguments(user).join(" ");
-                lines += &format!("{user} {name} {} {path} {arguments}\n", limit.as_secs());
+                let rounds = program.rounds.iter();
+                let rounds: String = rounds
+                    .map(|(name, value)| format!("{name}={value} "))
+                    .collect();
+                let limit = limit.as_secs();
+                lines += &format!("{user} {name} {limit} env {rounds}{path} {arguments}\n");
             }
         }
         write("plan", &lines)?;
@@ -237,6 +242,7 @@ pub(crate) fn run_here(
             let start = Instant::now();
             let mut child = command
                 .args(program.arguments(user))
+                .envs(program.rounds.iter().copied())
                 .current_dir(directory)
                 .env("LC_ALL", "C")
                 .stdin(Stdio::null())

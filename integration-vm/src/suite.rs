@@ -18,6 +18,8 @@ pub(crate) struct Program {
     pub(crate) arguments: Vec<String>,
     /// Tests that are run as root alone.
     pub(crate) root_alone: &'static [&'static str],
+    /// How many rounds its tests go at random, where that is fewer than otherwise: variables and numbers.
+    pub(crate) rounds: &'static [(&'static str, &'static str)],
 }
 
 impl Program {
@@ -49,6 +51,8 @@ struct Chosen {
     without: &'static [&'static str],
     /// Tests that are run as root, and as an ordinary user with `--all`.
     root_alone: &'static [&'static str],
+    /// Variables that say how many rounds tests go at random, and how many they go without `--all`.
+    rounds: &'static [(&'static str, &'static str)],
 }
 
 impl Chosen {
@@ -61,7 +65,18 @@ impl Chosen {
             name,
             without,
             root_alone: &[],
+            rounds: &[],
         }
+    }
+
+    const fn rounds(mut self, rounds: &'static [(&'static str, &'static str)]) -> Self {
+        self.rounds = rounds;
+        self
+    }
+
+    const fn root_alone(mut self, root_alone: &'static [&'static str]) -> Self {
+        self.root_alone = root_alone;
+        self
     }
 }
 
@@ -69,7 +84,7 @@ impl Chosen {
 /// Left out are tests that are load more than anything else, those that try chance for as long as they can,
 /// and those that start the real tools a thousand times. The first looks at a kernel that has loaded nothing
 /// yet.
-const CHOSEN: [Chosen; 20] = [
+const CHOSEN: [Chosen; 31] = [
     Chosen::all_of("modules"),
     Chosen::all_of("kernels"),
     Chosen::most_of(
@@ -112,16 +127,57 @@ const CHOSEN: [Chosen; 20] = [
             "look_ups_find",
         ],
     ),
-    Chosen {
-        name: "snapshot",
-        without: &[
+    Chosen::most_of(
+        "snapshot",
+        &[
             "what_times_out_meanwhile",
             "rulesets_of_real_clients",
             "the_bytecode_is_what_nft_prints",
             "a_ruleset_does_not_differ",
         ],
-        root_alone: &["every_ruleset_comes_back"],
-    },
+    )
+    .root_alone(&["every_ruleset_comes_back"]),
+    Chosen::most_of(
+        "plan",
+        &[
+            "a_reconciliation_gets_through",
+            "a_restoration_touches_nothing",
+            "between_equal_rulesets",
+            "from_any_ruleset",
+        ],
+    ),
+    Chosen::all_of("anew"),
+    Chosen::all_of("trees").rounds(&[("TREES", "40")]),
+    Chosen::most_of(
+        "mirror",
+        &[
+            "beside_writers_that_hardly_pause",
+            "every_ruleset_is_shown",
+            "what_is_gone_takes_no_memory",
+            "what_is_lost_is_read_anew",
+        ],
+    )
+    .rounds(&[("MIRROR_COMMITS", "60")]),
+    Chosen::all_of("mirror_elements").rounds(&[("MIRROR_PLANS", "45")]),
+    Chosen::all_of("reconcile_chain")
+        .rounds(&[("CHAIN_ROUNDS", "3")])
+        .root_alone(&["a_chain_holds", "rules_stand_before"]),
+    Chosen::most_of(
+        "live",
+        &[
+            "a_beginning_is_whole",
+            "a_large_transaction",
+            "what_four_writers_do",
+            "what_is_told_of_every_ruleset",
+        ],
+    ),
+    Chosen::most_of("guard", &["lost_notifications", "without_a_pause"]),
+    Chosen::most_of("commit_echo", &["beside_another_writer", "ten_thousand"]),
+    Chosen::most_of("groups", &["one_bad_service_of_a_thousand"]),
+    Chosen::most_of(
+        "preflight",
+        &["rulesets_that_are_there", "it_says_what_a_rule_by_itself"],
+    ),
     Chosen::most_of("restore", &["sets_of_any_intervals"]),
     Chosen::most_of(
         "backup",
@@ -177,27 +233,19 @@ const CHOSEN: [Chosen; 20] = [
             "what_",
         ],
     ),
-    Chosen {
-        name: "kubelet",
-        without: &[
+    Chosen::most_of(
+        "kubelet",
+        &[
             "a_rival_that_commits_all_the_time",
             "edits_by_iptables",
             "iptables_finds_each_rule",
             "two_at_once",
         ],
-        root_alone: &["kubelets_commands", "rules_of_iptables", "what_is_damaged"],
-    },
+    )
+    .root_alone(&["kubelets_commands", "rules_of_iptables", "what_is_damaged"]),
     Chosen::most_of("legacy_oracle", &["kube_proxys_tables"]),
-    Chosen {
-        name: "legacy_replace",
-        without: &[],
-        root_alone: &["a_new_ipv4_table", "the_tools_wait"],
-    },
-    Chosen {
-        name: "iptables",
-        without: &["kube_proxy_1_20"],
-        root_alone: &["kube_proxy_1_36"],
-    },
+    Chosen::all_of("legacy_replace").root_alone(&["a_new_ipv4_table", "the_tools_wait"]),
+    Chosen::most_of("iptables", &["kube_proxy_1_20"]).root_alone(&["kube_proxy_1_36"]),
     Chosen::most_of(
         "iptables_atomic",
         &[
@@ -223,6 +271,13 @@ const CHOSEN: [Chosen; 20] = [
 pub(crate) fn left_out() -> String {
     let mut lines = String::new();
     for chosen in &CHOSEN {
+        for (variable, count) in chosen.rounds {
+            let _ = writeln!(
+                lines,
+                "- `{}`: all rounds but `{variable}={count}`",
+                chosen.name
+            );
+        }
         for (names, who) in [
             (chosen.without, ""),
             (chosen.root_alone, ", as an ordinary user"),
@@ -276,6 +331,7 @@ pub(crate) fn build(checkout: &Path, named: &[String], all: bool) -> Result<Vec<
                 path: path.into(),
                 arguments: vec!["--show-output".into(), "--test-threads=2".into()],
                 root_alone: &[],
+                rounds: &[],
             });
         }
     }
@@ -308,6 +364,7 @@ pub(crate) fn plan(
                     .extend(["--skip".to_owned(), (*name).to_owned()]);
             }
             program.root_alone = chosen.root_alone;
+            program.rounds = chosen.rounds;
         }
         plan.push(program);
     }

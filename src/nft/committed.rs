@@ -50,6 +50,10 @@ impl Committed {
     }
 
     /// Whether a notified change is this transaction: nobody else's, and no other one of one's own.
+    ///
+    /// On kernels before 5.14, which give network namespaces no number, only a monitor that was opened
+    /// [beside](super::live::MonitorOptions::open_beside) the connection that committed it tells changes that can
+    /// be known.
     #[must_use]
     pub fn made(&self, change: &Change) -> bool {
         self.generation == Some(change.generation())

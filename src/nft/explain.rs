@@ -365,8 +365,9 @@ pub(super) fn hint(
              transaction have the same number (NFTA_SET_ID)"
         }
         libc::EBUSY => {
-            "it is still in use: rules or map elements refer to it; delete those first, or in the \
-             same transaction before it (before Linux 6.2 references from maps linger)"
+            "it is still in use: rules or map elements refer to it; delete those first, in the same \
+             transaction before it, or in one of its own (a kernel that lacks the corrections of Linux 6.4 counts \
+             the elements of a map that goes until the transaction is over)"
         }
         libc::EPERM if kind == Some("rule") && verb != Some("delete") => {
             "CAP_NET_ADMIN in the namespace's user namespace is needed, and by some kernels (7.2) in the \

@@ -14,9 +14,9 @@ use super::name::Name;
 /// what else it does not tell stands with [`Refreshed::SameGeneration`].
 ///
 /// It knows of which network namespace it is, by the kernel's number for that (`SO_NETNS_COOKIE`); on kernels
-/// before 5.14, which have none, by the connection that it was read over. Those of two namespaces are never the
-/// same, and a commit that [expects](super::Transaction::expect_generation) one of another is refused. One that
-/// was kept in a file says where that came from, and is the same as no other.
+/// before 5.14, which have none, by the connection that it was read over, or that the monitor was opened beside.
+/// Those of two namespaces are never the same, and a commit that [expects](super::Transaction::expect_generation)
+/// one of another is refused. One that was kept in a file says where that came from, and is the same as no other.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Generation {
     number: u32,

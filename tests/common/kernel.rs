@@ -3,6 +3,7 @@
 //! `integration-vm` puts into its table.
 
 use std::error::Error;
+use std::sync::OnceLock;
 
 use chainwright::netlink;
 use chainwright::nft::expr::{
@@ -10,11 +11,11 @@ use chainwright::nft::expr::{
     PayloadBase, Register, Reject, Socket, SocketKey,
 };
 use chainwright::nft::{
-    Chain, CommitError, Connection, DataType, Devices, Element, Family, Outcome, Rule, Set,
-    SetFlags, Table, Transaction,
+    Chain, CommitError, Connection, DataType, Devices, Element, Family, Generation, Outcome, Rule,
+    Set, SetFlags, Table, Transaction,
 };
 
-use super::report;
+use super::{connect, report, sandbox};
 
 /// How an error says it.
 pub(crate) const LACKS: &str = "this kernel lacks ";
@@ -109,6 +110,38 @@ pub(crate) fn commit_if_it_fits(nft: &mut Connection, tx: &mut Transaction) -> b
         }
         Err(error) => panic!("{}", report(&error)),
     }
+}
+
+/// Whether sets can have an element for all that no other one is for; asked once.
+pub(crate) fn catches_all() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| has(&mut connect(&sandbox()), "catch-all elements"))
+}
+
+/// Whether the kernel gives network namespaces numbers (Linux 5.14), so that all connections of one know its
+/// generations; asked once.
+pub(crate) fn numbers_namespaces() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        let sandbox = sandbox();
+        let asked = || connect(&sandbox).generation().unwrap();
+        let known = asked() == asked();
+        if !known {
+            println!(
+                "{LACKS}numbers of network namespaces, there since Linux 5.14: a generation is known again only by \
+                 the connection that told it"
+            );
+        }
+        known
+    })
+}
+
+/// Checks that a generation is the same as one that was told over another connection, as far as this kernel lets
+/// that be known.
+#[track_caller]
+pub(crate) fn is_same_generation(one: Generation, other: Generation) {
+    assert_eq!(one.number(), other.number());
+    assert!(one == other || !numbers_namespaces());
 }
 
 /// Whether the kernel has what the header of a ruleset names: it is asked in a table that is deleted again, in a

@@ -1,5 +1,6 @@
 //! What a mirror shows, compared with a listing.
 
+use super::kernel;
 use chainwright::nft::live::Mirror;
 use chainwright::nft::{Connection, Snapshot, SnapshotOptions, SnapshotTable};
 use chainwright_sys::nf_tables::{
@@ -95,7 +96,10 @@ pub(crate) fn is_current(mirror: &Mirror, nft: &mut Connection, what: &str) {
             &theirs[at.saturating_sub(2)..(at + 3).min(theirs.len())],
         );
     }
-    assert_eq!(mirror.snapshot().generation(), fresh.generation(), "{what}");
+    match (mirror.snapshot().generation(), fresh.generation()) {
+        (Some(ours), Some(theirs)) => kernel::is_same_generation(ours, theirs),
+        other => panic!("{what}: {other:?}"),
+    }
     // What is found by its name is what stands there.
     for table in fresh.tables() {
         let (family, name) = (table.table().family(), table.table().name());

@@ -1,4 +1,4 @@
-# Runs the plan: one line a program, `USER NAME SECONDS PATH ARGUMENTS…`; or `load MODULE…`.
+# Runs the plan: one line a program, `USER NAME SECONDS COMMAND…`; or `load MODULE…`.
 bb=/run/integration-vm/busybox
 results=/run/integration-vm/results
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C RUST_BACKTRACE=0

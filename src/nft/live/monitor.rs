@@ -55,29 +55,32 @@ impl MonitorOptions {
     /// # Errors
     /// As [`Monitor::open`].
     pub fn open(self) -> Result<Monitor, Error> {
-        self.open_over(Socket::netfilter()?)
+        let socket = Socket::netfilter()?;
+        let origin = socket
+            .namespace_cookie()
+            .map_or(Origin::Recorded, Origin::Namespace);
+        self.open_over(socket, origin)
     }
 
-    /// Opens a monitor in a connection's network namespace.
+    /// Opens a monitor in a connection's network namespace. Its generations are the connection's: also on kernels
+    /// before 5.14, which give namespaces no number, a commit over the connection can expect them.
     ///
     /// # Errors
     /// As [`Monitor::open`]; [`Error::Open`] with `EPERM` when the calling thread is in another namespace
     /// than the connection and may not enter that (`CAP_SYS_ADMIN`).
     pub fn open_beside(self, connection: &Connection) -> Result<Monitor, Error> {
         let socket = connection.socket.sibling();
-        self.open_over(socket.ok_or_else(|| Error::Open {
+        let socket = socket.ok_or_else(|| Error::Open {
             protocol: libc::NETLINK_NETFILTER,
             source: std::io::Error::from_raw_os_error(libc::EPERM),
-        })?)
+        })?;
+        self.open_over(socket, connection.origin)
     }
 
-    /// Opens a monitor over this socket.
-    pub(super) fn open_over(self, mut socket: Socket) -> Result<Monitor, Error> {
+    /// Opens a monitor over this socket, whose generations are of this origin.
+    pub(super) fn open_over(self, mut socket: Socket, origin: Origin) -> Result<Monitor, Error> {
         socket.set_receive_buffer(self.receive_buffer);
         socket.join(NFNLGRP_NFTABLES)?;
-        let origin = socket
-            .namespace_cookie()
-            .map_or(Origin::Recorded, Origin::Namespace);
         let mut monitor = Monitor {
             incoming: Incoming {
                 grouping: Grouping::of(origin, socket.port()?, self.transaction),

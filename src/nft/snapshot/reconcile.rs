@@ -65,9 +65,9 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// Those of [`plan`](Self::plan) and [`commit`](Self::commit). A kernel before 6.2 refuses (`EBUSY`) to
-    /// delete a chain or an object together with the element that leads to it: there
-    /// [`Snapshot::restore`] makes the table anew.
+    /// Those of [`plan`](Self::plan) and [`commit`](Self::commit). A kernel before 6.4 that lacks its corrections
+    /// (those of Debian 11 and 12 have them) may refuse (`EBUSY`) to delete a chain or an object together with the
+    /// map that leads to it: there [`Snapshot::restore`] makes the table anew.
     #[tracing::instrument(level = "debug", skip_all, fields(bytes = desired.byte_length()))]
     pub fn reconcile(&mut self, desired: &Snapshot, options: PlanOptions) -> Result<Plan, Error> {
         let scope = scope_of(desired, options);

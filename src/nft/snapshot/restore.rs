@@ -124,8 +124,8 @@ impl Snapshot {
         if *readable {
             match connection.snapshot(self.scope().clone()) {
                 Ok(now) => match self.change(&now, connection, &send) {
-                    // A kernel before 6.2 does not delete a chain together with the element that leads to
-                    // it, and each has its own like that.
+                    // A kernel that lacks the corrections of 6.4 does not delete a chain together with the map that
+                    // leads to it, and each has its own like that.
                     Err(Error::Commit(error)) if error.is_refusal() && !is_late(&error) => {}
                     done => return done,
                 },

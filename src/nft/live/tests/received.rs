@@ -11,6 +11,7 @@ use crate::errno::Errno;
 use crate::netlink::replay::{Queue, Replay, Reply};
 use crate::netlink::{RECEIVE_BUFFER, Socket};
 use crate::nft::captured::hex;
+use crate::nft::generation::Origin;
 use crate::nft::live::{Monitor, MonitorOptions, TracedItem, Tracer, TracerOptions};
 
 /// The port of a replayed socket.
@@ -29,7 +30,8 @@ impl Kernel {
         let asked = Arc::clone(&questions);
         let replay = Replay::new(move |_| answer(asked.fetch_add(1, Ordering::Relaxed)));
         let queue = replay.queue();
-        let monitor = MonitorOptions::default().open_over(Socket::to_peer(Box::new(replay)))?;
+        let monitor = MonitorOptions::default()
+            .open_over(Socket::to_peer(Box::new(replay)), Origin::Recorded)?;
         Ok(Self {
             monitor,
             queue,
