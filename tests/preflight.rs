@@ -2,10 +2,17 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+
 use caps::{CapSet, Capability};
 use chainwright::Error;
 use chainwright::nft::expr::{
-    Counter, Decoded, Dynset, Expressions, Match, NAMES, ObjectType, Opaque,
+    Bitwise, Byteorder, Cmp, Connlimit, Counter, Ct, CtKey, Decoded, Dup, Dynset, Expressions,
+    Exthdr, ExthdrOp, Fib, FibFlags, FibResult, FlowOffload, Fwd, Hash, Immediate, Inner, Last,
+    Limit, Log, Lookup, Masq, Match, Meta, MetaKey, NAMES, Nat, NatType, Notrack, Numgen,
+    ObjectType, Objref, Opaque, Osf, OsfTtl, Payload, PayloadBase, Queue, Quota, Range, Redir,
+    Register, Reject, Rt, RtKey, Socket, SocketKey, Synproxy, SynproxyFlags, Target, Tproxy,
+    Tunnel, TunnelKey, TunnelMode, Xfrm, XfrmDirection, XfrmKey,
 };
 use chainwright::nft::live::Model;
 use chainwright::nft::{
@@ -13,6 +20,7 @@ use chainwright::nft::{
     Rule, Scope, Set, SetFlags, Snapshot, StatefulObject, Table, Transaction,
 };
 use common::kernel::LACKS;
+use common::report;
 use common::rulesets::{OF_CLIENTS, Ruleset, loaded_data};
 
 fn with_rule(family: Family, fill: impl FnOnce(&mut Rule<'_>)) -> Transaction {
@@ -43,12 +51,113 @@ fn needs(missing: &[Missing]) -> Vec<&Need> {
     missing.iter().map(|missing| &missing.need).collect()
 }
 
-/// What this kernel has it has, and what it has not is named: each expression, tried by itself.
+/// Something real that an expression of this name does in a table of this family; `None` of a name that has no such.
+fn of_use(family: Family, name: &str) -> Option<Decoded<'static>> {
+    const R1: Register = Register::R1;
+    let protocol = match family {
+        Family::IP6 => Family::IP6,
+        _ => Family::IP,
+    };
+    Some(match name {
+        "bitwise" => Decoded::Bitwise(Bitwise::mask_xor(R1, &[0xff; 4], &[0; 4])),
+        "byteorder" => Decoded::Byteorder(Byteorder::hton(R1, R1, 2, 2)),
+        "cmp" => Decoded::Cmp(Cmp::eq(R1, &[0; 4])),
+        "connlimit" => Decoded::Connlimit(Connlimit::at_most(3)),
+        "counter" => Decoded::Counter(Counter::new(0, 0)),
+        "ct" => Decoded::Ct(Ct::load(CtKey::STATE, R1)),
+        "dup" if family == Family::NETDEV => Decoded::Dup(Dup::to_device(R1)),
+        "dup" => Decoded::Dup(Dup::to_address(R1)),
+        "dynset" => Decoded::Dynset(Dynset::add("s", R1)),
+        "exthdr" => Decoded::Exthdr(Exthdr::present(ExthdrOp::TCPOPT, 2, R1)),
+        "fib" => Decoded::Fib(Fib::new(FibFlags::DADDR, FibResult::ADDRTYPE, R1)),
+        "flow_offload" => Decoded::FlowOffload(FlowOffload::new("f")),
+        "fwd" => Decoded::Fwd(Fwd::to_device(R1)),
+        "hash" => Decoded::Hash(Hash::jenkins(R1, 4, 10, Register::R2)),
+        "immediate" => Decoded::Immediate(Immediate::accept()),
+        "inner" => {
+            let inside = Payload::load(PayloadBase::NETWORK, 12, 4, R1);
+            Decoded::Inner(Inner::vxlan(&inside))
+        }
+        "last" => Decoded::Last(Last::never()),
+        "limit" => Decoded::Limit(Limit::packets(10, 1, 5)),
+        "log" => Decoded::Log(Log::prefix("x")),
+        "lookup" => Decoded::Lookup(Lookup::set(R1, "s")),
+        "masq" => Decoded::Masq(Masq::default()),
+        "match" => Decoded::Match(Match::new("comment", 0, vec![0; 256])),
+        "meta" => Decoded::Meta(Meta::load(MetaKey::MARK, R1)),
+        "nat" => Decoded::Nat(Nat {
+            nat_type: Some(NatType::SNAT),
+            family: Some(u32::from(protocol.0)),
+            addr_min: Some(R1),
+            ..Nat::default()
+        }),
+        "notrack" => Decoded::Notrack(Notrack::new()),
+        "numgen" => Decoded::Numgen(Numgen::incremental(10, R1)),
+        "objref" => Decoded::Objref(Objref::named(ObjectType::COUNTER, "o")),
+        "osf" => Decoded::Osf(Osf::name(OsfTtl::NOCHECK, R1)),
+        "payload" => Decoded::Payload(Payload::load(PayloadBase::NETWORK, 0, 1, R1)),
+        "queue" => Decoded::Queue(Queue::to(0)),
+        "quota" => Decoded::Quota(Quota::until(1000)),
+        "range" => Decoded::Range(Range::within(R1, &[0; 4], &[9; 4])),
+        "redir" => Decoded::Redir(Redir::default()),
+        "reject" => Decoded::Reject(Reject::tcp_reset()),
+        "rt" => Decoded::Rt(Rt::load(RtKey::CLASSID, R1)),
+        "socket" => Decoded::Socket(Socket::load(SocketKey::TRANSPARENT, R1)),
+        "synproxy" => Decoded::Synproxy(Synproxy::new(1460, 7, SynproxyFlags::MSS)),
+        "target" => Decoded::Target(Target::new("MARK", 2, vec![0; 8])),
+        "tproxy" => Decoded::Tproxy(Tproxy::to_port(protocol, R1)),
+        "tunnel" => Decoded::Tunnel(Tunnel::load(TunnelKey::ID, TunnelMode::NONE, R1)),
+        "xfrm" => {
+            let address = XfrmKey::DADDR_IP4;
+            Decoded::Xfrm(Xfrm::load(address, XfrmDirection::IN, 0, R1))
+        }
+        _ => return None,
+    })
+}
+
+/// A rule with such an expression, in a table with what it may name; and which operation that rule is.
+fn in_use(nft: &mut Connection, family: Family, name: &str) -> Option<(Transaction, usize)> {
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(family, "t")).unwrap();
+    let flowtable = Flowtable::new(family, "t", "f", 0, Devices::new(["lo"]));
+    if name == "flow_offload" {
+        tx.add(&flowtable).unwrap();
+        // Without flowtables there is nothing to name.
+        if nft.check(&tx).is_err() {
+            return None;
+        }
+    }
+    tx.add(&Chain::new(family, "t", "c")).unwrap();
+    let set = Set::new(family, "t", "s", DataType::IPV4_ADDR, 4);
+    tx.add(&set.with_flags(SetFlags::EVAL).with_size(8))
+        .unwrap();
+    tx.add(&StatefulObject::new(family, "t", "o", Counter::new(0, 0)))
+        .unwrap();
+    // What is read from a register has to be put into it.
+    let mut expressions = Expressions::new();
+    expressions.push(&Immediate::value(Register::R1, &[0; 16]));
+    expressions.push_decoded(&of_use(family, name)?);
+    let mut rule = Rule::new(family, "t", "c");
+    rule.expressions = Some(expressions);
+    let at = tx.len();
+    tx.add(&rule).unwrap();
+    Some((tx, at))
+}
+
+/// What is lacking by trying it: not by the kernel's number.
+fn tried(nft: &mut Connection, tx: &Transaction) -> Vec<Missing> {
+    let mut missing = nft.preflight(tx).unwrap();
+    missing.retain(|missing| !matches!(missing.need, Need::Feature(_)));
+    missing
+}
+
+/// What this kernel has it has, and what it has not is named: each expression, tried by itself, and put to use.
 #[test]
 fn it_says_what_a_rule_by_itself_is_refused_for() {
     let sandbox = common::sandbox();
     let mut nft = common::connect(&sandbox);
     let (mut has, mut lacks) = (Vec::new(), Vec::new());
+    let mut uses = BTreeMap::new();
     for family in Family::WITH_TABLES {
         for &name in NAMES.iter().chain(&["no_such"]) {
             let tx = with_rule(family, |rule| rule.expressions = Some(list(name)));
@@ -59,6 +168,36 @@ fn it_says_what_a_rule_by_itself_is_refused_for() {
                 Err(error) => error.failures[0].errno.name() == "ENOENT",
             };
             let need = Need::Expression(family, name.into());
+            // Put to use what the kernel has is taken, or refused for what it is to do there.
+            if let Some((tx, rule)) = in_use(&mut nft, family, name) {
+                let lacks = needs(&missing).contains(&&need);
+                match nft.check(&tx) {
+                    Ok(()) => {
+                        assert!(!lacks, "{family} {name} was taken");
+                        assert_eq!(tried(&mut nft, &tx), [], "{family} {name}");
+                        *uses.entry(name).or_insert(0) += 1;
+                    }
+                    Err(error) => {
+                        let [failure] = &error.failures[..] else {
+                            panic!("{family} {name}: {}", report(&error));
+                        };
+                        let operation = failure.operation.as_ref().unwrap();
+                        assert_eq!(operation.index, rule, "{family} {name}: {}", report(&error));
+                        let errno = failure.errno.name();
+                        // What is not there is the expression, or an extension that it is to call.
+                        let named = tried(&mut nft, &tx);
+                        let is_absent = errno == "ENOENT";
+                        assert_eq!(is_absent, !named.is_empty(), "{family} {name}: {errno}");
+                        let is_extension =
+                            |missing: &Missing| matches!(missing.need, Need::Extension { .. });
+                        assert_eq!(
+                            lacks,
+                            is_absent && !named.iter().all(is_extension),
+                            "{family} {name}: {errno}"
+                        );
+                    }
+                }
+            }
             match is_unknown {
                 true => {
                     assert_eq!(needs(&missing), [&need]);
@@ -72,7 +211,16 @@ fn it_says_what_a_rule_by_itself_is_refused_for() {
             }
         }
     }
-    println!("lacks {lacks:?}");
+    println!("lacks {lacks:?}, has in so many families {uses:?}");
+    for name in NAMES {
+        let is_it = |need: &&Need| matches!(need, Need::Expression(_, lacking) if lacking == name);
+        let everywhere = lacks.iter().filter(is_it).count() == Family::WITH_TABLES.len();
+        let in_use = uses.contains_key(name);
+        assert!(
+            in_use || everywhere || *name == "flow_offload",
+            "{name} was not put to use"
+        );
+    }
     assert!(lacks.len() >= Family::WITH_TABLES.len() && has.len() > 100);
     assert_eq!(nft.generation().unwrap().number(), 1, "nothing was changed");
     assert_eq!(nft.snapshot(Scope::all()).unwrap().tables().count(), 0);
