@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use allocation_counter::measure;
 use chainwright::netlink::Messages;
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Verdict};
@@ -310,4 +311,74 @@ fn plans_are_the_same(of: ElementsOf, rounds: usize) {
     }
     println!("{planned} plans of {rounds}, {changed} committed");
     assert!(planned as usize > rounds / 8 && changed as usize > rounds / 16);
+}
+
+/// What a plan takes goes with what was touched: of a map four times as large it takes no more, as a plan by all does.
+#[test]
+fn a_plan_takes_no_more_of_a_larger_map() {
+    const TOUCHED: u32 = 50;
+    let planned = |elements: u32| {
+        let sandbox = sandbox();
+        let mut nft = connect(&sandbox);
+        let map = Set::new(IP, "t", "m", DataType::IPV4_ADDR, 4).with_data(DataType::IPV4_ADDR, 4);
+        let element = |key: u32, value: u8| {
+            Element::new(key.to_be_bytes().to_vec()).with_data(vec![192, 0, 2, value])
+        };
+        committed(&mut nft, |tx| {
+            tx.add(&Table::new(IP, "t")).unwrap();
+            tx.add(&map).unwrap();
+        });
+        let keys: Vec<u32> = (0..elements).collect();
+        // An ordinary user's transactions are limited.
+        for keys in keys.chunks(2000) {
+            let some = keys.iter().map(|&key| element(key, 1));
+            committed(&mut nft, |tx| {
+                _ = tx.add_elements(&map.set_id(), some).unwrap()
+            });
+        }
+        let mut mirror = Mirror::open(connect(&sandbox), &Scope::all()).unwrap();
+        let desired = Arc::new(mirror.snapshot().clone());
+        let mut costs = Vec::new();
+        // The first one looks at all, and the first one of touched elements notes where they are.
+        for value in 2..6 {
+            let touched = || (0..TOUCHED).map(|number| number * (elements / TOUCHED));
+            committed(&mut nft, |tx| {
+                let gone = touched().map(|key| element(key, value - 1));
+                tx.delete_elements(&map.set_id(), gone).unwrap();
+                let come = touched().map(|key| element(key, value));
+                tx.add_elements(&map.set_id(), come).unwrap();
+            });
+            assert_eq!(mirror.update().unwrap().len(), 1);
+            let mut plan = None;
+            let taken = measure(|| {
+                plan = Some(mirror.plan(&desired, PlanOptions::default()).unwrap());
+            });
+            let plan = plan.unwrap();
+            let [deleted, added] = [NFT_MSG_DELSETELEM, NFT_MSG_NEWSETELEM].map(|kind| {
+                let start = format!("{kind} ");
+                let operations = operations(&plan);
+                operations
+                    .iter()
+                    .filter(|one| one.starts_with(&start))
+                    .count()
+            });
+            assert_eq!((deleted, added), (TOUCHED as usize, TOUCHED as usize));
+            costs.push(taken);
+        }
+        let whole = measure(|| {
+            let plan = mirror.snapshot().plan(&desired, PlanOptions::default());
+            assert!(!plan.unwrap().is_empty());
+        });
+        println!("{elements}: {costs:?}, of all {whole:?}");
+        let last = costs.pop().unwrap();
+        [last, whole].map(|taken| taken.bytes_total)
+    };
+    let ([few, all_of_few], [many, all_of_many]) = (planned(10_000), planned(40_000));
+    // That it is counted at all is seen of the plan by all.
+    assert!(all_of_many > 2 * all_of_few, "{all_of_few} {all_of_many}");
+    assert!(
+        many < 2 * few,
+        "{few} bytes, then {many} of four times as much"
+    );
+    assert!(many < all_of_many / 10, "{many} bytes of {all_of_many}");
 }
