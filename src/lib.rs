@@ -42,6 +42,7 @@
 //! | [`legacy`] | the legacy tables: read, drafted, replaced |
 //! | [`netlink`] | sockets, messages, attributes, dumps, batches, errors |
 //! | [`ipset`] | names and indexes of ipset's sets |
+//! | [`conntrack`] | tracked connections: listed, deleted, watched (feature `conntrack`) |
 //! | [`netns`] | network namespaces, and private ones for tests |
 //! | [`measure`] | rulesets of any size and floors to measure against (feature `measure`) |
 //!
@@ -59,6 +60,7 @@
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
 //! | `tokio` | changes of the ruleset as a stream: `nft::live::MonitorStream` |
 //! | `kube` | Kubernetes' chains |
+//! | `conntrack` | tracked connections: [`conntrack`] |
 //! | `model` | `nft::live::Model`: an nf_tables in memory, to test without a kernel |
 //! | `sandbox` | private network namespaces for tests, without root: [`netns::Sandbox`], [`sandbox_tests!`] |
 //! | `measure` | what benches need |
@@ -73,6 +75,8 @@
 #![deny(unsafe_code)]
 
 mod arena;
+#[cfg(feature = "conntrack")]
+pub mod conntrack;
 mod errno;
 mod error;
 #[cfg(feature = "fuzzing")]

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use chainwright::iptables::nft::{Encoder, Profile};
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Counters, Family, Rule, Target as RuleTarget};
-use chainwright::netlink::{Attributes, Message, Messages};
+use chainwright::netlink::{Attributes, Message, MessageWriter, Messages, NfGenMsg};
 use chainwright::nft::{self, RuleRef, Scope, Snapshot, Transaction};
 use sha2::{Digest, Sha256};
 
@@ -338,6 +338,7 @@ pub fn all(target: &Target, of_kernel: &[Vec<u8>]) -> Vec<Vec<u8>> {
                 answer
             })
             .collect(),
+        "conntrack" => conntrack_entries(),
         _ => Vec::new(),
     };
     let mut seeds: Vec<_> = found
@@ -347,6 +348,64 @@ pub fn all(target: &Target, of_kernel: &[Vec<u8>]) -> Vec<Vec<u8>> {
         .collect();
     seeds.extend(findings(target));
     seeds
+}
+
+/// Entries of the table of connections as the kernel lists them: of IPv4 with ports, of IPv6 with ICMP, with all that one
+/// can have.
+fn conntrack_entries() -> Vec<Vec<u8>> {
+    let v4 = |bytes: [u8; 4]| bytes.to_vec();
+    let v6 = |last: u8| [[0xfd; 15].as_slice(), &[last]].concat();
+    let mut all = Vec::new();
+    for (family, addresses, protocol) in [
+        (2, [(1, v4([10, 0, 0, 1])), (2, v4([10, 96, 0, 10]))], 6),
+        (2, [(1, v4([10, 0, 0, 1])), (2, v4([10, 96, 0, 10]))], 17),
+        (2, [(1, v4([10, 0, 0, 1])), (2, v4([10, 96, 0, 10]))], 50),
+        (10, [(3, v6(1)), (4, v6(2))], 58),
+    ] {
+        let mut message = Vec::new();
+        let header = NfGenMsg {
+            family,
+            resource: 0,
+        };
+        let mut writer = MessageWriter::nfnetlink(&mut message, 0x100, 2, 1, header);
+        for tuple in [1, 2, 14] {
+            writer.nested(tuple, |writer| {
+                writer.nested(1, |writer| {
+                    for (kind, address) in &addresses {
+                        writer.bytes(*kind, address);
+                    }
+                });
+                writer.nested(2, |writer| {
+                    writer.u8(1, protocol);
+                    match protocol {
+                        58 => writer.be16(7, 5).u8(8, 128).u8(9, 0),
+                        50 => writer,
+                        _ => writer.be16(2, 4000).be16(3, 53),
+                    };
+                });
+                writer.be16(3, 7);
+            });
+        }
+        writer
+            .be32(3, 0x18e)
+            .be32(7, 60)
+            .be32(8, 0x4000)
+            .be32(11, 1)
+            .be32(12, 99);
+        writer.nested(4, |writer| {
+            _ = writer.nested(1, |writer| _ = writer.u8(1, 3))
+        });
+        writer.nested(5, |writer| _ = writer.string(1, b"ftp"));
+        for counters in [9, 10] {
+            writer.nested(counters, |writer| _ = writer.be64(1, 3).be64(2, 400));
+        }
+        writer.be16(18, 5);
+        writer.nested(20, |writer| _ = writer.be64(1, 1 << 60));
+        writer.bytes(22, &[1; 16]);
+        assert!(writer.finish().is_ok());
+        all.push(message.split_off(16));
+    }
+    all
 }
 
 /// Replies to a batch: acknowledgements, refusals, the end of a dump.

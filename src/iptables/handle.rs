@@ -11,7 +11,7 @@ use change::{Done, change_legacy, change_nft, connection};
 
 use super::builtin::builtins;
 use super::edit::{Edit, Editor, TableEdit};
-use super::nft::{Profile, Session as NftSession};
+use super::nft::Profile;
 use super::sets::Sets;
 use super::view::Tables;
 use super::{Backend, Error, Family};
@@ -388,7 +388,7 @@ impl Iptables {
         };
         let owned: Vec<_> = tables.iter().map(|(f, n)| (*f, (*n).to_owned())).collect();
         let attempts = Retry::ONCE.begin();
-        let mut session = NftSession::new(connection, *profile, &owned, false, &attempts);
+        let mut session = super::nft::Session::new(connection, *profile, &owned, false, &attempts);
         edit(&mut Edit::new(&mut session, &owned, &self.sets))?;
         Ok(session.finish().transaction.datagram(<[u8]>::to_vec))
     }

@@ -72,6 +72,7 @@ headers! {
     pub mod netlink;
     pub mod nfnetlink;
     pub mod nfnetlink_acct;
+    pub mod nfnetlink_conntrack;
     pub mod nfnetlink_osf;
     pub mod filter;
     pub mod netfilter;

@@ -1,5 +1,6 @@
 //! The targets, one a file.
 
+pub mod conntrack;
 pub mod extension;
 pub mod ipset;
 pub mod iptables_legacy;
@@ -31,6 +32,7 @@ pub const ALL: &[Target] = &[
     rule_text::TARGET,
     restore_text::TARGET,
     ipset::TARGET,
+    conntrack::TARGET,
 ];
 
 use chainwright::iptables::{Entry, Family, Rule};

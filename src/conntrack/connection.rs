@@ -1,0 +1,500 @@
+//! A connection to the table of connections of one network namespace.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use chainwright_sys::netlink::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NLMSG_OVERRUN,
+};
+use chainwright_sys::nfnetlink::NFNL_SUBSYS_CTNETLINK;
+use chainwright_sys::nfnetlink_conntrack::{
+    CTA_STATS_GLOBAL_ENTRIES, CTA_STATS_GLOBAL_MAX_ENTRIES, IPCTNL_MSG_CT_DELETE,
+    IPCTNL_MSG_CT_GET, IPCTNL_MSG_CT_GET_CTRZERO, IPCTNL_MSG_CT_GET_STATS, IPCTNL_MSG_CT_NEW,
+};
+
+use super::entry::{Entry, EntryKey, EntryRef};
+use super::filter::Filter;
+use super::listing::Listing;
+use crate::Retry;
+use crate::errno::Errno;
+use crate::netlink::{
+    Acknowledgement, Answer, Dump, DumpItem, Error, Intake, Loss, Message, MessageWriter, Messages,
+    Next, NfGenMsg, RECEIVE_BUFFER, Socket,
+};
+
+/// The type of a message of the subsystem.
+pub(super) const fn message_type(message: u8) -> u16 {
+    ((NFNL_SUBSYS_CTNETLINK as u16) << 8) | message as u16
+}
+
+/// How many deletions are asked for at once: their answers fit the smallest receive buffer.
+const AT_ONCE: usize = 64;
+
+/// An open connection to the table of connections of one network namespace: that which the calling thread was in when it
+/// was opened.
+///
+/// It is [`Send`] and [`Sync`]; every request takes it by `&mut`. Nothing here waits: the kernel has answered when a
+/// request has been sent. Requests take `CAP_NET_ADMIN` in the namespace's user namespace. The kernel loads
+/// ctnetlink (`nf_conntrack_netlink`) for the first of them, if it is a module.
+///
+/// ```
+/// # fn main() -> Result<(), chainwright::Error> {
+/// # chainwright::netns::Sandbox::new()?.run(|| {
+/// use std::time::Duration;
+/// use chainwright::conntrack::{Connection, Entry, Filter, Tuple, TupleFilter};
+///
+/// let mut conntrack = Connection::open()?;
+/// let dns = Tuple::udp(([10, 0, 0, 1], 4000), ([10, 96, 0, 10], 53));
+/// conntrack.create(&Entry::new(dns, Duration::from_secs(30)))?;
+///
+/// let to_service = TupleFilter::to([10, 96, 0, 10]).to_port(53);
+/// let deleted = conntrack.delete_matching(&Filter::all().original(to_service))?;
+/// assert_eq!((deleted.deleted, deleted.absent), (1, 0));
+/// assert!(!conntrack.delete(&dns.into())?, "it is gone");
+/// # Ok::<(), chainwright::Error>(()) })?
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Connection {
+    socket: Socket,
+    pub(super) buffer: Vec<u8>,
+    request: Vec<u8>,
+    sequence: u32,
+    /// A dump that was given up before its end: the kernel runs one at a time on a socket.
+    unfinished: Option<Dump>,
+    retry: Retry,
+}
+
+/// How many entries there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Now, in this network namespace.
+    pub entries: u32,
+    /// At most (`net.netfilter.nf_conntrack_max`), where the kernel tells.
+    pub max_entries: Option<u32>,
+}
+
+/// What came of deletions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[must_use = "it says what was there"]
+pub struct Deleted {
+    /// How many entries were deleted.
+    pub deleted: usize,
+    /// How many were gone already.
+    pub absent: usize,
+}
+
+impl std::ops::AddAssign for Deleted {
+    fn add_assign(&mut self, more: Self) {
+        self.deleted += more.deleted;
+        self.absent += more.absent;
+    }
+}
+
+/// The socket, to be closed or counted with. Nothing comes on it but the answers to requests.
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Connection {
+    /// Opens a connection in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// [`Error::Open`], [`Error::Option`].
+    pub fn open() -> Result<Self, Error> {
+        Ok(Self::over(Socket::netfilter()?))
+    }
+
+    fn over(socket: Socket) -> Self {
+        Self {
+            socket,
+            buffer: vec![0; RECEIVE_BUFFER],
+            request: Vec::with_capacity(256),
+            sequence: 0,
+            unfinished: None,
+            retry: Retry::DEFAULT,
+        }
+    }
+
+    /// The same, with another policy for lost replies.
+    #[must_use]
+    pub const fn with_retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Sets that policy.
+    pub const fn set_retry(&mut self, retry: Retry) {
+        self.retry = retry;
+    }
+
+    /// That policy.
+    #[must_use]
+    pub const fn retry(&self) -> Retry {
+        self.retry
+    }
+
+    /// Receives a datagram into the buffer.
+    #[inline]
+    pub(super) fn receive(&mut self) -> Result<usize, Error> {
+        let mut next = Next::new(&mut self.buffer);
+        self.socket.take_in(&mut next)?;
+        Ok(next.length())
+    }
+
+    /// Appends a request; its sequence number.
+    fn write(
+        &mut self,
+        message: u8,
+        flags: u16,
+        family: u8,
+        content: impl FnOnce(&mut MessageWriter<'_>),
+    ) -> Result<u32, Error> {
+        self.sequence = self.sequence.wrapping_add(1).max(1);
+        let header = NfGenMsg {
+            family,
+            resource: 0,
+        };
+        let kind = message_type(message);
+        let flags = NLM_F_REQUEST | flags;
+        let mut writer =
+            MessageWriter::nfnetlink(&mut self.request, kind, flags, self.sequence, header);
+        content(&mut writer);
+        writer.finish()?;
+        Ok(self.sequence)
+    }
+
+    /// Sends one request.
+    fn ask(
+        &mut self,
+        message: u8,
+        flags: u16,
+        family: u8,
+        content: impl FnOnce(&mut MessageWriter<'_>),
+    ) -> Result<u32, Error> {
+        self.settle();
+        self.request.clear();
+        let sequence = self.write(message, flags, family, content)?;
+        self.socket.send(&self.request)?;
+        Ok(sequence)
+    }
+
+    /// Says that nobody wants the rest of a dump. It is received before the next request, not now.
+    pub(super) fn give_up(&mut self, dump: &Dump) {
+        if !dump.ended() {
+            self.unfinished = Some(dump.clone());
+        }
+    }
+
+    /// Makes the socket free for a request.
+    fn settle(&mut self) {
+        let Some(dump) = self.unfinished.take() else {
+            return;
+        };
+        // The table may be large; a new socket has no dump.
+        if let Some(socket) = self.socket.sibling() {
+            self.socket = socket;
+            return;
+        }
+        let mut rest = Rest {
+            buffer: &mut self.buffer,
+            dump,
+        };
+        // Its errors have no one to go to: the listing was given up.
+        let _ = self.socket.take_in(&mut rest);
+    }
+
+    /// Asks, and again while answers are lost.
+    fn insist<R>(
+        &mut self,
+        mut ask: impl FnMut(&mut Self) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let mut attempts = self.retry.begin();
+        loop {
+            match ask(self) {
+                Err(error) if error.ask_again() && attempts.again_after_loss() => {}
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Receives the answer to a request: where in the buffer it stands; `None` if there is no such thing.
+    fn answer(
+        &mut self,
+        request: &'static str,
+        sequence: u32,
+    ) -> Result<Option<(usize, usize)>, Error> {
+        let mut answer = Answer::new(&mut self.buffer, request, sequence, &[libc::ENOENT]);
+        self.socket.take_in(&mut answer)?;
+        Ok(answer.found())
+    }
+
+    /// Lists entries, streamed: memory does not grow with the table.
+    ///
+    /// The table changes while it is listed, and has no generation: an entry that is there all the while is listed, one
+    /// that comes or goes meanwhile may be. While the kernel grows its hash table an entry can come twice.
+    ///
+    /// # Errors
+    /// [`Error::Send`]; those of the listing come from [`Listing::next`].
+    pub fn entries<'c>(&'c mut self, filter: &Filter) -> Result<Listing<'c>, Error> {
+        self.list(filter, IPCTNL_MSG_CT_GET)
+    }
+
+    /// As [`entries`](Self::entries), and sets the counters of each entry that the kernel sends back to 0.
+    ///
+    /// # Errors
+    /// As [`entries`](Self::entries).
+    pub fn reset_counters<'c>(&'c mut self, filter: &Filter) -> Result<Listing<'c>, Error> {
+        self.list(filter, IPCTNL_MSG_CT_GET_CTRZERO)
+    }
+
+    fn list<'c>(&'c mut self, filter: &Filter, message: u8) -> Result<Listing<'c>, Error> {
+        let write = |writer: &mut MessageWriter<'_>| filter.encode(writer);
+        let sequence = self.ask(message, NLM_F_DUMP, filter.family(), write)?;
+        Ok(Listing::new(self, *filter, sequence))
+    }
+
+    /// Looks one entry up; `None` if there is none.
+    ///
+    /// # Errors
+    /// Those of a request.
+    pub fn entry(&mut self, key: &EntryKey) -> Result<Option<EntryRef<'_>>, Error> {
+        let found = self.insist(|connection| {
+            let family = key.original.family();
+            let sequence =
+                connection.ask(IPCTNL_MSG_CT_GET, 0, family, |writer| key.encode(writer))?;
+            connection.answer("look an entry up", sequence)
+        })?;
+        let Some((start, end)) = found else {
+            return Ok(None);
+        };
+        let (message, _) = Message::split(&self.buffer[start..end])?;
+        let entry = EntryRef::parse(message.payload)?;
+        // Of a look-up the kernel does not compare numbers.
+        Ok(Some(entry).filter(|entry| key.id.is_none_or(|id| entry.id() == Some(id))))
+    }
+
+    /// Makes an entry.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with `EEXIST` if there is one of a direction of its own, `ENOMEM` if the table is full; those
+    /// of a request. After [`Error::Lost`] it may have been made.
+    pub fn create(&mut self, entry: &Entry) -> Result<(), Error> {
+        let flags = NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK;
+        let family = entry.original.family();
+        let sequence = self.ask(IPCTNL_MSG_CT_NEW, flags, family, |writer| {
+            entry.encode(writer)
+        })?;
+        let mut answers = Answers::new(&mut self.buffer, "make an entry", sequence, 1);
+        self.socket.take_in(&mut answers)?;
+        match answers.absent {
+            0 => Ok(()),
+            _ => Err(Error::Refused {
+                request: "make an entry",
+                errno: Errno::new(libc::ENOENT),
+                text: None,
+            }),
+        }
+    }
+
+    /// Deletes an entry; whether it was there.
+    ///
+    /// # Errors
+    /// Those of a request.
+    pub fn delete(&mut self, key: &EntryKey) -> Result<bool, Error> {
+        Ok(self.delete_all([*key])?.deleted == 1)
+    }
+
+    /// Deletes entries by what names them, many in each request and without listing any: those that are gone already are
+    /// counted, and no error.
+    ///
+    /// # Errors
+    /// Those of a request; what comes before it is deleted. Answers that were lost are asked for again, so that what
+    /// was deleted by the first request counts as gone.
+    pub fn delete_all(
+        &mut self,
+        keys: impl IntoIterator<Item = EntryKey>,
+    ) -> Result<Deleted, Error> {
+        let mut keys = keys.into_iter();
+        let mut some = Vec::with_capacity(AT_ONCE);
+        let mut deleted = Deleted::default();
+        loop {
+            some.clear();
+            some.extend(keys.by_ref().take(AT_ONCE));
+            if some.is_empty() {
+                return Ok(deleted);
+            }
+            deleted += self.insist(|connection| connection.delete_some(&some))?;
+        }
+    }
+
+    fn delete_some(&mut self, keys: &[EntryKey]) -> Result<Deleted, Error> {
+        self.settle();
+        self.request.clear();
+        let first = self.sequence.wrapping_add(1).max(1);
+        if first.checked_add(keys.len() as u32).is_none() {
+            self.sequence = 0;
+        }
+        let mut sequence = None;
+        for key in keys {
+            let family = key.original.family();
+            let written = self.write(IPCTNL_MSG_CT_DELETE, NLM_F_ACK, family, |writer| {
+                key.encode(writer)
+            })?;
+            sequence.get_or_insert(written);
+        }
+        let Some(first) = sequence else {
+            return Ok(Deleted::default());
+        };
+        self.socket.reserve_send(self.request.len())?;
+        self.socket.send(&self.request)?;
+        let mut answers = Answers::new(&mut self.buffer, "delete an entry", first, keys.len());
+        self.socket.take_in(&mut answers)?;
+        Ok(Deleted {
+            deleted: keys.len() - answers.absent,
+            absent: answers.absent,
+        })
+    }
+
+    /// Deletes the entries that a filter admits, each by what names it and its number: one that takes its place meanwhile
+    /// stays. Memory does not grow with the table. (A new [`Connection`] in the same namespace does the deleting.)
+    ///
+    /// # Errors
+    /// As [`entries`](Self::entries) and [`delete_all`](Self::delete_all); [`Error::Open`] if no second socket can be
+    /// had.
+    pub fn delete_matching(&mut self, filter: &Filter) -> Result<Deleted, Error> {
+        let deleter = self.socket.sibling().ok_or_else(|| Error::Open {
+            protocol: libc::NETLINK_NETFILTER,
+            source: std::io::Error::from_raw_os_error(libc::EPERM),
+        })?;
+        let mut deleter = Self::over(deleter).with_retry(self.retry);
+        let mut deleted = Deleted::default();
+        let mut some = Vec::with_capacity(AT_ONCE);
+        let mut listing = self.entries(filter)?;
+        loop {
+            let key = listing.next()?.map(|entry| entry.key());
+            let is_end = key.is_none();
+            some.extend(key);
+            if some.len() == AT_ONCE || is_end {
+                deleted += deleter.delete_all(some.drain(..))?;
+            }
+            if is_end {
+                return Ok(deleted);
+            }
+        }
+    }
+
+    /// How many entries there are.
+    ///
+    /// # Errors
+    /// Those of a request.
+    pub fn statistics(&mut self) -> Result<Statistics, Error> {
+        const REQUEST: &str = "count entries";
+        let found = self.insist(|connection| {
+            let sequence =
+                connection.ask(IPCTNL_MSG_CT_GET_STATS, 0, libc::AF_UNSPEC as u8, |_| {})?;
+            connection.answer(REQUEST, sequence)
+        })?;
+        let (start, end) = found.ok_or(Error::Refused {
+            request: REQUEST,
+            errno: Errno::new(libc::ENOENT),
+            text: None,
+        })?;
+        let (message, _) = Message::split(&self.buffer[start..end])?;
+        let attributes = message.attributes()?;
+        let number = |kind| {
+            let payload = attributes.clone().find(kind)?;
+            payload.try_into().ok().map(u32::from_be_bytes)
+        };
+        Ok(Statistics {
+            entries: number(CTA_STATS_GLOBAL_ENTRIES).unwrap_or(0),
+            max_entries: number(CTA_STATS_GLOBAL_MAX_ENTRIES),
+        })
+    }
+}
+
+/// Takes in what is left of a dump that was given up.
+struct Rest<'c> {
+    buffer: &'c mut [u8],
+    dump: Dump,
+}
+
+impl Intake for Rest<'_> {
+    fn is_complete(&self) -> bool {
+        self.dump.ended()
+    }
+
+    fn room(&mut self) -> Result<&mut [u8], Error> {
+        Ok(self.buffer)
+    }
+
+    fn take(&mut self, length: usize) -> Result<(), Error> {
+        for message in Messages::new(&self.buffer[..length]) {
+            if matches!(self.dump.accept(message?), Ok(DumpItem::End)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes in the acknowledgements of requests that were sent together.
+struct Answers<'c> {
+    buffer: &'c mut [u8],
+    request: &'static str,
+    /// The number of the first one.
+    first: u32,
+    rest: usize,
+    /// How many were about what is not there.
+    absent: usize,
+}
+
+impl<'c> Answers<'c> {
+    const fn new(buffer: &'c mut [u8], request: &'static str, first: u32, number: usize) -> Self {
+        Self {
+            buffer,
+            request,
+            first,
+            rest: number,
+            absent: 0,
+        }
+    }
+}
+
+impl Intake for Answers<'_> {
+    fn is_complete(&self) -> bool {
+        self.rest == 0
+    }
+
+    fn room(&mut self) -> Result<&mut [u8], Error> {
+        Ok(self.buffer)
+    }
+
+    fn take(&mut self, length: usize) -> Result<(), Error> {
+        for message in Messages::new(&self.buffer[..length]) {
+            let message = message?;
+            if message.kind == NLMSG_OVERRUN {
+                return Err(Error::Lost(Loss::Overrun));
+            }
+            // What is left over of an earlier request has an earlier number.
+            if message.sequence < self.first {
+                continue;
+            }
+            let Some(answer) = Acknowledgement::parse(&message)? else {
+                continue;
+            };
+            self.rest = self.rest.saturating_sub(1);
+            if answer
+                .errno
+                .is_some_and(|errno| errno.number() == libc::ENOENT)
+            {
+                self.absent += 1;
+            } else {
+                answer.into_result(self.request)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,471 @@
+//! An entry of the table of connections.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use bitflags::bitflags;
+use bstr::{BStr, ByteSlice as _};
+use chainwright_sys::nf_conntrack_common::{
+    IPS_ASSURED, IPS_CONFIRMED, IPS_DST_NAT, IPS_DST_NAT_DONE, IPS_DYING, IPS_EXPECTED,
+    IPS_FIXED_TIMEOUT, IPS_HELPER, IPS_HW_OFFLOAD, IPS_OFFLOAD, IPS_SEEN_REPLY, IPS_SEQ_ADJUST,
+    IPS_SRC_NAT, IPS_SRC_NAT_DONE,
+};
+use chainwright_sys::nfnetlink_conntrack::{
+    CTA_COUNTERS_BYTES, CTA_COUNTERS_ORIG, CTA_COUNTERS_PACKETS, CTA_COUNTERS_REPLY, CTA_HELP,
+    CTA_HELP_NAME, CTA_ID, CTA_LABELS, CTA_MARK, CTA_PROTOINFO, CTA_PROTOINFO_SCTP,
+    CTA_PROTOINFO_SCTP_STATE, CTA_PROTOINFO_TCP, CTA_PROTOINFO_TCP_STATE, CTA_STATUS, CTA_TIMEOUT,
+    CTA_TIMESTAMP, CTA_TIMESTAMP_START, CTA_TUPLE_MASTER, CTA_TUPLE_ORIG, CTA_TUPLE_REPLY,
+    CTA_TUPLE_ZONE, CTA_USE, CTA_ZONE,
+};
+
+use super::tuple::Tuple;
+use crate::netlink::{Attributes, Malformed, MessageWriter, NfGenMsg};
+
+bitflags! {
+    /// What is known of a connection (`IPS_*`).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+    pub struct Status: u32 {
+        /// Another connection expected it.
+        const EXPECTED = IPS_EXPECTED;
+        /// Packets were seen in both directions.
+        const SEEN_REPLY = IPS_SEEN_REPLY;
+        /// It is not dropped early when the table is full.
+        const ASSURED = IPS_ASSURED;
+        /// Its first packet has left.
+        const CONFIRMED = IPS_CONFIRMED;
+        /// Its source is translated.
+        const SRC_NAT = IPS_SRC_NAT;
+        /// Its destination is translated.
+        const DST_NAT = IPS_DST_NAT;
+        /// Its TCP sequence numbers are adjusted.
+        const SEQ_ADJUST = IPS_SEQ_ADJUST;
+        /// It is settled whether its source is translated.
+        const SRC_NAT_DONE = IPS_SRC_NAT_DONE;
+        /// It is settled whether its destination is translated.
+        const DST_NAT_DONE = IPS_DST_NAT_DONE;
+        /// It is being deleted.
+        const DYING = IPS_DYING;
+        /// Packets do not renew its timeout.
+        const FIXED_TIMEOUT = IPS_FIXED_TIMEOUT;
+        /// It has a helper.
+        const HELPER = IPS_HELPER;
+        /// A flowtable carries it.
+        const OFFLOAD = IPS_OFFLOAD;
+        /// Hardware carries it.
+        const HW_OFFLOAD = IPS_HW_OFFLOAD;
+        /// Bits that this version of the crate does not know are kept.
+        const _ = !0;
+    }
+}
+
+/// One of a connection's two directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// That of its first packet.
+    Original,
+    /// That of answers.
+    Reply,
+}
+
+/// What passed in a direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Counters {
+    /// How many packets.
+    pub packets: u64,
+    /// How many bytes, headers of IP included.
+    pub bytes: u64,
+}
+
+/// Declares a protocol's states: numbers with names, as `conntrack` writes them.
+macro_rules! states {
+    (
+        $(#[$meta:meta])*
+        $State:ident {
+            $($(#[$state_meta:meta])* $STATE:ident = $number:literal,)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub struct $State(pub u8);
+
+        impl $State {
+            $($(#[$state_meta])* pub const $STATE: Self = Self($number);)*
+        }
+
+        impl fmt::Display for $State {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match *self {
+                    $(Self::$STATE => f.write_str(stringify!($STATE)),)*
+                    Self(other) => write!(f, "{other}"),
+                }
+            }
+        }
+    };
+}
+
+states! {
+    /// The state of a TCP connection (`TCP_CONNTRACK_*`, `linux/netfilter/nf_conntrack_tcp.h`).
+    TcpState {
+        /// Nothing was seen yet.
+        NONE = 0,
+        /// `SYN` was sent.
+        SYN_SENT = 1,
+        /// `SYN`, `ACK` was sent back.
+        SYN_RECV = 2,
+        /// Data may pass.
+        ESTABLISHED = 3,
+        /// One side has sent `FIN`.
+        FIN_WAIT = 4,
+        /// That was acknowledged.
+        CLOSE_WAIT = 5,
+        /// Both have sent `FIN`.
+        LAST_ACK = 6,
+        /// Both were acknowledged.
+        TIME_WAIT = 7,
+        /// It was reset.
+        CLOSE = 8,
+        /// Both sides have sent `SYN`.
+        SYN_SENT2 = 9,
+    }
+}
+
+states! {
+    /// The state of an SCTP association (`SCTP_CONNTRACK_*`, `linux/netfilter/nf_conntrack_sctp.h`).
+    SctpState {
+        /// Nothing was seen yet.
+        NONE = 0,
+        /// It has ended.
+        CLOSED = 1,
+        /// `INIT` was sent.
+        COOKIE_WAIT = 2,
+        /// The cookie was sent back.
+        COOKIE_ECHOED = 3,
+        /// Data may pass.
+        ESTABLISHED = 4,
+        /// The side that began it has sent `SHUTDOWN`.
+        SHUTDOWN_SENT = 5,
+        /// The other side has.
+        SHUTDOWN_RECD = 6,
+        /// That was acknowledged.
+        SHUTDOWN_ACK_SENT = 7,
+        /// Nothing but heartbeats was seen.
+        HEARTBEAT_SENT = 8,
+    }
+}
+
+/// What names an entry: the direction of its first packet and its zone; and, so that it is this one and not a later one
+/// of the same addresses and ports, the kernel's number for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EntryKey {
+    /// The direction of its first packet.
+    pub original: Tuple,
+    /// Its zone; 0 is the usual one.
+    pub zone: u16,
+    /// The kernel's number for it; without one any entry of that direction will do.
+    pub id: Option<u32>,
+}
+
+impl From<Tuple> for EntryKey {
+    /// Any entry of this direction, in the usual zone.
+    fn from(original: Tuple) -> Self {
+        Self {
+            original,
+            zone: 0,
+            id: None,
+        }
+    }
+}
+
+impl EntryKey {
+    pub(super) fn encode(&self, writer: &mut MessageWriter<'_>) {
+        self.original.encode(writer, CTA_TUPLE_ORIG);
+        if self.zone != 0 {
+            writer.be16(CTA_ZONE, self.zone);
+        }
+        if let Some(id) = self.id {
+            writer.be32(CTA_ID, id);
+        }
+    }
+}
+
+/// An entry as the kernel sent it: a view over those bytes. All but the direction of its first packet is read when it is
+/// asked for.
+///
+/// As `Display` it is much as `conntrack -L` writes it.
+#[derive(Clone, Copy)]
+pub struct EntryRef<'a> {
+    original: Tuple,
+    attributes: &'a [u8],
+}
+
+impl<'a> EntryRef<'a> {
+    /// The entry in a message's payload.
+    ///
+    /// # Errors
+    /// [`Malformed`] when an attribute is cut short, or the direction of the first packet is not what it must be.
+    pub fn parse(payload: &'a [u8]) -> Result<Self, Malformed> {
+        let (_, attributes) = NfGenMsg::split(payload)?;
+        let mut original = None;
+        for attribute in Attributes::new(attributes) {
+            let attribute = attribute?;
+            if attribute.kind == CTA_TUPLE_ORIG {
+                original = Tuple::decode(attribute.payload);
+            }
+        }
+        let original = original.ok_or(Malformed {
+            what: "conntrack entry",
+            offset: 0,
+            reason: "it has no addresses and protocol of its first packet",
+        })?;
+        Ok(Self {
+            original,
+            attributes,
+        })
+    }
+
+    fn find(&self, kind: u16) -> Option<&'a [u8]> {
+        Attributes::new(self.attributes).find(kind)
+    }
+
+    fn number(&self, kind: u16) -> Option<u32> {
+        be32(self.find(kind)?)
+    }
+
+    /// The direction of its first packet, as that packet came: before its destination was translated.
+    #[must_use]
+    pub const fn original(&self) -> Tuple {
+        self.original
+    }
+
+    /// The direction of answers, as they come: where the destination is translated they come from where it was
+    /// translated to, a service's endpoint for instance.
+    #[must_use]
+    pub fn reply(&self) -> Option<Tuple> {
+        Tuple::decode(self.find(CTA_TUPLE_REPLY)?)
+    }
+
+    /// The connection that expected this one.
+    #[must_use]
+    pub fn master(&self) -> Option<Tuple> {
+        Tuple::decode(self.find(CTA_TUPLE_MASTER)?)
+    }
+
+    /// What is known of it.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        Status::from_bits_retain(self.number(CTA_STATUS).unwrap_or(0))
+    }
+
+    /// When it is forgotten if no packet comes: whole seconds from now. An event of one that is gone has none.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Duration> {
+        self.number(CTA_TIMEOUT)
+            .map(|seconds| Duration::from_secs(seconds.into()))
+    }
+
+    /// Its mark; 0 if it has none.
+    #[must_use]
+    pub fn mark(&self) -> u32 {
+        self.number(CTA_MARK).unwrap_or(0)
+    }
+
+    /// Its zone; 0 is the usual one.
+    #[must_use]
+    pub fn zone(&self) -> u16 {
+        self.find(CTA_ZONE).and_then(be16).unwrap_or(0)
+    }
+
+    /// The zone of one direction alone, if it has one.
+    #[must_use]
+    pub fn zone_of(&self, direction: Direction) -> Option<u16> {
+        let tuple = self.find(match direction {
+            Direction::Original => CTA_TUPLE_ORIG,
+            Direction::Reply => CTA_TUPLE_REPLY,
+        })?;
+        be16(Attributes::new(tuple).find(CTA_TUPLE_ZONE)?)
+    }
+
+    /// The kernel's number for it, which another entry of the same tuple has not.
+    #[must_use]
+    pub fn id(&self) -> Option<u32> {
+        self.number(CTA_ID)
+    }
+
+    /// What names it.
+    #[must_use]
+    pub fn key(&self) -> EntryKey {
+        EntryKey {
+            original: self.original,
+            zone: self.zone(),
+            id: self.id(),
+        }
+    }
+
+    /// What passed in a direction, if the kernel counts that (`net.netfilter.nf_conntrack_acct`).
+    #[must_use]
+    pub fn counters(&self, direction: Direction) -> Option<Counters> {
+        let counters = Attributes::new(self.find(match direction {
+            Direction::Original => CTA_COUNTERS_ORIG,
+            Direction::Reply => CTA_COUNTERS_REPLY,
+        })?);
+        Some(Counters {
+            packets: be64(counters.clone().find(CTA_COUNTERS_PACKETS)?)?,
+            bytes: be64(counters.find(CTA_COUNTERS_BYTES)?)?,
+        })
+    }
+
+    fn protocol_state(&self, protocol: u16, state: u16) -> Option<u8> {
+        let protocol = Attributes::new(self.find(CTA_PROTOINFO)?).find(protocol)?;
+        Attributes::new(protocol).find(state)?.first().copied()
+    }
+
+    /// The state of a TCP connection.
+    #[must_use]
+    pub fn tcp_state(&self) -> Option<TcpState> {
+        self.protocol_state(CTA_PROTOINFO_TCP, CTA_PROTOINFO_TCP_STATE)
+            .map(TcpState)
+    }
+
+    /// The state of an SCTP association.
+    #[must_use]
+    pub fn sctp_state(&self) -> Option<SctpState> {
+        self.protocol_state(CTA_PROTOINFO_SCTP, CTA_PROTOINFO_SCTP_STATE)
+            .map(SctpState)
+    }
+
+    /// Since when it is there, if the kernel notes that (`net.netfilter.nf_conntrack_timestamp`).
+    #[must_use]
+    pub fn started(&self) -> Option<SystemTime> {
+        let start = Attributes::new(self.find(CTA_TIMESTAMP)?).find(CTA_TIMESTAMP_START)?;
+        SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(be64(start)?))
+    }
+
+    /// The name of its helper: `ftp`.
+    #[must_use]
+    pub fn helper(&self) -> Option<&'a BStr> {
+        let name = Attributes::new(self.find(CTA_HELP)?).find(CTA_HELP_NAME)?;
+        Some(name.strip_suffix(b"\0").unwrap_or(name).as_bstr())
+    }
+
+    /// Its labels, a bit each, from the lowest of the first byte on.
+    #[must_use]
+    pub fn labels(&self) -> Option<&'a [u8]> {
+        self.find(CTA_LABELS)
+    }
+
+    /// How many references there are to it.
+    #[must_use]
+    pub fn references(&self) -> Option<u32> {
+        self.number(CTA_USE)
+    }
+
+    /// The attributes, as they came.
+    #[must_use]
+    pub const fn attributes(&self) -> Attributes<'a> {
+        Attributes::new(self.attributes)
+    }
+}
+
+fn be16(payload: &[u8]) -> Option<u16> {
+    payload.try_into().ok().map(u16::from_be_bytes)
+}
+
+fn be32(payload: &[u8]) -> Option<u32> {
+    payload.try_into().ok().map(u32::from_be_bytes)
+}
+
+fn be64(payload: &[u8]) -> Option<u64> {
+    payload.try_into().ok().map(u64::from_be_bytes)
+}
+
+impl fmt::Display for EntryRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counters = |f: &mut fmt::Formatter<'_>, direction| match self.counters(direction) {
+            Some(Counters { packets, bytes }) => write!(f, " packets={packets} bytes={bytes}"),
+            None => Ok(()),
+        };
+        self.original.fmt_protocol(f)?;
+        if let Some(state) = self.tcp_state() {
+            write!(f, " {state}")?;
+        }
+        if let Some(state) = self.sctp_state() {
+            write!(f, " {state}")?;
+        }
+        f.write_str(" ")?;
+        self.original.fmt_ends(f)?;
+        counters(f, Direction::Original)?;
+        if !self.status().contains(Status::SEEN_REPLY) {
+            f.write_str(" [UNREPLIED]")?;
+        }
+        if let Some(reply) = self.reply() {
+            f.write_str(" ")?;
+            reply.fmt_ends(f)?;
+            counters(f, Direction::Reply)?;
+        }
+        if self.status().contains(Status::ASSURED) {
+            f.write_str(" [ASSURED]")?;
+        }
+        write!(f, " mark={}", self.mark())?;
+        if self.zone() != 0 {
+            write!(f, " zone={}", self.zone())?;
+        }
+        match self.timeout() {
+            Some(timeout) => write!(f, " timeout={}", timeout.as_secs()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for EntryRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EntryRef({self})")
+    }
+}
+
+/// An entry that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Entry {
+    /// The direction of its first packet.
+    pub original: Tuple,
+    /// The direction of answers: the [other](Tuple::reversed) where nothing is translated.
+    pub reply: Tuple,
+    /// What is known of it.
+    pub status: Status,
+    /// When it is forgotten if no packet comes, in whole seconds.
+    pub timeout: Duration,
+    /// Its mark.
+    pub mark: u32,
+    /// Its zone.
+    pub zone: u16,
+}
+
+impl Entry {
+    /// A connection of which nothing is translated.
+    #[must_use]
+    pub const fn new(original: Tuple, timeout: Duration) -> Self {
+        Self {
+            original,
+            reply: original.reversed(),
+            status: Status::CONFIRMED,
+            timeout,
+            mark: 0,
+            zone: 0,
+        }
+    }
+
+    pub(super) fn encode(&self, writer: &mut MessageWriter<'_>) {
+        self.original.encode(writer, CTA_TUPLE_ORIG);
+        self.reply.encode(writer, CTA_TUPLE_REPLY);
+        let seconds = u32::try_from(self.timeout.as_secs()).unwrap_or(u32::MAX);
+        writer
+            .be32(CTA_STATUS, self.status.bits())
+            .be32(CTA_TIMEOUT, seconds);
+        if self.mark != 0 {
+            writer.be32(CTA_MARK, self.mark);
+        }
+        if self.zone != 0 {
+            writer.be16(CTA_ZONE, self.zone);
+        }
+    }
+}
