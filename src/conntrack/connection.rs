@@ -415,6 +415,42 @@ impl Connection {
     }
 }
 
+/// The bytes of a request.
+#[cfg(feature = "measure")]
+fn request(
+    message: u8,
+    flags: u16,
+    family: u8,
+    content: impl FnOnce(&mut MessageWriter<'_>),
+) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let header = NfGenMsg {
+        family,
+        resource: 0,
+    };
+    let (kind, flags) = (message_type(message), NLM_F_REQUEST | flags);
+    let mut writer = MessageWriter::nfnetlink(&mut bytes, kind, flags, 1, header);
+    content(&mut writer);
+    // Nothing in it can be too long.
+    let _ = writer.finish();
+    bytes
+}
+
+/// The request for all entries, to be measured against.
+#[cfg(feature = "measure")]
+pub(crate) fn request_for_all() -> Vec<u8> {
+    request(IPCTNL_MSG_CT_GET, NLM_F_DUMP, libc::AF_UNSPEC as u8, |_| {})
+}
+
+/// The request to delete an entry, to be measured against.
+#[cfg(feature = "measure")]
+pub(crate) fn request_to_delete(key: &EntryKey) -> Vec<u8> {
+    let family = key.original.family();
+    request(IPCTNL_MSG_CT_DELETE, NLM_F_ACK, family, |writer| {
+        key.encode(writer)
+    })
+}
+
 /// Takes in what is left of a dump that was given up.
 struct Rest<'c> {
     buffer: &'c mut [u8],

@@ -13,6 +13,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use chainwright_sys::netlink::NLA_F_NESTED;
 use chainwright_sys::nfnetlink_conntrack::{
     CTA_IP_V4_DST, CTA_IP_V4_SRC, CTA_IP_V6_DST, CTA_IP_V6_SRC, CTA_PROTO_DST_PORT,
     CTA_PROTO_ICMP_CODE, CTA_PROTO_ICMP_ID, CTA_PROTO_ICMP_TYPE, CTA_PROTO_ICMPV6_CODE,
@@ -61,6 +62,12 @@ pub struct Tuple {
     pub destination: IpAddr,
     /// Their protocol, and what tells its connections apart.
     pub layer4: Layer4,
+}
+
+/// The header of an attribute, in host byte order.
+const fn header(length: u16, kind: u16) -> [u8; 4] {
+    let ([a, b], [c, d]) = (length.to_ne_bytes(), kind.to_ne_bytes());
+    [a, b, c, d]
 }
 
 const ICMP: u8 = libc::IPPROTO_ICMP as u8;
@@ -172,7 +179,46 @@ impl Tuple {
     }
 
     /// Reads the attributes of a direction; `None` where they are not what they must be.
+    #[inline]
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        Self::decode_usual(bytes).or_else(|| Self::decode_any(bytes))
+    }
+
+    /// Between IPv4 addresses with ports, as the kernel lists them, which most of a table are.
+    #[inline]
+    fn decode_usual(bytes: &[u8]) -> Option<Self> {
+        const NESTED: u16 = NLA_F_NESTED;
+        /// Where which attribute starts, and its length.
+        const HEADERS: [(usize, [u8; 4]); 7] = [
+            (0, header(20, CTA_TUPLE_IP | NESTED)),
+            (4, header(8, CTA_IP_V4_SRC)),
+            (12, header(8, CTA_IP_V4_DST)),
+            (20, header(28, CTA_TUPLE_PROTO | NESTED)),
+            (24, header(5, CTA_PROTO_NUM)),
+            (32, header(6, CTA_PROTO_SRC_PORT)),
+            (40, header(6, CTA_PROTO_DST_PORT)),
+        ];
+        let bytes: &[u8; 48] = bytes.try_into().ok()?;
+        let is_usual = HEADERS
+            .iter()
+            .all(|(at, header)| bytes[*at..*at + 4] == *header);
+        let address = |at: usize| {
+            let [a, b, c, d] = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+            IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+        };
+        let port = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        is_usual.then(|| Self {
+            source: address(8),
+            destination: address(16),
+            layer4: Layer4::Ports {
+                protocol: bytes[28],
+                source: port(36),
+                destination: port(44),
+            },
+        })
+    }
+
+    fn decode_any(bytes: &[u8]) -> Option<Self> {
         let attributes = Attributes::new(bytes);
         let (ip, proto) = (
             attributes.clone().find(CTA_TUPLE_IP)?,
@@ -375,6 +421,7 @@ mod tests {
             writer.finish_bare().unwrap();
             let payload = Attributes::new(&bytes).find(CTA_TUPLE_ORIG).unwrap();
             prop_assert_eq!(Tuple::decode(payload), Some(tuple));
+            prop_assert_eq!(Tuple::decode_any(payload), Some(tuple));
             prop_assert_eq!(tuple.reversed().reversed(), tuple);
         }
 
@@ -398,6 +445,7 @@ mod tests {
         ];
         let tuple = Tuple::udp(([10, 0, 0, 1], 4000), ([10, 96, 0, 10], 53));
         assert_eq!(Tuple::decode(&bytes), Some(tuple));
+        assert_eq!(Tuple::decode_usual(&bytes), Some(tuple));
         assert_eq!(
             tuple.to_string(),
             "udp src=10.0.0.1 dst=10.96.0.10 sport=4000 dport=53"

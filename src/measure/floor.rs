@@ -88,6 +88,20 @@ impl Request {
         })
     }
 
+    /// Asks for all tracked connections.
+    #[cfg(feature = "conntrack")]
+    #[must_use]
+    pub fn entries() -> Self {
+        Self(crate::conntrack::request_for_all())
+    }
+
+    /// Deletes a tracked connection.
+    #[cfg(feature = "conntrack")]
+    #[must_use]
+    pub fn delete_entry(key: &crate::conntrack::EntryKey) -> Self {
+        Self(crate::conntrack::request_to_delete(key))
+    }
+
     /// Asks for the generation.
     #[must_use]
     pub fn generation() -> Self {
