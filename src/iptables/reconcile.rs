@@ -1,12 +1,12 @@
 //! A chain that holds what it is to hold, by the fewest changes.
 
-use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::fmt::{self, Write};
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Range;
 
 use bstr::{BStr, ByteSlice};
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Found;
 use similar::DiffOp;
 
 use super::edit::Splice;
@@ -168,7 +168,8 @@ fn add<'r>(
 #[derive(Default)]
 struct Meanings {
     hasher: RandomState,
-    known: HashMap<u64, Vec<(Rule, usize)>>,
+    /// With their hashes.
+    known: HashTable<(u64, Rule, usize)>,
     next: usize,
 }
 
@@ -178,13 +179,15 @@ impl Meanings {
         let mut hashed = Hashed(self.hasher.build_hasher());
         // Equal rules show the same. It cannot fail: nothing that is shown does, and a hasher takes all.
         let _ = write!(hashed, "{rule:?}");
-        let known = self.known.entry(hashed.0.finish()).or_default();
-        if let Some((_, number)) = known.iter().find(|(known, _)| *known == rule) {
-            return *number;
+        let hash = hashed.0.finish();
+        let is = |known: &(u64, Rule, usize)| known.1 == rule;
+        match self.known.entry(hash, is, |known| known.0) {
+            Found::Occupied(known) => known.get().2,
+            Found::Vacant(room) => {
+                room.insert((hash, rule, self.next));
+                self.another()
+            }
         }
-        known.push((rule, self.next));
-        self.next += 1;
-        self.next - 1
     }
 
     /// One that no other has.

@@ -180,7 +180,7 @@ impl<'t> Draft<'t> {
     pub fn chain(&self, name: impl AsRef<[u8]>) -> Option<ChainId> {
         let name = name.as_ref();
         let names = self.names.get_or_init(|| self.index());
-        let found = names.find(name, |id| self.name_of(id) == name);
+        let found = names.find(name, |id| self.name_of(id));
         found.map(|id| self.id(id))
     }
 
@@ -238,7 +238,7 @@ impl<'t> Draft<'t> {
     /// Adds a chain of a name that no other one has.
     fn add_new_chain(&mut self, name: &[u8]) -> Result<ChainId, DraftError> {
         let id = match u32::try_from(self.slots.len()) {
-            Ok(id) if id < index::END => id,
+            Ok(id) if id < u32::MAX => id,
             _ => return Err(DraftError::TableTooLarge { size: u64::MAX }),
         };
         self.slots.push(0);
@@ -642,10 +642,11 @@ impl<'t> Draft<'t> {
     }
 
     fn index(&self) -> NameIndex {
-        // In any order that has those that were read in theirs: all others have names of their own.
-        let ids = (0..self.slots.len() as u32).filter(|id| !self.is_removed(*id));
-        let named: Vec<(u32, &[u8])> = ids.map(|id| (id, &**self.name_of(id))).collect();
-        NameIndex::new(named.into_iter())
+        let mut index = NameIndex::with_capacity(self.slots.len());
+        for id in (0..self.slots.len() as u32).filter(|id| !self.is_removed(*id)) {
+            index.insert(id, |id| self.name_of(id));
+        }
+        index
     }
 
     fn check_name(&self, name: &[u8]) -> Result<(), DraftError> {
@@ -660,9 +661,8 @@ impl<'t> Draft<'t> {
     fn named(&mut self, id: u32) {
         self.reordered = true;
         self.order = OnceCell::new();
-        if let Some(mut names) = self.names.take()
-            && names.insert(id, self.name_of(id))
-        {
+        if let Some(mut names) = self.names.take() {
+            names.insert(id, |id| self.name_of(id));
             let _ = self.names.set(names);
         }
     }

@@ -107,9 +107,12 @@ enum Kind {
     Set(u32),
 }
 
+/// Numbers by hashes, which are not hashed once more.
+pub(super) type ByHash = HashMap<u64, u32, BuildHasherDefault<Identity>>;
+
 /// A hash is its own hash.
 #[derive(Debug, Clone, Default)]
-struct Identity(u64);
+pub(super) struct Identity(u64);
 
 impl Hasher for Identity {
     fn finish(&self) -> u64 {
@@ -125,7 +128,7 @@ impl Hasher for Identity {
 /// apart by looking.
 #[derive(Debug, Clone, Default)]
 struct Names {
-    numbers: HashMap<u64, u32, BuildHasherDefault<Identity>>,
+    numbers: ByHash,
     /// Whether two names had the same hash.
     collided: bool,
     /// How many objects were removed since they were numbered: each number may be too high by as many.

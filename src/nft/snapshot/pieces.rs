@@ -4,11 +4,11 @@
 //! apart into pieces of a few, once; from then on only a piece is written anew. What is added stays in the
 //! message that it came in.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
 use chainwright_sys::nf_tables::NFTA_SET_ELEM_LIST_ELEMENTS;
 
+use super::index::ByHash;
 use crate::arena::{Arena, Position};
 use crate::netlink::{Attribute, Attributes, Malformed, Message, MessageWriter};
 use crate::nft::element::ElementKey;
@@ -22,7 +22,7 @@ type Key<'a> = ElementKey<&'a [u8]>;
 #[derive(Debug, Clone)]
 pub(super) struct Pieces {
     /// Hash of an element's key → number of a message.
-    holders: HashMap<u64, u32>,
+    holders: ByHash,
     /// Whether two keys had the same hash: one of them is not among the holders.
     collided: bool,
     hash: RandomState,
@@ -32,7 +32,7 @@ impl Pieces {
     /// Those of these messages.
     pub(super) fn of(messages: &[Position], arena: &Arena) -> Result<Self, Malformed> {
         let mut pieces = Self {
-            holders: HashMap::new(),
+            holders: ByHash::default(),
             collided: false,
             hash: RandomState::new(),
         };
