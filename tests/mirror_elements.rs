@@ -117,7 +117,8 @@ fn state(random: &mut Random) -> Arc<Snapshot> {
         }
     });
     for name in SETS.into_iter().filter(|&name| name != "dynamic") {
-        committed(&mut nft, |tx| add(tx, random, name, 30));
+        // No more than `sized` has room for.
+        committed(&mut nft, |tx| add(tx, random, name, 24));
     }
     Arc::new(nft.snapshot(Scope::all()).unwrap())
 }
