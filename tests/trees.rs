@@ -252,7 +252,11 @@ fn a_plan_leads_from_each_state_to_each() {
                 "{name} {}",
                 what()
             );
-            if plan.replaced.iter().any(|one| one.name == name) {
+            if plan
+                .replaced
+                .iter()
+                .any(|one| one.kind == "set" && one.name == name)
+            {
                 assert_eq!(name, "sized", "{}", what());
                 replaced += 1;
                 continue;
@@ -348,6 +352,13 @@ fn ends_that_are_in_the_way_are_flushed() {
         let plan = now.plan(&desired, PlanOptions::default()).unwrap();
         let flushes = plan.to_string().contains("flush element ip t passing ");
         assert_eq!(flushes, is_flushed, "{what}: {plan}");
+        let replaced: Vec<_> = plan.replaced.iter().map(ToString::to_string).collect();
+        let expected: &[&str] = if flushes {
+            &["elements ip t passing"]
+        } else {
+            &[]
+        };
+        assert_eq!(replaced, expected, "{what}");
         commit(&mut nft, plan.transaction());
         let after = nft.snapshot(Scope::all()).unwrap();
         let is = shown(&after, "passing");

@@ -151,13 +151,18 @@ pub(super) fn insist<R>(
     }
 }
 
-/// Whether what was read is no longer so: somebody changed it, or an element timed out.
+/// Whether what was read is no longer so: somebody changed it, an element timed out, or a rule added one. A tree of
+/// intervals also answers so for a tick after somebody else has changed it.
 pub(super) fn is_late(error: &CommitError) -> bool {
     error.generation_moved()
         || error.failures.iter().any(|failure| {
             let operation = failure.operation.as_ref();
-            failure.errno.number() == libc::ENOENT
-                && operation.is_some_and(|done| done.verb == "delete" && done.kind == "element")
+            let said = match operation.filter(|done| done.kind == "element") {
+                Some(done) if done.verb == "delete" => libc::ENOENT,
+                Some(_) => libc::EEXIST,
+                None => return false,
+            };
+            failure.errno.number() == said
         })
 }
 

@@ -93,7 +93,8 @@ pub struct PlanOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Replaced {
-    /// What kind of object it is: `table`, `chain`, `set`, `object`, `flowtable`.
+    /// What kind of object it is: `table`, `chain`, `set`, `object`, `flowtable`; `elements` of a set that stays, all of
+    /// which begin their timeouts anew.
     pub kind: &'static str,
     /// Its family.
     pub family: Family,
@@ -491,6 +492,10 @@ impl<'p> Planner<'p> {
             if changes.flushes {
                 let id = SetId::new(now.family(), now.name(), set.set().name());
                 self.plan.transaction.flush_set(&id)?;
+                self.plan.replaced.push(Replaced {
+                    kind: "elements",
+                    ..Replaced::of(&now, set)
+                });
             }
             let deleted = changes.deleted.iter().copied();
             delete_all(
