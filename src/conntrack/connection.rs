@@ -20,6 +20,7 @@ use crate::netlink::{
     Acknowledgement, Answer, Dump, DumpItem, Error, Intake, Loss, Message, MessageWriter, Messages,
     Next, NfGenMsg, RECEIVE_BUFFER, Socket,
 };
+use crate::retry::retrying;
 
 /// The type of a message of the subsystem.
 pub(super) const fn message_type(message: u8) -> u16 {
@@ -91,6 +92,11 @@ impl std::ops::AddAssign for Deleted {
     }
 }
 
+retrying! {
+    /// It is for lost replies: requests are made again, and a deletion whose answer was lost may find nothing then.
+    Connection, retry
+}
+
 /// The socket, to be closed or counted with. Nothing comes on it but the answers to requests.
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -116,24 +122,6 @@ impl Connection {
             unfinished: None,
             retry: Retry::DEFAULT,
         }
-    }
-
-    /// The same, with another policy for lost replies.
-    #[must_use]
-    pub const fn with_retry(mut self, retry: Retry) -> Self {
-        self.retry = retry;
-        self
-    }
-
-    /// Sets that policy.
-    pub const fn set_retry(&mut self, retry: Retry) {
-        self.retry = retry;
-    }
-
-    /// That policy.
-    #[must_use]
-    pub const fn retry(&self) -> Retry {
-        self.retry
     }
 
     /// Receives a datagram into the buffer.

@@ -12,7 +12,7 @@ use chainwright_sys::nfnetlink_conntrack::{IPCTNL_MSG_CT_DELETE, IPCTNL_MSG_CT_N
 
 use super::connection::message_type;
 use super::entry::EntryRef;
-use crate::netlink::{Error, Loss, Message, RECEIVE_BUFFER, Socket};
+use crate::netlink::{Error, Loss, Message, Next, RECEIVE_BUFFER, Socket};
 
 bitflags! {
     /// What is told of.
@@ -180,9 +180,10 @@ impl Monitor {
         loop {
             if self.at >= self.end {
                 (self.at, self.end) = (0, 0);
-                match self.socket.try_receive(&mut self.buffer) {
-                    Ok(None) => return Ok(None),
-                    Ok(Some(length)) => self.end = length,
+                let mut next = Next::new(&mut self.buffer);
+                match self.socket.take_in(&mut next) {
+                    Ok(()) => self.end = next.length(),
+                    Err(Error::Lost(Loss::Absent)) => return Ok(None),
                     Err(Error::Lost(loss)) => return Ok(Some(Found::Lost(loss))),
                     Err(error) => return Err(error),
                 }
