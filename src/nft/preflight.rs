@@ -13,9 +13,10 @@ use chainwright_sys::netlink::NLM_F_CREATE;
 use chainwright_sys::nf_tables::{
     NFT_MSG_NEWCHAIN, NFT_MSG_NEWFLOWTABLE, NFT_MSG_NEWOBJ, NFT_MSG_NEWRULE, NFTA_CHAIN_HOOK,
     NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, NFTA_CHAIN_TYPE, NFTA_EXPR_NAME, NFTA_FLOWTABLE_HOOK,
-    NFTA_FLOWTABLE_NAME, NFTA_FLOWTABLE_TABLE, NFTA_HOOK_HOOKNUM, NFTA_HOOK_PRIORITY,
-    NFTA_LIST_ELEM, NFTA_OBJ_DATA, NFTA_OBJ_NAME, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE, NFTA_RULE_CHAIN,
-    NFTA_RULE_EXPRESSIONS, NFTA_RULE_TABLE,
+    NFTA_FLOWTABLE_HOOK_NUM, NFTA_FLOWTABLE_HOOK_PRIORITY, NFTA_FLOWTABLE_NAME,
+    NFTA_FLOWTABLE_TABLE, NFTA_HOOK_HOOKNUM, NFTA_HOOK_PRIORITY, NFTA_LIST_ELEM, NFTA_OBJ_DATA,
+    NFTA_OBJ_NAME, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE, NFTA_RULE_CHAIN, NFTA_RULE_EXPRESSIONS,
+    NFTA_RULE_TABLE,
 };
 
 use super::declare::Field;
@@ -460,7 +461,11 @@ fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), U
                     tx.operation(NFT_MSG_NEWFLOWTABLE, NLM_F_CREATE, family, |writer| {
                         writer.string(NFTA_FLOWTABLE_TABLE, table);
                         writer.string(NFTA_FLOWTABLE_NAME, b"f");
-                        writer.nested(NFTA_FLOWTABLE_HOOK, |_| {});
+                        // (Without these two newer kernels answer `ENOENT`, too.)
+                        writer.nested(NFTA_FLOWTABLE_HOOK, |writer| {
+                            writer.be32(NFTA_FLOWTABLE_HOOK_NUM, NO_HOOK);
+                            writer.be32(NFTA_FLOWTABLE_HOOK_PRIORITY, 0);
+                        });
                     })?;
                 }
                 Need::Family(_) | Need::Feature(_) => continue,
