@@ -110,8 +110,8 @@ pub enum Cause {
 }
 
 /// What the kernel tells of an object without a transaction: that a quota object is used up. (A rule's
-/// own quota is not told of.) It moves no generation. Linux 5.10 and 6.1 tell it when the next transaction is committed,
-/// before that.
+/// own quota is not told of.) It moves no generation. Linux 5.10, 6.1 and 6.12 tell it when the next transaction is
+/// committed, before that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     bytes: Vec<u8>,

@@ -42,8 +42,8 @@
 //!
 //! The kernel tells what every transaction added and deleted, in its order, and then its generation and
 //! the thread that committed it. One [`Change`] is one transaction, whole. What does not come by a
-//! transaction is not told, but for one thing: that a quota object is used up ([`Item::Notice`]; Linux 5.10 and
-//! 6.1 tell it when the next transaction is committed). What moves no generation stands with
+//! transaction is not told, but for one thing: that a quota object is used up ([`Item::Notice`]; Linux 5.10, 6.1
+//! and 6.12 tell it when the next transaction is committed). What moves no generation stands with
 //! [`Refreshed::SameGeneration`](super::Refreshed::SameGeneration).
 //!
 //! Nor is told what goes with something else: the elements of a deleted set, and an anonymous chain (one
