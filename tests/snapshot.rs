@@ -18,6 +18,32 @@ use common::{connect, report, sandbox};
 
 /// Keeps a ruleset in a file, flushes it, and brings it back.
 fn round_trip(sandbox: &Sandbox, any_order: bool) -> Result<(), String> {
+    round_trip_but(sandbox, any_order, false)
+}
+
+/// The same but for elements that count connections: the kernel collects those that count none, within a second or
+/// when it likes to.
+fn without_counting(listing: &Listing) -> Listing {
+    let kept = |line: &&str| {
+        let mut words = line.split([' ', ',', '\t']);
+        !(line.starts_with("\telement") || words.any(|word| word == "count"))
+    };
+    let of = |text: &str| text.lines().filter(kept).collect::<Vec<_>>().join("\n");
+    Listing {
+        text: of(&listing.text),
+        bytecode: of(&listing.bytecode),
+    }
+}
+
+/// As [`round_trip`]; where some are `collected`, elements that count connections may go meanwhile.
+fn round_trip_but(sandbox: &Sandbox, any_order: bool, collected: bool) -> Result<(), String> {
+    let same = |before: &Listing, after: &Listing| match same(before, after) {
+        Err(_) if collected => {
+            println!("elements that count no connection were collected, or something differs");
+            common::rulesets::same(&without_counting(before), &without_counting(after))
+        }
+        other => other,
+    };
     let mut nft = connect(sandbox);
     let listing = |sandbox| listing_in(sandbox, any_order);
     let before = listing(sandbox);
@@ -76,7 +102,10 @@ fn every_ruleset_comes_back_as_it_was() {
         let any_order = ruleset
             .header("volatile")
             .any(|what| what == "element-order");
-        if let Err(failure) = round_trip(&sandbox, any_order) {
+        let collected = ruleset
+            .header("volatile")
+            .any(|what| what == "counted-connections");
+        if let Err(failure) = round_trip_but(&sandbox, any_order, collected) {
             failures.insert(&ruleset.name, failure);
         }
     }

@@ -158,7 +158,7 @@ const CHOSEN: [Chosen; 31] = [
         ],
     )
     .rounds(&[("MIRROR_COMMITS", "60")]),
-    Chosen::all_of("mirror_elements").rounds(&[("MIRROR_PLANS", "45")]),
+    Chosen::most_of("mirror_elements", &["a_plan_takes_no_more"]).rounds(&[("MIRROR_PLANS", "45")]),
     Chosen::all_of("reconcile_chain")
         .rounds(&[("CHAIN_ROUNDS", "3")])
         .root_alone(&["a_chain_holds", "rules_stand_before"]),

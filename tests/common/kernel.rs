@@ -12,7 +12,7 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{
     Chain, CommitError, Connection, DataType, Devices, Element, Family, Generation, Outcome, Rule,
-    Set, SetFlags, Table, Transaction,
+    Set, SetFlags, SetPolicy, Table, Transaction,
 };
 
 use super::{connect, report, sandbox};
@@ -253,6 +253,22 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
             });
             let what = "a count of intervals, there since Linux 6.14: it counts their two ends";
             return commit_if_taken(nft, &mut tx, what, "the set is full");
+        }
+        "two elements of a small set" => {
+            let mut tx = probe(Family::IP, &|tx| {
+                let small = set.clone().with_policy(SetPolicy::MEMORY).with_size(4);
+                tx.add(&small).unwrap();
+                let two = [Element::new(&[192, 0, 2, 1]), Element::new(&[192, 0, 2, 2])];
+                tx.add_elements(&small.set_id(), two).unwrap();
+            });
+            let what = "sets of `policy memory` and `size 4` that take two addresses: it answers `EEXIST` to the \
+                        second";
+            return commit_if_taken(
+                nft,
+                &mut tx,
+                what,
+                "an element with this key is there already",
+            );
         }
         "look-ups in maps without their values" => {
             let mut tx = probe(Family::IP, &|tx| {
