@@ -240,7 +240,8 @@ impl Mirror {
         &self.snapshot
     }
 
-    /// The connection that it reads over: for commits, say.
+    /// The connection that it reads over: for commits, say. (One that is put in its place cannot commit, on kernels
+    /// before 5.14, what expects a generation that the mirror shows.)
     pub const fn connection(&mut self) -> &mut Connection {
         &mut self.connection
     }
