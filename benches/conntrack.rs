@@ -38,7 +38,7 @@ fn main() -> Result {
 fn list(entries: usize) -> Result {
     let mut conntrack = Connection::open()?;
     fill(&mut conntrack, entries)?;
-    let request = Request::entries();
+    let request = Request::entries()?;
     let mut floor = Floor::open()?;
     let measured = alternate_prepared::<BoxError>(
         (2_000_000 / entries).clamp(9, 51),
@@ -70,7 +70,8 @@ fn delete(entries: usize) -> Result {
     let mut conntrack = Connection::open()?;
     let mut filler = Connection::open()?;
     let keys: Vec<EntryKey> = (0..entries).map(|number| tuple(number).into()).collect();
-    let deletions: Vec<Request> = keys.iter().map(Request::delete_entry).collect();
+    let deletions = keys.iter().map(Request::delete_entry);
+    let deletions = deletions.collect::<std::result::Result<Vec<_>, _>>()?;
     let mut floor = Floor::open()?;
     let measured = alternate_prepared::<BoxError>(
         9,

@@ -18,7 +18,7 @@ use crate::Retry;
 use crate::errno::Errno;
 use crate::netlink::{
     Acknowledgement, Answer, Dump, DumpItem, Error, Intake, Loss, Message, MessageWriter, Messages,
-    Next, NfGenMsg, RECEIVE_BUFFER, Socket,
+    Next, NfGenMsg, RECEIVE_BUFFER, Socket, Unfit,
 };
 use crate::retry::retrying;
 
@@ -141,16 +141,14 @@ impl Connection {
         content: impl FnOnce(&mut MessageWriter<'_>),
     ) -> Result<u32, Error> {
         self.sequence = self.sequence.wrapping_add(1).max(1);
-        let header = NfGenMsg {
+        write(
+            &mut self.request,
+            self.sequence,
+            message,
+            flags,
             family,
-            resource: 0,
-        };
-        let kind = message_type(message);
-        let flags = NLM_F_REQUEST | flags;
-        let mut writer =
-            MessageWriter::nfnetlink(&mut self.request, kind, flags, self.sequence, header);
-        content(&mut writer);
-        writer.finish()?;
+            content,
+        )?;
         Ok(self.sequence)
     }
 
@@ -321,21 +319,17 @@ impl Connection {
     fn delete_some(&mut self, keys: &[EntryKey]) -> Result<Deleted, Error> {
         self.settle();
         self.request.clear();
-        let first = self.sequence.wrapping_add(1).max(1);
-        if first.checked_add(keys.len() as u32).is_none() {
+        // The numbers of what is asked at once follow one another.
+        if self.sequence.checked_add(keys.len() as u32).is_none() {
             self.sequence = 0;
         }
-        let mut sequence = None;
+        let first = self.sequence + 1;
         for key in keys {
             let family = key.original.family();
-            let written = self.write(IPCTNL_MSG_CT_DELETE, NLM_F_ACK, family, |writer| {
+            self.write(IPCTNL_MSG_CT_DELETE, NLM_F_ACK, family, |writer| {
                 key.encode(writer)
             })?;
-            sequence.get_or_insert(written);
         }
-        let Some(first) = sequence else {
-            return Ok(Deleted::default());
-        };
         self.socket.reserve_send(self.request.len())?;
         self.socket.send(&self.request)?;
         let mut answers = Answers::new(&mut self.buffer, "delete an entry", first, keys.len());
@@ -403,40 +397,46 @@ impl Connection {
     }
 }
 
-/// The bytes of a request.
-#[cfg(feature = "measure")]
-fn request(
+/// Appends a request of this number.
+fn write(
+    bytes: &mut Vec<u8>,
+    sequence: u32,
     message: u8,
     flags: u16,
     family: u8,
     content: impl FnOnce(&mut MessageWriter<'_>),
-) -> Vec<u8> {
-    let mut bytes = Vec::new();
+) -> Result<(), Unfit> {
     let header = NfGenMsg {
         family,
         resource: 0,
     };
     let (kind, flags) = (message_type(message), NLM_F_REQUEST | flags);
-    let mut writer = MessageWriter::nfnetlink(&mut bytes, kind, flags, 1, header);
+    let mut writer = MessageWriter::nfnetlink(bytes, kind, flags, sequence, header);
     content(&mut writer);
-    // Nothing in it can be too long.
-    let _ = writer.finish();
-    bytes
+    writer.finish()
 }
 
 /// The request for all entries, to be measured against.
 #[cfg(feature = "measure")]
-pub(crate) fn request_for_all() -> Vec<u8> {
-    request(IPCTNL_MSG_CT_GET, NLM_F_DUMP, libc::AF_UNSPEC as u8, |_| {})
+pub(crate) fn request_for_all() -> Result<Vec<u8>, Unfit> {
+    let (mut bytes, any) = (Vec::new(), libc::AF_UNSPEC as u8);
+    write(&mut bytes, 1, IPCTNL_MSG_CT_GET, NLM_F_DUMP, any, |_| {})?;
+    Ok(bytes)
 }
 
 /// The request to delete an entry, to be measured against.
 #[cfg(feature = "measure")]
-pub(crate) fn request_to_delete(key: &EntryKey) -> Vec<u8> {
-    let family = key.original.family();
-    request(IPCTNL_MSG_CT_DELETE, NLM_F_ACK, family, |writer| {
-        key.encode(writer)
-    })
+pub(crate) fn request_to_delete(key: &EntryKey) -> Result<Vec<u8>, Unfit> {
+    let (mut bytes, family) = (Vec::new(), key.original.family());
+    write(
+        &mut bytes,
+        1,
+        IPCTNL_MSG_CT_DELETE,
+        NLM_F_ACK,
+        family,
+        |writer| key.encode(writer),
+    )?;
+    Ok(bytes)
 }
 
 /// Takes in what is left of a dump that was given up.

@@ -3,7 +3,7 @@
 use super::connection::Connection;
 use super::entry::EntryRef;
 use super::filter::Filter;
-use crate::netlink::{Dump, DumpItem, Error, Message, Messages};
+use crate::netlink::{Dump, DumpItem, Error, Unread};
 
 /// A running listing: entries come as borrowed views, one at a time, with no allocation for any of them.
 ///
@@ -15,9 +15,7 @@ pub struct Listing<'c> {
     filter: Filter,
     dump: Dump,
     failed: bool,
-    /// Where the next message starts in the receive buffer.
-    at: usize,
-    end: usize,
+    unread: Unread,
 }
 
 impl<'c> Listing<'c> {
@@ -27,8 +25,7 @@ impl<'c> Listing<'c> {
             filter,
             dump: Dump::new("list entries", sequence),
             failed: false,
-            at: 0,
-            end: 0,
+            unread: Unread::of(0),
         }
     }
 
@@ -66,20 +63,10 @@ impl<'c> Listing<'c> {
     /// Finds the next entry that was asked for: where its payload starts and ends in the buffer.
     fn advance(&mut self) -> Result<Option<(usize, usize)>, Error> {
         while !self.dump.ended() {
-            if self.at >= self.end {
-                self.end = self.connection.receive()?;
-                self.at = 0;
+            if self.unread.is_empty() {
+                self.unread = Unread::of(self.connection.receive()?);
             }
-            let start = self.at;
-            let message = match Message::first(&self.connection.buffer[start..self.end]) {
-                Ok(message) => message,
-                Err(mut malformed) => {
-                    malformed.offset = start;
-                    self.at = self.end;
-                    return Err(malformed.into());
-                }
-            };
-            self.at += message.padded_length();
+            let (start, message) = self.unread.next(&self.connection.buffer)?;
             if !self.dump.is_usual(&message)
                 && !matches!(self.dump.accept(message)?, DumpItem::Object(_))
             {
@@ -102,8 +89,8 @@ impl Drop for Listing<'_> {
             return;
         }
         // The dump's end may be here already.
-        let rest = self.connection.buffer.get(self.at..self.end);
-        for message in Messages::new(rest.unwrap_or_default()).map_while(Result::ok) {
+        let rest = self.unread.messages(&self.connection.buffer);
+        for message in rest.map_while(Result::ok) {
             let _ = self.dump.accept(message);
         }
         self.connection.give_up(&self.dump);

@@ -12,7 +12,7 @@ use chainwright_sys::nfnetlink_conntrack::{IPCTNL_MSG_CT_DELETE, IPCTNL_MSG_CT_N
 
 use super::connection::message_type;
 use super::entry::EntryRef;
-use crate::netlink::{Error, Loss, Message, Next, RECEIVE_BUFFER, Socket};
+use crate::netlink::{Error, Loss, Next, RECEIVE_BUFFER, Socket, Unread};
 
 bitflags! {
     /// What is told of.
@@ -66,9 +66,7 @@ pub enum Event<'m> {
 pub struct Monitor {
     socket: Socket,
     buffer: Vec<u8>,
-    /// Where the next message starts, and what was received ends.
-    at: usize,
-    end: usize,
+    unread: Unread,
 }
 
 /// Where an event stands in the buffer.
@@ -111,8 +109,7 @@ impl Monitor {
         Ok(Self {
             socket,
             buffer: vec![0; RECEIVE_BUFFER],
-            at: 0,
-            end: 0,
+            unread: Unread::default(),
         })
     }
 
@@ -178,25 +175,16 @@ impl Monitor {
     /// Finds the next event.
     fn advance(&mut self) -> Result<Option<Found>, Error> {
         loop {
-            if self.at >= self.end {
-                (self.at, self.end) = (0, 0);
+            if self.unread.is_empty() {
                 let mut next = Next::new(&mut self.buffer);
                 match self.socket.take_in(&mut next) {
-                    Ok(()) => self.end = next.length(),
+                    Ok(()) => self.unread = Unread::of(next.length()),
                     Err(Error::Lost(Loss::Absent)) => return Ok(None),
                     Err(Error::Lost(loss)) => return Ok(Some(Found::Lost(loss))),
                     Err(error) => return Err(error),
                 }
             }
-            let start = self.at;
-            let message = match Message::first(&self.buffer[start..self.end]) {
-                Ok(message) => message,
-                Err(malformed) => {
-                    self.at = self.end;
-                    return Err(malformed.into());
-                }
-            };
-            self.at += message.padded_length();
+            let (start, message) = self.unread.next(&self.buffer)?;
             if message.kind < NLMSG_MIN_TYPE {
                 if message.kind == NLMSG_OVERRUN {
                     return Ok(Some(Found::Lost(Loss::Overrun)));

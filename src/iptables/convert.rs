@@ -54,22 +54,23 @@ impl TryFrom<nft::Family> for legacy::Family {
     }
 }
 
-impl TryFrom<nft::Family> for Family {
-    type Error = NoEquivalent;
-
-    fn try_from(family: nft::Family) -> Result<Self, NoEquivalent> {
-        Self::ALL
-            .into_iter()
-            .find(|&own| nft::Family::from(own) == family)
-            .ok_or(NoEquivalent::Family(family))
-    }
-}
-
 impl TryFrom<legacy::Family> for Family {
     type Error = NoEquivalent;
 
     fn try_from(family: legacy::Family) -> Result<Self, NoEquivalent> {
-        nft::Family::from(family).try_into()
+        match family {
+            legacy::Family::Ipv4 => Ok(Self::Ipv4),
+            legacy::Family::Ipv6 => Ok(Self::Ipv6),
+            legacy::Family::Arp => Err(NoEquivalent::Family(family.into())),
+        }
+    }
+}
+
+impl TryFrom<nft::Family> for Family {
+    type Error = NoEquivalent;
+
+    fn try_from(family: nft::Family) -> Result<Self, NoEquivalent> {
+        legacy::Family::try_from(family)?.try_into()
     }
 }
 

@@ -89,17 +89,21 @@ impl Request {
     }
 
     /// Asks for all tracked connections.
+    ///
+    /// # Errors
+    /// None that is known: nothing in it can be too long.
     #[cfg(feature = "conntrack")]
-    #[must_use]
-    pub fn entries() -> Self {
-        Self(crate::conntrack::request_for_all())
+    pub fn entries() -> Result<Self, Error> {
+        Ok(Self(crate::conntrack::request_for_all()?))
     }
 
     /// Deletes a tracked connection.
+    ///
+    /// # Errors
+    /// As [`entries`](Self::entries).
     #[cfg(feature = "conntrack")]
-    #[must_use]
-    pub fn delete_entry(key: &crate::conntrack::EntryKey) -> Self {
-        Self(crate::conntrack::request_to_delete(key))
+    pub fn delete_entry(key: &crate::conntrack::EntryKey) -> Result<Self, Error> {
+        Ok(Self(crate::conntrack::request_to_delete(key)?))
     }
 
     /// Asks for the generation.

@@ -188,6 +188,57 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
+/// The messages of the datagram in a receive buffer that were not looked at yet, for who cannot keep the buffer borrowed
+/// in between.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Unread {
+    /// Where the next message starts; at or beyond `end` when all are read.
+    at: usize,
+    end: usize,
+}
+
+impl Unread {
+    /// Those of a datagram of this length, at the start of the buffer.
+    #[inline(always)]
+    pub(crate) const fn of(length: usize) -> Self {
+        Self { at: 0, end: length }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.at >= self.end
+    }
+
+    /// All of them.
+    #[inline(always)]
+    pub(crate) fn messages<'b>(&self, buffer: &'b [u8]) -> Messages<'b> {
+        Messages::new(buffer.get(self.at..self.end).unwrap_or_default())
+    }
+
+    /// Passes over so many bytes.
+    #[inline(always)]
+    pub(crate) const fn pass(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
+    /// The next one, and where it starts in the buffer. Behind one that is malformed there are none.
+    #[inline(always)]
+    pub(crate) fn next<'b>(&mut self, buffer: &'b [u8]) -> Result<(usize, Message<'b>), Malformed> {
+        let start = self.at;
+        match Message::first(&buffer[start..self.end]) {
+            Ok(message) => {
+                self.at += message.padded_length();
+                Ok((start, message))
+            }
+            Err(mut malformed) => {
+                malformed.offset = start;
+                self.at = self.end;
+                Err(malformed)
+            }
+        }
+    }
+}
+
 /// What was to be written does not fit its attribute: nothing of the message is left in the buffer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{misfit} (attribute {attribute})", operation.as_deref().map(|operation| format!("cannot {operation}: ")).unwrap_or_default())]

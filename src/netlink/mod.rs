@@ -45,6 +45,7 @@ pub(crate) use attribute::{Expected, Odd};
 pub use batch::{BatchReplies, Rejection, Replies, Verdict};
 pub use dump::{Dump, DumpItem};
 pub use error::{Error, Loss, Malformed};
+pub(crate) use message::Unread;
 pub use message::{Message, MessageWriter, Messages, Misfit, NfGenMsg, Unfit};
 pub(crate) use receive::{Answer, Intake, Next};
 #[cfg(any(test, feature = "model"))]

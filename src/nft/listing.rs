@@ -11,9 +11,7 @@ use super::feature::explain_request;
 use super::name::Name;
 use super::object::Listed;
 use super::scope::{ObjectFilter, RuleFilter, Scope};
-use crate::netlink::{
-    Attributes, Dump, DumpItem, Error, Message, MessageWriter, Messages, NfGenMsg,
-};
+use crate::netlink::{Attributes, Dump, DumpItem, Error, Message, MessageWriter, NfGenMsg, Unread};
 use bstr::ByteSlice;
 use chainwright_sys::nf_tables::NFTA_OBJ_TYPE;
 
@@ -157,9 +155,7 @@ pub struct Listing<'c, T> {
     failed: bool,
     /// Generations of messages whose changes the kernel does not mark.
     generations: Generations,
-    /// Where the next message starts in the receive buffer; at or beyond `end` when all are read.
-    at: usize,
-    end: usize,
+    unread: Unread,
     object: PhantomData<fn() -> T>,
 }
 
@@ -177,8 +173,7 @@ impl<'c, T: Listed> Listing<'c, T> {
             dump: Dump::new(T::REQUEST, sequence),
             failed: false,
             generations: Generations::default(),
-            at: 0,
-            end: 0,
+            unread: Unread::default(),
             object: PhantomData,
         }
     }
@@ -215,12 +210,10 @@ impl<'c, T: Listed> Listing<'c, T> {
         mut each: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         while !self.dump.ended() {
-            if self.at >= self.end {
-                self.end = self.connection.receive()?;
-                self.at = 0;
+            if self.unread.is_empty() {
+                self.unread = Unread::of(self.connection.receive()?);
             }
-            let start = self.at;
-            let mut messages = Messages::new(&self.connection.buffer[start..self.end]);
+            let mut messages = self.unread.messages(&self.connection.buffer);
             let (dump, filter, asked) = (&mut self.dump, &self.filter, self.message);
             let generations = &mut self.generations;
             let result = messages.by_ref().try_for_each(|message| {
@@ -233,7 +226,7 @@ impl<'c, T: Listed> Listing<'c, T> {
                 }
                 each(message.payload)
             });
-            self.at = start + messages.offset();
+            self.unread.pass(messages.offset());
             result?;
         }
         if !T::CHANGES_ARE_MARKED && self.generations.moved {
@@ -247,20 +240,10 @@ impl<'c, T: Listed> Listing<'c, T> {
     #[inline]
     fn advance(&mut self) -> Result<Option<(usize, usize)>, Error> {
         while !self.dump.ended() {
-            if self.at >= self.end {
-                self.end = self.connection.receive()?;
-                self.at = 0;
+            if self.unread.is_empty() {
+                self.unread = Unread::of(self.connection.receive()?);
             }
-            let start = self.at;
-            let message = match Message::first(&self.connection.buffer[start..self.end]) {
-                Ok(message) => message,
-                Err(mut malformed) => {
-                    malformed.offset = start;
-                    self.at = self.end;
-                    return Err(malformed.into());
-                }
-            };
-            self.at += message.padded_length();
+            let (start, message) = self.unread.next(&self.connection.buffer)?;
             let (dump, filter, asked) = (&mut self.dump, &self.filter, self.message);
             if dump.is_usual(&message) || asked_for::<T>(dump, filter, asked, message.raw)? {
                 if !T::CHANGES_ARE_MARKED {
@@ -327,9 +310,8 @@ impl<T> Drop for Listing<'_, T> {
             return;
         }
         // The dump's end may be here already.
-        let buffer = &self.connection.buffer;
-        let rest = buffer.get(self.at..self.end).unwrap_or_default();
-        for message in Messages::new(rest).map_while(Result::ok) {
+        let rest = self.unread.messages(&self.connection.buffer);
+        for message in rest.map_while(Result::ok) {
             let _ = self.dump.accept(message);
         }
         self.connection.give_up(&self.dump);
