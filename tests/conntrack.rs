@@ -278,15 +278,25 @@ fn an_entry_that_took_the_place_of_another_stays() {
     let mut conntrack = open(&sandbox);
     let entry = Entry::new(dns(1), MINUTE);
     conntrack.create(&entry).unwrap();
-    let first = conntrack.entry(&dns(1).into()).unwrap().unwrap().key();
-    assert!(conntrack.delete(&first).unwrap());
-    conntrack.create(&entry).unwrap();
-    let second = conntrack.entry(&dns(1).into()).unwrap().unwrap().key();
-    // The kernel makes its number of where it stands in memory and when; seldom is it the same.
-    if first.id != second.id {
-        assert!(!conntrack.delete(&first).unwrap());
-        assert!(conntrack.entry(&first).unwrap().is_none());
+    let key = |conntrack: &mut Connection| {
+        let entry = conntrack.entry(&dns(1).into()).unwrap().unwrap();
+        entry.key()
+    };
+    let first = key(&mut conntrack);
+    // The kernel makes its number of where the entry stands in memory: another one comes to stand there.
+    let mut second = first;
+    for other in 100..200 {
+        assert!(conntrack.delete(&second).unwrap());
+        conntrack.create(&Entry::new(dns(other), MINUTE)).unwrap();
+        conntrack.create(&entry).unwrap();
+        second = key(&mut conntrack);
+        if second.id != first.id {
+            break;
+        }
     }
+    assert_ne!(first.id, second.id);
+    assert!(!conntrack.delete(&first).unwrap());
+    assert!(conntrack.entry(&first).unwrap().is_none());
     assert!(conntrack.entry(&second).unwrap().is_some());
     let twice = conntrack.create(&entry).unwrap_err();
     assert!(report(&twice).contains("EEXIST"), "{}", report(&twice));
