@@ -21,6 +21,7 @@ use chainwright::nft::{
     Chain, Connection, DataType, Element, ElementRef, Family, Policy, Rule, Scope, Set,
     StatefulObject, Table, Transaction,
 };
+use chainwright_sys::nf_tables::NFTA_RULE_POSITION;
 use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 use common::kernel::is_same_generation;
 use common::rulesets::Ruleset;
@@ -345,8 +346,7 @@ fn renamed_changed_replaced_and_moved() {
     assert_eq!((chain.handle(), chain.policy()), (2, Some(Policy::DROP)));
 
     // Where rules go: behind the first, before the last, to the beginning, to the end.
-    let rules = |monitor: &mut Monitor| -> Vec<_> {
-        let change = change(monitor);
+    let rules_of = |change: &Change| -> Vec<_> {
         let rules = change.events().map(|event| match event.object() {
             Ok(EventObject::Rule(rule)) => {
                 let append = event.flags().contains(EventFlags::APPEND);
@@ -356,9 +356,13 @@ fn renamed_changed_replaced_and_moved() {
         });
         rules.collect()
     };
+    let rules = |monitor: &mut Monitor| rules_of(&change(monitor));
     tools.run("nft add rule ip t d position 3 counter");
-    let first = rules(&mut monitor);
-    let knows_places = first != [(false, 5, None, false)];
+    let first = change(&mut monitor);
+    // Whether the kernel says it, not whether it is read.
+    let message = first.events().next().unwrap().message();
+    let position = message.attributes().unwrap().find(NFTA_RULE_POSITION);
+    let knows_places = position.is_some();
     let place = |position: Option<u64>, append| match knows_places {
         true => (position, append),
         false => (None, false),
@@ -370,7 +374,7 @@ fn renamed_changed_replaced_and_moved() {
         );
     }
     let rule = |handle, (position, append)| [(false, handle, position, append)];
-    assert_eq!(first, rule(5, place(Some(3), true)));
+    assert_eq!(rules_of(&first), rule(5, place(Some(3), true)));
     tools.run("nft insert rule ip t d position 4 counter");
     assert_eq!(rules(&mut monitor), rule(6, place(Some(5), false)));
     tools.run("nft insert rule ip t d counter");

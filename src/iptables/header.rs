@@ -7,7 +7,7 @@ use bstr::BString;
 use crate::xt::{Family, Text};
 
 /// An address and a mask to compare with a packet's source or destination.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address {
     /// The address, with the bits outside the mask cleared.
     pub address: IpAddr,
@@ -81,7 +81,7 @@ impl Address {
 }
 
 /// An interface name to compare with the one that a packet came in on or leaves by.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Interface {
     /// The name, or the start of it.
     pub name: BString,
@@ -92,7 +92,7 @@ pub struct Interface {
 }
 
 /// A layer-4 protocol to compare with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Protocol {
     /// `IPPROTO_*`.
     pub number: u8,

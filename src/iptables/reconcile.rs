@@ -1,12 +1,10 @@
 //! A chain that holds what it is to hold, by the fewest changes.
 
-use std::fmt::{self, Write};
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Found;
 use std::ops::Range;
 
 use bstr::{BStr, ByteSlice};
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry as Found;
 use similar::DiffOp;
 
 use super::edit::Splice;
@@ -167,25 +165,17 @@ fn add<'r>(
 /// Numbers that are the same for rules that mean the same.
 #[derive(Default)]
 struct Meanings {
-    hasher: RandomState,
-    /// With their hashes.
-    known: HashTable<(u64, Rule, usize)>,
+    known: HashMap<Rule, usize>,
     next: usize,
 }
 
 impl Meanings {
     fn number(&mut self, rule: &Rule) -> usize {
-        let rule = rule.canonical();
-        let mut hashed = Hashed(self.hasher.build_hasher());
-        // Equal rules show the same. It cannot fail: nothing that is shown does, and a hasher takes all.
-        let _ = write!(hashed, "{rule:?}");
-        let hash = hashed.0.finish();
-        let is = |known: &(u64, Rule, usize)| known.1 == rule;
-        match self.known.entry(hash, is, |known| known.0) {
-            Found::Occupied(known) => known.get().2,
+        match self.known.entry(rule.canonical()) {
+            Found::Occupied(known) => *known.get(),
             Found::Vacant(room) => {
-                room.insert((hash, rule, self.next));
-                self.another()
+                self.next += 1;
+                *room.insert(self.next - 1)
             }
         }
     }
@@ -194,15 +184,5 @@ impl Meanings {
     const fn another(&mut self) -> usize {
         self.next += 1;
         self.next - 1
-    }
-}
-
-/// What is written goes into a hash.
-struct Hashed<H>(H);
-
-impl<H: Hasher> Write for Hashed<H> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.write(text.as_bytes());
-        Ok(())
     }
 }

@@ -16,7 +16,7 @@ impl Counters {
 }
 
 /// A rule with its counters.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Entry {
     /// The rule.
     pub rule: Rule,
@@ -25,7 +25,7 @@ pub struct Entry {
 }
 
 /// A rule that iptables' language has no words for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NotExpressible {
     /// Which of the rule's expressions, from 0; `None` if it is something else of the rule.
     pub expression: Option<usize>,
@@ -45,7 +45,7 @@ impl fmt::Display for NotExpressible {
 impl std::error::Error for NotExpressible {}
 
 /// What becomes of a packet that a rule matches.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub enum Target {
     /// Nothing: the rule only counts.
     #[default]
@@ -67,7 +67,7 @@ pub enum Target {
 }
 
 /// A rule: what a line of `iptables-save` says, without its counters.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Rule {
     /// `-s`
     pub source: Option<Address>,

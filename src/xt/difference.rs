@@ -3,7 +3,7 @@
 use super::Family;
 
 /// What a tool does with a rule that is given to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Does {
     /// It takes the rule, and prints it like this.
     Prints(&'static str),

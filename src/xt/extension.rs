@@ -45,7 +45,7 @@ impl fmt::Display for Family {
 }
 
 /// The families that an extension is there for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Families {
     /// IPv4 only.
     Ipv4,
@@ -155,7 +155,7 @@ pub(super) trait Extension: Sized {
 }
 
 /// An extension that has no typed value here: kept as it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Opaque {
     /// The extension's name.
     pub name: String,
@@ -184,7 +184,7 @@ impl fmt::Display for Opaque {
 }
 
 /// Why an extension cannot go into the kernel as it is.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Hash)]
 #[non_exhaustive]
 pub enum EncodeError {
     /// It names a set that was not looked up.
@@ -201,7 +201,7 @@ pub enum EncodeError {
 }
 
 /// An extension's name, revision and data, as they go into the kernel.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Encoded<'a> {
     /// The extension's name.
     pub name: &'a str,
@@ -408,7 +408,7 @@ macro_rules! registry {
         $( pub mod $module; )*
 
         $(#[$meta])*
-        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         #[allow(clippy::large_enum_variant)]
         pub enum $Name {

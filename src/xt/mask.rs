@@ -100,7 +100,7 @@ impl From<IpAddr> for Mask {
     }
 }
 
-/// Equal masks show the same: rules are told apart by what they show.
+/// Equal masks show the same.
 impl fmt::Debug for Mask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Mask").field(&self.address).finish()

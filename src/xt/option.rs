@@ -9,7 +9,7 @@ use bstr::{BStr, ByteSlice};
 use super::{Family, Names};
 
 /// How many values follow an option.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Values {
     /// None: it is a switch.
     None,
@@ -22,7 +22,7 @@ pub enum Values {
 }
 
 /// An option that an extension has, without its leading dashes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OptionSpec {
     /// Its name as a user writes it.
     pub name: &'static str,
@@ -114,7 +114,7 @@ impl OptionSpec {
 }
 
 /// Options of an extension that are ways of saying one thing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OptionGroup {
     /// Their canonical names.
     pub names: &'static [&'static str],
@@ -193,7 +193,7 @@ fn any_of(names: &[&str]) -> String {
 }
 
 /// A text that was longer than there is room for, and was cut where iptables cuts it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Shortened {
     /// The option, without dashes.
     pub option: &'static str,
@@ -350,7 +350,7 @@ impl<'a> Given<'a> {
 }
 
 /// What is wrong with an extension's options.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OptionError {
     /// The option's canonical name without dashes; empty if it is none in particular.
     pub option: &'static str,

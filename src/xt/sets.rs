@@ -76,7 +76,7 @@ pub trait SetNames {
 }
 
 /// An extension says the name of a set, which the kernel's data cannot.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Hash)]
 #[error(
     "the set `{name}` is said by its name, but the kernel takes indexes: resolve_sets() looks them up"
 )]

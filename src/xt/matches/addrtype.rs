@@ -59,7 +59,7 @@ pub enum AddrtypeInterface {
 /// `-m addrtype`: compares the kind of an address, as the routing table knows it.
 ///
 /// Kinds of the packet's addresses; at least one of them is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Addrtype {
     /// Kinds, one of which the source address is.
     pub source: Option<Compared<AddressTypes>>,

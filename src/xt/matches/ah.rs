@@ -18,7 +18,7 @@ use crate::xt::{
 /// `-m ah`: compares fields of IPsec's authentication header. For IPv4 the rule is for `-p ah`.
 ///
 /// Fields of an authentication header; the default compares nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Ah {
     /// Security parameter indices.
     pub spis: SpiRange,

@@ -23,7 +23,7 @@ use crate::xt::{
 const LONGEST: usize = XT_BPF_PATH_MAX - 1;
 
 /// An instruction of classic BPF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BpfInstruction {
     /// Operation.
     pub code: u16,
@@ -38,7 +38,7 @@ pub struct BpfInstruction {
 /// `-m bpf`: runs a BPF program on the packet.
 ///
 /// The program gives something other than 0.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Bpf {
     /// A program of classic BPF: 1 to 64 instructions. It starts at the IP header.
     Bytecode(Vec<BpfInstruction>),

@@ -22,7 +22,7 @@ const LONGEST: usize = XT_CGROUP_PATH_MAX - 1;
 /// `-m cgroup`: compares the control group of whoever sends the packet.
 ///
 /// The sending process' control group is this one, or is not.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Cgroup {
     /// Path from the root of the unified hierarchy (cgroup v2), at most 511 bytes; groups below it
     /// count, too. It must exist when the rule is set.

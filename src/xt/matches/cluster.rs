@@ -13,7 +13,7 @@ use crate::xt::{
 /// `-m cluster`: divides connections among the nodes of a cluster that all get every packet.
 ///
 /// The packet's connection falls to these nodes, or does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cluster {
     /// How many nodes the cluster has: 1 to 32.
     pub total_nodes: u32,

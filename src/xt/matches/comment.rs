@@ -12,7 +12,7 @@ const LENGTH: usize = 256;
 /// `-m comment`: says something to people and matches every packet.
 ///
 /// A comment, at most 255 bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Comment(BString);
 
 impl Comment {

@@ -18,7 +18,7 @@ use crate::xt::{
 /// `-m connbytes`: compares how much a connection has carried.
 ///
 /// Compares what a connection has carried with a range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Connbytes {
     /// The least that matches, in packets or bytes. When it is greater than `to`, the range is
     /// negated: less than `to` or more than `from` matches.

@@ -16,7 +16,7 @@ use crate::xt::{
 /// `-m connlabel`: looks for a label of the connection, or sets it.
 ///
 /// The connection has a label, or has not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Connlabel {
     /// The label, from 0 to 127.
     pub label: u16,

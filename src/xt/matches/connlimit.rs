@@ -15,7 +15,7 @@ use crate::xt::{
 /// `-m connlimit`: compares how many connections a host or network has.
 ///
 /// Compares the number of a network's connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Connlimit {
     /// Number of connections to compare with.
     pub limit: u32,

@@ -9,7 +9,7 @@ use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text
 /// `-m connmark`: compares the connection's mark.
 ///
 /// The connection's mark and `mask` is `value`, or is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Connmark {
     /// Value to compare with.
     pub value: u32,

@@ -86,7 +86,7 @@ pub struct ConntrackExpiry {
 /// `-m conntrack`: compares what connection tracking knows of the packet.
 ///
 /// What is compared of a packet's connection; at least one thing is.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Conntrack {
     /// States, one of which it has: `--ctstate`.
     pub state: Option<Compared<ConntrackState>>,

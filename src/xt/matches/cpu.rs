@@ -12,7 +12,7 @@ use crate::xt::{
 /// `-m cpu`: compares which CPU works on the packet.
 ///
 /// This CPU works on the packet, or does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cpu {
     /// The CPU's number, from 0.
     pub cpu: u32,

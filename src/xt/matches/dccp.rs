@@ -49,7 +49,7 @@ bitflags::bitflags! {
 /// `-m dccp`: compares ports, type and options of the DCCP header. The rule is for `-p dccp`.
 ///
 /// Ports, type and an option of a DCCP header; the default compares nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Dccp {
     /// Source ports.
     pub source: Option<PortRange>,

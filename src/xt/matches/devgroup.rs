@@ -16,7 +16,7 @@ use crate::xt::{
 };
 
 /// A group of interfaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeviceGroup {
     /// The group's number.
     pub value: u32,
@@ -27,7 +27,7 @@ pub struct DeviceGroup {
 /// `-m devgroup`: compares the groups of the interfaces that the packet comes and goes by.
 ///
 /// All that is given must be true.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Devgroup {
     /// Group of the interface that the packet comes in by.
     pub source: Option<Compared<DeviceGroup>>,

@@ -55,7 +55,7 @@ fn class(value: &BStr) -> Parsed<u8> {
 /// `-m dscp`: compares the differentiated services code point of the IPv4 or IPv6 header.
 ///
 /// The packet's code point is this one, or is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dscp {
     /// Code point, 0 to 63: the upper six bits of the octet.
     pub code_point: u8,

@@ -8,7 +8,7 @@ use crate::xt::{Context, Extension, Families, Family, Given, OptionError, Option
 /// `-m dst`: compares the destination options of an IPv6 packet.
 ///
 /// The packet has a header of destination options, and it is such.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Dst(pub HeaderOptions);
 
 impl Extension for Dst {

@@ -22,7 +22,7 @@ const TCP: u8 = 6;
 /// `-m ecn`: compares the congestion field of the IPv4 or IPv6 header and two bits of the TCP header.
 ///
 /// What is compared holds; something is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Ecn {
     /// TCP's ECE bit is set, or is not.
     pub ece: Option<bool>,

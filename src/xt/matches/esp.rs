@@ -13,7 +13,7 @@ use crate::xt::{
 /// `-m esp`: compares the security parameter index of IPsec's ESP. The rule is for `-p esp`.
 ///
 /// Security parameter indices of ESP; the default compares nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Esp {
     /// The indices.
     pub spis: SpiRange,

@@ -12,7 +12,7 @@ const LENGTH: usize = size_of::<i32>();
 /// came from.
 ///
 /// The lower half of the source is made of the Ethernet source (modified EUI-64).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Eui64;
 
 impl Extension for Eui64 {

@@ -18,7 +18,7 @@ use crate::xt::{
 /// `-m frag`: compares the fragment header of an IPv6 packet.
 ///
 /// The packet has a fragment header, and all of this holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Frag {
     /// First and last id.
     pub ids: Option<Compared<(u32, u32)>>,

@@ -57,7 +57,7 @@ const KEYS: [(&str, HashlimitKeys); 4] = [
 ];
 
 /// A rate to compare with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HashlimitRate {
     /// In packets.
     Packets {
@@ -79,7 +79,7 @@ pub enum HashlimitRate {
 /// `-m hashlimit`: compares the rate of packets or bytes of each host, network, port or connection.
 ///
 /// Compares the rates of packets that have something in common.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Hashlimit {
     /// The table in which the rates are kept.
     pub name: HashlimitName,

@@ -8,7 +8,7 @@ use crate::xt::{Context, Extension, Families, Family, Given, OptionError, Option
 /// `-m hbh`: compares the hop-by-hop options of an IPv6 packet.
 ///
 /// The packet has a header of hop-by-hop options, and it is such.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Hbh(pub HeaderOptions);
 
 impl Extension for Hbh {

@@ -17,7 +17,7 @@ const LONGEST: usize = 29;
 /// `-m helper`: compares the conntrack helper that expected the packet's connection.
 ///
 /// The packet's connection was expected by this conntrack helper, or was not.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Helper {
     /// The helper's name, at most 29 bytes; empty for any. For another than the usual port `-PORT`
     /// stands behind it.

@@ -10,7 +10,7 @@ use crate::xt::{Families, OptionGroup, OptionSpec};
 /// `-m hl`: compares the hop limit of the IPv6 header.
 ///
 /// The hop limit of an IPv6 packet, in hops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hl(pub Hops);
 
 shared!(

@@ -13,7 +13,7 @@ use crate::xt::{
 /// `-m ipcomp`: compares the compression parameter index of IPComp. The rule is for `-p ipcomp`.
 ///
 /// Compression parameter indices of IPComp; the default compares nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Ipcomp {
     /// The indices.
     pub spis: SpiRange,

@@ -23,7 +23,7 @@ use crate::xt::{
 ///
 /// The packet's addresses are within these ranges. A range that ends before it starts has no
 /// address in it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Iprange {
     /// First to last source address.
     pub source: Option<Compared<RangeInclusive<IpAddr>>>,

@@ -54,7 +54,7 @@ const HEADERS: [(Ipv6Headers, &str, &str, u8); 8] = [
 /// `-m ipv6header`: compares which headers an IPv6 packet has.
 ///
 /// The packet has these headers, or has them not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ipv6header {
     /// The headers.
     pub headers: Ipv6Headers,

@@ -19,7 +19,7 @@ use crate::xt::{
 };
 
 /// How IPVS forwards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IpvsMethod {
     /// By translating addresses (`IP_VS_CONN_F_MASQ`).
     Masq,
@@ -37,7 +37,7 @@ const METHODS: [(&str, u8, IpvsMethod); 3] = [
 ];
 
 /// What must be true of a packet's IPVS connection: all that is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct IpvsConnection {
     /// Protocol that the virtual service is for.
     pub protocol: Option<Compared<u8>>,
@@ -57,7 +57,7 @@ pub struct IpvsConnection {
 /// `-m ipvs`: compares what IPVS, the kernel's load balancer, knows of the packet.
 ///
 /// Whether the packet belongs to an IPVS connection, and to which.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ipvs {
     /// It belongs to none.
     None,

@@ -14,7 +14,7 @@ use crate::xt::{
 /// `-m length`: compares the packet's length.
 ///
 /// The packet's length, its IP header included, is within these bounds, or is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Length {
     /// Shortest, in bytes.
     pub min: u16,

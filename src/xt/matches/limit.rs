@@ -14,7 +14,7 @@ use crate::xt::{
 /// `-m limit`: matches so many packets in a time, and no more.
 ///
 /// Matches up to a rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Limit {
     /// Time between two packets at the average rate, in ten-thousandths of a second; not 0.
     pub period: u32,

@@ -12,7 +12,7 @@ use crate::xt::{
 /// `-m mac`: compares the Ethernet address that the packet comes from.
 ///
 /// The packet comes from this Ethernet address, or does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Mac {
     /// The address, first byte first.
     pub source: [u8; 6],

@@ -13,7 +13,7 @@ use crate::xt::{
 /// `-m mark`: compares the packet's mark.
 ///
 /// The packet's mark and `mask` is `value`, or is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Mark {
     /// Value to compare with.
     pub value: u32,

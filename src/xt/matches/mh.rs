@@ -30,7 +30,7 @@ const TYPES: [[&str; 2]; 8] = [
 /// `-m mh`: compares the type of a mobility header.
 ///
 /// The type is within this range, or is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Mh {
     /// First type.
     pub first: u8,

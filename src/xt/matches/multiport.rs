@@ -42,7 +42,7 @@ impl MultiportSide {
 /// `-m multiport`: compares ports with a list. The rule is for TCP, UDP, UDP-Lite, SCTP or DCCP.
 ///
 /// A port is in a list of ports and ranges.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Multiport {
     /// Which port.
     pub side: MultiportSide,

@@ -21,7 +21,7 @@ const LONGEST: usize = NFACCT_NAME_MAX - 1;
 /// `-m nfacct`: adds the packet to a counter that has a name, and matches every packet.
 ///
 /// The counter that the packet is added to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Nfacct {
     /// The counter's name, 1 to 31 bytes.
     pub name: BString,

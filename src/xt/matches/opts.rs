@@ -21,7 +21,7 @@ const ANY_LENGTH: u8 = 0xff;
 const PAD1: u8 = 0;
 
 /// An option of an IPv6 header of options.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HeaderOption {
     /// Its type.
     pub kind: u8,
@@ -30,7 +30,7 @@ pub struct HeaderOption {
 }
 
 /// The packet has such a header.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct HeaderOptions {
     /// Length of the header, in bytes.
     pub length: Option<Compared<u32>>,

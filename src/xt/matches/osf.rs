@@ -23,7 +23,7 @@ use crate::xt::{
 const LONGEST: usize = 31;
 
 /// How the packet's time to live is compared with the fingerprint's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OsfTtl {
     /// Both must be equal.
     Equal,
@@ -34,7 +34,7 @@ pub enum OsfTtl {
 }
 
 /// What is written to the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OsfLog {
     /// Every fingerprint that fits, and packets that none fits.
     All,
@@ -48,7 +48,7 @@ pub enum OsfLog {
 /// connection.
 ///
 /// The packet comes from this operating system, or does not.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Osf {
     /// Genre of the operating system, 1 to 31 bytes, or `unknown`.
     pub genre: BString,

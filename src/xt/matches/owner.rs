@@ -24,7 +24,7 @@ const LAST: u32 = u32::MAX - 1;
 /// `-m owner`: compares who owns the socket that a packet of this host comes from.
 ///
 /// All that is given must be true.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Owner {
     /// Whether there is a socket.
     pub socket_exists: Option<bool>,

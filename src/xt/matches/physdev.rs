@@ -23,7 +23,7 @@ const ROOM: usize = 16;
 /// `-m physdev`: compares the bridge ports that the packet comes and goes by.
 ///
 /// All that is given must be true.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Physdev {
     /// Whether the packet comes in by a bridge port.
     pub is_in: Option<bool>,

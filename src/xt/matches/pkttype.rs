@@ -12,7 +12,7 @@ use crate::xt::{
 };
 
 /// Whom a packet is for on the link (`PACKET_*` of `linux/if_packet.h`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PacketType {
     /// This host.
     Host,
@@ -38,7 +38,7 @@ const NAMES: [(&str, PacketType); 7] = [
 /// `-m pkttype`: compares whom the packet is for on the link.
 ///
 /// The packet is of this type, or is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pkttype {
     /// The type.
     pub kind: PacketType,

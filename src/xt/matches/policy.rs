@@ -20,7 +20,7 @@ use crate::xt::{
 };
 
 /// Which transformations are meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PolicyDirection {
     /// Those that the packet came with.
     In,
@@ -29,7 +29,7 @@ pub enum PolicyDirection {
 }
 
 /// Mode of a transformation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PolicyMode {
     /// Transport.
     Transport,
@@ -38,7 +38,7 @@ pub enum PolicyMode {
 }
 
 /// An end of a tunnel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PolicyAddress {
     /// The address; it may have bits outside the mask, and matches nothing then.
     pub address: IpAddr,
@@ -47,7 +47,7 @@ pub struct PolicyAddress {
 }
 
 /// A transformation: all that is given must be true of it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct PolicyElement {
     /// Request id of the policy.
     pub reqid: Option<Compared<u32>>,
@@ -66,7 +66,7 @@ pub struct PolicyElement {
 }
 
 /// What is wanted of a packet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PolicyWanted {
     /// It has no transformation.
     None,
@@ -79,7 +79,7 @@ pub enum PolicyWanted {
 /// `-m policy`: compares the IPsec transformations of the packet.
 ///
 /// The packet's IPsec transformations are as wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Policy {
     /// Which transformations are meant.
     pub direction: PolicyDirection,

@@ -14,7 +14,7 @@ use crate::xt::{
 /// `-m quota`: matches until so many bytes went by.
 ///
 /// Matches until so many bytes went by, or from then on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Quota {
     /// Bytes that match.
     pub bytes: u64,

@@ -24,7 +24,7 @@ pub type RateestName = Name<15>;
 /// `-m rateest`: compares the rate that an estimator measured.
 ///
 /// Compares an estimator's rate with a number or with another estimator's.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rateest {
     /// The estimator.
     pub first: RateestName,

@@ -13,7 +13,7 @@ use crate::xt::{
 /// `-m realm`: compares the realm of the packet's route.
 ///
 /// The realm of the packet's route and `mask` is `value`, or is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Realm {
     /// Value to compare with.
     pub value: u32,

@@ -22,7 +22,7 @@ pub type RecentName = Name<199>;
 /// `-m recent`: keeps lists of addresses that were seen lately, and asks them.
 ///
 /// Asks or changes a list of addresses.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Recent {
     /// What is done.
     pub action: RecentAction,

@@ -23,7 +23,7 @@ use crate::xt::{
 /// `-m rt`: compares the routing header of an IPv6 packet.
 ///
 /// The packet has a routing header, and all of this holds.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Rt {
     /// Type of the header.
     pub kind: Option<Compared<u32>>,

@@ -40,7 +40,7 @@ pub struct SctpChunk {
 }
 
 /// Chunks to compare with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SctpChunks {
     /// How they are compared.
     pub scope: SctpScope,
@@ -53,7 +53,7 @@ pub struct SctpChunks {
 /// `-m sctp`: compares ports and chunks of SCTP. The rule is for `-p sctp`.
 ///
 /// Ports and chunks of SCTP; the default compares nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Sctp {
     /// Source ports.
     pub source: Option<PortRange>,

@@ -26,7 +26,7 @@ use crate::xt::{
 /// `-m set`: looks for the packet in a set of `ipset(8)`.
 ///
 /// The packet is in a set, or is not.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Set {
     /// The set.
     pub set: SetId,

@@ -60,7 +60,7 @@ bitflags::bitflags! {
 ///
 /// The packet has a segment routing header, and all comparisons hold. What takes part in no
 /// comparison is zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Srh {
     /// What is compared.
     pub compared: SrhComparisons,

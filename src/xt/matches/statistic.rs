@@ -17,7 +17,7 @@ use crate::xt::{
 /// `-m statistic`: matches some packets, at random or in turn.
 ///
 /// Matches some packets, or all but them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Statistic {
     /// How packets are chosen.
     pub mode: StatisticMode,
@@ -26,7 +26,7 @@ pub struct Statistic {
 }
 
 /// How packets are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StatisticMode {
     /// At random.
     Random {

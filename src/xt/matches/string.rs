@@ -23,7 +23,7 @@ const LONGEST_ALGORITHM: usize = XT_STRING_MAX_ALGO_NAME_SIZE - 1;
 /// `-m string`: looks for bytes in the packet.
 ///
 /// The packet has these bytes in it, or has not.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct String {
     /// The bytes: 1 to 128.
     pub pattern: BString,

@@ -61,7 +61,7 @@ impl TcpFlagsTest {
 /// `-m tcp`: compares ports, flags and options of the TCP header. The rule is for `-p tcp`.
 ///
 /// Ports, flags and an option of a TCP header; the default compares nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Tcp {
     /// Source ports.
     pub source: PortRange,

@@ -17,7 +17,7 @@ const TCP: u8 = 6;
 ///
 /// The maximum segment size is within these bounds, or is not. A packet that announces none does
 /// not match, negated or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tcpmss {
     /// Smallest size, in bytes.
     pub min: u16,

@@ -18,7 +18,7 @@ use crate::xt::{
 /// `-m time`: compares when the packet came.
 ///
 /// The packet came within these times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Time {
     /// First moment, in seconds since 1970.
     pub date_start: u32,

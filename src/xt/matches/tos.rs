@@ -43,7 +43,7 @@ pub(in crate::xt) fn masked_octet(text: &BStr) -> Parsed<(u8, u8)> {
 /// IPv6 header.
 ///
 /// The octet and `mask` is `value`, or is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tos {
     /// Value to compare with.
     pub value: u8,

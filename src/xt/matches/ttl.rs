@@ -12,7 +12,7 @@ use crate::xt::{
 };
 
 /// How many hops the packet may still go: the time to live of IPv4, the hop limit of IPv6.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Hops {
     /// So many.
     Equal(u8),
@@ -72,7 +72,7 @@ impl Hops {
 /// `-m ttl`: compares the time to live of the IPv4 header.
 ///
 /// The time to live of an IPv4 packet, in hops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ttl(pub Hops);
 
 shared!(

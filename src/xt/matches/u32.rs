@@ -20,7 +20,7 @@ use crate::xt::{
 /// `-m u32`: compares numbers of 32 bits that stand in the packet.
 ///
 /// All tests are true, or not all are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct U32 {
     /// The tests: 1 to 10.
     pub tests: Vec<U32Test>,
@@ -29,7 +29,7 @@ pub struct U32 {
 }
 
 /// A number of the packet is in one of these ranges.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct U32Test {
     /// Where the first number is, in bytes from the IP header; it is big-endian there.
     pub start: u32,
@@ -40,7 +40,7 @@ pub struct U32Test {
 }
 
 /// What is done with a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum U32Step {
     /// Only these bits stay.
     And(u32),

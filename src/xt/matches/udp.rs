@@ -14,7 +14,7 @@ use crate::xt::{
 /// `-m udp`: compares ports of the UDP header. The rule is for `-p udp`.
 ///
 /// Ports of a UDP header; the default compares nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Udp {
     /// Source ports.
     pub source: PortRange,

@@ -14,7 +14,7 @@ use crate::xt::{
 /// `-j AUDIT`: writes an audit record. The packet goes on.
 ///
 /// What the record says of the packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Audit {
     /// It is accepted.
     Accept,

@@ -12,7 +12,7 @@ use crate::xt::{
 /// `-j CHECKSUM`: computes a checksum that was left to the network card.
 ///
 /// Computes and fills in the checksum: `--checksum-fill`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Checksum;
 
 impl Extension for Checksum {

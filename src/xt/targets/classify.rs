@@ -13,7 +13,7 @@ use crate::xt::{
 /// `-j CLASSIFY`: puts the packet into a class of traffic control.
 ///
 /// The class that the packet is put into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Classify {
     /// Its major number: the queueing discipline's.
     pub major: u16,

@@ -37,7 +37,7 @@ const HASHES: [(&str, ClusteripHash); 3] = [
 ];
 
 /// A cluster that a rule sets up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClusteripNew {
     /// What a connection's node is chosen by.
     pub hash: ClusteripHash,
@@ -55,7 +55,7 @@ pub struct ClusteripNew {
 /// gives to it. Linux has it no more since 6.3.
 ///
 /// The packet is for a cluster's address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Clusterip {
     /// The cluster, if the rule sets it up.
     pub new: Option<ClusteripNew>,

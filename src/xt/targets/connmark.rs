@@ -18,7 +18,7 @@ use crate::xt::{
 /// `-j CONNMARK`: sets the connection's mark, or copies marks between it and the packet.
 ///
 /// Works on the connection's mark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Connmark {
     /// What is done.
     pub operation: ConnmarkOperation,
@@ -27,7 +27,7 @@ pub struct Connmark {
 }
 
 /// What is done with the connection's mark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConnmarkOperation {
     /// The connection's mark becomes `(mark & !mask) ^ value`.
     Set {
@@ -53,7 +53,7 @@ pub enum ConnmarkOperation {
 }
 
 /// How a mark is shifted, by 1 to 31 bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConnmarkShift {
     /// To higher bits.
     Left(u8),

@@ -15,7 +15,7 @@ use crate::xt::{
 /// `-j CONNSECMARK`: copies the security mark between a packet and its connection.
 ///
 /// Which way the security mark is copied, unless there is one already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Connsecmark {
     /// From the packet to its connection.
     Save,

@@ -68,7 +68,7 @@ const EVENTS: [(&str, u32); 10] = [
 const EXPECTATIONS: [(&str, u32); 1] = [("new", 1 << IPEXP_NEW)];
 
 /// A connection tracking zone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CtZone {
     /// This one; 0 is the one of packets of which no rule says anything.
     Id(u16),
@@ -83,7 +83,7 @@ impl Default for CtZone {
 }
 
 /// The direction for which a zone counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum CtDirection {
     /// Both.
     #[default]
@@ -98,7 +98,7 @@ pub enum CtDirection {
 /// name for its `--notrack`.
 ///
 /// What connection tracking does with the packet's connection.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Ct {
     /// It does not track it.
     pub notrack: bool,

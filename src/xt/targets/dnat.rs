@@ -12,7 +12,7 @@ use crate::xt::{Context, Difference, Extension, Family, Given, OptionError, Opti
 /// `-j DNAT`: changes a connection's destination.
 ///
 /// Translates the destination. Addresses or ports, or both, are there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Dnat {
     /// Addresses to choose from, of the rule's family; without them the address stays.
     pub addresses: Option<AddressRange>,

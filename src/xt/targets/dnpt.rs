@@ -11,7 +11,7 @@ use crate::xt::extension::shared;
 /// tracking.
 ///
 /// Puts a prefix in the place of the destination's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dnpt(pub PrefixTranslation);
 
 shared!(

@@ -14,7 +14,7 @@ use crate::xt::{
 /// `-j DSCP`: sets the differentiated services code point of the IPv4 or IPv6 header.
 ///
 /// The packet's code point becomes this.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dscp {
     /// Code point, 0 to 63: the upper six bits of the octet.
     pub code_point: u8,

@@ -34,7 +34,7 @@ const CWR: u8 = if cfg!(target_endian = "little") {
 /// `-j ECN`: sets the congestion field of the IPv4 header and two bits of the TCP header.
 ///
 /// What is set; something is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Ecn {
     /// TCP's ECE bit becomes this.
     pub ece: Option<bool>,

@@ -10,7 +10,7 @@ use crate::xt::{Families, OptionGroup, OptionSpec};
 /// `-j HL`: changes the hop limit of the IPv6 header.
 ///
 /// Changes the hop limit of an IPv6 packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hl(pub HopsChange);
 
 shared!(

@@ -26,7 +26,7 @@ use crate::xt::{
 ///
 /// The mark becomes a hash, scaled to `modulus`, plus the offset. What is `None` is not hashed, or
 /// not set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Hmark {
     /// The source's prefix that is hashed: a mask without gaps.
     pub source_prefix: Option<Mask>,

@@ -25,7 +25,7 @@ const LONGEST: u32 = (i32::MAX / 1000 - 1) as u32;
 /// `/sys/class/xt_idletimer/timers/LABEL`.
 ///
 /// Starts a timer anew.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Idletimer {
     /// Seconds without a packet after which the timer runs out, 1 to 2147482.
     pub timeout: u32,

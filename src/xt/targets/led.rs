@@ -26,7 +26,7 @@ const FOREVER: u32 = u32::MAX;
 /// `-j LED`: makes a light flash, by a trigger that a LED of `/sys/class/leds` is bound to.
 ///
 /// Makes a light flash.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Led {
     /// The trigger's name behind `netfilter-`: at most 16 bytes, without a NUL.
     pub trigger: BString,

@@ -33,7 +33,7 @@ bitflags::bitflags! {
 /// `-j LOG`: writes the packet's headers to the kernel's log.
 ///
 /// Writes a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Log {
     /// What the line starts with, at most 29 bytes; what is longer is cut.
     pub prefix: BString,

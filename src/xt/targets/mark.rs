@@ -14,7 +14,7 @@ use crate::xt::{
 /// `-j MARK`: sets the packet's mark.
 ///
 /// The packet's mark becomes `(mark & !mask) ^ value`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Mark {
     /// Bits that are flipped.
     pub value: u32,

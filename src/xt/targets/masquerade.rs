@@ -11,7 +11,7 @@ use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text
 /// `-j MASQUERADE`: changes a connection's source to the address of the interface that it leaves by.
 ///
 /// Masquerades, keeping the port where it can.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Masquerade {
     /// Ports to choose from: `--to-ports`.
     pub ports: Option<NatPorts>,

@@ -17,7 +17,7 @@ use crate::xt::value::{self, Parsed, from_octets, halves, number, number_within,
 use crate::xt::{Context, Family, Given, OptionError, Text, read_struct, write_struct};
 
 /// Addresses of one family to choose from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AddressRange {
     /// The first.
     pub first: IpAddr,
@@ -36,7 +36,7 @@ impl From<IpAddr> for AddressRange {
 }
 
 /// Ports to choose from, in host byte order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NatPorts {
     /// The first.
     pub first: u16,
@@ -55,7 +55,7 @@ impl From<u16> for NatPorts {
 }
 
 /// How the data is laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Layout {
     /// `struct nf_nat_ipv4_multi_range_compat`: IPv4 only.
     Ipv4,
@@ -86,7 +86,7 @@ impl Layout {
 }
 
 /// What the data says, whatever its layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub(super) struct Range {
     pub(super) addresses: Option<AddressRange>,
     pub(super) ports: Option<NatPorts>,

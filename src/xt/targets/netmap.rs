@@ -14,7 +14,7 @@ use crate::xt::{Context, Difference, Extension, Family, Given, OptionError, Opti
 /// `-j NETMAP`: translates a network onto another one of the same size, keeping the host part.
 ///
 /// Maps onto this network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Netmap {
     /// An address of the network, of the rule's family.
     pub address: IpAddr,

@@ -17,7 +17,7 @@ use crate::xt::{
 /// `-j NFLOG`: sends the packet to the programs that listen on a netlink group.
 ///
 /// Sends the packet to programs.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Nflog {
     /// Text that goes with each packet, at most 127 bytes where it becomes nf_tables' expression
     /// `log`; the target's data has room for 63.

@@ -17,7 +17,7 @@ use crate::xt::{
 /// `-j NFQUEUE`: hands the packet to a program, which decides.
 ///
 /// Hands the packet to one of these queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Nfqueue {
     /// The first queue.
     pub first: u16,

@@ -19,7 +19,7 @@ const LONGEST: u8 = 64;
 
 /// A prefix, and the one in its place. The address's bits behind the prefixes are zero, and a
 /// prefix has 64 bits at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PrefixTranslation {
     /// The prefix before, and its length in bits.
     pub before: (Ipv6Addr, u8),

@@ -17,7 +17,7 @@ use crate::xt::{
 /// `-j RATEEST`: measures the rate of the packets that come by.
 ///
 /// An estimator, which the match `rateest` asks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rateest {
     /// Its name; rules with the same one share it.
     pub name: RateestName,

@@ -12,7 +12,7 @@ use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text
 ///
 /// Redirects to the address of the interface that the packet came in by, or to the loopback
 /// address if it was made here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Redirect {
     /// Ports to choose from; without them the port stays.
     pub ports: Option<NatPorts>,

@@ -20,7 +20,7 @@ use crate::xt::{
 /// `-j SECMARK`: sets the packet's security mark.
 ///
 /// Gives the packet a security context of SELinux's.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Secmark {
     /// The context: at most 255 bytes, without a NUL.
     pub context: BString,

@@ -26,7 +26,7 @@ use crate::xt::{
 /// queue from one.
 ///
 /// Works on sets; with one at least.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Set {
     /// The set that the packet is added to.
     pub add: Option<SetUse>,
@@ -48,7 +48,7 @@ pub struct Set {
 }
 
 /// A set and what of a packet belongs into it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SetUse {
     /// The set.
     pub set: SetId,

@@ -13,7 +13,7 @@ use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text
 /// `-j SNAT`: changes a connection's source.
 ///
 /// Translates the source. Addresses or ports, or both, are there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Snat {
     /// Addresses to choose from, of the rule's family; without them the address stays.
     pub addresses: Option<AddressRange>,

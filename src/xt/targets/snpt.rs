@@ -11,7 +11,7 @@ use crate::xt::extension::shared;
 /// tracking.
 ///
 /// Puts a prefix in the place of the source's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Snpt(pub PrefixTranslation);
 
 shared!(

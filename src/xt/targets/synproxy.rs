@@ -17,7 +17,7 @@ use crate::xt::{
 /// `-j SYNPROXY`: answers for a TCP server until the client has proved that it is there.
 ///
 /// Offers clients these options, which are to be those of the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Synproxy {
     /// Selective acknowledgements.
     pub sack_perm: bool,

@@ -14,7 +14,7 @@ use crate::xt::{
 /// `-j TCPMSS`: changes the maximum segment size that a TCP connection starts with.
 ///
 /// What the maximum segment size becomes, if it is larger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tcpmss {
     /// This, in bytes; 65535 is taken for [`ClampToPmtu`](Self::ClampToPmtu).
     Set(u16),

@@ -27,7 +27,7 @@ const NAMES: [(&str, u8); 6] = [
 /// `-j TCPOPTSTRIP`: overwrites options of the TCP header with padding.
 ///
 /// Overwrites these options.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Tcpoptstrip {
     /// The options, host byte order: option `n`, 2 to 255, is bit `n % 32` of word `n / 32`.
     pub options: [u32; 8],

@@ -19,7 +19,7 @@ use crate::xt::{
 /// `-j TEE`: sends a copy of the packet to another host.
 ///
 /// Sends a copy there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Tee {
     /// The host, on a network that this one is attached to; of the rule's family.
     pub gateway: IpAddr,

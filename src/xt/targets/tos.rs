@@ -17,7 +17,7 @@ use crate::xt::{
 /// IPv6 header.
 ///
 /// The octet becomes `(octet & !mask) ^ value`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tos {
     /// Bits that are flipped.
     pub value: u8,

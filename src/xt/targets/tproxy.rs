@@ -19,7 +19,7 @@ use crate::xt::{
 /// `-j TPROXY`: hands the packet to a local socket without changing its addresses.
 ///
 /// Hands the packet to the socket that is bound to this address and port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tproxy {
     /// The socket's port, in host byte order; 0 stands for the packet's destination port.
     pub port: u16,

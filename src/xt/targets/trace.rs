@@ -7,7 +7,7 @@ use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text
 /// `-j TRACE`: has every rule that the packet meets from here on reported.
 ///
 /// Traces the packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Trace;
 
 impl Extension for Trace {

@@ -13,7 +13,7 @@ use crate::xt::{
 
 /// A change of how many hops the packet may still go: of the time to live of IPv4, the hop limit of
 /// IPv6.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HopsChange {
     /// It becomes this.
     Set(u8),
@@ -67,7 +67,7 @@ impl HopsChange {
 /// `-j TTL`: changes the time to live of the IPv4 header.
 ///
 /// Changes the time to live of an IPv4 packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ttl(pub HopsChange);
 
 shared!(

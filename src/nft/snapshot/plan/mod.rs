@@ -177,8 +177,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`WriteError::NotOwn`] if somebody else has an object that is desired with the
-    /// [tag](PlanOptions::owner_tag). [`WriteError::LeftOut`] if the other snapshot lacks elements of such a table, or this one some that are to
-    /// be compared: of a set that both have, unless those that rules add are to stay
+    /// [tag](PlanOptions::owner_tag). [`WriteError::LeftOut`] if the other snapshot lacks elements of such a table, or
+    /// this one some that are to be compared: of a set that both have, unless those that rules add are to stay
     /// ([`remove_dynamic_elements`](PlanOptions::remove_dynamic_elements)) and none are desired; of an
     /// anonymous set, any.
     pub fn plan(&self, desired: &Self, options: PlanOptions) -> Result<Plan, WriteError> {

@@ -24,7 +24,7 @@ pub struct ConntrackAddress {
 }
 
 /// Addresses and ports of both directions; the default compares nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct ConntrackTuples {
     /// Source address of the original direction: `--ctorigsrc`.
     pub original_source: Option<Compared<ConntrackAddress>>,
