@@ -2,3 +2,4 @@
 
 pub mod detect;
 pub mod kubelet;
+pub mod service;

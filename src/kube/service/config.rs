@@ -1,0 +1,101 @@
+//! What a proxy knows of its node and cluster.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+use crate::iptables::Family;
+
+/// How traffic of the node's own pods is told from traffic from outside (kube-proxy's `detectLocalMode`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum LocalDetector {
+    /// Not at all: nothing counts as pods' traffic.
+    #[default]
+    None,
+    /// By its sender: the pods' networks (`ClusterCIDR`, `NodeCIDR`). Of each family the first one counts.
+    Networks(Vec<IpNet>),
+    /// By the interface that it comes in by (`BridgeInterface`).
+    Interface(String),
+    /// By how the name of that interface begins (`InterfaceNamePrefix`).
+    InterfacePrefix(String),
+}
+
+impl LocalDetector {
+    /// The pods' network of this family, if they are told by it.
+    #[must_use]
+    pub fn network(&self, family: Family) -> Option<IpNet> {
+        let Self::Networks(networks) = self else {
+            return None;
+        };
+        let mut networks = networks.iter().copied();
+        networks.find(|network| is_of(network.addr(), family))
+    }
+}
+
+/// Where node ports are (kube-proxy's `nodePortAddresses`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum NodePortAddresses {
+    /// At every address that the node has, but those of the loopback interface.
+    #[default]
+    All,
+    /// At these.
+    These(Vec<IpAddr>),
+}
+
+/// What a [proxy](super) knows of its node and cluster, the same for all its services. The names in
+/// parentheses are those of kube-proxy's configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Config {
+    /// The families that services are served in.
+    pub families: Vec<Family>,
+    /// The node's name (`hostnameOverride`): endpoints that run on it are local.
+    pub node: Arc<str>,
+    /// The zone that the node is in (label `topology.kubernetes.io/zone`).
+    pub zone: Option<Arc<str>>,
+    /// The node's own addresses: a load balancer's source ranges that hold one of them admit the balancer itself.
+    pub node_addresses: Vec<IpAddr>,
+    /// Where node ports are.
+    pub node_port_addresses: NodePortAddresses,
+    /// How pods' traffic is told (`detectLocal`).
+    pub local_detector: LocalDetector,
+    /// The networks that cluster IPs are given from: those that no service has are dropped there (nftables and flat).
+    pub service_networks: Vec<IpNet>,
+    /// The mark of packets that are to be masqueraded (`masqueradeBit` 14: `0x4000`).
+    pub masquerade_mark: u32,
+    /// Whether all traffic to cluster IPs is masqueraded (`masqueradeAll`).
+    pub masquerade_all: bool,
+    /// Whether node ports are at `127.0.0.1`, too (`localhostNodePorts`; iptables alone).
+    pub localhost_node_ports: bool,
+    /// Whether the table is made one's own ([`Connection::own`](crate::nft::Connection::own)), where the kernel can.
+    pub own: bool,
+}
+
+impl Config {
+    /// For a node of this name: both families, node ports everywhere, no pods' network.
+    pub fn new(node: impl Into<Arc<str>>) -> Self {
+        Self {
+            families: vec![Family::Ipv4, Family::Ipv6],
+            node: node.into(),
+            zone: None,
+            node_addresses: Vec::new(),
+            node_port_addresses: NodePortAddresses::All,
+            local_detector: LocalDetector::None,
+            service_networks: Vec::new(),
+            masquerade_mark: 1 << 14,
+            masquerade_all: false,
+            localhost_node_ports: false,
+            own: true,
+        }
+    }
+}
+
+/// Whether an address is of a family.
+pub(crate) const fn is_of(address: IpAddr, family: Family) -> bool {
+    match family {
+        Family::Ipv4 => address.is_ipv4(),
+        Family::Ipv6 => address.is_ipv6(),
+    }
+}

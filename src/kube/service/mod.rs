@@ -1,0 +1,20 @@
+//! Services: the heart of a kube-proxy replacement.
+//!
+//! [`Services`] holds what the API says of services and endpoint slices and what of it changed. A `ServiceProxy`
+//! brings it to the kernel, in one of three layouts.
+
+mod config;
+mod layout;
+mod model;
+mod names;
+mod resolve;
+mod store;
+
+pub use config::{Config, LocalDetector, NodePortAddresses};
+pub use layout::Layout;
+pub use model::{
+    Endpoint, EndpointPort, EndpointSlice, ObjectName, Port, Protocol, Service, TrafficPolicy,
+};
+pub use names::{ChainKind, PortName};
+pub use resolve::{Backend, Backends, Refusal, ServicePort};
+pub use store::Services;
