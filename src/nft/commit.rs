@@ -95,7 +95,7 @@ impl CommitError {
     }
 
     /// Whether the kernel refused operations, for another reason than the generation.
-    pub(super) fn is_refusal(&self) -> bool {
+    pub(crate) fn is_refusal(&self) -> bool {
         let undone = self.outcome == Outcome::NothingApplied;
         undone && !self.failures.is_empty() && !self.generation_moved()
     }

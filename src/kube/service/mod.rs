@@ -1,12 +1,13 @@
 //! Services: the heart of a kube-proxy replacement.
 //!
-//! [`Services`] holds what the API says of services and endpoint slices and what of it changed. A `ServiceProxy`
+//! [`Services`] holds what the API says of services and endpoint slices and what of it changed. A [`ServiceProxy`]
 //! brings it to the kernel, in one of three layouts.
 
 mod config;
 mod layout;
 mod model;
 mod names;
+mod proxy;
 mod resolve;
 mod store;
 
@@ -16,5 +17,6 @@ pub use model::{
     Endpoint, EndpointPort, EndpointSlice, ObjectName, Port, Protocol, Service, TrafficPolicy,
 };
 pub use names::{ChainKind, PortName};
+pub use proxy::{ServiceProxy, Synced};
 pub use resolve::{Backend, Backends, Refusal, ServicePort};
 pub use store::Services;

@@ -153,7 +153,7 @@ impl ServicePort {
 
 /// The ports of a service in one family.
 #[must_use]
-pub fn resolve<'s>(
+pub(super) fn resolve<'s>(
     service: &Service,
     slices: impl Iterator<Item = &'s EndpointSlice> + Clone,
     family: Family,

@@ -7,6 +7,7 @@
 //! | [iptables](Layout::Iptables) | kube-proxy's: a chain a service, a chain an endpoint | a reading of the table |
 
 pub(super) mod claims;
+pub(super) mod flat;
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,0 +1,381 @@
+//! What a port of a service comes to: where it can be had, and groups of endpoints.
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+use super::rules::Shape;
+use super::sets::{Entry, SetKind, Words};
+use crate::kube::service::config::Config;
+use crate::kube::service::model::Protocol;
+use crate::kube::service::names::PortName;
+use crate::kube::service::resolve::{Backend, Refusal, ServicePort};
+
+/// Where a port can be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Front {
+    /// `None`: at the node's addresses.
+    pub(super) address: Option<IpAddr>,
+    pub(super) protocol: Protocol,
+    pub(super) port: u16,
+}
+
+/// What becomes of what comes there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    /// The group that it goes to.
+    group: Option<u32>,
+    /// The group that it goes to if it comes from outside and is to stay on this node; there may be none in it.
+    local: Option<u32>,
+    masquerade: bool,
+    refusal: Option<Refusal>,
+    /// Who may come; everybody if `None`.
+    pub(super) sources: Option<Arc<[IpNet]>>,
+}
+
+impl Front {
+    /// The key of its elements.
+    pub(super) fn key(&self) -> Words {
+        let address = match self.address {
+            Some(address) => Words::new().address(address),
+            None => Words::new(),
+        };
+        address.protocol(self.protocol).port(self.port)
+    }
+
+    /// The elements that it takes.
+    pub(super) fn elements(&self, target: &Target, mut take: impl FnMut(SetKind, Entry)) {
+        let key = self.key();
+        let of = |kinds: [SetKind; 2]| kinds[usize::from(self.address.is_none())];
+        let number = |group| Some(Words::new().number(group));
+        if let Some(group) = target.group {
+            let kind = of([SetKind::ServiceIps, SetKind::ServiceNodeports]);
+            take(kind, (key, number(group)));
+            if target.masquerade {
+                let kind = of([SetKind::MasqueradeIps, SetKind::MasqueradeNodeports]);
+                take(kind, (key, None));
+            }
+        }
+        if let Some(group) = target.local {
+            let kind = of([SetKind::LocalIps, SetKind::LocalNodeports]);
+            take(kind, (key, number(group)));
+        }
+        match target.refusal {
+            Some(Refusal::Reject) => {
+                let kind = of([SetKind::RejectIps, SetKind::RejectNodeports]);
+                take(kind, (key, None));
+            }
+            Some(Refusal::Drop) => {
+                let kind = of([SetKind::DropIps, SetKind::DropNodeports]);
+                take(kind, (key, None));
+            }
+            None => {}
+        }
+        if let Some(sources) = &target.sources {
+            take(SetKind::FirewallIps, (key, None));
+            for network in sources.iter() {
+                let source = key
+                    .number(u32::from(network.prefix_len()))
+                    .address(network.network());
+                take(SetKind::FirewallSources, (source, None));
+            }
+        }
+    }
+}
+
+/// The group of all of a service's endpoints; that of those of this node is the next.
+pub(super) const fn cluster_group(id: u32) -> u32 {
+    id * 2
+}
+
+/// The service that a group is of.
+pub(super) const fn id_of_group(group: u32) -> u32 {
+    group / 2
+}
+
+/// Where a port can be had, and what becomes of what comes there.
+pub(super) fn fronts(port: &ServicePort, id: u32, config: &Config) -> Vec<(Front, Target)> {
+    let (cluster, local) = (cluster_group(id), cluster_group(id) + 1);
+    let any = |backends: &[Backend], group| (!backends.is_empty()).then_some(group);
+    let internal_group = if port.internal_local { local } else { cluster };
+    let internal = Target {
+        group: any(port.internal(), internal_group),
+        local: None,
+        masquerade: false,
+        refusal: port.internal_refusal(),
+        sources: None,
+    };
+    let external = Target {
+        group: any(&port.backends.cluster, cluster),
+        local: (port.external_local && port.backends.any).then_some(local),
+        masquerade: !port.external_local,
+        refusal: port.external_refusal(),
+        sources: None,
+    };
+    let balanced = Target {
+        sources: sources(port, config),
+        ..external.clone()
+    };
+    let protocol = port.name.protocol;
+    let at = |address| Front {
+        address: Some(address),
+        protocol,
+        port: port.port,
+    };
+    let mut fronts = vec![(at(port.cluster_ip), internal)];
+    let externals = port.external_ips.iter();
+    fronts.extend(externals.map(|address| (at(*address), external.clone())));
+    let balancers = port.load_balancer_ips.iter();
+    fronts.extend(balancers.map(|address| (at(*address), balanced.clone())));
+    fronts.extend(port.node_port.map(|port| {
+        let front = Front {
+            address: None,
+            protocol,
+            port,
+        };
+        (front, external)
+    }));
+    fronts
+}
+
+/// Who may use the load balancer. Where that holds the node itself, the balancer's address does, too: a node that has
+/// it as its own sends with it.
+fn sources(port: &ServicePort, config: &Config) -> Option<Arc<[IpNet]>> {
+    if port.source_ranges.is_empty() {
+        return None;
+    }
+    let mut sources = port.source_ranges.clone();
+    let mut node = config.node_addresses.iter();
+    if node.any(|node| port.source_ranges.iter().any(|range| range.contains(node))) {
+        sources.extend(port.load_balancer_ips.iter().copied().map(IpNet::from));
+    }
+    sources.sort_unstable();
+    sources.dedup();
+    Some(sources.into())
+}
+
+/// Endpoints of this node, to which what comes from themselves is masqueraded.
+pub(super) fn hairpins(port: &ServicePort) -> impl Iterator<Item = (Protocol, SocketAddr)> {
+    let protocol = port.name.protocol;
+    let reachable = port.reachable().into_iter();
+    reachable
+        .filter(|backend| backend.local)
+        .map(move |backend| (protocol, backend.address))
+}
+
+pub(super) fn hairpin((protocol, endpoint): &(Protocol, SocketAddr)) -> Entry {
+    let key = Words::new().address(endpoint.ip()).address(endpoint.ip());
+    (key.protocol(*protocol).port(endpoint.port()), None)
+}
+
+/// A port as it stands in the kernel.
+#[derive(Debug, Clone)]
+pub(super) struct Placed {
+    pub(super) name: Arc<PortName>,
+    /// Its number, of which its groups' are made.
+    pub(super) id: u32,
+    /// Endpoints by their places: all, and those of this node.
+    pub(super) groups: [Vec<SocketAddr>; 2],
+    /// What the groups are.
+    pub(super) shapes: [Option<Shape>; 2],
+    has_affinity: bool,
+}
+
+impl Placed {
+    /// Without endpoints.
+    pub(super) fn new(name: PortName, id: u32) -> Self {
+        Self {
+            name: Arc::new(name),
+            id,
+            groups: [Vec::new(), Vec::new()],
+            shapes: [None, None],
+            has_affinity: false,
+        }
+    }
+
+    /// Puts a port's endpoints in their places: those that stay keep theirs, others fill the gaps.
+    pub(super) fn place(&self, port: Option<&ServicePort>) -> Self {
+        let nobody: &[Backend] = &[];
+        let desired = match port {
+            Some(port) => [
+                if port.uses_cluster() {
+                    &port.backends.cluster
+                } else {
+                    nobody
+                },
+                if port.uses_local() {
+                    &port.backends.local
+                } else {
+                    nobody
+                },
+            ],
+            None => [nobody; 2],
+        };
+        let affinity = port.and_then(|port| port.affinity);
+        let groups = [0, 1].map(|g| place(&self.groups[g], desired[g]));
+        let shape = |slots: &Vec<SocketAddr>| {
+            (!slots.is_empty()).then(|| Shape::new(slots.len(), affinity))
+        };
+        Self {
+            name: Arc::clone(&self.name),
+            id: self.id,
+            shapes: [shape(&groups[0]), shape(&groups[1])],
+            groups,
+            has_affinity: affinity.is_some(),
+        }
+    }
+
+    /// The elements that are of this port alone.
+    pub(super) fn elements(&self, mut take: impl FnMut(SetKind, Entry)) {
+        let nothing = Self {
+            groups: [Vec::new(), Vec::new()],
+            shapes: [None, None],
+            has_affinity: false,
+            ..self.clone()
+        };
+        self.changes(&nothing, |kind, entry, add| {
+            debug_assert!(add);
+            take(kind, entry);
+        });
+    }
+
+    /// What is to be deleted (`false`) and added (`true`) to get here from what was.
+    pub(super) fn changes(&self, before: &Self, mut take: impl FnMut(SetKind, Entry, bool)) {
+        for g in 0..2 {
+            let group = cluster_group(self.id) + g as u32;
+            let number = Words::new().number(group);
+            if before.shapes[g] != self.shapes[g] {
+                for (shape, add) in [(before.shapes[g], false), (self.shapes[g], true)] {
+                    if let Some(shape) = shape {
+                        let value = Words::new().number(shape.number());
+                        take(SetKind::Groups, (number, Some(value)), add);
+                    }
+                }
+            }
+            let (old, new) = (&before.groups[g], &self.groups[g]);
+            for slot in 0..old.len().max(new.len()) {
+                let (old, new) = (old.get(slot), new.get(slot));
+                if old != new {
+                    for (endpoint, add) in [(old, false), (new, true)] {
+                        if let Some(endpoint) = endpoint {
+                            let key = number.number(slot as u32);
+                            let value = Words::new().endpoint(*endpoint);
+                            take(SetKind::Endpoints, (key, Some(value)), add);
+                        }
+                    }
+                }
+            }
+            // Rare, and so not by what differs: all of both.
+            if before.has_affinity || self.has_affinity {
+                let (old, new) = (before.kept(g), self.kept(g));
+                for entry in old.difference(&new) {
+                    take(entry.0, entry.1, false);
+                }
+                for entry in new.difference(&old) {
+                    take(entry.0, entry.1, true);
+                }
+            }
+        }
+    }
+
+    /// What a group with affinity has besides: each endpoint's number by its place, and the endpoint by its number.
+    fn kept(&self, g: usize) -> HashSet<(SetKind, Entry)> {
+        if !self.has_affinity {
+            return HashSet::new();
+        }
+        let group = Words::new().number(cluster_group(self.id) + g as u32);
+        let places: BTreeMap<SocketAddr, usize> = self.groups[g].iter().copied().zip(0..).collect();
+        let mut taken = HashSet::new();
+        let mut entries = HashSet::new();
+        for (endpoint, place) in places {
+            let mut number = number_of(endpoint);
+            while !taken.insert(number) {
+                number = number.wrapping_add(1);
+            }
+            let place = group.number(place as u32);
+            entries.insert((
+                SetKind::AffinityPlaces,
+                (place, Some(Words::new().number(number))),
+            ));
+            let value = Words::new().endpoint(endpoint);
+            entries.insert((
+                SetKind::AffinityEndpoints,
+                (group.number(number), Some(value)),
+            ));
+        }
+        entries
+    }
+}
+
+/// An endpoint's number: the same in both groups of a service, after a restart, and when the endpoint comes back.
+fn number_of(endpoint: SocketAddr) -> u32 {
+    // FNV-1a: short, known, and the same everywhere.
+    let words = Words::new().endpoint(endpoint);
+    words.as_bytes().iter().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+/// Places for endpoints: those that had one keep it, as far as there are so many; the others go where there is room.
+fn place(before: &[SocketAddr], desired: &[Backend]) -> Vec<SocketAddr> {
+    let desired = &desired[..desired.len().min(Shape::MOST)];
+    if before.is_empty() {
+        return desired.iter().map(|backend| backend.address).collect();
+    }
+    // By address, and whether it has a place; in their order.
+    let order: BTreeMap<SocketAddr, usize> = desired
+        .iter()
+        .enumerate()
+        .map(|(i, backend)| (backend.address, i))
+        .collect();
+    let mut has_place = vec![false; desired.len()];
+    let mut places = vec![None; desired.len()];
+    for (place, address) in places.iter_mut().zip(before) {
+        if let Some(&i) = order.get(address)
+            && !has_place[i]
+        {
+            has_place[i] = true;
+            *place = Some(*address);
+        }
+    }
+    let mut others = desired
+        .iter()
+        .zip(&has_place)
+        .filter_map(|(backend, has_place)| (!has_place).then_some(backend.address));
+    places
+        .into_iter()
+        .filter_map(|place| place.or_else(|| others.next()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backends(ports: &[u16]) -> Vec<Backend> {
+        let backend = |port: &u16| Backend {
+            address: ([10, 0, 0, 1], *port).into(),
+            local: false,
+        };
+        ports.iter().map(backend).collect()
+    }
+
+    fn placed(before: &[u16], desired: &[u16]) -> Vec<u16> {
+        let before: Vec<_> = backends(before).iter().map(|b| b.address).collect();
+        let places = place(&before, &backends(desired));
+        places.iter().map(|address| address.port()).collect()
+    }
+
+    #[test]
+    fn who_stays_keeps_the_place_and_the_last_moves_into_the_gap() {
+        assert_eq!(placed(&[], &[3, 1, 2]), [3, 1, 2]);
+        assert_eq!(placed(&[3, 1, 2], &[1, 2, 3, 4]), [3, 1, 2, 4]);
+        assert_eq!(placed(&[3, 1, 2, 4], &[1, 2, 4]), [4, 1, 2]);
+        assert_eq!(placed(&[1, 2, 3], &[]), []);
+        assert_eq!(placed(&[1, 2, 3], &[7, 8, 9, 2]), [7, 2, 8, 9]);
+        // One that the kernel has twice, after somebody's hand: one of them keeps the place.
+        assert_eq!(placed(&[1, 1, 2], &[1, 2]), [1, 2]);
+    }
+}
