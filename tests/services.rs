@@ -1,0 +1,22 @@
+//! Services with real packets: a client, a node and pods, each in a sandbox of its own, joined by cables; the same
+//! table of cases in every layout and both families.
+
+#[path = "services/cases.rs"]
+mod cases;
+mod common;
+#[path = "services/net.rs"]
+mod net;
+
+use cases::run;
+use chainwright::iptables::Family;
+use chainwright::kube::service::Layout;
+
+#[test]
+fn flat_ipv4() {
+    run(Layout::Flat, Family::Ipv4);
+}
+
+#[test]
+fn flat_ipv6() {
+    run(Layout::Flat, Family::Ipv6);
+}

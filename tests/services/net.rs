@@ -1,0 +1,331 @@
+//! A client, a node and three pods.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::thread;
+use std::time::Duration;
+
+use chainwright::iptables::Family;
+use chainwright::kube::service::Protocol;
+use chainwright::netns::Sandbox;
+
+use crate::common::sandbox;
+use crate::common::tools::Tools;
+
+/// The port at which pods serve.
+pub(crate) const PORT: u16 = 8080;
+/// For how long something that does not come is waited for. A refusal over IPv6 that comes while the socket is still
+/// busy connecting does not count, and the next one comes when the kernel tries again, a second later.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+
+/// Where a connection begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum From {
+    /// Outside of the cluster.
+    Client,
+    /// The node itself.
+    Node,
+    /// A pod by its number.
+    Pod(usize),
+}
+
+/// What came of a connection.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Answer {
+    /// This pod answered, and it saw this sender.
+    Pod(usize, IpAddr),
+    /// Something on the node itself did.
+    Node,
+    Refused,
+    Unreachable,
+    Silence,
+}
+
+pub(crate) struct Net {
+    pub(crate) family: Family,
+    pub(crate) client: Sandbox,
+    pub(crate) node: Sandbox,
+    pub(crate) pods: Vec<Sandbox>,
+    _beyond: Sandbox,
+    raw: Vec<UdpSocket>,
+}
+
+/// An address of the family, told by two numbers.
+pub(crate) fn address(family: Family, network: Network, host: u8) -> IpAddr {
+    let [a, b, c] = match network {
+        Network::Outside => [192, 168, 50],
+        Network::Pods(pod) => [10, 244, pod as u8],
+        Network::Services => [10, 96, 0],
+        Network::External => [203, 0, 113],
+        Network::Beyond => [192, 168, 70],
+    };
+    match family {
+        Family::Ipv4 => [a, b, c, host].into(),
+        Family::Ipv6 => {
+            let text = format!("fd00:{a}:{b}:{c}::{host:x}");
+            text.parse().unwrap()
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Network {
+    Outside,
+    Pods(usize),
+    Services,
+    External,
+    Beyond,
+}
+
+impl Net {
+    /// Pods 0 and 1 run on the node, pod 2 on another one.
+    pub(crate) fn new(family: Family) -> Self {
+        let (client, node) = (sandbox(), sandbox());
+        node.enable_forwarding().unwrap();
+        // Refusals are told as often as they happen.
+        let told = node.run(|| {
+            fs::write("/proc/sys/net/ipv4/icmp_ratelimit", "0")?;
+            fs::write("/proc/sys/net/ipv6/icmp/ratelimit", "0")
+        });
+        told.unwrap().unwrap();
+        let (length, all) = match family {
+            Family::Ipv4 => (24, "0.0.0.0/0"),
+            Family::Ipv6 => (64, "::/0"),
+        };
+        let at = |network, host| format!("{}/{length}", address(family, network, host));
+        let cable = |other: &Sandbox, name: &str, network| {
+            Sandbox::connect(&node, name, &at(network, 1), other, "eth0", &at(network, 2)).unwrap();
+            let gateway = address(family, network, 1).to_string();
+            other.add_route(all, &gateway).unwrap();
+        };
+        cable(&client, "outside", Network::Outside);
+        let pods: Vec<_> = (0..3).map(|_| sandbox()).collect();
+        for (number, pod) in pods.iter().enumerate() {
+            cable(pod, &format!("pod{number}"), Network::Pods(number));
+        }
+        // The node has a way to cluster IPs, as nodes have by their default route. It is another one than that to the
+        // client: the kernel counts redirects and errors to a sender together, and would send no errors.
+        let beyond = sandbox();
+        cable(&beyond, "beyond", Network::Beyond);
+        let gateway = address(family, Network::Beyond, 2).to_string();
+        node.add_route(all, &gateway).unwrap();
+        let raw = (0..3).map(|pod| raw_socket(&pods[pod], family)).collect();
+        let net = Self {
+            family,
+            client,
+            node,
+            pods,
+            _beyond: beyond,
+            raw,
+        };
+        net.serve();
+        net
+    }
+
+    pub(crate) fn pod(&self, number: usize) -> IpAddr {
+        address(self.family, Network::Pods(number), 2)
+    }
+
+    /// Each pod says its number and whom it saw. The threads end with the process.
+    fn serve(&self) {
+        for number in 0..self.pods.len() {
+            let at = SocketAddr::new(self.pod(number), PORT);
+            let (tcp, udp) = self.pods[number]
+                .run(|| (TcpListener::bind(at).unwrap(), UdpSocket::bind(at).unwrap()))
+                .unwrap();
+            let words = move |peer: SocketAddr| format!("{number} {}", peer.ip());
+            thread::spawn(move || {
+                for stream in tcp.incoming() {
+                    let mut stream = stream.unwrap();
+                    let peer = stream.peer_addr().unwrap();
+                    let _ = stream.write_all(words(peer).as_bytes());
+                }
+            });
+            thread::spawn(move || {
+                let mut buffer = [0; 64];
+                while let Ok((_, peer)) = udp.recv_from(&mut buffer) {
+                    let _ = udp.send_to(words(peer).as_bytes(), peer);
+                }
+            });
+        }
+    }
+
+    fn sandbox(&self, from: From) -> &Sandbox {
+        match from {
+            From::Client => &self.client,
+            From::Node => &self.node,
+            From::Pod(number) => &self.pods[number],
+        }
+    }
+
+    /// One connection, from a port of its own.
+    pub(crate) fn ask(&self, from: From, protocol: Protocol, to: SocketAddr) -> Answer {
+        match protocol {
+            Protocol::Tcp => self.sandbox(from).run(|| ask_tcp(to)).unwrap(),
+            Protocol::Udp => {
+                let socket = self.sandbox(from).run(|| udp(to)).unwrap();
+                ask_udp(&socket)
+            }
+            Protocol::Sctp => self.ask_sctp(from, to),
+        }
+    }
+
+    /// As many connections; the answers that there were.
+    pub(crate) fn ask_often(
+        &self,
+        from: From,
+        protocol: Protocol,
+        to: SocketAddr,
+        times: usize,
+    ) -> BTreeSet<Answer> {
+        (0..times).map(|_| self.ask(from, protocol, to)).collect()
+    }
+
+    /// Whom a packet that begins an association comes to. No kernel here need know SCTP itself.
+    fn ask_sctp(&self, from: From, to: SocketAddr) -> Answer {
+        let mut buffer = [0; 256];
+        for raw in &self.raw {
+            raw.set_nonblocking(true).unwrap();
+            while raw.recv_from(&mut buffer).is_ok() {}
+            raw.set_nonblocking(false).unwrap();
+            raw.set_read_timeout(Some(PATIENCE / 10)).unwrap();
+        }
+        let socket = raw_socket(self.sandbox(from), self.family);
+        let packet = init(40_000, to.port());
+        socket
+            .send_to(&packet, SocketAddr::new(to.ip(), 0))
+            .unwrap();
+        for (number, raw) in self.raw.iter().enumerate() {
+            if let Ok((_, peer)) = raw.recv_from(&mut buffer) {
+                return Answer::Pod(number, peer.ip());
+            }
+        }
+        Answer::Silence
+    }
+
+    /// Something on the node that listens at a port, too.
+    pub(crate) fn listen_on_node(&self, port: u16) -> TcpListener {
+        let any: IpAddr = match self.family {
+            Family::Ipv4 => [0; 4].into(),
+            Family::Ipv6 => [0_u16; 8].into(),
+        };
+        let listener = self.node.run(|| TcpListener::bind((any, port)));
+        let listener = listener.unwrap().unwrap();
+        let other = listener.try_clone().unwrap();
+        thread::spawn(move || {
+            for stream in other.incoming() {
+                let _ = stream.map(|mut stream| stream.write_all(b"node"));
+            }
+        });
+        listener
+    }
+
+    /// Gives the node one more address.
+    pub(crate) fn give_node(&self, address: IpAddr) {
+        let length = if address.is_ipv4() { 32 } else { 128 };
+        self.node
+            .add_address("outside", &format!("{address}/{length}"))
+            .unwrap();
+    }
+
+    pub(crate) fn tools(&self) -> Tools<'_> {
+        Tools::new(&self.node)
+    }
+}
+
+fn understood(words: &[u8]) -> Answer {
+    let words = std::str::from_utf8(words).unwrap();
+    match words.split_once(' ') {
+        Some((number, peer)) => Answer::Pod(number.parse().unwrap(), peer.parse().unwrap()),
+        None => Answer::Node,
+    }
+}
+
+fn failed(error: &std::io::Error) -> Answer {
+    match error.kind() {
+        ErrorKind::ConnectionRefused => Answer::Refused,
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => Answer::Silence,
+        ErrorKind::HostUnreachable => Answer::Unreachable,
+        _ => panic!("{error}"),
+    }
+}
+
+fn ask_tcp(to: SocketAddr) -> Answer {
+    let asked = || -> std::io::Result<Vec<u8>> {
+        let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut words = Vec::new();
+        stream.read_to_end(&mut words)?;
+        Ok(words)
+    };
+    match asked() {
+        Ok(words) => understood(&words),
+        Err(error) => failed(&error),
+    }
+}
+
+/// A socket that is connected, so that it hears of refusals.
+pub(crate) fn udp(to: SocketAddr) -> UdpSocket {
+    let any: IpAddr = match to {
+        SocketAddr::V4(_) => [0; 4].into(),
+        SocketAddr::V6(_) => [0_u16; 8].into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).unwrap();
+    socket.connect(to).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+pub(crate) fn ask_udp(socket: &UdpSocket) -> Answer {
+    let mut words = [0; 64];
+    let asked = socket.send(b"?").and_then(|_| socket.recv(&mut words));
+    match asked {
+        Ok(length) => understood(&words[..length]),
+        Err(error) => failed(&error),
+    }
+}
+
+/// A socket that sends and receives SCTP's packets as they are.
+fn raw_socket(sandbox: &Sandbox, family: Family) -> UdpSocket {
+    let domain = match family {
+        Family::Ipv4 => libc::AF_INET,
+        Family::Ipv6 => libc::AF_INET6,
+    };
+    let socket = sandbox.run(|| {
+        // SAFETY: no pointers are passed.
+        unsafe { libc::socket(domain, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 132) }
+    });
+    let socket = socket.unwrap();
+    assert!(socket >= 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: the descriptor was opened above, and nobody else has it.
+    unsafe { OwnedFd::from_raw_fd(socket) }.into()
+}
+
+/// The packet that begins an association (RFC 9260, 3.3.2), with its checksum.
+fn init(from: u16, to: u16) -> Vec<u8> {
+    let mut packet = Vec::new();
+    packet.extend(from.to_be_bytes());
+    packet.extend(to.to_be_bytes());
+    packet.extend([0; 8]); // verification tag, checksum
+    packet.extend([1, 0, 0, 20]); // INIT, its length
+    packet.extend([0, 0, 0, 9]); // tag
+    packet.extend([0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 7]); // window, streams, first number
+    let sum = crc32c(&packet);
+    packet[8..12].copy_from_slice(&sum.to_le_bytes());
+    packet
+}
+
+fn crc32c(bytes: &[u8]) -> u32 {
+    let mut sum = u32::MAX;
+    for byte in bytes {
+        sum ^= u32::from(*byte);
+        for _ in 0..8 {
+            let low = sum & 1;
+            sum = (sum >> 1) ^ (low * 0x82f6_3b78);
+        }
+    }
+    !sum
+}
