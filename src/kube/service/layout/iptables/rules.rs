@@ -13,7 +13,7 @@ use crate::kube::service::model::Protocol;
 use crate::kube::service::names::ChainKind;
 use crate::kube::service::resolve::{Backend, Refusal, ServicePort};
 use crate::xt::matches::PortRange;
-use crate::xt::matches::addrtype::{Addrtype, AddressTypes};
+use crate::xt::matches::addrtype::{AddressTypes, Addrtype};
 use crate::xt::matches::comment::Comment;
 use crate::xt::matches::conntrack::{Conntrack, ConntrackState};
 use crate::xt::matches::mark::Mark as MarkMatch;
