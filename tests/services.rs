@@ -8,7 +8,7 @@ mod common;
 mod net;
 
 use cases::run;
-use chainwright::iptables::Family;
+use chainwright::iptables::{Backend, Family};
 use chainwright::kube::service::Layout;
 
 #[test]
@@ -19,4 +19,19 @@ fn flat_ipv4() {
 #[test]
 fn flat_ipv6() {
     run(Layout::Flat, Family::Ipv6);
+}
+
+#[test]
+fn iptables_ipv4() {
+    run(Layout::Iptables(Backend::Nft), Family::Ipv4);
+}
+
+#[test]
+fn iptables_ipv6() {
+    run(Layout::Iptables(Backend::Nft), Family::Ipv6);
+}
+
+#[test]
+fn iptables_legacy_ipv4() {
+    run(Layout::Iptables(Backend::Legacy), Family::Ipv4);
 }

@@ -641,7 +641,7 @@ fn wanted(family: Family, up_to_1_26: bool) -> Vec<Wanted> {
 }
 
 /// The rule against packets to the loopback network from outside it (CVE-2020-8558).
-fn localnet() -> Rule {
+pub(in crate::kube) fn localnet() -> Rule {
     let loopback = Address::network(IpAddr::V4(Ipv4Addr::LOCALHOST), 8);
     Rule {
         source: Some(loopback.not()),

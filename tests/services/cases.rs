@@ -243,7 +243,7 @@ impl Table {
         self.none("the same from the node", From::Node, wrong, Answer::Refused);
         let nobody = SocketAddr::new(address(self.family, Network::Services, 250), 80);
         let silence = Answer::Silence;
-        if self.layout != Layout::Iptables {
+        if !matches!(self.layout, Layout::Iptables(_)) {
             self.none("a cluster IP that no service has", CLIENT, nobody, silence);
         }
     }

@@ -69,6 +69,14 @@ pub struct Config {
     pub masquerade_all: bool,
     /// Whether node ports are at `127.0.0.1`, too (`localhostNodePorts`; iptables alone).
     pub localhost_node_ports: bool,
+    /// Whether the kernel takes TCP packets outside their connection's window (`nf_conntrack_tcp_be_liberal`): then
+    /// none are dropped for belonging to no connection (iptables alone).
+    pub tcp_be_liberal: bool,
+    /// Whether what kube-proxy counts in `nfacct` objects is counted, too: connections to node ports at loopback
+    /// addresses in `localhost_nps_accepted_pkts`, dropped packets of no connection in
+    /// `ct_state_invalid_dropped_pkts` (iptables alone). Who says so has made them: the kernel refuses rules that name
+    /// others.
+    pub nfacct: bool,
     /// Whether the table is made one's own ([`Connection::own`](crate::nft::Connection::own)), where the kernel can.
     pub own: bool,
 }
@@ -87,6 +95,8 @@ impl Config {
             masquerade_mark: 1 << 14,
             masquerade_all: false,
             localhost_node_ports: false,
+            tcp_be_liberal: false,
+            nfacct: false,
             own: true,
         }
     }

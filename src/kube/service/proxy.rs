@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use super::config::Config;
 use super::layout::flat::Flat;
+use super::layout::iptables::Iptables;
 use super::layout::{FamilyLayout, Layout, PortChange, Ports};
 use super::model::ObjectName;
 use super::names::PortName;
 use super::resolve::ServicePort;
 use super::store::Services;
 use crate::error::Error;
-use crate::iptables::Family;
+use crate::iptables::{self, Family};
 use crate::nft::Connection;
 
 /// Keeps a node's tables as [`Services`] say: the heart of a kube-proxy replacement.
@@ -189,7 +190,11 @@ fn open(
     Ok(match layout {
         Layout::Flat => Box::new(Flat::new(Connection::open()?, family, config)),
         Layout::Nftables => Box::new(Flat::new(Connection::open()?, family, config)),
-        Layout::Iptables => Box::new(Flat::new(Connection::open()?, family, config)),
+        Layout::Iptables(backend) => Box::new(Iptables::new(
+            iptables::Iptables::open(backend)?,
+            family,
+            config,
+        )),
     })
 }
 

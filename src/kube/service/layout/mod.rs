@@ -8,6 +8,7 @@
 
 pub(super) mod claims;
 pub(super) mod flat;
+pub(super) mod iptables;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use super::names::PortName;
 use super::resolve::ServicePort;
 use crate::error::Error;
+use crate::iptables::Backend;
 
 /// How services stand in the kernel's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,8 +27,8 @@ pub enum Layout {
     Flat,
     /// That of kube-proxy's nftables mode.
     Nftables,
-    /// That of kube-proxy's iptables mode.
-    Iptables,
+    /// That of kube-proxy's iptables mode, in one of the backends.
+    Iptables(Backend),
 }
 
 /// What is desired of one family, whole: every port of every service.
