@@ -4,6 +4,8 @@
 #[path = "services/cases.rs"]
 mod cases;
 mod common;
+#[path = "services/draws.rs"]
+mod draws;
 #[path = "services/net.rs"]
 mod net;
 
@@ -34,4 +36,14 @@ fn iptables_ipv6() {
 #[test]
 fn iptables_legacy_ipv4() {
     run(Layout::Iptables(Backend::Legacy), Family::Ipv4);
+}
+
+#[test]
+fn flat_draws_evenly() {
+    draws::evenly(Layout::Flat);
+}
+
+#[test]
+fn flat_leaves_others_alone() {
+    draws::undisturbed(Layout::Flat, 1_000);
 }
