@@ -7,6 +7,8 @@
 //! | [iptables](Layout::Iptables) | kube-proxy's: a chain a service, a chain an endpoint | a reading of the table |
 
 pub(super) mod claims;
+#[allow(dead_code, reason = "wired by the proxy")]
+mod nftables;
 
 use std::collections::HashMap;
 use std::fmt;
