@@ -66,7 +66,7 @@ fn blocks(listed: &str, table: &str) -> Blocks {
     let mut blocks = Blocks::new();
     let mut current: Option<(String, (Vec<String>, Vec<String>))> = None;
     let mut elements: Option<String> = None;
-    let lines = listed.lines().skip_while(|line| *line != table).skip(1);
+    let lines = listed.lines().skip_while(|line| !line.starts_with(table)).skip(1);
     for line in lines.take_while(|line| *line != "}") {
         let text = line.trim();
         if let Some(so_far) = &mut elements {
@@ -261,6 +261,10 @@ fn kube_proxys_table_is_adopted() {
     nft(&sandbox, &["-f", "-"], KUBE_PROXY);
     let mut ports = kube_proxys_ports();
     let mut layout = layout(&sandbox, Family::Ipv4, &config());
+    layout.claim(&ports);
+    let desired = layout.desired(&ports, TableFlags::empty()).unwrap();
+    let plan = layout.nft.plan(&desired, PlanOptions::default()).unwrap();
+    assert_eq!(plan.to_string(), "");
     assert_eq!(layout.adopt(&ports).unwrap(), 0);
     // And what comes then is a change as any other.
     let empty = interesting().swap_remove(3);
