@@ -7,8 +7,11 @@ use super::TABLE;
 use crate::kube::service::model::Protocol;
 use crate::kube::service::resolve::Refusal;
 use crate::nft::expr::Verdict;
-use crate::nft::userdata::{COMMENT_MAXLEN, CommentError};
-use crate::nft::{DataType, Element, Family, Set, concatenation};
+use crate::nft::userdata::{
+    COMMENT_MAXLEN, CommentError, SET_DATA_BYTE_ORDER, SET_DATA_INTERVAL, SET_DATA_TYPEOF,
+    SET_KEY_BYTE_ORDER, SET_KEY_TYPEOF,
+};
+use crate::nft::{DataType, Element, Family, Set, SetFlags, concatenation};
 
 /// Where traffic is rejected.
 pub(super) const REJECT_CHAIN: &str = "reject-chain";
@@ -100,7 +103,56 @@ impl Shared {
                 set.with_fields(&[PROTOCOL, PORT]).with_verdicts()
             }
         };
-        set.with_comment(self.comment())
+        match self {
+            Self::ClusterIps => set,
+            _ => with_nft_userdata(set, 0, Some(Declared::Fields)),
+        }
+        .with_comment(self.comment())
+    }
+}
+
+/// What user data says that a set was declared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Declared {
+    /// The types of its keys' fields.
+    Fields,
+    /// The verdicts of a rule's map.
+    Verdicts,
+}
+
+/// A set with the user data that `nft` 1.0.6 gives it, which is kube-proxy's, so that what kube-proxy left is taken
+/// over as it is, and no set of it made anew for what `nft` alone reads: byte orders (0 for several values at once, and
+/// verdicts), what it was declared by, that a map's data are no intervals.
+pub(super) fn with_nft_userdata(
+    set: Set<'_>,
+    key_order: u32,
+    declared: Option<Declared>,
+) -> Set<'_> {
+    /// An expression of a kind, by its number in `nft`, without any content.
+    const fn expression(kind: u8) -> [u8; 8] {
+        [0, 4, kind, 0, 0, 0, 1, 0]
+    }
+    let mut bytes = Vec::new();
+    let mut put = |kind: u8, value: &[u8]| {
+        bytes.extend_from_slice(&[kind, value.len() as u8]); // 4 or 8
+        bytes.extend_from_slice(value);
+    };
+    let is_map = set.flags.is_some_and(|f| f.contains(SetFlags::MAP));
+    put(SET_KEY_BYTE_ORDER, &key_order.to_ne_bytes());
+    if is_map {
+        put(SET_DATA_BYTE_ORDER, &[0; 4]);
+    }
+    match declared {
+        Some(Declared::Fields) => put(SET_KEY_TYPEOF, &expression(13)),
+        Some(Declared::Verdicts) => put(SET_DATA_TYPEOF, &expression(1)),
+        None => {}
+    }
+    if is_map {
+        put(SET_DATA_INTERVAL, &[0; 4]);
+    }
+    Set {
+        userdata: Some(bytes.into()),
+        ..set
     }
 }
 

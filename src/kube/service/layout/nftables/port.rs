@@ -204,10 +204,7 @@ impl Content {
                 refused(refusal),
             ),
             (Some(chain), None) => {
-                add(
-                    at(Shared::ServiceIps, port.cluster_ip),
-                    Value::Goto(chain),
-                );
+                add(at(Shared::ServiceIps, port.cluster_ip), Value::Goto(chain));
             }
             (None, None) => {}
         }

@@ -6,15 +6,16 @@ use std::ops::RangeInclusive;
 use ipnet::IpNet;
 
 use super::TABLE;
-use super::elements::{Key, Shared, Value, address_type};
+use super::elements::{Declared, Key, Shared, Value, address_type, with_nft_userdata};
 use super::port::{Clients, PortChain, PortRule};
 use crate::error::Error;
 use crate::kube::service::config::{Config, LocalDetector};
 use crate::nft::build::{
-    AddressType, Anonymous, Build, BuildError, Match, NatTo, Protocol, Selector, Version,
-    ip, ip6, not, numgen_random, or,
+    AddressType, Anonymous, Build, BuildError, Match, NatTo, Protocol, Selector, Version, ip, ip6,
+    not, numgen_random, or,
 };
 use crate::nft::expr::Verdict;
+use crate::nft::userdata::HOST_ENDIAN;
 use crate::nft::{Chain, Family, Rule, Set, SetId, Transaction};
 
 /// How many clients one endpoint may have: what `nft` writes where nothing is said.
@@ -107,6 +108,7 @@ impl<'c> Writer<'c> {
                 let goto = chains.iter().map(|chain| Verdict::Goto(chain[..].into()));
                 let id = self.number();
                 let map = Anonymous::numbered_verdicts(self.family, TABLE, id, 0, goto);
+                let map = numbered(map, Some(Declared::Verdicts));
                 let key = numgen_random(modulus(chains.len()));
                 return self.with(&map, begin.vmap(key, &map).finish());
             }
@@ -114,12 +116,12 @@ impl<'c> Writer<'c> {
                 let networks = (&networks[..], false);
                 return self.add_by_networks(begin(), sender, networks, Build::drop);
             }
-            PortRule::Known(clients, chain) => begin()
-                .lookup(sender, &clients.name[..])
-                .goto(&chain[..]),
-            PortRule::Remember(clients) => begin()
-                .update_element(&clients.name[..], sender)
-                .finish(),
+            PortRule::Known(clients, chain) => {
+                begin().lookup(sender, &clients.name[..]).goto(&chain[..])
+            }
+            PortRule::Remember(clients) => {
+                begin().update_element(&clients.name[..], sender).finish()
+            }
             PortRule::To(endpoint) => begin().meta_l4proto(protocol).dnat(*endpoint),
             PortRule::Masquerade => begin()
                 .comment("masquerade")
@@ -167,6 +169,7 @@ impl<'c> Writer<'c> {
                 Anonymous::numbered_v4(family, TABLE, id, 0, v4),
             ),
         };
+        let map = numbered(map, None);
         let key = numgen_random(modulus(endpoints.len()));
         let to = NatTo::map_with_port(version, key, &map);
         self.with(&map, build.dnat(to))
@@ -218,6 +221,12 @@ impl<'c> Writer<'c> {
         self.last += 1;
         self.last
     }
+}
+
+/// A map of numbers as `nft` makes it.
+fn numbered(map: Anonymous<'_>, declared: Option<Declared>) -> Anonymous<'_> {
+    let set = with_nft_userdata(map.set().clone(), HOST_ENDIAN, declared);
+    Anonymous::with_elements(set, map.elements().iter().cloned())
 }
 
 /// A rule has less than four thousand million endpoints.
@@ -283,9 +292,7 @@ pub(super) fn not_from_pods<'b>(
             Some(is_not_in(build, source(family), network))
         }
         LocalDetector::Interface(name) => Some(build.iifname(not(&name[..]))),
-        LocalDetector::InterfacePrefix(prefix) => {
-            Some(build.iifname(not(&format!("{prefix}*"))))
-        }
+        LocalDetector::InterfacePrefix(prefix) => Some(build.iifname(not(&format!("{prefix}*")))),
     }
 }
 
