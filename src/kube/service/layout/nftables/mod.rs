@@ -21,6 +21,9 @@
 //!   that came last.
 //! - With `masqueradeAll` the rule's comment is ours.
 //!
+//! Also the user data that only `nft` reads is that of its version 1.0.6, so that a table that kube-proxy left is taken
+//! over as it is, but for rules with several source ranges.
+//!
 //! Source: `pkg/proxy/nftables/proxier.go` of Kubernetes, and the ruleset that kube-proxy 1.36.2 left for the services
 //! of the tests.
 
@@ -56,7 +59,8 @@ const TABLE: &str = "kube-proxy";
 const COMMENT: &str = "rules for kube-proxy";
 
 /// How large a transaction is at most that only adds, in bytes. What one adds the kernel keeps in a list until it is
-/// committed, and looks through for each anonymous set.
+/// committed, and looks through for each anonymous set: 8,000 services took 9.8 s in pieces of this size, and 13.9 s in
+/// one (Linux 6.18, a debug build on a busy machine).
 const LARGEST: usize = 1 << 20;
 /// How often it is begun anew when others change the table between reading and committing.
 const ATTEMPTS: usize = 16;
@@ -160,21 +164,35 @@ impl Nftables {
         self.known = Known::No;
         let (family, config) = (self.family, Arc::clone(&self.config));
         let mut writer = Writer::new(family, &config);
-        if is_owned {
-            self.known = Known::Owned;
-        } else {
+        if !is_owned {
             base::add_table(&mut writer.tx, family, TableFlags::empty())?;
         }
         let elements = std::mem::take(&mut self.elements);
+        // Nobody need wait for others to be still: what somebody does to the table meanwhile is looked for afterwards.
+        let mut was_alone = true;
+        let mut last: Option<Generation> = None;
         let filled = fill(&mut writer, ports, &elements, |tx| {
             made += 1;
-            Ok(self.commit(tx)?)
+            if is_owned {
+                return Ok(self.nft.commit(tx)?);
+            }
+            let generation = self.nft.commit_numbered(tx)?;
+            if let Some(last) = last {
+                // There is none of the number 0.
+                let next = last.number().checked_add(1).unwrap_or(1);
+                was_alone &= generation.map(Generation::number) == Some(next);
+            }
+            last = generation;
+            Ok(())
         });
         self.elements = elements;
-        if filled.is_err() {
-            self.known = Known::No;
-        }
-        filled.map(|()| made)
+        filled?;
+        self.known = match last {
+            _ if is_owned => Known::Owned,
+            Some(last) if was_alone => Known::Since(last),
+            _ => return Ok(made + self.repair(ports, TableFlags::empty())?),
+        };
+        Ok(made)
     }
 
     /// The table as it is to be.

@@ -59,11 +59,12 @@ fn list(sandbox: &Sandbox, family: &str) -> String {
 }
 
 /// What `nft` lists of a table: by its first line each set and chain; of a set the elements apart, in order.
-type Blocks = BTreeMap<String, (Vec<String>, Vec<String>)>;
+type Blocks = BTreeMap<String, Block>;
+type Block = (Vec<String>, Vec<String>);
 
 fn blocks(listed: &str, table: &str) -> Blocks {
     let mut blocks = Blocks::new();
-    let mut current: Option<(String, (Vec<String>, Vec<String>))> = None;
+    let mut current: Option<(String, Block)> = None;
     let mut elements: Option<String> = None;
     let lines = listed
         .lines()
