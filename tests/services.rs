@@ -24,6 +24,16 @@ fn flat_ipv6() {
 }
 
 #[test]
+fn nftables_ipv4() {
+    run(Layout::Nftables, Family::Ipv4);
+}
+
+#[test]
+fn nftables_ipv6() {
+    run(Layout::Nftables, Family::Ipv6);
+}
+
+#[test]
 fn iptables_ipv4() {
     run(Layout::Iptables(Backend::Nft), Family::Ipv4);
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::config::Config;
 use super::layout::flat::Flat;
 use super::layout::iptables::Iptables;
+use super::layout::nftables::Nftables;
 use super::layout::{FamilyLayout, Layout, PortChange, Ports};
 use super::model::ObjectName;
 use super::names::PortName;
@@ -189,7 +190,7 @@ fn open(
     let config = Arc::clone(config);
     Ok(match layout {
         Layout::Flat => Box::new(Flat::new(Connection::open()?, family, config)),
-        Layout::Nftables => Box::new(Flat::new(Connection::open()?, family, config)),
+        Layout::Nftables => Box::new(Nftables::new(Connection::open()?, family, config)),
         Layout::Iptables(backend) => Box::new(Iptables::new(
             iptables::Iptables::open(backend)?,
             family,

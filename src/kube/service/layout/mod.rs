@@ -9,6 +9,7 @@
 pub(super) mod claims;
 pub(super) mod flat;
 pub(super) mod iptables;
+pub(super) mod nftables;
 
 use std::collections::HashMap;
 use std::fmt;

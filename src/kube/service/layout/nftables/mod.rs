@@ -1,0 +1,489 @@
+//! Services as kube-proxy's nftables mode has them: the table `kube-proxy` of each family, with a chain for each
+//! service's port, and maps of verdicts that lead to them.
+//!
+//! | what | where |
+//! |---|---|
+//! | the table, and the chains, sets and rules that always stand | `base.rs` |
+//! | the sets and maps that services share, and their elements | `elements.rs` |
+//! | what a port comes to | `port.rs` |
+//! | all of it as operations | `write.rs` |
+//! | what a change of some ports comes to | `difference.rs` |
+//!
+//! It is what kube-proxy 1.36 writes, rule for rule, but for this:
+//! - The table may be [one's own](crate::nft::Connection::own), which shows in its flags. kube-proxy, which has each
+//!   change made by another process, cannot have it so.
+//! - Of an element's comment, a port's name, as much is written as there is room for (128 bytes). kube-proxy fails at
+//!   a name that is longer, with all its services.
+//! - Chains that nothing leads to any more go at once, where the kernel lets them (Linux 6.2 and later), and not a
+//!   second later.
+//! - The set of an endpoint's clients is made anew if the time is another after which they are forgotten.
+//! - What two services ask for (an external address and port, a node port) goes to the first by name, not to the one
+//!   that came last.
+//! - With `masqueradeAll` the rule's comment is ours.
+//!
+//! Also the user data that only `nft` reads is that of its version 1.0.6, so that a table that kube-proxy left is taken
+//! over as it is, but for rules with several source ranges.
+//!
+//! Source: `pkg/proxy/nftables/proxier.go` of Kubernetes, and the ruleset that kube-proxy 1.36.2 left for the services
+//! of the tests.
+
+mod base;
+mod difference;
+mod elements;
+mod port;
+#[cfg(all(test, feature = "sandbox"))]
+mod tests;
+mod write;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::claims::{Changed, Claims};
+use super::{FamilyLayout, PortChange, Ports};
+use crate::error::Error;
+use crate::iptables::Family;
+use crate::kube::service::config::Config;
+use crate::kube::service::names::PortName;
+use crate::nft::live::Model;
+use crate::nft::{
+    self, CommitError, Connection, Generation, Outcome, Ownership, PlanOptions, Scope, Snapshot,
+    Table, TableFlags, Transaction,
+};
+use difference::Difference;
+use elements::{Key, Shared, Value};
+use port::content;
+use write::Writer;
+
+/// The table's name.
+const TABLE: &str = "kube-proxy";
+const COMMENT: &str = "rules for kube-proxy";
+
+/// How large a transaction is at most that only adds, in bytes. What one adds the kernel keeps in a list until it is
+/// committed, and looks through for each anonymous set: 8,000 services took 9.8 s in pieces of this size, and 13.9 s in
+/// one (Linux 6.18, a debug build on a busy machine).
+const LARGEST: usize = 1 << 20;
+/// How often it is begun anew when others change the table between reading and committing.
+const ATTEMPTS: usize = 16;
+
+/// Which elements of the shared sets ports ask for.
+type Elements = Claims<PortName, Key, Value>;
+
+/// kube-proxy's layout in nftables, of one family.
+#[derive(Debug)]
+pub(in crate::kube::service) struct Nftables {
+    nft: Connection,
+    family: nft::Family,
+    config: Arc<Config>,
+    elements: Elements,
+    known: Known,
+    /// Chains without rules that the kernel would not let go yet.
+    stale: BTreeSet<String>,
+    /// Whether the kernel lets a chain go only after what leads to it.
+    chains_apart: bool,
+}
+
+/// Why what is in the kernel is known to be what was put there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// It is not.
+    No,
+    /// Nobody else can change the table.
+    Owned,
+    /// Nobody changed anything since this generation.
+    Since(Generation),
+}
+
+impl Nftables {
+    /// Over a connection, of which it may make the table's owner.
+    pub(in crate::kube::service) fn new(
+        nft: Connection,
+        family: Family,
+        config: Arc<Config>,
+    ) -> Self {
+        Self {
+            nft,
+            family: family.into(),
+            config,
+            elements: Elements::default(),
+            known: Known::No,
+            stale: BTreeSet::new(),
+            chains_apart: false,
+        }
+    }
+
+    fn scope(&self) -> Scope<'static> {
+        Scope::table(self.family, TABLE)
+    }
+
+    /// Commits on what is known, and knows then what is there.
+    fn commit(&mut self, tx: &mut Transaction) -> Result<(), CommitError> {
+        match std::mem::replace(&mut self.known, Known::No) {
+            Known::Owned => {
+                self.nft.commit(tx)?;
+                self.known = Known::Owned;
+            }
+            Known::Since(generation) => {
+                tx.expect_generation(generation);
+                let made = self.nft.commit_numbered(tx)?;
+                self.known = made.map_or(Known::No, Known::Since);
+            }
+            Known::No => {
+                let made = self.nft.commit_numbered(tx)?;
+                self.known = made.map_or(Known::No, Known::Since);
+            }
+        }
+        Ok(())
+    }
+
+    /// What ports ask for.
+    fn claim(&mut self, ports: &Ports) {
+        self.elements = Elements::default();
+        for (name, port) in ports {
+            for (key, value) in content(port, &self.config).elements {
+                self.elements.claim(name.clone(), key, value);
+            }
+        }
+        self.elements.take_changed();
+    }
+
+    /// Makes the table where there is none: how many transactions it took.
+    fn make(&mut self, ports: &Ports) -> Result<usize, Error> {
+        let owned = TableFlags::OWNER | TableFlags::PERSIST;
+        let mut made = 0;
+        let mut is_owned = false;
+        if self.config.own {
+            let mut tx = Transaction::new();
+            base::add_table(&mut tx, self.family, owned)?;
+            match self.nft.commit(&tx) {
+                Ok(()) => (made, is_owned) = (1, true),
+                // This kernel has no tables that stay without their owner.
+                Err(error) if is_refused(&error, &[libc::EOPNOTSUPP, libc::EINVAL]) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.known = Known::No;
+        let (family, config) = (self.family, Arc::clone(&self.config));
+        let mut writer = Writer::new(family, &config);
+        if !is_owned {
+            base::add_table(&mut writer.tx, family, TableFlags::empty())?;
+        }
+        let elements = std::mem::take(&mut self.elements);
+        // Nobody need wait for others to be still: what somebody does to the table meanwhile is looked for afterwards.
+        let mut was_alone = true;
+        let mut last: Option<Generation> = None;
+        let filled = fill(&mut writer, ports, &elements, |tx| {
+            made += 1;
+            if is_owned {
+                return Ok(self.nft.commit(tx)?);
+            }
+            let generation = self.nft.commit_numbered(tx)?;
+            if let Some(last) = last {
+                // There is none of the number 0.
+                let next = last.number().checked_add(1).unwrap_or(1);
+                was_alone &= generation.map(Generation::number) == Some(next);
+            }
+            last = generation;
+            Ok(())
+        });
+        self.elements = elements;
+        filled?;
+        self.known = match last {
+            _ if is_owned => Known::Owned,
+            Some(last) if was_alone => Known::Since(last),
+            _ => return Ok(made + self.repair(ports, TableFlags::empty())?),
+        };
+        Ok(made)
+    }
+
+    /// The table as it is to be.
+    fn desired(&self, ports: &Ports, flags: TableFlags) -> Result<Snapshot, Error> {
+        let open = |source| crate::netlink::Error::Open {
+            protocol: libc::NETLINK_NETFILTER,
+            source,
+        };
+        let mut model = Model::new().connect().map_err(open)?;
+        let mut writer = Writer::new(self.family, &self.config);
+        base::add_table(&mut writer.tx, self.family, flags)?;
+        fill(&mut writer, ports, &self.elements, |tx| {
+            Ok(model.commit(tx)?)
+        })?;
+        Ok(model.snapshot(self.scope())?)
+    }
+
+    /// Brings a table that is there to what it is to be: how many transactions it took.
+    fn repair(&mut self, ports: &Ports, flags: TableFlags) -> Result<usize, Error> {
+        let desired = self.desired(ports, flags)?;
+        let options = PlanOptions::default();
+        let is_owned = flags.contains(TableFlags::OWNER);
+        let mut made = 0;
+        for _ in 0..ATTEMPTS {
+            let now = self.nft.snapshot(self.scope())?;
+            let mut tx = now.plan(&desired, options)?.into_transaction();
+            let read = match now.generation() {
+                Some(_) if is_owned => Known::Owned,
+                Some(generation) => Known::Since(generation),
+                None => Known::No,
+            };
+            self.known = read;
+            if tx.is_empty() {
+                return Ok(made);
+            }
+            match self.commit(&mut tx) {
+                Ok(()) => return Ok(made + 1),
+                Err(error) if error.generation_moved() => {}
+                Err(error) if is_refused(&error, &[libc::ENOENT, libc::EEXIST]) => {}
+                Err(error) if is_refused(&error, &[libc::EBUSY]) => {
+                    // Kernels before 6.4 do not let a chain go with what leads to it.
+                    desired.restore(&mut self.nft)?;
+                    made += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // Others are always quicker, or listen to what they do.
+        let plan = self.nft.reconcile(&desired, options)?;
+        self.known = match is_owned {
+            true => Known::Owned,
+            false => Known::No,
+        };
+        Ok(made + usize::from(!plan.is_empty()))
+    }
+
+    /// The flags that the table is to have; `None` if there is none. And whether it took a transaction to own it.
+    fn flags(&mut self) -> Result<(Option<TableFlags>, usize), Error> {
+        let port = self.nft.port();
+        let Some(table) = self.nft.table(self.family, TABLE)? else {
+            return Ok((None, 0));
+        };
+        let stays = table.flags().unwrap_or_default() & TableFlags::PERSIST;
+        let is_own = table.owner() == Some(port);
+        let owned = TableFlags::OWNER | TableFlags::PERSIST;
+        if is_own {
+            return Ok((Some(owned), 0));
+        }
+        if table.owner().is_none() && !self.config.own {
+            return Ok((Some(stays), 0));
+        }
+        // Of somebody else's the kernel says so.
+        Ok(match self.nft.own(self.family, TABLE)? {
+            Ownership::Owned => (Some(owned), 1),
+            _ => (Some(stays), 0),
+        })
+    }
+
+    fn try_change(&mut self, changes: &[PortChange]) -> Result<usize, Error> {
+        let difference = self.difference(changes);
+        if difference.is_empty() && self.stale.is_empty() {
+            return Ok(0);
+        }
+        let (family, config) = (self.family, Arc::clone(&self.config));
+        let mut writer = Writer::new(family, &config);
+        let mut made = 0;
+        difference.write(&mut writer)?;
+        if !self.chains_apart {
+            let known = self.known;
+            difference.delete_chains(&mut writer)?;
+            match self.commit(&mut writer.tx) {
+                Ok(()) => return Ok(1),
+                Err(error) if is_chains_in_use(&error) => {
+                    self.known = known;
+                    self.chains_apart = true;
+                    writer.clear();
+                    difference.write(&mut writer)?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !writer.tx.is_empty() {
+            self.commit(&mut writer.tx)?;
+            made += 1;
+        }
+        self.stale.retain(|chain| !difference.adds_chain(chain));
+        let gone = difference.gone_chains().map(str::to_owned);
+        self.stale.extend(gone);
+        Ok(made + self.delete_stale()?)
+    }
+
+    /// Deletes chains that nothing leads to any more, if the kernel knows that by now.
+    fn delete_stale(&mut self) -> Result<usize, Error> {
+        if self.stale.is_empty() {
+            return Ok(0);
+        }
+        let mut tx = Transaction::new();
+        for chain in &self.stale {
+            tx.delete(&nft::Chain::new(self.family, TABLE, chain))?;
+        }
+        let known = self.known;
+        match self.commit(&mut tx) {
+            Ok(()) => {
+                self.stale.clear();
+                Ok(1)
+            }
+            Err(error) if is_chains_in_use(&error) => {
+                self.known = known;
+                Ok(0)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What ports' changes come to; what they ask for is so from here on.
+    fn difference(&mut self, changes: &[PortChange]) -> Difference {
+        let mut difference = Difference::new(self.family);
+        for change in changes {
+            let content_of = |port: Option<&Arc<_>>| match port {
+                Some(port) => content(port, &self.config),
+                None => port::Content::default(),
+            };
+            let before = content_of(change.before.as_ref());
+            let after = content_of(change.after.as_ref());
+            for (key, _) in &before.elements {
+                self.elements.release(&change.name, key);
+            }
+            for (key, value) in &after.elements {
+                let (key, value) = (key.clone(), value.clone());
+                self.elements.claim(change.name.clone(), key, value);
+            }
+            difference.take(before, after);
+        }
+        let mut elements: Vec<Changed<Key, Value>> = self.elements.take_changed();
+        elements.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        difference.elements = elements;
+        difference
+    }
+}
+
+impl FamilyLayout for Nftables {
+    fn adopt(&mut self, ports: &Ports) -> Result<usize, Error> {
+        self.known = Known::No;
+        self.stale.clear();
+        self.claim(ports);
+        match self.flags()? {
+            (None, _) => self.make(ports),
+            (Some(flags), made) => Ok(made + self.repair(ports, flags)?),
+        }
+    }
+
+    fn change(&mut self, ports: &Ports, changes: &[PortChange]) -> Result<usize, Error> {
+        if self.known == Known::No {
+            return self.adopt(ports);
+        }
+        match self.try_change(changes) {
+            Err(Error::Commit(error)) if is_mistaken(&error) => self.adopt(ports),
+            changed => {
+                if changed.is_err() {
+                    self.known = Known::No;
+                }
+                changed
+            }
+        }
+    }
+
+    fn remove(&mut self) -> Result<(), Error> {
+        self.known = Known::No;
+        self.stale.clear();
+        self.elements = Elements::default();
+        remove_table(&mut self.nft, self.family)?;
+        Ok(())
+    }
+}
+
+/// Removes the table of a family, whoever made it, kube-proxy for instance: whether there was one.
+///
+/// # Errors
+/// [`Error::Commit`] with `EPERM` if the table belongs to a connection that is still there.
+pub(in crate::kube::service) fn clean_up(
+    nft: &mut Connection,
+    family: Family,
+) -> Result<bool, Error> {
+    remove_table(nft, family.into())
+}
+
+fn remove_table(nft: &mut Connection, family: nft::Family) -> Result<bool, Error> {
+    if nft.table(family, TABLE)?.is_none() {
+        return Ok(false);
+    }
+    let mut tx = Transaction::new();
+    tx.delete(&Table::new(family, TABLE))?;
+    match nft.commit(&tx) {
+        Ok(()) => Ok(true),
+        // Somebody else was quicker.
+        Err(error) if is_refused(&error, &[libc::ENOENT]) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes all that is to be in a table that has nothing, in an order in which whatever of it is committed is good for
+/// traffic: chains before the elements that lead to them, and what keeps traffic out before what lets it in.
+fn fill(
+    writer: &mut Writer<'_>,
+    ports: &Ports,
+    elements: &Elements,
+    mut commit: impl FnMut(&mut Transaction) -> Result<(), Error>,
+) -> Result<(), Error> {
+    /// So many elements are at most some hundred kilobytes.
+    const AT_ONCE: usize = 1024;
+    let mut commit_if = |writer: &mut Writer<'_>, largest: usize| {
+        if writer.tx.byte_length() > largest {
+            commit(&mut writer.tx)?;
+            writer.clear();
+        }
+        Ok::<(), Error>(())
+    };
+    let (family, config) = (writer.family, writer.config);
+    base::write(writer, family, config)?;
+
+    let mut sorted: Vec<_> = ports.iter().collect();
+    sorted.sort_unstable_by_key(|(name, _)| *name);
+    for (_, port) in sorted {
+        let content = content(port, config);
+        for clients in &content.sets {
+            writer.add_clients(clients)?;
+        }
+        for chain in &content.chains {
+            writer.add_chain(&chain.name)?;
+        }
+        for chain in &content.chains {
+            writer.add_rules(chain)?;
+        }
+        commit_if(writer, LARGEST)?;
+    }
+
+    let mut sorted: Vec<_> = elements.iter().collect();
+    sorted.sort_unstable_by_key(|(key, _)| *key);
+    for shared in Shared::FILLED {
+        let first = sorted.partition_point(|(key, _)| key.set < shared);
+        let last = sorted.partition_point(|(key, _)| key.set <= shared);
+        for some in sorted[first..last].chunks(AT_ONCE) {
+            writer.add_elements(shared, some.iter().copied())?;
+            commit_if(writer, LARGEST)?;
+        }
+    }
+    commit_if(writer, 0)
+}
+
+/// Whether the kernel refused operations, or the whole, for one of these reasons alone.
+fn is_refused(error: &CommitError, reasons: &[i32]) -> bool {
+    let mut failures = error.failures.iter();
+    error.outcome == Outcome::NothingApplied
+        && !error.failures.is_empty()
+        && !error.generation_moved()
+        && failures.all(|failure| reasons.contains(&failure.errno.number()))
+}
+
+/// Whether it is only that chains are referred to that are to go.
+fn is_chains_in_use(error: &CommitError) -> bool {
+    let mut operations = error.failures.iter().map(|failure| &failure.operation);
+    is_refused(error, &[libc::EBUSY])
+        && operations.all(|operation| {
+            let operation = operation.as_ref();
+            operation.is_some_and(|done| done.verb == "delete" && done.kind == "chain")
+        })
+}
+
+/// Whether what was thought to be there is not, or may not be.
+fn is_mistaken(error: &CommitError) -> bool {
+    error.generation_moved()
+        || error.outcome == Outcome::Unknown
+        || is_refused(error, &[libc::ENOENT, libc::EEXIST, libc::EBUSY])
+}

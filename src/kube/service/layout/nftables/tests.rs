@@ -1,0 +1,629 @@
+//! What the layout writes, as the real `nft` lists it, beside what kube-proxy wrote for the same services.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use super::*;
+use crate::kube::service::config::{LocalDetector, NodePortAddresses};
+use crate::kube::service::model::{ObjectName, Protocol};
+use crate::kube::service::resolve::{Backend, Backends, ServicePort};
+use crate::netns::Sandbox;
+use crate::nft::{Chain, TableRef};
+
+/// What kube-proxy 1.36.2 left: see `tests/data/README.md`.
+const KUBE_PROXY: &str = include_str!("../../../../../tests/data/kube-proxy-1.36-nftables.nft");
+
+/// The node of that ruleset.
+fn config() -> Config {
+    Config {
+        node_addresses: vec![address("10.200.0.10")],
+        node_port_addresses: NodePortAddresses::These(vec![address("10.200.0.10")]),
+        local_detector: LocalDetector::Networks(vec!["10.244.0.0/16".parse().unwrap()]),
+        service_networks: vec!["10.96.0.0/12".parse().unwrap()],
+        own: false,
+        ..Config::new("node1")
+    }
+}
+
+fn layout(sandbox: &Sandbox, family: Family, config: &Config) -> Nftables {
+    let nft = sandbox.run(Connection::open).unwrap().unwrap();
+    Nftables::new(nft, family, Arc::new(config.clone()))
+}
+
+fn nft(sandbox: &Sandbox, arguments: &[&str], input: &str) -> String {
+    let run = || {
+        let mut nft = Command::new("nft")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("`nft` must be installed: apt-get install nftables");
+        let mut to = nft.stdin.take().unwrap();
+        std::io::Write::write_all(&mut to, input.as_bytes()).unwrap();
+        drop(to);
+        nft.wait_with_output().unwrap()
+    };
+    let output = sandbox.run(run).unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "nft {arguments:?}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn list(sandbox: &Sandbox, family: &str) -> String {
+    nft(sandbox, &["list", "table", family, TABLE], "")
+}
+
+/// What `nft` lists of a table: by its first line each set and chain; of a set the elements apart, in order.
+type Blocks = BTreeMap<String, Block>;
+type Block = (Vec<String>, Vec<String>);
+
+fn blocks(listed: &str, table: &str) -> Blocks {
+    let mut blocks = Blocks::new();
+    let mut current: Option<(String, Block)> = None;
+    let mut elements: Option<String> = None;
+    let lines = listed
+        .lines()
+        .skip_while(|line| !line.starts_with(table))
+        .skip(1);
+    for line in lines.take_while(|line| *line != "}") {
+        let text = line.trim();
+        if let Some(so_far) = &mut elements {
+            so_far.push_str(text);
+        } else if let Some(first) = text.strip_prefix("elements = {") {
+            elements = Some(first.to_owned());
+        }
+        if let Some(all) = elements.take_if(|all| all.ends_with('}')) {
+            let (_, (_, block)) = current.as_mut().unwrap();
+            let all = all.trim_end_matches('}').split(',');
+            block.extend(all.map(|element| element.trim().to_owned()));
+            block.sort();
+            continue;
+        }
+        match (&mut current, line) {
+            (_, "\t}") => blocks.extend(current.take()),
+            (Some((_, (block, _))), _) if elements.is_none() => block.push(text.to_owned()),
+            (None, _) if text.ends_with('{') => {
+                current = Some((text.to_owned(), (Vec::new(), Vec::new())));
+            }
+            (None, _) if text.starts_with("comment") => {
+                blocks.insert(text.to_owned(), (Vec::new(), Vec::new()));
+            }
+            _ => {}
+        }
+    }
+    blocks
+}
+
+fn compare(one: &Blocks, other: &Blocks) {
+    for (name, block) in one {
+        assert_eq!(Some(block), other.get(name), "{name}");
+    }
+    let (one, other): (Vec<_>, Vec<_>) = (one.keys().collect(), other.keys().collect());
+    assert_eq!(one, other);
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn port(namespace: &str, service: &str, port: &str, cluster_ip: &str, number: u16) -> ServicePort {
+    ServicePort {
+        name: PortName {
+            service: ObjectName::new(namespace, service),
+            port: port.into(),
+            protocol: Protocol::Tcp,
+        },
+        cluster_ip: address(cluster_ip),
+        port: number,
+        node_port: None,
+        external_ips: Vec::new(),
+        load_balancer_ips: Vec::new(),
+        source_ranges: Vec::new(),
+        internal_local: false,
+        external_local: false,
+        affinity: None,
+        health_check_node_port: None,
+        backends: Backends::default(),
+    }
+}
+
+/// With these endpoints; those with a `!` are on this node.
+fn to(mut port: ServicePort, endpoints: &[&str]) -> ServicePort {
+    let backend = |text: &&str| {
+        let address = text.trim_start_matches('!').parse().unwrap();
+        let local = text.starts_with('!');
+        Backend { address, local }
+    };
+    let cluster: Vec<_> = endpoints.iter().map(backend).collect();
+    port.backends = Backends {
+        any: !cluster.is_empty(),
+        local: cluster.iter().copied().filter(|b| b.local).collect(),
+        cluster,
+    };
+    port
+}
+
+/// The services of `services.yaml` that are of different kinds.
+fn interesting() -> Vec<ServicePort> {
+    let http = |service, cluster_ip, number| port("default", service, "", cluster_ip, number);
+    let front = to(
+        http("azure-vote-front", "10.96.10.10", 80),
+        &["10.244.1.5:80", "10.244.1.6:80"],
+    );
+    let dns = |name| {
+        let dns = port("kube-system", "kube-dns", name, "10.96.0.10", 53);
+        let mut dns = to(dns, &["10.244.0.2:53", "10.244.0.3:53", "10.244.0.4:53"]);
+        dns.affinity = Some(Duration::from_secs(10_800));
+        dns
+    };
+    let mut udp = dns("dns");
+    udp.name.protocol = Protocol::Udp;
+    let lb = to(
+        port("default", "lb-local", "https", "10.96.20.20", 443),
+        &["!10.244.3.1:8443", "10.244.4.1:8443"],
+    );
+    let ext = |name, number, protocol, endpoint| {
+        let mut ext = to(
+            port("default", "ext", name, "10.96.20.21", number),
+            &[endpoint],
+        );
+        ext.name.protocol = protocol;
+        ext.external_ips = vec![address("192.0.2.77")];
+        ext
+    };
+    vec![
+        ServicePort {
+            node_port: Some(30450),
+            ..front
+        },
+        udp,
+        dns("dns-tcp"),
+        port("default", "empty", "http", "10.96.7.7", 8080),
+        ServicePort {
+            node_port: Some(31443),
+            external_local: true,
+            load_balancer_ips: vec![address("203.0.113.200")],
+            source_ranges: vec![
+                "198.51.100.0/25".parse().unwrap(),
+                "203.0.113.0/24".parse().unwrap(),
+            ],
+            ..lb
+        },
+        ext("sip", 5060, Protocol::Udp, "!10.244.3.9:5060"),
+        ext("sctp", 9999, Protocol::Sctp, "!10.244.3.9:9999"),
+        to(
+            port("default", "kubernetes", "https", "10.96.0.1", 443),
+            &["10.200.0.10:6443"],
+        ),
+    ]
+}
+
+/// All services of `services.yaml`: those above, and 300 that differ in their numbers alone, which are read from what
+/// kube-proxy made of them.
+fn kube_proxys_ports() -> Ports {
+    let there = blocks(KUBE_PROXY, "table ip kube-proxy {");
+    let local = &there["set hairpin-connections {"].1;
+    let mut all = interesting();
+    for element in &there["map service-ips {"].1 {
+        let (key, chain) = element.split_once(" : goto ").unwrap();
+        let key: Vec<_> = key.split(" . ").collect();
+        let name: Vec<_> = chain.split('/').collect();
+        if !name[1].starts_with("svc-") {
+            continue;
+        }
+        let namespace = name[0].rsplit('-').next().unwrap();
+        let chain = &there[&format!("chain {chain} {{")].0[0];
+        let (_, map) = chain.rsplit_once('{').unwrap();
+        let endpoints = map.trim_end_matches([' ', '}']).split(',').map(|endpoint| {
+            let (_, endpoint) = endpoint.split_once(" : ").unwrap();
+            let (ip, port) = endpoint.split_once(" . ").unwrap();
+            let is_local = local.contains(&format!("{ip} . {ip} . tcp . {port}"));
+            format!("{}{ip}:{port}", if is_local { "!" } else { "" })
+        });
+        let endpoints: Vec<_> = endpoints.collect();
+        let endpoints: Vec<_> = endpoints.iter().map(String::as_str).collect();
+        let service = port(namespace, name[1], "http", key[0], key[2].parse().unwrap());
+        all.push(to(service, &endpoints));
+    }
+    assert_eq!(all.len(), 308);
+    by_name(all)
+}
+
+fn by_name(ports: impl IntoIterator<Item = ServicePort>) -> Ports {
+    let ports = ports.into_iter();
+    ports.map(|p| (p.name.clone(), Arc::new(p))).collect()
+}
+
+/// Chain for chain, set for set, in both families.
+#[test]
+fn it_is_what_kube_proxy_writes() {
+    let sandbox = Sandbox::new().unwrap();
+    let ports = kube_proxys_ports();
+    let mut v4 = layout(&sandbox, Family::Ipv4, &config());
+    assert_eq!(v4.adopt(&ports).unwrap(), 1);
+    assert_eq!(v4.adopt(&ports).unwrap(), 0);
+    let mut v6 = layout(&sandbox, Family::Ipv6, &config());
+    assert_eq!(v6.adopt(&Ports::default()).unwrap(), 1);
+    for family in ["ip", "ip6"] {
+        let table = format!("table {family} {TABLE} {{");
+        let there = blocks(&list(&sandbox, family), &table);
+        assert!(there.len() > 20, "{there:?}");
+        compare(&blocks(KUBE_PROXY, &table), &there);
+    }
+}
+
+/// One that kube-proxy left is taken over as it is.
+#[test]
+fn kube_proxys_table_is_adopted() {
+    let sandbox = Sandbox::new().unwrap();
+    nft(&sandbox, &["-f", "-"], KUBE_PROXY);
+    let mut ports = kube_proxys_ports();
+    let mut layout = layout(&sandbox, Family::Ipv4, &config());
+    layout.claim(&ports);
+    let desired = layout.desired(&ports, TableFlags::empty()).unwrap();
+    let plan = layout.nft.plan(&desired, PlanOptions::default()).unwrap();
+    assert_eq!(plan.replaced, []);
+    // Of several source ranges `nft` makes a set of other elements that means the same.
+    let plan = plan.to_string();
+    let is_range = |line: &str| line.contains("firewall-5A6HMGKF") || line.contains("__set%d");
+    assert!(plan.lines().all(is_range), "{plan}");
+    assert_eq!(layout.adopt(&ports).unwrap(), 1);
+    assert_eq!(layout.adopt(&ports).unwrap(), 0);
+    // And what comes then is a change as any other.
+    let empty = interesting().swap_remove(3);
+    let name = empty.name.clone();
+    let served = Arc::new(to(empty, &["10.244.9.9:80"]));
+    let change = PortChange {
+        name: name.clone(),
+        before: ports.insert(name, Arc::clone(&served)),
+        after: Some(served),
+    };
+    assert_eq!(layout.change(&ports, &[change]).unwrap(), 1);
+    assert_eq!(layout.adopt(&ports).unwrap(), 0);
+}
+
+/// Numbers that look like chance, and are the same each time (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % end as u64) as usize
+    }
+
+    fn some<T: Copy>(&mut self, of: &[T], one_in: usize) -> Vec<T> {
+        let of = of.iter().copied();
+        of.filter(|_| self.below(one_in) == 0).collect()
+    }
+
+    fn port(&mut self, number: usize, family: Family) -> ServicePort {
+        let v6 = family == Family::Ipv6;
+        let at = |net: usize, host: usize| match v6 {
+            true => address(&format!("fd00:{net}::{host}")),
+            false => address(&format!("10.{net}.0.{host}")),
+        };
+        let name = format!("s{}", number / 2);
+        let mut port = port("ns", &name, "p", "0.0.0.0", 80 + (number % 3) as u16);
+        if number % 2 == 1 {
+            port.name.protocol = Protocol::Udp;
+        }
+        // Two ports of one service have one cluster IP.
+        port.cluster_ip = at(96, 1 + number / 2);
+        port.node_port = self.some(&[30_000, 30_001], 3).pop();
+        port.external_ips = self.some(&[at(1, 1), at(1, 2)], 3);
+        port.load_balancer_ips = self.some(&[at(2, 1), at(1, 1)], 3);
+        let net = |net: usize, prefix| IpNet::new(at(net, 0), prefix).unwrap().trunc();
+        port.source_ranges = self.some(&[net(1, 24), net(200, 16), net(1, 20), net(3, 32)], 3);
+        port.internal_local = self.below(3) == 0;
+        port.external_local = self.below(3) == 0;
+        let times = [None, None, Some(60), Some(10_800)];
+        port.affinity = times[self.below(4)].map(Duration::from_secs);
+        let endpoints: Vec<_> = (1..5)
+            .map(|host| Backend {
+                address: SocketAddr::new(at(244, host), 8080),
+                local: host % 2 == 0,
+            })
+            .collect();
+        let cluster = self.some(&endpoints, 2);
+        let cluster_is_used = port.uses_cluster();
+        let local = cluster.iter().copied().filter(|b| b.local).collect();
+        port.backends = Backends {
+            any: !cluster.is_empty(),
+            local: if port.uses_local() { local } else { Vec::new() },
+            cluster: if cluster_is_used { cluster } else { Vec::new() },
+        };
+        port
+    }
+}
+
+fn after_random_changes(family: Family, own: bool, seed: u64) {
+    let name = match family {
+        Family::Ipv4 => "ip",
+        Family::Ipv6 => "ip6",
+    };
+    let table = format!("table {name} {TABLE} {{");
+    let config = Config { own, ..config() };
+    let sandbox = Sandbox::new().unwrap();
+    let mut random = Random(seed);
+    let mut changed = layout(&sandbox, family, &config);
+    let mut ports = Ports::default();
+    changed.adopt(&ports).unwrap();
+    for step in 1..=100 {
+        let mut changes: HashMap<_, PortChange> = HashMap::new();
+        for _ in 0..=random.below(3) {
+            let number = random.below(16);
+            let port = Arc::new(random.port(number, family));
+            let name = port.name.clone();
+            let after = (random.below(4) > 0).then_some(port);
+            let before = ports.get(&name).cloned();
+            match &after {
+                Some(port) => ports.insert(name.clone(), Arc::clone(port)),
+                None => ports.remove(&name),
+            };
+            let change = changes.entry(name.clone()).or_insert(PortChange {
+                name,
+                before,
+                after: None,
+            });
+            change.after = after;
+        }
+        let changes: Vec<_> = changes.into_values().collect();
+        let made = changed.change(&ports, &changes).unwrap();
+        assert!(made <= 1, "{made} transactions at step {step}");
+        assert_eq!(changed.known == Known::Owned, own);
+        if step % 10 == 0 {
+            let fresh = Sandbox::new().unwrap();
+            layout(&fresh, family, &config).adopt(&ports).unwrap();
+            let wanted = blocks(&list(&fresh, name), &table);
+            compare(&wanted, &blocks(&list(&sandbox, name), &table));
+        }
+    }
+    assert_eq!(changed.adopt(&ports).unwrap(), 0);
+    // Another one finds what this one left.
+    drop(changed);
+    let mut next = layout(&sandbox, family, &config);
+    assert_eq!(next.adopt(&ports).unwrap(), usize::from(own));
+    next.adopt(&Ports::default()).unwrap();
+    let mut fresh = layout(&Sandbox::new().unwrap(), family, &config);
+    fresh.adopt(&Ports::default()).unwrap();
+    let named = |layout: &mut Nftables| {
+        let snapshot = layout.nft.snapshot(layout.scope()).unwrap();
+        let table = snapshot.table(layout.family, TABLE).unwrap();
+        let names = table.chains().map(|c| c.chain().name().to_string());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(named(&mut next), named(&mut fresh));
+}
+
+#[test]
+fn changes_lead_to_what_a_start_leads_to() {
+    after_random_changes(Family::Ipv4, true, 0x9e37_79b9_7f4a_7c15);
+    after_random_changes(Family::Ipv4, false, 0xd1b5_4a32_d192_ed03);
+}
+
+#[test]
+fn changes_lead_to_what_a_start_leads_to_in_ipv6() {
+    after_random_changes(Family::Ipv6, true, 0x94d0_49bb_1331_11eb);
+}
+
+/// What somebody else does to the table, or beside it, is noticed at the next change.
+#[test]
+fn what_others_change_is_repaired() {
+    let sandbox = Sandbox::new().unwrap();
+    let mut ports = by_name(interesting());
+    let mut layout = layout(&sandbox, Family::Ipv4, &config());
+    layout.adopt(&ports).unwrap();
+    let before = blocks(&list(&sandbox, "ip"), "table ip kube-proxy {");
+    for (number, theirs) in [
+        "flush chain ip kube-proxy services",
+        "add table ip elsewhere",
+        "delete element ip kube-proxy cluster-ips { 10.96.7.7 }",
+        "delete table ip kube-proxy",
+        "add rule ip kube-proxy reject-chain counter",
+        "flush ruleset",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        nft(&sandbox, &["-f", "-"], theirs);
+        let cluster_ip = format!("10.96.77.{number}");
+        let added = Arc::new(port("default", "added", "", &cluster_ip, 80));
+        let name = added.name.clone();
+        ports.insert(name.clone(), Arc::clone(&added));
+        let mut change = PortChange {
+            name: name.clone(),
+            before: None,
+            after: Some(added),
+        };
+        layout.change(&ports, &[change.clone()]).unwrap();
+        ports.remove(&name);
+        change.before = change.after.take();
+        assert_eq!(layout.change(&ports, &[change]).unwrap(), 1);
+        let after = blocks(&list(&sandbox, "ip"), "table ip kube-proxy {");
+        compare(&before, &after);
+    }
+}
+
+/// Elements that rules add stay, also over a restart.
+#[test]
+fn clients_are_remembered() {
+    let sandbox = Sandbox::new().unwrap();
+    let mut ports = by_name(interesting());
+    layout(&sandbox, Family::Ipv4, &config())
+        .adopt(&ports)
+        .unwrap();
+    let name = "affinity-2GKX576Q-kube-system/kube-dns/udp/dns__10.244.0.2/53";
+    let add = format!("add element ip kube-proxy {name} {{ 10.9.9.9 }}");
+    nft(&sandbox, &["-f", "-"], &add);
+    // The restart, with something to do.
+    let removed = interesting().swap_remove(0).name;
+    ports.remove(&removed);
+    let mut next = layout(&sandbox, Family::Ipv4, &config());
+    assert_eq!(next.adopt(&ports).unwrap(), 1);
+    let listed = nft(&sandbox, &["list", "set", "ip", TABLE, name], "");
+    assert!(listed.contains("10.9.9.9"), "{listed}");
+}
+
+#[test]
+fn a_table_of_ones_own_is_left_alone_by_others() {
+    let sandbox = Sandbox::new().unwrap();
+    let ports = by_name(interesting());
+    let config = Config {
+        own: true,
+        ..config()
+    };
+    let mut layout = layout(&sandbox, Family::Ipv4, &config);
+    layout.adopt(&ports).unwrap();
+    let owned = |table: TableRef<'_>| (table.owner(), table.flags());
+    let port = layout.nft.port();
+    let table = layout.nft.table(nft::Family::IP, TABLE).unwrap();
+    let flags = TableFlags::OWNER | TableFlags::PERSIST;
+    assert_eq!(table.map(owned), Some((Some(port), Some(flags))));
+    let mut other = sandbox.run(Connection::open).unwrap().unwrap();
+    assert!(clean_up(&mut other, Family::Ipv4).is_err());
+    layout.remove().unwrap();
+    layout.remove().unwrap();
+    assert!(!clean_up(&mut other, Family::Ipv4).unwrap());
+    nft(&sandbox, &["-f", "-"], KUBE_PROXY);
+    assert!(clean_up(&mut other, Family::Ipv4).unwrap());
+    assert!(clean_up(&mut other, Family::Ipv6).unwrap());
+    assert!(!clean_up(&mut other, Family::Ipv6).unwrap());
+}
+
+/// Other than the ruleset above has them.
+#[test]
+fn other_configurations_are_written() {
+    let all = Config {
+        node_port_addresses: NodePortAddresses::All,
+        local_detector: LocalDetector::InterfacePrefix("veth".into()),
+        service_networks: ["10.96.0.0/16", "10.98.0.0/16", "fd00::/64"]
+            .map(|network| network.parse().unwrap())
+            .to_vec(),
+        node_addresses: vec![address("203.0.113.7")],
+        ..config()
+    };
+    let sandbox = Sandbox::new().unwrap();
+    let ports = by_name(interesting());
+    let of = |config: &Config| {
+        let mut layout = layout(&sandbox, Family::Ipv4, config);
+        layout.adopt(&ports).unwrap();
+        assert_eq!(layout.adopt(&ports).unwrap(), 0);
+        blocks(&list(&sandbox, "ip"), "table ip kube-proxy {")
+    };
+    let listed = of(&all);
+    let chain = |listed: &Blocks, name: &str| listed[&format!("chain {name} {{")].0.clone();
+    assert_eq!(
+        chain(&listed, "services"),
+        [
+            "ip daddr @cluster-ips iifname != \"veth*\" meta mark set meta mark | 0x00004000 comment \"masquerade clusterIP traffic from outside cluster\"",
+            "ip daddr . meta l4proto . th dport vmap @service-ips",
+            "fib daddr type local ip daddr != 127.0.0.0/8 meta l4proto . th dport vmap @service-nodeports",
+        ]
+    );
+    assert_eq!(
+        chain(&listed, "nodeport-endpoints-check"),
+        ["ip daddr != 127.0.0.0/8 meta l4proto . th dport vmap @no-endpoint-nodeports"]
+    );
+    assert_eq!(
+        chain(&listed, "cluster-ips-check")[1],
+        "ip daddr { 10.96.0.0/16, 10.98.0.0/16 } drop comment \"Drop traffic to unallocated ClusterIPs\""
+    );
+    // The node is one of those who may use the load balancer, and so the balancer is.
+    assert_eq!(
+        chain(&listed, "firewall-5A6HMGKF-default/lb-local/tcp/https"),
+        ["ip saddr != { 198.51.100.0/25, 203.0.113.0/24 } drop"]
+    );
+    assert_eq!(
+        chain(&listed, "external-5A6HMGKF-default/lb-local/tcp/https")[0],
+        "iifname \"veth*\" goto service-5A6HMGKF-default/lb-local/tcp/https comment \"short-circuit pod traffic\""
+    );
+    assert!(!listed.contains_key("set nodeport-ips {"));
+
+    let none = Config {
+        local_detector: LocalDetector::None,
+        masquerade_all: true,
+        masquerade_mark: 0x20,
+        ..config()
+    };
+    let listed = of(&none);
+    assert_eq!(
+        chain(&listed, "services")[0],
+        "ip daddr @cluster-ips meta mark set meta mark | 0x00000020 comment \"masquerade clusterIP traffic\""
+    );
+    let external = chain(&listed, "external-5A6HMGKF-default/lb-local/tcp/https");
+    assert_eq!(external.len(), 3, "{external:?}");
+}
+
+/// A kernel that does not let a chain go with what leads to it gets what is to go later.
+#[test]
+fn chains_that_are_in_use_go_later() {
+    let sandbox = Sandbox::new().unwrap();
+    let mut ports = by_name(interesting());
+    let mut layout = layout(&sandbox, Family::Ipv4, &config());
+    layout.adopt(&ports).unwrap();
+    layout.chains_apart = true;
+    let front = interesting().swap_remove(0);
+    let name = front.name.clone();
+    let chain = name.nftables_name("service-");
+    let mut change = PortChange {
+        before: ports.remove(&name),
+        name,
+        after: None,
+    };
+    assert_eq!(layout.change(&ports, &[change.clone()]).unwrap(), 2);
+    assert_eq!(layout.adopt(&ports).unwrap(), 0);
+
+    // It comes back before it was let go.
+    let there = Chain::new(nft::Family::IP, TABLE, &chain);
+    let mut tx = Transaction::new();
+    tx.add(&there).unwrap();
+    layout.commit(&mut tx).unwrap();
+    layout.stale.insert(chain);
+    change.after = change.before.take();
+    let after = change.after.clone().unwrap();
+    ports.insert(after.name.clone(), after);
+    assert_eq!(layout.change(&ports, &[change]).unwrap(), 1);
+    assert!(layout.stale.is_empty());
+    assert_eq!(layout.adopt(&ports).unwrap(), 0);
+}
+
+/// A start with thousands of services: not run with the others, for it takes seconds.
+#[test]
+#[ignore = "it measures"]
+fn a_cold_start_is_measured() {
+    let said = std::env::var("SERVICES").ok();
+    let services: u32 = said.map_or(2000, |said| said.parse().unwrap());
+    let ports = by_name((0..services).map(|i| {
+        let ip = |net: u32| std::net::Ipv4Addr::from_bits((net << 24) + i + 1);
+        let http = port("ns", &format!("svc-{i}"), "http", &ip(10).to_string(), 80);
+        let endpoints = [ip(11), ip(12), ip(13)].map(|ip| format!("{ip}:8080"));
+        to(http, &endpoints.each_ref().map(String::as_str))
+    }));
+    let sandbox = Sandbox::new().unwrap();
+    let mut layout = layout(&sandbox, Family::Ipv4, &config());
+    let start = std::time::Instant::now();
+    let made = layout.adopt(&ports).unwrap();
+    let took = start.elapsed();
+    println!("{services} services: {made} transactions, {took:?}");
+    let start = std::time::Instant::now();
+    assert_eq!(layout.adopt(&ports).unwrap(), 0);
+    println!("found again: {:?}", start.elapsed());
+    let before = ports.values().next().unwrap();
+    let mut after = ServicePort::clone(before);
+    after.backends.cluster.pop();
+    let change = PortChange {
+        name: before.name.clone(),
+        before: Some(Arc::clone(before)),
+        after: Some(Arc::new(after)),
+    };
+    let start = std::time::Instant::now();
+    assert_eq!(layout.change(&ports, &[change]).unwrap(), 1);
+    println!("one endpoint fewer: {:?}", start.elapsed());
+}
