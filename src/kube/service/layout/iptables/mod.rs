@@ -36,6 +36,7 @@
 //! - `--random-fully` is always written, as kube-proxy does where iptables is 1.6.2 or later.
 
 mod cleanup;
+mod frame;
 mod rules;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

@@ -7,7 +7,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::super::Ports;
 use crate::iptables::{Address, Family, Interface, Protocol as Layer4, Rule, Target};
-use crate::kube::kubelet::{FIREWALL, localnet};
 use crate::kube::service::config::{Config, LocalDetector, NodePortAddresses};
 use crate::kube::service::model::Protocol;
 use crate::kube::service::names::ChainKind;
@@ -15,8 +14,6 @@ use crate::kube::service::resolve::{Backend, Refusal, ServicePort};
 use crate::xt::matches::PortRange;
 use crate::xt::matches::addrtype::{AddressTypes, Addrtype};
 use crate::xt::matches::comment::Comment;
-use crate::xt::matches::conntrack::{Conntrack, ConntrackState};
-use crate::xt::matches::mark::Mark as MarkMatch;
 use crate::xt::matches::nfacct::Nfacct;
 use crate::xt::matches::recent::{Recent, RecentAction, RecentName};
 use crate::xt::matches::sctp::Sctp;
@@ -24,8 +21,6 @@ use crate::xt::matches::statistic::{Statistic, StatisticMode};
 use crate::xt::matches::tcp::Tcp;
 use crate::xt::matches::udp::Udp;
 use crate::xt::targets::dnat::Dnat;
-use crate::xt::targets::mark::Mark as MarkTarget;
-use crate::xt::targets::masquerade::Masquerade;
 use crate::xt::targets::reject::Reject;
 use crate::xt::{Compared, Match, Target as Extension};
 
@@ -37,7 +32,7 @@ pub(super) const NODE_PORTS: &str = "KUBE-NODEPORTS";
 pub(super) const EXTERNAL: &str = "KUBE-EXTERNAL-SERVICES";
 /// Of load balancers that not everybody may use.
 pub(super) const PROXY_FIREWALL: &str = "KUBE-PROXY-FIREWALL";
-/// Of what is passed on.
+/// What is passed on.
 pub(super) const FORWARD: &str = "KUBE-FORWARD";
 /// Marks what is to be masqueraded.
 pub(super) const MARK_MASQ: &str = "KUBE-MARK-MASQ";
@@ -48,9 +43,6 @@ pub(super) const CANARY: &str = "KUBE-PROXY-CANARY";
 
 /// Counts connections to node ports at the loopback addresses.
 const ACCEPTED_AT_LOOPBACK: &str = "localhost_nps_accepted_pkts";
-/// Counts packets that belong to no connection.
-const INVALID_DROPPED: &str = "ct_state_invalid_dropped_pkts";
-
 /// A chain with the rules that it is to hold.
 pub(super) type Chain = (String, Vec<Rule>);
 
@@ -127,7 +119,7 @@ impl Rules<'_> {
             chains.push((name.iptables_chain(ChainKind::Local), rules));
         }
         if backends.any && port.is_external() {
-            let rules = self.from_outside(port);
+            let rules = self.outside(port);
             chains.push((name.iptables_chain(ChainKind::External), rules));
         }
         if has_firewall(port) {
@@ -275,112 +267,8 @@ impl Rules<'_> {
         }
     }
 
-    /// Chains whose rules are the same whatever the services are.
-    pub(super) fn fixed(&self, table: &str) -> Vec<(&'static str, Vec<Rule>)> {
-        let bits = self.config.masquerade_mark;
-        let marked = |invert| {
-            Match::Mark(MarkMatch {
-                value: bits,
-                mask: bits,
-                invert,
-            })
-        };
-        let mark = |target| Rule::new(Target::Extension(Extension::Mark(target)));
-        let mut chains = vec![(CANARY, Vec::new())];
-        match table {
-            "nat" => {
-                let masquerade = Extension::Masquerade(Masquerade {
-                    random_fully: true,
-                    ..Masquerade::default()
-                });
-                let said = comment("kubernetes service traffic requiring SNAT");
-                chains.push((MARK_MASQ, vec![mark(MarkTarget::or(bits))]));
-                chains.push((
-                    POSTROUTING,
-                    vec![
-                        Rule::new(Target::Return).with(marked(true)),
-                        mark(MarkTarget::xor(bits)),
-                        Rule::new(Target::Extension(masquerade)).with(said),
-                    ],
-                ));
-            }
-            "filter" => {
-                let states = |states| Match::Conntrack(Conntrack::states(states));
-                let mut rules = Vec::new();
-                if !self.config.tcp_be_liberal {
-                    let invalid = states(ConntrackState::INVALID);
-                    let mut rule = Rule::new(Target::Drop).with(invalid);
-                    if self.config.nfacct {
-                        rule = rule.with(count(INVALID_DROPPED));
-                    }
-                    rules.push(rule);
-                }
-                let ours = comment("kubernetes forwarding rules");
-                let known = comment("kubernetes forwarding conntrack rule");
-                let established = ConntrackState::RELATED | ConntrackState::ESTABLISHED;
-                rules.extend([
-                    Rule::new(Target::Accept).with(ours).with(marked(false)),
-                    Rule::new(Target::Accept)
-                        .with(known)
-                        .with(states(established)),
-                ]);
-                chains.push((FORWARD, rules));
-            }
-            _ => {}
-        }
-        chains
-    }
-
-    /// Chains of others in which these rules are to be, beside any others: where node ports are at loopback
-    /// addresses, what comes to these from outside is to be dropped, and a kubelet need not have seen to it.
-    pub(super) fn beside(&self, table: &str) -> Vec<(&'static str, Rule)> {
-        match self.has_node_ports_at_loopback() && table == "filter" {
-            true => vec![(FIREWALL, localnet())],
-            false => Vec::new(),
-        }
-    }
-
-    /// What is to stand first in built-in chains.
-    pub(super) fn jumps(&self, table: &str) -> Vec<(&'static str, Vec<Rule>)> {
-        let jump = |said: &str, chain| Rule::jump(chain).with(comment(said));
-        // Only a connection's first packet: what happens to the others is known by then.
-        let first = |said: &str, chain| {
-            let is_new = Match::Conntrack(Conntrack::states(ConntrackState::NEW));
-            Rule::jump(chain).with(is_new).with(comment(said))
-        };
-        let unaccepted = || first("kubernetes load balancer firewall", PROXY_FIREWALL);
-        let refused = || first("kubernetes service portals", SERVICES);
-        let outside = || first("kubernetes externally-visible service portals", EXTERNAL);
-        let portals = || vec![jump("kubernetes service portals", SERVICES)];
-        let beside = self.beside(table);
-        let firewall = || beside.iter().map(|(chain, _)| Rule::jump(*chain));
-        match table {
-            "nat" => vec![
-                ("PREROUTING", portals()),
-                ("OUTPUT", portals()),
-                (
-                    "POSTROUTING",
-                    vec![jump("kubernetes postrouting rules", POSTROUTING)],
-                ),
-            ],
-            "filter" => {
-                let asked = jump("kubernetes health check service ports", NODE_PORTS);
-                let passed_on = jump("kubernetes forwarding rules", FORWARD);
-                let input = [unaccepted(), asked, outside()];
-                let output = [unaccepted(), refused()];
-                let forward = vec![unaccepted(), passed_on, refused(), outside()];
-                vec![
-                    ("INPUT", firewall().chain(input).collect()),
-                    ("FORWARD", forward),
-                    ("OUTPUT", firewall().chain(output).collect()),
-                ]
-            }
-            _ => Vec::new(),
-        }
-    }
-
     /// Node ports are never at IPv6's loopback address: the kernel has no `route_localnet` for it.
-    fn has_node_ports_at_loopback(&self) -> bool {
+    pub(super) fn has_node_ports_at_loopback(&self) -> bool {
         self.config.localhost_node_ports && self.family == Family::Ipv4
     }
 
@@ -479,7 +367,7 @@ impl Rules<'_> {
     }
 
     /// From outside: masqueraded and to any endpoint, or to one on this node, then with the sender's address.
-    fn from_outside(&self, port: &ServicePort) -> Vec<Rule> {
+    fn outside(&self, port: &ServicePort) -> Vec<Rule> {
         let name = &port.name;
         let cluster = name.iptables_chain(ChainKind::Service);
         let mark = |said: String| Rule::jump(MARK_MASQ).with(comment(said));
@@ -653,12 +541,12 @@ const fn for_this_node() -> Match {
     Match::Addrtype(Addrtype::LOCAL_DESTINATION)
 }
 
-fn count(name: &str) -> Match {
+pub(super) fn count(name: &str) -> Match {
     Match::Nfacct(Nfacct { name: name.into() })
 }
 
 /// A comment. Kubernetes' names all fit; what is longer than a comment can be is cut.
-fn comment(text: impl Into<String>) -> Match {
+pub(super) fn comment(text: impl Into<String>) -> Match {
     const LONGEST: usize = 255;
     let mut text = text.into();
     let nul = text.find('\0').unwrap_or(text.len());

@@ -6,6 +6,7 @@ use ipnet::IpNet;
 
 use super::super::tests::{add, address, config, ports, service};
 use super::*;
+use crate::kube::kubelet::FIREWALL;
 use crate::kube::service::{Port, Service, Services, TrafficPolicy};
 
 /// A service with a port 80 that nothing but the cluster IP leads to.
