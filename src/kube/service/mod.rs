@@ -3,6 +3,8 @@
 //! [`Services`] holds what the API says of services and endpoint slices and what of it changed. A `ServiceProxy`
 //! brings it to the kernel, in one of three layouts.
 
+#[cfg(feature = "k8s-openapi")]
+mod api;
 mod config;
 mod layout;
 mod model;
@@ -10,6 +12,8 @@ mod names;
 mod resolve;
 mod store;
 
+#[cfg(feature = "k8s-openapi")]
+pub use api::{InvalidObject, Node};
 pub use config::{Config, LocalDetector, NodePortAddresses};
 pub use layout::Layout;
 pub use model::{
