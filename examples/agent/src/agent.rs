@@ -1,14 +1,17 @@
 //! The agent itself: takes changes in, and brings them to the proxy.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime};
 
-use chainwright::kube::service::{Config, Node, Services};
+use chainwright::kube::service::{Config, Node, ObjectName, Services};
+use tokio::sync::watch;
 use tracing::{debug, error, info, warn};
 
 use crate::metrics::Metrics;
-use crate::objects::{Key, Object};
+use crate::node_ports::{self, Ports};
+use crate::objects::{Key, Kind, Object};
 use crate::proxy::{Open, Proxy, ProxyError};
 
 /// What a source of objects tells.
@@ -45,6 +48,9 @@ pub(crate) struct Agent {
     /// Since when nothing of this was.
     looked: Instant,
     triggered: Vec<SystemTime>,
+    /// Those that have a health check node port.
+    checked: BTreeSet<ObjectName>,
+    health_ports: watch::Sender<Ports>,
 }
 
 impl Agent {
@@ -67,7 +73,14 @@ impl Agent {
             period,
             looked: Instant::now(),
             triggered: Vec::new(),
+            checked: BTreeSet::new(),
+            health_ports: watch::Sender::default(),
         })
+    }
+
+    /// The health check node ports, as of the last sync.
+    pub(crate) fn health_ports(&self) -> watch::Receiver<Ports> {
+        self.health_ports.subscribe()
     }
 
     /// Until it is told to stop, or all sources are gone. What is in the kernel stays.
@@ -113,7 +126,13 @@ impl Agent {
         let (kind, name) = key;
         debug!(?kind, %name, there = object.is_some(), "changed");
         match object {
-            Some(Object::Service(Some(service))) => self.services.set_service(*service),
+            Some(Object::Service(Some(service))) => {
+                match service.health_check_node_port {
+                    Some(_) => self.checked.insert(name),
+                    None => self.checked.remove(&name),
+                };
+                self.services.set_service(*service);
+            }
             Some(Object::Slice(Some(slice), triggered)) => {
                 self.services.set_slice(slice);
                 self.triggered.extend(triggered);
@@ -125,9 +144,12 @@ impl Agent {
                 return true;
             }
             Some(Object::Service(None) | Object::Slice(None, _)) | None => match kind {
-                crate::objects::Kind::Service => self.services.remove_service(&name),
-                crate::objects::Kind::Slice => self.services.remove_slice(&name),
-                crate::objects::Kind::Node => {
+                Kind::Service => {
+                    self.checked.remove(&name);
+                    self.services.remove_service(&name);
+                }
+                Kind::Slice => self.services.remove_slice(&name),
+                Kind::Node => {
                     if name.name == self.config.node {
                         self.configure(None);
                     }
@@ -149,7 +171,7 @@ impl Agent {
                 self.config = config;
                 self.proxy = None;
                 self.is_due = true;
-                self.metrics.changed(crate::objects::Kind::Node);
+                self.metrics.changed(Kind::Node);
             }
             Err(error) => warn!(%error, "the node's change cannot be followed: all stays as it is"),
         }
@@ -161,6 +183,13 @@ impl Agent {
             Ok(outcome) => {
                 let took = start.elapsed();
                 let count = self.services.len();
+                let checked = self.checked.iter();
+                let ports = node_ports::ports(checked, &self.services, &self.config.node);
+                self.health_ports.send_if_modified(|known| {
+                    let is_new = *known != ports;
+                    *known = ports;
+                    is_new
+                });
                 self.metrics
                     .synced(took, &outcome, count, self.triggered.drain(..));
                 for (service, why) in &outcome.set_aside {
@@ -221,7 +250,6 @@ mod tests {
     use std::thread::{self, JoinHandle};
 
     use chainwright::iptables::Family;
-    use chainwright::kube::service::ObjectName;
 
     use super::*;
     use crate::manifests;
@@ -375,10 +403,7 @@ mod tests {
             ObjectName::new("default", "web"),
             [[10, 96, 0, 1].into()],
         ))));
-        let key = (
-            crate::objects::Kind::Service,
-            ObjectName::new("default", "web"),
-        );
+        let key = (Kind::Service, ObjectName::new("default", "web"));
         agent.to.send(Change::Object(key, Some(object))).unwrap();
         assert!(agent.told.recv_timeout(Duration::from_millis(200)).is_err());
         assert!(!agent.metrics.is_well().1);

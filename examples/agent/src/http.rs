@@ -14,6 +14,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use k8s_openapi::jiff::Timestamp;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
 use crate::metrics::Metrics;
@@ -27,14 +28,20 @@ pub(crate) enum Serves {
     Metrics,
 }
 
+/// What is said to a method and a path.
+pub(crate) type Answer = Arc<dyn Fn(&Method, &str) -> Response<Full<Bytes>> + Send + Sync>;
+
+/// The answers about the agent itself.
+pub(crate) fn answers(serves: Serves, mode: &'static str, metrics: Arc<Metrics>) -> Answer {
+    Arc::new(move |method, path| answer(method, path, serves, mode, &metrics))
+}
+
 /// Serves until it is dropped.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    serves: Serves,
-    mode: &'static str,
-    metrics: Arc<Metrics>,
-) {
+pub(crate) async fn serve(listener: TcpListener, answer: Answer) {
+    // Connections end with it.
+    let mut connections = JoinSet::new();
     loop {
+        while connections.try_join_next().is_some() {}
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -44,16 +51,10 @@ pub(crate) async fn serve(
                 continue;
             }
         };
-        let metrics = Arc::clone(&metrics);
-        tokio::spawn(async move {
+        let answer = Arc::clone(&answer);
+        connections.spawn(async move {
             let answer = service_fn(|request: Request<Incoming>| {
-                let answer = answer(
-                    request.method(),
-                    request.uri().path(),
-                    serves,
-                    mode,
-                    &metrics,
-                );
+                let answer = answer(request.method(), request.uri().path());
                 async { Ok::<_, Infallible>(answer) }
             });
             let mut server = http1::Builder::new();
@@ -118,7 +119,11 @@ fn answer(
     }
 }
 
-fn response(status: StatusCode, of: &'static str, body: String) -> Response<Full<Bytes>> {
+pub(crate) fn response(
+    status: StatusCode,
+    of: &'static str,
+    body: String,
+) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
     let of = hyper::header::HeaderValue::from_static(of);

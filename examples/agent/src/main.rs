@@ -7,6 +7,7 @@ mod http;
 mod kernel;
 mod manifests;
 mod metrics;
+mod node_ports;
 mod objects;
 mod options;
 mod proxy;
@@ -68,7 +69,8 @@ async fn run(options: &Options) -> Result<(), String> {
         if let Some(address) = address {
             let listener = http::bind(address).await?;
             let metrics = Arc::clone(&metrics);
-            tokio::spawn(http::serve(listener, serves, mode.as_str(), metrics));
+            let answers = http::answers(serves, mode.as_str(), metrics);
+            tokio::spawn(http::serve(listener, answers));
         }
     }
     let (changes, changed) = mpsc::channel();
@@ -76,6 +78,7 @@ async fn run(options: &Options) -> Result<(), String> {
     let of_node = settings.clone();
     let configure = Box::new(move |node: Option<&_>| of_node.config(node));
     let mut agent = Agent::new(open, configure, settings.period, metrics)?;
+    tokio::spawn(node_ports::serve(agent.health_ports()));
     let (end, mut ended) = oneshot::channel();
     let thread = thread::spawn(move || {
         // Dropped when the agent stops, for whatever reason.
