@@ -184,7 +184,7 @@ spec: { clusterIP: 10.96.0.1, ports: [{ port: 80 }] }
     #[test]
     fn problems_name_their_place() {
         let bad = |text: &str| read(text).unwrap_err();
-        let syntax = bad("apiVersion: v1\nkind: Service\n---\na: 1\nb: [1\nc: 2\n");
+        let syntax = bad("apiVersion: v1\nkind: ConfigMap\n---\na: 1\nb: [1\nc: 2\n");
         assert!((5..=7).contains(&syntax.line), "{syntax}");
         let shape = bad(
             "---\napiVersion: v1\nkind: Service\nmetadata: { name: a }\nspec: { ports: [{ port: x }] }\n",
