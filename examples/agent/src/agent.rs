@@ -28,6 +28,11 @@ pub(crate) enum Change {
 /// After a sync that failed: twice the last time, between these.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
+/// When nothing came for so long, what came is synced; a file's objects come one by one, and so do an event's.
+const SETTLED: Duration = Duration::from_millis(2);
+/// But it is synced after this time at the latest.
+const LATEST: Duration = Duration::from_millis(100);
+
 /// What the configuration is on a node that is known, or not known yet.
 pub(crate) type Configure = Box<dyn Fn(Option<&Node>) -> Result<Config, String> + Send>;
 
@@ -89,13 +94,15 @@ impl Agent {
             let wait = self.retry.unwrap_or(self.period);
             match changes.recv_timeout(wait) {
                 Ok(change) => {
-                    // One sync for all that waits.
+                    // One sync for all that comes together.
+                    let latest = Instant::now() + LATEST;
                     let mut next = Some(change);
                     while let Some(change) = next {
                         if !self.take(change) {
                             return;
                         }
-                        next = changes.try_recv().ok();
+                        let left = latest.saturating_duration_since(Instant::now());
+                        next = changes.recv_timeout(SETTLED.min(left)).ok();
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -350,7 +357,12 @@ mod tests {
     #[test]
     fn a_folder_is_followed() {
         let dir = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        // At once: one that is half written would be read as it is.
+        let write = |name: &str, text: &str| {
+            let beside = dir.path().join(".new");
+            std::fs::write(&beside, text).unwrap();
+            std::fs::rename(&beside, dir.path().join(name)).unwrap();
+        };
         write(
             "web.yaml",
             "apiVersion: v1\nkind: Service\nmetadata: { name: web }\n\
@@ -379,10 +391,13 @@ mod tests {
         agent.until(&[("default/web", 1)], Some("a"));
         std::fs::remove_file(dir.path().join("web.yaml")).unwrap();
         agent.until(&[], Some("a"));
+        // The proxy has told before the agent has counted.
+        agent.to.send(Change::Stop).unwrap();
+        agent.thread.join().unwrap();
         assert!(agent.metrics.is_well().1);
         let text = agent.metrics.text().unwrap();
         for line in [
-            "kubeproxy_sync_proxy_rules_endpoint_changes_total 3",
+            "kubeproxy_sync_proxy_rules_endpoint_changes_total 2",
             "kubeproxy_sync_proxy_rules_service_changes_total 2",
             "kubeproxy_sync_proxy_rules_endpoint_changes_pending 0",
             "chainwright_agent_services 0",
@@ -391,8 +406,6 @@ mod tests {
             assert!(text.lines().any(|l| l == line), "no {line} in\n{text}");
         }
         assert!(text.contains("kubeproxy_sync_proxy_rules_duration_seconds_bucket{le=\"0.001\"}"));
-        agent.to.send(Change::Stop).unwrap();
-        agent.thread.join().unwrap();
         drop(watch);
     }
 

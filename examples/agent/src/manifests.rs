@@ -67,8 +67,8 @@ impl Folder {
         let objects = match text.as_deref().map(objects::read).transpose() {
             Ok(objects) => objects.unwrap_or_default(),
             Err(problem) => {
-                let place = format!("{}:{problem}", path.display());
-                warn!(%place, "manifest not read: the file's objects stay as they are");
+                let place = format!("{}:{}", path.display(), problem.line);
+                warn!(%place, problem = problem.what, "manifest not read: the file's objects stay as they are");
                 return;
             }
         };

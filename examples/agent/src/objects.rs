@@ -78,7 +78,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<(Key, Object)>, Problem> {
             let within = error.location().map_or(1, |place| place.line().max(1));
             Problem {
                 line: line + within - 1,
-                what: error.without_snippet().to_string(),
+                what: without_place(&error.without_snippet().to_string()),
             }
         })?;
         if let Some(value) = value {
@@ -86,6 +86,14 @@ pub(crate) fn read(text: &str) -> Result<Vec<(Key, Object)>, Problem> {
         }
     }
     Ok(objects)
+}
+
+/// The parser knows the place within the document alone.
+fn without_place(error: &str) -> String {
+    let said = error
+        .rsplit_once(" at line ")
+        .map_or(error, |(said, _)| said);
+    said.to_owned()
 }
 
 /// The documents of a file, each with its first line. A line that begins so parts documents, whatever stands around it

@@ -145,7 +145,7 @@ fn next(server: &mut Server, kind: Kind, place: &mut usize) -> Option<Next> {
     let mut lines = line(event, object);
     server.sent += 1;
     let sent = server.sent;
-    if sent % 2_900 == 0 {
+    if sent.is_multiple_of(2_900) {
         server.expired += 1;
         let gone = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -154,19 +154,19 @@ fn next(server: &mut Server, kind: Kind, place: &mut usize) -> Option<Next> {
         *place = usize::MAX;
         return Some(Next::Lines(line("ERROR", &gone)));
     }
-    if sent % 3_700 == 0 {
+    if sent.is_multiple_of(3_700) {
         server.broken += 1;
         return Some(Next::Break);
     }
-    if sent % 410 == 0 {
+    if sent.is_multiple_of(410) {
         server.ended += 1;
         return Some(Next::End);
     }
-    if sent % 7 == 0 {
+    if sent.is_multiple_of(7) {
         lines += &lines.clone();
     }
     *place += n + 1;
-    if sent % 50 == 0 {
+    if sent.is_multiple_of(50) {
         let (of, api) = match kind {
             Kind::Service => ("Service", "v1"),
             Kind::Slice => ("EndpointSlice", "discovery.k8s.io/v1"),
