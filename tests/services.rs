@@ -57,3 +57,8 @@ fn flat_draws_evenly() {
 fn flat_leaves_others_alone() {
     draws::undisturbed(Layout::Flat, 1_000);
 }
+
+#[test]
+fn layouts_change_without_a_refused_connection() {
+    draws::layouts_change();
+}

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use chainwright::conntrack::{self, Filter};
@@ -13,7 +15,7 @@ use chainwright::kube::service::{
 use chainwright::netns::Sandbox;
 
 use crate::common::random::Random;
-use crate::common::{report, sandbox};
+use crate::common::{OnDrop, report, sandbox};
 use crate::net::{Answer, From, Net, Network, address, ask_udp, udp};
 
 /// How many connections are drawn for at each number of endpoints.
@@ -69,7 +71,7 @@ pub(crate) fn evenly(layout: Layout) {
         services.set_slice(slice("drawn", endpoints.collect(), Protocol::Udp));
         let synced = node.run(|| proxy.sync(&mut services)).unwrap();
         synced.unwrap_or_else(|error| panic!("{}", report(&error)));
-        conntrack.delete_matching(&Filter::all()).unwrap();
+        let _ = conntrack.delete_matching(&Filter::all()).unwrap();
         node.run(|| {
             for _ in 0..DRAWS {
                 let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
@@ -170,4 +172,68 @@ pub(crate) fn undisturbed(layout: Layout, syncs: usize) {
     proxy.distrust();
     let connected = net.client.run(|| TcpStream::connect(to)).unwrap();
     assert!(connected.is_ok());
+}
+
+/// From each layout to each other, while connections are made without a pause: none fails, and an open one stays.
+pub(crate) fn layouts_change() {
+    let net = Net::new(Family::Ipv4);
+    let mut config = Config::new("node1");
+    config.families = vec![Family::Ipv4];
+    let mut services = Services::new();
+    let at = |host| address(Family::Ipv4, Network::Services, host);
+    for (host, name, protocol) in [(1, "udp", Protocol::Udp), (2, "tcp", Protocol::Tcp)] {
+        let service = Service::new(ObjectName::new("default", name), [at(host)]);
+        services.set_service(service.with_port(Port::new("p", protocol, 80)));
+        let endpoints = (0..3).map(|pod| Endpoint::new(net.pod(pod))).collect();
+        services.set_slice(slice(name, endpoints, protocol));
+    }
+    let open = |layout| {
+        let mut services = services.clone();
+        let opened = net.node.run(|| {
+            let mut proxy = ServiceProxy::open(layout, config.clone())?;
+            proxy.sync(&mut services)?;
+            Ok::<_, chainwright::Error>(proxy)
+        });
+        let opened = opened.unwrap();
+        opened.unwrap_or_else(|error| panic!("{layout:?}: {}", report(&error)))
+    };
+    drop(open(Layout::Flat));
+    let to = SocketAddr::new(at(2), 80);
+    let open_one = net.client.run(|| udp(SocketAddr::new(at(1), 80))).unwrap();
+    let whose = ask_udp(&open_one);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _stop = OnDrop(|| stop.store(true, Ordering::Relaxed));
+        let asking = scope.spawn(|| {
+            let mut asked = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let answer = net.ask(From::Client, Protocol::Tcp, to);
+                assert!(
+                    matches!(answer, Answer::Pod(..)),
+                    "{answer:?} after {asked}"
+                );
+                asked += 1;
+            }
+            asked
+        });
+        let mut now = Layout::Flat;
+        for first in Layout::ALL {
+            for second in Layout::ALL {
+                for next in [first, second] {
+                    if next == now || asking.is_finished() {
+                        continue;
+                    }
+                    let mut proxy = open(next);
+                    let removed = net.node.run(|| proxy.remove_others()).unwrap();
+                    let removed = removed.unwrap_or_else(|error| panic!("{}", report(&error)));
+                    assert_eq!(removed, 1, "{now:?} to {next:?}");
+                    assert_eq!(ask_udp(&open_one), whose, "{now:?} to {next:?}");
+                    now = next;
+                }
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        let asked = asking.join().unwrap();
+        assert!(asked > 20, "{asked}");
+    });
 }

@@ -3,6 +3,8 @@
 //! [`Services`] holds what the API says of services and endpoint slices and what of it changed. A [`ServiceProxy`]
 //! brings it to the kernel, in one of three layouts.
 
+#[cfg(feature = "k8s-openapi")]
+mod api;
 mod config;
 mod layout;
 mod model;
@@ -11,6 +13,8 @@ mod proxy;
 mod resolve;
 mod store;
 
+#[cfg(feature = "k8s-openapi")]
+pub use api::{InvalidObject, Node};
 pub use config::{Config, LocalDetector, NodePortAddresses};
 pub use layout::Layout;
 pub use model::{

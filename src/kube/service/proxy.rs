@@ -5,16 +5,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::config::Config;
-use super::layout::flat::Flat;
+use super::layout::flat::{self, Flat};
 use super::layout::iptables::Iptables;
-use super::layout::nftables::Nftables;
+use super::layout::nftables::{self, Nftables};
 use super::layout::{FamilyLayout, Layout, PortChange, Ports};
 use super::model::ObjectName;
 use super::names::PortName;
 use super::resolve::ServicePort;
 use super::store::Services;
 use crate::error::Error;
-use crate::iptables::{self, Family};
+use crate::iptables::{self, Backend, Family};
 use crate::nft::Connection;
 
 /// Keeps a node's tables as [`Services`] say: the heart of a kube-proxy replacement.
@@ -169,6 +169,27 @@ impl ServiceProxy {
         }
     }
 
+    /// Removes the other layouts from the kernel, in both backends of iptables: what a proxy was before it was this
+    /// one, and what kube-proxy left in either of its modes. To be called after a [`sync`](Self::sync): while both
+    /// layouts are there either sends a new connection to an endpoint, and at no time none does. Clients that were
+    /// kept at an endpoint are drawn for anew. No table is made, and a kubelet's chains stay.
+    ///
+    /// How many layouts there were, each family counted by itself.
+    ///
+    /// # Errors
+    /// Those of reading and committing; what was removed before stays removed.
+    pub fn remove_others(&mut self) -> Result<usize, Error> {
+        let mut removed = 0;
+        for family in self.config.families.clone() {
+            for layout in Layout::ALL {
+                if layout != self.layout {
+                    removed += usize::from(clean_up(layout, family)?);
+                }
+            }
+        }
+        Ok(removed)
+    }
+
     /// Removes everything from the kernel that this layout puts there. Connections that are open stay.
     ///
     /// # Errors
@@ -197,6 +218,22 @@ fn open(
             config,
         )),
     })
+}
+
+/// Removes a layout, whoever made it; whether there was anything.
+fn clean_up(layout: Layout, family: Family) -> Result<bool, Error> {
+    match layout {
+        Layout::Flat => flat::clean_up(&mut Connection::open()?, family),
+        Layout::Nftables => nftables::clean_up(&mut Connection::open()?, family),
+        Layout::Iptables(backend) => {
+            let there = iptables::tables_in_use(backend, family);
+            if backend == Backend::Legacy && there.is_ok_and(|tables| tables.is_empty()) {
+                return Ok(false);
+            }
+            let mut ipt = iptables::Iptables::open(backend)?;
+            Ok(super::layout::iptables::clean_up(&mut ipt, family)? > 0)
+        }
+    }
 }
 
 impl OfFamily {

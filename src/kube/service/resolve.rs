@@ -299,3 +299,6 @@ impl Topology {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -97,11 +97,6 @@ impl<O: Ord + Clone, K: Hash + Eq + Clone, V: PartialEq + Clone> Claims<O, K, V>
         }
     }
 
-    /// What an element is.
-    pub(crate) fn get(&self, key: &K) -> Option<&V> {
-        self.claims.get(key).map(Claimed::value)
-    }
-
     /// All elements.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let claims = self.claims.iter();
@@ -145,7 +140,6 @@ mod tests {
         claims.release(&"d", &80);
         claims.release(&"c", &80);
         assert_eq!(claims.take_changed(), changed(80, Some('c'), None));
-        assert_eq!(claims.get(&80), None);
         assert_eq!(claims.iter().count(), 0);
     }
 }

@@ -32,6 +32,16 @@ pub enum Layout {
     Iptables(Backend),
 }
 
+impl Layout {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::Flat,
+        Self::Nftables,
+        Self::Iptables(Backend::Nft),
+        Self::Iptables(Backend::Legacy),
+    ];
+}
+
 /// What is desired of one family, whole: every port of every service.
 pub(super) type Ports = HashMap<PortName, Arc<ServicePort>>;
 

@@ -515,13 +515,7 @@ impl FamilyLayout for Flat {
     }
 
     fn remove(&mut self) -> Result<(), Error> {
-        if self.nft.table(self.table(), TABLE)?.is_some() {
-            // One that another connection owned and left.
-            self.nft.own(self.table(), TABLE)?;
-            let mut tx = Transaction::new();
-            tx.delete(&Table::new(self.table(), TABLE))?;
-            self.nft.commit(&tx)?;
-        }
+        clean_up(&mut self.nft, self.family)?;
         self.ownership = None;
         self.generation = None;
         self.state = State::default();
@@ -529,5 +523,19 @@ impl FamilyLayout for Flat {
     }
 }
 
-#[cfg(all(test, feature = "sandbox"))]
-mod tests;
+/// Removes the table, whoever made it; whether it was there.
+pub(in crate::kube::service) fn clean_up(
+    nft: &mut Connection,
+    family: Family,
+) -> Result<bool, Error> {
+    let table = nft::Family::from(family);
+    if nft.table(table, TABLE)?.is_none() {
+        return Ok(false);
+    }
+    // One that another connection owned and left.
+    nft.own(table, TABLE)?;
+    let mut tx = Transaction::new();
+    tx.delete(&Table::new(table, TABLE))?;
+    nft.commit(&tx)?;
+    Ok(true)
+}

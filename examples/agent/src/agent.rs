@@ -1,0 +1,433 @@
+//! The agent itself: takes changes in, and brings them to the proxy.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant, SystemTime};
+
+use chainwright::kube::service::{Config, Node, ObjectName, Services};
+use tokio::sync::watch;
+use tracing::{debug, error, info, warn};
+
+use crate::metrics::Metrics;
+use crate::node_ports::{self, Ports};
+use crate::objects::{Key, Kind, Object};
+use crate::proxy::{Open, Proxy, ProxyError};
+
+/// What a source of objects tells.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// An object is now this; `None` if it is gone.
+    Object(Key, Option<Object>),
+    /// All that there is has been told: nothing is synced before.
+    Complete,
+    /// The agent is to stop.
+    Stop,
+}
+
+/// After a sync that failed: twice the last time, between these.
+const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// When nothing came for so long, what came is synced; a file's objects come one by one, and so do an event's.
+const SETTLED: Duration = Duration::from_millis(2);
+/// But it is synced after this time at the latest.
+const LATEST: Duration = Duration::from_millis(100);
+
+/// What the configuration is on a node that is known, or not known yet.
+pub(crate) type Configure = Box<dyn Fn(Option<&Node>) -> Result<Config, String> + Send>;
+
+/// Keeps a proxy as its sources say.
+pub(crate) struct Agent {
+    open: Open,
+    configure: Configure,
+    config: Config,
+    proxy: Option<Box<dyn Proxy>>,
+    services: Services,
+    metrics: Arc<Metrics>,
+    is_complete: bool,
+    /// Whether something waits to be synced.
+    is_due: bool,
+    retry: Option<Duration>,
+    /// After what time everything is looked at.
+    period: Duration,
+    /// Since when nothing of this was.
+    looked: Instant,
+    triggered: Vec<SystemTime>,
+    /// Those that have a health check node port.
+    checked: BTreeSet<ObjectName>,
+    health_ports: watch::Sender<Ports>,
+}
+
+impl Agent {
+    pub(crate) fn new(
+        open: Open,
+        configure: Configure,
+        period: Duration,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, String> {
+        Ok(Self {
+            config: configure(None)?,
+            open,
+            configure,
+            proxy: None,
+            services: Services::new(),
+            metrics,
+            is_complete: false,
+            is_due: true,
+            retry: None,
+            period,
+            looked: Instant::now(),
+            triggered: Vec::new(),
+            checked: BTreeSet::new(),
+            health_ports: watch::Sender::default(),
+        })
+    }
+
+    /// The health check node ports, as of the last sync.
+    pub(crate) fn health_ports(&self) -> watch::Receiver<Ports> {
+        self.health_ports.subscribe()
+    }
+
+    /// Until it is told to stop, or all sources are gone. What is in the kernel stays.
+    pub(crate) fn run(&mut self, changes: &Receiver<Change>) {
+        loop {
+            let wait = self.retry.unwrap_or(self.period);
+            match changes.recv_timeout(wait) {
+                Ok(change) => {
+                    // One sync for all that comes together.
+                    let latest = Instant::now() + LATEST;
+                    let mut next = Some(change);
+                    while let Some(change) = next {
+                        if !self.take(change) {
+                            return;
+                        }
+                        let left = latest.saturating_duration_since(Instant::now());
+                        next = changes.recv_timeout(SETTLED.min(left)).ok();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if self.looked.elapsed() >= self.period {
+                self.is_due = true;
+                if let Some(proxy) = &mut self.proxy {
+                    proxy.distrust();
+                }
+            }
+            if self.is_complete && (self.is_due || self.retry.is_some()) {
+                self.sync();
+            }
+        }
+    }
+
+    /// Takes a change in. Says whether to go on.
+    fn take(&mut self, change: Change) -> bool {
+        let (key, object) = match change {
+            Change::Object(key, object) => (key, object),
+            Change::Complete => {
+                self.is_complete = true;
+                return true;
+            }
+            Change::Stop => return false,
+        };
+        let (kind, name) = key;
+        debug!(?kind, %name, there = object.is_some(), "changed");
+        match object {
+            Some(Object::Service(Some(service))) => {
+                match service.health_check_node_port {
+                    Some(_) => self.checked.insert(name),
+                    None => self.checked.remove(&name),
+                };
+                self.services.set_service(*service);
+            }
+            Some(Object::Slice(Some(slice), triggered)) => {
+                self.services.set_slice(slice);
+                self.triggered.extend(triggered);
+            }
+            Some(Object::Node(node)) => {
+                if node.name == self.config.node {
+                    self.configure(Some(&node));
+                }
+                return true;
+            }
+            Some(Object::Service(None) | Object::Slice(None, _)) | None => match kind {
+                Kind::Service => {
+                    self.checked.remove(&name);
+                    self.services.remove_service(&name);
+                }
+                Kind::Slice => self.services.remove_slice(&name),
+                Kind::Node => {
+                    if name.name == self.config.node {
+                        self.configure(None);
+                    }
+                    return true;
+                }
+            },
+        }
+        self.metrics.changed(kind);
+        self.is_due = true;
+        true
+    }
+
+    /// The node changed. Another proxy takes over what the one before put there.
+    fn configure(&mut self, node: Option<&Node>) {
+        match (self.configure)(node) {
+            Ok(config) if config == self.config => {}
+            Ok(config) => {
+                info!(zone = config.zone.as_deref(), addresses = ?config.node_addresses, "node changed");
+                self.config = config;
+                self.proxy = None;
+                self.is_due = true;
+                self.metrics.changed(Kind::Node);
+            }
+            Err(error) => warn!(%error, "the node's change cannot be followed: all stays as it is"),
+        }
+    }
+
+    fn sync(&mut self) {
+        let start = Instant::now();
+        match self.try_sync() {
+            Ok(outcome) => {
+                let took = start.elapsed();
+                let count = self.services.len();
+                let checked = self.checked.iter();
+                let ports = node_ports::ports(checked, &self.services, &self.config.node);
+                self.health_ports.send_if_modified(|known| {
+                    let is_new = *known != ports;
+                    *known = ports;
+                    is_new
+                });
+                self.metrics
+                    .synced(took, &outcome, count, self.triggered.drain(..));
+                for (service, why) in &outcome.set_aside {
+                    warn!(%service, %why, "service refused by the kernel");
+                }
+                info!(
+                    changed = outcome.services,
+                    services = count,
+                    transactions = outcome.transactions,
+                    whole = outcome.whole,
+                    ?took,
+                    "synced"
+                );
+                if outcome.whole {
+                    self.looked = Instant::now();
+                }
+                self.is_due = false;
+                self.retry = None;
+            }
+            Err(error) => {
+                let (least, most) = RETRY;
+                let wait = self.retry.map_or(least, |wait| (wait * 2).min(most));
+                self.retry = Some(wait);
+                self.metrics.failed();
+                error!(error = %with_sources(&*error), again_in = ?wait, "sync failed");
+            }
+        }
+    }
+
+    fn try_sync(&mut self) -> Result<crate::proxy::Outcome, ProxyError> {
+        let proxy = match &mut self.proxy {
+            Some(proxy) => proxy,
+            None => self.proxy.insert((self.open)(self.config.clone())?),
+        };
+        proxy.sync(&mut self.services)
+    }
+}
+
+/// An error with all that caused it.
+pub(crate) fn with_sources(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Many errors say their cause themselves.
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc::{self, Sender};
+    use std::thread::{self, JoinHandle};
+
+    use chainwright::iptables::Family;
+
+    use super::*;
+    use crate::manifests;
+    use crate::proxy::Outcome;
+
+    /// What a proxy was told: services with how many endpoints each, and the zone.
+    type Told = (Vec<(String, usize)>, Option<String>);
+
+    struct Fake {
+        config: Config,
+        told: Sender<Told>,
+        fails: Arc<Mutex<usize>>,
+    }
+
+    impl Proxy for Fake {
+        fn sync(&mut self, services: &mut Services) -> Result<Outcome, ProxyError> {
+            let mut fails = self.fails.lock().unwrap();
+            if *fails > 0 {
+                *fails -= 1;
+                return Err("the kernel is busy".into());
+            }
+            let changed = services.take_changed().count();
+            let mut all: Vec<_> = services
+                .names()
+                .map(|name| {
+                    let ports = services.resolve(name, Family::Ipv4, &self.config);
+                    let endpoints = ports.first().map_or(0, |p| p.backends.cluster.len());
+                    (name.to_string(), endpoints)
+                })
+                .collect();
+            all.sort();
+            let zone = self.config.zone.as_deref().map(str::to_owned);
+            self.told.send((all, zone)).unwrap();
+            Ok(Outcome {
+                services: changed,
+                set_aside: vec![(ObjectName::new("ns", "bad"), "EINVAL".to_owned())],
+                ..Outcome::default()
+            })
+        }
+
+        fn distrust(&mut self) {}
+
+        fn remove(&mut self) -> Result<(), ProxyError> {
+            Ok(())
+        }
+    }
+
+    struct Running {
+        told: Receiver<Told>,
+        to: Sender<Change>,
+        metrics: Arc<Metrics>,
+        thread: JoinHandle<()>,
+    }
+
+    fn start(fails: usize) -> Running {
+        let (tell, told) = mpsc::channel();
+        let (to, from) = mpsc::channel();
+        let metrics = Arc::new(Metrics::new());
+        let fails = Arc::new(Mutex::new(fails));
+        let open: Open = Box::new(move |config| {
+            Ok(Box::new(Fake {
+                config,
+                told: tell.clone(),
+                fails: Arc::clone(&fails),
+            }))
+        });
+        let configure: Configure = Box::new(|node| {
+            let mut config = Config::new("node1");
+            config.zone = node.and_then(|node| node.zone.clone());
+            Ok(config)
+        });
+        let period = Duration::from_secs(3600);
+        let mut agent = Agent::new(open, configure, period, Arc::clone(&metrics)).unwrap();
+        let thread = thread::spawn(move || agent.run(&from));
+        Running {
+            told,
+            to,
+            metrics,
+            thread,
+        }
+    }
+
+    impl Running {
+        /// What the proxy is told until it is this; the times between are nobody's business.
+        fn until(&self, services: &[(&str, usize)], zone: Option<&str>) {
+            let end = Instant::now() + Duration::from_secs(20);
+            loop {
+                let left = end.saturating_duration_since(Instant::now());
+                let (told, in_zone) = self.told.recv_timeout(left).unwrap();
+                let told: Vec<_> = told.iter().map(|(name, n)| (&**name, *n)).collect();
+                if told == services && in_zone.as_deref() == zone {
+                    return;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_folder_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        // At once: one that is half written would be read as it is.
+        let write = |name: &str, text: &str| {
+            let beside = dir.path().join(".new");
+            std::fs::write(&beside, text).unwrap();
+            std::fs::rename(&beside, dir.path().join(name)).unwrap();
+        };
+        write(
+            "web.yaml",
+            "apiVersion: v1\nkind: Service\nmetadata: { name: web }\n\
+             spec: { clusterIP: 10.96.0.1, ports: [{ port: 80 }] }\n",
+        );
+        let agent = start(0);
+        let watch = manifests::watch(dir.path().to_owned(), agent.to.clone()).unwrap();
+        agent.until(&[("default/web", 0)], None);
+        let slice = |addresses: &[&str]| {
+            let endpoints = addresses.iter().map(|a| format!("- addresses: [{a}]\n"));
+            let head = "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\naddressType: IPv4\n\
+                metadata: { name: s, labels: { kubernetes.io/service-name: web } }\n\
+                ports: [{ port: 8080 }]\nendpoints:\n";
+            head.to_owned() + &endpoints.collect::<String>()
+        };
+        write("slice.yaml", &slice(&["10.244.0.1", "10.244.0.2"]));
+        agent.until(&[("default/web", 2)], None);
+        // One that cannot be read changes nothing; the other files are followed all the same.
+        write("slice.yaml", &slice(&["10.244.0.1", "10.244.0"]));
+        write(
+            "node.yaml",
+            "apiVersion: v1\nkind: Node\nmetadata: { name: node1, labels: { topology.kubernetes.io/zone: a } }\n",
+        );
+        agent.until(&[("default/web", 2)], Some("a"));
+        write("slice.yaml", &slice(&["10.244.0.1"]));
+        agent.until(&[("default/web", 1)], Some("a"));
+        std::fs::remove_file(dir.path().join("web.yaml")).unwrap();
+        agent.until(&[], Some("a"));
+        // The proxy has told before the agent has counted.
+        agent.to.send(Change::Stop).unwrap();
+        agent.thread.join().unwrap();
+        assert!(agent.metrics.is_well().1);
+        let text = agent.metrics.text().unwrap();
+        for line in [
+            "kubeproxy_sync_proxy_rules_endpoint_changes_total 2",
+            "kubeproxy_sync_proxy_rules_service_changes_total 2",
+            "kubeproxy_sync_proxy_rules_endpoint_changes_pending 0",
+            "chainwright_agent_services 0",
+            "chainwright_agent_services_set_aside 1",
+        ] {
+            assert!(text.lines().any(|l| l == line), "no {line} in\n{text}");
+        }
+        assert!(text.contains("kubeproxy_sync_proxy_rules_duration_seconds_bucket{le=\"0.001\"}"));
+        drop(watch);
+    }
+
+    #[test]
+    fn nothing_is_synced_before_all_is_known_and_failures_are_tried_again() {
+        let agent = start(2);
+        let object = Object::Service(Some(Box::new(chainwright::kube::service::Service::new(
+            ObjectName::new("default", "web"),
+            [[10, 96, 0, 1].into()],
+        ))));
+        let key = (Kind::Service, ObjectName::new("default", "web"));
+        agent.to.send(Change::Object(key, Some(object))).unwrap();
+        assert!(agent.told.recv_timeout(Duration::from_millis(200)).is_err());
+        assert!(!agent.metrics.is_well().1);
+        agent.to.send(Change::Complete).unwrap();
+        agent.until(&[("default/web", 0)], None);
+        // The proxy has told before the agent has counted.
+        drop(agent.to);
+        agent.thread.join().unwrap();
+        let text = agent.metrics.text().unwrap();
+        let failed = "kubeproxy_sync_proxy_rules_nftables_sync_failures_total 2";
+        assert!(text.lines().any(|l| l == failed), "{text}");
+        assert!(agent.metrics.is_well().1);
+    }
+}

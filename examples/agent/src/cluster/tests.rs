@@ -1,0 +1,416 @@
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chainwright::iptables::Family;
+use chainwright::kube::service::{Config, Service, Services};
+use futures_util::stream;
+use futures_util::stream::BoxStream;
+use http_body_util::StreamBody;
+use hyper::body::{Bytes, Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::*;
+use crate::agent::Agent;
+use crate::metrics::Metrics;
+use crate::proxy::{Outcome, Proxy, ProxyError};
+
+fn slice(name: &str, address: &str) -> discovery::EndpointSlice {
+    serde_json::from_value(json!({
+        "metadata": { "namespace": "ns", "name": name, "labels": { "kubernetes.io/service-name": "web" } },
+        "addressType": "IPv4",
+        "endpoints": [{ "addresses": [address] }],
+    }))
+    .unwrap()
+}
+
+/// A second list, as after a 410, tells what is gone meanwhile.
+#[test]
+fn what_a_list_lacks_is_gone() {
+    let (to, from) = mpsc::channel();
+    let (done, mut listed) = unbounded_channel();
+    let ip = "10.244.0.1";
+    let events = stream::iter(
+        [
+            Event::Init,
+            Event::InitApply(slice("a", ip)),
+            Event::InitApply(slice("b", ip)),
+            Event::InitDone,
+            Event::Apply(slice("c", ip)),
+            Event::Delete(slice("a", ip)),
+            Event::Apply(slice("b", "broken")),
+            Event::Init,
+            // Broken off, and begun anew.
+            Event::InitApply(slice("b", ip)),
+            Event::Init,
+            Event::InitApply(slice("c", ip)),
+            Event::InitDone,
+        ]
+        .map(Ok),
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(each(Kind::Slice, events, objects::slice, &to, done));
+    drop(to);
+    let told: Vec<_> = from
+        .iter()
+        .filter_map(|change| match change {
+            Change::Object((_, name), object) => Some((name.name.to_string(), object.is_some())),
+            Change::Complete | Change::Stop => None,
+        })
+        .collect();
+    let expected = [
+        ("a", true),
+        ("b", true),
+        ("c", true),
+        ("a", false),
+        ("b", true),
+        ("c", true),
+        ("b", false),
+    ];
+    assert_eq!(told, expected.map(|(name, there)| (name.to_owned(), there)));
+    assert_eq!(listed.blocking_recv(), Some(Kind::Slice));
+}
+
+/// An API server: objects, and what has happened to them since it began.
+struct Server {
+    objects: BTreeMap<(Kind, String), Value>,
+    log: Vec<(Kind, &'static str, Value)>,
+    lists: usize,
+    expired: usize,
+    broken: usize,
+    ended: usize,
+    sent: usize,
+}
+
+type Shared = Arc<Mutex<Server>>;
+type Body = StreamBody<BoxStream<'static, io::Result<Frame<Bytes>>>>;
+
+fn lock(server: &Shared) -> MutexGuard<'_, Server> {
+    server.lock().unwrap()
+}
+
+impl Server {
+    fn change(&mut self, kind: Kind, name: &str, to: Option<Value>) {
+        let version = (self.log.len() + 1).to_string();
+        let key = (kind, name.to_owned());
+        let (event, mut object) = match to {
+            Some(object) if self.objects.contains_key(&key) => ("MODIFIED", object),
+            Some(object) => ("ADDED", object),
+            None => match self.objects.get(&key) {
+                Some(object) => ("DELETED", object.clone()),
+                None => return,
+            },
+        };
+        object["metadata"]["resourceVersion"] = json!(version);
+        match event {
+            "DELETED" => self.objects.remove(&key),
+            _ => self.objects.insert(key, object.clone()),
+        };
+        self.log.push((kind, event, object));
+    }
+
+    fn list(&mut self, kind: Kind) -> Value {
+        self.lists += 1;
+        let objects = self.objects.iter().filter(|((of, _), _)| *of == kind);
+        let items: Vec<_> = objects.map(|(_, object)| object.clone()).collect();
+        let version = self.log.len().to_string();
+        json!({ "kind": "List", "apiVersion": "v1", "metadata": { "resourceVersion": version }, "items": items })
+    }
+}
+
+/// What a watch sends next: lines, and how it ends.
+enum Next {
+    Lines(String),
+    End,
+    Break,
+}
+
+/// What comes after this place of the log, mischief included.
+fn next(server: &mut Server, kind: Kind, place: &mut usize) -> Option<Next> {
+    let rest = server.log[*place..].iter();
+    let (n, (_, event, object)) = rest.enumerate().find(|(_, (of, ..))| *of == kind)?;
+    let line =
+        |event: &str, object: &Value| format!("{}\n", json!({ "type": event, "object": object }));
+    let mut lines = line(event, object);
+    server.sent += 1;
+    let sent = server.sent;
+    if sent.is_multiple_of(2_900) {
+        server.expired += 1;
+        let gone = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": "too old resource version", "reason": "Expired", "code": 410,
+        });
+        *place = usize::MAX;
+        return Some(Next::Lines(line("ERROR", &gone)));
+    }
+    if sent.is_multiple_of(3_700) {
+        server.broken += 1;
+        return Some(Next::Break);
+    }
+    if sent.is_multiple_of(410) {
+        server.ended += 1;
+        return Some(Next::End);
+    }
+    if sent.is_multiple_of(7) {
+        lines += &lines.clone();
+    }
+    *place += n + 1;
+    if sent.is_multiple_of(50) {
+        let (of, api) = match kind {
+            Kind::Service => ("Service", "v1"),
+            Kind::Slice => ("EndpointSlice", "discovery.k8s.io/v1"),
+            Kind::Node => ("Node", "v1"),
+        };
+        let version = place.to_string();
+        let mark =
+            json!({ "kind": of, "apiVersion": api, "metadata": { "resourceVersion": version } });
+        lines += &line("BOOKMARK", &mark);
+    }
+    Some(Next::Lines(lines))
+}
+
+fn body(stream: impl stream::Stream<Item = io::Result<String>> + Send + 'static) -> Body {
+    StreamBody::new(
+        stream
+            .map(|text| text.map(|t| Frame::data(Bytes::from(t))))
+            .boxed(),
+    )
+}
+
+fn answer(request: &Request<Incoming>, server: &Shared, changed: &watch::Receiver<usize>) -> Body {
+    let kind = match request.uri().path() {
+        "/api/v1/services" => Kind::Service,
+        "/apis/discovery.k8s.io/v1/endpointslices" => Kind::Slice,
+        "/api/v1/nodes" => Kind::Node,
+        other => panic!("{other} is not watched"),
+    };
+    let query = request.uri().query().unwrap_or_default();
+    let of_query = |name: &str| {
+        let mut fields = query.split('&').filter_map(|field| field.split_once('='));
+        fields
+            .find(|(n, _)| *n == name)
+            .map(|(_, value)| value.to_owned())
+    };
+    match kind {
+        Kind::Node => assert!(query.contains("fieldSelector=metadata.name"), "{query}"),
+        _ => assert!(query.contains("labelSelector="), "{query}"),
+    }
+    if of_query("watch").is_none() {
+        let list = lock(server).list(kind);
+        return body(stream::once(async move { Ok(list.to_string()) }));
+    }
+    let place: usize = of_query("resourceVersion").unwrap().parse().unwrap();
+    let state = (Arc::clone(server), changed.clone(), place);
+    body(stream::unfold(
+        state,
+        move |(server, mut changed, mut place)| async move {
+            loop {
+                if place == usize::MAX {
+                    return None;
+                }
+                changed.borrow_and_update();
+                let next = next(&mut lock(&server), kind, &mut place);
+                match next {
+                    Some(Next::Lines(lines)) => return Some((Ok(lines), (server, changed, place))),
+                    Some(Next::End) => return None,
+                    Some(Next::Break) => {
+                        let error = io::Error::other("broken");
+                        return Some((Err(error), (server, changed, usize::MAX)));
+                    }
+                    // The test is over if nobody can change anything.
+                    None => changed.changed().await.ok()?,
+                }
+            }
+        },
+    ))
+}
+
+/// Keeps what it was told last.
+struct Keeps(Arc<Mutex<Services>>);
+
+impl Proxy for Keeps {
+    fn sync(&mut self, services: &mut Services) -> Result<Outcome, ProxyError> {
+        let services_changed = services.take_changed().count();
+        *self.0.lock().unwrap() = services.clone();
+        Ok(Outcome {
+            services: services_changed,
+            ..Outcome::default()
+        })
+    }
+
+    fn distrust(&mut self) {}
+
+    fn remove(&mut self) -> Result<(), ProxyError> {
+        Ok(())
+    }
+}
+
+/// Numbers that look random, the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+fn random_change(server: &mut Server, dice: &mut Dice) {
+    let name = |prefix: &str, n| format!("{prefix}{n}");
+    let is_there = dice.below(5) > 0;
+    if dice.below(3) == 0 {
+        let name = name("svc", dice.below(30));
+        let kind = if dice.below(10) == 0 {
+            "ExternalName"
+        } else {
+            "ClusterIP"
+        };
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": { "namespace": "ns", "name": name },
+            "spec": { "type": kind, "clusterIP": format!("10.96.0.{}", dice.below(250) + 1), "ports": [{ "port": 80 }] },
+        });
+        server.change(Kind::Service, &name, is_there.then_some(service));
+    } else {
+        let name = name("slice", dice.below(60));
+        let endpoints: Vec<_> = (0..dice.below(5))
+            .map(|_| json!({ "addresses": [format!("10.244.0.{}", dice.below(250) + 1)] }))
+            .collect();
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {
+                "namespace": "ns", "name": name,
+                "labels": { "kubernetes.io/service-name": format!("svc{}", dice.below(30)) },
+            },
+            "addressType": "IPv4", "endpoints": endpoints, "ports": [{ "port": 8080 }],
+        });
+        server.change(Kind::Slice, &name, is_there.then_some(slice));
+    }
+}
+
+fn resolved(services: &Services) -> BTreeMap<String, String> {
+    let config = Config::new("node1");
+    let names = services.names();
+    let port = |name| format!("{:?}", services.resolve(name, Family::Ipv4, &config));
+    names.map(|name| (name.to_string(), port(name))).collect()
+}
+
+/// What the server holds, read at once.
+fn expected(server: &Server) -> BTreeMap<String, String> {
+    let mut services = Services::new();
+    for ((kind, _), object) in &server.objects {
+        match kind {
+            Kind::Service => {
+                let api: core::Service = serde_json::from_value(object.clone()).unwrap();
+                if let Some(service) = Service::from_api(&api).unwrap() {
+                    services.set_service(service);
+                }
+            }
+            Kind::Slice => {
+                let api: discovery::EndpointSlice = serde_json::from_value(object.clone()).unwrap();
+                let slice = chainwright::kube::service::EndpointSlice::from_api(&api).unwrap();
+                services.set_slice(slice.unwrap());
+            }
+            Kind::Node => {}
+        }
+    }
+    resolved(&services)
+}
+
+/// 10,000 random changes through a server whose watches send events twice, end, break and forget where they were.
+#[test]
+fn the_end_is_the_servers_state() {
+    const CHANGES: usize = 10_000;
+    let server = Arc::new(Mutex::new(Server {
+        objects: BTreeMap::new(),
+        log: Vec::new(),
+        lists: 0,
+        expired: 0,
+        broken: 0,
+        ended: 0,
+        sent: 0,
+    }));
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..100 {
+        random_change(&mut lock(&server), &mut dice);
+    }
+    let kept = Arc::new(Mutex::new(Services::new()));
+    let (to, from) = mpsc::channel();
+    let of_proxy = Arc::clone(&kept);
+    let open = Box::new(move |_| -> Result<Box<dyn Proxy>, ProxyError> {
+        Ok(Box::new(Keeps(Arc::clone(&of_proxy))))
+    });
+    let configure = Box::new(|_: Option<&_>| Ok(Config::new("node1")));
+    let hour = Duration::from_secs(3600);
+    let mut agent = Agent::new(open, configure, hour, Arc::new(Metrics::new())).unwrap();
+    let thread = thread::spawn(move || agent.run(&from));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (tell, changed) = watch::channel(0);
+        let of_server = Arc::clone(&server);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (server, changed) = (Arc::clone(&of_server), changed.clone());
+                let answer = service_fn(move |request| {
+                    let answer = Response::new(answer(&request, &server, &changed));
+                    async { Ok::<_, Infallible>(answer) }
+                });
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+            }
+        });
+        let config = kube::Config::new(format!("http://{address}").parse().unwrap());
+        let client = Client::try_from(config).unwrap();
+        let watching = tokio::spawn(follow(client, "node1", to.clone()));
+        for n in 0..CHANGES {
+            random_change(&mut lock(&server), &mut dice);
+            tell.send_replace(n);
+            if n % 10 == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+        let end = Instant::now() + Duration::from_secs(90);
+        let expected = expected(&lock(&server));
+        while resolved(&kept.lock().unwrap()) != expected {
+            assert!(
+                Instant::now() < end,
+                "the agent did not come to the server's state"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        watching.abort();
+    });
+    drop(runtime);
+    to.send(Change::Stop).unwrap();
+    thread.join().unwrap();
+    let server = lock(&server);
+    let Server {
+        lists,
+        expired,
+        broken,
+        ended,
+        ..
+    } = *server;
+    assert!(
+        expired > 0 && broken > 0 && ended > 5,
+        "{expired} {broken} {ended}"
+    );
+    // Listed once, and when the server had forgotten.
+    assert_eq!(lists, 3 + expired);
+}

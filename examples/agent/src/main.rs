@@ -1,0 +1,133 @@
+//! Brings a cluster's services, or those of a folder of manifests, to this node: a replacement of kube-proxy on
+//! `chainwright::kube::service`.
+
+mod agent;
+mod cluster;
+mod http;
+mod kernel;
+mod manifests;
+mod metrics;
+mod node_ports;
+mod objects;
+mod options;
+mod proxy;
+
+use std::process::ExitCode;
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+use tracing::{Level, error, info};
+
+use crate::agent::{Agent, Change};
+use crate::http::Serves;
+use crate::metrics::Metrics;
+use crate::options::{Mode, Options, Settings};
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let level = match options.v {
+        0 | 1 => Level::INFO,
+        2 | 3 => Level::DEBUG,
+        _ => Level::TRACE,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(run(&options)),
+        Err(error) => Err(format!("no runtime: {error}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            error!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: &Options) -> Result<(), String> {
+    let settings = Settings::new(options)?;
+    if options.cleanup {
+        return clean_up(&settings);
+    }
+    let mode = settings.mode;
+    info!(mode = mode.as_str(), node = settings.node, "starts");
+    let metrics = Arc::new(Metrics::new());
+    for (address, serves) in [
+        (settings.health, Serves::Health),
+        (settings.metrics, Serves::Metrics),
+    ] {
+        if let Some(address) = address {
+            let listener = http::bind(address).await?;
+            let metrics = Arc::clone(&metrics);
+            let answers = http::answers(serves, mode.as_str(), metrics);
+            tokio::spawn(http::serve(listener, answers));
+        }
+    }
+    let (changes, changed) = mpsc::channel();
+    let open = kernel::open(mode.layout());
+    let of_node = settings.clone();
+    let configure = Box::new(move |node: Option<&_>| of_node.config(node));
+    let mut agent = Agent::new(open, configure, settings.period, metrics)?;
+    tokio::spawn(node_ports::serve(agent.health_ports()));
+    let (end, mut ended) = oneshot::channel();
+    let thread = thread::spawn(move || {
+        // Dropped when the agent stops, for whatever reason.
+        let _end: oneshot::Sender<()> = end;
+        agent.run(&changed);
+    });
+    let source = async {
+        match &options.manifests {
+            Some(path) => {
+                let watch = manifests::watch(path.clone(), changes.clone());
+                let _watch = watch.map_err(|error| format!("{}: {error}", path.display()))?;
+                std::future::pending().await
+            }
+            None => {
+                let client = cluster::connect(settings.kubeconfig.as_deref()).await?;
+                cluster::follow(client, &settings.node, changes.clone()).await;
+                Err("the cluster's watches ended".to_owned())
+            }
+        }
+    };
+    let signalled = |kind| signal(kind).map_err(|error| format!("signals: {error}"));
+    let mut terminated = signalled(SignalKind::terminate())?;
+    let mut interrupted = signalled(SignalKind::interrupt())?;
+    let done = tokio::select! {
+        error = source => error,
+        _ = terminated.recv() => Ok(()),
+        _ = interrupted.recv() => Ok(()),
+        _ = &mut ended => Err("the agent ended by itself".to_owned()),
+    };
+    // A sync that is under way is carried to its end.
+    info!("stops: what is in the kernel stays");
+    let _ = changes.send(Change::Stop);
+    match thread.join() {
+        Ok(()) => done,
+        Err(_) => Err("the agent panicked".to_owned()),
+    }
+}
+
+/// Removes what any mode put into the kernel.
+fn clean_up(settings: &Settings) -> Result<(), String> {
+    for mode in Mode::ALL {
+        let said = |error| format!("{}: {}", mode.as_str(), describe(error));
+        let mut proxy = kernel::open(mode.layout())(settings.config(None)?).map_err(said)?;
+        proxy.remove().map_err(said)?;
+        info!(mode = mode.as_str(), "removed");
+    }
+    Ok(())
+}
+
+fn describe(error: proxy::ProxyError) -> String {
+    agent::with_sources(&*error)
+}

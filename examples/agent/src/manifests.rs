@@ -1,0 +1,310 @@
+//! A folder of manifests, watched.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
+use tracing::{info, warn};
+
+use crate::agent::Change;
+use crate::objects::{self, Key, Object};
+
+/// For so long nothing must happen before the folder is read: programs write files in several steps.
+const QUIET: Duration = Duration::from_millis(50);
+/// But it is read after this time at the latest.
+const LATEST: Duration = Duration::from_secs(1);
+
+/// What a folder's files say. A file counts whole: as long as one of its manifests cannot be read its objects stay
+/// as they were.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// What each file holds.
+    files: HashMap<PathBuf, Vec<Key>>,
+    /// What each object is, by file. Of several files that hold it the first counts.
+    objects: HashMap<Key, BTreeMap<PathBuf, Object>>,
+}
+
+impl Folder {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            files: HashMap::new(),
+            objects: HashMap::new(),
+        }
+    }
+
+    /// Reads all files.
+    pub(crate) fn read_all(&mut self, tell: &mut dyn FnMut(Change)) -> io::Result<()> {
+        let mut paths: BTreeSet<_> = self.files.keys().cloned().collect();
+        for entry in self.path.read_dir()? {
+            let path = entry?.path();
+            if is_manifest(&path) {
+                paths.insert(path);
+            }
+        }
+        for path in paths {
+            self.read(&path, tell);
+        }
+        Ok(())
+    }
+
+    /// Reads a file that may have changed, or may be gone.
+    pub(crate) fn read(&mut self, path: &Path, tell: &mut dyn FnMut(Change)) {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                warn!(file = %path.display(), %error, "file not read: its objects stay as they are");
+                return;
+            }
+        };
+        let objects = match text.as_deref().map(objects::read).transpose() {
+            Ok(objects) => objects.unwrap_or_default(),
+            Err(problem) => {
+                let place = format!("{}:{}", path.display(), problem.line);
+                warn!(%place, problem = problem.what, "manifest not read: the file's objects stay as they are");
+                return;
+            }
+        };
+        let keys: Vec<_> = objects.iter().map(|(key, _)| key.clone()).collect();
+        let before = match text {
+            Some(_) => self.files.insert(path.to_owned(), keys),
+            None => self.files.remove(path),
+        };
+        let mut new: HashMap<Key, Object> = HashMap::with_capacity(objects.len());
+        for (key, object) in objects {
+            if new.insert(key.clone(), object).is_some() {
+                let (kind, name) = key;
+                warn!(file = %path.display(), ?kind, %name, "twice in one file: the last one counts");
+            }
+        }
+        let gone = before
+            .into_iter()
+            .flatten()
+            .filter(|key| !new.contains_key(key));
+        let gone: HashSet<_> = gone.collect();
+        for key in gone {
+            self.set(key, path, None, tell);
+        }
+        for (key, object) in new {
+            self.set(key, path, Some(object), tell);
+        }
+    }
+
+    fn set(&mut self, key: Key, path: &Path, to: Option<Object>, tell: &mut dyn FnMut(Change)) {
+        let of = self.objects.entry(key.clone()).or_default();
+        let before = of.values().next().cloned();
+        let others = of.len() - usize::from(of.contains_key(path));
+        match to {
+            Some(object) => {
+                if others > 0 && !of.contains_key(path) {
+                    let (kind, name) = &key;
+                    warn!(file = %path.display(), ?kind, %name, "in another file, too: the first file's counts");
+                }
+                of.insert(path.to_owned(), object);
+            }
+            None => {
+                of.remove(path);
+            }
+        }
+        let after = of.values().next().cloned();
+        if of.is_empty() {
+            self.objects.remove(&key);
+        }
+        if before != after {
+            tell(Change::Object(key, after));
+        }
+    }
+}
+
+/// Whether a file is one that holds manifests; those of editors and of mounted volumes' machinery are hidden.
+fn is_manifest(path: &Path) -> bool {
+    let is_hidden = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
+    let extension = path.extension().and_then(OsStr::to_str);
+    matches!(extension, Some("yaml" | "yml" | "json")) && !path.file_name().is_some_and(is_hidden)
+}
+
+/// A watch that goes on until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    _watcher: RecommendedWatcher,
+}
+
+/// Reads a folder, tells what it holds and, from then on, what changes.
+pub(crate) fn watch(path: PathBuf, to: Sender<Change>) -> notify::Result<Watch> {
+    let (events, watched) = mpsc::channel();
+    let mut watcher = notify::recommended_watcher(move |event| {
+        // Nobody listens any more: the agent stops.
+        let _ = events.send(event);
+    })?;
+    // Before the folder is read, so that nothing is missed.
+    watcher.watch(&path, RecursiveMode::NonRecursive)?;
+    let mut folder = Folder::new(path);
+    let mut tell = move |change| drop(to.send(change));
+    folder.read_all(&mut tell).map_err(notify::Error::io)?;
+    info!(
+        files = folder.files.len(),
+        objects = folder.objects.len(),
+        "manifests read"
+    );
+    tell(Change::Complete);
+    thread::spawn(move || follow(&mut folder, &watched, &mut tell));
+    Ok(Watch { _watcher: watcher })
+}
+
+fn follow(
+    folder: &mut Folder,
+    watched: &Receiver<notify::Result<Event>>,
+    tell: &mut dyn FnMut(Change),
+) {
+    while let Ok(first) = watched.recv() {
+        let mut touched = Touched::default();
+        touched.add(first);
+        let latest = Instant::now() + LATEST;
+        loop {
+            let left = latest.saturating_duration_since(Instant::now());
+            match watched.recv_timeout(QUIET.min(left)) {
+                Ok(event) => touched.add(event),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        if touched.all {
+            if let Err(error) = folder.read_all(tell) {
+                let path = folder.path.display();
+                warn!(%path, %error, "folder not read: all objects stay as they are");
+            }
+            continue;
+        }
+        for path in touched.paths {
+            folder.read(&path, tell);
+        }
+    }
+}
+
+/// What a burst of events is about.
+#[derive(Debug, Default)]
+struct Touched {
+    paths: BTreeSet<PathBuf>,
+    all: bool,
+}
+
+impl Touched {
+    fn add(&mut self, event: notify::Result<Event>) {
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                warn!(%error, "events of the folder lost: it is read anew");
+                self.all = true;
+                return;
+            }
+        };
+        // Reading makes events, too.
+        if event.kind.is_access() {
+            return;
+        }
+        self.all |= event.need_rescan();
+        for path in event.paths {
+            // A mounted ConfigMap changes by this link alone, which its files lead through.
+            self.all |= path.file_name() == Some(OsStr::new("..data"));
+            if is_manifest(&path) {
+                self.paths.insert(path);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chainwright::kube::service::ObjectName;
+
+    use super::*;
+    use crate::objects::Kind;
+
+    fn service(name: &str, ip: &str) -> String {
+        format!(
+            "---\napiVersion: v1\nkind: Service\nmetadata: {{ name: {name} }}\n\
+             spec: {{ clusterIP: {ip}, ports: [{{ port: 80 }}] }}\n"
+        )
+    }
+
+    /// What changed: names, and whether they are there.
+    fn changes(of: impl FnOnce(&mut dyn FnMut(Change))) -> Vec<(String, bool)> {
+        let mut changes = Vec::new();
+        of(&mut |change| {
+            if let Change::Object((Kind::Service, name), object) = change {
+                changes.push((name.name.to_string(), object.is_some()));
+            }
+        });
+        changes.sort();
+        changes
+    }
+
+    #[test]
+    fn files_change_their_own_objects() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let a = write(
+            "a.yaml",
+            &(service("one", "10.96.0.1") + &service("two", "10.96.0.2")),
+        );
+        let b = write("b.json", &service("two", "10.96.0.99"));
+        write(".c.yaml", "[");
+        write("notes.txt", "[");
+        let mut folder = Folder::new(dir.path().to_owned());
+        let all = changes(|tell| folder.read_all(tell).unwrap());
+        let there = |name: &str| (name.to_owned(), true);
+        assert_eq!(all, [there("one"), there("two")]);
+        assert_eq!(changes(|tell| folder.read_all(tell).unwrap()), []);
+
+        // Broken: nothing changes, not even what can be read of it.
+        write("a.yaml", &(service("one", "10.96.0.7") + "--- [\n"));
+        assert_eq!(changes(|tell| folder.read(&a, tell)), []);
+        write("a.yaml", &service("one", "10.96.0.7"));
+        // The second service is still in the other file, with another address.
+        let now = changes(|tell| folder.read(&a, tell));
+        assert_eq!(now, [there("one"), there("two")]);
+        let key = (Kind::Service, ObjectName::new("default", "two"));
+        assert_eq!(folder.objects[&key].len(), 1);
+
+        std::fs::remove_file(&b).unwrap();
+        let gone = changes(|tell| folder.read_all(tell).unwrap());
+        assert_eq!(gone, [("two".to_owned(), false)]);
+        assert_eq!(folder.files.len(), 1);
+    }
+
+    /// As programs replace files: a new one beside it, renamed over it.
+    #[test]
+    fn the_folder_is_watched() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.yaml"), service("one", "10.96.0.1")).unwrap();
+        let (to, from) = mpsc::channel();
+        let watch = watch(dir.path().to_owned(), to).unwrap();
+        let next = || {
+            let change = from.recv_timeout(Duration::from_secs(20)).unwrap();
+            match change {
+                Change::Object((_, name), object) => (name.name.to_string(), object.is_some()),
+                Change::Complete => ("complete".to_owned(), true),
+                Change::Stop => ("stop".to_owned(), true),
+            }
+        };
+        assert_eq!(next(), ("one".to_owned(), true));
+        assert_eq!(next(), ("complete".to_owned(), true));
+        let beside = dir.path().join(".b.yaml.tmp");
+        std::fs::write(&beside, service("two", "10.96.0.2")).unwrap();
+        std::fs::rename(&beside, dir.path().join("b.yaml")).unwrap();
+        assert_eq!(next(), ("two".to_owned(), true));
+        std::fs::remove_file(dir.path().join("a.yaml")).unwrap();
+        assert_eq!(next(), ("one".to_owned(), false));
+        drop(watch);
+    }
+}

@@ -1,0 +1,253 @@
+//! What is measured, under kube-proxy's names where it means the same, and whether the agent is well.
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use prometheus_client::encoding::text;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::objects::Kind;
+use crate::proxy::Outcome;
+
+/// A change that waits for longer than this makes the agent unhealthy: kube-proxy's two periods of 30 s.
+const TOO_LONG: Duration = Duration::from_secs(60);
+
+/// All metrics.
+pub(crate) struct Metrics {
+    registry: Registry,
+    syncs: Histogram,
+    whole_syncs: Histogram,
+    partial_syncs: Histogram,
+    programming: Histogram,
+    last_sync: Gauge<f64, AtomicU64>,
+    last_queued: Gauge<f64, AtomicU64>,
+    failures: Counter,
+    service_changes: Counter,
+    endpoint_changes: Counter,
+    services_pending: Gauge,
+    endpoints_pending: Gauge,
+    services: Gauge,
+    transactions: Counter,
+    set_aside: Gauge,
+    health: Mutex<Health>,
+}
+
+#[derive(Debug, Default)]
+struct Health {
+    last_sync: Option<SystemTime>,
+    waiting_since: Option<Instant>,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let health = &self.health;
+        f.debug_struct("Metrics")
+            .field("health", health)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        // kube-proxy's buckets, and six below them: a sync of one change takes some hundred microseconds.
+        let duration = || Histogram::new(exponential_buckets(0.001 / 64.0, 2.0, 21));
+        let steps = |from: u32, by: usize, to: u32| (from..to).step_by(by).map(f64::from);
+        let programming = [0.25, 0.5].into_iter().chain(steps(1, 1, 60));
+        let programming = programming
+            .chain(steps(60, 5, 120))
+            .chain(steps(120, 30, 301));
+        let metrics = Self {
+            registry: Registry::default(),
+            syncs: duration(),
+            whole_syncs: duration(),
+            partial_syncs: duration(),
+            programming: Histogram::new(programming),
+            last_sync: Gauge::default(),
+            last_queued: Gauge::default(),
+            failures: Counter::default(),
+            service_changes: Counter::default(),
+            endpoint_changes: Counter::default(),
+            services_pending: Gauge::default(),
+            endpoints_pending: Gauge::default(),
+            services: Gauge::default(),
+            transactions: Counter::default(),
+            set_aside: Gauge::default(),
+            health: Mutex::default(),
+        };
+        metrics.registered()
+    }
+
+    fn registered(mut self) -> Self {
+        let seconds = || Unit::Seconds;
+        let kube = self.registry.sub_registry_with_prefix("kubeproxy");
+        let mut histogram = |name: &str, help: &str, metric: &Histogram| {
+            kube.register_with_unit(name, help, seconds(), metric.clone());
+        };
+        histogram(
+            "sync_proxy_rules_duration",
+            "Duration of syncs",
+            &self.syncs,
+        );
+        histogram(
+            "sync_full_proxy_rules_duration",
+            "Duration of syncs that looked at everything",
+            &self.whole_syncs,
+        );
+        histogram(
+            "sync_partial_proxy_rules_duration",
+            "Duration of syncs of what had changed",
+            &self.partial_syncs,
+        );
+        histogram(
+            "network_programming_duration",
+            "From the change of a pod or service to the sync that brought it",
+            &self.programming,
+        );
+        kube.register_with_unit(
+            "sync_proxy_rules_last_timestamp",
+            "When a sync last succeeded",
+            seconds(),
+            self.last_sync.clone(),
+        );
+        kube.register_with_unit(
+            "sync_proxy_rules_last_queued_timestamp",
+            "When a change last asked for a sync",
+            seconds(),
+            self.last_queued.clone(),
+        );
+        for (name, help, metric) in [
+            (
+                "sync_proxy_rules_nftables_sync_failures",
+                "Syncs that failed",
+                &self.failures,
+            ),
+            (
+                "sync_proxy_rules_service_changes",
+                "Changes of services",
+                &self.service_changes,
+            ),
+            (
+                "sync_proxy_rules_endpoint_changes",
+                "Changes of endpoint slices",
+                &self.endpoint_changes,
+            ),
+        ] {
+            kube.register(name, help, metric.clone());
+        }
+        for (name, help, metric) in [
+            (
+                "sync_proxy_rules_service_changes_pending",
+                "Changes of services not synced yet",
+                &self.services_pending,
+            ),
+            (
+                "sync_proxy_rules_endpoint_changes_pending",
+                "Changes of endpoint slices not synced yet",
+                &self.endpoints_pending,
+            ),
+        ] {
+            kube.register(name, help, metric.clone());
+        }
+        let own = self.registry.sub_registry_with_prefix("chainwright_agent");
+        own.register("services", "Services that there are", self.services.clone());
+        own.register(
+            "transactions",
+            "Transactions that syncs took",
+            self.transactions.clone(),
+        );
+        own.register(
+            "services_set_aside",
+            "Services that the kernel refused in the last sync",
+            self.set_aside.clone(),
+        );
+        self
+    }
+
+    /// An object changed.
+    pub(crate) fn changed(&self, kind: Kind) {
+        match kind {
+            Kind::Service => {
+                self.service_changes.inc();
+                self.services_pending.inc();
+            }
+            Kind::Slice => {
+                self.endpoint_changes.inc();
+                self.endpoints_pending.inc();
+            }
+            Kind::Node => {}
+        }
+        self.last_queued.set(seconds(SystemTime::now()));
+        self.health().waiting_since.get_or_insert_with(Instant::now);
+    }
+
+    /// A sync succeeded; these are the times at which its changes came to be needed.
+    pub(crate) fn synced(
+        &self,
+        took: Duration,
+        outcome: &Outcome,
+        services: usize,
+        triggered: impl IntoIterator<Item = SystemTime>,
+    ) {
+        let took = took.as_secs_f64();
+        self.syncs.observe(took);
+        match outcome.whole {
+            true => self.whole_syncs.observe(took),
+            false => self.partial_syncs.observe(took),
+        }
+        let now = SystemTime::now();
+        for at in triggered {
+            // Of a clock that goes ahead of this one nothing can be said.
+            if let Ok(since) = now.duration_since(at) {
+                self.programming.observe(since.as_secs_f64());
+            }
+        }
+        let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        self.services.set(count(services));
+        self.set_aside.set(count(outcome.set_aside.len()));
+        self.transactions
+            .inc_by(u64::try_from(outcome.transactions).unwrap_or(u64::MAX));
+        self.services_pending.set(0);
+        self.endpoints_pending.set(0);
+        self.last_sync.set(seconds(now));
+        *self.health() = Health {
+            last_sync: Some(now),
+            waiting_since: None,
+        };
+    }
+
+    /// A sync failed.
+    pub(crate) fn failed(&self) {
+        self.failures.inc();
+    }
+
+    /// When a sync last succeeded, and whether no change waits for too long.
+    pub(crate) fn is_well(&self) -> (Option<SystemTime>, bool) {
+        let health = self.health();
+        let waits = health
+            .waiting_since
+            .is_some_and(|since| since.elapsed() > TOO_LONG);
+        (health.last_sync, health.last_sync.is_some() && !waits)
+    }
+
+    /// As text in OpenMetrics' format.
+    pub(crate) fn text(&self) -> Result<String, fmt::Error> {
+        let mut to = String::new();
+        text::encode(&mut to, &self.registry)?;
+        Ok(to)
+    }
+
+    fn health(&self) -> std::sync::MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn seconds(at: SystemTime) -> f64 {
+    at.duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs_f64()
+}

@@ -1,0 +1,194 @@
+//! Health check node ports: at each the node says to a load balancer how many endpoints of a service it has.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use chainwright::kube::service::{ObjectName, Services};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::HeaderValue;
+use hyper::{Response, StatusCode};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+use tracing::{info, warn};
+
+use crate::http::{self, response};
+
+/// By port: whose it is, and how many endpoints that are ready run on this node.
+pub(crate) type Ports = BTreeMap<u16, (ObjectName, usize)>;
+
+/// What these services come to. Of two with one port the first gets it.
+pub(crate) fn ports<'n>(
+    names: impl Iterator<Item = &'n ObjectName>,
+    services: &Services,
+    node: &str,
+) -> Ports {
+    let mut ports = Ports::new();
+    for name in names {
+        let service = services.service(name);
+        let Some(port) = service.and_then(|service| service.health_check_node_port) else {
+            continue;
+        };
+        let endpoints = services.slices(name).flat_map(|slice| &slice.endpoints);
+        let here = endpoints.filter(|e| e.ready && e.node.as_deref() == Some(node));
+        let addresses: HashSet<_> = here.map(|endpoint| endpoint.address).collect();
+        ports
+            .entry(port)
+            .or_insert_with(|| (name.clone(), addresses.len()));
+    }
+    ports
+}
+
+/// Listens at the ports that there are, until it is dropped.
+pub(crate) async fn serve(mut ports: watch::Receiver<Ports>) {
+    let mut servers = JoinSet::new();
+    let mut listening: HashMap<u16, AbortHandle> = HashMap::new();
+    loop {
+        let wanted: Vec<u16> = ports.borrow_and_update().keys().copied().collect();
+        listening.retain(|port, server| {
+            let stays = wanted.contains(port);
+            if !stays {
+                server.abort();
+            }
+            stays
+        });
+        for port in wanted {
+            if listening.contains_key(&port) {
+                continue;
+            }
+            // Both families, where there are both.
+            let bound = match http::bind((Ipv6Addr::UNSPECIFIED, port).into()).await {
+                Ok(listener) => Ok(listener),
+                Err(_) => http::bind((Ipv4Addr::UNSPECIFIED, port).into()).await,
+            };
+            match bound {
+                Ok(listener) => {
+                    info!(port, "health check port opened");
+                    let ports = ports.clone();
+                    let answer = move |_: &_, _: &str| answer(&ports.borrow(), port);
+                    let server = servers.spawn(http::serve(listener, Arc::new(answer)));
+                    listening.insert(port, server);
+                }
+                // Tried again with the next change.
+                Err(error) => warn!(%error, "health check port not opened"),
+            }
+        }
+        if ports.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn answer(ports: &Ports, port: u16) -> Response<Full<Bytes>> {
+    let Some((service, endpoints)) = ports.get(&port) else {
+        let status = StatusCode::NOT_FOUND;
+        return response(status, "text/plain", "no service\n".to_owned());
+    };
+    let status = match endpoints {
+        0 => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::OK,
+    };
+    let body = serde_json::json!({
+        "service": { "namespace": &*service.namespace, "name": &*service.name },
+        "localEndpoints": endpoints,
+    });
+    let mut response = response(status, "application/json", format!("{body}\n"));
+    let weight = HeaderValue::from(*endpoints);
+    response
+        .headers_mut()
+        .insert("x-load-balancing-endpoint-weight", weight);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::time::Duration;
+
+    use chainwright::kube::service::{Endpoint, EndpointSlice, Service};
+    use tokio::net::TcpListener;
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    fn services(port: u16, here: usize) -> Services {
+        let name = ObjectName::new("ns", "web");
+        let mut services = Services::new();
+        let mut service = Service::new(name, [[10, 96, 0, 1].into()]);
+        service.health_check_node_port = Some(port);
+        services.set_service(service);
+        let endpoint = |n, node: &str| Endpoint {
+            node: Some(node.into()),
+            ..Endpoint::new([10, 244, 0, n].into())
+        };
+        let mut endpoints = vec![endpoint(9, "there")];
+        endpoints.extend((1..).take(here).map(|n| endpoint(n, "here")));
+        // One that is not ready, and one twice.
+        endpoints.push(Endpoint {
+            ready: false,
+            ..endpoint(8, "here")
+        });
+        endpoints.extend(endpoints.get(1).filter(|e| e.ready).cloned());
+        services.set_slice(EndpointSlice {
+            name: ObjectName::new("ns", "s"),
+            service: "web".into(),
+            endpoints,
+            ports: Vec::new(),
+        });
+        services
+    }
+
+    async fn get(port: u16) -> Option<String> {
+        let asked = tokio::task::spawn_blocking(move || {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+            stream.write_all(b"GET / HTTP/1.0\r\n\r\n").ok()?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text).ok()?;
+            Some(text)
+        });
+        asked.await.unwrap()
+    }
+
+    async fn until(port: u16, is: impl Fn(Option<&str>) -> bool) {
+        let wait = async {
+            while !is(get(port).await.as_deref()) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(20), wait).await.unwrap();
+    }
+
+    #[test]
+    fn load_balancers_are_told_of_endpoints_here() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let port = free.local_addr().unwrap().port();
+            drop(free);
+            let (tell, told) = watch::channel(Ports::new());
+            tokio::spawn(serve(told));
+            let say = |here| {
+                let services = services(port, here);
+                tell.send_replace(ports(services.names(), &services, "here"));
+            };
+            say(2);
+            until(port, |text| {
+                text.is_some_and(|text| {
+                    text.starts_with("HTTP/1.0 200")
+                        && text.contains("x-load-balancing-endpoint-weight: 2\r\n")
+                        && text.ends_with("{\"localEndpoints\":2,\"service\":{\"name\":\"web\",\"namespace\":\"ns\"}}\n")
+                })
+            })
+            .await;
+            say(0);
+            until(port, |text| text.is_some_and(|text| text.starts_with("HTTP/1.0 503"))).await;
+            tell.send_replace(Ports::new());
+            until(port, |text| text.is_none()).await;
+        });
+    }
+}

@@ -1,0 +1,211 @@
+//! The objects of manifests.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use chainwright::kube::service::{EndpointSlice, InvalidObject, Node, ObjectName, Service};
+use k8s_openapi::api::{core::v1 as core, discovery::v1 as discovery};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// On a slice: when the pod or service changed that it was written for.
+const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+
+/// What an object is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Object {
+    /// A service; `None` if a proxy has nothing to do with it.
+    Service(Option<Box<Service>>),
+    /// A slice; `None` if a proxy has nothing to do with it. And when it came to be needed.
+    Slice(Option<EndpointSlice>, Option<SystemTime>),
+    /// A node.
+    Node(Node),
+}
+
+/// Which object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Kind {
+    Service,
+    Slice,
+    Node,
+}
+
+/// Kind and name of an object.
+pub(crate) type Key = (Kind, ObjectName);
+
+/// What is wrong with a manifest, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// The line, from 1.
+    pub(crate) line: u64,
+    /// Which object of a list, which field, and what of it.
+    pub(crate) what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+pub(crate) fn service(service: &core::Service) -> Result<Object, InvalidObject> {
+    Ok(Object::Service(Service::from_api(service)?.map(Box::new)))
+}
+
+pub(crate) fn slice(slice: &discovery::EndpointSlice) -> Result<Object, InvalidObject> {
+    let annotations = slice.metadata.annotations.as_ref();
+    let triggered = annotations.and_then(|a| a.get(TRIGGERED)?.parse().ok());
+    let triggered = triggered.map(|at: k8s_openapi::jiff::Timestamp| at.into());
+    Ok(Object::Slice(EndpointSlice::from_api(slice)?, triggered))
+}
+
+pub(crate) fn node(node: &core::Node) -> Result<Object, InvalidObject> {
+    Ok(Object::Node(Node::from_api(node)?))
+}
+
+/// The name that an object has, also if a proxy has nothing to do with it.
+pub(crate) fn name(metadata: &ObjectMeta) -> ObjectName {
+    let namespace = metadata.namespace.as_deref().unwrap_or("default");
+    ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default())
+}
+
+/// All that a file of manifests holds of services, slices and nodes; other objects are passed over.
+pub(crate) fn read(text: &str) -> Result<Vec<(Key, Object)>, Problem> {
+    let mut objects = Vec::new();
+    for (line, document) in documents(text) {
+        let value: Option<Value> = serde_saphyr::from_str(document).map_err(|error| {
+            let within = error.location().map_or(1, |place| place.line().max(1));
+            Problem {
+                line: line + within - 1,
+                what: without_place(&error.without_snippet().to_string()),
+            }
+        })?;
+        if let Some(value) = value {
+            object(value, &mut objects).map_err(|what| Problem { line, what })?;
+        }
+    }
+    Ok(objects)
+}
+
+/// The parser knows the place within the document alone.
+fn without_place(error: &str) -> String {
+    let said = error
+        .rsplit_once(" at line ")
+        .map_or(error, |(said, _)| said);
+    said.to_owned()
+}
+
+/// The documents of a file, each with its first line. A line that begins so parts documents, whatever stands around it
+/// (YAML 1.2, 9.1.2).
+fn documents(text: &str) -> Vec<(u64, &str)> {
+    let mut documents = Vec::new();
+    let (mut start, mut first) = (0, 1);
+    let (mut place, mut line) = (0, 1);
+    for content in text.split_inclusive('\n') {
+        let rest = content.strip_prefix("---");
+        if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n'])) {
+            documents.push((first, &text[start..place]));
+            (start, first) = (place, line);
+        }
+        place += content.len();
+        line += 1;
+    }
+    documents.push((first, &text[start..]));
+    let is_some = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
+    documents.retain(|(_, document)| document.lines().any(is_some));
+    documents
+}
+
+fn object(value: Value, to: &mut Vec<(Key, Object)>) -> Result<(), String> {
+    let word = |name: &str| value.get(name).and_then(Value::as_str);
+    match (word("apiVersion"), word("kind")) {
+        (Some("v1"), Some("Service")) => {
+            let api: core::Service = typed(value)?;
+            let read = service(&api).map_err(|error| error.to_string())?;
+            to.push(((Kind::Service, name(&api.metadata)), read));
+        }
+        (Some("discovery.k8s.io/v1"), Some("EndpointSlice")) => {
+            let api: discovery::EndpointSlice = typed(value)?;
+            let read = slice(&api).map_err(|error| error.to_string())?;
+            to.push(((Kind::Slice, name(&api.metadata)), read));
+        }
+        (Some("v1"), Some("Node")) => {
+            let api: core::Node = typed(value)?;
+            let read = node(&api).map_err(|error| error.to_string())?;
+            to.push(((Kind::Node, name(&api.metadata)), read));
+        }
+        (Some(_), Some(kind)) if kind.ends_with("List") => {
+            let Value::Object(mut list) = value else {
+                return Ok(());
+            };
+            let Some(Value::Array(items)) = list.remove("items") else {
+                return Err("items: there are none".to_owned());
+            };
+            for (n, item) in items.into_iter().enumerate() {
+                object(item, to).map_err(|what| format!("items[{n}]: {what}"))?;
+            }
+        }
+        (Some(_), Some(_)) => {}
+        (None, _) => return Err("apiVersion: there is none".to_owned()),
+        (_, None) => return Err("kind: there is none".to_owned()),
+    }
+    Ok(())
+}
+
+fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let (path, error) = (error.path().to_string(), error.into_inner());
+        format!("{path}: {error}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_lists_and_languages() {
+        let text = r#"# Some services.
+---
+apiVersion: v1
+kind: Service
+metadata: { name: web }
+spec: { clusterIP: 10.96.0.1, ports: [{ port: 80 }] }
+---
+{"apiVersion": "v1", "kind": "List", "items": [
+  {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other"}},
+  {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node1"}},
+  {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+   "metadata": {"name": "s", "annotations": {"endpoints.kubernetes.io/last-change-trigger-time": "2026-01-01T00:00:00Z"},
+     "labels": {"kubernetes.io/service-name": "web"}},
+   "addressType": "IPv4", "endpoints": [{"addresses": ["10.244.0.1"]}]}
+]}
+---
+"#;
+        let objects = read(text).unwrap();
+        let kinds: Vec<_> = objects.iter().map(|((kind, _), _)| *kind).collect();
+        assert_eq!(kinds, [Kind::Service, Kind::Node, Kind::Slice]);
+        assert!(matches!(&objects[2].1, Object::Slice(Some(_), Some(_))));
+    }
+
+    #[test]
+    fn problems_name_their_place() {
+        let bad = |text: &str| read(text).unwrap_err();
+        let syntax = bad("apiVersion: v1\nkind: ConfigMap\n---\na: 1\nb: [1\nc: 2\n");
+        assert!((5..=7).contains(&syntax.line), "{syntax}");
+        let shape = bad(
+            "---\napiVersion: v1\nkind: Service\nmetadata: { name: a }\nspec: { ports: [{ port: x }] }\n",
+        );
+        assert_eq!(shape.line, 1);
+        assert!(shape.what.starts_with("spec.ports[0].port: "), "{shape}");
+        let sense = bad(
+            "{kind: List, apiVersion: v1, items: [{kind: Node, apiVersion: v1, metadata: {}}]}",
+        );
+        assert_eq!(
+            sense.to_string(),
+            "line 1: items[0]: Node : metadata.name: there is none"
+        );
+        assert_eq!(bad("kind: Service\n").what, "apiVersion: there is none");
+    }
+}

@@ -1,0 +1,595 @@
+//! Options and configuration, as kube-proxy has them.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chainwright::iptables::Backend;
+use chainwright::kube::service::{Config, Layout, LocalDetector, Node, NodePortAddresses};
+use clap::{Parser, ValueEnum};
+use ipnet::IpNet;
+use serde::Deserialize;
+use serde_json::Value;
+use tracing::warn;
+
+/// Brings a cluster's services to this node: a replacement of kube-proxy.
+///
+/// Options go before the configuration file.
+#[derive(Debug, Clone, Default, Parser)]
+#[command(version, max_term_width = 100)]
+pub(crate) struct Options {
+    /// Folder of manifests to follow, instead of a cluster: Services, EndpointSlices and Nodes, YAML or JSON.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) manifests: Option<PathBuf>,
+    /// Configuration file (KubeProxyConfiguration).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// How to reach the cluster; without it as its pods do, or as kubectl does.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// How services stand in the kernel's tables.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) proxy_mode: Option<Mode>,
+    /// The pods' networks, one of each family: traffic from elsewhere to cluster IPs is masqueraded.
+    #[arg(long, value_name = "CIDR", value_delimiter = ',')]
+    pub(crate) cluster_cidr: Vec<IpNet>,
+    /// How the node's own pods are told.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) detect_local_mode: Option<DetectMode>,
+    /// The networks of cluster IPs: traffic to one that no service has is dropped (flat and nftables).
+    #[arg(long, value_name = "CIDR", value_delimiter = ',')]
+    pub(crate) service_cidrs: Vec<IpNet>,
+    /// The node's name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) hostname_override: Option<String>,
+    /// Where node ports are: networks of addresses of the node, or `primary`; without it at all of them.
+    #[arg(long, value_name = "CIDR", value_delimiter = ',')]
+    pub(crate) nodeport_addresses: Vec<String>,
+    /// Masquerades all traffic to cluster IPs.
+    #[arg(long)]
+    pub(crate) masquerade_all: bool,
+    /// Which bit of the mark says that a packet is to be masqueraded.
+    #[arg(long, value_name = "BIT", value_parser = clap::value_parser!(u8).range(0..32))]
+    pub(crate) iptables_masquerade_bit: Option<u8>,
+    /// Whether node ports are at 127.0.0.1, too (iptables).
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) iptables_localhost_nodeports: Option<bool>,
+    /// After what time everything in the kernel is looked at, in case that somebody else changed it.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) sync_period: Option<Duration>,
+    /// Where /healthz and /livez are; nowhere if empty.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) healthz_bind_address: Option<String>,
+    /// Where /metrics is; nowhere if empty.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics_bind_address: Option<String>,
+    /// Removes everything that any mode put into the kernel, and ends.
+    #[arg(long)]
+    pub(crate) cleanup: bool,
+    /// How much is logged: 2 says what changed, 4 everything.
+    #[arg(short, long, value_name = "LEVEL", default_value_t = 0)]
+    pub(crate) v: u8,
+}
+
+/// How services stand in the kernel's tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// As elements of maps: a change costs the same however many services there are.
+    Flat,
+    /// As kube-proxy's nftables mode has them.
+    Nftables,
+    /// As kube-proxy's iptables mode has them.
+    Iptables,
+}
+
+impl Mode {
+    pub(crate) const ALL: [Self; 3] = [Self::Flat, Self::Nftables, Self::Iptables];
+
+    pub(crate) const fn layout(self) -> Layout {
+        match self {
+            Self::Flat => Layout::Flat,
+            Self::Nftables => Layout::Nftables,
+            Self::Iptables => Layout::Iptables(Backend::Nft),
+        }
+    }
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Flat => "flat",
+            Self::Nftables => "nftables",
+            Self::Iptables => "iptables",
+        }
+    }
+}
+
+/// How the node's own pods are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DetectMode {
+    /// By the pods' networks of the cluster.
+    #[value(name = "ClusterCIDR")]
+    ClusterCidr,
+    /// By the pods' networks of the node.
+    #[value(name = "NodeCIDR")]
+    NodeCidr,
+    /// By the bridge that they are at.
+    #[value(name = "BridgeInterface")]
+    BridgeInterface,
+    /// By how their interfaces' names begin.
+    #[value(name = "InterfaceNamePrefix")]
+    InterfaceNamePrefix,
+}
+
+/// What of kube-proxy's configuration file means something here.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct File {
+    kind: String,
+    mode: String,
+    #[serde(rename = "clusterCIDR")]
+    cluster_cidr: String,
+    hostname_override: String,
+    node_port_addresses: Option<Vec<String>>,
+    healthz_bind_address: Option<String>,
+    metrics_bind_address: Option<String>,
+    detect_local_mode: String,
+    detect_local: DetectLocal,
+    iptables: Tables,
+    nftables: Tables,
+    client_connection: ClientConnection,
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct DetectLocal {
+    bridge_interface: String,
+    interface_name_prefix: String,
+    #[serde(rename = "clusterCIDRs")]
+    cluster_cidrs: Vec<String>,
+}
+
+/// `iptables` and `nftables`, which say the same of either mode.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Tables {
+    masquerade_bit: Option<u8>,
+    masquerade_all: bool,
+    localhost_node_ports: Option<bool>,
+    sync_period: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ClientConnection {
+    kubeconfig: String,
+}
+
+/// What options and file come to.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) mode: Mode,
+    pub(crate) node: String,
+    pub(crate) kubeconfig: Option<PathBuf>,
+    pub(crate) health: Option<SocketAddr>,
+    pub(crate) metrics: Option<SocketAddr>,
+    pub(crate) period: Duration,
+    detector: Detector,
+    service_networks: Vec<IpNet>,
+    node_ports: NodePorts,
+    masquerade_mark: u32,
+    masquerade_all: bool,
+    localhost_node_ports: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Detector {
+    These(LocalDetector),
+    /// The node's networks, which it says itself.
+    Node,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum NodePorts {
+    All,
+    Primary,
+    Networks(Vec<IpNet>),
+}
+
+impl Settings {
+    /// From the options and the file that they name.
+    pub(crate) fn new(options: &Options) -> Result<Self, String> {
+        let file = match &options.config {
+            Some(path) => File::read(path)?,
+            None => File::default(),
+        };
+        let mode = match (options.proxy_mode, &*file.mode) {
+            (Some(mode), _) => mode,
+            (None, "") => Mode::Flat,
+            (None, mode) => Mode::from_str(mode, false)
+                .map_err(|_| format!("mode: {mode:?} is none of flat, nftables and iptables"))?,
+        };
+        // Each mode has a part of the file of its own; kube-proxy knows no flat mode.
+        let tables = match mode {
+            Mode::Iptables => &file.iptables,
+            Mode::Flat | Mode::Nftables => &file.nftables,
+        };
+        let bit = options.iptables_masquerade_bit.or(tables.masquerade_bit);
+        let mark = 1_u32.checked_shl(bit.unwrap_or(14).into());
+        let file_period = tables.sync_period.as_deref().map(duration).transpose();
+        let period = file_period.map_err(|error| format!("syncPeriod: {error}"))?;
+        let period = options
+            .sync_period
+            .or(period)
+            .filter(|period| !period.is_zero());
+        let address = |option: &Option<String>, file: &Option<String>, default, port| {
+            let text = option.as_deref().or(file.as_deref());
+            bind_address(text.unwrap_or(default), port)
+        };
+        let kubeconfig = options.kubeconfig.clone();
+        let of_file = &file.client_connection.kubeconfig;
+        let name = options.hostname_override.as_ref();
+        Ok(Self {
+            mode,
+            node: match name
+                .or(Some(&file.hostname_override))
+                .filter(|name| !name.is_empty())
+            {
+                Some(name) => name.trim().to_lowercase(),
+                None => hostname()?,
+            },
+            kubeconfig: kubeconfig.or((!of_file.is_empty()).then(|| of_file.into())),
+            health: address(
+                &options.healthz_bind_address,
+                &file.healthz_bind_address,
+                "0.0.0.0:10256",
+                10256,
+            )?,
+            metrics: address(
+                &options.metrics_bind_address,
+                &file.metrics_bind_address,
+                "127.0.0.1:10249",
+                10249,
+            )?,
+            period: period.unwrap_or(Duration::from_secs(3600)),
+            detector: detector(options, &file)?,
+            service_networks: options.service_cidrs.clone(),
+            node_ports: node_ports(options, &file)?,
+            masquerade_mark: mark.ok_or("masqueradeBit: it is above 31")?,
+            masquerade_all: options.masquerade_all || tables.masquerade_all,
+            localhost_node_ports: options
+                .iptables_localhost_nodeports
+                .or(file.iptables.localhost_node_ports)
+                // As in kube-proxy.
+                .unwrap_or(mode == Mode::Iptables),
+        })
+    }
+
+    /// What it comes to on a node, whose addresses are asked for anew.
+    pub(crate) fn config(&self, node: Option<&Node>) -> Result<Config, String> {
+        let mut config = Config::new(self.node.as_str());
+        config.zone = node.and_then(|node| node.zone.clone());
+        config.node_addresses = node.map(|node| node.addresses.clone()).unwrap_or_default();
+        config.local_detector = match &self.detector {
+            Detector::These(detector) => detector.clone(),
+            Detector::Node => match node.map(|node| &node.pod_networks) {
+                Some(networks) if !networks.is_empty() => LocalDetector::Networks(networks.clone()),
+                _ => LocalDetector::None,
+            },
+        };
+        config.node_port_addresses = match &self.node_ports {
+            NodePorts::All => NodePortAddresses::All,
+            NodePorts::Primary => NodePortAddresses::These(primary(&config.node_addresses)),
+            NodePorts::Networks(networks) => {
+                let own = own_addresses()?;
+                let chosen = own
+                    .into_iter()
+                    .filter(|a| networks.iter().any(|n| n.contains(a)));
+                NodePortAddresses::These(chosen.collect())
+            }
+        };
+        config.service_networks.clone_from(&self.service_networks);
+        config.masquerade_mark = self.masquerade_mark;
+        config.masquerade_all = self.masquerade_all;
+        config.localhost_node_ports = self.localhost_node_ports;
+        Ok(config)
+    }
+}
+
+impl File {
+    fn read(path: &Path) -> Result<Self, String> {
+        let place = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{place}: {error}"))?;
+        let file = Self::parse(&text).map_err(|error| format!("{place}: {error}"))?;
+        for (field, value) in &file.others {
+            let is_said = !value.is_null() && field != "apiVersion";
+            if is_said {
+                warn!(file = %place, %field, "means nothing here");
+            }
+        }
+        Ok(file)
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let value: Value = serde_saphyr::from_str(text)
+            .map_err(|error: serde_saphyr::Error| error.without_snippet().to_string())?;
+        let file: Self =
+            serde_path_to_error::deserialize(value).map_err(|error| error.to_string())?;
+        match &*file.kind {
+            "KubeProxyConfiguration" => Ok(file),
+            other => Err(format!("kind: {other:?} is not KubeProxyConfiguration")),
+        }
+    }
+}
+
+fn detector(options: &Options, file: &File) -> Result<Detector, String> {
+    let mode = match (options.detect_local_mode, &*file.detect_local_mode) {
+        (Some(mode), _) => mode,
+        (None, "") => DetectMode::ClusterCidr,
+        (None, mode) => DetectMode::from_str(mode, false)
+            .map_err(|_| format!("detectLocalMode: {mode:?} is none that there is"))?,
+    };
+    let word = |field: &str, text: &str| match text {
+        "" => Err(format!("detectLocal.{field}: there is none")),
+        text => Ok(text.to_owned()),
+    };
+    let local = &file.detect_local;
+    Ok(match mode {
+        DetectMode::NodeCidr => Detector::Node,
+        DetectMode::BridgeInterface => {
+            let name = word("bridgeInterface", &local.bridge_interface)?;
+            Detector::These(LocalDetector::Interface(name))
+        }
+        DetectMode::InterfaceNamePrefix => {
+            let prefix = word("interfaceNamePrefix", &local.interface_name_prefix)?;
+            Detector::These(LocalDetector::InterfacePrefix(prefix))
+        }
+        DetectMode::ClusterCidr => {
+            let of_file = match &local.cluster_cidrs[..] {
+                [] => file.cluster_cidr.split(',').map(str::trim).collect(),
+                several => several.iter().map(|text| text.trim()).collect::<Vec<_>>(),
+            };
+            let of_file = of_file.into_iter().filter(|text| !text.is_empty());
+            let networks = match &options.cluster_cidr[..] {
+                [] => of_file
+                    .map(|text| network("clusterCIDR", text))
+                    .collect::<Result<_, _>>()?,
+                several => several.to_vec(),
+            };
+            Detector::These(match networks.is_empty() {
+                true => LocalDetector::None,
+                false => LocalDetector::Networks(networks),
+            })
+        }
+    })
+}
+
+fn node_ports(options: &Options, file: &File) -> Result<NodePorts, String> {
+    let texts = match &options.nodeport_addresses[..] {
+        [] => file.node_port_addresses.as_deref().unwrap_or_default(),
+        several => several,
+    };
+    match texts {
+        [] => Ok(NodePorts::All),
+        [one] if one == "primary" => Ok(NodePorts::Primary),
+        several => {
+            let networks = several
+                .iter()
+                .map(|text| network("nodePortAddresses", text));
+            Ok(NodePorts::Networks(networks.collect::<Result<_, _>>()?))
+        }
+    }
+}
+
+fn network(field: &str, text: &str) -> Result<IpNet, String> {
+    text.parse()
+        .map_err(|_| format!("{field}: {text:?} is no network"))
+}
+
+/// The first address of each family.
+fn primary(addresses: &[IpAddr]) -> Vec<IpAddr> {
+    let first = |is: fn(&IpAddr) -> bool| addresses.iter().copied().find(is);
+    [first(IpAddr::is_ipv4), first(IpAddr::is_ipv6)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// An address with a port, or one without, or none at all.
+fn bind_address(text: &str, port: u16) -> Result<Option<SocketAddr>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let whole = text.parse::<SocketAddr>();
+    let address = whole.or_else(|_| text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, port)));
+    address
+        .map(Some)
+        .map_err(|_| format!("{text:?} is no address to listen at"))
+}
+
+/// Go's: `1h`, `30s`, `1m30s`, `0`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no time: 30s or 1h, for instance");
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let (mut sum, mut rest) = (Duration::ZERO, text);
+    loop {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+        let number: u32 = rest[..digits].parse().map_err(|_| wrong())?;
+        rest = &rest[digits..];
+        let letters = rest
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let unit = match &rest[..letters] {
+            "ms" => Duration::from_millis(1),
+            "s" => Duration::from_secs(1),
+            "m" => Duration::from_secs(60),
+            "h" => Duration::from_secs(3600),
+            _ => return Err(wrong()),
+        };
+        sum = unit
+            .checked_mul(number)
+            .and_then(|of| sum.checked_add(of))
+            .ok_or_else(wrong)?;
+        rest = &rest[letters..];
+        if rest.is_empty() {
+            return Ok(sum);
+        }
+    }
+}
+
+/// In small letters, as nodes are named.
+fn hostname() -> Result<String, String> {
+    let name = nix::unistd::gethostname().map_err(|error| format!("the host's name: {error}"))?;
+    Ok(name.to_string_lossy().trim().to_lowercase())
+}
+
+fn own_addresses() -> Result<Vec<IpAddr>, String> {
+    let interfaces =
+        nix::ifaddrs::getifaddrs().map_err(|error| format!("the node's addresses: {error}"))?;
+    let addresses = interfaces.filter_map(|interface| {
+        let address = interface.address?;
+        let v4 = address.as_sockaddr_in().map(|a| IpAddr::from(a.ip()));
+        v4.or_else(|| address.as_sockaddr_in6().map(|a| a.ip().into()))
+    });
+    let mut addresses: Vec<_> = addresses.collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    Ok(addresses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(arguments: &[&str]) -> Result<Settings, String> {
+        let arguments = ["agent", "--hostname-override", "Node1"]
+            .iter()
+            .chain(arguments);
+        Settings::new(&Options::try_parse_from(arguments).map_err(|e| e.to_string())?)
+    }
+
+    fn with_file(text: &str, arguments: &[&str]) -> Result<Settings, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.yaml");
+        let text = format!(
+            "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n{text}"
+        );
+        std::fs::write(&path, text).unwrap();
+        let path = path.to_str().unwrap();
+        settings(&[&["--config", path], arguments].concat())
+    }
+
+    #[test]
+    fn defaults_are_kube_proxys_but_for_the_mode() {
+        let settings = settings(&[]).unwrap();
+        assert_eq!((settings.mode, &*settings.node), (Mode::Flat, "node1"));
+        assert_eq!(settings.health, Some(([0, 0, 0, 0], 10256).into()));
+        assert_eq!(settings.metrics, Some(([127, 0, 0, 1], 10249).into()));
+        assert_eq!(settings.config(None).unwrap(), Config::new("node1"));
+    }
+
+    #[test]
+    fn a_file_says_the_same_as_options_and_options_go_before() {
+        let text = "mode: nftables\nclusterCIDR: 10.244.0.0/16,fd00:1::/56\n\
+            nodePortAddresses: [127.0.0.0/8]\nhealthzBindAddress: ''\nmetricsBindAddress: '::1'\n\
+            nftables: { masqueradeBit: 3, masqueradeAll: true, syncPeriod: 1m30s }\n\
+            iptables: { masqueradeBit: 5 }\nclientConnection: { kubeconfig: /k }\nconntrack: { min: 1 }\n";
+        let file = with_file(text, &[]).unwrap();
+        let options = settings(&[
+            "--proxy-mode=nftables",
+            "--cluster-cidr=10.244.0.0/16,fd00:1::/56",
+            "--nodeport-addresses=127.0.0.0/8",
+            "--healthz-bind-address=",
+            "--metrics-bind-address=[::1]:10249",
+            "--iptables-masquerade-bit=3",
+            "--masquerade-all",
+            "--sync-period=90s",
+            "--kubeconfig=/k",
+        ]);
+        let options = options.unwrap();
+        assert_eq!(format!("{file:?}"), format!("{options:?}"));
+        let config = file.config(None).unwrap();
+        assert_eq!(
+            (config.masquerade_mark, config.masquerade_all),
+            (1 << 3, true)
+        );
+        let NodePortAddresses::These(addresses) = config.node_port_addresses else {
+            panic!("all of them");
+        };
+        assert!(addresses.iter().all(IpAddr::is_loopback));
+        let other = with_file(
+            text,
+            &["--proxy-mode=iptables", "--iptables-masquerade-bit=7"],
+        );
+        let other = other.unwrap();
+        assert_eq!(
+            (other.mode, other.masquerade_mark),
+            (Mode::Iptables, 1 << 7)
+        );
+        assert!(other.localhost_node_ports);
+    }
+
+    #[test]
+    fn what_the_node_says_is_taken_in() {
+        let text = "detectLocalMode: NodeCIDR\nnodePortAddresses: [primary]\n";
+        let settings = with_file(text, &[]).unwrap();
+        let node = Node {
+            name: "node1".into(),
+            zone: Some("a".into()),
+            addresses: ["10.0.0.7", "192.0.2.7", "fd00::7"]
+                .map(|a| a.parse().unwrap())
+                .to_vec(),
+            pod_networks: vec!["10.244.1.0/24".parse().unwrap()],
+        };
+        let config = settings.config(Some(&node)).unwrap();
+        assert_eq!(
+            config.local_detector,
+            LocalDetector::Networks(node.pod_networks)
+        );
+        let primary = ["10.0.0.7", "fd00::7"].map(|a| a.parse().unwrap()).to_vec();
+        assert_eq!(
+            config.node_port_addresses,
+            NodePortAddresses::These(primary)
+        );
+        assert_eq!(
+            (config.zone, config.node_addresses),
+            (node.zone, node.addresses)
+        );
+        assert_eq!(
+            settings.config(None).unwrap().local_detector,
+            LocalDetector::None
+        );
+        let bridge = "detectLocalMode: BridgeInterface\ndetectLocal: { bridgeInterface: br0 }\n";
+        let bridge = with_file(bridge, &[]).unwrap().config(None).unwrap();
+        assert_eq!(
+            bridge.local_detector,
+            LocalDetector::Interface("br0".to_owned())
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        for (text, word) in [
+            ("mode: ipvs\n", "mode"),
+            ("mode: [\n", "config.yaml"),
+            ("clusterCIDR: 10.0.0.0\n", "clusterCIDR"),
+            ("nodePortAddresses: [x]\n", "nodePortAddresses"),
+            ("detectLocalMode: Magic\n", "detectLocalMode"),
+            ("detectLocalMode: BridgeInterface\n", "bridgeInterface"),
+            ("nftables: { masqueradeBit: 32 }\n", "masqueradeBit"),
+            ("nftables: { syncPeriod: 3x }\n", "syncPeriod"),
+            ("nftables: { masqueradeBit: x }\n", "nftables"),
+            ("healthzBindAddress: here\n", "here"),
+        ] {
+            let error = with_file(text, &[]).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
+        assert!(settings(&["--iptables-masquerade-bit=32"]).is_err());
+        for text in ["", "s", "10", "1x", "99999999999s"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

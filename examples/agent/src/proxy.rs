@@ -1,0 +1,36 @@
+//! What the agent asks of a proxy, so that tests can put another one in its place.
+
+use std::error::Error;
+
+use chainwright::kube::service::{Config, ObjectName, Services};
+
+/// Any error of a proxy.
+pub(crate) type ProxyError = Box<dyn Error + Send + Sync>;
+
+/// What a sync did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Outcome {
+    /// How many services had changed.
+    pub(crate) services: usize,
+    /// How many transactions it took.
+    pub(crate) transactions: usize,
+    /// Whether all that is in the kernel was read.
+    pub(crate) whole: bool,
+    /// Services that the kernel refused, and why.
+    pub(crate) set_aside: Vec<(ObjectName, String)>,
+}
+
+/// Brings services to where packets are.
+pub(crate) trait Proxy: Send {
+    /// Brings what changed.
+    fn sync(&mut self, services: &mut Services) -> Result<Outcome, ProxyError>;
+
+    /// Has the next [`sync`](Self::sync) look at everything.
+    fn distrust(&mut self);
+
+    /// Removes everything.
+    fn remove(&mut self) -> Result<(), ProxyError>;
+}
+
+/// Opens a proxy for a node that is known to be so.
+pub(crate) type Open = Box<dyn FnMut(Config) -> Result<Box<dyn Proxy>, ProxyError> + Send>;

@@ -1,0 +1,368 @@
+use super::super::model::{EndpointPort, ObjectName, Protocol};
+use super::super::store::Services;
+use super::*;
+
+const HERE: &str = "here";
+
+fn config() -> Config {
+    Config {
+        zone: Some("a".into()),
+        ..Config::new(HERE)
+    }
+}
+
+fn name() -> ObjectName {
+    ObjectName::new("ns", "svc")
+}
+
+/// A service with one port, that is at a node port, too.
+fn service(internal: TrafficPolicy, external: TrafficPolicy) -> Service {
+    let mut service = Service::new(name(), ["10.96.0.1".parse().unwrap()]);
+    service.internal_traffic_policy = internal;
+    service.external_traffic_policy = external;
+    service.with_port(Port {
+        node_port: Some(30080),
+        ..Port::new("p", Protocol::Tcp, 80)
+    })
+}
+
+/// Of `10.0.0.N`, on this node if told so.
+fn endpoint(n: u8, is_here: bool) -> Endpoint {
+    Endpoint {
+        node: Some(if is_here { HERE } else { "there" }.into()),
+        ..Endpoint::new([10, 0, 0, n].into())
+    }
+}
+
+fn ending(endpoint: Endpoint) -> Endpoint {
+    Endpoint {
+        ready: false,
+        serving: true,
+        terminating: true,
+        ..endpoint
+    }
+}
+
+fn hinted(n: u8, zones: &[&str], nodes: &[&str]) -> Endpoint {
+    Endpoint {
+        for_zones: zones.iter().map(|zone| (*zone).into()).collect(),
+        for_nodes: nodes.iter().map(|node| (*node).into()).collect(),
+        ..endpoint(n, false)
+    }
+}
+
+fn slice(name: &str, endpoints: Vec<Endpoint>) -> EndpointSlice {
+    EndpointSlice {
+        name: ObjectName::new("ns", name),
+        service: "svc".into(),
+        endpoints,
+        ports: vec![EndpointPort {
+            name: "p".into(),
+            protocol: Protocol::Tcp,
+            port: Some(8080),
+        }],
+    }
+}
+
+fn one(service: &Service, slices: &[EndpointSlice], config: &Config) -> ServicePort {
+    let mut ports = resolve(service, slices.iter(), Family::Ipv4, config);
+    assert_eq!(ports.len(), 1);
+    ports.remove(0)
+}
+
+fn of(service: &Service, endpoints: &[Endpoint]) -> ServicePort {
+    one(service, &[slice("s", endpoints.to_vec())], &config())
+}
+
+/// The last numbers of addresses.
+fn numbers(backends: &[Backend]) -> Vec<u8> {
+    let last = |b: &Backend| match b.address {
+        SocketAddr::V4(address) => address.ip().octets()[3],
+        SocketAddr::V6(address) => address.ip().octets()[15],
+    };
+    backends.iter().map(last).collect()
+}
+
+use TrafficPolicy::{Cluster, Local};
+
+/// What each pair of policies makes of one endpoint here and one elsewhere.
+#[test]
+fn policies_choose_endpoints() {
+    let endpoints = [endpoint(1, true), endpoint(2, false)];
+    for (internal, external, inside, outside) in [
+        (Cluster, Cluster, &[1, 2][..], &[1, 2][..]),
+        (Cluster, Local, &[1, 2], &[1]),
+        (Local, Cluster, &[1], &[1, 2]),
+        (Local, Local, &[1], &[1]),
+    ] {
+        let port = of(&service(internal, external), &endpoints);
+        assert_eq!(numbers(port.internal()), inside);
+        assert_eq!(numbers(port.external()), outside);
+        // What pods send to an outer address goes anywhere.
+        assert_eq!(numbers(&port.backends.cluster), [1, 2]);
+        assert_eq!(numbers(&port.reachable()), [1, 2]);
+        let refusals = (port.internal_refusal(), port.external_refusal());
+        assert_eq!(refusals, (None, None));
+    }
+}
+
+#[test]
+fn without_an_outside_only_the_inner_policy_counts() {
+    let endpoints = [endpoint(1, true), endpoint(2, false)];
+    let inner = |policy| {
+        let mut service = service(policy, Local);
+        service.ports[0].node_port = None;
+        of(&service, &endpoints)
+    };
+    let port = inner(Cluster);
+    assert!(port.uses_cluster() && !port.uses_local());
+    assert_eq!(numbers(&port.backends.cluster), [1, 2]);
+    assert_eq!(port.backends.local, []);
+    let port = inner(Local);
+    assert!(!port.uses_cluster() && port.uses_local());
+    assert_eq!(port.backends.cluster, []);
+    assert_eq!(numbers(&port.reachable()), [1]);
+    // Any outer address makes it one that uses both.
+    let mut service = service(Local, Cluster);
+    service.ports[0].node_port = Some(0);
+    assert!(!of(&service, &endpoints).is_external());
+    service.external_ips = vec!["fd00::1".parse().unwrap()];
+    assert!(!of(&service, &endpoints).is_external());
+    service.load_balancer_ips = vec!["192.0.2.1".parse().unwrap()];
+    assert!(of(&service, &endpoints).uses_cluster());
+}
+
+#[test]
+fn traffic_without_endpoints_is_rejected_and_at_the_wrong_node_dropped() {
+    let refused = |internal, external, endpoints: &[Endpoint]| {
+        let port = of(&service(internal, external), endpoints);
+        (port.internal_refusal(), port.external_refusal())
+    };
+    let (reject, drop) = (Some(Refusal::Reject), Some(Refusal::Drop));
+    for policies in [(Cluster, Cluster), (Local, Local), (Cluster, Local)] {
+        assert_eq!(refused(policies.0, policies.1, &[]), (reject, reject));
+        let idle = Endpoint {
+            ready: false,
+            ..endpoint(1, true)
+        };
+        assert_eq!(refused(policies.0, policies.1, &[idle]), (reject, reject));
+        // One that ends, and serves no longer.
+        let gone = Endpoint {
+            serving: false,
+            ..ending(endpoint(1, true))
+        };
+        assert_eq!(refused(policies.0, policies.1, &[gone]), (reject, reject));
+    }
+    let elsewhere = [endpoint(2, false)];
+    assert_eq!(refused(Cluster, Local, &elsewhere), (None, drop));
+    assert_eq!(refused(Local, Cluster, &elsewhere), (drop, None));
+    assert_eq!(refused(Local, Local, &elsewhere), (drop, drop));
+    let ends = [ending(endpoint(2, false))];
+    assert_eq!(refused(Local, Local, &ends), (drop, drop));
+    assert_eq!(refused(Cluster, Local, &ends), (None, drop));
+    // Nothing may go anywhere: those elsewhere are seen all the same.
+    let mut service = service(Local, Local);
+    service.ports[0].node_port = None;
+    assert_eq!(of(&service, &ends).internal_refusal(), drop);
+}
+
+/// Those that end are used where there is none that is ready, here and anywhere each for itself.
+#[test]
+fn endpoints_that_end_stand_in() {
+    let port = |endpoints: &[Endpoint]| of(&service(Cluster, Local), endpoints);
+    let both = port(&[ending(endpoint(1, true)), endpoint(2, false)]);
+    assert_eq!(numbers(&both.backends.cluster), [2]);
+    assert_eq!(numbers(&both.backends.local), [1]);
+    assert_eq!(numbers(&both.reachable()), [2, 1]);
+    let all = port(&[ending(endpoint(1, true)), ending(endpoint(2, false))]);
+    assert_eq!(numbers(&all.backends.cluster), [1, 2]);
+    assert_eq!(numbers(&all.backends.local), [1]);
+    let none = port(&[ending(endpoint(1, true)), endpoint(2, true)]);
+    assert_eq!(numbers(&none.backends.cluster), [2]);
+    assert_eq!(numbers(&none.backends.local), [2]);
+    // Published though it is not ready: the API says that it is.
+    let published = Endpoint {
+        ready: true,
+        ..ending(endpoint(3, true))
+    };
+    assert_eq!(numbers(&port(&[published]).backends.cluster), [3]);
+}
+
+#[test]
+fn hints_choose_a_node_then_a_zone() {
+    let chosen = |endpoints: &[Endpoint]| {
+        let port = of(&service(Cluster, Cluster), endpoints);
+        numbers(&port.backends.cluster)
+    };
+    let zones = [
+        hinted(1, &["a"], &[]),
+        hinted(2, &["b"], &[]),
+        hinted(3, &["b", "a"], &[]),
+    ];
+    assert_eq!(chosen(&zones), [1, 3]);
+    let nodes = [hinted(1, &["a"], &["there"]), hinted(2, &["b"], &[HERE])];
+    assert_eq!(chosen(&nodes), [2]);
+    // No node's hint is for this one: the zones' are taken.
+    let other = [
+        hinted(1, &["a"], &["there"]),
+        hinted(2, &["b"], &["yonder"]),
+    ];
+    assert_eq!(chosen(&other), [1]);
+    // One of them has no hint for nodes: none of those counts.
+    let partial = [hinted(1, &["a"], &[HERE]), hinted(2, &["b"], &[])];
+    assert_eq!(chosen(&partial), [1]);
+    let partial = [hinted(1, &["b"], &[HERE]), hinted(2, &["a"], &[])];
+    assert_eq!(chosen(&partial), [2]);
+    // Nor those for zones, if one has none, or none is for this zone.
+    assert_eq!(
+        chosen(&[hinted(1, &["a"], &[]), hinted(2, &[], &[])]),
+        [1, 2]
+    );
+    assert_eq!(
+        chosen(&[hinted(1, &["b"], &[]), hinted(2, &["c"], &[])]),
+        [1, 2]
+    );
+}
+
+#[test]
+fn only_hints_of_ready_endpoints_count() {
+    let idle = Endpoint {
+        ready: false,
+        ..hinted(9, &[], &[])
+    };
+    let chosen = |endpoints: &[Endpoint], config: &Config| {
+        let slices = [slice("s", endpoints.to_vec())];
+        let port = one(&service(Cluster, Cluster), &slices, config);
+        numbers(&port.backends.cluster)
+    };
+    let ready = [hinted(1, &["a"], &[]), hinted(2, &["b"], &[]), idle];
+    assert_eq!(chosen(&ready, &config()), [1]);
+    // The one of this zone only ends: the others get the traffic.
+    let ends = [ending(hinted(1, &["a"], &[])), hinted(2, &["b"], &[])];
+    assert_eq!(chosen(&ends, &config()), [2]);
+    // All end: hints say nothing.
+    let ends = [
+        ending(hinted(1, &["a"], &[])),
+        ending(hinted(2, &["b"], &[])),
+    ];
+    assert_eq!(chosen(&ends, &config()), [1, 2]);
+    // A node of which nobody knows the zone.
+    assert_eq!(chosen(&ready[..2], &Config::new(HERE)), [1, 2]);
+}
+
+/// Traffic that is to stay here stays, whatever the hints say.
+#[test]
+fn hints_say_nothing_of_local_traffic() {
+    let hidden = Endpoint {
+        for_zones: vec!["b".into()],
+        ..endpoint(1, true)
+    };
+    let port = of(&service(Cluster, Local), &[hidden, hinted(2, &["a"], &[])]);
+    assert_eq!(numbers(&port.backends.cluster), [2]);
+    assert_eq!(numbers(&port.backends.local), [1]);
+    assert_eq!(numbers(&port.reachable()), [2, 1]);
+}
+
+#[test]
+fn slices_are_joined_and_duplicates_are_one() {
+    let mut services = Services::new();
+    services.set_service(service(Cluster, Cluster));
+    services.set_slice(slice("s2", vec![endpoint(10, false), endpoint(1, false)]));
+    // It moves from one slice to the next and is in both for a while.
+    services.set_slice(slice("s1", vec![endpoint(2, false), endpoint(1, true)]));
+    // Of another slice the same port has another number.
+    let mut renumbered = slice("s3", vec![endpoint(1, false)]);
+    renumbered.ports[0].port = Some(8081);
+    services.set_slice(renumbered);
+    let port = services.resolve(&name(), Family::Ipv4, &config()).remove(0);
+    let found = |b: &Backend| (b.address.to_string(), b.local);
+    let found: Vec<_> = port.backends.cluster.iter().map(found).collect();
+    let expected = [
+        ("10.0.0.10:8080", false),
+        ("10.0.0.1:8080", true),
+        ("10.0.0.1:8081", false),
+        ("10.0.0.2:8080", false),
+    ];
+    assert_eq!(
+        found,
+        expected.map(|(text, local)| (text.to_owned(), local))
+    );
+}
+
+#[test]
+fn ports_are_found_by_name_and_protocol() {
+    let mut service = service(Cluster, Cluster);
+    service.ports = vec![
+        Port::new("dns", Protocol::Udp, 53),
+        Port::new("dns", Protocol::Tcp, 53),
+        Port::new("web", Protocol::Tcp, 80),
+    ];
+    let mut slice = slice("s", vec![endpoint(1, true)]);
+    let port = |name: &str, protocol, port| EndpointPort {
+        name: name.into(),
+        protocol,
+        port,
+    };
+    slice.ports = vec![
+        port("dns", Protocol::Tcp, Some(1053)),
+        port("dns", Protocol::Udp, Some(53)),
+        port("web", Protocol::Tcp, None),
+    ];
+    let mut numbers = |web| {
+        slice.ports[2].port = web;
+        let ports = resolve(&service, [&slice].into_iter(), Family::Ipv4, &config());
+        let number = |p: &ServicePort| p.backends.cluster.first().map(|b| b.address.port());
+        ports.iter().map(number).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(None), [Some(53), Some(1053), None]);
+    assert_eq!(numbers(Some(0)), [Some(53), Some(1053), None]);
+    assert_eq!(numbers(Some(8080)), [Some(53), Some(1053), Some(8080)]);
+}
+
+#[test]
+fn families_are_apart() {
+    let mut service = service(Cluster, Cluster);
+    service.cluster_ips.push("fd00::1".parse().unwrap());
+    service.external_ips = ["192.0.2.1", "fd01::1", "0.0.0.0"]
+        .map(|a| a.parse().unwrap())
+        .to_vec();
+    service.load_balancer_ips = vec!["fd02::1".parse().unwrap()];
+    let ranges = ["10.1.2.3/8", "fd03::/16", "10.0.0.0/8", "192.0.2.0/24"];
+    service.source_ranges = ranges.map(|r| r.parse().unwrap()).to_vec();
+    let slices = [
+        slice("v4", vec![endpoint(1, true)]),
+        slice("v6", vec![Endpoint::new("fd04::2".parse().unwrap())]),
+    ];
+    let of = |service: &Service, family| resolve(service, slices.iter(), family, &config());
+    let v4 = of(&service, Family::Ipv4).remove(0);
+    let v6 = of(&service, Family::Ipv6).remove(0);
+    let address = |text: &str| text.parse::<IpAddr>().unwrap();
+    assert_eq!(
+        (v4.cluster_ip, v6.cluster_ip),
+        (address("10.96.0.1"), address("fd00::1"))
+    );
+    assert_eq!(
+        (v4.external_ips, v6.external_ips),
+        (vec![address("192.0.2.1")], vec![address("fd01::1")])
+    );
+    assert_eq!(
+        (v4.load_balancer_ips, v6.load_balancer_ips),
+        (vec![], vec![address("fd02::1")])
+    );
+    let networks = |list: &[&str]| {
+        list.iter()
+            .map(|n| n.parse().unwrap())
+            .collect::<Vec<IpNet>>()
+    };
+    assert_eq!(v4.source_ranges, networks(&["10.0.0.0/8", "192.0.2.0/24"]));
+    assert_eq!(v6.source_ranges, networks(&["fd03::/16"]));
+    assert_eq!(
+        (numbers(&v4.backends.cluster), numbers(&v6.backends.cluster)),
+        (vec![1], vec![2])
+    );
+    // A service of one family is nothing in the other.
+    service.cluster_ips.pop();
+    assert_eq!(of(&service, Family::Ipv6), []);
+    service.cluster_ips = vec![address("::")];
+    assert_eq!(of(&service, Family::Ipv6), []);
+}
