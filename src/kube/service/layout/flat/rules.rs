@@ -304,7 +304,7 @@ impl Rules<'_> {
         };
         if self.config.masquerade_all {
             rules.push(masquerade(to_cluster_ip())?);
-        } else if let Some(rule) = self.from_pods(to_cluster_ip(), false) {
+        } else if let Some(rule) = self.of_pods(to_cluster_ip(), false) {
             rules.push(masquerade(rule)?);
         }
         for (way, chain, local, anywhere, masqueraded) in [
@@ -336,7 +336,7 @@ impl Rules<'_> {
             if way == Way::Address {
                 rules.push(self.at_node(self.rule(SERVICES)).goto(NODEPORTS)?);
             }
-            if let Some(rule) = self.from_pods(self.rule(local), true) {
+            if let Some(rule) = self.of_pods(self.rule(local), true) {
                 rules.push(rule.comment("pods' traffic goes anywhere").goto(anywhere)?);
             }
             let own = || self.rule(local).fib_saddr_type(AddressType::LOCAL);
@@ -363,7 +363,7 @@ impl Rules<'_> {
 
     /// Goes on if the packet comes from pods of this node or cluster, or if it does not; `None` if pods' traffic
     /// cannot be told.
-    fn from_pods<'r>(&self, rule: Build<'r>, pods: bool) -> Option<Build<'r>> {
+    fn of_pods<'r>(&self, rule: Build<'r>, pods: bool) -> Option<Build<'r>> {
         let detector = &self.config.local_detector;
         Some(match detector {
             LocalDetector::Networks(_) => {

@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(placed(&[], &[3, 1, 2]), [3, 1, 2]);
         assert_eq!(placed(&[3, 1, 2], &[1, 2, 3, 4]), [3, 1, 2, 4]);
         assert_eq!(placed(&[3, 1, 2, 4], &[1, 2, 4]), [4, 1, 2]);
-        assert_eq!(placed(&[1, 2, 3], &[]), []);
+        assert!(placed(&[1, 2, 3], &[]).is_empty());
         assert_eq!(placed(&[1, 2, 3], &[7, 8, 9, 2]), [7, 2, 8, 9]);
         // One that the kernel has twice, after somebody's hand: one of them keeps the place.
         assert_eq!(placed(&[1, 1, 2], &[1, 2]), [1, 2]);
