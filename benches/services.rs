@@ -239,10 +239,10 @@ fn one(both: &mut Both, change: &Change<'_>, undo: bool) -> Result<Vec<Measured>
                 }
                 turn.set([rounds[0].get(), rounds[1].get()]);
             } else {
-                if rounds[0].get() >= committed {
+                if (committed..=ROUNDS).contains(&rounds[0].get()) {
                     commit(rounds[0].get(), false)?;
                 }
-                if rounds[1].get() >= synced {
+                if (synced..=ROUNDS).contains(&rounds[1].get()) {
                     sync(rounds[1].get(), false)?;
                 }
                 turn.set([rounds[0].get() + 1, rounds[1].get() + 1]);

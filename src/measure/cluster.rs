@@ -30,7 +30,7 @@ const PORT_NAME: &str = "http";
 const PORT: u16 = 80;
 const TARGET_PORT: u16 = 8080;
 /// How many bytes of operations go into one of a large floor's datagrams: about as many as the layout sends at once.
-const PART: usize = 6_000_000;
+const PART: usize = 600_000;
 
 /// One element of one set: its key, and its value if the set is a map.
 type Entry = (&'static str, Vec<u8>, Option<Vec<u8>>);
@@ -226,20 +226,7 @@ fn cluster_ip(number: usize) -> Ipv4Addr {
 fn front(number: usize) -> Vec<u8> {
     let [a, b, c, d] = cluster_ip(number).octets();
     let [high, low] = PORT.to_be_bytes();
-    vec![
-        a,
-        b,
-        c,
-        d,
-        Protocol::Tcp.number(),
-        0,
-        0,
-        0,
-        high,
-        low,
-        0,
-        0,
-    ]
+    vec![a, b, c, d, Protocol::Tcp.number(), 0, 0, 0, high, low, 0, 0]
 }
 
 /// The group of a service's endpoints.
@@ -250,11 +237,7 @@ fn group(number: usize) -> Vec<u8> {
 /// How many endpoints a group has.
 fn count(number: usize, endpoints: usize) -> Entry {
     let shape = (endpoints as u32) << 17;
-    (
-        "groups",
-        group(number),
-        Some(shape.to_ne_bytes().to_vec()),
-    )
+    ("groups", group(number), Some(shape.to_ne_bytes().to_vec()))
 }
 
 /// An endpoint in a place of a group.
