@@ -9,6 +9,8 @@
 //! The benches of the repository and `chainwright bench` are built on this.
 
 mod addresses;
+#[cfg(feature = "kube")]
+mod cluster;
 mod error;
 pub mod events;
 pub mod floor;
@@ -19,6 +21,8 @@ mod ruleset;
 mod services;
 
 pub use addresses::Addresses;
+#[cfg(feature = "kube")]
+pub use cluster::{Cluster, There};
 pub use error::Error;
 pub use rounds::{Contender, Measured, alternate, alternate_prepared, once};
 pub use ruleset::KubeProxy;

@@ -14,6 +14,8 @@ pub struct Measured {
     pub name: String,
     /// CPU time of the thread, in user space and in the kernel, with that of programs that it ran.
     pub cpu: Duration,
+    /// The CPU time that 99 of 100 rounds did not exceed.
+    pub cpu_p99: Duration,
     /// Time on the clock.
     pub wall: Duration,
     /// Time on the clock that 99 of 100 rounds did not exceed.
@@ -78,6 +80,7 @@ pub fn alternate_prepared<E>(
         .map(|(index, (name, _))| Measured {
             name: (*name).to_owned(),
             cpu: median(cpu[index].clone(), Ord::cmp).unwrap_or_default(),
+            cpu_p99: percentile(cpu[index].clone(), 99, Ord::cmp).unwrap_or_default(),
             wall: median(wall[index].clone(), Ord::cmp).unwrap_or_default(),
             wall_p99: percentile(wall[index].clone(), 99, Ord::cmp).unwrap_or_default(),
             ratio: ratios(index),
@@ -101,6 +104,7 @@ pub fn once<E>(
     Ok(Measured {
         name: name.to_owned(),
         cpu,
+        cpu_p99: cpu,
         wall,
         wall_p99: wall,
         ratio: cpu.as_secs_f64() / floor.cpu.as_secs_f64().max(1e-9),

@@ -247,6 +247,8 @@ impl OfFamily {
         if whole {
             self.ports.clear();
             self.names.clear();
+            self.ports.reserve(changed.len());
+            self.names.reserve(changed.len());
             for service in changed {
                 self.resolve(services, service, config, |_| {});
             }

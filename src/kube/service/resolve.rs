@@ -2,7 +2,6 @@
 //!
 //! Source: `CategorizeEndpoints` of `pkg/proxy/topology.go`, and `pkg/proxy/serviceport.go` of Kubernetes 1.36.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -213,7 +212,7 @@ fn endpoints<'s>(
     family: Family,
     config: &Config,
 ) -> Vec<Found<'s>> {
-    let mut found: BTreeMap<String, Found<'s>> = BTreeMap::new();
+    let mut found: Vec<Found<'s>> = Vec::new();
     for slice in slices {
         let is_it = |p: &&super::model::EndpointPort| {
             p.name == port.name && p.protocol == port.protocol && p.port.is_some_and(|n| n != 0)
@@ -229,13 +228,59 @@ fn endpoints<'s>(
                 address: SocketAddr::new(endpoint.address, number),
                 local: endpoint.node.as_ref() == Some(&config.node),
             };
-            let name = backend.address.to_string();
-            if backend.local || !found.contains_key(&name) {
-                found.insert(name, Found { backend, endpoint });
-            }
+            found.push(Found { backend, endpoint });
         }
     }
-    found.into_values().collect()
+    if found.len() > 1 {
+        found.sort_by_cached_key(|f| (AsText::of(f.backend.address), !f.backend.local));
+        found.dedup_by_key(|f| f.backend.address);
+    }
+    found
+}
+
+/// An address in the order of its text.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum AsText {
+    /// Its characters, of four bits each, from the first on: a dot, the digits, a colon.
+    V4(u128),
+    V6(String),
+}
+
+impl AsText {
+    fn of(address: SocketAddr) -> Self {
+        const DOT: u128 = 1;
+        const ZERO: u128 = 2;
+        const COLON: u128 = 12;
+        let SocketAddr::V4(v4) = address else {
+            return Self::V6(address.to_string());
+        };
+        let (mut text, mut room) = (0, u128::BITS);
+        let mut put = |character: u128| {
+            room -= 4;
+            text |= character << room;
+        };
+        for (place, octet) in v4.ip().octets().into_iter().enumerate() {
+            if place > 0 {
+                put(DOT);
+            }
+            digits(octet.into(), |digit| put(ZERO + digit));
+        }
+        put(COLON);
+        digits(v4.port(), |digit| put(ZERO + digit));
+        Self::V4(text)
+    }
+}
+
+/// Decimal digits from the first on.
+fn digits(number: u16, mut put: impl FnMut(u128)) {
+    let mut unit = 1;
+    while number / unit >= 10 {
+        unit *= 10;
+    }
+    while unit > 0 {
+        put(u128::from(number / unit % 10));
+        unit /= 10;
+    }
 }
 
 fn categorize(port: &ServicePort, found: Vec<Found<'_>>, config: &Config) -> Backends {

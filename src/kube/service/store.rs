@@ -172,8 +172,9 @@ impl Services {
     /// A service's ports on a node; none if it is not there.
     #[must_use]
     pub fn resolve(&self, name: &ObjectName, family: Family, config: &Config) -> Vec<ServicePort> {
-        match self.service(name) {
-            Some(service) => resolve(service, self.slices(name), family, config),
+        let entry = self.services.get(name);
+        match entry.and_then(|entry| Some((entry, entry.service.as_ref()?))) {
+            Some((entry, service)) => resolve(service, entry.slices.values(), family, config),
             None => Vec::new(),
         }
     }

@@ -8,24 +8,44 @@ use std::hash::Hash;
 /// when that one goes, the next does.
 #[derive(Debug, Clone)]
 pub(crate) struct Claims<O, K, V> {
-    claims: HashMap<K, Claimed<O, V>>,
-    /// What the elements were that may have changed since the last look.
-    before: HashMap<K, Option<V>>,
+    claims: HashMap<K, Slot<O, V>>,
+    /// What the elements were that may have changed since the last look, each once.
+    before: Vec<(K, Option<V>)>,
+}
+
+#[derive(Debug, Clone)]
+struct Slot<O, V> {
+    claimed: Claimed<O, V>,
+    /// Whether what it was is noted.
+    is_noted: bool,
 }
 
 /// Nearly always there is one.
 #[derive(Debug, Clone)]
 enum Claimed<O, V> {
+    /// Until the next look.
+    None,
     One(O, V),
     /// In the order of who asks. More than one.
     More(Vec<(O, V)>),
 }
 
+impl<O, V: Clone> Slot<O, V> {
+    /// Notes what it is, if there is a key to note it by.
+    fn note<K>(&mut self, key: Option<K>, before: &mut Vec<(K, Option<V>)>) {
+        if let Some(key) = key {
+            before.push((key, self.claimed.value().cloned()));
+            self.is_noted = true;
+        }
+    }
+}
+
 impl<O, V> Claimed<O, V> {
-    fn value(&self) -> &V {
+    fn value(&self) -> Option<&V> {
         match self {
-            Self::One(_, value) => value,
-            Self::More(claims) => &claims[0].1,
+            Self::None => None,
+            Self::One(_, value) => Some(value),
+            Self::More(claims) => claims.first().map(|(_, value)| value),
         }
     }
 }
@@ -34,7 +54,7 @@ impl<O, K, V> Default for Claims<O, K, V> {
     fn default() -> Self {
         Self {
             claims: HashMap::new(),
-            before: HashMap::new(),
+            before: Vec::new(),
         }
     }
 }
@@ -50,37 +70,47 @@ pub(crate) struct Changed<K, V> {
 impl<O: Ord + Clone, K: Hash + Eq + Clone, V: PartialEq + Clone> Claims<O, K, V> {
     /// Asks for an element. Who asks again changes the value.
     pub(crate) fn claim(&mut self, owner: O, key: K, value: V) {
-        self.remember(&key);
-        match self.claims.entry(key) {
+        let claimed = match self.claims.entry(key) {
             Entry::Vacant(room) => {
-                room.insert(Claimed::One(owner, value));
+                self.before.push((room.key().clone(), None));
+                room.insert(Slot {
+                    claimed: Claimed::One(owner, value),
+                    is_noted: true,
+                });
+                return;
             }
-            Entry::Occupied(mut there) => match there.get_mut() {
-                Claimed::One(of, old) if *of == owner => *old = value,
-                Claimed::One(of, old) => {
-                    let mut both = vec![(of.clone(), old.clone()), (owner, value)];
-                    both.sort_by(|a, b| a.0.cmp(&b.0));
-                    *there.get_mut() = Claimed::More(both);
-                }
-                Claimed::More(claims) => match claims.binary_search_by(|c| c.0.cmp(&owner)) {
-                    Ok(place) => claims[place].1 = value,
-                    Err(place) => claims.insert(place, (owner, value)),
-                },
+            Entry::Occupied(there) => {
+                let key = (!there.get().is_noted).then(|| there.key().clone());
+                let slot = there.into_mut();
+                slot.note(key, &mut self.before);
+                &mut slot.claimed
+            }
+        };
+        match claimed {
+            Claimed::None => *claimed = Claimed::One(owner, value),
+            Claimed::One(of, old) if *of == owner => *old = value,
+            Claimed::One(of, old) => {
+                let mut both = vec![(of.clone(), old.clone()), (owner, value)];
+                both.sort_by(|a, b| a.0.cmp(&b.0));
+                *claimed = Claimed::More(both);
+            }
+            Claimed::More(claims) => match claims.binary_search_by(|c| c.0.cmp(&owner)) {
+                Ok(place) => claims[place].1 = value,
+                Err(place) => claims.insert(place, (owner, value)),
             },
         }
     }
 
     /// Asks for an element no longer.
     pub(crate) fn release(&mut self, owner: &O, key: &K) {
-        self.remember(key);
-        let Some(there) = self.claims.get_mut(key) else {
+        let Some(slot) = self.claims.get_mut(key) else {
             return;
         };
+        slot.note((!slot.is_noted).then(|| key.clone()), &mut self.before);
+        let there = &mut slot.claimed;
         match there {
-            Claimed::One(of, _) if of == owner => {
-                self.claims.remove(key);
-            }
-            Claimed::One(..) => {}
+            Claimed::One(of, _) if of == owner => *there = Claimed::None,
+            Claimed::None | Claimed::One(..) => {}
             Claimed::More(claims) => {
                 claims.retain(|(of, _)| of != owner);
                 if let [(of, value)] = &claims[..] {
@@ -90,24 +120,25 @@ impl<O: Ord + Clone, K: Hash + Eq + Clone, V: PartialEq + Clone> Claims<O, K, V>
         }
     }
 
-    fn remember(&mut self, key: &K) {
-        if !self.before.contains_key(key) {
-            let value = self.claims.get(key).map(|claimed| claimed.value().clone());
-            self.before.insert(key.clone(), value);
-        }
-    }
-
     /// All elements.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let claims = self.claims.iter();
-        claims.map(|(key, claimed)| (key, claimed.value()))
+        claims.filter_map(|(key, slot)| Some((key, slot.claimed.value()?)))
     }
 
     /// What came to be another since the last call.
     pub(crate) fn take_changed(&mut self) -> Vec<Changed<K, V>> {
         let mut changed = Vec::new();
-        for (key, before) in self.before.drain() {
-            let after = self.claims.get(&key).map(|claimed| claimed.value().clone());
+        for (key, before) in self.before.drain(..) {
+            let Entry::Occupied(mut there) = self.claims.entry(key.clone()) else {
+                continue; // never: it is there until this look
+            };
+            let slot = there.get_mut();
+            slot.is_noted = false;
+            let after = slot.claimed.value().cloned();
+            if after.is_none() {
+                there.remove();
+            }
             if before != after {
                 changed.push(Changed { key, before, after });
             }

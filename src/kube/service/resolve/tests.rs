@@ -366,3 +366,24 @@ fn families_are_apart() {
     service.cluster_ips = vec![address("::")];
     assert_eq!(of(&service, Family::Ipv6), []);
 }
+
+#[test]
+fn addresses_are_in_the_order_of_their_text() {
+    let ends = [0, 1, 9, 10, 19, 99, 100, 101, 200, 255];
+    let mut addresses = Vec::new();
+    for a in ends {
+        for d in ends {
+            for port in [1, 9, 10, 80, 443, 8080, 65535] {
+                addresses.push(SocketAddr::from(([a, 2, 33, d], port)));
+            }
+        }
+    }
+    addresses.extend(
+        ["[fd00::1]:80", "[fd00::10]:80", "[fd00::2]:8080"]
+            .map(|a| -> SocketAddr { a.parse().unwrap() }),
+    );
+    let mut by_text = addresses.clone();
+    by_text.sort_by_key(|address| address.to_string());
+    addresses.sort_by_key(|address| AsText::of(*address));
+    assert_eq!(addresses, by_text);
+}

@@ -61,8 +61,9 @@ use crate::nft::{
 
 /// How many clients the rules remember for services with affinity.
 const CLIENTS: u32 = 1 << 18;
-/// How many elements go into one transaction of a cold start: some megabytes. Each is of whole services.
-const AT_ONCE: usize = 100_000;
+/// How many elements go into one transaction of a cold start: a megabyte, which stays in the caches. Each is of whole
+/// services.
+const AT_ONCE: usize = 20_000;
 
 /// The flat layout of one family.
 #[derive(Debug)]
@@ -82,7 +83,7 @@ pub(in crate::kube::service) struct Flat {
 /// What is in the kernel, but for what the rules put there.
 #[derive(Debug, Default)]
 struct State {
-    placed: HashMap<PortName, Placed>,
+    placed: HashMap<Arc<PortName>, Placed>,
     ids: Ids,
     fronts: Claims<Arc<PortName>, Front, Target>,
     cluster_ips: Claims<Arc<PortName>, IpAddr, ()>,
@@ -125,6 +126,15 @@ impl Elements {
         self.count += 1;
     }
 
+    /// Takes all of it out and keeps the memory.
+    fn clear(&mut self) {
+        let lists = self.delete.values_mut().chain(self.add.values_mut());
+        lists.for_each(Vec::clear);
+        self.shapes.clear();
+        self.lengths.clear();
+        self.count = 0;
+    }
+
     const fn is_empty(&self) -> bool {
         self.count == 0 && self.shapes.is_empty() && self.lengths.is_empty()
     }
@@ -132,12 +142,17 @@ impl Elements {
 
 impl State {
     /// Makes a port what it is to be, and notes what that does to the elements that it has for itself.
-    fn apply(&mut self, change: &PortChange, config: &Config, elements: &mut Elements) {
-        let placed = match self.placed.remove(&change.name) {
+    fn apply(
+        &mut self,
+        name: &PortName,
+        [before, after]: [Option<&ServicePort>; 2],
+        config: &Config,
+        elements: &mut Elements,
+    ) {
+        let placed = match self.placed.remove(name) {
             Some(placed) => placed,
-            None => Placed::new(change.name.clone(), self.ids.take()),
+            None => Placed::new(name.clone(), self.ids.take()),
         };
-        let after = change.after.as_deref();
         let now = placed.place(after);
         now.changes(&placed, |kind, entry, add| elements.push(kind, entry, add));
         for shape in now.shapes.into_iter().flatten() {
@@ -146,10 +161,10 @@ impl State {
             }
         }
         let owner = &now.name;
-        if let Some(port) = change.before.as_deref() {
-            for (front, _) in fronts(port, now.id, config) {
+        if let Some(port) = before {
+            fronts(port, now.id, config, |front, _| {
                 self.fronts.release(owner, &front);
-            }
+            });
             self.cluster_ips.release(owner, &port.cluster_ip);
             for endpoint in hairpins(port) {
                 self.hairpins.release(owner, &endpoint);
@@ -158,16 +173,16 @@ impl State {
         match after {
             Some(port) => {
                 self.claim(owner, now.id, port, config);
-                self.placed.insert(change.name.clone(), now);
+                self.placed.insert(Arc::clone(&now.name), now);
             }
             None => self.ids.free.push(now.id),
         }
     }
 
     fn claim(&mut self, owner: &Arc<PortName>, id: u32, port: &ServicePort, config: &Config) {
-        for (front, target) in fronts(port, id, config) {
+        fronts(port, id, config, |front, target| {
             self.fronts.claim(Arc::clone(owner), front, target);
-        }
+        });
         self.cluster_ips
             .claim(Arc::clone(owner), port.cluster_ip, ());
         for endpoint in hairpins(port) {
@@ -311,6 +326,7 @@ impl Flat {
             tx.add(&self.rules().table_object(owned)?)?;
         }
         self.state = State::default();
+        self.state.placed.reserve(ports.len());
         self.write_base(&mut tx)?;
         let mut transactions = 0;
         let mut elements = Elements::default();
@@ -321,12 +337,8 @@ impl Flat {
         loop {
             let next = names.next();
             if let Some((name, port)) = next {
-                let change = PortChange {
-                    name: name.clone(),
-                    before: None,
-                    after: Some(Arc::clone(port)),
-                };
-                self.state.apply(&change, &self.config, &mut elements);
+                let states = [None, Some(&**port)];
+                self.state.apply(name, states, &self.config, &mut elements);
             }
             if elements.count >= AT_ONCE || names.peek().is_none() {
                 self.state.take_changed(&mut elements);
@@ -339,7 +351,7 @@ impl Flat {
                     "services committed"
                 );
                 tx.clear();
-                elements = Elements::default();
+                elements.clear();
                 if names.peek().is_none() {
                     return Ok(transactions);
                 }
@@ -402,13 +414,13 @@ impl Flat {
         let known: Vec<Option<u32>> = names
             .iter()
             .map(|(_, port)| {
-                let mut fronts = fronts(port, 0, &self.config).into_iter();
-                let id = fronts.find_map(|(front, _)| {
-                    let id = id_of_group(there.group(&front)?);
-                    (!taken.contains(&id)).then_some(id)
-                })?;
-                taken.insert(id);
-                Some(id)
+                let mut known = None;
+                fronts(port, 0, &self.config, |front, _| {
+                    let id = || there.group(&front).map(id_of_group);
+                    known = known.or_else(|| id().filter(|id| !taken.contains(id)));
+                });
+                taken.extend(known);
+                known
             })
             .collect();
         let last = taken.iter().max().map_or(0, |last| last + 1);
@@ -425,7 +437,7 @@ impl Flat {
             let placed = placed.place(Some(port));
             state.shapes.extend(placed.shapes.into_iter().flatten());
             state.claim(&placed.name, placed.id, port, &self.config);
-            state.placed.insert(name.clone(), placed);
+            state.placed.insert(Arc::clone(&placed.name), placed);
         }
         // All is compared with what is there: nothing of it is a change by itself.
         let mut all = Elements::default();
@@ -488,7 +500,9 @@ impl FamilyLayout for Flat {
         }
         let mut elements = Elements::default();
         for change in changes {
-            self.state.apply(change, &self.config, &mut elements);
+            let states = [change.before.as_deref(), change.after.as_deref()];
+            self.state
+                .apply(&change.name, states, &self.config, &mut elements);
         }
         self.state.take_changed(&mut elements);
         if elements.is_empty() {

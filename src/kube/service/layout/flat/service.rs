@@ -1,6 +1,6 @@
 //! What a port of a service comes to: where it can be had, and groups of endpoints.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -95,8 +95,13 @@ pub(super) const fn id_of_group(group: u32) -> u32 {
     group / 2
 }
 
-/// Where a port can be had, and what becomes of what comes there.
-pub(super) fn fronts(port: &ServicePort, id: u32, config: &Config) -> Vec<(Front, Target)> {
+/// Tells where a port can be had, and what becomes of what comes there.
+pub(super) fn fronts(
+    port: &ServicePort,
+    id: u32,
+    config: &Config,
+    mut take: impl FnMut(Front, Target),
+) {
     let (cluster, local) = (cluster_group(id), cluster_group(id) + 1);
     let any = |backends: &[Backend], group| (!backends.is_empty()).then_some(group);
     let internal_group = if port.internal_local { local } else { cluster };
@@ -114,30 +119,33 @@ pub(super) fn fronts(port: &ServicePort, id: u32, config: &Config) -> Vec<(Front
         refusal: port.external_refusal(),
         sources: None,
     };
-    let balanced = Target {
-        sources: sources(port, config),
-        ..external.clone()
-    };
     let protocol = port.name.protocol;
     let at = |address| Front {
         address: Some(address),
         protocol,
         port: port.port,
     };
-    let mut fronts = vec![(at(port.cluster_ip), internal)];
-    let externals = port.external_ips.iter();
-    fronts.extend(externals.map(|address| (at(*address), external.clone())));
-    let balancers = port.load_balancer_ips.iter();
-    fronts.extend(balancers.map(|address| (at(*address), balanced.clone())));
-    fronts.extend(port.node_port.map(|port| {
+    take(at(port.cluster_ip), internal);
+    for address in &port.external_ips {
+        take(at(*address), external.clone());
+    }
+    if !port.load_balancer_ips.is_empty() {
+        let balanced = Target {
+            sources: sources(port, config),
+            ..external.clone()
+        };
+        for address in &port.load_balancer_ips {
+            take(at(*address), balanced.clone());
+        }
+    }
+    if let Some(port) = port.node_port {
         let front = Front {
             address: None,
             protocol,
             port,
         };
-        (front, external)
-    }));
-    fronts
+        take(front, external);
+    }
 }
 
 /// Who may use the load balancer. Where that holds the node itself, the balancer's address does, too: a node that has
@@ -324,8 +332,13 @@ fn place(before: &[SocketAddr], desired: &[Backend]) -> Vec<SocketAddr> {
     if before.is_empty() {
         return desired.iter().map(|backend| backend.address).collect();
     }
+    // Most often it is the same ones, or some of them and others at the end.
+    let same = before.iter().zip(desired);
+    if before.len() <= desired.len() && same.clone().all(|(old, new)| *old == new.address) {
+        return desired.iter().map(|backend| backend.address).collect();
+    }
     // By address, and whether it has a place; in their order.
-    let order: BTreeMap<SocketAddr, usize> = desired
+    let order: HashMap<SocketAddr, usize> = desired
         .iter()
         .enumerate()
         .map(|(i, backend)| (backend.address, i))

@@ -1,0 +1,284 @@
+//! Services and endpoints of a cluster of any size.
+
+use std::net::Ipv4Addr;
+use std::ops::Range;
+
+use crate::Error;
+use crate::iptables;
+use crate::kube::service::{
+    Config, Endpoint, EndpointPort, EndpointSlice, Layout, ObjectName, Port, Protocol, Service,
+    ServiceProxy, Services,
+};
+use crate::netlink::Unfit;
+use crate::nft::{Connection, Element, Family, Scope, SetId, Transaction};
+
+/// Services of a cluster, each with one port and so many endpoints on other nodes.
+///
+/// What is prepared for a floor is of the [flat](Layout::Flat) layout in IPv4, and says so in bytes of its own: it
+/// shares nothing with what is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Cluster {
+    /// Number of services, at most 1,000,000.
+    pub services: usize,
+    /// Number of endpoints of each. All together at most 8,000,000.
+    pub endpoints: usize,
+}
+
+const TABLE: &str = "kube-services";
+const NAMESPACE: &str = "ns";
+const PORT_NAME: &str = "http";
+const PORT: u16 = 80;
+const TARGET_PORT: u16 = 8080;
+/// How many bytes of operations go into one of a large floor's datagrams: about as many as the layout sends at once.
+const PART: usize = 600_000;
+
+/// One element of one set: its key, and its value if the set is a map.
+type Entry = (&'static str, Vec<u8>, Option<Vec<u8>>);
+
+/// What an operation makes of what is there: datagrams that do it and that undo it.
+#[derive(Debug, Clone)]
+pub struct There {
+    /// Does it.
+    pub done: Vec<u8>,
+    /// Undoes it.
+    pub undone: Vec<u8>,
+}
+
+impl Cluster {
+    /// What a proxy for it is told: IPv4 alone.
+    #[must_use]
+    pub fn config(own: bool) -> Config {
+        let mut config = Config::new("node");
+        config.families = vec![iptables::Family::Ipv4];
+        config.own = own;
+        config
+    }
+
+    /// All of them, as the API would have told of them.
+    #[must_use]
+    pub fn services(self) -> Services {
+        let mut services = Services::new();
+        for number in 0..self.services {
+            self.set(&mut services, number);
+        }
+        services
+    }
+
+    /// Adds a service with its endpoints; also one behind the last.
+    pub fn set(self, services: &mut Services, number: usize) {
+        let service = Service::new(object(number, ""), [cluster_ip(number).into()]);
+        services.set_service(service.with_port(Port::new(PORT_NAME, Protocol::Tcp, PORT)));
+        self.set_endpoints(services, number, 0..self.endpoints);
+    }
+
+    /// Makes these a service's endpoints. Those from [`endpoints`](Self::endpoints) on are others than it has.
+    pub fn set_endpoints(
+        self,
+        services: &mut Services,
+        number: usize,
+        endpoints: impl IntoIterator<Item = usize>,
+    ) {
+        let endpoint = |endpoint| {
+            let mut endpoint = Endpoint::new(self.endpoint(number, endpoint).into());
+            endpoint.node = Some("another".into());
+            endpoint
+        };
+        services.set_slice(EndpointSlice {
+            name: object(number, "-x7k2p"),
+            service: object(number, "").name,
+            endpoints: endpoints.into_iter().map(endpoint).collect(),
+            ports: vec![EndpointPort {
+                name: PORT_NAME.into(),
+                protocol: Protocol::Tcp,
+                port: Some(TARGET_PORT),
+            }],
+        });
+    }
+
+    /// Removes a service with its endpoints.
+    pub fn remove(self, services: &mut Services, number: usize) {
+        services.remove_service(&object(number, ""));
+        services.remove_slice(&object(number, "-x7k2p"));
+    }
+
+    /// `10.128.x.y` and on, all different. An endpoint behind the last is of the second half.
+    fn endpoint(self, number: usize, endpoint: usize) -> Ipv4Addr {
+        const FIRST: u32 = 0x0a80_0000;
+        let behind = |start: usize, each: usize, place: usize| {
+            Ipv4Addr::from(FIRST + (start + number * each + place) as u32)
+        };
+        match endpoint.checked_sub(self.endpoints) {
+            None => behind(0, self.endpoints, endpoint),
+            Some(place) => behind(1 << 22, 1, place),
+        }
+    }
+
+    /// The proxy, which has brought all services to the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// Those of [`ServiceProxy::open`] and [`ServiceProxy::sync`].
+    pub fn load(services: &mut Services, layout: Layout, own: bool) -> Result<ServiceProxy, Error> {
+        let mut proxy = ServiceProxy::open(layout, Self::config(own))?;
+        proxy.sync(services)?;
+        Ok(proxy)
+    }
+
+    /// What is in the calling thread's network namespace as datagrams that make it where nothing is: the objects and
+    /// elements that are there, in the order in which the kernel lists them, a datagram for about as much as the
+    /// layout commits at once.
+    ///
+    /// # Errors
+    /// Those of reading; [`Unfit`] never, in fact: the kernel took all of it once.
+    pub fn as_datagrams() -> Result<Vec<Vec<u8>>, Error> {
+        let snapshot = Connection::open()?.snapshot(Scope::all())?;
+        let mut whole = Transaction::new();
+        snapshot.write_to(&mut whole)?;
+        let mut datagrams = Vec::new();
+        let (mut rest, mut part) = (whole.as_bytes(), 0);
+        while !rest.is_empty() {
+            let length = message_length(&rest[part..]);
+            part += length;
+            if part >= PART || part >= rest.len() || length == 0 {
+                let (messages, others) = rest.split_at(part);
+                let mut tx = Transaction::with_capacity(part);
+                tx.append(messages)?;
+                datagrams.push(tx.datagram(<[u8]>::to_vec));
+                (rest, part) = (others, 0);
+            }
+        }
+        Ok(datagrams)
+    }
+
+    /// One endpoint more for a service that has those it has at first: what goes and comes is the number of its
+    /// endpoints, and one place.
+    ///
+    /// # Errors
+    /// [`Unfit`] never, in fact.
+    pub fn endpoint_more(self, number: usize) -> Result<There, Unfit> {
+        let last = self.endpoints;
+        there(
+            &[count(number, self.endpoints)],
+            &[
+                count(number, self.endpoints + 1),
+                place(number, last, self.endpoint(number, last)),
+            ],
+        )
+    }
+
+    /// One service more, with its endpoints, which is the next in the kernel.
+    ///
+    /// # Errors
+    /// [`Unfit`] never, in fact.
+    pub fn service_more(self, number: usize) -> Result<There, Unfit> {
+        let group = self.services;
+        let mut entries = vec![
+            ("cluster-ips", cluster_ip(number).octets().to_vec(), None),
+            ("service-ips", front(number), Some(self::group(group))),
+            count(group, self.endpoints),
+        ];
+        let places = 0..self.endpoints;
+        entries.extend(places.map(|at| place(group, at, self.endpoint(number, at))));
+        there(&[], &entries)
+    }
+
+    /// Another endpoint in the place of each of a service's, one after the other.
+    ///
+    /// # Errors
+    /// [`Unfit`] never, in fact.
+    pub fn replaced(self, number: usize) -> Result<Vec<There>, Unfit> {
+        let one = |at| {
+            let other = self.endpoints + at;
+            there(
+                &[place(number, at, self.endpoint(number, at))],
+                &[place(number, at, self.endpoint(number, other))],
+            )
+        };
+        (0..self.endpoints).map(one).collect()
+    }
+
+    /// The endpoints of a service of which so many were replaced.
+    pub fn after_replacing(self, replaced: usize) -> impl Iterator<Item = usize> {
+        let others: Range<usize> = self.endpoints..self.endpoints + replaced;
+        (replaced..self.endpoints).chain(others)
+    }
+
+    /// The maps and sets that hold an element for each service or endpoint.
+    pub const SETS: [&str; 4] = ["cluster-ips", "service-ips", "groups", "endpoints"];
+
+    /// Family and name of the table.
+    #[must_use]
+    pub const fn table() -> (Family, &'static str) {
+        (Family::IP, TABLE)
+    }
+}
+
+/// Names are in the order of numbers, so that the kernel's are, too.
+fn object(number: usize, suffix: &str) -> ObjectName {
+    ObjectName::new(NAMESPACE, format!("svc-{number:07}{suffix}"))
+}
+
+/// `10.96.x.y` and on.
+fn cluster_ip(number: usize) -> Ipv4Addr {
+    Ipv4Addr::from(0x0a60_0001 + number as u32)
+}
+
+/// Address, protocol and port, each filled up to a word.
+fn front(number: usize) -> Vec<u8> {
+    let [a, b, c, d] = cluster_ip(number).octets();
+    let [high, low] = PORT.to_be_bytes();
+    vec![a, b, c, d, Protocol::Tcp.number(), 0, 0, 0, high, low, 0, 0]
+}
+
+/// The group of a service's endpoints.
+fn group(number: usize) -> Vec<u8> {
+    (number as u32 * 2).to_ne_bytes().to_vec()
+}
+
+/// How many endpoints a group has.
+fn count(number: usize, endpoints: usize) -> Entry {
+    let shape = (endpoints as u32) << 17;
+    ("groups", group(number), Some(shape.to_ne_bytes().to_vec()))
+}
+
+/// An endpoint in a place of a group.
+fn place(number: usize, at: usize, endpoint: Ipv4Addr) -> Entry {
+    let key = [group(number), (at as u32).to_ne_bytes().to_vec()].concat();
+    let [high, low] = TARGET_PORT.to_be_bytes();
+    let value = [endpoint.octets(), [high, low, 0, 0]].concat();
+    ("endpoints", key, Some(value))
+}
+
+/// That some elements go and others come, and the other way round.
+fn there(before: &[Entry], after: &[Entry]) -> Result<There, Unfit> {
+    let datagram = |deleted: &[Entry], added: &[Entry]| -> Result<Vec<u8>, Unfit> {
+        let mut tx = Transaction::new();
+        for (set, key, _) in deleted {
+            tx.delete_elements(&set_id(set), [Element::new(key)])?;
+        }
+        for (set, key, value) in added {
+            let element = Element::new(key);
+            let element = match value {
+                Some(value) => element.with_data(value),
+                None => element,
+            };
+            tx.add_elements(&set_id(set), [element])?;
+        }
+        Ok(tx.datagram(<[u8]>::to_vec))
+    };
+    Ok(There {
+        done: datagram(before, after)?,
+        undone: datagram(after, before)?,
+    })
+}
+
+fn set_id(set: &'static str) -> SetId<'static> {
+    SetId::new(Family::IP, TABLE, set)
+}
+
+/// Length of the first message with what fills it up, 0 if there is none.
+fn message_length(messages: &[u8]) -> usize {
+    match messages.first_chunk() {
+        Some(length) => (u32::from_ne_bytes(*length) as usize).next_multiple_of(4),
+        None => 0,
+    }
+}
