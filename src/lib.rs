@@ -34,7 +34,7 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`kube`] | kubelet's chains, in terms of tables, chains and rules (feature `kube`) |
+//! | [`kube`] | kubelet's chains and services, in terms of tables, chains and rules (feature `kube`) |
 //! | [`iptables`] | one view of iptables' tables in either backend: read, changed at once, saved, restored |
 //! | [`text`] | words of `nft`'s language: types and elements of sets |
 //! | [`nft`] | nf_tables: objects, expressions, listings, transactions, snapshots |
@@ -59,7 +59,7 @@
 //! | `diff` | what differs between two snapshots: [`nft::Snapshot::diff`] |
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
 //! | `tokio` | changes of the ruleset as a stream: `nft::live::MonitorStream` |
-//! | `kube` | Kubernetes' chains |
+//! | `kube` | Kubernetes' chains and services |
 //! | `k8s-openapi` | services, endpoint slices and nodes from the API's types of the crate of that name |
 //! | `k8s-openapi-latest` | the newest version of that API, for builds of this library by itself |
 //! | `conntrack` | tracked connections: [`conntrack`] |
