@@ -1,4 +1,4 @@
-//! The kernel's tables as a [`Proxy`](crate::proxy::Proxy).
+//! The kernel's tables as a [`Proxy`].
 
 use chainwright::kube::service::{Layout, ServiceProxy, Services};
 
