@@ -1,6 +1,8 @@
 //! Services with real packets: a client, a node and pods, each in a sandbox of its own, joined by cables; the same
 //! table of cases in every layout and both families.
 
+#[path = "services/adopt.rs"]
+mod adopt;
 #[path = "services/cases.rs"]
 mod cases;
 mod common;
@@ -61,4 +63,14 @@ fn flat_leaves_others_alone() {
 #[test]
 fn layouts_change_without_a_refused_connection() {
     draws::layouts_change();
+}
+
+#[test]
+fn flat_mends_what_others_did() {
+    adopt::mends();
+}
+
+#[test]
+fn flat_replaces_a_table_that_is_another() {
+    adopt::replaces();
 }

@@ -14,8 +14,10 @@ use crate::nft::{Connection, Family, Scope};
 pub(super) struct There {
     /// Elements of all sets that are of services.
     pub(super) entries: HashMap<SetKind, HashMap<Words, Option<Words>>>,
-    /// The shapes that there are chains for.
-    pub(super) shapes: HashSet<Shape>,
+    /// The shapes that there are chains for, by their names.
+    pub(super) shapes: HashMap<String, Shape>,
+    /// What leads to such chains.
+    pub(super) picks: HashSet<(SetKind, u32)>,
     /// Endpoints of each group by their places.
     places: HashMap<u32, BTreeMap<u32, SocketAddr>>,
 }
@@ -56,13 +58,13 @@ pub(super) enum Found {
 
 /// Reads the table.
 pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error> {
-    let mut shapes = HashSet::new();
+    let mut shapes = HashMap::new();
     let mut known = false;
     let mut chains = nft.chains(Scope::table(family, TABLE))?;
     while let Some(chain) = chains.next()? {
         known = true;
         let name = std::str::from_utf8(chain.name()).unwrap_or_default();
-        shapes.extend(Shape::of_chain(name));
+        shapes.extend(Shape::of_chain(name).map(|shape| (name.to_owned(), shape)));
     }
     drop(chains);
     let mut names = HashSet::new();
@@ -74,6 +76,16 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
     if !known || names.is_empty() {
         let empty = !known && names.is_empty();
         return Ok(if empty { Found::Nothing } else { Found::Other });
+    }
+    let mut picks = HashSet::new();
+    for kind in [SetKind::Picks, SetKind::LocalPicks] {
+        if names.contains(kind.name().as_bytes()) {
+            let mut listing = nft.elements(family, TABLE, kind.name())?;
+            while let Some(element) = listing.next()? {
+                let key = element.key_bytes().and_then(Words::of);
+                picks.extend(key.and_then(|key| key.number_at(0)).map(|key| (kind, key)));
+            }
+        }
     }
     let mut entries = HashMap::new();
     for kind in SetKind::ALL {
@@ -102,6 +114,7 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
     Ok(Found::Ours(There {
         entries,
         shapes,
+        picks,
         places,
     }))
 }

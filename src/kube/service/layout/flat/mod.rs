@@ -316,8 +316,9 @@ impl Flat {
         Ok(())
     }
 
-    /// Fills a table that holds no services, or one that is made `anew`, in as many transactions as it takes. Each is of whole services: what was
-    /// committed serves, whatever becomes of the rest.
+    /// Fills a table that holds no services, in as many transactions as it takes. Each is of whole services: what was
+    /// committed serves, whatever becomes of the rest. One that is made `anew` may serve already: that is one
+    /// transaction.
     fn fill(&mut self, ports: &Ports, anew: bool) -> Result<usize, Error> {
         let mut tx = Transaction::new();
         if anew {
@@ -328,6 +329,7 @@ impl Flat {
         self.state = State::default();
         self.state.placed.reserve(ports.len());
         self.write_base(&mut tx)?;
+        let at_once = if anew { usize::MAX } else { AT_ONCE };
         let mut transactions = 0;
         let mut elements = Elements::default();
         // In their order, so that the same services come to the same numbers on every node.
@@ -340,7 +342,7 @@ impl Flat {
                 let states = [None, Some(&**port)];
                 self.state.apply(name, states, &self.config, &mut elements);
             }
-            if elements.count >= AT_ONCE || names.peek().is_none() {
+            if elements.count >= at_once || names.peek().is_none() {
                 self.state.take_changed(&mut elements);
                 self.write(&mut tx, &elements)?;
                 self.commit(&mut tx)?;
@@ -378,9 +380,7 @@ impl Flat {
         let mut tx = Transaction::new();
         self.write_base(&mut tx)?;
         self.write(&mut tx, &elements)?;
-        for shape in there.shapes.difference(&self.state.shapes) {
-            self.write_gone(&mut tx, *shape)?;
-        }
+        self.write_gone(&mut tx, &there.picks, &there.shapes)?;
         match self.commit(&mut tx) {
             Ok(()) => Ok(1),
             Err(error) if error.generation_moved() => Err(error.into()),
@@ -393,12 +393,20 @@ impl Flat {
         }
     }
 
-    /// Deletes the chains of a shape that no service has any more.
-    fn write_gone(&self, tx: &mut Transaction, shape: Shape) -> Result<(), Error> {
-        let key = shape.number().to_ne_bytes();
-        for (kind, local) in [(SetKind::Picks, false), (SetKind::LocalPicks, true)] {
-            tx.delete_elements(&self.set_id(kind), [Element::new(&key)])?;
-            let chain = shape.chain(local);
+    /// Deletes what draws from as many endpoints as no service has any more.
+    fn write_gone(
+        &self,
+        tx: &mut Transaction,
+        picks: &HashSet<(SetKind, u32)>,
+        chains: &HashMap<String, Shape>,
+    ) -> Result<(), Error> {
+        let numbers: HashSet<u32> = self.state.shapes.iter().map(|s| s.number()).collect();
+        for (kind, number) in picks.iter().filter(|(_, number)| !numbers.contains(number)) {
+            let key = number.to_ne_bytes();
+            tx.delete_elements(&self.set_id(*kind), [Element::new(&key)])?;
+        }
+        let gone = |(_, shape): &(&String, &Shape)| !self.state.shapes.contains(*shape);
+        for (chain, _) in chains.iter().filter(gone) {
             tx.flush_chain(self.table(), TABLE, &chain[..])?;
             tx.delete(&nft::Chain::new(self.table(), TABLE, &chain[..]))?;
         }

@@ -1,0 +1,160 @@
+//! What the flat layout finds when it starts, of its own and of others.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use chainwright::iptables::Family;
+use chainwright::kube::service::{
+    Config, Endpoint, EndpointPort, EndpointSlice, Layout, ObjectName, Port, Protocol, Service,
+    ServiceProxy, Services, TrafficPolicy,
+};
+use chainwright::netns::Sandbox;
+
+use crate::common::random::Random;
+use crate::common::tools::Tools;
+use crate::common::{report, sandbox};
+
+/// Services of every kind, with up to four endpoints each.
+fn services(count: u8) -> Services {
+    let mut services = Services::new();
+    for i in 0..count {
+        let name = ObjectName::new("default", format!("service-{i}"));
+        let mut service = Service::new(name.clone(), [[10, 96, 1, i].into()]);
+        service.external_ips = vec![[192, 0, 2, i].into()];
+        service.load_balancer_ips = vec![[198, 51, 100, i].into()];
+        service.source_ranges = vec![format!("203.0.113.0/{}", 24 + i % 8).parse().unwrap()];
+        if i % 3 == 0 {
+            service.external_traffic_policy = TrafficPolicy::Local;
+        }
+        if i % 4 == 0 {
+            service.session_affinity = Some(Duration::from_secs(60 + u64::from(i % 8)));
+        }
+        let mut port = Port::new("p", Protocol::Tcp, 80);
+        port.node_port = Some(30_000 + u16::from(i));
+        services.set_service(service.with_port(port));
+        let endpoint = |e| Endpoint {
+            node: (e == 0).then(|| "node1".into()),
+            ..Endpoint::new([10, 244, e, i].into())
+        };
+        services.set_slice(EndpointSlice {
+            name,
+            service: format!("service-{i}").into(),
+            endpoints: (0..i % 5).map(endpoint).collect(),
+            ports: vec![EndpointPort {
+                name: "p".into(),
+                protocol: Protocol::Tcp,
+                port: Some(8080),
+            }],
+        });
+    }
+    services
+}
+
+fn open(node: &Sandbox, own: bool) -> ServiceProxy {
+    let mut config = Config::new("node1");
+    config.families = vec![Family::Ipv4];
+    config.own = own;
+    let open = || ServiceProxy::open(Layout::Flat, config);
+    node.run(open).unwrap().unwrap()
+}
+
+fn sync(node: &Sandbox, proxy: &mut ServiceProxy, services: &mut Services) {
+    let synced = node.run(|| proxy.sync(services)).unwrap();
+    synced.unwrap_or_else(|error| panic!("{}", report(&error)));
+}
+
+/// What is there, without the order in which the kernel lists elements and chains.
+fn listed(node: &Sandbox) -> BTreeSet<(String, String)> {
+    let text = Tools::new(node).run("nft -s list table ip kube-services");
+    let mut of = String::new();
+    let mut listed = BTreeSet::new();
+    for line in text.lines() {
+        let line = line.trim();
+        if line.ends_with('{') && !line.contains("elements") {
+            of = line.to_owned();
+        }
+        for part in line.trim_start_matches("elements = {").split(',') {
+            let part = part.trim().trim_end_matches('}').trim();
+            listed.insert((of.clone(), part.to_owned()));
+        }
+    }
+    listed
+}
+
+/// Sets that others emptied, chains that they flushed: the next look mends them, and the same services keep their
+/// numbers.
+pub(crate) fn mends() {
+    let node = sandbox();
+    let tools = Tools::new(&node);
+    let mut proxy = open(&node, false);
+    let mut services = services(60);
+    sync(&node, &mut proxy, &mut services);
+    let before = listed(&node);
+    let mut random = Random::new();
+    let spoilt = [
+        "flush map ip kube-services endpoints",
+        "flush map ip kube-services groups",
+        "flush set ip kube-services cluster-ips",
+        "flush map ip kube-services affinity-places",
+        "flush map ip kube-services affinity-endpoints",
+        "flush set ip kube-services firewall-sources",
+        "flush map ip kube-services local-ips",
+        "flush set ip kube-services reject-ips",
+        "flush map ip kube-services picks",
+        "flush chain ip kube-services services",
+        "flush chain ip kube-services pick-3",
+        "flush chain ip kube-services firewall",
+        "add element ip kube-services drop-ips { 10.96.1.3 . tcp . 80 }",
+        "add element ip kube-services endpoints { 0x7777 . 0x0 : 10.0.0.1 . 80 }",
+        "add chain ip kube-services pick-99",
+    ];
+    for round in 0..30 {
+        let what: Vec<_> = (0..3).map(|_| random.pick(&spoilt)).collect();
+        for what in &what {
+            tools.run(&format!("nft {what}"));
+        }
+        if round % 2 == 0 {
+            proxy.distrust();
+        } else {
+            proxy = open(&node, false);
+        }
+        sync(&node, &mut proxy, &mut services);
+        let after = listed(&node);
+        let missing: Vec<_> = before.difference(&after).collect();
+        let more: Vec<_> = after.difference(&before).collect();
+        assert!(
+            missing.is_empty() && more.is_empty(),
+            "{what:?}: {missing:?}, {more:?}"
+        );
+    }
+}
+
+/// A table of the same name that is another: it is made anew.
+pub(crate) fn replaces() {
+    for own in [false, true] {
+        let node = sandbox();
+        let tools = Tools::new(&node);
+        tools.run("nft add table ip kube-services");
+        tools.run("nft add chain ip kube-services x");
+        tools.run("nft add set ip kube-services service-ips { type ipv4_addr; }");
+        let mut proxy = open(&node, own);
+        let mut services = services(20);
+        sync(&node, &mut proxy, &mut services);
+        let there = listed(&node);
+        assert!(!there.iter().any(|(of, _)| of == "chain x {"), "{there:?}");
+
+        let fresh = sandbox();
+        let mut proxy = open(&fresh, false);
+        services.mark_changed(services.names().cloned().collect::<Vec<_>>());
+        sync(&fresh, &mut proxy, &mut services);
+        let mut expected = listed(&fresh);
+        // Who owns it, and its comment where it was there before.
+        let table = |listed: &mut BTreeSet<(String, String)>| {
+            listed.retain(|(of, _)| !of.starts_with("table"));
+        };
+        let mut there = there;
+        table(&mut there);
+        table(&mut expected);
+        assert_eq!(there, expected);
+    }
+}
