@@ -27,8 +27,8 @@
 //! | `hairpin-connections` | endpoints of this node, twice |
 //! | `cluster-ips`, `nodeport-ips` | address |
 //!
-//! Every expression is looked up in the rule that uses it: since Linux 6.12 a rule cannot read what another left in
-//! the registers.
+//! Each rule looks up itself what it needs: Linux 6.18 refuses one that reads what another left in the registers
+//! (`ENODATA`).
 //!
 //! What differs from kube-proxy's nftables mode: affinity of a client to a service ends with that to all its ports'
 //! groups, not to one endpoint's set; a service has at most 32,767 endpoints on a node, the others are left out.
