@@ -124,14 +124,6 @@ pub(crate) fn without_remainders(text: &str, any_order: bool) -> String {
         passing = bare == "expires";
     }
     let text = words.concat();
-    if any_order {
-        let sorted = |line: &str| {
-            let mut words: Vec<&str> = line.split([' ', ',']).collect();
-            words.sort_unstable();
-            words.join(" ")
-        };
-        return text.lines().map(sorted).collect::<Vec<_>>().join("\n");
-    }
     let mut out = String::new();
     let mut rest = &text[..];
     while let Some((before, list)) = rest.split_once("elements = { ") {
@@ -144,7 +136,16 @@ pub(crate) fn without_remainders(text: &str, any_order: bool) -> String {
         out += &format!("elements = {{ {} }}\n", elements.join(", "));
         rest = behind;
     }
-    out + rest
+    out += rest;
+    if any_order {
+        let sorted = |line: &str| {
+            let mut words: Vec<&str> = line.split([' ', ',']).collect();
+            words.sort_unstable();
+            words.join(" ")
+        };
+        return out.lines().map(sorted).collect::<Vec<_>>().join("\n");
+    }
+    out
 }
 
 /// A rule's handle and that of the rule before it are the kernel's to give; elements of a hash table
