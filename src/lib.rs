@@ -36,7 +36,7 @@
 //! |---|---|
 //! | [`kube`] | kubelet's chains and services, in terms of tables, chains and rules (feature `kube`) |
 //! | [`iptables`] | one view of iptables' tables in either backend: read, changed at once, saved, restored |
-//! | [`text`] | words of `nft`'s language: types and elements of sets |
+//! | [`text`] | `nft`'s language: types and elements of sets, whole rulesets (feature `text`) |
 //! | [`nft`] | nf_tables: objects, expressions, listings, transactions, snapshots |
 //! | [`xt`] | x_tables extensions: matches and targets, their data and their options |
 //! | [`legacy`] | the legacy tables: read, drafted, replaced |
@@ -59,7 +59,8 @@
 //! | `diff` | what differs between two snapshots: [`nft::Snapshot::diff`] |
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
 //! | `tokio` | changes of the ruleset as a stream: `nft::live::MonitorStream` |
-//! | `kube` | Kubernetes' chains and services |
+//! | `kube` | Kubernetes' chains and services; with `conntrack` |
+//! | `text` | rulesets in nft's language: `text::Listing` |
 //! | `k8s-openapi` | services, endpoint slices and nodes from the API's types of the crate of that name |
 //! | `k8s-openapi-latest` | the newest version of that API, for builds of this library by itself |
 //! | `conntrack` | tracked connections: [`conntrack`] |

@@ -1,4 +1,11 @@
-//! Words of `nft`'s language: the types and the elements of sets.
+//! `nft`'s language: the types and the elements of sets; with the feature `text` whole rulesets.
+//!
+//! | in | is |
+//! |---|---|
+//! | `syntax` | what a sentence is made of |
+//! | `types`, `headers`, `keys` | what there is to be asked, and what its values are called |
+//! | `read` | from the kernel's objects to sentences |
+//! | `print`, `constant`, `list` | from sentences to text |
 //!
 //! ```
 //! use chainwright::nft::DataType;
@@ -9,7 +16,26 @@
 //! assert_eq!(Milliseconds(9_000_000).to_string(), "2h30m");
 //! ```
 
+#[cfg(feature = "text")]
+mod constant;
+#[cfg(feature = "text")]
+mod headers;
+#[cfg(feature = "text")]
+mod keys;
+#[cfg(feature = "text")]
+mod list;
+#[cfg(feature = "text")]
+mod print;
+#[cfg(feature = "text")]
+mod read;
+#[cfg(feature = "text")]
+mod syntax;
+#[cfg(feature = "text")]
+mod types;
 mod value;
+
+#[cfg(feature = "text")]
+pub use list::{Listing, Options, Part, rule};
 
 pub use value::{data_type, element, elements};
 

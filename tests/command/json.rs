@@ -164,6 +164,7 @@ fn what_is_measured_is_documented() {
         bench(&["elements", "10"]),
         bench(&["mirror", "10"]),
         bench(&["save", "5", "--backend", "nft"]),
+        bench(&["services", "1000", "--layout", "flat"]),
     ];
     check("bench", &runs.iter().collect::<Vec<_>>());
 }

@@ -95,9 +95,7 @@ fn rules_stand_under_their_chains() {
     };
     assert_eq!(
         below("nft ip t c "),
-        ["[ payload load 4b @ network header + 12 => reg 1 ] \
-             [ lookup reg 1 set __set0 0x0 ] [ counter pkts 3 bytes 4 ] \
-             [ immediate reg 0 accept ] comment \"a b\""]
+        ["ip saddr { 1.2.3.4, 2.3.4.5 } counter packets 3 bytes 4 accept comment \"a b\""]
     );
     assert_eq!(below("nft ip t empty "), [""; 0]);
     let input = below("nft ip filter INPUT ");
@@ -425,6 +423,11 @@ fn small_measurements() {
     assert_eq!(names(&records[1])[1], "\"Snapshot::chain()\"");
     let memory = &records[1]["memory"]["ratio_to_ruleset"];
     assert!(memory.as_f64().unwrap() > 0.5, "{memory}");
+    let ran = run(
+        &sandbox,
+        "bench services 7 12 --endpoints 2 --others-at-most 7 --rounds 1 --json",
+    );
+    services_in_all_layouts(&ran.expect(0).values());
     assert_eq!(generation(&sandbox), before, "it works elsewhere");
     for wrong in [
         &["bench", "rules", "1"][..],
@@ -432,8 +435,58 @@ fn small_measurements() {
         &["bench", "commit", "1"],
         &["bench", "mirror", "1"],
         &["bench", "events", "1"],
+        &["bench", "services", "0"],
+        &["bench", "services", "5", "--endpoints", "0"],
     ] {
         run_here(wrong).expect(2);
+    }
+}
+
+/// What `bench services` measures of 7 services in all layouts and of 12 in the flat one.
+fn services_in_all_layouts(records: &[Value]) {
+    const LAYOUTS: [&str; 4] = ["flat", "nftables", "iptables-nft", "iptables-legacy"];
+    let of = |measured: &str, services: usize| -> Vec<&Value> {
+        let all = records.iter().filter(|r| r["measured"] == measured);
+        let all = all.filter(|r| r["services"] == services);
+        all.collect()
+    };
+    let names = |record: &Value| -> Vec<String> {
+        let contenders = record["contenders"].as_array().unwrap();
+        let name = |c: &Value| c["name"].as_str().unwrap().to_owned();
+        contenders.iter().map(name).collect()
+    };
+    for one in ["cold start", "restart of the agent"] {
+        let layouts = of(one, 7).into_iter().map(|r| r["layout"].clone());
+        assert_eq!(layouts.collect::<Vec<_>>(), LAYOUTS);
+        assert_eq!(of(one, 12).len(), 1);
+    }
+    // The real tools load what each layout left.
+    for (record, tool) in of("cold start", 7).into_iter().zip([
+        "nft -f",
+        "nft -f",
+        "iptables-nft-restore",
+        "iptables-legacy-restore",
+    ]) {
+        let contenders = names(record);
+        assert_eq!(contenders.len(), 3, "{record}");
+        assert!(contenders[2].starts_with(tool), "{record}");
+    }
+    for one in [
+        "one endpoint more",
+        "one endpoint fewer",
+        "one service more",
+        "one service fewer",
+        "rolling restart of a deployment",
+    ] {
+        let record = of(one, 7)[0];
+        assert_eq!(names(record)[1..], LAYOUTS, "{record}");
+        assert!(names(record)[0].starts_with("floor: "), "{record}");
+        assert_eq!(names(of(one, 12)[0]).len(), 2, "{record}");
+    }
+    let packets = of("the first packet of a connection", 7)[0];
+    assert_eq!(names(packets), LAYOUTS);
+    for contender in packets["contenders"].as_array().unwrap() {
+        assert!(contender["wall_ns"].as_u64().unwrap() > 0, "{packets}");
     }
 }
 /// A file from elsewhere may need what this kernel is built without.
@@ -547,4 +600,57 @@ fn reconcile_of_an_owner_leaves_the_objects_of_others() {
         "{}",
         wrong.err
     );
+}
+
+/// What each is called is nft's; what is listed of it, too.
+#[test]
+fn parts_are_listed_as_nft_lists_them() {
+    let sandbox = loaded();
+    let tools = Tools::new(&sandbox);
+    for what in [
+        "ruleset ip6",
+        "tables",
+        "tables ip6",
+        "table ip t",
+        "table t",
+        "chains",
+        "chain ip t c",
+        "sets",
+        "maps ip",
+        "set ip t both",
+        "map ip t verdicts",
+        "-a table ip6 t",
+        "-s chain ip t c",
+        "-t table ip t",
+        "counters",
+    ] {
+        // nft wants its options first.
+        let (options, named) = what.rsplit_once("table").map_or(("", what), |(before, _)| {
+            (before.trim(), what.strip_prefix(before).unwrap_or(what))
+        });
+        let (options, named) = match what.strip_prefix("-s ") {
+            Some(named) => ("-s", named),
+            None => (options, named),
+        };
+        let nfts = tools.run(&format!("nft {options} list {named}"));
+        let ours = run(&sandbox, &format!("list {options} {named}")).expect(0);
+        let ours: Vec<String> = ours.lines().into_iter().map(Into::into).collect();
+        assert_eq!(ours, nfts.lines().collect::<Vec<_>>(), "{what}");
+    }
+}
+
+#[test]
+fn what_cannot_be_listed_is_said() {
+    let sandbox = loaded();
+    let absent = run(&sandbox, "list table ip nothing").expect(1);
+    assert!(absent.lines().is_empty());
+    run(&sandbox, "list chain ip t nothing").expect(1);
+    for wrong in [
+        "list chain ip t",
+        "list things",
+        "list table ip t c",
+        "list --json ruleset",
+    ] {
+        run(&sandbox, wrong).expect(2);
+    }
 }

@@ -1,8 +1,9 @@
-//! Files of snapshots: what is loaded is saved as what is loaded as the same.
+//! Files of snapshots: what is loaded is saved as what is loaded as the same, and can be listed in nft's language.
 
 use std::io::Write;
 
 use chainwright::nft::{DiffOptions, FileError, Snapshot};
+use chainwright::text::{Listing, Options};
 use sha2::{Digest, Sha256};
 
 use crate::Target;
@@ -67,6 +68,13 @@ fn load(bytes: &[u8]) {
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
     let _ = format!("{snapshot:?}");
+    // In nft's language nothing gets lines of its own that is not a rule or an object: names hold none.
+    let text = Listing::new(&snapshot, &Options::default()).to_string();
+    assert!(
+        text.chars()
+            .all(|c| c == '\n' || c == '\t' || !c.is_control()),
+        "{text:?}"
+    );
     let json = serde_json::to_string(&snapshot).ok();
     let mut saved = Vec::new();
     snapshot.write(&mut saved).expect("memory");

@@ -8,7 +8,7 @@ use chainwright::iptables::nft::decode;
 use chainwright::iptables::{self, Counters, Entry, Policy};
 use chainwright::nft::expr::{Counter, Decoded};
 use chainwright::nft::{RuleRef, Snapshot, SnapshotChain, SnapshotTable, Table};
-use chainwright::{ipset, legacy};
+use chainwright::{ipset, legacy, text};
 use serde::Serialize;
 
 use crate::chains::Line;
@@ -22,8 +22,8 @@ use crate::scope::{Backend, Found, Scope, admits};
 ///
 /// Below the line of each chain (as `chains` has it) its rules: the handle, or the number in a chain of a
 /// legacy table; what the rule does; its comment. A rule that iptables can express is shown in iptables'
-/// words, with counters as `iptables-save -c` prints them. Any other rule of nf_tables is shown as bytecode,
-/// one pair of brackets an expression, and any other legacy rule by its bytes.
+/// words, with counters as `iptables-save -c` prints them. Any other rule of nf_tables is shown in nft's words; if
+/// it has none, as bytecode, one pair of brackets an expression. Any other legacy rule is shown by its bytes.
 ///
 /// What is listed is of one generation of the ruleset. When the ruleset changes meanwhile, it is read again.
 /// If it keeps changing, what could be read is listed all the same, standard error says that it may not fit
@@ -112,8 +112,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             },
         )?;
     } else {
-        for chain in tables.iter().flat_map(|(_, chains)| chains) {
-            people(&mut out, chain, &sets)?;
+        let options = text::Options::here();
+        for (table, chains) in &tables {
+            for chain in chains {
+                people(&mut out, table, chain, &sets, &options)?;
+            }
         }
         legacy_tables::look(&args.scope, &mut found, &mut |table| {
             for chain in table.chains().filter(|chain| args.admits(chain.name())) {
@@ -199,11 +202,19 @@ pub(crate) fn sets() -> Sets {
 }
 
 /// A chain with its rules, for people.
-fn people(out: &mut Output, chain: &SnapshotChain<'_>, sets: &Sets) -> Result<(), Error> {
+fn people(
+    out: &mut Output,
+    table: &SnapshotTable<'_>,
+    chain: &SnapshotChain<'_>,
+    sets: &Sets,
+    words: &text::Options,
+) -> Result<(), Error> {
     let rules = chain.rules();
     writeln!(out, "{}", Line::nft(&chain.chain(), Some(rules.len())))?;
     for rule in rules {
-        let text = said(&rule, sets);
+        let text = options(&rule, sets)
+            .or_else(|| text::rule(table, &rule, words))
+            .unwrap_or_else(|| said(&rule, sets));
         writeln!(out, "  handle {:<6} {}", rule.handle(), Printable(&text))?;
     }
     Ok(())

@@ -1,0 +1,328 @@
+//! What a rule has found out about the packets that it goes on with: which protocols they have, and which of its own
+//! matches only said so.
+//!
+//! nft adds a match of the protocol where a field is asked for (`tcp dport 22` asks for `meta l4proto tcp` first) and
+//! leaves it away when it lists. Which of them those are is not kept anywhere: a match of a protocol counts as one of
+//! them if a field of that protocol comes behind it.
+
+use crate::nft::Family;
+use crate::nft::expr::{MetaKey, PayloadBase};
+
+use crate::text::headers::{self, Protocol};
+use crate::text::syntax::{Expr, Payload, Relation, Statement, Value};
+
+/// Layers of a packet, by what asks for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layer {
+    Link,
+    Network,
+    Transport,
+}
+
+impl Layer {
+    const fn of(base: PayloadBase) -> Option<Self> {
+        match base {
+            PayloadBase::LINK => Some(Self::Link),
+            PayloadBase::NETWORK => Some(Self::Network),
+            PayloadBase::TRANSPORT => Some(Self::Transport),
+            _ => None,
+        }
+    }
+}
+
+/// What is known of the packets.
+#[derive(Debug)]
+pub(super) struct Context {
+    family: Family,
+    /// Protocols of the link layer and where they begin, in bits.
+    link: Vec<(&'static Protocol, u32)>,
+    network: Option<&'static Protocol>,
+    transport: Option<&'static Protocol>,
+    /// The match that told of each layer, by its place among the statements.
+    told: [Option<usize>; 3],
+    /// The type of ICMP that a match told of, and which, while it may be taken away.
+    icmp_type: Option<(Option<usize>, u128)>,
+}
+
+impl Context {
+    pub(super) fn new(family: Family) -> Self {
+        let network = match family {
+            Family::IP => Some(&headers::IP),
+            Family::IP6 => Some(&headers::IP6),
+            Family::ARP => Some(&headers::ARP),
+            _ => None,
+        };
+        let link = match family {
+            Family::BRIDGE => vec![(&headers::ETHER, 0)],
+            _ => Vec::new(),
+        };
+        Self {
+            family,
+            link,
+            network,
+            transport: None,
+            told: [None; 3],
+            icmp_type: None,
+        }
+    }
+
+    /// One that knows of no protocol.
+    pub(super) const fn ignorant(family: Family) -> Self {
+        Self {
+            family,
+            link: Vec::new(),
+            network: None,
+            transport: None,
+            told: [None; 3],
+            icmp_type: None,
+        }
+    }
+
+    /// The field at this place, or nothing.
+    pub(super) fn field(
+        &self,
+        base: PayloadBase,
+        offset: u32,
+        bits: u32,
+    ) -> Option<(&'static Protocol, usize)> {
+        let (protocol, offset) = self.protocol(base, offset)?;
+        let fits = |field: &headers::Field| field.offset == offset && field.bits == bits;
+        Some((protocol, self.field_of(protocol, fits)?))
+    }
+
+    /// The field of a protocol at this place, of those that fit; of fields of ICMP only one that its type has.
+    pub(super) fn field_of(
+        &self,
+        protocol: &Protocol,
+        fits: impl Fn(&headers::Field) -> bool,
+    ) -> Option<usize> {
+        let told = self.icmp_type.map(|(_, told)| told);
+        let find = |is: &dyn Fn(Option<u128>) -> bool| {
+            protocol
+                .fields
+                .iter()
+                .position(|field| fits(field) && is(implied_type(protocol, field.name)))
+        };
+        let of_type = find(&|implied| implied.is_some() && implied == told);
+        of_type.or_else(|| find(&|implied| implied.is_none()))
+    }
+
+    /// The protocol that stands at this place, and the place within it.
+    pub(super) fn protocol(
+        &self,
+        base: PayloadBase,
+        offset: u32,
+    ) -> Option<(&'static Protocol, u32)> {
+        match base {
+            PayloadBase::LINK => {
+                let (protocol, start) = self.link.iter().rfind(|(_, start)| *start <= offset)?;
+                Some((protocol, offset - start))
+            }
+            PayloadBase::NETWORK => Some((self.network?, offset)),
+            PayloadBase::TRANSPORT => Some((self.transport.unwrap_or(&headers::TH), offset)),
+            _ => None,
+        }
+    }
+
+    /// Whether this is before the innermost protocol of its base: there nft does not look when it writes.
+    pub(super) fn is_outside(&self, base: PayloadBase, offset: u32) -> bool {
+        base == PayloadBase::LINK && self.link.last().is_some_and(|(_, start)| offset < *start)
+    }
+
+    /// Whether fields of this base are known by a protocol, and not only by their places.
+    pub(super) fn is_known(&self, base: PayloadBase) -> bool {
+        match base {
+            PayloadBase::LINK => !self.link.is_empty(),
+            PayloadBase::NETWORK => self.network.is_some(),
+            PayloadBase::TRANSPORT => self.transport.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Takes in what a match says, which is the statement of this number.
+    pub(super) fn learn(&mut self, left: &Expr, right: &Value, statement: usize) {
+        let number = right.number;
+        let told = match left {
+            Expr::Meta(MetaKey::IIFTYPE | MetaKey::OIFTYPE) if number == 1 => {
+                self.link = vec![(&headers::ETHER, 0)];
+                Layer::Link
+            }
+            Expr::Meta(MetaKey::NFPROTO) => {
+                self.network = match number {
+                    2 => Some(&headers::IP),
+                    10 => Some(&headers::IP6),
+                    _ => None,
+                };
+                Layer::Network
+            }
+            Expr::Meta(MetaKey::PROTOCOL) => {
+                self.network = headers::above_ethernet(number)
+                    .filter(|protocol| protocol.base == PayloadBase::NETWORK);
+                Layer::Network
+            }
+            Expr::Meta(MetaKey::L4PROTO) => {
+                self.transport = headers::above_ip(number);
+                Layer::Transport
+            }
+            Expr::Payload(Payload {
+                field: Some((protocol, field)),
+                offset,
+                ..
+            }) => {
+                let field = &protocol.fields[*field];
+                if protocol.base == PayloadBase::TRANSPORT && field.name == "type" {
+                    self.icmp_type = Some((Some(statement), number));
+                }
+                if protocol.key != Some(field.name) {
+                    return;
+                }
+                match protocol.base {
+                    PayloadBase::LINK => match headers::above_ethernet(number) {
+                        Some(above) if above.base == PayloadBase::LINK => {
+                            let is_first = protocol.name == "ether";
+                            self.link.push((above, offset + 16));
+                            if !is_first {
+                                return; // nft says it again
+                            }
+                            Layer::Link
+                        }
+                        above => {
+                            self.network = above;
+                            Layer::Network
+                        }
+                    },
+                    PayloadBase::NETWORK => {
+                        self.transport = headers::above_ip(number);
+                        Layer::Transport
+                    }
+                    _ => return,
+                }
+            }
+            _ => return,
+        };
+        let told = &mut self.told[told as usize];
+        *told = Some(statement);
+    }
+
+    /// Takes away what only told that packets have the layer of this field.
+    pub(super) fn take_for(&mut self, payload: &Payload, statements: &mut [Option<Statement>]) {
+        let Some((protocol, field)) = payload.field else {
+            return;
+        };
+        let Some(layer) = Layer::of(payload.base) else {
+            return;
+        };
+        let field = &protocol.fields[field];
+        if let Some((told, number)) = &mut self.icmp_type
+            && implied_type(protocol, field.name) == Some(*number)
+            && let Some(told) = told.take()
+        {
+            statements[told] = None;
+        }
+        let Some(told) = self.told[layer as usize] else {
+            return;
+        };
+        // Only what nft would add again by itself when it reads the field: not for ports of any protocol, nor for what
+        // the family's packets have anyway.
+        let is_added = match layer {
+            Layer::Link => self.family != Family::BRIDGE || protocol.name == "vlan",
+            Layer::Network => matches!(self.family, Family::INET | Family::NETDEV | Family::BRIDGE),
+            Layer::Transport => protocol.name != "th",
+        };
+        if !is_added {
+            return;
+        }
+        if self.says_more(layer, statements[told].as_ref()) {
+            return;
+        }
+        if protocol.name == "vlan" && !is_default_tag(statements[told].as_ref()) {
+            return;
+        }
+        self.take(layer, statements);
+    }
+
+    /// What was told stays: something was done with the packets that it let through.
+    pub(super) fn keep_all(&mut self) {
+        self.told = [None; 3];
+        if let Some((told, _)) = &mut self.icmp_type {
+            *told = None;
+        }
+    }
+
+    /// What told of the transport layer's protocol stays, whatever comes.
+    pub(super) const fn keep_transport(&mut self) {
+        self.told[Layer::Transport as usize] = None;
+    }
+
+    /// Takes away what only told that packets have this protocol.
+    pub(super) fn take_protocol(&mut self, name: &str, statements: &mut [Option<Statement>]) {
+        let is = |protocol: Option<&Protocol>| protocol.is_some_and(|known| known.name == name);
+        if is(self.network) {
+            self.take(Layer::Network, statements);
+        } else if is(self.transport) {
+            self.take(Layer::Transport, statements);
+        }
+    }
+
+    /// Takes away what only told that packets have this layer.
+    pub(super) fn take(&mut self, layer: Layer, statements: &mut [Option<Statement>]) {
+        if let Some(told) = self.told[layer as usize].take() {
+            statements[told] = None;
+        }
+    }
+
+    /// Takes away what told the network layer's protocol, if the transport layer's implies it.
+    pub(super) fn take_implied(&mut self, number: u128, statements: &mut [Option<Statement>]) {
+        let implied = match self.network {
+            Some(network) => match network.name {
+                "ip" => number == 1,
+                "ip6" => number == 58,
+                _ => false,
+            },
+            None => false,
+        };
+        if implied {
+            self.take(Layer::Network, statements);
+        }
+    }
+
+    /// Whether the match that tells of the transport layer also says which version of IP it is.
+    fn says_more(&self, layer: Layer, told: Option<&Statement>) -> bool {
+        let either = matches!(self.family, Family::INET | Family::NETDEV | Family::BRIDGE);
+        let of_ip = matches!(
+            told,
+            Some(Statement::Match {
+                left: Expr::Payload(Payload {
+                    base: PayloadBase::NETWORK,
+                    ..
+                }),
+                ..
+            })
+        );
+        either && of_ip && layer == Layer::Transport
+    }
+}
+
+/// Whether a match is of the type that `vlan` asks for by itself.
+fn is_default_tag(told: Option<&Statement>) -> bool {
+    match told {
+        Some(Statement::Match {
+            right: Expr::Value(value),
+            relation: Relation::Implicit | Relation::Equal,
+            ..
+        }) => value.number == 0x8100,
+        _ => false,
+    }
+}
+
+/// The type of ICMP that has this field, if there is only one.
+fn implied_type(protocol: &Protocol, field: &str) -> Option<u128> {
+    match (protocol.name, field) {
+        ("icmp", "mtu") => Some(3),
+        ("icmp", "gateway") => Some(5),
+        ("icmpv6", "mtu") => Some(2),
+        ("icmpv6", "parameter-problem") => Some(4),
+        ("icmpv6", "max-delay") => Some(130),
+        _ => None,
+    }
+}

@@ -1,0 +1,261 @@
+//! What is loaded into registers, and what is written from them.
+
+use super::registers::{Kept, Loaded};
+use super::rule::{Reader, is_place, order_of, value};
+use crate::nft::build::ByteOrder;
+use crate::nft::expr::{
+    self, BitwiseOp, CtKey, Data, ExthdrFlags, ExthdrOp, HashType, PayloadBase, Register,
+};
+use crate::nft::{DataType, Family};
+use crate::text::headers;
+use crate::text::keys;
+use crate::text::syntax::{Expr, Operator, OptionField, Payload, Statement, Value};
+
+impl Reader<'_, '_> {
+    pub(super) fn meta(&mut self, meta: &expr::Meta) -> Option<()> {
+        let key = meta.key?;
+        let (name, data_type, bits) = keys::meta(key);
+        (!name.is_empty()).then_some(())?;
+        if let Some(sreg) = meta.sreg {
+            let to = self.typed_in(sreg, data_type, ByteOrder::Host)?;
+            return self.push(Statement::Set(Expr::Meta(key), to));
+        }
+        let order = match keys::is_big_endian(key) {
+            true => ByteOrder::Network,
+            false => order_of(data_type),
+        };
+        self.load(meta.dreg?, Expr::Meta(key), bits, order)
+    }
+
+    pub(super) fn payload(&mut self, payload: &expr::Payload) -> Option<()> {
+        let place = Payload {
+            base: payload.base?,
+            offset: payload.offset?.checked_mul(8)?,
+            bits: payload.len?.checked_mul(8)?,
+            field: None,
+        };
+        // nft reads none of a tunnel.
+        (place.base.name().is_some() && place.base != PayloadBase::TUNNEL).then_some(())?;
+        is_place(place.offset, place.bits).then_some(())?;
+        match payload.sreg {
+            Some(sreg) if sreg != Register::VERDICT => self.write(place, sreg),
+            _ => self.load(
+                payload.dreg?,
+                Expr::Payload(place),
+                place.bits,
+                ByteOrder::Network,
+            ),
+        }
+    }
+
+    /// `payload set value`
+    pub(super) fn write(&mut self, place: Payload, sreg: Register) -> Option<()> {
+        let loaded = self.registers.get(sreg)?.clone();
+        // A part of a byte is changed by reading, masking and writing.
+        if let Kept::Expr(Expr::Binary(..)) = &loaded.expr
+            && let Some((field, number)) = self.bits_set(&place, &loaded)
+        {
+            let target = Expr::Payload(field);
+            let data_type = target.data_type();
+            let value = Value {
+                data_type,
+                bits: field.bits,
+                number,
+            };
+            self.context.take_for(&field, &mut self.statements);
+            return self.push(Statement::Set(target, Expr::Value(value)));
+        }
+        let place = match self.context.is_outside(place.base, place.offset) {
+            true => place,
+            false => self.completed(place),
+        };
+        self.context.take_for(&place, &mut self.statements);
+        let target = Expr::Payload(place);
+        let to = self.typed_in(sreg, target.data_type(), ByteOrder::Network)?;
+        self.push(Statement::Set(target, to))
+    }
+
+    /// The field, and its new value, of which the bytes around it are written as they were read.
+    pub(super) fn bits_set(&self, place: &Payload, loaded: &Loaded) -> Option<(Payload, u128)> {
+        let Kept::Expr(expr) = &loaded.expr else {
+            return None;
+        };
+        let (mut kept, mut set, mut at) = (Value::ones(place.bits), 0, expr);
+        loop {
+            match at {
+                Expr::Binary(operator, left, right) => {
+                    let Expr::Value(mask) = &**right else {
+                        return None;
+                    };
+                    match operator {
+                        Operator::And => kept &= mask.number,
+                        Operator::Or => set |= mask.number,
+                        _ => return None,
+                    }
+                    at = left;
+                }
+                Expr::Payload(read) if read == place => break,
+                _ => return None,
+            }
+        }
+        let mask = (!kept & Value::ones(place.bits)) | set;
+        let (field, shift) = self.trimmed(place, mask)?;
+        Some((field, set >> shift))
+    }
+
+    pub(super) fn exthdr(&mut self, exthdr: &expr::Exthdr) -> Option<()> {
+        let kind = exthdr.op.unwrap_or_default();
+        let number = exthdr.header_type?;
+        let flags = exthdr.flags.unwrap_or_default();
+        let option = OptionField {
+            extension: headers::extension(
+                kind,
+                number,
+                exthdr.offset.unwrap_or_default().checked_mul(8)?,
+                exthdr.len.unwrap_or_default().checked_mul(8)?,
+            )
+            .or((kind == ExthdrOp::TCPOPT).then_some(&headers::NAMELESS_TCP))?,
+            number,
+            offset: exthdr.offset.unwrap_or_default().checked_mul(8)?,
+            bits: exthdr.len.unwrap_or_default().checked_mul(8)?,
+            presence: flags.contains(ExthdrFlags::PRESENT),
+        };
+        (option.presence || option.bits == 0 || is_place(option.offset, option.bits))
+            .then_some(())?;
+        match (exthdr.sreg, exthdr.dreg) {
+            (Some(sreg), _) => {
+                let target = Expr::Option(option);
+                let to = self.unresolved(sreg, target.data_type())?;
+                self.push(Statement::Set(target, to))
+            }
+            (None, Some(dreg)) => {
+                let (bits, order) = match option.presence {
+                    true => (8, ByteOrder::Host),
+                    false => (option.bits, ByteOrder::Network),
+                };
+                self.load(dreg, Expr::Option(option), bits, order)
+            }
+            (None, None) if kind == ExthdrOp::TCPOPT => {
+                self.push(Statement::Reset(Expr::Option(option)))
+            }
+            (None, None) => None,
+        }
+    }
+
+    pub(super) fn ct(&mut self, ct: &expr::Ct) -> Option<()> {
+        let key = ct.key?;
+        let (name, data_type, bits) = keys::ct(key);
+        (!name.is_empty()).then_some(())?;
+        if let Some(sreg) = ct.sreg {
+            let to = self.typed_in(sreg, data_type, ByteOrder::Host)?;
+            return self.push(Statement::Set(Expr::Ct(key, ct.direction, data_type), to));
+        }
+        // Addresses of which the version is not said are those of the table's.
+        let (data_type, bits) = match key {
+            CtKey::SRC | CtKey::DST => match self.version()? {
+                Family::IP => (DataType::IPV4_ADDR, 32),
+                _ => (DataType::IPV6_ADDR, 128),
+            },
+            _ => (data_type, bits),
+        };
+        let order = match keys::is_big_endian_ct(key) {
+            true => ByteOrder::Network,
+            false => order_of(data_type),
+        };
+        self.load(
+            ct.dreg?,
+            Expr::Ct(key, ct.direction, data_type),
+            bits,
+            order,
+        )
+    }
+
+    /// The version of IP, as far as it is known.
+    pub(super) fn version(&self) -> Option<Family> {
+        let (protocol, _) = self.context.protocol(PayloadBase::NETWORK, 0)?;
+        match protocol.name {
+            "ip" => Some(Family::IP),
+            "ip6" => Some(Family::IP6),
+            _ => None,
+        }
+    }
+
+    pub(super) fn hash(&mut self, hash: &expr::Hash<'_>) -> Option<()> {
+        let key = match hash.hash_type.unwrap_or_default() {
+            HashType::JENKINS => {
+                let key = self.key(hash.sreg?, hash.len? as usize)?;
+                Some(Box::new(Expr::Concat(key)))
+            }
+            HashType::SYM => None,
+            _ => return None,
+        };
+        let loaded = Expr::Hash {
+            seed: hash.seed.filter(|_| key.is_some()),
+            key,
+            modulus: hash.modulus?,
+            offset: hash.offset.unwrap_or_default(),
+        };
+        self.load(hash.dreg?, loaded, 32, ByteOrder::Host)
+    }
+
+    pub(super) fn bitwise(&mut self, bitwise: &expr::Bitwise<'_>) -> Option<()> {
+        let loaded = self.registers.get(bitwise.sreg?)?.clone();
+        let Kept::Expr(mut expr) = loaded.expr else {
+            return None;
+        };
+        let order = loaded.order;
+        let bits = loaded.length as u32 * 8; // of a register
+        let constant = |data: &Option<Data<'_>>| match data {
+            Some(Data::Value(bytes)) if bytes.len() <= loaded.length.next_multiple_of(4) => {
+                let bytes = bytes.get(..loaded.length).unwrap_or(bytes);
+                value(bytes, order, DataType::INTEGER).map(|value| Value { bits, ..value })
+            }
+            _ => None,
+        };
+        let binary = |operator, left, number| {
+            let value = Value {
+                data_type: DataType::INTEGER,
+                bits,
+                number,
+            };
+            Expr::Binary(operator, Box::new(left), Box::new(Expr::Value(value)))
+        };
+        match bitwise.op.unwrap_or_default() {
+            BitwiseOp::MASK_XOR => {
+                let (mask, xor) = (
+                    constant(&bitwise.mask)?.number,
+                    constant(&bitwise.xor)?.number,
+                );
+                let (set, turned) = (xor & !mask, xor & mask);
+                let kept = mask | set;
+                if kept != Value::ones(bits) {
+                    expr = binary(Operator::And, expr, kept);
+                }
+                if turned != 0 {
+                    expr = binary(Operator::Xor, expr, turned);
+                }
+                if set != 0 {
+                    expr = binary(Operator::Or, expr, set);
+                }
+            }
+            operation @ (BitwiseOp::LSHIFT | BitwiseOp::RSHIFT) => {
+                let Some(Data::Value(count)) = &bitwise.data else {
+                    return None;
+                };
+                let count = u32::from_ne_bytes((**count).try_into().ok()?);
+                let operator = match operation {
+                    BitwiseOp::LSHIFT => Operator::LeftShift,
+                    _ => Operator::RightShift,
+                };
+                expr = binary(operator, expr, count.into());
+            }
+            _ => return None,
+        }
+        let loaded = Loaded {
+            expr: Kept::Expr(expr),
+            length: loaded.length,
+            order,
+        };
+        self.registers.put(bitwise.dreg?, loaded)
+    }
+}

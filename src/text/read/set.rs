@@ -1,0 +1,473 @@
+//! The elements of sets as values.
+
+use bstr::ByteSlice;
+
+use super::rule::{limit, spoken, value};
+use super::stateful::stateful_statement;
+use super::typeof_;
+use crate::nft::build::ByteOrder;
+use crate::nft::expr::{self, Data};
+use crate::nft::userdata::{
+    BIG_ENDIAN, SET_DATA_BYTE_ORDER, SET_DATA_INTERVAL, SET_DATA_TYPEOF, SET_KEY_BYTE_ORDER,
+    SET_KEY_TYPEOF, UserData,
+};
+use crate::nft::{DataType, ElementRef, SetFlags, SetRef, SnapshotSet};
+use crate::text::keys;
+use crate::text::syntax::{Element, Expr, Statement, Target, Value, Verdict};
+use crate::text::types::{self, info};
+
+/// The bits of one field's type in a concatenation's.
+const FIELD_TYPE_BITS: u32 = 6;
+
+/// The fields of a type: itself, if it is no concatenation.
+pub(in crate::text) fn fields(data_type: DataType) -> Vec<DataType> {
+    let mask = (1 << FIELD_TYPE_BITS) - 1;
+    if data_type.0 <= mask || data_type.name().is_some() {
+        return vec![data_type];
+    }
+    let mut fields = Vec::new();
+    let mut left = data_type.0;
+    while left > 0 {
+        fields.push(DataType(left & mask));
+        left >>= FIELD_TYPE_BITS;
+    }
+    fields.reverse();
+    fields
+}
+
+/// A verdict that leads to no chain.
+pub(super) fn plain_verdict(verdict: &expr::Verdict<'_>) -> Option<Verdict> {
+    Some(match verdict {
+        expr::Verdict::Accept => Verdict::Accept,
+        expr::Verdict::Drop => Verdict::Drop,
+        expr::Verdict::Continue => Verdict::Continue,
+        expr::Verdict::Break => Verdict::Break,
+        expr::Verdict::Return => Verdict::Return,
+        _ => return None,
+    })
+}
+
+/// The order of the bytes of a map's data.
+pub(super) fn data_order(set: &SetRef<'_>) -> ByteOrder {
+    order(
+        set,
+        SET_DATA_BYTE_ORDER,
+        set.data_type().unwrap_or_default(),
+    )
+}
+
+fn order(set: &SetRef<'_>, kind: u8, data_type: DataType) -> ByteOrder {
+    match data_type {
+        DataType::INTEGER | DataType::VALUE => {
+            let noted = set
+                .userdata()
+                .and_then(|data| UserData::new(data).number(kind));
+            match noted {
+                Some(BIG_ENDIAN) => ByteOrder::Network,
+                _ => ByteOrder::Host,
+            }
+        }
+        _ => info(data_type).map_or(ByteOrder::Host, |info| info.order),
+    }
+}
+
+/// The order of the bytes of what an expression has.
+fn order_of_expr(expr: &Expr) -> ByteOrder {
+    match expr {
+        Expr::Payload(_) | Expr::Option(_) => ByteOrder::Network,
+        Expr::Meta(key) if keys::is_big_endian(*key) => ByteOrder::Network,
+        Expr::Binary(_, left, _) => order_of_expr(left),
+        Expr::Xfrm {
+            key: expr::XfrmKey::SPI,
+            ..
+        } => ByteOrder::Network,
+        expr => match expr.data_type() {
+            DataType::INTEGER | DataType::VALUE => ByteOrder::Host,
+            data_type => info(data_type).map_or(ByteOrder::Host, |info| info.order),
+        },
+    }
+}
+
+/// One of several values that stand one behind the other.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    data_type: DataType,
+    /// Place and length in bytes.
+    at: usize,
+    length: usize,
+    order: ByteOrder,
+    /// How many bits its values are higher than what they are written as.
+    shift: u32,
+}
+
+/// Reads the elements of a set.
+pub(in crate::text) struct SetReader<'s> {
+    set: SnapshotSet<'s>,
+    view: SetRef<'s>,
+    keys: Vec<Part>,
+    data: Vec<Part>,
+    /// Whether a map's data are ranges.
+    has_ranges: bool,
+    /// The expressions that a set's keys, and a map's data, were declared by.
+    pub(in crate::text) key_typeof: Option<Expr>,
+    pub(in crate::text) data_typeof: Option<Expr>,
+}
+
+impl<'s> SetReader<'s> {
+    /// Of a set that has a name.
+    pub(in crate::text) fn named(set: &SnapshotSet<'s>) -> Self {
+        let view = set.set();
+        let length = view.key_length().unwrap_or_default();
+        // User data may be too small for all of them.
+        let is_whole = |key: &Expr| match key {
+            Expr::Concat(_) => key.bits() == length * 8,
+            _ => true,
+        };
+        let key = typeof_::of(&view, SET_KEY_TYPEOF).filter(is_whole);
+        Self::new(set, key, &[])
+    }
+
+    /// Of one that a rule has in braces: its keys are what the rule looks up, which may be so many bits higher than
+    /// they are written.
+    pub(super) fn anonymous(
+        set: &SnapshotSet<'s>,
+        key: &Expr,
+        shifts: &[u32],
+        is_map: bool,
+    ) -> Self {
+        let mut reader = Self::new(set, Some(key.clone()), shifts);
+        if let ([one], true) = (&mut reader.keys[..], is_map) {
+            // nft takes the type of a map's keys from the map.
+            if one.data_type == types::RAW {
+                one.data_type = DataType::INTEGER;
+            }
+        }
+        reader
+    }
+
+    fn new(set: &SnapshotSet<'s>, key: Option<Expr>, shifts: &[u32]) -> Self {
+        let view = set.set();
+        let is_interval = view
+            .flags()
+            .unwrap_or_default()
+            .contains(SetFlags::INTERVAL);
+        let data_typeof = typeof_::of(&view, SET_DATA_TYPEOF);
+        let described = view
+            .description()
+            .and_then(|description| description.fields);
+        let described: Vec<usize> = described
+            .iter()
+            .flat_map(|fields| fields.lengths())
+            .map(|length| length as usize)
+            .collect();
+        let whole = view.key_length().unwrap_or_default() as usize;
+        let key_order = |data_type| order(&view, SET_KEY_BYTE_ORDER, data_type);
+        let mut keys = parts(view.key_type(), key.as_ref(), whole, &described, key_order);
+        for (index, part) in keys.iter_mut().enumerate() {
+            part.shift = shifts.get(index).copied().unwrap_or_default();
+            if is_interval {
+                // Ranges are kept in the order in which bytes compare.
+                part.order = ByteOrder::Network;
+            }
+        }
+        let has_ranges = view
+            .userdata()
+            .and_then(|data| UserData::new(data).number(SET_DATA_INTERVAL))
+            .is_some_and(|number| number != 0);
+        let mut whole = view.data_length().unwrap_or_default() as usize;
+        if has_ranges {
+            whole /= 2;
+        }
+        let data_order = |data_type| order(&view, SET_DATA_BYTE_ORDER, data_type);
+        let data = parts(
+            view.data_type(),
+            data_typeof.as_ref(),
+            whole,
+            &[],
+            data_order,
+        );
+        Self {
+            set: *set,
+            view,
+            keys,
+            data,
+            has_ranges,
+            key_typeof: key,
+            data_typeof,
+        }
+    }
+
+    /// Whether a map's data are ranges.
+    pub(in crate::text) const fn has_ranges(&self) -> bool {
+        self.has_ranges
+    }
+
+    /// The type of the keys, or of their first field.
+    pub(in crate::text) fn key_type(&self) -> Option<DataType> {
+        match self.keys[..] {
+            [one] => Some(one.data_type),
+            _ => None,
+        }
+    }
+
+    /// All elements, in the order in which nft writes them; `None` if one of them cannot be said.
+    pub(in crate::text) fn elements(&self) -> Option<Vec<Element>> {
+        let last = self.keys.last()?;
+        let length = match self.keys.len() {
+            1 => last.length,
+            _ => last.at + last.length.next_multiple_of(4),
+        };
+        // nft 1.0.6 forgets the first of more than five fields.
+        (length == self.view.key_length().unwrap_or_default() as usize).then_some(())?;
+        let flags = self.view.flags().unwrap_or_default();
+        let is_interval = flags.contains(SetFlags::INTERVAL);
+        if is_interval && !flags.contains(SetFlags::CONCAT) && self.keys.len() == 1 {
+            return self.intervals();
+        }
+        let mut elements: Vec<ElementRef<'_>> = self.set.elements().collect();
+        if !is_interval {
+            // nft compares them as numbers: one value as what it is, several with the last in front.
+            let is_one = self.keys.len() == 1;
+            let turned = is_one && self.keys[0].order == ByteOrder::Network;
+            let is_bits = is_one && types::is_bitmask(self.keys[0].data_type);
+            elements.sort_by_cached_key(|element| {
+                let mut key = element.key_bytes().unwrap_or_default().to_vec();
+                if !turned && cfg!(target_endian = "little") {
+                    key.reverse();
+                }
+                if is_bits {
+                    keep_lowest(&mut key); // several bits by the first of them
+                }
+                (element.is_catch_all(), key)
+            });
+        }
+        let read = |element: &ElementRef<'_>| {
+            let key = match element.key_bytes() {
+                Some(from) => {
+                    let to = element.key_end_bytes().unwrap_or(from);
+                    Some(self.key(from, to)?)
+                }
+                None => None,
+            };
+            self.element(element, key)
+        };
+        elements.iter().map(read).collect()
+    }
+
+    /// The elements of a set of ranges: starts and ends.
+    fn intervals(&self) -> Option<Vec<Element>> {
+        let mut bounds: Vec<ElementRef<'_>> = self.set.elements().collect();
+        // An end before a start at the same key; what stands for all others is last.
+        bounds.sort_by_key(|element| {
+            (
+                element.is_catch_all(),
+                element.key_bytes(),
+                !element.is_interval_end(),
+            )
+        });
+        let mut elements = Vec::new();
+        let mut bounds = bounds.iter().peekable();
+        while let Some(element) = bounds.next() {
+            if element.is_interval_end() {
+                continue; // of nothing: nft begins its ranges with one
+            }
+            let Some(from) = element.key_bytes() else {
+                elements.push(self.element(element, None)?);
+                continue;
+            };
+            let last = bounds
+                .peek()
+                .and_then(|next| next.key_bytes())
+                .and_then(before);
+            let last = last.unwrap_or_else(|| vec![0xff; from.len()]);
+            let key = self.key(from, &last)?;
+            elements.push(self.element(element, Some(key))?);
+        }
+        Some(elements)
+    }
+
+    fn element(&self, element: &ElementRef<'_>, key: Option<Expr>) -> Option<Element> {
+        let mut read = Element::new(key);
+        if let Some(nested) = element.expression() {
+            read.statements
+                .push(stateful_statement(&nested.decode().ok()?)?);
+        }
+        for nested in element.expressions().into_iter().flatten() {
+            read.statements
+                .push(stateful_statement(&nested.ok()?.decode().ok()?)?);
+        }
+        let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis()).ok();
+        read.timeout = element
+            .timeout()
+            .and_then(milliseconds)
+            .filter(|time| *time > 0);
+        read.expires = element
+            .expiration()
+            .and_then(milliseconds)
+            .filter(|time| *time > 0);
+        if read.timeout.map(std::time::Duration::from_millis) == self.view.timeout() {
+            read.timeout = None;
+        }
+        read.comment = element
+            .comment()
+            .map(|comment| comment.to_str_lossy().into_owned());
+        read.data = match (element.data(), element.object()) {
+            (Some(Data::Value(bytes)), _) => Some(self.data(&bytes)?),
+            (Some(Data::Verdict(verdict)), _) => Some(Expr::Verdict(match verdict {
+                expr::Verdict::Jump(name) => Verdict::Jump(Target::Chain(spoken(&name)?)),
+                expr::Verdict::Goto(name) => Verdict::Goto(Target::Chain(spoken(&name)?)),
+                other => plain_verdict(&other)?,
+            })),
+            (Some(Data::Opaque(_)), _) => return None,
+            (None, Some(object)) => Some(Expr::Object(spoken(object)?)),
+            (None, None) => None,
+        };
+        Some(read)
+    }
+
+    fn key(&self, from: &[u8], to: &[u8]) -> Option<Expr> {
+        joined(&self.keys, from, to)
+    }
+
+    fn data(&self, bytes: &[u8]) -> Option<Expr> {
+        match self.has_ranges {
+            true => {
+                let (from, to) = bytes.split_at_checked(bytes.len() / 2)?;
+                joined(&self.data, from, to)
+            }
+            false => joined(&self.data, bytes, bytes),
+        }
+    }
+}
+
+/// How many elements a set may have, if that is limited.
+pub(in crate::text) fn size(set: &SetRef<'_>) -> Option<u32> {
+    set.description()?.size.filter(|size| *size > 0)
+}
+
+/// What goes with each element of a set.
+pub(in crate::text) fn statements(set: &SetRef<'_>) -> Vec<Statement> {
+    let one = set.expression();
+    let one = one.as_ref().and_then(|one| one.decode().ok());
+    let one = one.as_ref().and_then(stateful_statement);
+    let many = set.expressions().into_iter().flatten();
+    let many = many.filter_map(|each| stateful_statement(&each.ok()?.decode().ok()?));
+    one.into_iter().chain(many).collect()
+}
+
+/// Where the fields of a type stand.
+fn parts(
+    data_type: Option<DataType>,
+    declared: Option<&Expr>,
+    whole: usize,
+    described: &[usize],
+    order: impl Fn(DataType) -> ByteOrder,
+) -> Vec<Part> {
+    let exprs: Option<&[Expr]> = match declared {
+        Some(Expr::Concat(parts)) => Some(parts),
+        Some(one) => Some(std::slice::from_ref(one)),
+        None => None,
+    };
+    let types = match (exprs, data_type) {
+        (Some(exprs), _) => exprs.iter().map(Expr::data_type).collect(),
+        (None, Some(data_type)) => fields(data_type),
+        (None, None) => vec![DataType::VALUE],
+    };
+    let of_expr = |index: usize| exprs.map(|exprs| order_of_expr(&exprs[index]));
+    if let [one] = types[..] {
+        // A number of no type in particular has the order of what is looked up.
+        let order = match (exprs, one) {
+            (Some(_), DataType::INTEGER | types::RAW) => of_expr(0).unwrap_or(ByteOrder::Host),
+            _ => order(one),
+        };
+        return vec![Part {
+            data_type: one,
+            at: 0,
+            length: whole,
+            order,
+            shift: 0,
+        }];
+    }
+    let mut parts = Vec::new();
+    let mut at = 0;
+    for (index, &data_type) in types.iter().enumerate() {
+        let own = exprs.map(|exprs| exprs[index].bits().div_ceil(8) as usize);
+        let typical = info(data_type).map(|info| info.bits.div_ceil(8) as usize);
+        let length = described
+            .get(index)
+            .copied()
+            .or(own)
+            .or(typical)
+            .unwrap_or_default();
+        parts.push(Part {
+            data_type,
+            at,
+            length,
+            order: of_expr(index).unwrap_or_else(|| order(data_type)),
+            shift: 0,
+        });
+        at += length.next_multiple_of(4);
+    }
+    parts
+}
+
+/// A value, or several, or ranges of them.
+fn joined(parts: &[Part], from: &[u8], to: &[u8]) -> Option<Expr> {
+    let one = |part: &Part| {
+        let bytes = |all: &[u8]| all.get(part.at..part.at + part.length).map(<[u8]>::to_vec);
+        let low = |value: Value| Value {
+            number: value.number >> part.shift,
+            ..value
+        };
+        let first = low(value(&bytes(from)?, part.order, part.data_type)?);
+        let last = low(limit(&bytes(to)?, part.order, part.data_type)?);
+        match first == last {
+            true => Some(Expr::Value(first)),
+            false => span(first, last),
+        }
+    };
+    match parts {
+        [part] => one(part),
+        parts => Some(Expr::Concat(parts.iter().map(one).collect::<Option<_>>()?)),
+    }
+}
+
+/// A range, or the prefix that it is; `None` of names that do not all begin so.
+fn span(first: Value, last: Value) -> Option<Expr> {
+    let prefix = first.prefix_to(&last);
+    if types::is_string(first.data_type) {
+        let whole = prefix.filter(|bits| bits % 8 == 0)?;
+        return Some(Expr::Beginning(first, whole));
+    }
+    let has_prefixes = types::has_prefixes(first.data_type);
+    let value = |value| Box::new(Expr::Value(value));
+    Some(match prefix.filter(|_| has_prefixes) {
+        Some(prefix) => Expr::Prefix(value(first), prefix),
+        None => Expr::Range(value(first), value(last)),
+    })
+}
+
+/// Leaves the lowest bit of a number whose highest byte is the first.
+fn keep_lowest(number: &mut [u8]) {
+    let mut found = false;
+    for byte in number.iter_mut().rev() {
+        *byte = match found {
+            true => 0,
+            false => *byte & byte.wrapping_neg(),
+        };
+        found |= *byte != 0;
+    }
+}
+
+/// The value before this one, as bytes compare; `None` before the first.
+fn before(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut before = bytes.to_vec();
+    for byte in before.iter_mut().rev() {
+        let (less, borrowed) = byte.overflowing_sub(1);
+        *byte = less;
+        if !borrowed {
+            return Some(before);
+        }
+    }
+    None
+}
