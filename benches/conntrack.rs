@@ -1,17 +1,21 @@
 //! Listing the table of connections, against the same request with its replies thrown away; and deleting entries by name,
 //! against the same requests prepared beforehand.
 //!
-//! `cargo bench --features measure,conntrack --bench conntrack [-- ENTRIES …]`: up to
-//! `net.netfilter.nf_conntrack_max` of them, which is the host's.
+//! `cargo bench --features measure,conntrack --bench conntrack [-- ENTRIES …]`. A network namespace has at most
+//! `net.netfilter.nf_conntrack_max` of them, where that of the first namespace counts for all: more are in several
+//! namespaces, of which each is listed, one after the other. To the kernel they are one hash table, through all of which
+//! it goes for each namespace.
 
 mod common;
 
+use std::cell::RefCell;
 use std::hint::black_box;
 use std::time::Duration;
 
 use chainwright::conntrack::{Connection, Entry, EntryKey, Filter, Tuple};
-use chainwright::measure::alternate_prepared;
 use chainwright::measure::floor::{Floor, Request};
+use chainwright::measure::{alternate_prepared, resident};
+use chainwright::netns::{Sandbox, become_namespace_root};
 use common::{BoxError, Result, counts, in_sandbox, report};
 
 /// UDP to a service, from so many addresses and ports.
@@ -19,6 +23,11 @@ fn tuple(number: usize) -> Tuple {
     let [_, a, b, c] = (number as u32).to_be_bytes();
     Tuple::udp(([10, 1, a, b], 1024 + u16::from(c)), ([10, 96, 0, 10], 53))
 }
+
+/// How many entries go into one namespace: somewhat fewer than the usual limit, 262,144.
+const IN_ONE: usize = 250_000;
+/// By how much the process may grow while it lists: some pages, whatever the number of entries.
+const GROWTH: usize = 1 << 20;
 
 fn fill(conntrack: &mut Connection, entries: usize) -> Result {
     for number in 0..entries {
@@ -28,40 +37,84 @@ fn fill(conntrack: &mut Connection, entries: usize) -> Result {
 }
 
 fn main() -> Result {
-    for entries in counts(&[10_000, 200_000]) {
-        in_sandbox(|| list(entries))?;
+    become_namespace_root()?; // before any thread
+    for entries in counts(&[10_000, 200_000, 1_000_000]) {
+        list(entries)?;
     }
     in_sandbox(|| delete(10_000))
 }
 
+/// A namespace with entries, and what lists them.
+struct Table {
+    entries: usize,
+    conntrack: Connection,
+    floor: Floor,
+    _namespace: Sandbox,
+}
+
+impl Table {
+    fn new(entries: usize) -> Result<Self> {
+        let namespace = Sandbox::new()?;
+        let (conntrack, floor) = namespace.run(|| -> Result<_> {
+            let mut conntrack = Connection::open()?;
+            fill(&mut conntrack, entries)?;
+            Ok((conntrack, Floor::open()?))
+        })??;
+        Ok(Self {
+            entries,
+            conntrack,
+            floor,
+            _namespace: namespace,
+        })
+    }
+
+    fn list(&mut self) -> Result {
+        let mut count = 0;
+        self.conntrack.entries(&Filter::all())?.for_each(|entry| {
+            black_box((entry.original(), entry.reply(), entry.status()));
+            count += 1;
+        })?;
+        match count == self.entries {
+            true => Ok(()),
+            false => Err(format!("{count} of {} entries", self.entries).into()),
+        }
+    }
+}
+
 /// Both directions and the status of each.
 fn list(entries: usize) -> Result {
-    let mut conntrack = Connection::open()?;
-    fill(&mut conntrack, entries)?;
+    let parts = entries.div_ceil(IN_ONE);
+    let tables = (0..parts).map(|part| {
+        let [first, next] = [part, part + 1].map(|part| part * entries / parts);
+        Table::new(next - first)
+    });
+    let tables = RefCell::new(tables.collect::<Result<Vec<_>>>()?);
     let request = Request::entries()?;
-    let mut floor = Floor::open()?;
+    let mut before = None;
     let measured = alternate_prepared::<BoxError>(
         (2_000_000 / entries).clamp(9, 51),
         &mut || Ok(()),
         &mut [
             ("floor: replies thrown away", &mut || {
-                black_box(floor.dump(&request)?);
-                Ok(())
-            }),
-            ("entries(), directions and status of each", &mut || {
-                let mut count = 0;
-                conntrack.entries(&Filter::all())?.for_each(|entry| {
-                    black_box((entry.original(), entry.reply(), entry.status()));
-                    count += 1;
-                })?;
-                if count != entries {
-                    return Err(format!("{count} of {entries} entries").into());
+                for table in &mut *tables.borrow_mut() {
+                    black_box(table.floor.dump(&request)?);
                 }
                 Ok(())
             }),
+            ("entries(), directions and status of each", &mut || {
+                before.get_or_insert(resident()?);
+                tables.borrow_mut().iter_mut().try_for_each(Table::list)
+            }),
         ],
     )?;
-    report(&format!("list {entries} entries"), &measured, 1.10);
+    let title = match parts {
+        1 => format!("list {entries} entries"),
+        _ => format!("list {entries} entries, in {parts} namespaces"),
+    };
+    report(&title, &measured, 1.10);
+    let grown = resident()?.saturating_sub(before.unwrap_or_default());
+    let word = if grown <= GROWTH { "kept" } else { "MISSED" };
+    println!("  growth of the process: {grown} bytes  goal {GROWTH}: {word}");
     Ok(())
 }
 

@@ -1,9 +1,10 @@
 //! Services in the flat layout, from objects to committed, against the same prepared beforehand: a cold start; an
 //! endpoint or a service more or fewer, with as many and as few services there; a rolling restart; a restart of the
-//! agent; and memory.
+//! agent; memory; and the first packet of a connection, beside the other layouts.
 //!
-//! `cargo bench --features measure,kube --bench services [-- SERVICES …]`: of how many services there are when one
-//! changes.
+//! `cargo bench --features measure,kube --bench services [-- SERVICES… [memory|cold|changes|rolling|restart|packets]…]`: of
+//! how many services there are when one changes and for packets, and what alone is measured. The command's `bench
+//! services` does the same in all layouts.
 //!
 //! The floor of a cold start is what the proxy left in the kernel, read back by
 //! [`Cluster::as_datagrams`]: the same objects and elements, but for the order of a set's elements, for the
@@ -13,16 +14,15 @@
 
 mod common;
 
-use std::cell::{Cell, RefCell};
-use std::hint::black_box;
 use std::time::Duration;
 
-use chainwright::kube::service::{Layout, ServiceProxy, Services};
-use chainwright::measure::floor::{Floor, Request};
-use chainwright::measure::{Cluster, Contender, Measured, There, alternate_prepared};
-use chainwright::netns::{Sandbox, become_namespace_root};
-use chainwright::nft::{Connection, Family, Transaction};
-use common::{BoxError, Result, counts, in_sandbox, report, resident, verdict};
+use chainwright::kube::service::Layout;
+use chainwright::measure::proxy::{
+    Memory, Path, changes, cold, first_packets, memory, restart, rolling,
+};
+use chainwright::measure::{Cluster, Measured};
+use chainwright::netns::become_namespace_root;
+use common::{Result, counts, in_sandbox, report, verdict};
 
 /// The goals: a cold start as a multiple of its floor, and in CPU time.
 const COLD: f64 = 1.2;
@@ -31,45 +31,54 @@ const CHANGE: Duration = Duration::from_micros(100);
 const GROWTH: f64 = 1.5;
 /// Bytes of memory an endpoint.
 const MEMORY: f64 = 1024.0;
+/// The first packet with the most services as a multiple of that with the fewest.
+const PACKET: f64 = 1.2;
 const ROUNDS: usize = 1_000;
+/// The endpoints of a deployment that is restarted.
+const DEPLOYMENT: usize = 100;
+/// Where packets are compared with the other layouts: what those take grows with the services.
+const OTHERS: [usize; 2] = [10, 1_000];
 
-const ONE_EACH: Cluster = Cluster {
-    services: 45_000,
-    endpoints: 1,
-};
-const MANY_EACH: Cluster = Cluster {
-    services: 5_000,
-    endpoints: 50,
-};
+const ONE_EACH: Cluster = Cluster::new(45_000, 1);
+const MANY_EACH: Cluster = Cluster::new(5_000, 50);
+const FLAT: [Layout; 1] = [Layout::Flat];
 
 fn main() -> Result {
     become_namespace_root()?; // before any thread
-    let present = counts(&[100, 10_000, 100_000]);
     // First, while nothing that was freed is taken again.
-    for cluster in [MANY_EACH, ONE_EACH] {
-        in_sandbox(|| memory(cluster))?;
+    if wanted("memory") {
+        memories(&[MANY_EACH, ONE_EACH])?;
     }
-    in_sandbox(|| cold(ONE_EACH, Duration::from_millis(500)))?;
-    in_sandbox(|| cold(MANY_EACH, Duration::from_secs(1)))?;
-    let mut medians = Vec::new();
-    for services in present {
-        medians.push(changes(Cluster {
-            services,
-            endpoints: 1,
-        })?);
+    if wanted("cold") {
+        in_sandbox(|| start(ONE_EACH, Duration::from_millis(500)))?;
+        in_sandbox(|| start(MANY_EACH, Duration::from_secs(1)))?;
     }
-    if let (Some(few), Some(many)) = (medians.first(), medians.last()) {
-        println!("\na change where most services are, as a multiple of one where fewest are");
-        for ((name, few), (_, many)) in few.iter().zip(many) {
-            let ratio = many.as_secs_f64() / few.as_secs_f64();
-            println!("  {name:<44} {ratio:>34.3}{}", verdict(ratio, GROWTH));
-        }
+    if wanted("changes") {
+        growth(&counts(&[100, 10_000, 100_000]))?;
     }
-    rolling(Cluster {
-        services: 1_000,
-        endpoints: 100,
-    })?;
-    in_sandbox(|| agent(ONE_EACH))
+    if wanted("rolling") {
+        deployment(Cluster::new(1_000, 1))?;
+    }
+    if wanted("restart") {
+        in_sandbox(|| {
+            let title = format!("restart of the agent, of {} services", ONE_EACH.services);
+            report(&title, &restart(ONE_EACH, Layout::Flat, 9)?, None);
+            Ok(())
+        })?;
+    }
+    if wanted("packets") {
+        packets(&counts(&[10, 1_000, 10_000, 100_000]))?;
+    }
+    Ok(())
+}
+
+/// Whether this is to be measured: it was asked for, or nothing was.
+fn wanted(what: &str) -> bool {
+    let words: Vec<_> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-') && word.parse::<usize>().is_err())
+        .collect();
+    words.is_empty() || words.iter().any(|word| word == what)
 }
 
 /// Says whether a time keeps its goal.
@@ -79,199 +88,40 @@ fn within(name: &str, time: Duration, goal: Duration) {
 }
 
 /// Into an empty namespace.
-fn cold(cluster: Cluster, goal: Duration) -> Result {
-    let mut services = cluster.services();
-    let proxy = Cluster::load(&mut services, Layout::Flat, false)?;
-    drop(proxy);
-    let prepared = Cluster::as_datagrams()?;
-    let mut floor = Floor::open()?;
-    let mut cleaner = Connection::open()?;
-    let mut empty = Transaction::new();
-    empty.flush_ruleset(Family::UNSPEC)?;
-    // Kept until the next turn: nobody throws it away after a start.
-    let kept = RefCell::new(None);
-    let measured = alternate_prepared::<BoxError>(
-        9,
-        &mut || {
-            kept.take();
-            Ok(cleaner.commit(&empty)?)
-        },
-        &mut [
-            ("floor: the prepared bytes", &mut || {
-                Ok(prepared.iter().try_for_each(|part| floor.commit(part))?)
-            }),
-            ("ServiceProxy::open() and sync()", &mut || {
-                kept.replace(Some(Cluster::load(&mut services, Layout::Flat, false)?));
-                Ok(())
-            }),
-        ],
-    )?;
-    let bytes: usize = prepared.iter().map(Vec::len).sum();
+fn start(cluster: Cluster, goal: Duration) -> Result {
+    let cold = cold(cluster, Layout::Flat, 9)?;
     let title = format!(
         "cold start: {} services with {} endpoints ({:.1} MB in {} parts)",
         cluster.services,
         cluster.services * cluster.endpoints,
-        bytes as f64 / 1e6,
-        prepared.len(),
+        cold.bytes as f64 / 1e6,
+        cold.parts,
     );
-    report(&title, &measured, COLD);
-    within("from objects to committed", measured[1].cpu, goal);
+    report(&title, &cold.contenders, COLD);
+    within("from objects to committed", cold.contenders[1].cpu, goal);
     Ok(())
 }
 
-/// The floor's namespace and the proxy's, with the same services.
-struct Both {
-    floor: Floor,
-    proxy: ServiceProxy,
-    services: Services,
-    _namespaces: [Sandbox; 2],
-}
-
-impl Both {
-    fn new(cluster: Cluster) -> Result<Self> {
-        let namespaces = [Sandbox::new()?, Sandbox::new()?];
-        let floor = namespaces[0].run(|| -> Result<Floor> {
-            Cluster::load(&mut cluster.services(), Layout::Flat, false)?;
-            Ok(Floor::open()?)
-        })??;
-        let mut services = cluster.services();
-        let proxy = namespaces[1]
-            .run(|| Cluster::load(&mut services, Layout::Flat, true).map_err(BoxError::from))??;
-        Ok(Self {
-            floor,
-            proxy,
-            services,
-            _namespaces: namespaces,
-        })
-    }
-}
-
-/// What is done to the services, and undone, in round after round.
-struct Change<'c> {
-    names: [&'static str; 2],
-    prepared: Vec<There>,
-    done: &'c dyn Fn(&mut Services, usize),
-    undone: &'c dyn Fn(&mut Services, usize),
-}
-
-/// An endpoint and a service more and fewer; the medians of the CPU time.
-fn changes(cluster: Cluster) -> Result<Vec<(&'static str, Duration)>> {
-    let mut both = Both::new(cluster)?;
-    // Another service in each round: those before it are no longer in the caches.
-    let number = |round: usize| round * 7919 % cluster.services;
-    let new = |round: usize| cluster.services + round;
-    let rounds = 0..=ROUNDS;
-    let endpoint = Change {
-        names: ["one endpoint more", "one endpoint fewer"],
-        prepared: rounds
-            .clone()
-            .map(|round| cluster.endpoint_more(number(round)))
-            .collect::<std::result::Result<_, _>>()?,
-        done: &|services, round| {
-            cluster.set_endpoints(services, number(round), 0..=cluster.endpoints);
-        },
-        undone: &|services, round| {
-            cluster.set_endpoints(services, number(round), 0..cluster.endpoints);
-        },
-    };
-    let service = Change {
-        names: ["one service more", "one service fewer"],
-        prepared: rounds
-            .map(|round| cluster.service_more(new(round)))
-            .collect::<std::result::Result<_, _>>()?,
-        done: &|services, round| cluster.set(services, new(round)),
-        undone: &|services, round| cluster.remove(services, new(round)),
-    };
-    let mut medians = Vec::new();
-    for change in [endpoint, service] {
-        for undo in [false, true] {
-            let measured = one(&mut both, &change, undo)?;
-            let name = change.names[usize::from(undo)];
-            let title = format!("{name}, of {} services", cluster.services);
-            percentiles(&title, &measured);
+/// One change where so many services are.
+fn growth(present: &[usize]) -> Result {
+    let mut medians: Vec<Vec<(&str, Duration)>> = Vec::new();
+    for &services in present {
+        let mut of_size = Vec::new();
+        for (name, measured) in changes(Cluster::new(services, 1), &FLAT, ROUNDS)? {
+            percentiles(&format!("{name}, of {services} services"), &measured);
             within(name, measured[1].cpu, CHANGE);
-            medians.push((name, measured[1].cpu));
+            of_size.push((name, measured[1].cpu));
+        }
+        medians.push(of_size);
+    }
+    if let (Some(few), Some(many)) = (medians.first(), medians.last()) {
+        println!("\na change where most services are, as a multiple of one where fewest are");
+        for ((name, few), (_, many)) in few.iter().zip(many) {
+            let ratio = many.as_secs_f64() / few.as_secs_f64();
+            println!("  {name:<44} {ratio:>34.3}{}", verdict(ratio, GROWTH));
         }
     }
-    Ok(medians)
-}
-
-/// A change done, or undone, in rounds: what was before is made between them.
-fn one(both: &mut Both, change: &Change<'_>, undo: bool) -> Result<Vec<Measured>> {
-    let Both {
-        floor,
-        proxy,
-        services,
-        ..
-    } = both;
-    let (floor, syncing) = (RefCell::new(floor), RefCell::new((proxy, services)));
-    // Each has its own count of rounds, and whether it did what is to be undone, or is to be done.
-    let rounds = [Cell::new(0), Cell::new(0)];
-    let commit = |round: usize, undo: bool| -> Result {
-        let there = &change.prepared[round];
-        let bytes = if undo { &there.undone } else { &there.done };
-        Ok(floor.borrow_mut().commit(bytes)?)
-    };
-    let sync = |round: usize, undo: bool| -> Result {
-        let (proxy, services) = &mut *syncing.borrow_mut();
-        match undo {
-            false => (change.done)(services, round),
-            true => (change.undone)(services, round),
-        }
-        let synced = proxy.sync(services)?;
-        if (synced.services, synced.transactions) != (1, 1) {
-            return Err(format!("one change took {synced:?}").into());
-        }
-        Ok(())
-    };
-    let turn = Cell::new([0_usize; 2]);
-    let measured = alternate_prepared::<BoxError>(
-        ROUNDS,
-        &mut || {
-            // What the last turn did is undone, and for what is to be undone it is done first.
-            let [committed, synced] = turn.get();
-            if !undo {
-                if rounds[0].get() > committed {
-                    commit(committed, true)?;
-                }
-                if rounds[1].get() > synced {
-                    sync(synced, true)?;
-                }
-                turn.set([rounds[0].get(), rounds[1].get()]);
-            } else {
-                if (committed..=ROUNDS).contains(&rounds[0].get()) {
-                    commit(rounds[0].get(), false)?;
-                }
-                if (synced..=ROUNDS).contains(&rounds[1].get()) {
-                    sync(rounds[1].get(), false)?;
-                }
-                turn.set([rounds[0].get() + 1, rounds[1].get() + 1]);
-            }
-            Ok(())
-        },
-        &mut [
-            ("floor: the prepared bytes", &mut || {
-                let round = rounds[0].replace(rounds[0].get() + 1);
-                commit(round, undo)
-            }),
-            ("services.set_…() and sync()", &mut || {
-                let round = rounds[1].replace(rounds[1].get() + 1);
-                sync(round, undo)
-            }),
-        ],
-    )?;
-    // As it was.
-    if !undo {
-        for (index, done) in turn.get().into_iter().enumerate() {
-            if rounds[index].get() > done {
-                match index {
-                    0 => commit(done, true)?,
-                    _ => sync(done, true)?,
-                }
-            }
-        }
-    }
-    Ok(measured)
+    Ok(())
 }
 
 /// Prints medians and 99th percentiles.
@@ -291,121 +141,69 @@ fn percentiles(title: &str, measured: &[Measured]) {
     }
 }
 
-/// Each endpoint of a deployment is replaced by another one, one after the other.
-fn rolling(cluster: Cluster) -> Result {
-    let mut both = Both::new(cluster)?;
-    let Both {
-        floor,
-        proxy,
-        services,
-        ..
-    } = &mut both;
-    let number = cluster.services / 2;
-    let prepared = cluster.replaced(number)?;
-    let (floor, syncing) = (RefCell::new(floor), RefCell::new((proxy, services)));
-    let restarted = [Cell::new(false), Cell::new(false)];
-    let set = |replaced| -> Result {
-        let (proxy, services) = &mut *syncing.borrow_mut();
-        cluster.set_endpoints(services, number, cluster.after_replacing(replaced));
-        proxy.sync(services)?;
-        Ok(())
-    };
-    let measured = alternate_prepared::<BoxError>(
-        31,
-        &mut || {
-            if restarted[0].replace(false) {
-                let mut floor = floor.borrow_mut();
-                prepared
-                    .iter()
-                    .try_for_each(|there| floor.commit(&there.undone))?;
-            }
-            if restarted[1].replace(false) {
-                // Back again one by one, so that each has its place.
-                (0..cluster.endpoints).rev().try_for_each(set)?;
-            }
-            Ok(())
-        },
-        &mut [
-            ("floor: the prepared bytes", &mut || {
-                restarted[0].set(true);
-                let mut floor = floor.borrow_mut();
-                Ok(prepared
-                    .iter()
-                    .try_for_each(|there| floor.commit(&there.done))?)
-            }),
-            ("services.set_slice() and sync(), one by one", &mut || {
-                restarted[1].set(true);
-                (1..=cluster.endpoints).try_for_each(set)
-            }),
-        ],
-    )?;
+fn deployment(cluster: Cluster) -> Result {
+    let measured = rolling(cluster, DEPLOYMENT, &FLAT, 31)?;
     percentiles(
         &format!(
-            "rolling restart of {} endpoints, of {} services with as many",
-            cluster.endpoints, cluster.services
+            "rolling restart of {DEPLOYMENT} endpoints of one of {} services",
+            cluster.services
         ),
         &measured,
     );
-    let each = measured[1].cpu / cluster.endpoints as u32;
+    let each = measured[1].cpu / DEPLOYMENT as u32;
     within("each of them", each, CHANGE);
     Ok(())
 }
 
-/// A proxy that starts where one was: what is there is read, and all of it is right.
-fn agent(cluster: Cluster) -> Result {
-    let mut services = cluster.services();
-    drop(Cluster::load(&mut services, Layout::Flat, true)?);
-    let mut floor = Floor::open()?;
-    let (family, table) = Cluster::table();
-    let sets = Cluster::SETS.map(|set| Request::elements(family, table, set));
-    let kept = RefCell::new(None);
-    let floor: Contender<'_, BoxError> = ("floor: the elements, thrown away", &mut || {
-        black_box(floor.dump_each(&sets)?);
-        Ok(())
+/// In the flat layout all sizes, in the others those that they bear, round by round.
+fn packets(sizes: &[usize]) -> Result {
+    let flat = sizes.iter().map(|&services| Path {
+        layout: Layout::Flat,
+        services,
     });
-    let measured = alternate_prepared(
-        9,
-        &mut || {
-            kept.take();
-            Ok(())
-        },
-        &mut [
-            floor,
-            ("ServiceProxy::open() and sync()", &mut || {
-                kept.replace(Some(Cluster::load(&mut services, Layout::Flat, true)?));
-                Ok(())
-            }),
-        ],
-    )?;
-    let title = format!("restart of the agent, of {} services", cluster.services);
-    report(&title, &measured, None);
+    let others = Layout::ALL.into_iter().filter(|l| *l != Layout::Flat);
+    let others = others.flat_map(|layout| OTHERS.map(|services| Path { layout, services }));
+    let paths: Vec<Path> = flat.chain(others).collect();
+    let measured = first_packets(&paths, ROUNDS)?;
+    percentiles(
+        "the first packet of a connection (ratio: time on the clock)",
+        &measured,
+    );
+    if let Some(most) = sizes.len().checked_sub(1) {
+        let ratio = measured[most].wall.as_secs_f64() / measured[0].wall.as_secs_f64();
+        println!(
+            "  {:<44} {ratio:>34.3}{}",
+            "most services / fewest",
+            verdict(ratio, PACKET)
+        );
+    }
     Ok(())
 }
 
 /// What the services and the proxy take of memory, with what the first sync left of its own.
-fn memory(cluster: Cluster) -> Result {
-    let before = resident()?;
-    let mut services = cluster.services();
-    let of_services = resident()?.saturating_sub(before);
-    let proxy = Cluster::load(&mut services, Layout::Flat, true)?;
-    let grown = resident()?.saturating_sub(before);
-    black_box((&services, &proxy));
-    let endpoints = cluster.services * cluster.endpoints;
-    println!(
-        "\nmemory of {} services with {endpoints} endpoints",
-        cluster.services
-    );
-    for (what, bytes) in [
-        ("Services", of_services),
-        ("growth of the process, proxy included", grown),
-    ] {
-        let each = bytes as f64 / endpoints as f64;
+fn memories(clusters: &[Cluster]) -> Result {
+    let all = clusters
+        .iter()
+        .map(|cluster| memory(*cluster, Layout::Flat));
+    let all: Vec<Memory> = all.collect::<std::result::Result<_, _>>()?;
+    for (cluster, memory) in clusters.iter().zip(&all) {
+        let endpoints = cluster.services * cluster.endpoints;
         println!(
-            "  {what:<44} {:>12} {:>12} an endpoint{}",
-            format!("{:.1} MB", bytes as f64 / 1e6),
-            format!("{each:.0} bytes"),
-            verdict(each, MEMORY),
+            "\nmemory of {} services with {endpoints} endpoints",
+            cluster.services
         );
+        for (what, bytes) in [
+            ("Services", memory.services),
+            ("growth of the process, proxy included", memory.all),
+        ] {
+            let each = bytes as f64 / endpoints as f64;
+            println!(
+                "  {what:<44} {:>12} {:>12} an endpoint{}",
+                format!("{:.1} MB", bytes as f64 / 1e6),
+                format!("{each:.0} bytes"),
+                verdict(each, MEMORY),
+            );
+        }
     }
     Ok(())
 }

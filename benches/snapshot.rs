@@ -12,9 +12,9 @@ mod common;
 use std::hint::black_box;
 
 use chainwright::measure::floor::{Floor, Request};
-use chainwright::measure::{Contender, KubeProxy, alternate};
+use chainwright::measure::{Contender, KubeProxy, alternate, resident};
 use chainwright::nft::{Connection, Family, Refreshed, Scope, Snapshot, Table, Transaction};
-use common::{BoxError, Result, counts, in_sandbox, loaded, report, resident, verdict};
+use common::{BoxError, Result, counts, in_sandbox, loaded, report, verdict};
 
 /// Up to how many chains the one dump is measured.
 const ONE_DUMP: usize = 20_000;

@@ -13,18 +13,17 @@ mod rulesets;
 #[path = "kill/running.rs"]
 mod running;
 
-use std::io::{PipeReader, Read, Write};
+use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::time::Duration;
 
 use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, Family, Scope, Snapshot};
 use common::random::Random;
 use common::{connect, report, sandbox};
 use rulesets::{chains, change, shown};
-use running::Victim;
+use running::{Victim, say};
 use tempfile::TempDir;
 
 const IP: Family = Family::IP;
@@ -32,21 +31,16 @@ const IP: Family = Family::IP;
 /// How many kills must fall into the operations, all together.
 const KILLS: usize = 200;
 
-/// What the process that is to be killed is to do; its words.
-const TASK: &str = "CHAINWRIGHT_TEST_TASK";
-
 // ---------------------------------------------------------------------------------------------
 // The process that is killed.
 
 /// Not a test by itself: what the tests below start and kill.
 #[test]
 fn victim() {
-    let Some(task) = std::env::var_os(TASK) else {
+    let Some(task) = running::task() else {
         return;
     };
-    let task = task.into_string().unwrap();
     let words: Vec<_> = task.split(' ').collect();
-    let say = |letter: &[u8]| std::io::stderr().write_all(letter).unwrap();
     let mut nft = Connection::open().unwrap();
     match words[..] {
         ["save", from, to] => {
@@ -92,9 +86,7 @@ fn victim() {
         }
         _ => panic!("{task}"),
     }
-    say(b"e");
-    // Closing the socket waits for the kernel's clean-up, which is no part of it.
-    std::process::exit(0);
+    running::end();
 }
 
 /// What stands between the first message of a batch and the last.

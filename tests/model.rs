@@ -9,12 +9,14 @@ mod transactions;
 use allocation_counter::measure;
 use chainwright::netlink::Messages;
 use chainwright::netns::Sandbox;
-use chainwright::nft::expr::{Expressions, Immediate, Verdict};
+use chainwright::nft::expr::{
+    Expressions, Immediate, Lookup, Payload, PayloadBase, Register, Verdict,
+};
 use chainwright::nft::live::{Event, Item, Mirror, Model, Monitor, MonitorOptions};
 use chainwright::nft::{
     Chain, ChainFlags, CommitError, Committed, Connection, DataType, Devices, Element, Family,
-    Generation, PlanOptions, Rule, Scope, Set, SetFlags, Snapshot, SnapshotChain, Table,
-    TableFlags, Transaction,
+    Generation, PlanOptions, Rule, Scope, Set, SetFlags, Snapshot, SnapshotChain, SnapshotSet,
+    Table, TableFlags, Transaction,
 };
 use chainwright_sys::nf_tables::{
     NFT_MSG_DELSETELEM, NFT_MSG_DESTROYSETELEM, NFT_MSG_NEWSETELEM, NFTA_SET_ELEM_EXPIRATION,
@@ -565,6 +567,58 @@ fn two_chains_of_one_name() {
         table.chains().map(uses).collect::<Vec<_>>()
     });
     assert_eq!(answers[0], answers[1]);
+}
+
+/// Sets without a name of their own get the first number that is free, also of one that goes in the same transaction, or
+/// that another set has for its name.
+#[test]
+fn names_of_anonymous_sets() {
+    let sandbox = common::sandbox();
+    let mut pair = [common::connect(&sandbox), Model::new().connect().unwrap()];
+    let mut random = Random::new();
+    let mut named = 0;
+    for _ in 0..100 {
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(Family::IP, "t")).unwrap();
+        tx.add(&Chain::new(Family::IP, "t", "c")).unwrap();
+        let mut rules = common::rules_of(&mut pair[0], Family::IP, "t", "c");
+        for _ in 0..random.below(8) {
+            match random.below(16) {
+                0..4 if !rules.is_empty() => {
+                    let gone = rules.swap_remove(random.below(rules.len()));
+                    tx.delete(&gone).unwrap();
+                }
+                4 => {
+                    let name = format!("__set{}", random.below(40));
+                    tx.add(&Set::new(Family::IP, "t", name, DataType::IPV4_ADDR, 4))
+                        .unwrap();
+                }
+                _ => {
+                    let of = DataType::IPV4_ADDR;
+                    let set = Set::anonymous(Family::IP, "t", "__set%d", 0, of, 4);
+                    let set_id = tx.add_anonymous(&set).unwrap().id;
+                    let mut rule = Rule::new(Family::IP, "t", "c");
+                    rule.push(&Payload::load(PayloadBase::NETWORK, 12, 4, Register::R1));
+                    rule.push(&Lookup {
+                        set_id,
+                        ..Lookup::set(Register::R1, "__set%d")
+                    });
+                    tx.add(&rule).unwrap();
+                }
+            }
+        }
+        let [theirs, ours] = pair.each_mut().map(|nft| {
+            let answered = answer(nft.commit(&tx));
+            let snapshot = nft.snapshot(Scope::all()).unwrap();
+            let sets = snapshot.table(Family::IP, "t").into_iter();
+            let sets = sets.flat_map(|table| table.sets().collect::<Vec<_>>());
+            let name = |set: SnapshotSet<'_>| (set.set().name().to_owned(), set.set().handle());
+            (answered, sets.map(name).collect::<Vec<_>>())
+        });
+        assert_eq!(ours, theirs);
+        named = named.max(theirs.1.len());
+    }
+    assert!(named > 20, "{named}");
 }
 
 /// Bounds of intervals that come and go by themselves, two in a transaction, in every state that a few of them can be

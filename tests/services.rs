@@ -8,12 +8,37 @@ mod cases;
 mod common;
 #[path = "services/draws.rs"]
 mod draws;
+#[path = "services/kill.rs"]
+mod kill;
+#[path = "services/kube_proxy.rs"]
+mod kube_proxy;
+#[path = "services/listed.rs"]
+mod listed;
 #[path = "services/net.rs"]
 mod net;
+#[path = "kill/running.rs"]
+mod running;
+#[path = "services/tables.rs"]
+mod tables;
+#[path = "services/undisturbed.rs"]
+mod undisturbed;
 
 use cases::run;
 use chainwright::iptables::{Backend, Family};
 use chainwright::kube::service::Layout;
+use chainwright::legacy::LOCK_VARIABLE;
+use common::from_env;
+
+/// The lock of the legacy tables is one of the tests' own: the usual file is root's.
+// SAFETY: on Linux std works before main; this starts no thread.
+#[ctor::ctor(unsafe)]
+fn choose_lock() {
+    if std::env::var_os(LOCK_VARIABLE).is_none() {
+        let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/xtables.lock");
+        // SAFETY: there is no other thread yet that could read the environment.
+        unsafe { std::env::set_var(LOCK_VARIABLE, path) };
+    }
+}
 
 #[test]
 fn flat_ipv4() {
@@ -50,19 +75,122 @@ fn iptables_legacy_ipv4() {
     run(Layout::Iptables(Backend::Legacy), Family::Ipv4);
 }
 
+const NFTABLES: Layout = Layout::Nftables;
+const IPTABLES: Layout = Layout::Iptables(Backend::Nft);
+const LEGACY: Layout = Layout::Iptables(Backend::Legacy);
+
+/// Of which numbers of endpoints, from 1 to 100, connections are drawn: 1 is all of them.
+fn step(usual: usize) -> usize {
+    from_env("DRAWN_STEP", usual)
+}
+
 #[test]
 fn flat_draws_evenly() {
-    draws::evenly(Layout::Flat);
+    draws::evenly(Layout::Flat, step(1));
+}
+
+#[test]
+fn nftables_draws_evenly() {
+    draws::evenly(NFTABLES, step(9));
+}
+
+#[test]
+fn iptables_draws_evenly() {
+    draws::evenly(IPTABLES, step(9));
+}
+
+#[test]
+fn iptables_legacy_draws_evenly() {
+    draws::evenly(LEGACY, step(9));
+}
+
+/// How often endpoints come and go.
+fn rounds() -> usize {
+    from_env("AFFINITY_ROUNDS", 60)
+}
+
+#[test]
+fn flat_keeps_clients() {
+    draws::affinity(Layout::Flat, rounds());
+}
+
+#[test]
+fn nftables_keeps_clients() {
+    draws::affinity(NFTABLES, rounds());
+}
+
+#[test]
+fn iptables_keeps_clients() {
+    draws::affinity(IPTABLES, rounds());
+}
+
+#[test]
+fn iptables_legacy_keeps_clients() {
+    draws::affinity(LEGACY, rounds());
+}
+
+/// How many syncs there are that do not concern what is watched.
+fn syncs(usual: usize) -> usize {
+    from_env("UNDISTURBED", usual)
 }
 
 #[test]
 fn flat_leaves_others_alone() {
-    draws::undisturbed(Layout::Flat, 1_000);
+    undisturbed::undisturbed(Layout::Flat, syncs(1_000));
+}
+
+#[test]
+fn nftables_leaves_others_alone() {
+    undisturbed::undisturbed(NFTABLES, syncs(150));
+}
+
+#[test]
+fn iptables_leaves_others_alone() {
+    undisturbed::undisturbed(IPTABLES, syncs(150));
+}
+
+#[test]
+fn iptables_legacy_leaves_others_alone() {
+    undisturbed::undisturbed(LEGACY, syncs(150));
 }
 
 #[test]
 fn layouts_change_without_a_refused_connection() {
-    draws::layouts_change();
+    undisturbed::layouts_change();
+}
+
+/// Not a test by itself: what the tests below start and kill.
+#[test]
+fn victim() {
+    if let Some(task) = running::task() {
+        kill::victim(&task);
+        running::end();
+    }
+}
+
+/// How many kills must fall into syncs of each layout.
+fn kills() -> usize {
+    from_env("SERVICE_KILLS", 20)
+}
+
+#[test]
+fn flat_mends_what_a_kill_left() {
+    kill::killed(Layout::Flat, kills());
+}
+
+#[test]
+fn nftables_mends_what_a_kill_left() {
+    kill::killed(NFTABLES, kills());
+}
+
+#[test]
+fn iptables_mends_what_a_kill_left() {
+    kill::killed(IPTABLES, kills());
+}
+
+#[test]
+fn iptables_legacy_mends_what_a_kill_left() {
+    kill::killed(LEGACY, kills());
 }
 
 #[test]
@@ -73,4 +201,19 @@ fn flat_mends_what_others_did() {
 #[test]
 fn flat_replaces_a_table_that_is_another() {
     adopt::replaces();
+}
+
+#[test]
+fn nftables_is_what_kube_proxy_writes() {
+    kube_proxy::nftables();
+}
+
+#[test]
+fn iptables_is_what_kube_proxy_writes() {
+    kube_proxy::iptables(Backend::Nft);
+}
+
+#[test]
+fn iptables_legacy_is_what_kube_proxy_writes() {
+    kube_proxy::iptables(Backend::Legacy);
 }

@@ -52,15 +52,6 @@ pub(crate) fn counts(usual: &[usize]) -> Vec<usize> {
     }
 }
 
-/// How many bytes of memory this process has.
-pub(crate) fn resident() -> Result<usize> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:")?.strip_suffix(" kB"));
-    Ok(line.ok_or("no VmRSS")?.trim().parse::<usize>()? * 1024)
-}
-
 /// Whether a ratio keeps its goal, in words.
 pub(crate) fn verdict(ratio: f64, goal: f64) -> String {
     let word = if ratio <= goal { "kept" } else { "MISSED" };
@@ -71,16 +62,20 @@ pub(crate) fn verdict(ratio: f64, goal: f64) -> String {
 pub(crate) fn report(title: &str, measured: &[Measured], goal: impl Into<Option<f64>>) {
     let goal = goal.into();
     println!("\n{title}");
-    println!("  {:<44} {:>12} {:>12} {:>8}", "", "CPU", "clock", "ratio");
+    println!(
+        "  {:<44} {:>12} {:>12} {:>12} {:>8}",
+        "", "CPU", "in kernel", "clock", "ratio"
+    );
     for (index, one) in measured.iter().enumerate() {
         let verdict = match goal {
             Some(goal) if index > 0 => verdict(one.ratio, goal),
             _ => String::new(),
         };
         println!(
-            "  {:<44} {:>12} {:>12} {:>8.3}{verdict}",
+            "  {:<44} {:>12} {:>12} {:>12} {:>8.3}{verdict}",
             one.name,
             format!("{:.1?}", one.cpu),
+            format!("{:.1?}", one.cpu.mul_f64(one.kernel)),
             format!("{:.1?}", one.wall),
             one.ratio,
         );

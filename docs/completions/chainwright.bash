@@ -40,6 +40,9 @@ _chainwright() {
             chainwright,kubelet)
                 cmd="chainwright__subcmd__kubelet"
                 ;;
+            chainwright,list)
+                cmd="chainwright__subcmd__list"
+                ;;
             chainwright,man)
                 cmd="chainwright__subcmd__man"
                 ;;
@@ -94,6 +97,9 @@ _chainwright() {
             chainwright__subcmd__bench,save)
                 cmd="chainwright__subcmd__bench__subcmd__save"
                 ;;
+            chainwright__subcmd__bench,services)
+                cmd="chainwright__subcmd__bench__subcmd__services"
+                ;;
             chainwright__subcmd__bench__subcmd__help,chains)
                 cmd="chainwright__subcmd__bench__subcmd__help__subcmd__chains"
                 ;;
@@ -121,6 +127,9 @@ _chainwright() {
             chainwright__subcmd__bench__subcmd__help,save)
                 cmd="chainwright__subcmd__bench__subcmd__help__subcmd__save"
                 ;;
+            chainwright__subcmd__bench__subcmd__help,services)
+                cmd="chainwright__subcmd__bench__subcmd__help__subcmd__services"
+                ;;
             chainwright__subcmd__help,backup)
                 cmd="chainwright__subcmd__help__subcmd__backup"
                 ;;
@@ -144,6 +153,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__help,kubelet)
                 cmd="chainwright__subcmd__help__subcmd__kubelet"
+                ;;
+            chainwright__subcmd__help,list)
+                cmd="chainwright__subcmd__help__subcmd__list"
                 ;;
             chainwright__subcmd__help,man)
                 cmd="chainwright__subcmd__help__subcmd__man"
@@ -196,6 +208,9 @@ _chainwright() {
             chainwright__subcmd__help__subcmd__bench,save)
                 cmd="chainwright__subcmd__help__subcmd__bench__subcmd__save"
                 ;;
+            chainwright__subcmd__help__subcmd__bench,services)
+                cmd="chainwright__subcmd__help__subcmd__bench__subcmd__services"
+                ;;
             chainwright__subcmd__help__subcmd__kubelet,check)
                 cmd="chainwright__subcmd__help__subcmd__kubelet__subcmd__check"
                 ;;
@@ -236,7 +251,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --help --version chains rules sets backup rollback reconcile diff save restore kubelet watch trace-packets bench demo completions man help"
+            opts="-h -V --netns --json --help --version chains rules sets list backup rollback reconcile diff save restore kubelet watch trace-packets bench demo completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -288,7 +303,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__bench)
-            opts="-h --netns --json --help chains rules commit events mirror restore save elements help"
+            opts="-h --netns --json --help chains rules commit events mirror restore save services elements help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -414,7 +429,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__bench__subcmd__help)
-            opts="chains rules commit events mirror restore save elements help"
+            opts="chains rules commit events mirror restore save services elements help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -553,6 +568,20 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__bench__subcmd__help__subcmd__services)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__bench__subcmd__mirror)
             opts="-h --count --rounds --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -652,6 +681,48 @@ _chainwright() {
                     ;;
                 --backend)
                     COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__bench__subcmd__services)
+            opts="-h --count --rounds --endpoints --layout --others-at-most --plot --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --count)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rounds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --endpoints)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --layout)
+                    COMPREPLY=($(compgen -W "flat nftables iptables-nft iptables-legacy" -- "${cur}"))
+                    return 0
+                    ;;
+                --others-at-most)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --plot)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --netns)
@@ -774,7 +845,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help)
-            opts="chains rules sets backup rollback reconcile diff save restore kubelet watch trace-packets bench demo completions man help"
+            opts="chains rules sets list backup rollback reconcile diff save restore kubelet watch trace-packets bench demo completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -802,7 +873,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__bench)
-            opts="chains rules commit events mirror restore save elements"
+            opts="chains rules commit events mirror restore save services elements"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -914,6 +985,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__bench__subcmd__save)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__bench__subcmd__services)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1042,6 +1127,20 @@ _chainwright() {
         chainwright__subcmd__help__subcmd__kubelet__subcmd__remove)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__list)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1342,6 +1441,24 @@ _chainwright() {
                     COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
                     return 0
                     ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__list)
+            opts="-a -s -t -h --handles --stateless --terse --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

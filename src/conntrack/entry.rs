@@ -468,4 +468,19 @@ impl Entry {
             writer.be16(CTA_ZONE, self.zone);
         }
     }
+
+    /// Gives it to `see` as it would come from the kernel.
+    #[cfg(all(test, feature = "kube"))]
+    pub(crate) fn with_view<R>(&self, see: impl FnOnce(&EntryRef<'_>) -> R) -> R {
+        let (mut bytes, family) = (Vec::new(), self.original.family());
+        let header = NfGenMsg {
+            family,
+            resource: 0,
+        };
+        let mut writer = MessageWriter::nfnetlink(&mut bytes, 0, 0, 1, header);
+        self.encode(&mut writer);
+        writer.finish().unwrap();
+        let (message, _) = crate::netlink::Message::split(&bytes).unwrap();
+        see(&EntryRef::parse(message.payload).unwrap())
+    }
 }

@@ -227,6 +227,23 @@ impl Filter {
             && self.zone.is_none_or(|zone| entry.zone() == zone)
     }
 
+    /// Whether the kernel, where it compares tuples at all, compares all of it: TCP or UDP, their
+    /// ports, IPv4 addresses.
+    pub(super) fn is_left_to_kernel(&self) -> bool {
+        // Linux 6.18 compares no ports of SCTP.
+        const WITH_PORTS: [i32; 2] = [libc::IPPROTO_TCP, libc::IPPROTO_UDP];
+        let tuples = [&self.original, &self.reply];
+        let has_ports =
+            |tuple: &TupleFilter| tuple.source_port.or(tuple.destination_port).is_some();
+        let is_narrow =
+            |tuple: &TupleFilter| has_ports(tuple) || tuple.addresses().next().is_some();
+        let protocol = self.protocol.map(i32::from);
+        self.only_family() == Some(true)
+            && protocol.is_some_and(|number| WITH_PORTS.contains(&number))
+            && tuples.into_iter().any(is_narrow)
+            && (self.mark, self.status, self.zone) == (None, None, None)
+    }
+
     /// Of which family entries can be, if only of one.
     fn only_family(&self) -> Option<bool> {
         let addresses = self.original.addresses().chain(self.reply.addresses());

@@ -3,7 +3,8 @@
 //! | to … | look at |
 //! |---|---|
 //! | list entries, in memory that does not grow with the table | [`Connection::entries`], [`Filter`] |
-//! | delete entries: by name, many at once, or those of a filter | [`Connection::delete_all`], [`Connection::delete_matching`] |
+//! | delete entries: by name, many at once, or those of a filter | [`Connection::delete_all`], [`Connection::delete_matching`], [`Connection::delete_if`] |
+//! | have the kernel delete those of a filter by itself | [`Connection::flush_matching`] |
 //! | be told of them | [`Monitor`] |
 //!
 //! An entry is a view over the kernel's message ([`EntryRef`]); its two directions are [`Tuple`]s. What a program

@@ -291,6 +291,19 @@ impl Iptables {
         self.change(tables, change, &mut edit)
     }
 
+    /// Has the kernel only look at each change from now on, or carry it out again; whether it can: of legacy tables it
+    /// cannot.
+    #[cfg(feature = "kube")]
+    pub(crate) const fn only_check(&mut self, yes: bool) -> bool {
+        match &mut self.inner {
+            Inner::Nft { connection, .. } => {
+                connection.only_check(yes);
+                true
+            }
+            Inner::Legacy { .. } => false,
+        }
+    }
+
     /// Carries out a change, as often as it takes.
     pub(super) fn change<R>(
         &mut self,

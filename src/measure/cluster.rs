@@ -1,6 +1,6 @@
 //! Services and endpoints of a cluster of any size.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Range;
 
 use crate::Error;
@@ -20,8 +20,10 @@ use crate::nft::{Connection, Element, Family, Scope, SetId, Transaction};
 pub struct Cluster {
     /// Number of services, at most 1,000,000.
     pub services: usize,
-    /// Number of endpoints of each. All together at most 8,000,000.
+    /// Number of endpoints of each. All together at most 4,000,000.
     pub endpoints: usize,
+    /// Protocol of each.
+    pub protocol: Protocol,
 }
 
 const TABLE: &str = "kube-services";
@@ -45,6 +47,16 @@ pub struct There {
 }
 
 impl Cluster {
+    /// Of so many services with so many endpoints each, with a port of TCP.
+    #[must_use]
+    pub const fn new(services: usize, endpoints: usize) -> Self {
+        Self {
+            services,
+            endpoints,
+            protocol: Protocol::Tcp,
+        }
+    }
+
     /// What a proxy for it is told: IPv4 alone.
     #[must_use]
     pub fn config(own: bool) -> Config {
@@ -67,7 +79,7 @@ impl Cluster {
     /// Adds a service with its endpoints; also one behind the last.
     pub fn set(self, services: &mut Services, number: usize) {
         let service = Service::new(object(number, ""), [cluster_ip(number).into()]);
-        services.set_service(service.with_port(Port::new(PORT_NAME, Protocol::Tcp, PORT)));
+        services.set_service(service.with_port(Port::new(PORT_NAME, self.protocol, PORT)));
         self.set_endpoints(services, number, 0..self.endpoints);
     }
 
@@ -89,7 +101,7 @@ impl Cluster {
             endpoints: endpoints.into_iter().map(endpoint).collect(),
             ports: vec![EndpointPort {
                 name: PORT_NAME.into(),
-                protocol: Protocol::Tcp,
+                protocol: self.protocol,
                 port: Some(TARGET_PORT),
             }],
         });
@@ -124,12 +136,16 @@ impl Cluster {
     }
 
     /// What is in the calling thread's network namespace as datagrams that make it where nothing is: the objects and
-    /// elements that are there, in the order in which the kernel lists them, a datagram for about as much as the
-    /// layout commits at once.
+    /// elements that are there, in the order in which the kernel lists them; one datagram, or in the flat layout a
+    /// datagram for about as much as that commits at once.
     ///
     /// # Errors
     /// Those of reading; [`Unfit`] never, in fact: the kernel took all of it once.
-    pub fn as_datagrams() -> Result<Vec<Vec<u8>>, Error> {
+    pub fn as_datagrams(layout: Layout) -> Result<Vec<Vec<u8>>, Error> {
+        let most = match layout {
+            Layout::Flat => PART,
+            _ => usize::MAX,
+        };
         let snapshot = Connection::open()?.snapshot(Scope::all())?;
         let mut whole = Transaction::new();
         snapshot.write_to(&mut whole)?;
@@ -138,7 +154,7 @@ impl Cluster {
         while !rest.is_empty() {
             let length = message_length(&rest[part..]);
             part += length;
-            if part >= PART || part >= rest.len() || length == 0 {
+            if part >= most || part >= rest.len() || length == 0 {
                 let (messages, others) = rest.split_at(part);
                 let mut tx = Transaction::with_capacity(part);
                 tx.append(messages)?;
@@ -173,7 +189,7 @@ impl Cluster {
         let group = self.services;
         let mut entries = vec![
             ("cluster-ips", cluster_ip(number).octets().to_vec(), None),
-            ("service-ips", front(number), Some(self::group(group))),
+            ("service-ips", self.front(number), Some(self::group(group))),
             count(group, self.endpoints),
         ];
         let places = 0..self.endpoints;
@@ -181,25 +197,40 @@ impl Cluster {
         there(&[], &entries)
     }
 
-    /// Another endpoint in the place of each of a service's, one after the other.
+    /// Another endpoint in the place of each of a service's first so many, one after the other.
     ///
     /// # Errors
     /// [`Unfit`] never, in fact.
-    pub fn replaced(self, number: usize) -> Result<Vec<There>, Unfit> {
+    pub fn replaced(self, number: usize, endpoints: usize) -> Result<Vec<There>, Unfit> {
         let one = |at| {
-            let other = self.endpoints + at;
+            let other = endpoints + at;
             there(
                 &[place(number, at, self.endpoint(number, at))],
                 &[place(number, at, self.endpoint(number, other))],
             )
         };
-        (0..self.endpoints).map(one).collect()
+        (0..endpoints).map(one).collect()
     }
 
-    /// The endpoints of a service of which so many were replaced.
-    pub fn after_replacing(self, replaced: usize) -> impl Iterator<Item = usize> {
-        let others: Range<usize> = self.endpoints..self.endpoints + replaced;
-        (replaced..self.endpoints).chain(others)
+    /// The endpoints of a service that had the first so many, of which some were replaced.
+    pub const fn after_replacing(endpoints: usize, replaced: usize) -> Range<usize> {
+        replaced..endpoints + replaced
+    }
+
+    /// Where a service is had.
+    #[must_use]
+    pub fn address(self, number: usize) -> SocketAddrV4 {
+        SocketAddrV4::new(cluster_ip(number), PORT)
+    }
+
+    /// The network that all endpoints are in, and the port at which they serve.
+    pub const ENDPOINTS: (&str, u16) = ("10.128.0.1/9", TARGET_PORT);
+
+    /// Address, protocol and port, each filled up to a word.
+    fn front(self, number: usize) -> Vec<u8> {
+        let [a, b, c, d] = cluster_ip(number).octets();
+        let [high, low] = PORT.to_be_bytes();
+        vec![a, b, c, d, self.protocol.number(), 0, 0, 0, high, low, 0, 0]
     }
 
     /// The maps and sets that hold an element for each service or endpoint.
@@ -220,13 +251,6 @@ fn object(number: usize, suffix: &str) -> ObjectName {
 /// `10.96.x.y` and on.
 fn cluster_ip(number: usize) -> Ipv4Addr {
     Ipv4Addr::from(0x0a60_0001 + number as u32)
-}
-
-/// Address, protocol and port, each filled up to a word.
-fn front(number: usize) -> Vec<u8> {
-    let [a, b, c, d] = cluster_ip(number).octets();
-    let [high, low] = PORT.to_be_bytes();
-    vec![a, b, c, d, Protocol::Tcp.number(), 0, 0, 0, high, low, 0, 0]
 }
 
 /// The group of a service's endpoints.

@@ -24,6 +24,15 @@ pub enum Error {
         /// The plan, in words.
         plan: String,
     },
+    /// The change of a service was not brought to the kernel by itself.
+    #[error("the change of one service was {0}")]
+    Synced(String),
+    /// The first packet of a connection did not arrive.
+    #[error("a packet did not come through the node: {0}")]
+    Packet(std::io::Error),
+    /// The kernel does not say how much memory the process has.
+    #[error("cannot read how much memory the process has: {0}")]
+    Memory(#[from] std::io::Error),
     /// A table was not printed as a whole.
     #[error("a table of {rules} rules was printed without all of them, in {bytes} bytes")]
     Printed {

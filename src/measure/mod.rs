@@ -15,7 +15,10 @@ mod error;
 pub mod events;
 pub mod floor;
 pub mod iptables;
+mod memory;
 pub mod mirror;
+#[cfg(feature = "kube")]
+pub mod proxy;
 mod rounds;
 mod ruleset;
 mod services;
@@ -24,6 +27,7 @@ pub use addresses::Addresses;
 #[cfg(feature = "kube")]
 pub use cluster::{Cluster, There};
 pub use error::Error;
+pub use memory::resident;
 pub use rounds::{Contender, Measured, alternate, alternate_prepared, once};
 pub use ruleset::KubeProxy;
 pub use services::Services;

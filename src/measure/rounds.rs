@@ -16,6 +16,10 @@ pub struct Measured {
     pub cpu: Duration,
     /// The CPU time that 99 of 100 rounds did not exceed.
     pub cpu_p99: Duration,
+    /// What part of the CPU time of all rounds was spent in the kernel, from 0 to 1. Many kernels guess it from who
+    /// is there when their clock ticks: where all rounds together take less than some tenths of a second it says
+    /// little.
+    pub kernel: f64,
     /// Time on the clock.
     pub wall: Duration,
     /// Time on the clock that 99 of 100 rounds did not exceed.
@@ -27,6 +31,102 @@ pub struct Measured {
 
 /// A contender: a name, and what it does in each round.
 pub type Contender<'a, E> = (&'a str, &'a mut dyn FnMut() -> Result<(), E>);
+
+/// What the rounds of one contender took.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Turns {
+    cpu: Vec<Duration>,
+    wall: Vec<Duration>,
+    in_user: Duration,
+    in_kernel: Duration,
+}
+
+/// Whether a turn counts, or warms up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counts {
+    Yes,
+    No,
+}
+
+impl Counts {
+    /// The first round warms up.
+    pub(super) const fn after_the_first(round: usize) -> Self {
+        if round > 0 { Self::Yes } else { Self::No }
+    }
+}
+
+impl Turns {
+    /// A turn.
+    pub(super) fn take<T, E>(
+        &mut self,
+        counts: Counts,
+        work: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let spent = spent();
+        let clock = cpu_time();
+        let started = Instant::now();
+        let done = work()?;
+        let (wall, cpu) = (started.elapsed(), cpu_time().saturating_sub(clock));
+        if counts == Counts::Yes {
+            let [user, kernel] = self::spent();
+            self.in_user += user.saturating_sub(spent[0]);
+            self.in_kernel += kernel.saturating_sub(spent[1]);
+            self.cpu.push(cpu);
+            self.wall.push(wall);
+        }
+        Ok(done)
+    }
+
+    /// As a multiple of a floor, round by round.
+    pub(super) fn beside(&self, name: &str, floor: &Self) -> Measured {
+        self.measured(name, &self.cpu, &floor.cpu)
+    }
+
+    /// The same of the time on the clock.
+    pub(super) fn beside_by_clock(&self, name: &str, floor: &Self) -> Measured {
+        self.measured(name, &self.wall, &floor.wall)
+    }
+
+    fn measured(&self, name: &str, own: &[Duration], floor: &[Duration]) -> Measured {
+        let pairs = own.iter().zip(floor);
+        let ratios = pairs.map(|(own, floor)| multiple(*own, *floor));
+        let of = |times: &[Duration], percent| {
+            percentile(times.to_vec(), percent, Ord::cmp).unwrap_or_default()
+        };
+        Measured {
+            name: name.to_owned(),
+            cpu: of(&self.cpu, 50),
+            cpu_p99: of(&self.cpu, 99),
+            kernel: share(self.in_user, self.in_kernel),
+            wall: of(&self.wall, 50),
+            wall_p99: of(&self.wall, 99),
+            ratio: percentile(ratios.collect(), 50, f64::total_cmp).unwrap_or(f64::NAN),
+        }
+    }
+}
+
+fn multiple(own: Duration, floor: Duration) -> f64 {
+    own.as_secs_f64() / floor.as_secs_f64().max(1e-9)
+}
+
+/// The kernel's part of a time.
+fn share(user: Duration, kernel: Duration) -> f64 {
+    let all = (user + kernel).as_secs_f64();
+    if all > 0.0 {
+        kernel.as_secs_f64() / all
+    } else {
+        0.0
+    }
+}
+
+/// Which contender's turn it is, in an order that alternates from round to round.
+pub(super) const fn turn_of(contenders: usize, round: usize, turn: usize) -> usize {
+    if round.is_multiple_of(2) {
+        turn
+    } else {
+        contenders - 1 - turn
+    }
+}
 
 /// Runs the contenders in turn, round by round, and gives the medians. The first round of each
 /// warms up and does not count. The order alternates from round to round, so that none always
@@ -50,41 +150,18 @@ pub fn alternate_prepared<E>(
     prepare: &mut dyn FnMut() -> Result<(), E>,
     contenders: &mut [Contender<'_, E>],
 ) -> Result<Vec<Measured>, E> {
-    let mut cpu = vec![Vec::with_capacity(rounds); contenders.len()];
-    let mut wall = cpu.clone();
+    let mut turns = vec![Turns::default(); contenders.len()];
     for round in 0..=rounds {
+        let counts = Counts::after_the_first(round);
         for turn in 0..contenders.len() {
-            let index = if round % 2 == 0 {
-                turn
-            } else {
-                contenders.len() - 1 - turn
-            };
+            let index = turn_of(contenders.len(), round, turn);
             prepare()?;
-            let (clock, started) = (cpu_time(), Instant::now());
-            contenders[index].1()?;
-            let (used, passed) = (cpu_time().saturating_sub(clock), started.elapsed());
-            if round > 0 {
-                cpu[index].push(used);
-                wall[index].push(passed);
-            }
+            turns[index].take(counts, || contenders[index].1())?;
         }
     }
-    let ratios = |index: usize| {
-        let pairs = cpu[index].iter().zip(&cpu[0]);
-        let ratios = pairs.map(|(own, floor)| own.as_secs_f64() / floor.as_secs_f64().max(1e-9));
-        median(ratios.collect(), f64::total_cmp).unwrap_or(f64::NAN)
-    };
-    Ok(contenders
-        .iter()
-        .enumerate()
-        .map(|(index, (name, _))| Measured {
-            name: (*name).to_owned(),
-            cpu: median(cpu[index].clone(), Ord::cmp).unwrap_or_default(),
-            cpu_p99: percentile(cpu[index].clone(), 99, Ord::cmp).unwrap_or_default(),
-            wall: median(wall[index].clone(), Ord::cmp).unwrap_or_default(),
-            wall_p99: percentile(wall[index].clone(), 99, Ord::cmp).unwrap_or_default(),
-            ratio: ratios(index),
-        })
+    let all = contenders.iter().zip(&turns);
+    Ok(all
+        .map(|((name, _), own)| own.beside(name, &turns[0]))
         .collect())
 }
 
@@ -98,16 +175,12 @@ pub fn once<E>(
     floor: &Measured,
     work: impl FnOnce() -> Result<(), E>,
 ) -> Result<Measured, E> {
-    let (clock, started) = (cpu_time(), Instant::now());
-    work()?;
-    let (cpu, wall) = (cpu_time().saturating_sub(clock), started.elapsed());
+    let mut turns = Turns::default();
+    turns.take(Counts::Yes, work)?;
+    let measured = turns.beside(name, &turns);
     Ok(Measured {
-        name: name.to_owned(),
-        cpu,
-        cpu_p99: cpu,
-        wall,
-        wall_p99: wall,
-        ratio: cpu.as_secs_f64() / floor.cpu.as_secs_f64().max(1e-9),
+        ratio: multiple(measured.cpu, floor.cpu),
+        ..measured
     })
 }
 
@@ -117,16 +190,20 @@ fn cpu_time() -> Duration {
     let thread = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
         .map(Duration::from)
         .unwrap_or_default();
-    let children = getrusage(UsageWho::RUSAGE_CHILDREN)
-        .map(|usage| [usage.user_time(), usage.system_time()])
-        .unwrap_or([TimeVal::zero(); 2]);
-    children.iter().fold(thread, |sum, time| {
-        sum + Duration::from_micros(time.num_microseconds().unsigned_abs())
-    })
+    let [user, kernel] = usage(UsageWho::RUSAGE_CHILDREN);
+    thread + user + kernel
 }
 
-fn median<T: Copy>(values: Vec<T>, order: impl FnMut(&T, &T) -> Ordering) -> Option<T> {
-    percentile(values, 50, order)
+/// The same by the kernel's account, in user space and in the kernel.
+fn spent() -> [Duration; 2] {
+    let [thread, children] = [UsageWho::RUSAGE_THREAD, UsageWho::RUSAGE_CHILDREN].map(usage);
+    [thread[0] + children[0], thread[1] + children[1]]
+}
+
+fn usage(who: UsageWho) -> [Duration; 2] {
+    let times = getrusage(who).map(|usage| [usage.user_time(), usage.system_time()]);
+    let times = times.unwrap_or([TimeVal::zero(); 2]);
+    times.map(|time| Duration::from_micros(time.num_microseconds().unsigned_abs()))
 }
 
 fn percentile<T: Copy>(

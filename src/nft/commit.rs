@@ -300,12 +300,30 @@ impl Connection {
         mut echoes: Option<&mut Echoes>,
     ) -> Result<(), CommitError> {
         let mut attempts = self.retry.begin();
+        let batch = if self.only_checks {
+            Batch::WithoutEnd
+        } else {
+            batch
+        };
         loop {
             match self.send_batch(transaction, batch, echoes.as_deref_mut()) {
                 Err(error) if error.is_unexplained(batch) && attempts.again_after_loss() => {}
+                Err(error) if self.only_checks => {
+                    return Err(CommitError {
+                        outcome: Outcome::NothingApplied,
+                        ..error
+                    });
+                }
                 sent => return sent,
             }
         }
+    }
+
+    /// Has each commit from now on only [looked at](Self::check), or carried out again. What it says of a generation that
+    /// a commit made means nothing then.
+    #[cfg(feature = "kube")]
+    pub(crate) const fn only_check(&mut self, yes: bool) {
+        self.only_checks = yes;
     }
 
     fn send_batch(

@@ -64,6 +64,8 @@ pub struct Connection {
     unfinished: Option<Dump>,
     /// Whether the kernel acknowledges the end of a batch, once that is known.
     pub(super) acknowledges_ends: Option<bool>,
+    /// Whether transactions are only looked at.
+    pub(super) only_checks: bool,
     pub(super) retry: Retry,
     /// Where notifications are received, between one time and the next.
     pub(super) listener: watch::Resting,
@@ -114,6 +116,7 @@ impl Connection {
             sequence: 0,
             unfinished: None,
             acknowledges_ends: None,
+            only_checks: false,
             retry: Retry::DEFAULT,
             listener: watch::Resting::default(),
         })

@@ -23,7 +23,9 @@ use std::sync::OnceLock;
 
 use chainwright::netns::{self, Sandbox};
 use chainwright::nft::live::{Monitor, MonitorOptions};
-use chainwright::nft::{Chain, ChainFlags, Connection, Family, Rule, RuleFilter, Transaction};
+use chainwright::nft::{
+    Chain, ChainFlags, Connection, Family, Rule, RuleFilter, Scope, Transaction,
+};
 
 /// Why this process could not get what sandboxes take.
 static NO_SANDBOXES: OnceLock<String> = OnceLock::new();
@@ -123,6 +125,21 @@ pub(crate) fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction
     commit(nft, &tx);
 }
 
+/// Waits until nobody owns any table: a socket may be closed a moment after its process's end.
+#[track_caller]
+pub(crate) fn orphaned(nft: &mut Connection) {
+    for _ in 0..10_000 {
+        let mut owners = 0;
+        let tables = nft.tables(Scope::all()).unwrap();
+        let listed = tables.for_each(|table| owners += usize::from(table.owner().is_some()));
+        if listed.is_ok() && owners == 0 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    panic!("the tables are still owned");
+}
+
 /// Lets a tick of the kernel's clock pass. Only then does Linux 6.18 forget which start in a tree of intervals was named
 /// last, by a transaction that failed, too; until then it takes no end of another interval.
 pub(crate) fn tick() {
@@ -139,6 +156,11 @@ pub(crate) fn report(error: &dyn Error) -> String {
         cause = error.source();
     }
     text
+}
+
+/// A number that an environment variable gives, for runs of full length.
+pub(crate) fn from_env(name: &str, usual: usize) -> usize {
+    std::env::var(name).map_or(usual, |given| given.parse().unwrap())
 }
 
 /// Does something when it is dropped, also when a test fails: stops the threads that a

@@ -6,7 +6,7 @@ use chainwright::nft::live::{Mirror, MonitorOptions, Update};
 use chainwright::nft::{Chain, PlanOptions, Table, TableFlags, Transaction};
 
 use super::*;
-use crate::common::{committed, kernel};
+use crate::common::{committed, kernel, orphaned};
 
 /// How many kills must fall into each of the three.
 fn kills() -> usize {
@@ -120,21 +120,6 @@ fn own(tx: &mut Transaction, ruleset: &'static str) {
         };
         tx.add(&table).unwrap();
     }
-}
-
-/// Waits until nobody owns the tables: a socket may be closed a moment after its process's end.
-#[track_caller]
-fn orphaned(nft: &mut Connection) {
-    for _ in 0..10_000 {
-        let mut owners = 0;
-        let tables = nft.tables(Scope::all()).unwrap();
-        let listed = tables.for_each(|table| owners += usize::from(table.owner().is_some()));
-        if listed.is_ok() && owners == 0 {
-            return;
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
-    panic!("the tables are still owned");
 }
 
 /// Tables that were somebody's who is gone are taken over and changed, in one transaction.

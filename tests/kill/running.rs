@@ -1,6 +1,31 @@
-//! The process that is started and killed.
+//! The process that is started and killed: this test binary, run again. Its test `victim` does the task, writes `b` when
+//! it begins and `e` when it has ended.
 
-use super::*;
+use std::io::{PipeReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chainwright::netns::Sandbox;
+
+/// What the process that is to be killed is to do; its words.
+const TASK: &str = "CHAINWRIGHT_TEST_TASK";
+
+/// The victim's task, if this process is one.
+pub(crate) fn task() -> Option<String> {
+    std::env::var_os(TASK).map(|task| task.into_string().unwrap())
+}
+
+/// Tells whoever started the victim.
+pub(crate) fn say(letter: &[u8]) {
+    std::io::stderr().write_all(letter).unwrap();
+}
+
+/// The victim has done its task. Closing the socket waits for the kernel's clean-up, which is no part of it.
+pub(crate) fn end() -> ! {
+    say(b"e");
+    std::process::exit(0);
+}
 
 /// A running victim that has begun.
 pub(crate) struct Victim {

@@ -1,6 +1,5 @@
 //! What the flat layout finds when it starts, of its own and of others.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chainwright::iptables::Family;
@@ -13,6 +12,8 @@ use chainwright::netns::Sandbox;
 use crate::common::random::Random;
 use crate::common::tools::Tools;
 use crate::common::{report, sandbox};
+use crate::listed::{Listed, assert_same, of_flat};
+use crate::tables::LIST_FLAT;
 
 /// Services of every kind, with up to four endpoints each.
 fn services(count: u8) -> Services {
@@ -63,22 +64,9 @@ fn sync(node: &Sandbox, proxy: &mut ServiceProxy, services: &mut Services) {
     synced.unwrap_or_else(|error| panic!("{}", report(&error)));
 }
 
-/// What is there, without the order in which the kernel lists elements and chains.
-fn listed(node: &Sandbox) -> BTreeSet<(String, String)> {
-    let text = Tools::new(node).run("nft -s list table ip kube-services");
-    let mut of = String::new();
-    let mut listed = BTreeSet::new();
-    for line in text.lines() {
-        let line = line.trim();
-        if line.ends_with('{') && !line.contains("elements") {
-            of = line.to_owned();
-        }
-        for part in line.trim_start_matches("elements = {").split(',') {
-            let part = part.trim().trim_end_matches('}').trim();
-            listed.insert((of.clone(), part.to_owned()));
-        }
-    }
-    listed
+/// What is there.
+fn listed(node: &Sandbox) -> Listed {
+    of_flat(&Tools::new(node).run(LIST_FLAT))
 }
 
 /// Sets that others emptied, chains that they flushed: the next look mends them, and the same services keep their
@@ -119,13 +107,7 @@ pub(crate) fn mends() {
             proxy = open(&node, false);
         }
         sync(&node, &mut proxy, &mut services);
-        let after = listed(&node);
-        let missing: Vec<_> = before.difference(&after).collect();
-        let more: Vec<_> = after.difference(&before).collect();
-        assert!(
-            missing.is_empty() && more.is_empty(),
-            "{what:?}: {missing:?}, {more:?}"
-        );
+        assert_same(&what, &listed(&node), &before);
     }
 }
 
@@ -141,20 +123,22 @@ pub(crate) fn replaces() {
         let mut services = services(20);
         sync(&node, &mut proxy, &mut services);
         let there = listed(&node);
-        assert!(!there.iter().any(|(of, _)| of == "chain x {"), "{there:?}");
+        assert!(
+            !there.iter().any(|(of, _)| of.ends_with("chain x {")),
+            "{there:?}"
+        );
 
         let fresh = sandbox();
         let mut proxy = open(&fresh, false);
         services.mark_changed(services.names().cloned().collect::<Vec<_>>());
         sync(&fresh, &mut proxy, &mut services);
-        let mut expected = listed(&fresh);
-        // Who owns it, and its comment where it was there before.
-        let table = |listed: &mut BTreeSet<(String, String)>| {
-            listed.retain(|(of, _)| !of.starts_with("table"));
+        // But for who owns it, and its comment where it was there before.
+        let inside = |listed: Listed| -> Listed {
+            let lines = listed.into_iter();
+            lines
+                .filter(|(of, _)| !of.ends_with("kube-services { "))
+                .collect()
         };
-        let mut there = there;
-        table(&mut there);
-        table(&mut expected);
-        assert_eq!(there, expected);
+        assert_same(&own, &inside(there), &inside(listed(&fresh)));
     }
 }

@@ -1,10 +1,11 @@
 //! The table of cases.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::thread::sleep;
 use std::time::Duration;
 
+use chainwright::conntrack::{self, Filter, TupleFilter};
 use chainwright::iptables::Family;
 use chainwright::kube::service::{
     Config, Endpoint, EndpointPort, EndpointSlice, Layout, LocalDetector, NodePortAddresses,
@@ -55,6 +56,7 @@ pub(crate) fn run(layout: Layout, family: Family) {
     table.nowhere_to_go();
     table.internal_policy();
     table.protocols();
+    table.stale_connections();
     table.terminating();
     table.affinity();
     table.topology();
@@ -525,6 +527,122 @@ impl Table {
                 }
             }
         }
+    }
+
+    /// Deletes what syncs made wrong.
+    fn forget(&mut self) {
+        let stale = self.proxy.take_stale();
+        let done = self.net.node.run(|| {
+            let mut conntrack = conntrack::Connection::open()?;
+            stale
+                .iter()
+                .try_for_each(|flows| flows.delete(&mut conntrack).map(drop))
+        });
+        let done: Result<(), chainwright::Error> = done.unwrap();
+        done.unwrap_or_else(|error| panic!("{}", report(&error)));
+    }
+
+    /// How many entries there are to an address and port.
+    fn entries_to(&self, protocol: Protocol, to: SocketAddr) -> usize {
+        let filter = TupleFilter::to(to.ip()).to_port(to.port());
+        let filter = Filter::all().protocol(protocol.number()).original(filter);
+        let mut count = 0;
+        let mut conntrack = self
+            .net
+            .node
+            .run(conntrack::Connection::open)
+            .unwrap()
+            .unwrap();
+        let listing = conntrack.entries(&filter).unwrap();
+        listing.for_each(|_| count += 1).unwrap();
+        count
+    }
+
+    /// Asks from a socket that has asked before.
+    #[track_caller]
+    fn asks_again(&mut self, words: &str, socket: &UdpSocket, pod: Option<usize>) {
+        let answer = ask_udp(socket);
+        let is_it = match (&answer, pod) {
+            (Answer::Pod(number, _), Some(pod)) => *number == pod,
+            (Answer::Silence, None) => true,
+            _ => false,
+        };
+        if !is_it {
+            self.fail(words, &BTreeSet::from([answer]));
+        }
+        self.cases += 1;
+    }
+
+    /// Clients that send from one socket on and on.
+    fn stale_connections(&mut self) {
+        let endpoints = |table: &Self, pods: &[usize]| -> Vec<Endpoint> {
+            let endpoint = |pod: &usize| Endpoint::new(table.net.pod(*pod));
+            pods.iter().map(endpoint).collect()
+        };
+        let mut made = self.made(&[0]);
+        let tcp = self.put(&made);
+        self.case("of TCP", CLIENT, tcp, &[0], Seen::Node);
+        let of_tcp = self.entries_to(TCP, tcp);
+        assert!(of_tcp > 0);
+        let mut udp_made = Self::with_node_port(self.made(&[0]), 30040, TrafficPolicy::Cluster);
+        udp_made.protocol = Protocol::Udp;
+        let ip = self.put(&udp_made);
+        let port = self.node(30040);
+        let other = SocketAddr::new(self.net.pod(2), 30040);
+        let [to_ip, to_port, to_other] =
+            [ip, port, other].map(|to| self.net.client.run(|| udp(to)).unwrap());
+        self.asks_again("UDP", &to_ip, Some(0));
+        self.asks_again("UDP at the node port", &to_port, Some(0));
+        assert_eq!(ask_udp(&to_other), Answer::Refused);
+        self.forget();
+        assert_eq!(self.entries_to(Protocol::Udp, port), 1);
+
+        // Another one comes, and the first is about to end, but serves.
+        udp_made.endpoints = endpoints(self, &[0, 1]);
+        udp_made.endpoints[0].ready = false;
+        udp_made.endpoints[0].terminating = true;
+        self.put(&udp_made);
+        self.forget();
+        self.asks_again("an endpoint that is about to end", &to_ip, Some(0));
+        self.asks_again("the same at the node port", &to_port, Some(0));
+
+        made.endpoints = endpoints(self, &[1]);
+        self.put(&made);
+        udp_made.endpoints = endpoints(self, &[1]);
+        self.put(&udp_made);
+        self.asks_again("a stale entry", &to_ip, Some(0));
+        self.asks_again("a stale entry of the node port", &to_port, Some(0));
+        self.forget();
+        self.asks_again("it is forgotten", &to_ip, Some(1));
+        self.asks_again("it is forgotten at the node port", &to_port, Some(1));
+        assert_eq!(self.entries_to(TCP, tcp), of_tcp);
+        assert_eq!(self.entries_to(Protocol::Udp, other), 1);
+
+        // Without endpoints there is nowhere better to go.
+        udp_made.endpoints.clear();
+        self.put(&udp_made);
+        self.forget();
+        assert_eq!(self.entries_to(Protocol::Udp, ip), 1);
+        udp_made.endpoints = endpoints(self, &[2]);
+        self.put(&udp_made);
+        self.forget();
+        self.asks_again("the first endpoint after none", &to_ip, Some(2));
+        self.asks_again("at the node port, too", &to_port, Some(2));
+
+        // Before there was a service packets went where routes lead.
+        let external = SocketAddr::new(self.external(41), 80);
+        let socket = self.net.client.run(|| udp(external)).unwrap();
+        self.asks_again("an address without a service", &socket, None);
+        let mut made = self.made(&[1]);
+        made.protocol = Protocol::Udp;
+        made.service.external_ips = vec![external.ip()];
+        self.put(&made);
+        self.asks_again("its entry is as it was", &socket, None);
+        // As after a start, when nothing is known of what was.
+        self.proxy.distrust();
+        self.sync();
+        self.forget();
+        self.asks_again("when there is one", &socket, Some(1));
     }
 
     fn terminating(&mut self) {

@@ -17,9 +17,11 @@ use crate::common::tools::Tools;
 
 /// The port at which pods serve.
 pub(crate) const PORT: u16 = 8080;
+/// The port at which they answer as often as they are asked.
+pub(crate) const ECHO: u16 = 8081;
 /// For how long something that does not come is waited for. A refusal over IPv6 that comes while the socket is still
 /// busy connecting does not count, and the next one comes when the kernel tries again, a second later.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// Where a connection begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,15 +135,29 @@ impl Net {
     fn serve(&self) {
         for number in 0..self.pods.len() {
             let at = SocketAddr::new(self.pod(number), PORT);
-            let (tcp, udp) = self.pods[number]
-                .run(|| (TcpListener::bind(at).unwrap(), UdpSocket::bind(at).unwrap()))
-                .unwrap();
+            let bind = || {
+                let echo = SocketAddr::new(at.ip(), ECHO);
+                let listen = |at| TcpListener::bind(at).unwrap();
+                (listen(at), listen(echo), UdpSocket::bind(at).unwrap())
+            };
+            let (tcp, echo, udp) = self.pods[number].run(bind).unwrap();
             let words = move |peer: SocketAddr| format!("{number} {}", peer.ip());
             thread::spawn(move || {
                 for stream in tcp.incoming() {
                     let mut stream = stream.unwrap();
                     let peer = stream.peer_addr().unwrap();
                     let _ = stream.write_all(words(peer).as_bytes());
+                }
+            });
+            thread::spawn(move || {
+                for stream in echo.incoming() {
+                    let mut stream = stream.unwrap();
+                    let peer = stream.peer_addr().unwrap();
+                    thread::spawn(move || {
+                        while stream.read_exact(&mut [0]).is_ok() {
+                            let _ = stream.write_all(words(peer).as_bytes());
+                        }
+                    });
                 }
             });
             thread::spawn(move || {
@@ -236,7 +252,7 @@ impl Net {
     }
 }
 
-fn understood(words: &[u8]) -> Answer {
+pub(crate) fn understood(words: &[u8]) -> Answer {
     let words = std::str::from_utf8(words).unwrap();
     match words.split_once(' ') {
         Some((number, peer)) => Answer::Pod(number.parse().unwrap(), peer.parse().unwrap()),

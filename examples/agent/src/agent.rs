@@ -169,14 +169,23 @@ impl Agent {
         true
     }
 
-    /// The node changed. Another proxy takes over what the one before put there.
+    /// The node changed.
     fn configure(&mut self, node: Option<&Node>) {
         match (self.configure)(node) {
             Ok(config) if config == self.config => {}
             Ok(config) => {
                 info!(zone = config.zone.as_deref(), addresses = ?config.node_addresses, "node changed");
                 self.config = config;
-                self.proxy = None;
+                let followed = self.proxy.as_mut().map(|p| p.set_config(&self.config));
+                match followed {
+                    None | Some(Ok(true)) => {}
+                    // Another one takes over what this one put there.
+                    Some(Ok(false)) => self.proxy = None,
+                    Some(Err(error)) => {
+                        warn!(error = %with_sources(&*error), "the proxy is opened anew");
+                        self.proxy = None;
+                    }
+                }
                 self.is_due = true;
                 self.metrics.changed(Kind::Node);
             }
@@ -293,8 +302,14 @@ mod tests {
             Ok(Outcome {
                 services: changed,
                 set_aside: vec![(ObjectName::new("ns", "bad"), "EINVAL".to_owned())],
+                refused: 3,
                 ..Outcome::default()
             })
+        }
+
+        fn set_config(&mut self, config: &Config) -> Result<bool, ProxyError> {
+            self.config.clone_from(config);
+            Ok(true)
         }
 
         fn distrust(&mut self) {}
@@ -401,7 +416,7 @@ mod tests {
             "kubeproxy_sync_proxy_rules_service_changes_total 2",
             "kubeproxy_sync_proxy_rules_endpoint_changes_pending 0",
             "chainwright_agent_services 0",
-            "chainwright_agent_services_set_aside 1",
+            "chainwright_agent_services_set_aside 3",
         ] {
             assert!(text.lines().any(|l| l == line), "no {line} in\n{text}");
         }

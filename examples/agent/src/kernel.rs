@@ -1,16 +1,25 @@
 //! The kernel's tables as a [`Proxy`].
 
-use chainwright::kube::service::{Layout, ServiceProxy, Services};
+use std::collections::BTreeSet;
+use std::sync::mpsc::Sender;
 
+use chainwright::kube::service::{Config, Layout, Progress, ServiceProxy, Services, StaleFlows};
+
+use crate::agent::with_sources;
 use crate::proxy::{Open, Outcome, Proxy, ProxyError};
 
-/// Opens proxies for this network namespace.
-pub(crate) fn open(layout: Layout) -> Open {
+/// Opens proxies for this network namespace. What they make wrong of the table of connections goes to `stale`.
+pub(crate) fn open(layout: Layout, stale: Sender<StaleFlows>) -> Open {
     Box::new(move |config| {
-        let proxy = ServiceProxy::open(layout, config)?;
+        let mut proxy = ServiceProxy::open(layout, config)?;
+        proxy.on_progress(|progress: Progress| {
+            let Progress { family, done, all } = progress;
+            tracing::debug!(%family, done, all, "ports of services brought");
+        });
         Ok(Box::new(Kernel {
             proxy,
             others_are_gone: false,
+            stale: stale.clone(),
         }))
     })
 }
@@ -19,6 +28,7 @@ pub(crate) fn open(layout: Layout) -> Open {
 struct Kernel {
     proxy: ServiceProxy,
     others_are_gone: bool,
+    stale: Sender<StaleFlows>,
 }
 
 impl Proxy for Kernel {
@@ -31,12 +41,27 @@ impl Proxy for Kernel {
             }
             self.others_are_gone = true;
         }
+        for flows in self.proxy.take_stale() {
+            // Nobody takes them if the agent stops.
+            let _ = self.stale.send(flows);
+        }
+        let refused: BTreeSet<_> = self.proxy.set_aside().map(|aside| aside.service).collect();
+        let set_aside = synced.set_aside.into_iter().map(|aside| {
+            let why = format!("{}: {}", aside.family, with_sources(&*aside.error));
+            (aside.service, why)
+        });
         Ok(Outcome {
             services: synced.services,
             transactions: synced.transactions,
             whole: synced.whole,
-            set_aside: Vec::new(),
+            set_aside: set_aside.collect(),
+            refused: refused.len(),
         })
+    }
+
+    fn set_config(&mut self, config: &Config) -> Result<bool, ProxyError> {
+        self.proxy.set_config(config.clone())?;
+        Ok(true)
     }
 
     fn distrust(&mut self) {

@@ -3,6 +3,7 @@
 
 mod agent;
 mod cluster;
+mod demo;
 mod http;
 mod kernel;
 mod manifests;
@@ -11,11 +12,18 @@ mod node_ports;
 mod objects;
 mod options;
 mod proxy;
+mod stale;
+mod sysctl;
 
+#[cfg(test)]
+chainwright::sandbox_tests!();
+
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
+use chainwright::netns::become_namespace_root;
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -26,9 +34,19 @@ use crate::http::Serves;
 use crate::metrics::Metrics;
 use crate::options::{Mode, Options, Settings};
 
+/// Before the tests start threads: afterwards an ordinary user's process can make no network namespaces.
+// SAFETY: on Linux std works before main; this uses files and memory, and starts no thread.
+#[cfg(test)]
+#[ctor::ctor(unsafe)]
+fn prepare_tests() {
+    // Those that need it say why there is none.
+    let _ = become_namespace_root();
+}
+
 fn main() -> ExitCode {
     let options = Options::parse();
     let level = match options.v {
+        0 if options.demo => Level::WARN,
         0 | 1 => Level::INFO,
         2 | 3 => Level::DEBUG,
         _ => Level::TRACE,
@@ -38,6 +56,9 @@ fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .init();
+    if options.demo {
+        return ended(run_demo(&options));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -45,6 +66,10 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime.block_on(run(&options)),
         Err(error) => Err(format!("no runtime: {error}")),
     };
+    ended(done)
+}
+
+fn ended(done: Result<(), String>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -52,6 +77,20 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Before any thread is started: only then can an ordinary user's process make network namespaces.
+fn run_demo(options: &Options) -> Result<(), String> {
+    let folder = options.manifests.as_deref().map(Path::canonicalize);
+    let folder = folder
+        .transpose()
+        .map_err(|e| format!("--manifests: {e}"))?;
+    become_namespace_root().map_err(|error| agent::with_sources(&error))?;
+    demo::run(
+        &Settings::new(options)?,
+        folder.as_deref(),
+        &mut std::io::stdout(),
+    )
 }
 
 async fn run(options: &Options) -> Result<(), String> {
@@ -73,10 +112,20 @@ async fn run(options: &Options) -> Result<(), String> {
             tokio::spawn(http::serve(listener, answers));
         }
     }
+    let place = sysctl::Place::default();
+    sysctl::apply(&settings.conntrack, &place);
+    let tcp_be_liberal = place.is_liberal();
     let (changes, changed) = mpsc::channel();
-    let open = kernel::open(mode.layout());
+    let (wrong, stale) = mpsc::channel();
+    let no_thread = |error| format!("no thread: {error}");
+    stale::start(stale, Arc::clone(&metrics)).map_err(no_thread)?;
+    let open = kernel::open(mode.layout(), wrong);
     let of_node = settings.clone();
-    let configure = Box::new(move |node: Option<&_>| of_node.config(node));
+    let configure = Box::new(move |node: Option<&_>| {
+        let mut config = of_node.config(node)?;
+        config.tcp_be_liberal = tcp_be_liberal;
+        Ok(config)
+    });
     let mut agent = Agent::new(open, configure, settings.period, metrics)?;
     tokio::spawn(node_ports::serve(agent.health_ports()));
     let (end, mut ended) = oneshot::channel();
@@ -119,9 +168,12 @@ async fn run(options: &Options) -> Result<(), String> {
 
 /// Removes what any mode put into the kernel.
 fn clean_up(settings: &Settings) -> Result<(), String> {
+    // Connections stay as they are.
+    let (wrong, _) = mpsc::channel();
     for mode in Mode::ALL {
         let said = |error| format!("{}: {}", mode.as_str(), describe(error));
-        let mut proxy = kernel::open(mode.layout())(settings.config(None)?).map_err(said)?;
+        let mut proxy =
+            kernel::open(mode.layout(), wrong.clone())(settings.config(None)?).map_err(said)?;
         proxy.remove().map_err(said)?;
         info!(mode = mode.as_str(), "removed");
     }

@@ -7,9 +7,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family as Labelled;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
+
+use chainwright::iptables::Family;
+use chainwright::kube::service::Forgotten;
 
 use crate::objects::Kind;
 use crate::proxy::Outcome;
@@ -34,7 +38,26 @@ pub(crate) struct Metrics {
     services: Gauge,
     transactions: Counter,
     set_aside: Gauge,
+    forgetting: Labelled<OfFamily, Histogram>,
+    forgotten: Labelled<OfFamily, Counter>,
+    flushes: Labelled<OfFamily, Counter>,
+    forgetting_failures: Counter,
     health: Mutex<Health>,
+}
+
+/// `ip_family`, in kube-proxy's words.
+type OfFamily = [(&'static str, &'static str); 1];
+
+const fn of_family(family: Family) -> OfFamily {
+    match family {
+        Family::Ipv4 => [("ip_family", "IPv4")],
+        Family::Ipv6 => [("ip_family", "IPv6")],
+    }
+}
+
+/// kube-proxy's buckets, and six below them: a sync of one change takes some hundred microseconds.
+fn duration() -> Histogram {
+    Histogram::new(exponential_buckets(0.001 / 64.0, 2.0, 21))
 }
 
 #[derive(Debug, Default)]
@@ -54,8 +77,6 @@ impl fmt::Debug for Metrics {
 
 impl Metrics {
     pub(crate) fn new() -> Self {
-        // kube-proxy's buckets, and six below them: a sync of one change takes some hundred microseconds.
-        let duration = || Histogram::new(exponential_buckets(0.001 / 64.0, 2.0, 21));
         let steps = |from: u32, by: usize, to: u32| (from..to).step_by(by).map(f64::from);
         let programming = [0.25, 0.5].into_iter().chain(steps(1, 1, 60));
         let programming = programming
@@ -77,6 +98,10 @@ impl Metrics {
             services: Gauge::default(),
             transactions: Counter::default(),
             set_aside: Gauge::default(),
+            forgetting: Labelled::new_with_constructor(duration),
+            forgotten: Labelled::default(),
+            flushes: Labelled::default(),
+            forgetting_failures: Counter::default(),
             health: Mutex::default(),
         };
         metrics.registered()
@@ -153,7 +178,28 @@ impl Metrics {
         ] {
             kube.register(name, help, metric.clone());
         }
+        kube.register_with_unit(
+            "conntrack_reconciler_sync_duration",
+            "Duration of deleting connections of UDP that syncs made wrong",
+            seconds(),
+            self.forgetting.clone(),
+        );
+        kube.register(
+            "conntrack_reconciler_deleted_entries",
+            "Connections that were deleted, but for those that the kernel deleted by itself",
+            self.forgotten.clone(),
+        );
         let own = self.registry.sub_registry_with_prefix("chainwright_agent");
+        own.register(
+            "conntrack_flushes",
+            "How often the kernel deleted connections by itself, which it does not count",
+            self.flushes.clone(),
+        );
+        own.register(
+            "conntrack_failures",
+            "How often connections could not be deleted",
+            self.forgetting_failures.clone(),
+        );
         own.register("services", "Services that there are", self.services.clone());
         own.register(
             "transactions",
@@ -162,7 +208,7 @@ impl Metrics {
         );
         own.register(
             "services_set_aside",
-            "Services that the kernel refused in the last sync",
+            "Services that the kernel refuses",
             self.set_aside.clone(),
         );
         self
@@ -208,7 +254,7 @@ impl Metrics {
         }
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         self.services.set(count(services));
-        self.set_aside.set(count(outcome.set_aside.len()));
+        self.set_aside.set(count(outcome.refused));
         self.transactions
             .inc_by(u64::try_from(outcome.transactions).unwrap_or(u64::MAX));
         self.services_pending.set(0);
@@ -223,6 +269,25 @@ impl Metrics {
     /// A sync failed.
     pub(crate) fn failed(&self) {
         self.failures.inc();
+    }
+
+    /// Connections that syncs made wrong were deleted.
+    pub(crate) fn forgot(&self, family: Family, took: Duration, forgotten: Forgotten) {
+        let of = of_family(family);
+        let number = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        self.forgetting
+            .get_or_create(&of)
+            .observe(took.as_secs_f64());
+        let deleted = number(forgotten.listed.deleted);
+        self.forgotten.get_or_create(&of).inc_by(deleted);
+        self.flushes
+            .get_or_create(&of)
+            .inc_by(number(forgotten.flushes));
+    }
+
+    /// They could not be deleted.
+    pub(crate) fn failed_to_forget(&self) {
+        self.forgetting_failures.inc();
     }
 
     /// When a sync last succeeded, and whether no change waits for too long.

@@ -13,6 +13,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use tracing::warn;
 
+use crate::sysctl::Conntrack;
+
 /// Brings a cluster's services to this node: a replacement of kube-proxy.
 ///
 /// Options go before the configuration file.
@@ -22,6 +24,10 @@ pub(crate) struct Options {
     /// Folder of manifests to follow, instead of a cluster: Services, EndpointSlices and Nodes, YAML or JSON.
     #[arg(long, value_name = "DIR")]
     pub(crate) manifests: Option<PathBuf>,
+    /// Shows it at work, with packets: a client, a node and pods in private network namespaces, without root, on the
+    /// folder of manifests if there is one, else on one of its own.
+    #[arg(long, conflicts_with_all = ["kubeconfig", "cleanup"])]
+    pub(crate) demo: bool,
     /// Configuration file (KubeProxyConfiguration).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -58,6 +64,27 @@ pub(crate) struct Options {
     /// After what time everything in the kernel is looked at, in case that somebody else changed it.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) sync_period: Option<Duration>,
+    /// Entries of the table of connections for each processor; 0 leaves their number alone.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) conntrack_max_per_core: Option<u32>,
+    /// Entries at least, if there is a number for each processor.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) conntrack_min: Option<u32>,
+    /// After what time without a packet an open TCP connection is forgotten; 0 leaves it alone.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) conntrack_tcp_timeout_established: Option<Duration>,
+    /// The same of one that waits to be closed.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) conntrack_tcp_timeout_close_wait: Option<Duration>,
+    /// Has the kernel take TCP packets outside their connection's window.
+    #[arg(long)]
+    pub(crate) conntrack_tcp_be_liberal: bool,
+    /// After what time without a packet a UDP connection without answers is forgotten; 0 leaves it alone.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) conntrack_udp_timeout: Option<Duration>,
+    /// The same of one with answers.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) conntrack_udp_timeout_stream: Option<Duration>,
     /// Where /healthz and /livez are; nowhere if empty.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) healthz_bind_address: Option<String>,
@@ -137,6 +164,7 @@ struct File {
     iptables: Tables,
     nftables: Tables,
     client_connection: ClientConnection,
+    conntrack: ConntrackFile,
     #[serde(flatten)]
     others: BTreeMap<String, Value>,
 }
@@ -166,6 +194,18 @@ struct ClientConnection {
     kubeconfig: String,
 }
 
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ConntrackFile {
+    max_per_core: Option<u32>,
+    min: Option<u32>,
+    tcp_established_timeout: Option<String>,
+    tcp_close_wait_timeout: Option<String>,
+    tcp_be_liberal: bool,
+    udp_timeout: Option<String>,
+    udp_stream_timeout: Option<String>,
+}
+
 /// What options and file come to.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
@@ -175,6 +215,7 @@ pub(crate) struct Settings {
     pub(crate) health: Option<SocketAddr>,
     pub(crate) metrics: Option<SocketAddr>,
     pub(crate) period: Duration,
+    pub(crate) conntrack: Conntrack,
     detector: Detector,
     service_networks: Vec<IpNet>,
     node_ports: NodePorts,
@@ -253,6 +294,7 @@ impl Settings {
                 10249,
             )?,
             period: period.unwrap_or(Duration::from_secs(3600)),
+            conntrack: conntrack(options, &file.conntrack)?,
             detector: detector(options, &file)?,
             service_networks: options.service_cidrs.clone(),
             node_ports: node_ports(options, &file)?,
@@ -321,6 +363,46 @@ impl File {
             other => Err(format!("kind: {other:?} is not KubeProxyConfiguration")),
         }
     }
+}
+
+fn conntrack(options: &Options, file: &ConntrackFile) -> Result<Conntrack, String> {
+    let time = |option: Option<Duration>, field: &str, text: &Option<String>, default| {
+        let of_file = text.as_deref().map(duration).transpose();
+        let of_file = of_file.map_err(|error| format!("conntrack.{field}: {error}"))?;
+        Ok::<_, String>(option.or(of_file).unwrap_or(default))
+    };
+    let default = Conntrack::default();
+    let number = |option: Option<u32>, file: Option<u32>| option.or(file);
+    Ok(Conntrack {
+        max_per_core: number(options.conntrack_max_per_core, file.max_per_core)
+            .unwrap_or(default.max_per_core),
+        min: number(options.conntrack_min, file.min).unwrap_or(default.min),
+        tcp_established: time(
+            options.conntrack_tcp_timeout_established,
+            "tcpEstablishedTimeout",
+            &file.tcp_established_timeout,
+            default.tcp_established,
+        )?,
+        tcp_close_wait: time(
+            options.conntrack_tcp_timeout_close_wait,
+            "tcpCloseWaitTimeout",
+            &file.tcp_close_wait_timeout,
+            default.tcp_close_wait,
+        )?,
+        udp: time(
+            options.conntrack_udp_timeout,
+            "udpTimeout",
+            &file.udp_timeout,
+            default.udp,
+        )?,
+        udp_stream: time(
+            options.conntrack_udp_timeout_stream,
+            "udpStreamTimeout",
+            &file.udp_stream_timeout,
+            default.udp_stream,
+        )?,
+        tcp_be_liberal: options.conntrack_tcp_be_liberal || file.tcp_be_liberal,
+    })
 }
 
 fn detector(options: &Options, file: &File) -> Result<Detector, String> {
@@ -489,6 +571,7 @@ mod tests {
         assert_eq!(settings.health, Some(([0, 0, 0, 0], 10256).into()));
         assert_eq!(settings.metrics, Some(([127, 0, 0, 1], 10249).into()));
         assert_eq!(settings.config(None).unwrap(), Config::new("node1"));
+        assert_eq!(settings.conntrack, Conntrack::default());
     }
 
     #[test]
@@ -496,7 +579,9 @@ mod tests {
         let text = "mode: nftables\nclusterCIDR: 10.244.0.0/16,fd00:1::/56\n\
             nodePortAddresses: [127.0.0.0/8]\nhealthzBindAddress: ''\nmetricsBindAddress: '::1'\n\
             nftables: { masqueradeBit: 3, masqueradeAll: true, syncPeriod: 1m30s }\n\
-            iptables: { masqueradeBit: 5 }\nclientConnection: { kubeconfig: /k }\nconntrack: { min: 1 }\n";
+            iptables: { masqueradeBit: 5 }\nclientConnection: { kubeconfig: /k }\n\
+            conntrack: { min: 1, maxPerCore: 0, tcpEstablishedTimeout: 2h0m0s, tcpCloseWaitTimeout: 0s, \
+            tcpBeLiberal: true, udpTimeout: 45s, udpStreamTimeout: null }\n";
         let file = with_file(text, &[]).unwrap();
         let options = settings(&[
             "--proxy-mode=nftables",
@@ -508,6 +593,12 @@ mod tests {
             "--masquerade-all",
             "--sync-period=90s",
             "--kubeconfig=/k",
+            "--conntrack-min=1",
+            "--conntrack-max-per-core=0",
+            "--conntrack-tcp-timeout-established=2h",
+            "--conntrack-tcp-timeout-close-wait=0",
+            "--conntrack-tcp-be-liberal",
+            "--conntrack-udp-timeout=45s",
         ]);
         let options = options.unwrap();
         assert_eq!(format!("{file:?}"), format!("{options:?}"));
@@ -582,6 +673,8 @@ mod tests {
             ("nftables: { masqueradeBit: 32 }\n", "masqueradeBit"),
             ("nftables: { syncPeriod: 3x }\n", "syncPeriod"),
             ("nftables: { masqueradeBit: x }\n", "nftables"),
+            ("conntrack: { udpTimeout: soon }\n", "conntrack.udpTimeout"),
+            ("conntrack: { min: -1 }\n", "conntrack"),
             ("healthzBindAddress: here\n", "here"),
         ] {
             let error = with_file(text, &[]).unwrap_err();

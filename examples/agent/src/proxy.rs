@@ -8,7 +8,7 @@ use chainwright::kube::service::{Config, ObjectName, Services};
 pub(crate) type ProxyError = Box<dyn Error + Send + Sync>;
 
 /// What a sync did.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Outcome {
     /// How many services had changed.
     pub(crate) services: usize,
@@ -16,14 +16,21 @@ pub(crate) struct Outcome {
     pub(crate) transactions: usize,
     /// Whether all that is in the kernel was read.
     pub(crate) whole: bool,
-    /// Services that the kernel refused, and why.
+    /// Services that this sync brought and the kernel refused, and why.
     pub(crate) set_aside: Vec<(ObjectName, String)>,
+    /// How many are refused, also by syncs before.
+    pub(crate) refused: usize,
 }
 
 /// Brings services to where packets are.
 pub(crate) trait Proxy: Send {
     /// Brings what changed.
     fn sync(&mut self, services: &mut Services) -> Result<Outcome, ProxyError>;
+
+    /// Has the next [`sync`](Self::sync) follow this configuration. Says whether it can: else another is opened.
+    fn set_config(&mut self, _config: &Config) -> Result<bool, ProxyError> {
+        Ok(false)
+    }
 
     /// Has the next [`sync`](Self::sync) look at everything.
     fn distrust(&mut self);

@@ -9,6 +9,7 @@ mod mirror;
 #[cfg(feature = "plot")]
 mod plot;
 mod rules;
+mod services;
 mod tools;
 
 use std::io::Write;
@@ -98,6 +99,15 @@ enum What {
     /// The floor is what the kernel takes to list it: in nf_tables the cheaper of two ways, as in `bench
     /// rules`.
     Save(Iptables),
+
+    /// Bring the services of a cluster to the kernel as a kube-proxy does, in each of the library's layouts; by
+    /// default 10, 1,000, 10,000 and 100,000 services
+    ///
+    /// Measured are a cold start, one endpoint and one service more and fewer, a rolling restart of a deployment of
+    /// 100 endpoints, a restart of the agent, memory, and the first packet of a connection through a node. The
+    /// floor of a start is what the layout left in the kernel, as bytes; that of changes, for all layouts, the flat
+    /// layout's operations as bytes. `nft` and iptables' tools load the same rules once, if they are installed.
+    Services(services::Args),
 
     /// Add the elements of a map in one transaction, and list them; by default 100,000
     Elements {
@@ -203,6 +213,13 @@ struct Record {
     rules: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     elements: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    services: Option<usize>,
+    /// Of each service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    endpoints: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layout: Option<&'static str>,
     rounds: usize,
     contenders: Vec<Contestant>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -212,18 +229,23 @@ struct Record {
     notes: Vec<String>,
 }
 
-/// What is held of a ruleset.
+/// What is held of a ruleset, or of services.
 #[derive(Serialize)]
 struct Memory {
     bytes: usize,
     /// As a multiple of the bytes that the kernel sends of it.
-    ratio_to_ruleset: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratio_to_ruleset: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_each_endpoint: Option<f64>,
 }
 
 #[derive(Serialize)]
 struct Contestant {
     name: String,
     cpu_ns: u128,
+    /// Of that in the kernel.
+    kernel_ns: u128,
     wall_ns: u128,
     wall_p99_ns: u128,
     ratio_to_floor: f64,
@@ -234,6 +256,7 @@ impl From<Measured> for Contestant {
         Self {
             name: measured.name,
             cpu_ns: measured.cpu.as_nanos(),
+            kernel_ns: measured.cpu.mul_f64(measured.kernel).as_nanos(),
             wall_ns: measured.wall.as_nanos(),
             wall_p99_ns: measured.wall_p99.as_nanos(),
             ratio_to_floor: measured.ratio,
@@ -257,6 +280,10 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     match &args.what {
         What::Restore(args) => return text(iptables::What::Restore, args, json),
         What::Save(args) => return text(iptables::What::Save, args, json),
+        What::Services(args) => {
+            let measure = |shown: &mut Show| services::measure(args, shown);
+            return drawn(args.plot.as_deref(), Drawn::Services, json, measure);
+        }
         _ => {}
     }
     let (sizes, usual, measures, work, most): (_, _, &[Measure], _, _) = match &args.what {
@@ -303,46 +330,70 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             31,
         ),
         // Done above.
-        What::Restore(_) | What::Save(_) => return Ok(Exit::Done),
+        What::Restore(_) | What::Save(_) | What::Services(_) => return Ok(Exit::Done),
     };
     let plot = match &args.what {
         What::Chains { plot, .. } => plot.as_deref(),
         _ => None,
     };
+    drawn(plot, Drawn::Chains, json, |shown| {
+        let mut records = Vec::new();
+        for &size in usual {
+            let rounds = sizes.rounds(work, size, most);
+            for measure in measures {
+                let progress = Progress::new(format!("measuring, size {size}, {rounds} rounds"));
+                let record = Sandbox::new()?.run(|| measure(size, rounds))??;
+                drop(progress);
+                shown.add(&record)?;
+                records.push(record);
+            }
+        }
+        Ok(records)
+    })
+}
+
+/// What a drawing is of.
+#[derive(Debug, Clone, Copy)]
+enum Drawn {
+    Chains,
+    Services,
+}
+
+/// Shows what is measured, and draws it if that was asked for.
+fn drawn(
+    plot: Option<&Path>,
+    what: Drawn,
+    json: bool,
+    measure: impl FnOnce(&mut Show) -> Result<Vec<Record>, Error>,
+) -> Result<Exit, Error> {
     // Said before anything takes its time.
     #[cfg(not(feature = "plot"))]
     if let Some(path) = plot {
         return Err(cannot_draw(path));
     }
     let mut shown = Show::new(json);
-    let mut records = Vec::new();
-    for &size in usual {
-        let rounds = sizes.rounds(work, size, most);
-        for measure in measures {
-            let progress = Progress::new(format!("measuring, size {size}, {rounds} rounds"));
-            let record = Sandbox::new()?.run(|| measure(size, rounds))??;
-            drop(progress);
-            shown.add(&record)?;
-            records.push(record);
-        }
-    }
+    let records = measure(&mut shown)?;
     shown.end()?;
     if let Some(path) = plot {
-        draw(&records, path)?;
+        draw(&records, what, path)?;
     }
     Ok(Exit::Done)
 }
 
 #[cfg(feature = "plot")]
-fn draw(records: &[Record], path: &Path) -> Result<(), Error> {
-    let drawing = plot::draw(records)
+fn draw(records: &[Record], what: Drawn, path: &Path) -> Result<(), Error> {
+    let charts = match what {
+        Drawn::Chains => plot::chains(records),
+        Drawn::Services => plot::services(records),
+    };
+    let drawing = plot::draw(&charts)
         .map_err(|error| Error::Other(format!("cannot draw {}: {error}", path.display())))?;
     std::fs::write(path, drawing)
         .map_err(|error| Error::Other(format!("cannot write {}: {error}", path.display())))
 }
 
 #[cfg(not(feature = "plot"))]
-fn draw(_: &[Record], path: &Path) -> Result<(), Error> {
+fn draw(_: &[Record], _: Drawn, path: &Path) -> Result<(), Error> {
     Err(cannot_draw(path))
 }
 
@@ -408,6 +459,9 @@ impl Record {
             chains: None,
             rules: None,
             elements: None,
+            services: None,
+            endpoints: None,
+            layout: None,
             rounds,
             contenders: Vec::new(),
             memory: None,
@@ -422,12 +476,20 @@ impl Record {
             (self.chains, "chains"),
             (self.rules, "rules"),
             (self.elements, "elements"),
+            (self.services, "services"),
+            (self.endpoints, "endpoints of each"),
         ];
         let counted: Vec<_> = counted
             .into_iter()
             .filter_map(|(number, noun)| Some(format!("{} {noun}", number?)))
             .collect();
-        format!("{}: {}", self.measured, counted.join(", "))
+        let layout = self.layout.map(|layout| format!(", {layout}"));
+        format!(
+            "{}{}: {}",
+            self.measured,
+            layout.unwrap_or_default(),
+            counted.join(", ")
+        )
     }
 }
 
@@ -438,11 +500,15 @@ fn print(out: &mut Output, record: &Record) -> Result<(), Error> {
         writeln!(out, "{}", table(record))?;
     }
     if let Some(memory) = &record.memory {
+        let of_ruleset = memory.ratio_to_ruleset;
+        let of_ruleset = of_ruleset.map(|ratio| format!(", {ratio:.2} × the ruleset's bytes"));
+        let of_endpoint = memory.bytes_each_endpoint;
+        let of_endpoint = of_endpoint.map(|bytes| format!(", {bytes:.0} bytes an endpoint"));
         writeln!(
             out,
-            "memory: {:.2} MB, {:.2} × the ruleset's bytes",
+            "memory: {:.2} MB{}",
             memory.bytes as f64 / 1e6,
-            memory.ratio_to_ruleset
+            of_ruleset.or(of_endpoint).unwrap_or_default()
         )?;
     }
     for note in &record.notes {
@@ -460,6 +526,7 @@ fn table(record: &Record) -> Table {
     table.set_header([
         record.title().as_str(),
         "CPU ms",
+        "in kernel",
         "clock ms",
         "p99 ms",
         "× floor",
@@ -471,6 +538,7 @@ fn table(record: &Record) -> Table {
         table.add_row([
             contender.name.clone(),
             milliseconds(contender.cpu_ns),
+            milliseconds(contender.kernel_ns),
             milliseconds(contender.wall_ns),
             milliseconds(contender.wall_p99_ns),
             format!("{:.2}", contender.ratio_to_floor),
@@ -480,5 +548,9 @@ fn table(record: &Record) -> Table {
 }
 
 fn milliseconds(nanoseconds: u128) -> String {
-    format!("{:.2}", nanoseconds as f64 / 1e6)
+    let milliseconds = nanoseconds as f64 / 1e6;
+    match milliseconds < 1.0 {
+        true => format!("{milliseconds:.4}"),
+        false => format!("{milliseconds:.2}"),
+    }
 }

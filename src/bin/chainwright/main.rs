@@ -14,6 +14,7 @@ mod glob;
 mod iptables;
 mod kubelet;
 mod legacy_tables;
+mod list;
 mod man;
 mod output;
 mod progress;
@@ -68,6 +69,7 @@ enum Verb {
     Chains(chains::Args),
     Rules(rules::Args),
     Sets(sets::Args),
+    List(list::Args),
     Backup(backup::Args),
     Rollback(rollback::Args),
     Reconcile(reconcile::Args),
@@ -115,6 +117,7 @@ impl Verb {
             Self::Chains(args) => chains::run(args, json),
             Self::Rules(args) => rules::run(args, json),
             Self::Sets(args) => sets::run(args, json),
+            Self::List(args) => list::run(args, json),
             Self::Backup(args) => backup::run(args, json),
             Self::Rollback(args) => rollback::run(args, json),
             Self::Reconcile(args) => reconcile::run(args, json),
@@ -164,7 +167,8 @@ mod tests {
         };
         let mut tried = 0;
         for verb in command.get_subcommands().map(clap::Command::get_name) {
-            if ["bench", "demo", "completions", "man", "help"].contains(&verb) {
+            // `list` has its options from nft.
+            if ["bench", "demo", "completions", "list", "man", "help"].contains(&verb) {
                 continue;
             }
             for name in ["ipv4", "ipv6", "family", "backend", "table"] {

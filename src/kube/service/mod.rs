@@ -1,26 +1,31 @@
 //! Services: the heart of a kube-proxy replacement.
 //!
 //! [`Services`] holds what the API says of services and endpoint slices and what of it changed. A [`ServiceProxy`]
-//! brings it to the kernel, in one of three layouts.
+//! brings it to the kernel, in one of three layouts, and says which [known connections](StaleFlows) it made wrong.
 
 #[cfg(feature = "k8s-openapi")]
 mod api;
 mod config;
+mod family;
 mod layout;
+mod map;
 mod model;
 mod names;
 mod proxy;
 mod resolve;
+mod stale;
 mod store;
 
 #[cfg(feature = "k8s-openapi")]
 pub use api::{InvalidObject, Node};
 pub use config::{Config, LocalDetector, NodePortAddresses};
-pub use layout::Layout;
+pub use family::SetAside;
+pub use layout::{Layout, Progress};
 pub use model::{
     Endpoint, EndpointPort, EndpointSlice, ObjectName, Port, Protocol, Service, TrafficPolicy,
 };
 pub use names::{ChainKind, PortName};
 pub use proxy::{ServiceProxy, Synced};
 pub use resolve::{Backend, Backends, Refusal, ServicePort};
+pub use stale::{Forgotten, StaleFlows};
 pub use store::Services;

@@ -135,6 +135,7 @@ impl Service {
     /// And a port.
     #[must_use]
     pub fn with_port(mut self, port: Port) -> Self {
+        self.ports.reserve_exact(1);
         self.ports.push(port);
         self
     }

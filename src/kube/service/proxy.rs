@@ -1,17 +1,15 @@
 //! What brings services to the kernel.
 
-use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use super::config::Config;
+use super::family::{OfFamily, SetAside};
 use super::layout::flat::{self, Flat};
 use super::layout::iptables::Iptables;
 use super::layout::nftables::{self, Nftables};
-use super::layout::{FamilyLayout, Layout, PortChange, Ports};
+use super::layout::{FamilyLayout, Layout, Observer, Progress};
 use super::model::ObjectName;
-use super::names::PortName;
-use super::resolve::ServicePort;
+use super::stale::StaleFlows;
 use super::store::Services;
 use crate::error::Error;
 use crate::iptables::{self, Backend, Family};
@@ -56,32 +54,13 @@ pub struct ServiceProxy {
     config: Arc<Config>,
     layout: Layout,
     families: Vec<OfFamily>,
-}
-
-/// What is known of one family.
-struct OfFamily {
-    family: Family,
-    layout: Box<dyn FamilyLayout>,
-    /// What is desired.
-    ports: Ports,
-    /// The ports of each service.
-    names: HashMap<ObjectName, Vec<PortName>>,
-    /// Whether the kernel is as it was left.
-    is_known: bool,
-}
-
-impl fmt::Debug for OfFamily {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut f = f.debug_struct("OfFamily");
-        f.field("family", &self.family)
-            .field("ports", &self.ports.len())
-            .field("is_known", &self.is_known)
-            .finish_non_exhaustive()
-    }
+    /// Whether all services may come to something else, though none changed.
+    is_resolved_anew: bool,
+    observer: Observer,
 }
 
 /// What a [sync](ServiceProxy::sync) did.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Synced {
     /// How many services had changed.
@@ -90,6 +69,9 @@ pub struct Synced {
     pub transactions: usize,
     /// Whether what is in the kernel was read and compared whole, as the first time.
     pub whole: bool,
+    /// Services that this sync brought and the kernel refused, while it took the others. They are tried again when they
+    /// change, and when all is looked at.
+    pub set_aside: Vec<SetAside>,
 }
 
 impl ServiceProxy {
@@ -103,19 +85,16 @@ impl ServiceProxy {
             .families
             .iter()
             .map(|&family| {
-                Ok(OfFamily {
-                    family,
-                    layout: open(layout, family, &config)?,
-                    ports: Ports::new(),
-                    names: HashMap::new(),
-                    is_known: false,
-                })
+                let layout = open(layout, family, &config)?;
+                Ok(OfFamily::new(family, layout, &config))
             })
             .collect::<Result<_, Error>>()?;
         Ok(Self {
             config,
             layout,
             families,
+            is_resolved_anew: false,
+            observer: Observer::default(),
         })
     }
 
@@ -131,15 +110,91 @@ impl ServiceProxy {
         &self.config
     }
 
-    /// Brings what changed since the last call to the kernel; the first time, and after an error, everything.
+    /// Has `observe` told of progress, on the thread that calls [`sync`](Self::sync), after each transaction of a sync that
+    /// makes a table: of many services that takes several. Where there is a table, what differs is one transaction.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = chainwright::netns::Sandbox::new()?;
+    /// # sandbox.run(|| -> Result<(), chainwright::Error> {
+    /// # use chainwright::kube::service::{Config, Layout, ServiceProxy};
+    /// let mut proxy = ServiceProxy::open(Layout::Flat, Config::new("node1"))?;
+    /// proxy.on_progress(|part| println!("{}: {} of {}", part.family, part.done, part.all));
+    /// # Ok(()) })??;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_progress(&mut self, observe: impl Fn(Progress) + Send + Sync + 'static) {
+        self.observer = Observer::new(observe);
+        for family in &mut self.families {
+            family.observe(self.observer.clone());
+        }
+    }
+
+    /// Has the next [`sync`](Self::sync) bring services as they are to be with this configuration. Where the node's name
+    /// and zone alone are others, it brings what that changes, as any other change; else it looks at all that is in the
+    /// kernel. A family that is served no more is removed from the kernel at once.
     ///
     /// # Errors
-    /// Those of reading and committing. What changed counts as changed still: the next call tries it again, and looks
-    /// at everything.
+    /// Those of opening connections for a family that is new, and of removing one. The configuration stays as it was.
+    pub fn set_config(&mut self, config: Config) -> Result<(), Error> {
+        if config == *self.config {
+            return Ok(());
+        }
+        let is_elsewhere = Config {
+            node: Arc::clone(&config.node),
+            zone: config.zone.clone(),
+            ..(*self.config).clone()
+        };
+        let is_only_elsewhere = is_elsewhere == config;
+        let config = Arc::new(config);
+        let mut families = Vec::new();
+        for &family in &config.families {
+            if !self.families.iter().any(|known| known.family == family) {
+                let layout = open(self.layout, family, &config)?;
+                let mut family = OfFamily::new(family, layout, &config);
+                family.observe(self.observer.clone());
+                families.push(family);
+            }
+        }
+        let is_gone = |family: &OfFamily| !config.families.contains(&family.family);
+        for family in self.families.iter_mut().filter(|family| is_gone(family)) {
+            family.is_known = false;
+            family.layout.remove()?;
+        }
+        self.families.retain(|family| !is_gone(family));
+        for family in &mut self.families {
+            family.set_config(&config);
+            family.is_known &= is_only_elsewhere;
+        }
+        self.families.append(&mut families);
+        self.is_resolved_anew = true;
+        self.config = config;
+        Ok(())
+    }
+
+    /// Brings what changed since the last call to the kernel; the first time, and after an error, everything.
+    ///
+    /// A service that the kernel refuses is set aside alone, and [named](Synced::set_aside). It is found by trying halves
+    /// of what changed, then halves of these; when everything is brought the kernel is only asked, and nothing that
+    /// serves is disturbed.
+    ///
+    /// # Errors
+    /// Those of reading and committing; also where what is refused is no service by itself, or more of them than is
+    /// looked for (one among thousands, or some dozens of a few), and in the legacy tables, of which the kernel cannot be
+    /// asked, when everything is brought. What changed counts as changed still: the next call tries it again, and looks at
+    /// everything.
     #[tracing::instrument(level = "debug", skip_all, fields(changed = services.changed().len()))]
     pub fn sync(&mut self, services: &mut Services) -> Result<Synced, Error> {
         let mut synced = Synced::default();
         let changed: Vec<ObjectName> = match self.families.iter().all(|family| family.is_known) {
+            true if self.is_resolved_anew => {
+                let gone = services.take_changed();
+                let gone: Vec<_> = gone
+                    .filter(|name| services.service(name).is_none())
+                    .collect();
+                services.names().cloned().chain(gone).collect()
+            }
             true => services.take_changed().collect(),
             false => {
                 synced.whole = true;
@@ -150,7 +205,10 @@ impl ServiceProxy {
         synced.services = changed.len();
         for family in &mut self.families {
             match family.sync(services, &changed, &self.config, synced.whole) {
-                Ok(transactions) => synced.transactions += transactions,
+                Ok(done) => {
+                    synced.transactions += done.transactions;
+                    synced.set_aside.extend(done.set_aside);
+                }
                 Err(error) => {
                     family.is_known = false;
                     services.mark_changed(changed);
@@ -158,7 +216,38 @@ impl ServiceProxy {
                 }
             }
         }
+        self.is_resolved_anew = false;
         Ok(synced)
+    }
+
+    /// What syncs made wrong of the table of connections since the last call, each family by itself: none if there is
+    /// nothing. It takes no time; to delete it takes as long as the kernel needs to look at all entries, and can be done on
+    /// another thread. Who never asks leaves connections of UDP to endpoints that are gone; nothing grows.
+    ///
+    /// ```no_run
+    /// # use chainwright::kube::service::{ServiceProxy, Services};
+    /// # fn f(proxy: &mut ServiceProxy, services: &mut Services) -> Result<(), chainwright::Error> {
+    /// proxy.sync(services)?;
+    /// let stale = proxy.take_stale();
+    /// std::thread::spawn(move || -> Result<(), chainwright::Error> {
+    ///     let mut conntrack = chainwright::conntrack::Connection::open()?;
+    ///     for flows in stale {
+    ///         let forgotten = flows.delete(&mut conntrack)?;
+    ///         println!("{}: {forgotten:?}", flows.family());
+    ///     }
+    ///     Ok(())
+    /// });
+    /// # Ok(()) }
+    /// ```
+    #[must_use = "it is not told again"]
+    pub fn take_stale(&mut self) -> Vec<StaleFlows> {
+        let there = self.families.iter_mut().filter(|f| !f.stale.is_empty());
+        there.map(|family| family.stale.take_out()).collect()
+    }
+
+    /// All services that are set aside, each family by itself.
+    pub fn set_aside(&self) -> impl Iterator<Item = SetAside> {
+        self.families.iter().flat_map(OfFamily::aside)
     }
 
     /// Has the next [`sync`](Self::sync) read what is in the kernel and mend it: what a proxy does from time to time
@@ -233,78 +322,5 @@ fn clean_up(layout: Layout, family: Family) -> Result<bool, Error> {
             let mut ipt = iptables::Iptables::open(backend)?;
             Ok(super::layout::iptables::clean_up(&mut ipt, family)? > 0)
         }
-    }
-}
-
-impl OfFamily {
-    fn sync(
-        &mut self,
-        services: &Services,
-        changed: &[ObjectName],
-        config: &Config,
-        whole: bool,
-    ) -> Result<usize, Error> {
-        if whole {
-            self.ports.clear();
-            self.names.clear();
-            self.ports.reserve(changed.len());
-            self.names.reserve(changed.len());
-            for service in changed {
-                self.resolve(services, service, config, |_| {});
-            }
-            let transactions = self.layout.adopt(&self.ports)?;
-            self.is_known = true;
-            return Ok(transactions);
-        }
-        let mut changes = Vec::new();
-        for service in changed {
-            self.resolve(services, service, config, |change| changes.push(change));
-        }
-        match changes.is_empty() {
-            true => Ok(0),
-            false => self.layout.change(&self.ports, &changes),
-        }
-    }
-
-    /// Takes in what a service is now, and tells what of it is new.
-    fn resolve(
-        &mut self,
-        services: &Services,
-        service: &ObjectName,
-        config: &Config,
-        mut tell: impl FnMut(PortChange),
-    ) {
-        let resolved = services.resolve(service, self.family, config);
-        let mut before = self.names.remove(service).unwrap_or_default();
-        let mut names = Vec::with_capacity(resolved.len());
-        for port in resolved {
-            // The API takes no service with two ports of one name.
-            before.retain(|name| *name != port.name);
-            names.push(port.name.clone());
-            let port = Arc::new(port);
-            let known = self.ports.insert(port.name.clone(), Arc::clone(&port));
-            if known.as_ref() != Some(&port) {
-                tell(changed(port.name.clone(), known, Some(port)));
-            }
-        }
-        for name in before {
-            let known = self.ports.remove(&name);
-            tell(changed(name, known, None));
-        }
-        if !names.is_empty() {
-            self.names.insert(service.clone(), names);
-        }
-    }
-}
-
-const fn changed(
-    name: PortName,
-    before: Option<Arc<ServicePort>>,
-    after: Option<Arc<ServicePort>>,
-) -> PortChange {
-    PortChange {
-        name,
-        before,
-        after,
     }
 }

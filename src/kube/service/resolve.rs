@@ -9,7 +9,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use super::config::{Config, is_of};
-use super::model::{Endpoint, EndpointSlice, Port, Service, TrafficPolicy};
+use super::model::{Endpoint, EndpointSlice, Port, Protocol, Service, TrafficPolicy};
 use super::names::PortName;
 use crate::iptables::Family;
 
@@ -32,6 +32,16 @@ pub struct Backends {
     /// Whether there are any at all, also on other nodes: if not, traffic is rejected; else that which has nowhere to
     /// go is dropped, for it has come to the wrong node.
     pub any: bool,
+    /// Of UDP: all endpoints that serve, whatever policies and hints say and whether they are about to end, in the order
+    /// of their addresses as numbers. Connections that are known may go on to these.
+    pub serving: Vec<SocketAddr>,
+}
+
+impl Backends {
+    /// Whether connections of UDP that go to this endpoint may go on.
+    pub(super) fn serves(&self, endpoint: SocketAddr) -> bool {
+        self.serving.binary_search(&endpoint).is_ok()
+    }
 }
 
 /// A port of a service in one family, as it is on this node: all that a layout needs to know of it.
@@ -164,7 +174,9 @@ pub(super) fn resolve<'s>(
             .filter(|address| is_of(*address, family) && !address.is_unspecified())
             .collect()
     };
-    let Some(&cluster_ip) = of_family(&service.cluster_ips).first() else {
+    let mut cluster_ips = service.cluster_ips.iter().copied();
+    let cluster_ip = cluster_ips.find(|ip| is_of(*ip, family) && !ip.is_unspecified());
+    let Some(cluster_ip) = cluster_ip else {
         return Vec::new();
     };
     let external_ips = of_family(&service.external_ips);
@@ -286,10 +298,19 @@ fn digits(number: u16, mut put: impl FnMut(u128)) {
 fn categorize(port: &ServicePort, found: Vec<Found<'_>>, config: &Config) -> Backends {
     let ending = |f: &Found<'_>| f.endpoint.serving && f.endpoint.terminating;
     let collect = |is: &dyn Fn(&Found<'_>) -> bool| -> Vec<Backend> {
-        let chosen = found.iter().filter(|f| is(f));
-        chosen.map(|f| f.backend).collect()
+        // Of most services it is all of them, and as many are kept as there are.
+        let chosen = || found.iter().filter(|f| is(f));
+        let mut backends = Vec::with_capacity(chosen().count());
+        backends.extend(chosen().map(|f| f.backend));
+        backends
     };
     let mut backends = Backends::default();
+    if port.name.protocol == Protocol::Udp {
+        let serves = |f: &&Found<'_>| f.endpoint.ready || f.endpoint.serving;
+        let serving = found.iter().filter(serves).map(|f| f.backend.address);
+        backends.serving = serving.collect();
+        backends.serving.sort_unstable();
+    }
     if port.uses_cluster() {
         let topology = Topology::of(&found, config);
         backends.cluster = collect(&|f| f.endpoint.ready && topology.admits(f.endpoint, config));

@@ -1,10 +1,10 @@
 //! What is desired: all services with their endpoints, and which of them changed since somebody asked.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 use std::sync::Arc;
 
 use super::config::Config;
+use super::map::{Map, Set};
 use super::model::{EndpointSlice, ObjectName, Service};
 use super::resolve::{ServicePort, resolve};
 use crate::iptables::Family;
@@ -34,18 +34,26 @@ use crate::iptables::Family;
 #[derive(Debug, Clone, Default)]
 pub struct Services {
     /// By service, whether it is there itself or only slices that say that they are of it.
-    services: HashMap<ObjectName, Entry>,
+    services: Map<ObjectName, Entry>,
     /// Which service each slice is of: a slice may come to be of another one.
-    slices: HashMap<ObjectName, ObjectName>,
-    changed: HashSet<ObjectName>,
+    slices: Map<ObjectName, ObjectName>,
+    changed: Set<ObjectName>,
     count: usize,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Entry {
     service: Option<Service>,
-    /// By name.
-    slices: BTreeMap<Arc<str>, EndpointSlice>,
+    /// In the order of their names. Nearly always it is one.
+    slices: Vec<EndpointSlice>,
+}
+
+impl Entry {
+    /// Where the slice of a name is, or is to be.
+    fn slice(&self, name: &str) -> Result<usize, usize> {
+        self.slices
+            .binary_search_by(|slice| (*slice.name.name).cmp(name))
+    }
 }
 
 impl Services {
@@ -105,24 +113,27 @@ impl Services {
             self.remove_slice(&slice.name.clone());
         }
         let entry = self.services.entry(service.clone()).or_default();
-        let there = entry.slices.get(&slice.name.name);
-        if there == Some(&slice) {
-            return;
+        match entry.slice(&slice.name.name) {
+            Ok(place) if entry.slices[place] == slice => return,
+            Ok(place) => entry.slices[place] = slice,
+            Err(place) => {
+                self.slices.insert(slice.name.clone(), service.clone());
+                entry.slices.reserve_exact(1);
+                entry.slices.insert(place, slice);
+            }
         }
-        if there.is_none() {
-            self.slices.insert(slice.name.clone(), service.clone());
-        }
-        entry.slices.insert(Arc::clone(&slice.name.name), slice);
         self.changed.insert(service);
     }
 
     /// Removes a slice. One that is not there is no error.
     pub fn remove_slice(&mut self, name: &ObjectName) {
-        let Some(service) = self.slices.remove(name) else {
+        let Some(service) = self.slices.swap_remove(name) else {
             return;
         };
-        if let Some(entry) = self.services.get_mut(&service) {
-            entry.slices.remove(&name.name);
+        if let Some(entry) = self.services.get_mut(&service)
+            && let Ok(place) = entry.slice(&name.name)
+        {
+            entry.slices.remove(place);
         }
         self.forget_empty(&service);
         self.changed.insert(service);
@@ -131,7 +142,7 @@ impl Services {
     fn forget_empty(&mut self, name: &ObjectName) {
         let is_empty = |e: &Entry| e.service.is_none() && e.slices.is_empty();
         if self.services.get(name).is_some_and(is_empty) {
-            self.services.remove(name);
+            self.services.swap_remove(name);
         }
     }
 
@@ -150,7 +161,7 @@ impl Services {
     /// Its slices.
     pub fn slices(&self, name: &ObjectName) -> impl Iterator<Item = &EndpointSlice> + Clone {
         let entry = self.services.get(name);
-        entry.into_iter().flat_map(|entry| entry.slices.values())
+        entry.into_iter().flat_map(|entry| &entry.slices)
     }
 
     /// Names of the services that changed since the last [`take_changed`](Self::take_changed), also those that are
@@ -174,7 +185,7 @@ impl Services {
     pub fn resolve(&self, name: &ObjectName, family: Family, config: &Config) -> Vec<ServicePort> {
         let entry = self.services.get(name);
         match entry.and_then(|entry| Some((entry, entry.service.as_ref()?))) {
-            Some((entry, service)) => resolve(service, entry.slices.values(), family, config),
+            Some((entry, service)) => resolve(service, entry.slices.iter(), family, config),
             None => Vec::new(),
         }
     }

@@ -3,6 +3,8 @@
 use std::borrow::Borrow;
 
 use chainwright_sys::netlink::{NLM_F_CREATE, NLM_F_EXCL};
+#[cfg(feature = "kube")]
+use chainwright_sys::nf_tables::{NFTA_DATA_VALUE, NFTA_SET_ELEM_DATA, NFTA_SET_ELEM_KEY};
 use chainwright_sys::nf_tables::{NFTA_LIST_ELEM, NFTA_SET_ELEM_LIST_ELEMENTS};
 
 use super::{ATTRIBUTE, Transaction};
@@ -43,7 +45,9 @@ impl Transaction {
         elements: impl IntoIterator<Item = E>,
     ) -> Result<&mut Self, Unfit> {
         let kind = (Elements::MESSAGES.new, NLM_F_CREATE);
-        self.elements(kind, set, elements, Element::write_attributes)
+        self.elements(kind, set, elements, |element, writer| {
+            Element::write_attributes(element.borrow(), writer);
+        })
     }
 
     /// Adds elements that must not be there yet: as [`add_elements`](Self::add_elements).
@@ -57,7 +61,9 @@ impl Transaction {
         elements: impl IntoIterator<Item = E>,
     ) -> Result<&mut Self, Unfit> {
         let kind = (Elements::MESSAGES.new, NLM_F_CREATE | NLM_F_EXCL);
-        self.elements(kind, set, elements, Element::write_attributes)
+        self.elements(kind, set, elements, |element, writer| {
+            Element::write_attributes(element.borrow(), writer);
+        })
     }
 
     /// Deletes elements, which must be there, by their keys: as many messages as it takes. A range is
@@ -72,7 +78,9 @@ impl Transaction {
         elements: impl IntoIterator<Item = E>,
     ) -> Result<&mut Self, Unfit> {
         let kind = (Elements::MESSAGES.delete, 0);
-        self.elements(kind, set, elements, Element::write_named)
+        self.elements(kind, set, elements, |element, writer| {
+            Element::write_named(element.borrow(), writer);
+        })
     }
 
     /// Deletes those of these elements that are there (Linux 6.3; before, the commit fails with
@@ -87,7 +95,33 @@ impl Transaction {
         elements: impl IntoIterator<Item = E>,
     ) -> Result<&mut Self, Unfit> {
         let kind = (Elements::MESSAGES.destroy, 0);
-        self.elements(kind, set, elements, Element::write_named)
+        self.elements(kind, set, elements, |element, writer| {
+            Element::write_named(element.borrow(), writer);
+        })
+    }
+
+    /// Adds elements that are a key and perhaps data, and nothing else: what
+    /// [`add_elements`](Self::add_elements) makes of them, for who has very many.
+    ///
+    /// # Errors
+    /// As [`add_elements`](Self::add_elements).
+    #[cfg(feature = "kube")]
+    pub(crate) fn add_pairs<'e>(
+        &mut self,
+        set: &SetId<'_>,
+        pairs: impl IntoIterator<Item = (&'e [u8], Option<&'e [u8]>)>,
+    ) -> Result<&mut Self, Unfit> {
+        let kind = (Elements::MESSAGES.new, NLM_F_CREATE);
+        self.elements(kind, set, pairs, |(key, data), writer| {
+            writer.nested(NFTA_SET_ELEM_KEY, |writer| {
+                writer.bytes(NFTA_DATA_VALUE, key);
+            });
+            if let Some(data) = data {
+                writer.nested(NFTA_SET_ELEM_DATA, |writer| {
+                    writer.bytes(NFTA_DATA_VALUE, data);
+                });
+            }
+        })
     }
 
     /// Deletes all elements of a set.
@@ -102,12 +136,12 @@ impl Transaction {
 
     /// Writes elements into messages of this type and these flags.
     #[inline]
-    fn elements<'e, E: Borrow<Element<'e>>>(
+    fn elements<E>(
         &mut self,
         kind: (u8, u16),
         set: &SetId<'_>,
         elements: impl IntoIterator<Item = E>,
-        write: impl Fn(&Element<'e>, &mut MessageWriter<'_>),
+        write: impl Fn(&E, &mut MessageWriter<'_>),
     ) -> Result<&mut Self, Unfit> {
         self.unseal();
         let before = (self.buffer.len(), self.operations, self.last);
@@ -121,17 +155,17 @@ impl Transaction {
     }
 
     #[inline]
-    fn write_elements<'e, E: Borrow<Element<'e>>>(
+    fn write_elements<E>(
         &mut self,
         kind: (u8, u16),
         set: &SetId<'_>,
         elements: impl IntoIterator<Item = E>,
-        write: impl Fn(&Element<'e>, &mut MessageWriter<'_>),
+        write: impl Fn(&E, &mut MessageWriter<'_>),
     ) -> Result<(), Unfit> {
         let mut open = None;
         for element in elements {
             self.element(kind, set, &mut open, |writer| {
-                writer.nested(NFTA_LIST_ELEM, |writer| write(element.borrow(), writer));
+                writer.nested(NFTA_LIST_ELEM, |writer| write(&element, writer));
             })?;
         }
         if let Some(list) = open {

@@ -102,6 +102,31 @@ fn elements_are_cut_where_an_attribute_is_full() {
     }
 }
 
+#[cfg(feature = "kube")]
+#[test]
+fn pairs_are_the_same_elements() {
+    let map = SetId::new(Family::IP6, "t", "m");
+    let pairs: Vec<(Vec<u8>, Option<Vec<u8>>)> = (0..5_000_u16)
+        .map(|number| {
+            let key = vec![number as u8; 1 + usize::from(number % 44)];
+            let data = (number % 3 > 0).then(|| number.to_be_bytes().to_vec());
+            (key, data)
+        })
+        .collect();
+    let (mut short, mut long) = (Transaction::new(), Transaction::new());
+    let of = |(key, data): &'_ (Vec<u8>, Option<Vec<u8>>)| {
+        let element = Element::new(&key[..]).into_owned();
+        match data {
+            Some(data) => element.with_data(&data[..]).into_owned(),
+            None => element,
+        }
+    };
+    long.add_elements(&map, pairs.iter().map(of)).unwrap();
+    let pairs = pairs.iter().map(|(key, data)| (&key[..], data.as_deref()));
+    short.add_pairs(&map, pairs).unwrap();
+    assert_eq!(short.operations(), long.operations());
+}
+
 #[test]
 fn an_element_that_fits_nowhere_leaves_the_transaction_as_it_was() {
     let set = SetId::new(Family::IP, "t", "s");

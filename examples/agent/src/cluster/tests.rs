@@ -1,12 +1,18 @@
+// That of the library's own tests.
+#[path = "../../../../tests/services/listed.rs"]
+mod listed;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
+use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use chainwright::iptables::Family;
-use chainwright::kube::service::{Config, Service, Services};
+use chainwright::kube::service::{Config, Layout, Service, Services};
+use chainwright::netns::Sandbox;
 use futures_util::stream;
 use futures_util::stream::BoxStream;
 use http_body_util::StreamBody;
@@ -19,8 +25,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use self::listed::{Listed, assert_same, canonical, of_flat};
 use super::*;
 use crate::agent::Agent;
+use crate::kernel;
 use crate::metrics::Metrics;
 use crate::proxy::{Outcome, Proxy, ProxyError};
 
@@ -236,24 +244,63 @@ fn answer(request: &Request<Incoming>, server: &Shared, changed: &watch::Receive
     ))
 }
 
-/// Keeps what it was told last.
-struct Keeps(Arc<Mutex<Services>>);
+/// The kernel's proxy, of which is kept what it was told last.
+struct Keeps {
+    kernel: Box<dyn Proxy>,
+    kept: Arc<Mutex<Kept>>,
+}
+
+#[derive(Default)]
+struct Kept {
+    services: Services,
+    syncs: usize,
+    /// How often all that is in the kernel was read.
+    whole: usize,
+    /// The rules that stand whatever services there are, with their handles, as the first sync left them: they are
+    /// written anew when what is in the kernel is read.
+    rules: String,
+}
 
 impl Proxy for Keeps {
     fn sync(&mut self, services: &mut Services) -> Result<Outcome, ProxyError> {
-        let services_changed = services.take_changed().count();
-        *self.0.lock().unwrap() = services.clone();
-        Ok(Outcome {
-            services: services_changed,
-            ..Outcome::default()
-        })
+        let outcome = self.kernel.sync(services)?;
+        let mut kept = self.kept.lock().unwrap();
+        kept.services = services.clone();
+        kept.syncs += 1;
+        kept.whole += usize::from(outcome.whole);
+        if kept.syncs == 1 {
+            kept.rules = nft(LIST_RULES);
+        }
+        Ok(outcome)
     }
 
-    fn distrust(&mut self) {}
+    fn distrust(&mut self) {
+        self.kernel.distrust();
+    }
 
     fn remove(&mut self) -> Result<(), ProxyError> {
-        Ok(())
+        self.kernel.remove()
     }
+}
+
+const LIST_RULES: &str = "-a list chain ip kube-services services";
+
+/// What `nft` prints in this network namespace.
+fn nft(arguments: &str) -> String {
+    let run = Command::new("nft").args(arguments.split(' ')).output();
+    let output = run.expect("`nft` is needed: apt-get install nftables");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "nft {arguments}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What is in the kernel, of both families.
+fn ruleset(node: &Sandbox) -> Listed {
+    let tables = ["ip", "ip6"].map(|family| {
+        let list = format!("-s list table {family} kube-services");
+        canonical(of_flat(&node.run(|| nft(&list)).unwrap()))
+    });
+    tables.into_iter().flatten().collect()
 }
 
 /// Numbers that look random, the same each time.
@@ -308,7 +355,7 @@ fn resolved(services: &Services) -> BTreeMap<String, String> {
 }
 
 /// What the server holds, read at once.
-fn expected(server: &Server) -> BTreeMap<String, String> {
+fn held(server: &Server) -> Services {
     let mut services = Services::new();
     for ((kind, _), object) in &server.objects {
         match kind {
@@ -326,10 +373,11 @@ fn expected(server: &Server) -> BTreeMap<String, String> {
             Kind::Node => {}
         }
     }
-    resolved(&services)
+    services
 }
 
-/// 10,000 random changes through a server whose watches send events twice, end, break and forget where they were.
+/// 10,000 random changes through a server whose watches send events twice, end, break and forget where they were, into a
+/// kernel.
 #[test]
 fn the_end_is_the_servers_state() {
     const CHANGES: usize = 10_000;
@@ -346,16 +394,22 @@ fn the_end_is_the_servers_state() {
     for _ in 0..100 {
         random_change(&mut lock(&server), &mut dice);
     }
-    let kept = Arc::new(Mutex::new(Services::new()));
+    let node = Arc::new(Sandbox::new().unwrap());
+    let kept = Arc::new(Mutex::new(Kept::default()));
     let (to, from) = mpsc::channel();
     let of_proxy = Arc::clone(&kept);
-    let open = Box::new(move |_| -> Result<Box<dyn Proxy>, ProxyError> {
-        Ok(Box::new(Keeps(Arc::clone(&of_proxy))))
+    // Which connections became wrong is nothing to this test.
+    let (wrong, _stale) = mpsc::channel();
+    let mut open = kernel::open(Layout::Flat, wrong);
+    let open = Box::new(move |config| -> Result<Box<dyn Proxy>, ProxyError> {
+        let (kernel, kept) = (open(config)?, Arc::clone(&of_proxy));
+        Ok(Box::new(Keeps { kernel, kept }))
     });
     let configure = Box::new(|_: Option<&_>| Ok(Config::new("node1")));
     let hour = Duration::from_secs(3600);
     let mut agent = Agent::new(open, configure, hour, Arc::new(Metrics::new())).unwrap();
-    let thread = thread::spawn(move || agent.run(&from));
+    let of_agent = Arc::clone(&node);
+    let thread = thread::spawn(move || of_agent.run(move || agent.run(&from)).unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -386,8 +440,8 @@ fn the_end_is_the_servers_state() {
             }
         }
         let end = Instant::now() + Duration::from_secs(90);
-        let expected = expected(&lock(&server));
-        while resolved(&kept.lock().unwrap()) != expected {
+        let expected = resolved(&held(&lock(&server)));
+        while resolved(&kept.lock().unwrap().services) != expected {
             assert!(
                 Instant::now() < end,
                 "the agent did not come to the server's state"
@@ -413,4 +467,29 @@ fn the_end_is_the_servers_state() {
     );
     // Listed once, and when the server had forgotten.
     assert_eq!(lists, 3 + expired);
+    // And so was the kernel.
+    let kept = kept.lock().unwrap();
+    assert!(kept.syncs > 100, "{}", kept.syncs);
+    assert_eq!(kept.whole, 1);
+    assert_eq!(node.run(|| nft(LIST_RULES)).unwrap(), kept.rules);
+
+    // What is there is what is made of the last state where nothing was.
+    let fresh = Sandbox::new().unwrap();
+    let synced = fresh.run(|| {
+        let (wrong, _stale) = mpsc::channel();
+        let mut proxy = kernel::open(Layout::Flat, wrong)(Config::new("node1"))?;
+        let synced = proxy.sync(&mut held(&server))?;
+        // That the kernel is read does show.
+        let before = nft(LIST_RULES);
+        proxy.distrust();
+        proxy.sync(&mut held(&server))?;
+        assert_ne!(nft(LIST_RULES), before);
+        Ok::<_, ProxyError>(synced)
+    });
+    let synced = synced.unwrap().unwrap();
+    assert!(synced.services > 10, "{synced:?}");
+    let (mut there, expected) = (ruleset(&node), ruleset(&fresh));
+    // Chains for numbers of endpoints that no service has any more go with the next start.
+    there.retain(|line| expected.contains(line) || !line.0.contains("pick"));
+    assert_same(&"after all changes", &there, &expected);
 }

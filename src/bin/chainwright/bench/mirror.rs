@@ -43,7 +43,8 @@ pub(super) fn look_up(chains: usize, rounds: usize) -> Result<Record, Error> {
         contenders: contenders.into_iter().map(Contestant::from).collect(),
         memory: Some(Memory {
             bytes,
-            ratio_to_ruleset: bytes as f64 / of as f64,
+            ratio_to_ruleset: Some(bytes as f64 / of as f64),
+            bytes_each_endpoint: None,
         }),
         notes: vec![format!("look-ups in a round: {LOOK_UPS}")],
         ..Record::new("look up chains in a mirror", rounds)

@@ -1,31 +1,105 @@
-//! CPU times as a drawing.
+//! Times as a drawing.
 
+use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::Record;
 
-/// Draws CPU time over the number of chains, both on logarithmic scales.
-pub(super) fn draw(records: &[Record]) -> Result<String, Box<dyn std::error::Error>> {
-    let points: Vec<(&str, f64, f64)> = records
-        .iter()
-        .flat_map(|record| {
-            let chains = record.chains.unwrap_or_default() as f64;
+/// One chart: a time over a number, both on logarithmic scales.
+#[derive(Debug)]
+pub(super) struct Chart {
+    caption: String,
+    x: &'static str,
+    y: &'static str,
+    /// Whose, number and time.
+    points: Vec<(String, f64, f64)>,
+}
+
+/// CPU time over the number of chains.
+pub(super) fn chains(records: &[Record]) -> Vec<Chart> {
+    let points = records.iter().flat_map(|record| {
+        let chains = record.chains.unwrap_or_default() as f64;
+        record
+            .contenders
+            .iter()
+            .map(move |c| (c.name.clone(), chains, milliseconds(c.cpu_ns)))
+    });
+    vec![Chart {
+        caption: "Listing chains: CPU time".into(),
+        x: "chains",
+        y: "CPU, ms (median)",
+        points: points.collect(),
+    }]
+}
+
+/// Times over the number of services, a chart for each of some of what was measured.
+pub(super) fn services(records: &[Record]) -> Vec<Chart> {
+    let chart = |(measured, by_clock): (&'static str, bool)| {
+        let of_it = records.iter().filter(|record| record.measured == measured);
+        let points = of_it.flat_map(|record| {
+            let services = record.services.unwrap_or_default() as f64;
             record.contenders.iter().map(move |contender| {
-                let milliseconds = (contender.cpu_ns as f64 / 1e6).max(1e-3);
-                (contender.name.as_str(), chains, milliseconds)
+                let name = match record.layout {
+                    Some(layout) if contender.name != layout => {
+                        format!("{layout}, {}", contender.name)
+                    }
+                    _ => contender.name.clone(),
+                };
+                let time = if by_clock {
+                    contender.wall_ns
+                } else {
+                    contender.cpu_ns
+                };
+                (name, services, milliseconds(time))
             })
-        })
-        .collect();
-    let range = |value: fn(&(&str, f64, f64)) -> f64| {
+        });
+        let (of, y) = match by_clock {
+            true => ("latency", "ms (median)"),
+            false => ("CPU time", "CPU, ms (median)"),
+        };
+        Chart {
+            caption: format!("{measured}: {of}"),
+            x: "services",
+            y,
+            points: points.collect(),
+        }
+    };
+    let charts = super::services::DRAWN.into_iter().map(chart);
+    charts.filter(|chart| !chart.points.is_empty()).collect()
+}
+
+fn milliseconds(nanoseconds: u128) -> f64 {
+    (nanoseconds as f64 / 1e6).max(1e-3)
+}
+
+/// Draws the charts, two in a row.
+pub(super) fn draw(charts: &[Chart]) -> Result<String, Box<dyn std::error::Error>> {
+    let columns = charts.len().clamp(1, 2);
+    let rows = charts.len().div_ceil(columns).max(1);
+    let mut drawing = String::new();
+    let size = (900 * columns as u32, 560 * rows as u32);
+    let root = SVGBackend::with_string(&mut drawing, size).into_drawing_area();
+    root.fill(&WHITE)?;
+    for (chart, area) in charts.iter().zip(root.split_evenly((rows, columns))) {
+        draw_one(chart, &area)?;
+    }
+    root.present()?;
+    drop(root);
+    Ok(drawing)
+}
+
+fn draw_one(
+    chart: &Chart,
+    area: &DrawingArea<SVGBackend<'_>, Shift>,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let points = &chart.points;
+    let range = |value: fn(&(String, f64, f64)) -> f64| {
         let least = points.iter().map(value).fold(f64::INFINITY, f64::min);
         let most = points.iter().map(value).fold(0.0, f64::max);
         (least / 1.5)..(most * 1.5)
     };
-    let mut drawing = String::new();
-    let root = SVGBackend::with_string(&mut drawing, (900, 560)).into_drawing_area();
-    root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
-        .caption("Listing chains: CPU time", ("sans-serif", 22))
+    let mut drawn = ChartBuilder::on(area)
+        .caption(&chart.caption, ("sans-serif", 22))
         .margin(16)
         .x_label_area_size(48)
         .y_label_area_size(72)
@@ -33,17 +107,17 @@ pub(super) fn draw(records: &[Record]) -> Result<String, Box<dyn std::error::Err
             range(|point| point.1).log_scale(),
             range(|point| point.2).log_scale(),
         )?;
-    chart
+    drawn
         .configure_mesh()
-        .x_desc("chains")
-        .y_desc("CPU, ms (median)")
+        .x_desc(chart.x)
+        .y_desc(chart.y)
         .x_label_formatter(&|x| format!("{x:.0}"))
         .y_label_formatter(&|y| format!("{y}"))
         .light_line_style(WHITE)
         .draw()?;
     let mut names: Vec<&str> = Vec::new();
-    for (name, ..) in &points {
-        if !names.contains(name) {
+    for (name, ..) in points {
+        if !names.contains(&&name[..]) {
             names.push(name);
         }
     }
@@ -54,23 +128,20 @@ pub(super) fn draw(records: &[Record]) -> Result<String, Box<dyn std::error::Err
             .filter(|point| point.0 == name)
             .map(|point| (point.1, point.2))
             .collect();
-        chart
+        drawn
             .draw_series(LineSeries::new(line.iter().copied(), color.stroke_width(2)))?
             .label(name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], color.stroke_width(2)));
-        chart.draw_series(
+        drawn.draw_series(
             line.iter()
                 .map(|&point| Circle::new(point, 4, color.filled())),
         )?;
     }
-    chart
+    drawn
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperLeft)
         .background_style(WHITE.mix(0.9))
         .border_style(BLACK.mix(0.3))
         .draw()?;
-    root.present()?;
-    drop(chart);
-    drop(root);
-    Ok(drawing)
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! What an editor asks of a session, as operations.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -37,25 +37,21 @@ impl Editor for Session<'_> {
             let chains = self.connection.chains(filter)?;
             chains.for_each(|chain| names.push(chain.name().to_owned()))?;
         }
-        let renamed = |name: &BString| {
-            state
-                .chains
-                .values()
-                .any(|chain| chain.old_name.as_ref() == Some(name))
-        };
+        let known = state.chains.values();
+        let renamed: HashSet<_> = known.filter_map(|chain| chain.old_name.as_ref()).collect();
         names.retain(|name| {
-            let known = state
-                .chains
-                .get(name.as_bstr())
-                .and_then(|chain| chain.exists);
-            known != Some(false) && !renamed(name)
+            let known = state.chains.get(name.as_bstr());
+            known.and_then(|chain| chain.exists) != Some(false) && !renamed.contains(name)
         });
-        for (name, chain) in &state.chains {
-            if chain.exists == Some(true) && !names.contains(name) {
-                names.push(name.clone());
-            }
+        for name in &names {
+            // Nobody need ask the kernel again.
+            self.chain(table, name.as_bstr()).exists = Some(true);
         }
+        let known = self.tables[table].chains.iter();
+        let there = known.filter(|(_, chain)| chain.exists == Some(true));
+        names.extend(there.map(|(name, _)| name.clone()));
         names.sort();
+        names.dedup();
         Ok(names)
     }
 

@@ -1,16 +1,19 @@
 //! Elements that several services may ask for: one external address and port of two services, one endpoint of ten.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::hash::Hash;
+
+use indexmap::map::Entry;
+
+use crate::kube::service::map::Map;
 
 /// Who asks for which elements, and with what value. Of several that ask for one the first in their order gets it;
 /// when that one goes, the next does.
 #[derive(Debug, Clone)]
 pub(crate) struct Claims<O, K, V> {
-    claims: HashMap<K, Slot<O, V>>,
-    /// What the elements were that may have changed since the last look, each once.
-    before: Vec<(K, Option<V>)>,
+    claims: Map<K, Slot<O, V>>,
+    /// What the elements were that may have changed since the last look, each once, by where they are: none goes before
+    /// that.
+    before: Vec<(usize, Option<V>)>,
 }
 
 #[derive(Debug, Clone)]
@@ -31,10 +34,10 @@ enum Claimed<O, V> {
 }
 
 impl<O, V: Clone> Slot<O, V> {
-    /// Notes what it is, if there is a key to note it by.
-    fn note<K>(&mut self, key: Option<K>, before: &mut Vec<(K, Option<V>)>) {
-        if let Some(key) = key {
-            before.push((key, self.claimed.value().cloned()));
+    /// Notes what it is, the first time.
+    fn note(&mut self, place: usize, before: &mut Vec<(usize, Option<V>)>) {
+        if !self.is_noted {
+            before.push((place, self.claimed.value().cloned()));
             self.is_noted = true;
         }
     }
@@ -53,7 +56,7 @@ impl<O, V> Claimed<O, V> {
 impl<O, K, V> Default for Claims<O, K, V> {
     fn default() -> Self {
         Self {
-            claims: HashMap::new(),
+            claims: Map::default(),
             before: Vec::new(),
         }
     }
@@ -72,7 +75,7 @@ impl<O: Ord + Clone, K: Hash + Eq + Clone, V: PartialEq + Clone> Claims<O, K, V>
     pub(crate) fn claim(&mut self, owner: O, key: K, value: V) {
         let claimed = match self.claims.entry(key) {
             Entry::Vacant(room) => {
-                self.before.push((room.key().clone(), None));
+                self.before.push((room.index(), None));
                 room.insert(Slot {
                     claimed: Claimed::One(owner, value),
                     is_noted: true,
@@ -80,9 +83,9 @@ impl<O: Ord + Clone, K: Hash + Eq + Clone, V: PartialEq + Clone> Claims<O, K, V>
                 return;
             }
             Entry::Occupied(there) => {
-                let key = (!there.get().is_noted).then(|| there.key().clone());
+                let place = there.index();
                 let slot = there.into_mut();
-                slot.note(key, &mut self.before);
+                slot.note(place, &mut self.before);
                 &mut slot.claimed
             }
         };
@@ -103,10 +106,10 @@ impl<O: Ord + Clone, K: Hash + Eq + Clone, V: PartialEq + Clone> Claims<O, K, V>
 
     /// Asks for an element no longer.
     pub(crate) fn release(&mut self, owner: &O, key: &K) {
-        let Some(slot) = self.claims.get_mut(key) else {
+        let Some((place, _, slot)) = self.claims.get_full_mut(key) else {
             return;
         };
-        slot.note((!slot.is_noted).then(|| key.clone()), &mut self.before);
+        slot.note(place, &mut self.before);
         let there = &mut slot.claimed;
         match there {
             Claimed::One(of, _) if of == owner => *there = Claimed::None,
@@ -128,20 +131,23 @@ impl<O: Ord + Clone, K: Hash + Eq + Clone, V: PartialEq + Clone> Claims<O, K, V>
 
     /// What came to be another since the last call.
     pub(crate) fn take_changed(&mut self) -> Vec<Changed<K, V>> {
-        let mut changed = Vec::new();
-        for (key, before) in self.before.drain(..) {
-            let Entry::Occupied(mut there) = self.claims.entry(key.clone()) else {
+        let mut changed = Vec::with_capacity(self.before.len());
+        let mut gone = Vec::new();
+        for (place, before) in self.before.drain(..) {
+            let Some((key, slot)) = self.claims.get_index_mut(place) else {
                 continue; // never: it is there until this look
             };
-            let slot = there.get_mut();
             slot.is_noted = false;
-            let after = slot.claimed.value().cloned();
+            let (key, after) = (key.clone(), slot.claimed.value().cloned());
             if after.is_none() {
-                there.remove();
+                gone.push(key.clone());
             }
             if before != after {
                 changed.push(Changed { key, before, after });
             }
+        }
+        for key in &gone {
+            self.claims.swap_remove(key);
         }
         changed
     }

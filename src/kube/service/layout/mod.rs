@@ -11,14 +11,15 @@ pub(super) mod flat;
 pub(super) mod iptables;
 pub(super) mod nftables;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::config::Config;
+use super::map::Map;
 use super::names::PortName;
 use super::resolve::ServicePort;
 use crate::error::Error;
-use crate::iptables::Backend;
+use crate::iptables::{Backend, Family};
 
 /// How services stand in the kernel's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,7 +44,7 @@ impl Layout {
 }
 
 /// What is desired of one family, whole: every port of every service.
-pub(super) type Ports = HashMap<PortName, Arc<ServicePort>>;
+pub(super) type Ports = Map<PortName, Arc<ServicePort>>;
 
 /// A port that changed.
 #[derive(Debug, Clone)]
@@ -55,6 +56,42 @@ pub(super) struct PortChange {
     pub(super) after: Option<Arc<ServicePort>>,
 }
 
+/// How far a sync has come that takes several transactions, as the first one of many services may. What each of them
+/// committed is good for traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// The family: families follow one another.
+    pub family: Family,
+    /// How many parts are in the kernel: ports of services; in nftables' layout also the elements that lead to them, which
+    /// come last.
+    pub done: usize,
+    /// How many there are to be.
+    pub all: usize,
+}
+
+/// Who wants to know of progress.
+#[derive(Clone, Default)]
+pub(super) struct Observer(Option<Arc<dyn Fn(Progress) + Send + Sync>>);
+
+impl Observer {
+    pub(super) fn new(observe: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(observe)))
+    }
+
+    pub(super) fn tell(&self, family: Family, done: usize, all: usize) {
+        if let Some(observe) = &self.0 {
+            observe(Progress { family, done, all });
+        }
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_there = self.0.is_some();
+        f.debug_tuple("Observer").field(&is_there).finish()
+    }
+}
+
 /// One family of one layout in one network namespace.
 pub(super) trait FamilyLayout: fmt::Debug + Send {
     /// Makes what is in the kernel what is desired, whatever is there: the smallest change, without disturbing what
@@ -64,6 +101,17 @@ pub(super) trait FamilyLayout: fmt::Debug + Send {
     /// Brings changes to a kernel that is as the last [`adopt`](Self::adopt) or `change` left it; `ports` is what is
     /// desired, the changes included. If that turns out not to be so, it is to adopt.
     fn change(&mut self, ports: &Ports, changes: &[PortChange]) -> Result<usize, Error>;
+
+    /// Has the kernel only look at what is brought to it from now on, or take it again; whether it can. After that
+    /// nothing is known of what is there: next is to adopt.
+    fn only_check(&mut self, yes: bool) -> bool;
+
+    /// What is known of the node and the cluster is this from now on. If more of it is another than the node's name and zone,
+    /// next is to adopt.
+    fn set_config(&mut self, config: Arc<Config>);
+
+    /// Has this one told of progress while it adopts, where that takes several transactions.
+    fn observe(&mut self, observer: Observer);
 
     /// Removes all that the layout put into the kernel.
     fn remove(&mut self) -> Result<(), Error>;

@@ -387,3 +387,37 @@ fn addresses_are_in_the_order_of_their_text() {
     addresses.sort_by_key(|address| AsText::of(*address));
     assert_eq!(addresses, by_text);
 }
+
+#[test]
+fn endpoints_of_udp_that_serve_are_known_whatever_policies_say() {
+    let mut service = service(TrafficPolicy::Local, TrafficPolicy::Local);
+    service.ports[0].protocol = Protocol::Udp;
+    let mut slice = slice(
+        "s",
+        vec![
+            endpoint(10, false),
+            ending(endpoint(9, false)),
+            hinted(2, &["b"], &[]),
+            Endpoint {
+                ready: false,
+                serving: false,
+                ..endpoint(3, true)
+            },
+        ],
+    );
+    slice.ports[0].protocol = Protocol::Udp;
+    let port = one(&service, &[slice.clone()], &config());
+    let last = |address: &SocketAddr| address.to_string();
+    let serving: Vec<_> = port.backends.serving.iter().map(last).collect();
+    assert_eq!(
+        serving,
+        ["10.0.0.2:8080", "10.0.0.9:8080", "10.0.0.10:8080"]
+    );
+    assert!(port.backends.serves("10.0.0.9:8080".parse().unwrap()));
+    assert!(!port.backends.serves("10.0.0.3:8080".parse().unwrap()));
+    // Of other protocols nobody asks.
+    service.ports[0].protocol = Protocol::Tcp;
+    slice.ports[0].protocol = Protocol::Tcp;
+    let port = one(&service, &[slice], &config());
+    assert!(port.backends.any && port.backends.serving.is_empty());
+}

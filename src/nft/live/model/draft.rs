@@ -14,6 +14,7 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::members::{Kind, Sort};
+use super::set::Taken;
 use super::state::{Rule, State, Table};
 use super::told::{Step, Told};
 use super::tree::Memory;
@@ -92,6 +93,8 @@ pub(super) struct Draft {
     pub(super) updated_tables: BTreeSet<u64>,
     /// What is known of trees of intervals, by the sets' handles.
     pub(super) trees: HashMap<u64, Memory>,
+    /// What is known of the names of anonymous sets.
+    pub(super) taken: Vec<Taken>,
     /// Whether jumps have to be followed from all base chains.
     pub(super) needs_validation: bool,
     /// Whether that is done at each operation that may break them.
@@ -110,6 +113,7 @@ impl Draft {
             rule_ids: HashMap::new(),
             updated_tables: BTreeSet::new(),
             trees: HashMap::new(),
+            taken: Vec::new(),
             needs_validation: false,
             validates_at_once: false,
             devices: Arc::clone(devices),

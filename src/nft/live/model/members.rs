@@ -188,6 +188,11 @@ impl<K: Clone> Members<K> {
         one.handle
     }
 
+    /// How many were taken away.
+    pub(super) const fn count_dead(&self) -> usize {
+        self.dead
+    }
+
     pub(super) const fn has_dead(&self) -> bool {
         self.dead > 0
     }

@@ -1,6 +1,6 @@
 //! Operations on sets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice as _};
@@ -70,6 +70,30 @@ const FLAGS: u32 = NFT_SET_ANONYMOUS
 /// `NFT_OBJECT_MAX`.
 const MOST_OBJECT_TYPES: u32 = NFT_OBJECT_SYNPROXY;
 
+/// Which numbers names of a pattern have in a table, as long as no set goes.
+#[derive(Debug)]
+pub(super) struct Taken {
+    /// Its handle.
+    table: u64,
+    /// What stands before the number.
+    before: BString,
+    /// How many sets had gone in this transaction: one more may make a lower number free.
+    gone: usize,
+    numbers: HashSet<u32>,
+    /// All lower ones are taken.
+    first: u32,
+}
+
+impl Taken {
+    /// A set of this name comes to a table.
+    fn add(&mut self, table: u64, name: &BStr) {
+        let number = name.strip_prefix(self.before.as_bytes());
+        let number = number.filter(|_| table == self.table);
+        let number = number.and_then(|number| number.to_str().ok()?.parse::<u32>().ok());
+        self.numbers.extend(number);
+    }
+}
+
 impl Draft {
     pub(super) fn new_set(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
         let given = Given::read(operation.attributes, ATTRIBUTES)?;
@@ -96,6 +120,10 @@ impl Draft {
             false => name.to_owned(),
         };
         set.expressions = self.expressions_of_set(number, &given, &set)?;
+        let of_table = self.state.tables[number].handle;
+        for taken in &mut self.taken {
+            taken.add(of_table, name.as_bstr());
+        }
         let table = self.table_mut(number);
         let handle = table.hand_out();
         table.sets.add(name, handle, set);
@@ -158,24 +186,43 @@ impl Draft {
     }
 
     /// The first name of this pattern that no set has.
-    fn unused_name(&self, number: usize, pattern: &BStr) -> Result<BString, Refusal> {
+    fn unused_name(&mut self, number: usize, pattern: &BStr) -> Result<BString, Refusal> {
         let Some(at) = pattern.find("%") else {
             return Ok(pattern.to_owned());
         };
         let (before, rest) = pattern.split_at(at);
-        let Some(after) = rest.strip_prefix(b"%d").filter(|after| after.is_empty()) else {
+        if rest != b"%d" {
             return Err(refuse(libc::EINVAL));
-        };
+        }
         let table = &self.state.tables[number];
-        let sets = table.sets.iter().filter(|set| !set.is_dead());
-        let taken: std::collections::BTreeSet<_> = sets
-            .filter_map(|set| set.name().strip_prefix(before))
-            .filter_map(|rest| rest.strip_suffix(after))
-            .filter_map(|number| number.to_str().ok()?.parse::<u32>().ok())
-            .collect();
-        let number = (0u32..).find(|number| !taken.contains(number));
-        let mut name = BString::from(before);
-        name.extend_from_slice(number.unwrap_or_default().to_string().as_bytes());
+        let is_of = |taken: &Taken| taken.table == table.handle && taken.before == before;
+        // A set that goes may make a lower number free.
+        let gone = table.sets.count_dead();
+        self.taken
+            .retain(|taken| !is_of(taken) || taken.gone == gone);
+        let at = match self.taken.iter().position(is_of) {
+            Some(at) => at,
+            None => {
+                let mut taken = Taken {
+                    table: table.handle,
+                    before: before.into(),
+                    gone,
+                    numbers: HashSet::new(),
+                    first: 0,
+                };
+                for set in table.sets.iter().filter(|set| !set.is_dead()) {
+                    taken.add(table.handle, set.name());
+                }
+                self.taken.push(taken);
+                self.taken.len() - 1
+            }
+        };
+        let taken = &mut self.taken[at];
+        while taken.numbers.contains(&taken.first) {
+            taken.first += 1;
+        }
+        let mut name = taken.before.clone();
+        name.extend_from_slice(taken.first.to_string().as_bytes());
         Ok(name)
     }
 

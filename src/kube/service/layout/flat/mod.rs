@@ -38,7 +38,7 @@ mod rules;
 mod service;
 mod sets;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -48,10 +48,11 @@ use service::{Front, Placed, Target, fronts, hairpin, hairpins, id_of_group};
 use sets::{Entry, SetKind, TABLE, Words, element};
 
 use super::claims::Claims;
-use super::{FamilyLayout, PortChange, Ports};
+use super::{FamilyLayout, Observer, PortChange, Ports};
 use crate::error::Error;
 use crate::iptables::Family;
 use crate::kube::service::config::{Config, NodePortAddresses, is_of};
+use crate::kube::service::map::Map;
 use crate::kube::service::model::Protocol;
 use crate::kube::service::names::PortName;
 use crate::kube::service::resolve::ServicePort;
@@ -78,12 +79,13 @@ pub(in crate::kube::service) struct Flat {
     generation: Option<Generation>,
     /// Kept for its buffer.
     transaction: Transaction,
+    observer: Observer,
 }
 
 /// What is in the kernel, but for what the rules put there.
 #[derive(Debug, Default)]
 struct State {
-    placed: HashMap<Arc<PortName>, Placed>,
+    placed: Map<Arc<PortName>, Placed>,
     ids: Ids,
     fronts: Claims<Arc<PortName>, Front, Target>,
     cluster_ips: Claims<Arc<PortName>, IpAddr, ()>,
@@ -112,8 +114,9 @@ impl Ids {
 /// What a transaction is to do to elements.
 #[derive(Debug, Default)]
 struct Elements {
-    delete: BTreeMap<SetKind, Vec<Entry>>,
-    add: BTreeMap<SetKind, Vec<Entry>>,
+    /// By the place of the set among [all](SetKind::ALL).
+    delete: [Vec<Entry>; SetKind::ALL.len()],
+    add: [Vec<Entry>; SetKind::ALL.len()],
     shapes: Vec<Shape>,
     lengths: Vec<u8>,
     count: usize,
@@ -122,13 +125,13 @@ struct Elements {
 impl Elements {
     fn push(&mut self, kind: SetKind, entry: Entry, add: bool) {
         let of = if add { &mut self.add } else { &mut self.delete };
-        of.entry(kind).or_default().push(entry);
+        of[kind as usize].push(entry);
         self.count += 1;
     }
 
     /// Takes all of it out and keeps the memory.
     fn clear(&mut self) {
-        let lists = self.delete.values_mut().chain(self.add.values_mut());
+        let lists = self.delete.iter_mut().chain(&mut self.add);
         lists.for_each(Vec::clear);
         self.shapes.clear();
         self.lengths.clear();
@@ -149,12 +152,16 @@ impl State {
         config: &Config,
         elements: &mut Elements,
     ) {
-        let placed = match self.placed.remove(name) {
+        let new;
+        let placed = match self.placed.get(name) {
             Some(placed) => placed,
-            None => Placed::new(name.clone(), self.ids.take()),
+            None => {
+                new = Placed::new(name.clone(), self.ids.take());
+                &new
+            }
         };
         let now = placed.place(after);
-        now.changes(&placed, |kind, entry, add| elements.push(kind, entry, add));
+        now.changes(placed, |kind, entry, add| elements.push(kind, entry, add));
         for shape in now.shapes.into_iter().flatten() {
             if self.shapes.insert(shape) {
                 elements.shapes.push(shape);
@@ -175,7 +182,10 @@ impl State {
                 self.claim(owner, now.id, port, config);
                 self.placed.insert(Arc::clone(&now.name), now);
             }
-            None => self.ids.free.push(now.id),
+            None => {
+                self.ids.free.push(now.id);
+                self.placed.swap_remove(name);
+            }
         }
     }
 
@@ -232,6 +242,7 @@ impl Flat {
             ownership: None,
             generation: None,
             transaction: Transaction::new(),
+            observer: Observer::default(),
         }
     }
 
@@ -259,11 +270,15 @@ impl Flat {
             self.rules().write_shape(tx, *shape)?;
             self.write_picks(tx, *shape)?;
         }
-        for (kind, entries) in &elements.delete {
-            tx.delete_elements(&self.set_id(*kind), entries.iter().map(element))?;
+        for (kind, entries) in SetKind::ALL.into_iter().zip(&elements.delete) {
+            tx.delete_elements(&self.set_id(kind), entries.iter().map(element))?;
         }
-        for (kind, entries) in &elements.add {
-            tx.add_elements(&self.set_id(*kind), entries.iter().map(element))?;
+        for (kind, entries) in SetKind::ALL.into_iter().zip(&elements.add) {
+            let pairs = entries.iter().map(|(key, value)| {
+                let value = value.as_ref().map(Words::as_bytes);
+                (key.as_bytes(), value)
+            });
+            tx.add_pairs(&self.set_id(kind), pairs)?;
         }
         Ok(())
     }
@@ -347,6 +362,8 @@ impl Flat {
                 self.write(&mut tx, &elements)?;
                 self.commit(&mut tx)?;
                 transactions += 1;
+                let done = ports.len() - names.len();
+                self.observer.tell(self.family, done, ports.len());
                 tracing::debug!(
                     elements = elements.count,
                     left = names.len(),
@@ -534,6 +551,19 @@ impl FamilyLayout for Flat {
                 Err(error.into())
             }
         }
+    }
+
+    fn set_config(&mut self, config: Arc<Config>) {
+        self.config = config;
+    }
+
+    fn only_check(&mut self, yes: bool) -> bool {
+        self.nft.only_check(yes);
+        true
+    }
+
+    fn observe(&mut self, observer: Observer) {
+        self.observer = observer;
     }
 
     fn remove(&mut self) -> Result<(), Error> {

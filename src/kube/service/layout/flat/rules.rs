@@ -236,6 +236,11 @@ impl Rules<'_> {
     /// What comes before connections' destinations are changed and after.
     fn filters(&self) -> Result<Vec<Rule<'_>>, BuildError> {
         let new = |chain, to| self.rule(chain).ct_state(CtState::NEW).jump(to);
+        // What has an endpoint is looked up no more: each look-up that finds nothing costs as much as one that does.
+        let translated = |chain| {
+            let rule = self.rule(chain).ct_status(CtStatus::DNAT);
+            rule.comment("goes to an endpoint").accept()
+        };
         let service = self.service();
         let nodeport = [meta::L4PROTO, th::DPORT];
         let mut rules = vec![
@@ -243,8 +248,10 @@ impl Rules<'_> {
             new("filter-output-early", FIREWALL_CHECK)?,
             new("filter-input", NODEPORT_REFUSALS)?,
             new("filter-input", REFUSALS)?,
+            translated("filter-forward")?,
             new("filter-forward", REFUSALS)?,
             new("filter-forward", CLUSTER_IPS)?,
+            translated("filter-output")?,
             new("filter-output", REFUSALS)?,
             new("filter-output", CLUSTER_IPS)?,
             self.rule(FIREWALL_CHECK)
@@ -298,14 +305,14 @@ impl Rules<'_> {
             self.rule("nat-output").jump(SERVICES)?,
             self.rule("nat-postrouting").jump(MASQUERADING)?,
         ];
-        let to_cluster_ip = || {
-            self.rule(SERVICES)
-                .lookup(self.daddr(), SetKind::ClusterIps.name())
+        // Who sends is asked first: that takes no look-up.
+        let from_outside = match self.config.masquerade_all {
+            true => Some(self.rule(SERVICES)),
+            false => self.of_pods(self.rule(SERVICES), false),
         };
-        if self.config.masquerade_all {
-            rules.push(masquerade(to_cluster_ip())?);
-        } else if let Some(rule) = self.of_pods(to_cluster_ip(), false) {
-            rules.push(masquerade(rule)?);
+        if let Some(rule) = from_outside {
+            let to_cluster_ip = rule.lookup(self.daddr(), SetKind::ClusterIps.name());
+            rules.push(masquerade(to_cluster_ip)?);
         }
         for (way, chain, local, anywhere, masqueraded) in [
             (

@@ -11,7 +11,7 @@ use super::sets::{Entry, SetKind, Words};
 use crate::kube::service::config::Config;
 use crate::kube::service::model::Protocol;
 use crate::kube::service::names::PortName;
-use crate::kube::service::resolve::{Backend, Refusal, ServicePort};
+use crate::kube::service::resolve::{Backend, Backends, Refusal, ServicePort};
 
 /// Where a port can be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -164,11 +164,20 @@ fn sources(port: &ServicePort, config: &Config) -> Option<Arc<[IpNet]>> {
     Some(sources.into())
 }
 
-/// Endpoints of this node, to which what comes from themselves is masqueraded.
+/// The endpoints that some traffic on this node goes to: those of the cluster, and those of the node.
+fn used(port: &ServicePort) -> [&[Backend]; 2] {
+    let Backends { cluster, local, .. } = &port.backends;
+    [
+        if port.uses_cluster() { cluster } else { &[] },
+        if port.uses_local() { local } else { &[] },
+    ]
+}
+
+/// Endpoints of this node, to which what comes from themselves is masqueraded; some of them twice.
 pub(super) fn hairpins(port: &ServicePort) -> impl Iterator<Item = (Protocol, SocketAddr)> {
     let protocol = port.name.protocol;
-    let reachable = port.reachable().into_iter();
-    reachable
+    let backends = used(port).into_iter().flatten();
+    backends
         .filter(|backend| backend.local)
         .map(move |backend| (protocol, backend.address))
 }
@@ -205,22 +214,7 @@ impl Placed {
 
     /// Puts a port's endpoints in their places: those that stay keep theirs, others fill the gaps.
     pub(super) fn place(&self, port: Option<&ServicePort>) -> Self {
-        let nobody: &[Backend] = &[];
-        let desired = match port {
-            Some(port) => [
-                if port.uses_cluster() {
-                    &port.backends.cluster
-                } else {
-                    nobody
-                },
-                if port.uses_local() {
-                    &port.backends.local
-                } else {
-                    nobody
-                },
-            ],
-            None => [nobody; 2],
-        };
+        let desired: [&[Backend]; 2] = port.map_or([&[]; 2], used);
         let affinity = port.and_then(|port| port.affinity);
         let groups = [0, 1].map(|g| place(&self.groups[g], desired[g]));
         let shape = |slots: &Vec<SocketAddr>| {

@@ -331,6 +331,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn all_are_in_their_order() {
+        for (place, kind) in SetKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, place, "{}", kind.name());
+        }
+    }
+
+    #[test]
     fn fields_are_filled_up_to_words() {
         let endpoint: SocketAddr = "10.1.2.3:8080".parse().unwrap();
         let words = Words::new().endpoint(endpoint);

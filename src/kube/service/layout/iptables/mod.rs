@@ -47,7 +47,7 @@ use bstr::{BString, ByteSlice};
 pub(in crate::kube::service) use self::cleanup::clean_up;
 use self::cleanup::{TABLES, is_of_a_port, led_to};
 use self::rules::{Chain, Rules, Shared, sorted};
-use super::{FamilyLayout, PortChange, Ports};
+use super::{FamilyLayout, Observer, PortChange, Ports};
 use crate::error::Error;
 use crate::iptables::{self, Backend, ChainChanges, Family, Rule, TableEdit};
 use crate::kube::service::config::Config;
@@ -148,6 +148,17 @@ impl FamilyLayout for Iptables {
             result => Ok(result?),
         }
     }
+
+    fn set_config(&mut self, config: Arc<Config>) {
+        self.config = config;
+    }
+
+    fn only_check(&mut self, yes: bool) -> bool {
+        self.ipt.only_check(yes)
+    }
+
+    /// It takes one transaction.
+    fn observe(&mut self, _: Observer) {}
 
     fn remove(&mut self) -> Result<(), Error> {
         clean_up(&mut self.ipt, self.family).map(drop)

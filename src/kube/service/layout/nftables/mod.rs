@@ -39,7 +39,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::claims::{Changed, Claims};
-use super::{FamilyLayout, PortChange, Ports};
+use super::{FamilyLayout, Observer, PortChange, Ports};
 use crate::error::Error;
 use crate::iptables::Family;
 use crate::kube::service::config::Config;
@@ -72,6 +72,7 @@ type Elements = Claims<PortName, Key, Value>;
 #[derive(Debug)]
 pub(in crate::kube::service) struct Nftables {
     nft: Connection,
+    of: Family,
     family: nft::Family,
     config: Arc<Config>,
     elements: Elements,
@@ -80,6 +81,7 @@ pub(in crate::kube::service) struct Nftables {
     stale: BTreeSet<String>,
     /// Whether the kernel lets a chain go only after what leads to it.
     chains_apart: bool,
+    observer: Observer,
 }
 
 /// Why what is in the kernel is known to be what was put there.
@@ -102,12 +104,14 @@ impl Nftables {
     ) -> Self {
         Self {
             nft,
+            of: family,
             family: family.into(),
             config,
             elements: Elements::default(),
             known: Known::No,
             stale: BTreeSet::new(),
             chains_apart: false,
+            observer: Observer::default(),
         }
     }
 
@@ -171,10 +175,13 @@ impl Nftables {
         // Nobody need wait for others to be still: what somebody does to the table meanwhile is looked for afterwards.
         let mut was_alone = true;
         let mut last: Option<Generation> = None;
-        let filled = fill(&mut writer, ports, &elements, |tx| {
+        let all = ports.len() + elements.iter().count();
+        let filled = fill(&mut writer, ports, &elements, |tx, done| {
             made += 1;
             if is_owned {
-                return Ok(self.nft.commit(tx)?);
+                self.nft.commit(tx)?;
+                self.observer.tell(self.of, done, all);
+                return Ok(());
             }
             let generation = self.nft.commit_numbered(tx)?;
             if let Some(last) = last {
@@ -183,6 +190,7 @@ impl Nftables {
                 was_alone &= generation.map(Generation::number) == Some(next);
             }
             last = generation;
+            self.observer.tell(self.of, done, all);
             Ok(())
         });
         self.elements = elements;
@@ -204,7 +212,7 @@ impl Nftables {
         let mut model = Model::new().connect().map_err(open)?;
         let mut writer = Writer::new(self.family, &self.config);
         base::add_table(&mut writer.tx, self.family, flags)?;
-        fill(&mut writer, ports, &self.elements, |tx| {
+        fill(&mut writer, ports, &self.elements, |tx, _| {
             Ok(model.commit(tx)?)
         })?;
         Ok(model.snapshot(self.scope())?)
@@ -379,6 +387,19 @@ impl FamilyLayout for Nftables {
         }
     }
 
+    fn set_config(&mut self, config: Arc<Config>) {
+        self.config = config;
+    }
+
+    fn only_check(&mut self, yes: bool) -> bool {
+        self.nft.only_check(yes);
+        true
+    }
+
+    fn observe(&mut self, observer: Observer) {
+        self.observer = observer;
+    }
+
     fn remove(&mut self) -> Result<(), Error> {
         self.known = Known::No;
         self.stale.clear();
@@ -414,18 +435,21 @@ fn remove_table(nft: &mut Connection, family: nft::Family) -> Result<bool, Error
 }
 
 /// Writes all that is to be in a table that has nothing, in an order in which whatever of it is committed is good for
-/// traffic: chains before the elements that lead to them, and what keeps traffic out before what lets it in.
+/// traffic: chains before the elements that lead to them, and what keeps traffic out before what lets it in. With each
+/// transaction it says how many ports and elements are written.
 fn fill(
     writer: &mut Writer<'_>,
     ports: &Ports,
     elements: &Elements,
-    mut commit: impl FnMut(&mut Transaction) -> Result<(), Error>,
+    mut commit: impl FnMut(&mut Transaction, usize) -> Result<(), Error>,
 ) -> Result<(), Error> {
     /// So many elements are at most some hundred kilobytes.
     const AT_ONCE: usize = 1024;
-    let mut commit_if = |writer: &mut Writer<'_>, largest: usize| {
+    let mut done = 0;
+    let mut commit_if = |writer: &mut Writer<'_>, more: usize, largest: usize| {
+        done += more;
         if writer.tx.byte_length() > largest {
-            commit(&mut writer.tx)?;
+            commit(&mut writer.tx, done)?;
             writer.clear();
         }
         Ok::<(), Error>(())
@@ -446,7 +470,7 @@ fn fill(
         for chain in &content.chains {
             writer.add_rules(chain)?;
         }
-        commit_if(writer, LARGEST)?;
+        commit_if(writer, 1, LARGEST)?;
     }
 
     let mut sorted: Vec<_> = elements.iter().collect();
@@ -456,10 +480,10 @@ fn fill(
         let last = sorted.partition_point(|(key, _)| key.set <= shared);
         for some in sorted[first..last].chunks(AT_ONCE) {
             writer.add_elements(shared, some.iter().copied())?;
-            commit_if(writer, LARGEST)?;
+            commit_if(writer, some.len(), LARGEST)?;
         }
     }
-    commit_if(writer, 0)
+    commit_if(writer, 0, 0)
 }
 
 /// Whether the kernel refused operations, or the whole, for one of these reasons alone.

@@ -1,4 +1,5 @@
-//! What the layout writes, as the real `nft` lists it, beside what kube-proxy wrote for the same services.
+//! What kube-proxy wrote is adopted, and changes lead to what a start leads to, as the real `nft` lists it. That a start
+//! leads to what kube-proxy writes is `tests/services/kube_proxy.rs`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -144,6 +145,7 @@ fn to(mut port: ServicePort, endpoints: &[&str]) -> ServicePort {
         any: !cluster.is_empty(),
         local: cluster.iter().copied().filter(|b| b.local).collect(),
         cluster,
+        ..Backends::default()
     };
     port
 }
@@ -239,24 +241,6 @@ fn by_name(ports: impl IntoIterator<Item = ServicePort>) -> Ports {
     ports.map(|p| (p.name.clone(), Arc::new(p))).collect()
 }
 
-/// Chain for chain, set for set, in both families.
-#[test]
-fn it_is_what_kube_proxy_writes() {
-    let sandbox = Sandbox::new().unwrap();
-    let ports = kube_proxys_ports();
-    let mut v4 = layout(&sandbox, Family::Ipv4, &config());
-    assert_eq!(v4.adopt(&ports).unwrap(), 1);
-    assert_eq!(v4.adopt(&ports).unwrap(), 0);
-    let mut v6 = layout(&sandbox, Family::Ipv6, &config());
-    assert_eq!(v6.adopt(&Ports::default()).unwrap(), 1);
-    for family in ["ip", "ip6"] {
-        let table = format!("table {family} {TABLE} {{");
-        let there = blocks(&list(&sandbox, family), &table);
-        assert!(there.len() > 20, "{there:?}");
-        compare(&blocks(KUBE_PROXY, &table), &there);
-    }
-}
-
 /// One that kube-proxy left is taken over as it is.
 #[test]
 fn kube_proxys_table_is_adopted() {
@@ -338,6 +322,7 @@ impl Random {
             any: !cluster.is_empty(),
             local: if port.uses_local() { local } else { Vec::new() },
             cluster: if cluster_is_used { cluster } else { Vec::new() },
+            ..Backends::default()
         };
         port
     }
@@ -365,7 +350,7 @@ fn after_random_changes(family: Family, own: bool, seed: u64) {
             let before = ports.get(&name).cloned();
             match &after {
                 Some(port) => ports.insert(name.clone(), Arc::clone(port)),
-                None => ports.remove(&name),
+                None => ports.swap_remove(&name),
             };
             let change = changes.entry(name.clone()).or_insert(PortChange {
                 name,
@@ -443,7 +428,7 @@ fn what_others_change_is_repaired() {
             after: Some(added),
         };
         layout.change(&ports, &[change.clone()]).unwrap();
-        ports.remove(&name);
+        ports.swap_remove(&name);
         change.before = change.after.take();
         assert_eq!(layout.change(&ports, &[change]).unwrap(), 1);
         let after = blocks(&list(&sandbox, "ip"), "table ip kube-proxy {");
@@ -464,7 +449,7 @@ fn clients_are_remembered() {
     nft(&sandbox, &["-f", "-"], &add);
     // The restart, with something to do.
     let removed = interesting().swap_remove(0).name;
-    ports.remove(&removed);
+    ports.swap_remove(&removed);
     let mut next = layout(&sandbox, Family::Ipv4, &config());
     assert_eq!(next.adopt(&ports).unwrap(), 1);
     let listed = nft(&sandbox, &["list", "set", "ip", TABLE, name], "");
@@ -573,7 +558,7 @@ fn chains_that_are_in_use_go_later() {
     let name = front.name.clone();
     let chain = name.nftables_name("service-");
     let mut change = PortChange {
-        before: ports.remove(&name),
+        before: ports.swap_remove(&name),
         name,
         after: None,
     };

@@ -1,0 +1,296 @@
+//! The kernel's settings of the table of connections, as kube-proxy writes them at its start.
+//!
+//! | setting | option | |
+//! |---|---|---|
+//! | `nf_conntrack_max` | `--conntrack-max-per-core`, `--conntrack-min` | raised, never lowered; kube-proxy lowers it, too |
+//! | `hashsize` of the module `nf_conntrack` | | raised to a quarter of that |
+//! | `nf_conntrack_tcp_timeout_…`, `nf_conntrack_udp_timeout…` | `--conntrack-tcp-timeout-…`, `--conntrack-udp-timeout…` | left alone if 0 |
+//! | `nf_conntrack_tcp_be_liberal` | `--conntrack-tcp-be-liberal` | set, never taken back |
+//!
+//! The first two are the machine's: in a network namespace that is not the first they cannot be written, nor in a
+//! container whose `/proc/sys` is read-only. What cannot be written is logged, and all else goes on; kube-proxy ends.
+//!
+//! Source: `pkg/proxy/conntrack/sysctls.go` of Kubernetes.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+/// More entries than these are not asked for, however many processors there are.
+const MOST: u64 = 1 << 20;
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Conntrack {
+    /// Entries for each processor; 0 leaves their number alone.
+    pub(crate) max_per_core: u32,
+    /// But at least so many.
+    pub(crate) min: u32,
+    /// After these times a connection of which nothing is heard is forgotten; 0 leaves it alone. Whole seconds count.
+    pub(crate) tcp_established: Duration,
+    pub(crate) tcp_close_wait: Duration,
+    pub(crate) udp: Duration,
+    pub(crate) udp_stream: Duration,
+    /// Whether TCP packets outside their connection's window are taken.
+    pub(crate) tcp_be_liberal: bool,
+}
+
+/// kube-proxy's.
+impl Default for Conntrack {
+    fn default() -> Self {
+        Self {
+            max_per_core: 32 * 1024,
+            min: 128 * 1024,
+            tcp_established: Duration::from_secs(24 * 3600),
+            tcp_close_wait: Duration::from_secs(3600),
+            udp: Duration::ZERO,
+            udp_stream: Duration::ZERO,
+            tcp_be_liberal: false,
+        }
+    }
+}
+
+impl Conntrack {
+    /// How many entries there are to be at least.
+    fn max(&self, processors: usize) -> Option<u64> {
+        let processors = u64::try_from(processors).unwrap_or(u64::MAX);
+        let scaled = u64::from(self.max_per_core).saturating_mul(processors);
+        match scaled {
+            0 => None,
+            scaled if scaled > MOST => Some(MOST),
+            scaled => Some(scaled.max(self.min.into())),
+        }
+    }
+}
+
+/// Where settings stand.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// A folder of files, of the calling thread's network namespace.
+    settings: PathBuf,
+    hash_size: PathBuf,
+    processors: usize,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        let processors = std::thread::available_parallelism();
+        Self {
+            settings: "/proc/sys/net/netfilter".into(),
+            hash_size: "/sys/module/nf_conntrack/parameters/hashsize".into(),
+            processors: processors.map_or(1, std::num::NonZero::get),
+        }
+    }
+}
+
+impl Place {
+    /// Whether the kernel takes TCP packets outside their connection's window.
+    pub(crate) fn is_liberal(&self) -> bool {
+        read(&self.settings.join(LIBERAL)).is_ok_and(|value| value != 0)
+    }
+}
+
+const LIBERAL: &str = "nf_conntrack_tcp_be_liberal";
+
+/// A setting that could not be written.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    setting: PathBuf,
+    value: u64,
+    error: io::Error,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (setting, value, error) = (self.setting.display(), self.value, &self.error);
+        write!(
+            f,
+            "{setting} stays as it is, {value} was asked for: {error}"
+        )?;
+        match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => f.write_str(
+                " (it takes root of the machine and its first network namespace, or /proc/sys is read-only here)",
+            ),
+            io::ErrorKind::NotFound => f.write_str(" (the kernel tracks no connections yet)"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Writes what is asked for, and logs what cannot be written.
+pub(crate) fn apply(conntrack: &Conntrack, place: &Place) {
+    for failure in write(conntrack, place) {
+        warn!("{failure}");
+    }
+}
+
+fn write(conntrack: &Conntrack, place: &Place) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    let setting = |name: &str| place.settings.join(name);
+    let mut set = |setting: PathBuf, value: u64, is_enough: fn(u64, u64) -> bool| {
+        let written = read(&setting).and_then(|there| match is_enough(there, value) {
+            true => Ok(()),
+            false => {
+                info!(setting = %setting.display(), there, value, "set");
+                fs::write(&setting, value.to_string())
+            }
+        });
+        failures.extend(written.err().map(|error| Failure {
+            setting,
+            value,
+            error,
+        }));
+    };
+    let is_at_least: fn(u64, u64) -> bool = |there, value| there >= value;
+    let is: fn(u64, u64) -> bool = |there, value| there == value;
+    if let Some(max) = conntrack.max(place.processors) {
+        set(setting("nf_conntrack_max"), max, is_at_least);
+        set(place.hash_size.clone(), max / 4, is_at_least);
+    }
+    for (name, time) in [
+        ("tcp_timeout_established", conntrack.tcp_established),
+        ("tcp_timeout_close_wait", conntrack.tcp_close_wait),
+        ("udp_timeout", conntrack.udp),
+        ("udp_timeout_stream", conntrack.udp_stream),
+    ] {
+        if !time.is_zero() {
+            set(setting(&format!("nf_conntrack_{name}")), time.as_secs(), is);
+        }
+    }
+    if conntrack.tcp_be_liberal {
+        set(setting(LIBERAL), 1, is);
+    }
+    failures
+}
+
+fn read(setting: &Path) -> io::Result<u64> {
+    let text = fs::read_to_string(setting)?;
+    let number = text.trim().parse();
+    number.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("{text:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use chainwright::netns::Sandbox;
+
+    use super::*;
+
+    #[test]
+    fn as_many_entries_as_kube_proxy_asks_for() {
+        let of = |max_per_core, min, processors| {
+            let conntrack = Conntrack {
+                max_per_core,
+                min,
+                ..Conntrack::default()
+            };
+            conntrack.max(processors)
+        };
+        assert_eq!(Conntrack::default().max(2), Some(131_072));
+        assert_eq!(Conntrack::default().max(8), Some(262_144));
+        assert_eq!(Conntrack::default().max(256), Some(1_048_576));
+        assert_eq!(of(0, 131_072, 8), None);
+        assert_eq!(of(10, 0, 8), Some(80));
+    }
+
+    /// A folder in the place of the kernel's, with these values.
+    fn folder(max: &str, hash_size: &str) -> (tempfile::TempDir, Place) {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, value) in [
+            ("nf_conntrack_max", max),
+            ("hashsize", hash_size),
+            ("nf_conntrack_tcp_timeout_established", "432000\n"),
+            ("nf_conntrack_tcp_timeout_close_wait", "60\n"),
+            ("nf_conntrack_udp_timeout", "30\n"),
+            (LIBERAL, "0\n"),
+        ] {
+            fs::write(dir.path().join(name), value).unwrap();
+        }
+        let place = Place {
+            settings: dir.path().to_owned(),
+            hash_size: dir.path().join("hashsize"),
+            processors: 4,
+        };
+        (dir, place)
+    }
+
+    fn value(place: &Place, name: &str) -> u64 {
+        read(&place.settings.join(name)).unwrap()
+    }
+
+    #[test]
+    fn what_is_asked_for_is_written() {
+        let (_dir, place) = folder("65536\n", "16384\n");
+        let failures = write(&Conntrack::default(), &place);
+        assert!(failures.is_empty(), "{failures:?}");
+        assert_eq!(value(&place, "nf_conntrack_max"), 131_072);
+        assert_eq!(value(&place, "hashsize"), 32_768);
+        let established = "nf_conntrack_tcp_timeout_established";
+        assert_eq!(value(&place, established), 86_400);
+        assert_eq!(value(&place, "nf_conntrack_tcp_timeout_close_wait"), 3600);
+        assert_eq!(value(&place, "nf_conntrack_udp_timeout"), 30);
+        assert!(!place.is_liberal());
+
+        // What is more stays; what is 0 is left alone; what cannot be written is said, and the rest goes on.
+        let (_dir, place) = folder("1000000\n", "x\n");
+        let conntrack = Conntrack {
+            tcp_established: Duration::ZERO,
+            udp: Duration::from_millis(45_900),
+            udp_stream: Duration::from_secs(90),
+            tcp_be_liberal: true,
+            ..Conntrack::default()
+        };
+        let failures = write(&conntrack, &place);
+        let said: Vec<_> = failures.iter().map(ToString::to_string).collect();
+        let [hash_size, stream] = &said[..] else {
+            panic!("{said:?}");
+        };
+        assert!(hash_size.contains("hashsize stays as it is"), "{hash_size}");
+        assert!(stream.contains("udp_timeout_stream") && stream.contains("tracks no"));
+        assert_eq!(value(&place, "nf_conntrack_max"), 1_000_000);
+        assert_eq!(value(&place, established), 432_000);
+        assert_eq!(value(&place, "nf_conntrack_udp_timeout"), 45);
+        assert!(place.is_liberal());
+    }
+
+    #[test]
+    fn a_namespaces_own_settings_are_written_and_the_machines_are_not() {
+        let sandbox = Sandbox::new().unwrap();
+        sandbox
+            .run(|| {
+                let place = Place {
+                    processors: 32,
+                    ..Place::default()
+                };
+                let before = value(&place, "nf_conntrack_max");
+                let conntrack = Conntrack {
+                    max_per_core: u32::MAX,
+                    udp: Duration::from_secs(77),
+                    udp_stream: Duration::from_secs(177),
+                    tcp_be_liberal: true,
+                    ..Conntrack::default()
+                };
+                let failures = write(&conntrack, &place);
+                let said: Vec<_> = failures.iter().map(ToString::to_string).collect();
+                if before < MOST {
+                    assert!(said[0].contains("nf_conntrack_max"), "{said:?}");
+                    assert!(said[0].contains("first network namespace"), "{said:?}");
+                }
+                assert_eq!(value(&place, "nf_conntrack_max"), before);
+                for (name, expected) in [
+                    ("nf_conntrack_udp_timeout", 77),
+                    ("nf_conntrack_udp_timeout_stream", 177),
+                    ("nf_conntrack_tcp_timeout_established", 86_400),
+                    ("nf_conntrack_tcp_timeout_close_wait", 3600),
+                    (LIBERAL, 1),
+                ] {
+                    assert_eq!(value(&place, name), expected, "{name}");
+                }
+                assert!(place.is_liberal());
+            })
+            .unwrap();
+    }
+}

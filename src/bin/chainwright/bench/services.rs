@@ -1,0 +1,399 @@
+//! Services brought to the kernel, in each layout.
+
+use std::io::Write as _;
+
+use chainwright::iptables::text::SaveOptions;
+use chainwright::iptables::{Backend, Family, Iptables};
+use chainwright::kube::service::Layout;
+use chainwright::legacy::{self, Status};
+use chainwright::measure::proxy::{
+    Path as Way, changes, cold, first_packets, memory, name_of, restart, rolling,
+};
+use chainwright::measure::{Cluster, Measured};
+use chainwright::netns::Sandbox;
+use chainwright::nft::{Connection, Family as Nft, Transaction};
+use clap::ValueEnum;
+use tempfile::NamedTempFile;
+
+use super::tools::{Tool, output_of, run_once};
+use super::{Contestant, Memory, Record, Show, Sizes, temporary};
+use crate::output::{Error, note};
+use crate::progress::Progress;
+
+/// The endpoints of a deployment that is restarted.
+const DEPLOYMENT: usize = 100;
+/// A process grows by pages, and by buffers of its own: of fewer endpoints memory says nothing.
+const LEAST_FOR_MEMORY: usize = 1_000;
+const FIRST_PACKET: &str = "the first packet of a connection";
+
+/// What to measure of services.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    sizes: Sizes,
+
+    /// How many endpoints each service has
+    #[arg(long, value_name = "M", default_value_t = 1)]
+    endpoints: usize,
+
+    /// Only in this layout; may be given several times. Memory is measured in the first
+    #[arg(long, value_enum)]
+    layout: Vec<Which>,
+
+    /// In the layouts other than flat, only sizes up to this one: what a change costs there grows with what is there
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    others_at_most: usize,
+
+    /// Draw CPU times and latencies into this SVG file (only if built with the feature `plot`)
+    #[arg(long, value_name = "FILE.svg")]
+    pub(super) plot: Option<std::path::PathBuf>,
+}
+
+/// A layout, as it is named on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// elements of maps and sets of data
+    Flat,
+    /// kube-proxy's nftables mode
+    Nftables,
+    /// kube-proxy's iptables mode in nf_tables
+    IptablesNft,
+    /// the same in the legacy x_tables
+    IptablesLegacy,
+}
+
+impl Which {
+    const fn layout(self) -> Layout {
+        match self {
+            Self::Flat => Layout::Flat,
+            Self::Nftables => Layout::Nftables,
+            Self::IptablesNft => Layout::Iptables(Backend::Nft),
+            Self::IptablesLegacy => Layout::Iptables(Backend::Legacy),
+        }
+    }
+}
+
+impl Args {
+    /// The layouts to measure that this kernel has, and a word of one that it has not.
+    fn layouts(&self) -> Result<(Vec<Layout>, Vec<String>), Error> {
+        let asked = match self.layout.is_empty() {
+            true => Which::value_variants(),
+            false => &self.layout[..],
+        };
+        let mut layouts: Vec<Layout> = asked.iter().map(|which| which.layout()).collect();
+        let is_legacy = |layout: &Layout| *layout == Layout::Iptables(Backend::Legacy);
+        let mut notes = Vec::new();
+        if layouts.iter().any(is_legacy)
+            && matches!(
+                legacy::status(legacy::Family::Ipv4).map_err(chainwright::Error::from)?,
+                Status::NotBuilt
+            )
+        {
+            layouts.retain(|layout| !is_legacy(layout));
+            notes.push("iptables-legacy: not measured, this kernel has no legacy tables".into());
+        }
+        Ok((layouts, notes))
+    }
+
+    /// Those of them that are measured at this size.
+    fn at(&self, layouts: &[Layout], services: usize) -> Vec<Layout> {
+        let fits = |l: &&Layout| **l == Layout::Flat || services <= self.others_at_most;
+        layouts.iter().filter(fits).copied().collect()
+    }
+}
+
+/// Measures all of it.
+pub(super) fn measure(args: &Args, shown: &mut Show) -> Result<Vec<Record>, Error> {
+    let sizes = args.sizes.services(&[10, 1_000, 10_000, 100_000])?;
+    if args.endpoints == 0 {
+        return Err(Error::Other("a service has an endpoint at least".into()));
+    }
+    let (layouts, left_out) = args.layouts()?;
+    for word in left_out {
+        note(&word);
+    }
+    if sizes.iter().any(|size| *size > args.others_at_most) {
+        note(&format!(
+            "above {} services only flat is measured (--others-at-most)",
+            args.others_at_most
+        ));
+    }
+    let mut bench = Bench {
+        args,
+        layouts,
+        records: Vec::new(),
+        shown,
+    };
+    bench.memory(sizes)?;
+    for &services in sizes {
+        let cluster = Cluster::new(services, args.endpoints);
+        bench.cold(cluster)?;
+        bench.changes(cluster)?;
+        bench.restart(cluster)?;
+    }
+    bench.packets(sizes)?;
+    Ok(bench.records)
+}
+
+struct Bench<'a> {
+    args: &'a Args,
+    layouts: Vec<Layout>,
+    records: Vec<Record>,
+    shown: &'a mut Show,
+}
+
+impl Bench<'_> {
+    fn add(&mut self, record: Record) -> Result<(), Error> {
+        self.shown.add(&record)?;
+        self.records.push(record);
+        Ok(())
+    }
+
+    fn of(measured: &'static str, cluster: Cluster, rounds: usize) -> Record {
+        Record {
+            services: Some(cluster.services),
+            endpoints: Some(cluster.endpoints),
+            ..Record::new(measured, rounds)
+        }
+    }
+
+    /// First, and kept until all was measured: no memory that was freed is taken again. That is so for one layout
+    /// alone, for others leave much behind.
+    fn memory(&mut self, sizes: &[usize]) -> Result<(), Error> {
+        let first = self.layouts.first().copied();
+        let mut kept = Vec::new();
+        for &services in sizes {
+            let cluster = Cluster::new(services, self.args.endpoints);
+            if services * cluster.endpoints < LEAST_FOR_MEMORY {
+                continue;
+            }
+            for layout in self.args.at(first.as_slice(), services) {
+                let progress = Progress::new(format!("memory, {services} services"));
+                let memory = memory(cluster, layout)?;
+                drop(progress);
+                self.add(Record {
+                    layout: Some(name_of(layout)),
+                    memory: Some(Memory {
+                        bytes: memory.all,
+                        ratio_to_ruleset: None,
+                        bytes_each_endpoint: Some(
+                            memory.all as f64 / (services * cluster.endpoints) as f64,
+                        ),
+                    }),
+                    notes: vec![format!(
+                        "of that Services: {:.2} MB; by how much the process grew, in pages",
+                        memory.services as f64 / 1e6
+                    )],
+                    ..Self::of("memory of services and proxy", cluster, 1)
+                })?;
+                kept.push(memory);
+            }
+        }
+        Ok(())
+    }
+
+    fn cold(&mut self, cluster: Cluster) -> Result<(), Error> {
+        let elements = cluster.services * cluster.endpoints;
+        for layout in self.args.at(&self.layouts, cluster.services) {
+            let rounds = self.args.sizes.rounds(200_000, elements, 31);
+            let progress = Progress::new(format!(
+                "cold start, {} services, {}, {rounds} rounds",
+                cluster.services,
+                name_of(layout)
+            ));
+            let record = Sandbox::new()?.run(|| -> Result<Record, Error> {
+                let cold = cold(cluster, layout, rounds)?;
+                let mut record = Record {
+                    layout: Some(name_of(layout)),
+                    notes: vec![format!(
+                        "bytes: {:.2} MB; parts: {}",
+                        cold.bytes as f64 / 1e6,
+                        cold.parts
+                    )],
+                    contenders: contestants(&cold.contenders),
+                    ..Self::of("cold start", cluster, rounds)
+                };
+                if let Some(floor) = cold.contenders.first() {
+                    tool(layout, floor, &mut record)?;
+                }
+                Ok(record)
+            })??;
+            drop(progress);
+            self.add(record)?;
+        }
+        Ok(())
+    }
+
+    /// One change, and many one after the other.
+    fn changes(&mut self, cluster: Cluster) -> Result<(), Error> {
+        let layouts = self.args.at(&self.layouts, cluster.services);
+        if layouts.is_empty() {
+            return Ok(());
+        }
+        let rounds = self.args.sizes.rounds(200_000, cluster.services, 301);
+        let progress = Progress::new(format!(
+            "one change, {} services, {rounds} rounds",
+            cluster.services
+        ));
+        let all = changes(cluster, &layouts, rounds)?;
+        drop(progress);
+        for (name, measured) in all {
+            self.add(Record {
+                contenders: contestants(&measured),
+                ..Self::of(name, cluster, rounds)
+            })?;
+        }
+        let rounds = self.args.sizes.rounds(50_000, cluster.services, 9);
+        let progress = Progress::new(format!(
+            "rolling restart, {} services, {rounds} rounds",
+            cluster.services
+        ));
+        let measured = rolling(cluster, DEPLOYMENT, &layouts, rounds)?;
+        drop(progress);
+        self.add(Record {
+            contenders: contestants(&measured),
+            notes: vec![format!(
+                "{DEPLOYMENT} endpoints of one service, each replaced by another one, one after the other"
+            )],
+            ..Self::of("rolling restart of a deployment", cluster, rounds)
+        })
+    }
+
+    fn restart(&mut self, cluster: Cluster) -> Result<(), Error> {
+        let elements = cluster.services * cluster.endpoints;
+        for layout in self.args.at(&self.layouts, cluster.services) {
+            let rounds = self.args.sizes.rounds(200_000, elements, 31);
+            let progress = Progress::new(format!(
+                "restart, {} services, {}, {rounds} rounds",
+                cluster.services,
+                name_of(layout)
+            ));
+            let measured = Sandbox::new()?.run(|| restart(cluster, layout, rounds))??;
+            drop(progress);
+            self.add(Record {
+                layout: Some(name_of(layout)),
+                contenders: contestants(&measured),
+                ..Self::of("restart of the agent", cluster, rounds)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// All sizes in one run, round by round.
+    fn packets(&mut self, sizes: &[usize]) -> Result<(), Error> {
+        let at = |services: usize| {
+            let layouts = self.args.at(&self.layouts, services).into_iter();
+            layouts.map(move |layout| Way { layout, services })
+        };
+        let ways: Vec<Way> = sizes.iter().copied().flat_map(at).collect();
+        let Some(floor) = ways.first() else {
+            return Ok(());
+        };
+        let rounds = self.args.sizes.rounds.unwrap_or(1_000);
+        let progress = Progress::new(format!("first packets, {rounds} rounds"));
+        let measured = first_packets(&ways, rounds)?;
+        drop(progress);
+        let floor = format!(
+            "ratios are of the time on the clock, and to {} with {} services",
+            name_of(floor.layout),
+            floor.services
+        );
+        for &services in sizes {
+            let all = ways.iter().zip(&measured);
+            let of_size = all.filter(|(way, _)| way.services == services);
+            let contenders = of_size.map(|(way, measured)| {
+                let mut contestant = Contestant::from(measured.clone());
+                contestant.name = name_of(way.layout).into();
+                contestant
+            });
+            let record = Record {
+                contenders: contenders.collect(),
+                notes: vec![floor.clone()],
+                ..Self::of(FIRST_PACKET, Cluster::new(services, 1), rounds)
+            };
+            self.add(record)?;
+        }
+        Ok(())
+    }
+}
+
+fn contestants(measured: &[Measured]) -> Vec<Contestant> {
+    measured.iter().cloned().map(Contestant::from).collect()
+}
+
+/// Lets the real tool load the same rules once, into the calling thread's network namespace, which has them.
+fn tool(layout: Layout, floor: &Measured, record: &mut Record) -> Result<(), Error> {
+    let (tool, text) = match layout {
+        Layout::Flat => {
+            record.notes.push(
+                "nft: the sets and maps of services alone, for its language does not say the rules"
+                    .into(),
+            );
+            ("nft", sets_listed()?)
+        }
+        Layout::Nftables => ("nft", output_of(("nft", &["list", "ruleset"]))?),
+        Layout::Iptables(Backend::Nft) => ("iptables-nft-restore", Some(saved(Backend::Nft)?)),
+        Layout::Iptables(Backend::Legacy) => {
+            ("iptables-legacy-restore", Some(saved(Backend::Legacy)?))
+        }
+        _ => return Ok(()),
+    };
+    let Some(text) = text else {
+        record.not_installed.push(tool);
+        return Ok(());
+    };
+    let mut empty = Transaction::new();
+    empty.flush_ruleset(Nft::UNSPEC)?;
+    Connection::open()?.commit(&empty)?;
+    let path = text.path().to_string_lossy().into_owned();
+    let (load, restore) = (["-f", &path], [&path[..]]);
+    let tool: Tool<'_> = match tool {
+        "nft" => (tool, &load),
+        _ => (tool, &restore),
+    };
+    let lock = temporary("")?;
+    match run_once(floor, tool, lock.path())? {
+        Some(measured) => record.contenders.push(measured.into()),
+        None => record.not_installed.push(tool.0),
+    }
+    Ok(())
+}
+
+/// What grows with services of the flat layout, as `nft` lists it; `None` if that is not installed.
+fn sets_listed() -> Result<Option<NamedTempFile>, Error> {
+    let mut all = temporary("")?;
+    let (_, table) = Cluster::table();
+    for set in Cluster::SETS {
+        let kind = if set == "cluster-ips" { "set" } else { "map" };
+        let Some(listed) = output_of(("nft", &["list", kind, "ip", table, set]))? else {
+            return Ok(None);
+        };
+        std::fs::read(listed.path())
+            .and_then(|text| all.write_all(&text))
+            .map_err(|error| Error::Other(format!("cannot write a temporary file: {error}")))?;
+    }
+    Ok(Some(all))
+}
+
+/// What is there, as iptables-save prints it.
+fn saved(backend: Backend) -> Result<NamedTempFile, Error> {
+    let mut text = Vec::new();
+    let tables = Iptables::open(backend)?.read(Family::Ipv4, &[])?;
+    let omissions = tables
+        .save(SaveOptions::default(), &mut text)
+        .map_err(Error::Output)?;
+    if !omissions.is_none() {
+        return Err(Error::Other(
+            "the rules cannot all be said in iptables' words".into(),
+        ));
+    }
+    temporary(&String::from_utf8_lossy(&text))
+}
+
+/// What is drawn: what was measured, over the number of services, and whether by the clock.
+pub(super) const DRAWN: [(&str, bool); 4] = [
+    ("cold start", false),
+    ("one endpoint more", false),
+    ("one service more", false),
+    (FIRST_PACKET, true),
+];

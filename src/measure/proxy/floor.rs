@@ -1,0 +1,176 @@
+//! What the kernel alone takes.
+
+use std::hint::black_box;
+
+use crate::iptables::text::RestoreOptions;
+use crate::iptables::{self, Backend, Iptables};
+use crate::kube::service::Layout;
+use crate::legacy::{self, Draft, LockPolicy, Replacement};
+use crate::measure::Cluster;
+use crate::measure::floor::{Floor, Request};
+use crate::netns::Sandbox;
+use crate::nft::{self, Connection, Scope, Transaction};
+use crate::{Error, Retry};
+
+/// What a layout commits in a cold start.
+#[derive(Debug)]
+pub(super) enum Prepared {
+    Datagrams(Floor, Vec<Vec<u8>>),
+    /// Of the legacy tables, over the same ones in a namespace of their own.
+    Tables {
+        connection: legacy::Connection,
+        replacements: Vec<Replacement>,
+        bytes: usize,
+        _namespace: Sandbox,
+    },
+}
+
+impl Prepared {
+    /// Of what is in the calling thread's network namespace; legacy tables are made again in another one.
+    pub(super) fn of(cluster: Cluster, layout: Layout) -> Result<Self, Error> {
+        if layout != Layout::Iptables(Backend::Legacy) {
+            let parts = Cluster::as_datagrams(layout)?;
+            return Ok(Self::Datagrams(Floor::open()?, parts));
+        }
+        let namespace = Sandbox::new()?;
+        let (connection, tables) = namespace.run(|| -> Result<_, Error> {
+            Cluster::load(&mut cluster.services(), layout, false)?;
+            let connection = legacy::Connection::open(legacy::Family::Ipv4)?;
+            let mut tables = Vec::new();
+            for name in legacy_tables()? {
+                let mut table = legacy::Table::empty(legacy::Family::Ipv4);
+                connection.instantiate_and_read_into(&name, &mut table)?;
+                tables.push(table);
+            }
+            Ok((connection, tables))
+        })??;
+        let replacements = tables.iter().map(|table| Draft::of(table).finish());
+        Ok(Self::Tables {
+            connection,
+            replacements: replacements
+                .collect::<Result<_, _>>()
+                .map_err(iptables::Error::from)?,
+            bytes: tables.iter().map(|table| table.entries().len()).sum(),
+            _namespace: namespace,
+        })
+    }
+
+    /// How many bytes in how many parts.
+    pub(super) fn size(&self) -> (usize, usize) {
+        match self {
+            Self::Datagrams(_, parts) => (parts.iter().map(Vec::len).sum(), parts.len()),
+            Self::Tables {
+                replacements,
+                bytes,
+                ..
+            } => (*bytes, replacements.len()),
+        }
+    }
+
+    pub(super) fn commit(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Datagrams(floor, parts) => {
+                Ok(parts.iter().try_for_each(|part| floor.commit(part))?)
+            }
+            Self::Tables {
+                connection,
+                replacements,
+                ..
+            } => Ok(replacements
+                .iter_mut()
+                .try_for_each(|table| connection.floor_of_replace(table))?),
+        }
+    }
+}
+
+fn legacy_tables() -> Result<Vec<String>, Error> {
+    Ok(iptables::tables_in_use(
+        Backend::Legacy,
+        iptables::Family::Ipv4,
+    )?)
+}
+
+/// The calling thread's network namespace, without rules.
+#[derive(Debug)]
+pub(super) enum Emptied {
+    Nft(Connection, Transaction),
+    Legacy(Iptables, String),
+}
+
+impl Emptied {
+    pub(super) fn new(layout: Layout) -> Result<Self, Error> {
+        if layout != Layout::Iptables(Backend::Legacy) {
+            let mut empty = Transaction::new();
+            empty.flush_ruleset(nft::Family::UNSPEC)?;
+            return Ok(Self::Nft(Connection::open()?, empty));
+        }
+        let tables = legacy_tables()?.into_iter();
+        let text = tables.map(|table| format!("*{table}\nCOMMIT\n")).collect();
+        let iptables = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
+        Ok(Self::Legacy(iptables, text))
+    }
+
+    pub(super) fn empty(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Nft(connection, empty) => Ok(connection.commit(empty)?),
+            Self::Legacy(iptables, text) => {
+                let options = RestoreOptions::default();
+                iptables.restore(iptables::Family::Ipv4, &*text, &options)?;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What a start has to read.
+#[derive(Debug)]
+pub(super) enum Listed {
+    /// The elements of the flat layout.
+    Elements(Floor, Vec<Request>),
+    /// Of the other layouts in nf_tables.
+    Ruleset(Connection),
+    Tables(legacy::Connection, Vec<String>, legacy::Table),
+}
+
+impl Listed {
+    pub(super) fn new(layout: Layout) -> Result<Self, Error> {
+        Ok(match layout {
+            Layout::Flat => {
+                let (family, table) = Cluster::table();
+                let sets = Cluster::SETS.map(|set| Request::elements(family, table, set));
+                Self::Elements(Floor::open()?, sets.into())
+            }
+            Layout::Nftables | Layout::Iptables(Backend::Nft) => Self::Ruleset(Connection::open()?),
+            Layout::Iptables(Backend::Legacy) => Self::Tables(
+                legacy::Connection::open(legacy::Family::Ipv4)?,
+                legacy_tables()?,
+                legacy::Table::empty(legacy::Family::Ipv4),
+            ),
+        })
+    }
+
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Elements(..) => "floor: the elements, thrown away",
+            Self::Ruleset(_) => "floor: a snapshot of the ruleset",
+            Self::Tables(..) => "floor: GET_INFO and GET_ENTRIES",
+        }
+    }
+
+    pub(super) fn list(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Elements(floor, sets) => {
+                black_box(floor.dump_each(&*sets)?);
+            }
+            Self::Ruleset(connection) => {
+                black_box(connection.snapshot(Scope::all())?);
+            }
+            Self::Tables(connection, names, buffer) => {
+                for name in names {
+                    black_box(connection.floor(&*name, buffer)?);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! The first packet of a connection through a node.
+
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::Duration;
+
+use super::name_of;
+use crate::Error;
+use crate::kube::service::{Layout, Protocol, ServiceProxy};
+use crate::measure::rounds::{Counts, Turns, turn_of};
+use crate::measure::{Cluster, Error as MeasureError, Measured};
+use crate::netns::Sandbox;
+
+const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 250, 1, 2);
+const TO_CLIENT: &str = "10.250.1.1";
+const TO_POD: &str = "10.250.2.1";
+const POD: &str = "10.250.2.2";
+/// The first port that a client sends from.
+const FIRST_PORT: u16 = 1024;
+/// How long a packet may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A layout, and how many services are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Path {
+    /// The layout.
+    pub layout: Layout,
+    /// How many services of UDP, with one endpoint each.
+    pub services: usize,
+}
+
+/// Sends the first packet of a connection from a client through a node to a pod, each in a namespace of its own, and
+/// receives it there: all of the way is the sending thread's work, for the cables hand a packet over at once. Each
+/// packet is for another service, of those that there are. Ratios are of the time on the clock, which is the latency;
+/// the first path is the floor.
+///
+/// # Errors
+/// Those of syncing and of namespaces; [`MeasureError::Packet`] if one does not arrive.
+pub fn first_packets(paths: &[Path], rounds: usize) -> Result<Vec<Measured>, Error> {
+    let mut ways = paths
+        .iter()
+        .map(|path| Way::new(*path))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut turns = vec![Turns::default(); ways.len()];
+    for round in 0..=rounds {
+        for turn in 0..ways.len() {
+            let index = turn_of(ways.len(), round, turn);
+            let way = &mut ways[index];
+            way.prepare(round)?;
+            let counts = Counts::after_the_first(round);
+            turns[index].take(counts, || way.send(round))?;
+        }
+    }
+    let all = ways.iter().zip(&turns);
+    Ok(all
+        .map(|(way, own)| own.beside_by_clock(&way.name(), &turns[0]))
+        .collect())
+}
+
+/// A client, a node with services, and a pod that is all of their endpoints.
+#[derive(Debug)]
+struct Way {
+    path: Path,
+    cluster: Cluster,
+    client: Sandbox,
+    from: UdpSocket,
+    at_pod: UdpSocket,
+    /// What is held so that it stays.
+    _kept: (Sandbox, Sandbox, ServiceProxy),
+}
+
+impl Way {
+    fn new(path: Path) -> Result<Self, Error> {
+        let cluster = Cluster {
+            protocol: Protocol::Udp,
+            ..Cluster::new(path.services, 1)
+        };
+        let (client, node, pod) = (Sandbox::new()?, Sandbox::new()?, Sandbox::new()?);
+        node.enable_forwarding()?;
+        let at = |address: &dyn std::fmt::Display| format!("{address}/24");
+        Sandbox::connect(
+            &node,
+            "client",
+            &at(&TO_CLIENT),
+            &client,
+            "eth0",
+            &at(&CLIENT),
+        )?;
+        Sandbox::connect(&node, "pod", &at(&TO_POD), &pod, "eth0", &at(&POD))?;
+        client.add_route("0.0.0.0/0", TO_CLIENT)?;
+        pod.add_route("0.0.0.0/0", TO_POD)?;
+        let (network, port) = Cluster::ENDPOINTS;
+        // An address of the loopback interface brings its network: the pod is at all of them.
+        pod.add_address("lo", network)?;
+        node.add_route("10.128.0.0/9", POD)?;
+        let mut services = cluster.services();
+        let proxy = node.run(|| Cluster::load(&mut services, path.layout, true))??;
+        let at_pod = pod.run(|| -> io::Result<UdpSocket> {
+            let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
+            socket.set_read_timeout(Some(PATIENCE))?;
+            Ok(socket)
+        })?;
+        Ok(Self {
+            path,
+            cluster,
+            from: sender(&client, FIRST_PORT)?,
+            client,
+            at_pod: at_pod.map_err(MeasureError::Packet)?,
+            _kept: (node, pod, proxy),
+        })
+    }
+
+    fn name(&self) -> String {
+        let Path { layout, services } = self.path;
+        format!("{}, {services} services", name_of(layout))
+    }
+
+    /// Once all services had a packet the next ones come from another port, so that they are first ones, too.
+    fn prepare(&mut self, round: usize) -> Result<(), Error> {
+        if round > 0 && round.is_multiple_of(self.path.services) {
+            let port = usize::from(FIRST_PORT) + round / self.path.services;
+            self.from = sender(&self.client, port as u16)?;
+        }
+        Ok(())
+    }
+
+    fn send(&self, round: usize) -> Result<(), Error> {
+        // In an order of which no cache knows.
+        let number = round * 7919 % self.path.services;
+        let sent = self.from.send_to(b"?", self.cluster.address(number));
+        let mut buffer = [0; 4];
+        let received = sent.and_then(|_| self.at_pod.recv(&mut buffer));
+        match received {
+            Ok(_) => Ok(()),
+            Err(error) => Err(MeasureError::Packet(error).into()),
+        }
+    }
+}
+
+/// Where packets come from.
+fn sender(client: &Sandbox, port: u16) -> Result<UdpSocket, Error> {
+    let socket = client.run(|| UdpSocket::bind((CLIENT, port)))?;
+    Ok(socket.map_err(MeasureError::Packet)?)
+}

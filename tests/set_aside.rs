@@ -1,0 +1,293 @@
+//! Services that the kernel refuses: they are set aside alone.
+#![cfg(feature = "kube")]
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use chainwright::iptables::{Backend, Family};
+use chainwright::kube::service::{
+    ChainKind, Config, Endpoint, EndpointPort, EndpointSlice, Layout, ObjectName, Port, PortName,
+    Protocol, Service, ServiceProxy, Services, Synced, TrafficPolicy,
+};
+use chainwright::netns::Sandbox;
+use common::tools::Tools;
+use common::{report, sandbox};
+
+struct Node {
+    sandbox: Sandbox,
+    services: Services,
+    proxy: ServiceProxy,
+}
+
+fn open(layout: Layout) -> ServiceProxy {
+    let mut config = Config::new("node1");
+    config.families = vec![Family::Ipv4];
+    ServiceProxy::open(layout, config).unwrap()
+}
+
+fn name(number: u8) -> ObjectName {
+    ObjectName::new("default", format!("service-{number}"))
+}
+
+impl Node {
+    fn new(layout: Layout) -> Self {
+        let sandbox = sandbox();
+        let proxy = sandbox.run(|| open(layout)).unwrap();
+        let mut node = Self {
+            sandbox,
+            services: Services::new(),
+            proxy,
+        };
+        (0..20).for_each(|number| node.set(number, 1, None));
+        node
+    }
+
+    /// A service with so many endpoints.
+    fn set(&mut self, number: u8, endpoints: u8, affinity: Option<Duration>) {
+        let mut service = Service::new(name(number), [[10, 96, 0, number].into()]);
+        service.session_affinity = affinity;
+        self.services
+            .set_service(service.with_port(Port::new("p", Protocol::Tcp, 80)));
+        self.services.set_slice(EndpointSlice {
+            name: name(number),
+            service: name(number).name,
+            endpoints: (0..endpoints)
+                .map(|last| Endpoint::new([10, 244, number, last].into()))
+                .collect(),
+            ports: vec![EndpointPort {
+                name: "p".into(),
+                protocol: Protocol::Tcp,
+                port: Some(8080),
+            }],
+        });
+    }
+
+    fn sync(&mut self) -> Synced {
+        let synced = self.sandbox.run(|| self.proxy.sync(&mut self.services));
+        synced
+            .unwrap()
+            .unwrap_or_else(|error| panic!("{}", report(&error)))
+    }
+
+    fn aside(&self) -> Vec<ObjectName> {
+        self.proxy.set_aside().map(|aside| aside.service).collect()
+    }
+
+    fn ruleset(&self) -> String {
+        Tools::new(&self.sandbox).run("nft list ruleset")
+    }
+}
+
+/// Longer than the kernel can wait, and than its API takes: 634 years.
+const TOO_LONG: Duration = Duration::from_secs(20_000_000_000);
+
+fn names(synced: &Synced) -> Vec<ObjectName> {
+    let aside = synced.set_aside.iter();
+    aside.map(|aside| aside.service.clone()).collect()
+}
+
+#[test]
+fn a_time_that_is_too_long_for_the_kernel() {
+    let mut node = Node::new(Layout::Nftables);
+    assert_eq!(names(&node.sync()), []);
+    (5..15).for_each(|number| node.set(number, 2, None));
+    node.set(9, 2, Some(TOO_LONG));
+    let synced = node.sync();
+    assert_eq!(names(&synced), [name(9)]);
+    let said = report(&*synced.set_aside[0].error);
+    assert!(said.contains("ERANGE"), "{said}");
+    let endpoints = |node: &Node, number: u8| {
+        let ruleset = node.ruleset();
+        (0..2)
+            .filter(|last| ruleset.contains(&format!(" 10.244.{number}.{last}")))
+            .count()
+    };
+    assert_eq!((endpoints(&node, 8), endpoints(&node, 9)), (2, 1));
+
+    // Another process finds it, without disturbing what is there.
+    let before = node.ruleset();
+    node.proxy = node.sandbox.run(|| open(Layout::Nftables)).unwrap();
+    node.set(3, 2, None);
+    let synced = node.sync();
+    assert_eq!((names(&synced), synced.whole), (vec![name(9)], true));
+    assert_eq!((endpoints(&node, 3), endpoints(&node, 9)), (2, 0));
+    assert!(before.contains(" 10.244.4.0") && node.ruleset().contains(" 10.244.4.0"));
+
+    // It is tried again when all is looked at, and when it changes.
+    node.proxy.distrust();
+    assert_eq!(names(&node.sync()), [name(9)]);
+    assert_eq!(node.aside(), [name(9)]);
+    node.set(9, 2, Some(Duration::from_secs(60)));
+    assert_eq!(names(&node.sync()), []);
+    assert_eq!((node.aside(), endpoints(&node, 9)), (vec![], 2));
+    let ruleset = node.ruleset();
+    node.proxy.distrust();
+    assert_eq!(node.sync().transactions, 0);
+    assert_eq!(node.ruleset(), ruleset);
+}
+
+/// Somebody leads to a service's chain by so many jumps that the kernel allows no more: it counts from there to where the
+/// service's own lead.
+#[test]
+fn a_chain_that_nothing_more_can_follow() {
+    let mut node = Node::new(Layout::Iptables(Backend::Nft));
+    assert_eq!(names(&node.sync()), []);
+    let port = PortName {
+        service: name(30),
+        port: "p".into(),
+        protocol: Protocol::Tcp,
+    };
+    let chain = port.iptables_chain(ChainKind::Service);
+    let others = |node: &Node, what: &str| {
+        let tools = Tools::new(&node.sandbox);
+        let chains = (0..14).map(|place| format!("others-{place}"));
+        let chains: Vec<_> = chains.chain([chain.clone()]).collect();
+        for chain in chains.iter().rev().filter(|_| what == "add") {
+            tools.run(&format!("nft add chain ip nat {chain}"));
+        }
+        for pair in chains.windows(2) {
+            match what {
+                "add" => tools.run(&format!("nft add rule ip nat {} jump {}", pair[0], pair[1])),
+                _ => tools.run(&format!("nft flush chain ip nat {}", pair[0])),
+            };
+        }
+    };
+    others(&node, "add");
+    let tools = Tools::new(&node.sandbox);
+    tools.run("nft add rule ip nat PREROUTING jump others-0");
+    (25..35).for_each(|number| node.set(number, 1, None));
+    let synced = node.sync();
+    assert_eq!(names(&synced), [name(30)], "{}", node.ruleset());
+    let said = report(&*synced.set_aside[0].error);
+    assert!(said.contains("EMLINK"), "{said}");
+    let leads_to = |node: &Node, number: u8| {
+        let ruleset = node.ruleset();
+        ruleset.contains(&format!("ip daddr 10.96.0.{number} "))
+    };
+    assert!((25..35).all(|number| leads_to(&node, number) == (number != 30)));
+
+    // Another process finds it, too.
+    node.proxy = node
+        .sandbox
+        .run(|| open(Layout::Iptables(Backend::Nft)))
+        .unwrap();
+    node.set(3, 2, None);
+    assert_eq!(names(&node.sync()), [name(30)]);
+    assert!((25..35).all(|number| leads_to(&node, number) == (number != 30)));
+
+    others(&node, "flush");
+    node.proxy.distrust();
+    assert_eq!(names(&node.sync()), []);
+    assert!(leads_to(&node, 30));
+}
+
+/// A first sync of many services tells how far it has come.
+#[test]
+fn progress_is_told() {
+    for (layout, count) in [(Layout::Flat, 12_000_u16), (Layout::Nftables, 2_000)] {
+        let sandbox = sandbox();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let mut proxy = sandbox.run(|| open(layout)).unwrap();
+        let tell = Arc::clone(&told);
+        proxy.on_progress(move |progress| tell.lock().unwrap().push(progress));
+        let mut services = Services::new();
+        for number in 0..count {
+            let [high, low] = number.to_be_bytes();
+            let name = ObjectName::new("default", format!("service-{number}"));
+            let mut service = Service::new(name.clone(), [[10, 96, high, low].into()]);
+            service.external_ips = vec![[203, 0, high, low].into()];
+            services.set_service(service.with_port(Port::new("p", Protocol::Tcp, 80)));
+            services.set_slice(EndpointSlice {
+                name: name.clone(),
+                service: name.name,
+                endpoints: vec![Endpoint::new([10, 244, high, low].into())],
+                ports: vec![EndpointPort {
+                    name: "p".into(),
+                    protocol: Protocol::Tcp,
+                    port: Some(8080),
+                }],
+            });
+        }
+        let synced = sandbox.run(|| proxy.sync(&mut services)).unwrap().unwrap();
+        let told = std::mem::take(&mut *told.lock().unwrap());
+        assert!(
+            told.len() >= 2 && told.len() <= synced.transactions,
+            "{told:?}"
+        );
+        assert!(
+            told.windows(2).all(|pair| pair[0].done < pair[1].done),
+            "{told:?}"
+        );
+        let last = told.last().unwrap();
+        assert_eq!((last.family, last.done), (Family::Ipv4, last.all));
+        assert!(last.all >= usize::from(count) && told.iter().all(|part| part.all == last.all));
+    }
+}
+
+/// A configuration that changes is followed without another proxy, and ends where that one would.
+#[test]
+fn a_configuration_is_followed() {
+    for layout in [
+        Layout::Flat,
+        Layout::Nftables,
+        Layout::Iptables(Backend::Nft),
+    ] {
+        let mut node = Node::new(layout);
+        (0..20).for_each(|number| {
+            let mut service = node.services.service(&name(number)).unwrap().clone();
+            service.internal_traffic_policy = TrafficPolicy::Local;
+            service.ports[0].node_port = Some(30_000 + u16::from(number));
+            node.services.set_service(service);
+            let mut slice = node.services.slices(&name(number)).next().unwrap().clone();
+            slice.endpoints[0].node = Some("node1".into());
+            node.services.set_slice(slice);
+        });
+        node.sync();
+        let first = node.proxy.config().clone();
+        let mut elsewhere = first.clone();
+        elsewhere.node = "node2".into();
+        let mut masqueraded = elsewhere.clone();
+        masqueraded.masquerade_all = true;
+        let mut both = masqueraded.clone();
+        both.families = vec![Family::Ipv4, Family::Ipv6];
+        let before = node.ruleset();
+        for (config, whole) in [
+            (elsewhere.clone(), false),
+            (masqueraded, true),
+            (both, true),
+            (elsewhere, true),
+            (first, false),
+        ] {
+            let set = |proxy: &mut ServiceProxy| proxy.set_config(config.clone());
+            node.sandbox.run(|| set(&mut node.proxy)).unwrap().unwrap();
+            let synced = node.sync();
+            assert_eq!((synced.whole, synced.services), (whole, 20), "{layout:?}");
+            assert!(whole || synced.transactions > 0, "{layout:?} {synced:?}");
+            // One that looks at everything finds nothing to do.
+            node.proxy.distrust();
+            assert_eq!(
+                node.sync().transactions,
+                settled(layout, config.families.len()),
+                "{layout:?}"
+            );
+            assert_eq!(node.sync().services, 0);
+        }
+        // Nothing of what was in between is left.
+        let lines = |ruleset: &str| -> std::collections::BTreeSet<String> {
+            let lines = ruleset.lines().map(|line| line.trim().to_owned());
+            lines.filter(|line| line.contains("10.")).collect()
+        };
+        assert_eq!(lines(&node.ruleset()), lines(&before), "{layout:?}");
+        assert!(!node.ruleset().contains("table ip6 kube"));
+    }
+}
+
+/// The flat layout writes what it has besides services each time that it looks at everything, in each family.
+const fn settled(layout: Layout, families: usize) -> usize {
+    match layout {
+        Layout::Flat => families,
+        _ => 0,
+    }
+}
