@@ -25,6 +25,8 @@ mod keys;
 #[cfg(feature = "text")]
 mod list;
 #[cfg(feature = "text")]
+mod parse;
+#[cfg(feature = "text")]
 mod print;
 #[cfg(feature = "text")]
 mod read;

@@ -533,6 +533,10 @@ impl<W: Write> Printer<'_, W> {
     pub(super) fn expr(&mut self, expr: &Expr) -> fmt::Result {
         match expr {
             Expr::Value(value) => self.value(value),
+            Expr::Symbol(symbol) => match symbol.is_quoted {
+                true => write!(self.out, "{}", Quoted((&*symbol.text).into())),
+                false => write!(self.out, "{}", Plain((&*symbol.text).into())),
+            },
             Expr::Payload(payload) => self.payload(payload),
             Expr::Option(option) => self.option(option),
             Expr::Meta(key) => self.out.write_str(keys::meta(*key).0),
