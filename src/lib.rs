@@ -102,6 +102,7 @@ pub mod nft;
 mod retry;
 mod sequence;
 mod sockopt;
+mod spelling;
 pub mod text;
 pub mod xt;
 
