@@ -553,3 +553,23 @@ pub(super) fn extension(
     };
     named.find(has).or(first)
 }
+
+/// The number of a protocol above IP.
+pub(super) fn number_above_ip(protocol: &Protocol) -> u128 {
+    let mut numbers = 0..=u128::from(u8::MAX);
+    let found = numbers.find(|number| above_ip(*number) == Some(protocol));
+    found.unwrap_or_default()
+}
+
+/// Where a protocol has the checksum that is mended when a field of it is written, in bytes.
+pub(super) fn checksum_of(protocol: &Protocol) -> Option<u32> {
+    let has_one = matches!(
+        protocol.name,
+        "ip" | "icmp" | "icmpv6" | "igmp" | "udp" | "tcp" | "udplite"
+    );
+    let field = protocol
+        .fields
+        .iter()
+        .find(|field| field.name == "checksum");
+    field.filter(|_| has_one).map(|field| field.offset / 8)
+}

@@ -17,6 +17,8 @@
 //! ```
 
 #[cfg(feature = "text")]
+mod compile;
+#[cfg(feature = "text")]
 mod constant;
 #[cfg(feature = "text")]
 mod headers;

@@ -311,12 +311,9 @@ impl<'i> Parser<'i> {
             return self.unexpected(known);
         }
         let word = self.word();
-        Fault::new(
-            self.current.place,
-            format!("`{}` is {what}", shown(word)),
-        )
-        .expecting(known)
-        .nearest_to(word)
+        Fault::new(self.current.place, format!("`{}` is {what}", shown(word)))
+            .expecting(known)
+            .nearest_to(word)
     }
 
     /// From this place to the end of the token before the current one.
