@@ -340,6 +340,18 @@ impl Extension {
             .get(index)
             .or_else(|| self.fields.get(index.checked_sub(common.len())?))
     }
+
+    /// The field of this name.
+    pub(super) fn named(&self, name: &str) -> Option<&'static Field> {
+        let mut fields = self.fields.iter().chain(common(self.kind));
+        fields.find(|field| field.name == name)
+    }
+
+    /// The names of all fields.
+    pub(super) fn fields_named(&self) -> impl Iterator<Item = &'static str> {
+        let fields = self.fields.iter().chain(common(self.kind));
+        fields.map(|field| field.name)
+    }
 }
 
 impl OptionField {
@@ -437,6 +449,12 @@ pub(super) static EXTENSIONS: &[Extension] = &[
             field("sid[2]", 192, 128, DataType::IPV6_ADDR),
         ],
     ),
+    ipv6(
+        "rt0",
+        43,
+        &[field("addr[1]", 64, 128, DataType::IPV6_ADDR)],
+    ),
+    ipv6("rt2", 43, &[field("addr", 64, 128, DataType::IPV6_ADDR)]),
     ipv6(
         "frag",
         44,

@@ -1,9 +1,14 @@
 //! From text to commands.
 
 mod error;
+mod expr;
 mod lexer;
+mod nat;
 mod parser;
+mod selector;
 mod source;
+mod stateful;
+mod statement;
 mod tree;
 mod variables;
 

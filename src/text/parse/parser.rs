@@ -201,6 +201,11 @@ impl<'i> Parser<'i> {
         matches!(self.next().kind, Kind::Sign(found) if found == sign)
     }
 
+    /// Whether this word is here and one of those behind it.
+    pub(super) fn at_two(&mut self, first: &str, seconds: &[&str]) -> bool {
+        self.at(first) && self.next_if_word().is_some_and(|word| seconds.contains(&&*word))
+    }
+
     /// Goes past this word if it is there.
     pub(super) fn eat(&mut self, word: &str) -> bool {
         let is = self.at(word);
