@@ -5,7 +5,7 @@
 //! ([`SET_KEY_TYPEOF`](crate::nft::userdata::SET_KEY_TYPEOF)), from 1 on.
 
 use crate::nft::DataType;
-use crate::nft::expr::{ExthdrOp, PayloadBase};
+use crate::nft::expr::{ChecksumType, ExthdrOp, PayloadBase};
 
 use super::syntax::OptionField;
 use super::types::BITMASK;
@@ -449,11 +449,7 @@ pub(super) static EXTENSIONS: &[Extension] = &[
             field("sid[2]", 192, 128, DataType::IPV6_ADDR),
         ],
     ),
-    ipv6(
-        "rt0",
-        43,
-        &[field("addr[1]", 64, 128, DataType::IPV6_ADDR)],
-    ),
+    ipv6("rt0", 43, &[field("addr[1]", 64, 128, DataType::IPV6_ADDR)]),
     ipv6("rt2", 43, &[field("addr", 64, 128, DataType::IPV6_ADDR)]),
     ipv6(
         "frag",
@@ -579,15 +575,23 @@ pub(super) fn number_above_ip(protocol: &Protocol) -> u128 {
     found.unwrap_or_default()
 }
 
-/// Where a protocol has the checksum that is mended when a field of it is written, in bytes.
-pub(super) fn checksum_of(protocol: &Protocol) -> Option<u32> {
-    let has_one = matches!(
-        protocol.name,
-        "ip" | "icmp" | "icmpv6" | "igmp" | "udp" | "tcp" | "udplite"
-    );
-    let field = protocol
-        .fields
-        .iter()
-        .find(|field| field.name == "checksum");
-    field.filter(|_| has_one).map(|field| field.offset / 8)
+/// The checksum that is mended when a field of a protocol is written: its kind, and where it is, in bytes.
+pub(super) fn checksum_of(protocol: &Protocol) -> Option<(ChecksumType, u32)> {
+    let kind = match protocol.name {
+        "ip" | "icmp" | "icmpv6" | "igmp" | "udp" | "tcp" => ChecksumType::INET,
+        "sctp" => ChecksumType::SCTP,
+        _ => return None,
+    };
+    let mut fields = protocol.fields.iter();
+    let field = fields.find(|field| field.name == "checksum")?;
+    Some((kind, field.offset / 8))
+}
+
+/// Whether a field is part of what the checksums of the layer above are made of, too.
+pub(super) fn is_in_pseudo_header(protocol: &Protocol, field: &Field) -> bool {
+    protocol.base == PayloadBase::NETWORK
+        && matches!(
+            field.name,
+            "saddr" | "daddr" | "length" | "protocol" | "nexthdr"
+        )
 }

@@ -376,7 +376,8 @@ impl Body<'_, '_> {
                         format!("`{}` is expected, this is `{}`", name(wanted), name(given));
                     return Err(self.compiler.fault(expr, message));
                 }
-                if loaded.want.order != want.order && loaded.length > 1 {
+                // Bytes that are no field's have no order.
+                if loaded.want.order != want.order && loaded.length > 1 && given != types::RAW {
                     let (register, length) = (register(word), loaded.length as u32); // at most 16
                     let turn = match want.order {
                         ByteOrder::Network => {

@@ -1,8 +1,9 @@
 //! Matches.
 
 use super::body::Body;
-use super::constant::Want;
+use super::constant::{Want, number};
 use super::load::{Loaded, is_constant};
+use crate::nft::build::ByteOrder;
 use crate::nft::expr::{Cmp, CmpOp, FibFlags, FibResult, Payload as Load, Range, Register};
 use crate::nft::{DataType, concatenation};
 use crate::text::parse::Fault;
@@ -33,7 +34,7 @@ fn only(elements: &[Element]) -> Option<&Expr> {
                 comment: None,
                 data: None,
             },
-        ] if statements.is_empty() => Some(key),
+        ] if statements.is_empty() && !matches!(key, Expr::Concat(_)) => Some(key),
         _ => None,
     }
 }
@@ -137,6 +138,13 @@ impl Body<'_, '_> {
         if relation == Relation::None {
             let message = "`!` asks that flags are not set: this has none";
             return Err(self.compiler.fault(right, message));
+        }
+        // What bits were taken from is a number.
+        if let (Expr::Binary(..), Expr::Symbol(symbol)) = (left, right)
+            && let Some(number) = number(&symbol.text).filter(|_| !symbol.is_quoted)
+            && number <= Value::ones(want.bits)
+        {
+            return self.compare_value(left, relation, want.value(number));
         }
         match self.compiler.constant(right, want)? {
             Expr::Value(value) => self.compare_value(left, relation, value),
@@ -252,6 +260,12 @@ impl Body<'_, '_> {
             return Ok(());
         }
         let mut loaded = self.load(left, 0)?;
+        if bits > 0 && bits % 8 == 0 && loaded.want.order == ByteOrder::Network && loaded.shift == 0
+        {
+            let bytes = loaded.bytes(value.number);
+            self.compare_bytes(operation(relation), &bytes[..(bits / 8) as usize]);
+            return Ok(());
+        }
         let mask = Value::ones(value.bits) & !Value::ones(value.bits - bits);
         self.mask(&mut loaded, mask);
         self.compare_bytes(operation(relation), &loaded.bytes(value.number));

@@ -96,7 +96,7 @@ impl Protocols {
     ) -> Result<Option<Needed>, Conflict> {
         match wanted.base {
             PayloadBase::LINK => self.link_needed(wanted),
-            PayloadBase::NETWORK => self.network_needed(wanted),
+            PayloadBase::NETWORK => self.network_needed(wanted, false),
             PayloadBase::TRANSPORT => self.transport_needed(wanted, field),
             _ => Ok(None),
         }
@@ -116,7 +116,12 @@ impl Protocols {
         }
     }
 
-    fn network_needed(&self, wanted: &'static Protocol) -> Result<Option<Needed>, Conflict> {
+    /// `is_implied`: it is not a field of it that is asked for, but what only packets of it have.
+    fn network_needed(
+        &self,
+        wanted: &'static Protocol,
+        is_implied: bool,
+    ) -> Result<Option<Needed>, Conflict> {
         match self.network {
             Layer::Is(known) if known == wanted => return Ok(None),
             Layer::Unknown => {}
@@ -127,8 +132,12 @@ impl Protocols {
             "ip6" => 0x86dd,
             _ => 0x0806,
         };
+        let by_type = |protocol| Needed::Field(protocol, "type", number);
         Ok(Some(match (self.family, self.link.last()) {
-            (_, Some(tag)) if tag.name == "vlan" => Needed::Field(&headers::VLAN, "type", number),
+            (_, Some(tag)) if tag.name == "vlan" => by_type(&headers::VLAN),
+            (Family::BRIDGE, _) if is_implied || wanted.name == "arp" => by_type(&headers::ETHER),
+            (Family::BRIDGE, _) => Needed::Meta(MetaKey::PROTOCOL, number),
+            (_, Some(_)) => by_type(&headers::ETHER),
             (Family::INET, _) if wanted.name == "ip" => Needed::Meta(MetaKey::NFPROTO, 2),
             (Family::INET, _) if wanted.name == "ip6" => Needed::Meta(MetaKey::NFPROTO, 10),
             (Family::INET, _) => {
@@ -160,7 +169,7 @@ impl Protocols {
             _ => None,
         };
         if let Some(below) = below
-            && let Some(needed) = self.network_needed(below)?
+            && let Some(needed) = self.network_needed(below, true)?
         {
             return Ok(Some(needed));
         }
@@ -193,8 +202,8 @@ impl Protocols {
     /// The match that an option or an extension header needs.
     pub(super) fn needed_by_option(&self, kind: ExthdrOp) -> Result<Option<Needed>, Conflict> {
         match kind {
-            ExthdrOp::IPV4 => self.network_needed(&headers::IP),
-            ExthdrOp::IPV6 => self.network_needed(&headers::IP6),
+            ExthdrOp::IPV4 => self.network_needed(&headers::IP, true),
+            ExthdrOp::IPV6 => self.network_needed(&headers::IP6, true),
             _ => Ok(None),
         }
     }

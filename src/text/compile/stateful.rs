@@ -92,8 +92,8 @@ pub(in crate::text) fn of(statement: &Statement) -> Option<Decoded<'static>> {
                 }
             }
             Decoded::Synproxy(Synproxy {
-                mss: *mss,
-                wscale: *window_scale,
+                mss: Some(mss.unwrap_or_default()),
+                wscale: Some(window_scale.unwrap_or_default()),
                 flags: Some(flags),
                 ..Synproxy::default()
             })

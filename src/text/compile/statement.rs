@@ -81,9 +81,6 @@ impl Body<'_, '_> {
     /// A statement of any kind.
     pub(super) fn statement(&mut self, statement: &Statement) -> Result<(), Fault> {
         if let Some(expression) = stateful::of(statement) {
-            if matches!(statement, Statement::Synproxy { .. }) {
-                self.require_protocol(&headers::TCP)?;
-            }
             self.push_decoded(&expression);
             return Ok(());
         }
@@ -655,12 +652,10 @@ impl Body<'_, '_> {
             let number = value.number << shift;
             self.mask_xor(0, kept, number, length as usize, ByteOrder::Network);
         }
-        let is_address = matches!(want.data_type, DataType::IPV4_ADDR | DataType::IPV6_ADDR);
-        let is_pseudo = payload.base == PayloadBase::NETWORK && is_address;
-        let (checksum_type, offset) = match checksum {
-            Some(offset) => (ChecksumType::INET, offset),
-            None => (ChecksumType::NONE, 0),
-        };
+        let is_pseudo = payload.field.is_some_and(|(protocol, field)| {
+            headers::is_in_pseudo_header(protocol, &protocol.fields[field])
+        });
+        let (checksum_type, offset) = checksum.unwrap_or((ChecksumType::NONE, 0));
         self.push(&Load {
             sreg: Some(Register::R1),
             base: Some(payload.base),

@@ -203,7 +203,10 @@ impl<'i> Parser<'i> {
 
     /// Whether this word is here and one of those behind it.
     pub(super) fn at_two(&mut self, first: &str, seconds: &[&str]) -> bool {
-        self.at(first) && self.next_if_word().is_some_and(|word| seconds.contains(&&*word))
+        self.at(first)
+            && self
+                .next_if_word()
+                .is_some_and(|word| seconds.contains(&&*word))
     }
 
     /// Goes past this word if it is there.

@@ -135,10 +135,11 @@ impl Parser<'_> {
                     return Err(Fault::new(self.since(start), message).expecting(["packets"]));
                 }
             };
-            let all = number.checked_mul(size).and_then(|all| u32::try_from(all).ok());
-            burst = all.ok_or_else(|| {
-                Fault::new(self.since(start), "a burst is at most 4294967295")
-            })?;
+            let all = number
+                .checked_mul(size)
+                .and_then(|all| u32::try_from(all).ok());
+            burst =
+                all.ok_or_else(|| Fault::new(self.since(start), "a burst is at most 4294967295"))?;
         }
         Ok(Statement::Limit {
             rate,
@@ -203,9 +204,7 @@ impl Parser<'_> {
             true => seconds(self.word()),
             false => None,
         };
-        let time = time.ok_or_else(|| {
-            self.unexpected(TIMES.map(|(name, _)| name))
-        })?;
+        let time = time.ok_or_else(|| self.unexpected(TIMES.map(|(name, _)| name)))?;
         self.advance();
         Ok((size, time))
     }
