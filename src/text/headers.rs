@@ -449,11 +449,7 @@ pub(super) static EXTENSIONS: &[Extension] = &[
             field("sid[2]", 192, 128, DataType::IPV6_ADDR),
         ],
     ),
-    ipv6(
-        "rt0",
-        43,
-        &[field("addr[1]", 64, 128, DataType::IPV6_ADDR)],
-    ),
+    ipv6("rt0", 43, &[field("addr[1]", 64, 128, DataType::IPV6_ADDR)]),
     ipv6("rt2", 43, &[field("addr", 64, 128, DataType::IPV6_ADDR)]),
     ipv6(
         "frag",

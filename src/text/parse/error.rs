@@ -46,7 +46,11 @@ pub struct Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let source = self.source.chars().map(harmless).collect::<String>();
-        write!(f, "{source}:{}:{}: {}", self.line, self.column, self.message)?;
+        write!(
+            f,
+            "{source}:{}:{}: {}",
+            self.line, self.column, self.message
+        )?;
         let (from, length) = self.marked;
         write!(f, "\n    {}\n    ", self.excerpt)?;
         // Tabs stay tabs, so that what is under a character stays under it.

@@ -197,11 +197,8 @@ impl Parser<'_> {
                     _ => Err(self.unknown_selector()),
                 }
             }
-            Kind::Sign("{") => Err(Fault::new(
-                self.current.place,
-                "a set does not belong here",
-            )
-            .with_hint("sets stand behind what is compared with them: tcp dport { 22, 80 }")),
+            Kind::Sign("{") => Err(Fault::new(self.current.place, "a set does not belong here")
+                .with_hint("sets stand behind what is compared with them: tcp dport { 22, 80 }")),
             _ => Err(self.unexpected(match side {
                 Side::Left => ["an expression like tcp dport"],
                 Side::Right => ["a value"],
@@ -256,7 +253,10 @@ impl Parser<'_> {
             })
         })?;
         if elements.is_empty() && !may_be_empty {
-            return Err(Fault::new(self.since(start), "a set in a rule has elements"));
+            return Err(Fault::new(
+                self.since(start),
+                "a set in a rule has elements",
+            ));
         }
         Ok(Expr::Set(elements))
     }
@@ -467,8 +467,9 @@ impl Parser<'_> {
         let relation = self.relation();
         if relation.is_none() && self.at_end() {
             let message = "this is compared with nothing";
-            return Err(Fault::new(self.since(start), message)
-                .expecting(["a value", "==", "!=", "<", ">", "set", "map", "vmap", "{", "@"]));
+            return Err(Fault::new(self.since(start), message).expecting([
+                "a value", "==", "!=", "<", ">", "set", "map", "vmap", "{", "@",
+            ]));
         }
         let relation = relation.unwrap_or(crate::text::syntax::Relation::Implicit);
         let right = self.right()?;
@@ -488,7 +489,10 @@ impl Parser<'_> {
         let fault = Fault::new(self.current.place, message);
         match near {
             Some(near) => fault.with_hint(format!("did you mean `{near}`?")),
-            None => fault.expecting(["a statement like accept, counter or log", "an expression like tcp dport"]),
+            None => fault.expecting([
+                "a statement like accept, counter or log",
+                "an expression like tcp dport",
+            ]),
         }
     }
 }

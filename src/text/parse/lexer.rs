@@ -96,9 +96,10 @@ impl Lexer {
         match found.chars().next() {
             Some('\'') => Fault::new(token.place, "`'` is no sign of the language")
                 .with_hint("names with blanks and comments stand in `\"`"),
-            Some(c) if c.is_control() => {
-                Fault::new(token.place, format!("the character U+{:04X} is of no word", c as u32))
-            }
+            Some(c) if c.is_control() => Fault::new(
+                token.place,
+                format!("the character U+{:04X} is of no word", c as u32),
+            ),
             _ => {
                 let end = token.place.end as usize;
                 let what = shown(text.get(start..end).unwrap_or_default());
@@ -217,7 +218,10 @@ impl Lexer {
         const LONGEST: usize = 64;
         let bytes = &self.text.as_bytes()[start..];
         let bytes = &bytes[..bytes.len().min(LONGEST)];
-        let run = bytes.iter().position(|b| !is_of_address(*b)).unwrap_or(bytes.len());
+        let run = bytes
+            .iter()
+            .position(|b| !is_of_address(*b))
+            .unwrap_or(bytes.len());
         let mut end = run;
         if !bytes[..end].contains(&b':') {
             return None;
@@ -232,7 +236,8 @@ impl Lexer {
             if !text.contains(':') {
                 return None;
             }
-            let is_one = is_link_address(text) || is_class(text) || text.parse::<Ipv6Addr>().is_ok();
+            let is_one =
+                is_link_address(text) || is_class(text) || text.parse::<Ipv6Addr>().is_ok();
             if is_one && is_whole(end) {
                 return Some(end);
             }
@@ -243,13 +248,15 @@ impl Lexer {
 
 /// `02:00:00:00:00:01`
 fn is_link_address(text: &str) -> bool {
-    let is_byte = |part: &str| matches!(part.len(), 1 | 2) && part.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_byte =
+        |part: &str| matches!(part.len(), 1 | 2) && part.bytes().all(|b| b.is_ascii_hexdigit());
     text.split(':').count() == 6 && text.split(':').all(is_byte)
 }
 
 /// `1:2`
 fn is_class(text: &str) -> bool {
-    let is_number = |part: &str| matches!(part.len(), 1..=4) && part.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_number =
+        |part: &str| matches!(part.len(), 1..=4) && part.bytes().all(|b| b.is_ascii_hexdigit());
     match text.split_once(':') {
         Some((major, minor)) => is_number(major) && is_number(minor),
         None => false,
@@ -282,13 +289,19 @@ mod tests {
             ("[::1]:80", "[|::1|]|:|80"),
             ("2001:db8::/32", "2001:db8::|/|32"),
             ("::ffff:1.2.3.4", "::ffff:1.2.3.4"),
-            ("02:00:00:00:00:01-ff:ff:ff:ff:ff:ff", "02:00:00:00:00:01|-|ff:ff:ff:ff:ff:ff"),
+            (
+                "02:00:00:00:00:01-ff:ff:ff:ff:ff:ff",
+                "02:00:00:00:00:01|-|ff:ff:ff:ff:ff:ff",
+            ),
             ("{ ::1:drop }", "{|::1|:|drop|}"),
             ("{ 1:accept, 22 : drop }", "{|1|:|accept|,|22|:|drop|}"),
             ("meta priority 1:abcd", "meta|priority|1:abcd"),
             ("ae:jump x", "ae|:|jump|x"),
             ("@nh,0,8 & 0xf==1", "@|nh|,|0|,|8|&|0xf|==|1"),
-            ("KUBE-SVC-X/a.b_c eth* \"eth*\"", "KUBE-SVC-X/a.b_c|eth*|\"eth*\""),
+            (
+                "KUBE-SVC-X/a.b_c eth* \"eth*\"",
+                "KUBE-SVC-X/a.b_c|eth*|\"eth*\"",
+            ),
             ("eth\\*", "eth\\*"),
             ("1d2h3m 5/second", "1d2h3m|5|/|second"),
             ("a \\\n b # c ; d\ne;f", "a|b|\\n|e|;|f"),

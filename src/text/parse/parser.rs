@@ -35,8 +35,9 @@ pub(super) struct Parser<'i> {
     /// The text that the current token is in, and which it is.
     text: Arc<str>,
     text_source: u32,
-    /// The token before.
+    /// The token before, and whether it ended a block.
     before: Place,
+    is_behind_block: bool,
     pub(super) variables: Variables,
     depth: usize,
     /// The family of the table that is being read.
@@ -58,6 +59,7 @@ impl<'i> Parser<'i> {
             text: Arc::from(""),
             text_source: u32::MAX,
             before: nowhere,
+            is_behind_block: false,
             variables: Variables::new(),
             depth: 0,
             family: Family::IP,
@@ -121,6 +123,7 @@ impl<'i> Parser<'i> {
     pub(super) fn advance(&mut self) -> Token {
         let token = self.current;
         self.before = token.place;
+        self.is_behind_block = token.kind == Kind::Sign("}");
         self.current = match self.ahead.take() {
             Some(ahead) => ahead,
             None => self.read(),
@@ -203,7 +206,10 @@ impl<'i> Parser<'i> {
 
     /// Whether this word is here and one of those behind it.
     pub(super) fn at_two(&mut self, first: &str, seconds: &[&str]) -> bool {
-        self.at(first) && self.next_if_word().is_some_and(|word| seconds.contains(&&*word))
+        self.at(first)
+            && self
+                .next_if_word()
+                .is_some_and(|word| seconds.contains(&&*word))
     }
 
     /// Goes past this word if it is there.
@@ -273,6 +279,16 @@ impl<'i> Parser<'i> {
         self.at_separator() || self.at_sign("}") || self.current.kind == Kind::End
     }
 
+    /// Whether the token before ended a block.
+    pub(super) const fn is_behind_block(&self) -> bool {
+        self.is_behind_block
+    }
+
+    /// Ends the line here, where the text ends.
+    pub(super) const fn at_line_end(&mut self) {
+        self.current.kind = Kind::Newline;
+    }
+
     /// What is behind an entry of a block or behind a command.
     pub(super) fn end(&mut self) -> Result<(), Fault> {
         match self.at_end() {
@@ -316,12 +332,9 @@ impl<'i> Parser<'i> {
             return self.unexpected(known);
         }
         let word = self.word();
-        Fault::new(
-            self.current.place,
-            format!("`{}` is {what}", shown(word)),
-        )
-        .expecting(known)
-        .nearest_to(word)
+        Fault::new(self.current.place, format!("`{}` is {what}", shown(word)))
+            .expecting(known)
+            .nearest_to(word)
     }
 
     /// From this place to the end of the token before the current one.

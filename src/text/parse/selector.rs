@@ -15,18 +15,83 @@ use crate::text::types;
 
 /// What an expression begins with.
 pub(super) const WORDS: &[&str] = &[
-    "meta", "ct", "ip", "ip6", "tcp", "udp", "udplite", "sctp", "dccp", "icmp", "icmpv6", "igmp",
-    "ether", "vlan", "arp", "ah", "esp", "comp", "th", "rt", "socket", "fib", "osf", "ipsec",
-    "numgen", "jhash", "symhash", "exthdr", "hbh", "frag", "dst", "mh", "srh", "mark", "iif",
-    "iifname", "iiftype", "iifgroup", "oif", "oifname", "oiftype", "oifgroup", "skuid", "skgid",
-    "nftrace", "rtclassid", "pkttype", "cpu", "cgroup", "ibrname", "obrname",
+    "meta",
+    "ct",
+    "ip",
+    "ip6",
+    "tcp",
+    "udp",
+    "udplite",
+    "sctp",
+    "dccp",
+    "icmp",
+    "icmpv6",
+    "igmp",
+    "ether",
+    "vlan",
+    "arp",
+    "ah",
+    "esp",
+    "comp",
+    "th",
+    "rt",
+    "socket",
+    "fib",
+    "osf",
+    "ipsec",
+    "numgen",
+    "jhash",
+    "symhash",
+    "exthdr",
+    "hbh",
+    "frag",
+    "dst",
+    "mh",
+    "srh",
+    "mark",
+    "iif",
+    "iifname",
+    "iiftype",
+    "iifgroup",
+    "oif",
+    "oifname",
+    "oiftype",
+    "oifgroup",
+    "skuid",
+    "skgid",
+    "nftrace",
+    "rtclassid",
+    "pkttype",
+    "cpu",
+    "cgroup",
+    "ibrname",
+    "obrname",
 ];
 
 /// What of a packet's own data is asked for without `meta` before it.
 const BARE: [&str; 22] = [
-    "mark", "iif", "iifname", "iiftype", "iifgroup", "oif", "oifname", "oiftype", "oifgroup",
-    "skuid", "skgid", "nftrace", "rtclassid", "pkttype", "cpu", "cgroup", "ibrname", "obrname",
-    "ibriport", "obriport", "day", "hour",
+    "mark",
+    "iif",
+    "iifname",
+    "iiftype",
+    "iifgroup",
+    "oif",
+    "oifname",
+    "oiftype",
+    "oifgroup",
+    "skuid",
+    "skgid",
+    "nftrace",
+    "rtclassid",
+    "pkttype",
+    "cpu",
+    "cgroup",
+    "ibrname",
+    "obrname",
+    "ibriport",
+    "obriport",
+    "day",
+    "hour",
 ];
 
 /// What nft 1.1 has words for and this crate has not.
@@ -56,12 +121,17 @@ fn field_names(protocol: &'static Protocol) -> impl Iterator<Item = &'static str
 }
 
 fn protocol(name: &str) -> Option<&'static Protocol> {
-    headers::PROTOCOLS.iter().copied().find(|protocol| protocol.name == name)
+    headers::PROTOCOLS
+        .iter()
+        .copied()
+        .find(|protocol| protocol.name == name)
 }
 
 /// The options, headers or chunks of a kind.
 fn extensions(kind: ExthdrOp) -> impl Iterator<Item = &'static Extension> {
-    headers::EXTENSIONS.iter().filter(move |extension| extension.kind == kind)
+    headers::EXTENSIONS
+        .iter()
+        .filter(move |extension| extension.kind == kind)
 }
 
 /// The option, header or chunk of a name, which some are called otherwise too.
@@ -284,7 +354,8 @@ impl Parser<'_> {
         };
         // One of several addresses.
         let is_indexed = extension.fields_named().any(|name| {
-            name.strip_prefix(word.as_str()).is_some_and(|rest| rest.starts_with('['))
+            name.strip_prefix(word.as_str())
+                .is_some_and(|rest| rest.starts_with('['))
         });
         let mut name = word.clone();
         if is_indexed && !word.is_empty() && self.next_is_sign("[") {
@@ -331,7 +402,9 @@ impl Parser<'_> {
     /// `exthdr frag`
     fn presence_of_header(&mut self) -> Result<Expr, Fault> {
         let known = ["hbh", "rt", "frag", "dst", "mh"];
-        let found = self.at_any(&known).and_then(|name| extension(ExthdrOp::IPV6, name));
+        let found = self
+            .at_any(&known)
+            .and_then(|name| extension(ExthdrOp::IPV6, name));
         match found {
             Some(header) => {
                 self.advance();
@@ -463,8 +536,16 @@ impl Parser<'_> {
                     _ => Err(self.unknown(
                         "nothing that is known of a route",
                         [
-                            "classid", "mtu", "ipsec", "nexthop", "ip nexthop", "ip6 nexthop",
-                            "type", "seg-left", "nexthdr", "hdrlength",
+                            "classid",
+                            "mtu",
+                            "ipsec",
+                            "nexthop",
+                            "ip nexthop",
+                            "ip6 nexthop",
+                            "type",
+                            "seg-left",
+                            "nexthdr",
+                            "hdrlength",
                         ],
                     )),
                 };

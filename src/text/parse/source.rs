@@ -140,7 +140,10 @@ impl Includes for Directories {
         }
         match is_pattern {
             true => Ok(Vec::new()),
-            false => Err(format!("there is no file {}", shown(&path.to_string_lossy()))),
+            false => Err(format!(
+                "there is no file {}",
+                shown(&path.to_string_lossy())
+            )),
         }
     }
 }
@@ -236,7 +239,10 @@ impl Sources {
         };
         let floor = |at: u32| {
             let at = (at as usize).min(text.len());
-            (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+            (0..=at)
+                .rev()
+                .find(|at| text.is_char_boundary(*at))
+                .unwrap_or(0)
         };
         let start = floor(place.start);
         let begin = text[..start].rfind('\n').map_or(0, |at| at + 1);

@@ -11,9 +11,35 @@ use crate::text::types;
 
 /// What a statement begins with that begins with no expression.
 pub(super) const WORDS: &[&str] = &[
-    "accept", "drop", "continue", "break", "return", "jump", "goto", "counter", "limit", "quota",
-    "last", "log", "reject", "snat", "dnat", "masquerade", "redirect", "tproxy", "queue",
-    "notrack", "flow", "synproxy", "dup", "fwd", "add", "update", "delete", "meter", "reset",
+    "accept",
+    "drop",
+    "continue",
+    "break",
+    "return",
+    "jump",
+    "goto",
+    "counter",
+    "limit",
+    "quota",
+    "last",
+    "log",
+    "reject",
+    "snat",
+    "dnat",
+    "masquerade",
+    "redirect",
+    "tproxy",
+    "queue",
+    "notrack",
+    "flow",
+    "synproxy",
+    "dup",
+    "fwd",
+    "add",
+    "update",
+    "delete",
+    "meter",
+    "reset",
     "comment",
 ];
 
@@ -28,9 +54,9 @@ impl Parser<'_> {
         while !self.at_end() {
             let start = self.current.place;
             if comment.is_some() {
-                return Err(self.unexpected(["the end of the line", ";"]).with_hint(
-                    "the comment of a rule stands at its end",
-                ));
+                return Err(self
+                    .unexpected(["the end of the line", ";"])
+                    .with_hint("the comment of a rule stands at its end"));
             }
             if self.eat("comment") {
                 comment = Some(self.string("a comment")?);
@@ -159,10 +185,7 @@ impl Parser<'_> {
     }
 
     /// Behind `counter`, `quota`, …: the name of an object, if that is what stands there.
-    pub(super) fn named_object(
-        &mut self,
-        words: &'static str,
-    ) -> Result<Option<Statement>, Fault> {
+    pub(super) fn named_object(&mut self, words: &'static str) -> Result<Option<Statement>, Fault> {
         match self.eat("name") {
             true => self.object_for(words).map(Some),
             false => Ok(None),
@@ -249,27 +272,29 @@ impl Parser<'_> {
     fn log_flags(&mut self) -> Result<u32, Fault> {
         const ALL: u32 = 0x2f;
         let mut flags = 0;
-        Ok(match self.one_of(&["all", "tcp", "ip", "skuid", "ether"])? {
-            "all" => ALL,
-            "tcp" => {
-                loop {
-                    flags |= match self.one_of(&["sequence", "options"])? {
-                        "sequence" => 1,
-                        _ => 2,
-                    };
-                    if !self.eat_sign(",") {
-                        break;
+        Ok(
+            match self.one_of(&["all", "tcp", "ip", "skuid", "ether"])? {
+                "all" => ALL,
+                "tcp" => {
+                    loop {
+                        flags |= match self.one_of(&["sequence", "options"])? {
+                            "sequence" => 1,
+                            _ => 2,
+                        };
+                        if !self.eat_sign(",") {
+                            break;
+                        }
                     }
+                    flags
                 }
-                flags
-            }
-            "ip" => {
-                self.expect("options")?;
-                4
-            }
-            "skuid" => 8,
-            _ => 0x20,
-        })
+                "ip" => {
+                    self.expect("options")?;
+                    4
+                }
+                "skuid" => 8,
+                _ => 0x20,
+            },
+        )
     }
 
     /// What lines of a log begin with; `$name` in it stands for the value of that variable.
@@ -440,9 +465,10 @@ impl Parser<'_> {
     fn one_element(&mut self) -> Result<Element, Fault> {
         let start = self.current.place;
         match self.set(Side::Any, false)? {
-            Expr::Set(elements) if elements.len() == 1 => {
-                elements.into_iter().next().ok_or_else(|| self.unclosed(start))
-            }
+            Expr::Set(elements) if elements.len() == 1 => elements
+                .into_iter()
+                .next()
+                .ok_or_else(|| self.unclosed(start)),
             _ => Err(Fault::new(
                 self.since(start),
                 "a rule changes one element of a set",

@@ -4,9 +4,7 @@
 //! order, those of its chains, stateful objects, sets, flowtables, elements and rules.
 
 use crate::nft::expr::ObjectType;
-use crate::nft::{
-    Chain, DataType, Family, Flowtable, Name, Set, StatefulObject, Table,
-};
+use crate::nft::{Chain, DataType, Family, Flowtable, Name, Set, StatefulObject, Table};
 use crate::text::syntax::{Element, Expr, Place, Statement};
 
 /// What is to be done with an object.

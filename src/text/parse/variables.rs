@@ -119,9 +119,7 @@ fn measure(expr: &Expr) -> (usize, usize) {
         | Expr::Map(left, right) => both(measure(left), measure(right)),
         Expr::Prefix(value, _) => measure(value),
         Expr::Hash { key: Some(key), .. } => measure(key),
-        Expr::Concat(parts) | Expr::Flags(parts) => {
-            parts.iter().map(measure).fold((0, 0), both)
-        }
+        Expr::Concat(parts) | Expr::Flags(parts) => parts.iter().map(measure).fold((0, 0), both),
         Expr::Set(elements) => elements.iter().map(measure_element).fold((0, 0), both),
         _ => (0, 0),
     };
