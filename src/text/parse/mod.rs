@@ -15,6 +15,8 @@ mod source;
 mod stateful;
 mod statement;
 mod table;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod variables;
 

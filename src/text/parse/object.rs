@@ -1,5 +1,7 @@
 //! Stateful objects.
 
+use std::collections::BTreeMap;
+
 use super::error::{Fault, shown};
 use super::parser::{Parser, parse_number, parse_time};
 use super::script::{FAMILIES, InTable};
@@ -324,24 +326,19 @@ fn synproxy(
     }
 }
 
-/// The timeouts of all states of a protocol's connections: what is not said is as nft has it.
+/// The timeouts of the states that are said.
 fn timeouts(l4proto: u8, said: &[(String, u32, Place)]) -> Result<Timeouts<'static>, Fault> {
     let states = hooks::states(l4proto);
-    let mut all: Vec<(u16, u32)> = (1..)
-        .zip(states)
-        .map(|(number, (_, usual))| (number, *usual))
-        .collect();
+    let mut all = BTreeMap::new();
     for (name, seconds, place) in said {
-        let found = states.iter().position(|(state, _)| state == name);
-        match found.and_then(|index| all.get_mut(index)) {
-            Some(state) => state.1 = *seconds,
-            None => {
-                let message = format!("`{}` is no state of such connections", shown(name));
-                return Err(Fault::new(*place, message)
-                    .expecting(states.iter().map(|(state, _)| *state))
-                    .nearest_to(name));
-            }
-        }
+        let numbered = (1_u16..).zip(states);
+        let Some((number, _)) = numbered.into_iter().find(|(_, (state, _))| state == name) else {
+            let message = format!("`{}` is no state of such connections", shown(name));
+            return Err(Fault::new(*place, message)
+                .expecting(states.iter().map(|(state, _)| *state))
+                .nearest_to(name));
+        };
+        all.insert(number, *seconds);
     }
-    Ok(Timeouts::new(&all))
+    Ok(Timeouts::new(&all.into_iter().collect::<Vec<_>>()))
 }

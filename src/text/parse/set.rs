@@ -6,7 +6,7 @@ use super::parser::Parser;
 use super::script::{InTable, only_named};
 use super::tree::{Command, Declared, Elements, Object, SetDeclaration, Verb};
 use crate::nft::expr::ObjectType;
-use crate::nft::{Milliseconds, Milliseconds32, Set, SetFlags, SetPolicy};
+use crate::nft::{DataType, Milliseconds, Milliseconds32, Set, SetFlags, SetPolicy};
 use crate::text::syntax::{Element, Expr, Place};
 
 const FLAGS: [(&str, SetFlags); 4] = [
@@ -191,7 +191,7 @@ impl Parser<'_> {
         declared.data_is_interval = self.eat("interval");
         let data = match self.declared_objects()? {
             Some(object_type) => Declared::Objects(object_type),
-            None if self.at("verdict") => Declared::Types(vec![self.data_type()?]),
+            None if self.eat("verdict") => Declared::Types(vec![DataType::VERDICT]),
             None => self.declared(is_typeof)?,
         };
         declared.data = Some((data, self.since(start)));
