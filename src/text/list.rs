@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use nix::net::if_::if_nametoindex;
 
 use super::constant::{Plain, Quoted};
+use super::hooks;
 use super::print::Printer;
 use super::read::set::SetReader;
 use super::read::{rule, set, stateful};
@@ -723,25 +724,7 @@ impl<W: Write> Printer<'_, W> {
 
     /// What differs from the protocol's own times, as nft shows it.
     fn timeouts(&mut self, protocol: u8, timeouts: Option<&Timeouts<'_>>) -> fmt::Result {
-        const TCP: [(&str, u32); 11] = [
-            ("syn_sent", 120),
-            ("syn_recv", 60),
-            ("established", 432_000),
-            ("fin_wait", 120),
-            ("close_wait", 60),
-            ("last_ack", 30),
-            ("time_wait", 120),
-            ("close", 10),
-            ("syn_sent2", 120),
-            ("retrans", 300),
-            ("unack", 300),
-        ];
-        const UDP: [(&str, u32); 2] = [("unreplied", 30), ("replied", 120)];
-        let states: &[(&str, u32)] = match i32::from(protocol) {
-            libc::IPPROTO_TCP => &TCP,
-            libc::IPPROTO_UDP => &UDP,
-            _ => &[],
-        };
+        let states = hooks::states(protocol);
         let mut shown = Vec::new();
         for (state, seconds) in timeouts.iter().flat_map(|timeouts| timeouts.iter()) {
             let known = usize::from(state)
@@ -822,29 +805,8 @@ const fn elements_in_line(key: DataType) -> usize {
 /// A priority by its name, if one is near.
 fn priority(out: &mut impl Write, family: Family, hook: &str, priority: i32) -> fmt::Result {
     const NEAR: i32 = 10;
-    let names: &[(&str, i32)] = match family {
-        Family::BRIDGE => &[
-            ("dstnat", -300),
-            ("filter", -200),
-            ("out", 100),
-            ("srcnat", 300),
-        ],
-        Family::ARP | Family::NETDEV => &[("filter", 0)],
-        _ => &[
-            ("raw", -300),
-            ("mangle", -150),
-            ("dstnat", -100),
-            ("filter", 0),
-            ("security", 50),
-            ("srcnat", 100),
-        ],
-    };
-    let fits = |name: &str| match name {
-        "dstnat" => hook == "prerouting",
-        "srcnat" => hook == "postrouting",
-        "out" => hook == "output",
-        _ => true,
-    };
+    let names = hooks::priorities(family);
+    let fits = |name: &str| hooks::hook_of_priority(name).is_none_or(|of| of == hook);
     let near = names
         .iter()
         .filter(|(name, _)| fits(name))

@@ -3,9 +3,10 @@
 //! | in | is |
 //! |---|---|
 //! | `syntax` | what a sentence is made of |
-//! | `types`, `headers`, `keys` | what there is to be asked, and what its values are called |
+//! | `types`, `headers`, `keys`, `hooks` | what there is to be asked, and what its values are called |
 //! | `read` | from the kernel's objects to sentences |
 //! | `print`, `constant`, `list` | from sentences to text |
+//! | `parse` | from text to sentences and commands |
 //!
 //! ```
 //! use chainwright::nft::DataType;
@@ -22,6 +23,8 @@ mod compile;
 mod constant;
 #[cfg(feature = "text")]
 mod headers;
+#[cfg(feature = "text")]
+mod hooks;
 #[cfg(feature = "text")]
 mod keys;
 #[cfg(feature = "text")]

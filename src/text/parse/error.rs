@@ -144,11 +144,6 @@ impl Fault {
         self
     }
 
-    /// The same where it is not sure that another attempt would fail at a later place.
-    pub(super) fn place(&self) -> Place {
-        self.0.place
-    }
-
     /// With the line that it is in.
     pub(in crate::text) fn explain(self, sources: &Sources) -> Error {
         let Inner {

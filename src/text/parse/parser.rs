@@ -35,8 +35,9 @@ pub(super) struct Parser<'i> {
     /// The text that the current token is in, and which it is.
     text: Arc<str>,
     text_source: u32,
-    /// The token before.
+    /// The token before, and whether it ended a block.
     before: Place,
+    is_behind_block: bool,
     pub(super) variables: Variables,
     depth: usize,
     /// The family of the table that is being read.
@@ -58,6 +59,7 @@ impl<'i> Parser<'i> {
             text: Arc::from(""),
             text_source: u32::MAX,
             before: nowhere,
+            is_behind_block: false,
             variables: Variables::new(),
             depth: 0,
             family: Family::IP,
@@ -121,6 +123,7 @@ impl<'i> Parser<'i> {
     pub(super) fn advance(&mut self) -> Token {
         let token = self.current;
         self.before = token.place;
+        self.is_behind_block = token.kind == Kind::Sign("}");
         self.current = match self.ahead.take() {
             Some(ahead) => ahead,
             None => self.read(),
@@ -274,6 +277,16 @@ impl<'i> Parser<'i> {
     /// Whether a statement or an entry of a block ends here.
     pub(super) fn at_end(&self) -> bool {
         self.at_separator() || self.at_sign("}") || self.current.kind == Kind::End
+    }
+
+    /// Whether the token before ended a block.
+    pub(super) const fn is_behind_block(&self) -> bool {
+        self.is_behind_block
+    }
+
+    /// Ends the line here, where the text ends.
+    pub(super) const fn at_line_end(&mut self) {
+        self.current.kind = Kind::Newline;
     }
 
     /// What is behind an entry of a block or behind a command.

@@ -264,9 +264,15 @@ impl Parser<'_> {
             return self.option(ExthdrOp::SCTP);
         }
         let first = match self.is_word() {
-            true => self.word().to_owned(),
-            false => String::new(),
+            true => self.word(),
+            false => "",
         };
+        // It is typed in another way than it is listed.
+        let first = match (protocol.name, first) {
+            ("icmpv6", "param-problem") => "parameter-problem",
+            (_, first) => first,
+        };
+        let first = first.to_owned();
         let mut found = protocol.fields.iter().position(|field| field.name == first);
         if found.is_none() && !first.is_empty() {
             // Of a name that has two words.

@@ -235,8 +235,21 @@ impl Parser<'_> {
         if let Some(object) = self.named_object("synproxy name")? {
             return Ok(object);
         }
-        let mut mss = None;
-        let mut window_scale = None;
+        let (mss, window_scale, timestamp, sack_permitted) = self.synproxy_options()?;
+        Ok(Statement::Synproxy {
+            mss,
+            window_scale,
+            timestamp,
+            sack_permitted,
+        })
+    }
+
+    /// The same without its word.
+    pub(super) fn synproxy_options(
+        &mut self,
+    ) -> Result<(Option<u16>, Option<u8>, bool, bool), Fault> {
+        const WIDEST: u8 = 14;
+        let (mut mss, mut window_scale) = (None, None);
         let (mut timestamp, mut sack_permitted) = (false, false);
         loop {
             match self.eat_any(&["mss", "wscale", "timestamp", "sack-perm"]) {
@@ -244,22 +257,16 @@ impl Parser<'_> {
                 Some("wscale") => {
                     let place = self.current.place;
                     let scale = self.number("a scale")?;
-                    if scale > 14 {
+                    if scale > WIDEST {
                         return Err(Fault::new(place, "a window's scale is at most 14"));
                     }
                     window_scale = Some(scale);
                 }
                 Some("timestamp") => timestamp = true,
                 Some(_) => sack_permitted = true,
-                None => break,
+                None => return Ok((mss, window_scale, timestamp, sack_permitted)),
             }
         }
-        Ok(Statement::Synproxy {
-            mss,
-            window_scale,
-            timestamp,
-            sack_permitted,
-        })
     }
 }
 
