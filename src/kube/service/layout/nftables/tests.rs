@@ -113,24 +113,12 @@ fn address(text: &str) -> IpAddr {
 }
 
 fn port(namespace: &str, service: &str, port: &str, cluster_ip: &str, number: u16) -> ServicePort {
-    ServicePort {
-        name: PortName {
-            service: ObjectName::new(namespace, service),
-            port: port.into(),
-            protocol: Protocol::Tcp,
-        },
-        cluster_ip: address(cluster_ip),
-        port: number,
-        node_port: None,
-        external_ips: Vec::new(),
-        load_balancer_ips: Vec::new(),
-        source_ranges: Vec::new(),
-        internal_local: false,
-        external_local: false,
-        affinity: None,
-        health_check_node_port: None,
-        backends: Backends::default(),
-    }
+    let name = PortName {
+        service: ObjectName::new(namespace, service),
+        port: port.into(),
+        protocol: Protocol::Tcp,
+    };
+    ServicePort::new(name, address(cluster_ip), number)
 }
 
 /// With these endpoints; those with a `!` are on this node.
