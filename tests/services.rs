@@ -209,6 +209,16 @@ fn nftables_is_what_kube_proxy_writes() {
 }
 
 #[test]
+fn nftables_adopts_what_kube_proxy_left() {
+    kube_proxy::adopted();
+}
+
+#[test]
+fn what_kube_proxy_left_is_removed() {
+    kube_proxy::removed();
+}
+
+#[test]
 fn iptables_is_what_kube_proxy_writes() {
     kube_proxy::iptables(Backend::Nft);
 }

@@ -31,7 +31,7 @@ mod base;
 mod difference;
 mod elements;
 mod port;
-#[cfg(all(test, feature = "sandbox"))]
+#[cfg(all(test, feature = "sandbox", feature = "text"))]
 mod tests;
 mod write;
 
