@@ -16,6 +16,8 @@ mod kube_proxy;
 mod listed;
 #[path = "services/net.rs"]
 mod net;
+#[path = "services/proxy.rs"]
+mod proxy;
 #[path = "kill/running.rs"]
 mod running;
 #[path = "services/tables.rs"]

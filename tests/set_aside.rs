@@ -2,6 +2,8 @@
 #![cfg(feature = "kube")]
 
 mod common;
+#[path = "services/proxy.rs"]
+mod proxy;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,10 +23,10 @@ struct Node {
     proxy: ServiceProxy,
 }
 
-fn open(layout: Layout) -> ServiceProxy {
+fn open(node: &Sandbox, layout: Layout) -> ServiceProxy {
     let mut config = Config::new("node1");
     config.families = vec![Family::Ipv4];
-    ServiceProxy::open(layout, config).unwrap()
+    proxy::open(node, layout, config)
 }
 
 fn name(number: u8) -> ObjectName {
@@ -34,7 +36,7 @@ fn name(number: u8) -> ObjectName {
 impl Node {
     fn new(layout: Layout) -> Self {
         let sandbox = sandbox();
-        let proxy = sandbox.run(|| open(layout)).unwrap();
+        let proxy = open(&sandbox, layout);
         let mut node = Self {
             sandbox,
             services: Services::new(),
@@ -65,10 +67,7 @@ impl Node {
     }
 
     fn sync(&mut self) -> Synced {
-        let synced = self.sandbox.run(|| self.proxy.sync(&mut self.services));
-        synced
-            .unwrap()
-            .unwrap_or_else(|error| panic!("{}", report(&error)))
+        proxy::sync(&self.sandbox, &mut self.proxy, &mut self.services)
     }
 
     fn aside(&self) -> Vec<ObjectName> {
@@ -108,7 +107,7 @@ fn a_time_that_is_too_long_for_the_kernel() {
 
     // Another process finds it, without disturbing what is there.
     let before = node.ruleset();
-    node.proxy = node.sandbox.run(|| open(Layout::Nftables)).unwrap();
+    node.proxy = open(&node.sandbox, Layout::Nftables);
     node.set(3, 2, None);
     let synced = node.sync();
     assert_eq!((names(&synced), synced.whole), (vec![name(9)], true));
@@ -169,10 +168,7 @@ fn a_chain_that_nothing_more_can_follow() {
     assert!((25..35).all(|number| leads_to(&node, number) == (number != 30)));
 
     // Another process finds it, too.
-    node.proxy = node
-        .sandbox
-        .run(|| open(Layout::Iptables(Backend::Nft)))
-        .unwrap();
+    node.proxy = open(&node.sandbox, Layout::Iptables(Backend::Nft));
     node.set(3, 2, None);
     assert_eq!(names(&node.sync()), [name(30)]);
     assert!((25..35).all(|number| leads_to(&node, number) == (number != 30)));
@@ -189,7 +185,7 @@ fn progress_is_told() {
     for (layout, count) in [(Layout::Flat, 12_000_u16), (Layout::Nftables, 2_000)] {
         let sandbox = sandbox();
         let told = Arc::new(Mutex::new(Vec::new()));
-        let mut proxy = sandbox.run(|| open(layout)).unwrap();
+        let mut proxy = open(&sandbox, layout);
         let tell = Arc::clone(&told);
         proxy.on_progress(move |progress| tell.lock().unwrap().push(progress));
         let mut services = Services::new();
@@ -210,7 +206,7 @@ fn progress_is_told() {
                 }],
             });
         }
-        let synced = sandbox.run(|| proxy.sync(&mut services)).unwrap().unwrap();
+        let synced = proxy::sync(&sandbox, &mut proxy, &mut services);
         let told = std::mem::take(&mut *told.lock().unwrap());
         assert!(
             told.len() >= 2 && told.len() <= synced.transactions,

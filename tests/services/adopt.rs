@@ -10,9 +10,10 @@ use chainwright::kube::service::{
 use chainwright::netns::Sandbox;
 
 use crate::common::random::Random;
+use crate::common::sandbox;
 use crate::common::tools::Tools;
-use crate::common::{report, sandbox};
 use crate::listed::{Listed, assert_same, of_flat};
+use crate::proxy::{self, sync};
 use crate::tables::LIST_FLAT;
 
 /// Services of every kind, with up to four endpoints each.
@@ -55,13 +56,7 @@ fn open(node: &Sandbox, own: bool) -> ServiceProxy {
     let mut config = Config::new("node1");
     config.families = vec![Family::Ipv4];
     config.own = own;
-    let open = || ServiceProxy::open(Layout::Flat, config);
-    node.run(open).unwrap().unwrap()
-}
-
-fn sync(node: &Sandbox, proxy: &mut ServiceProxy, services: &mut Services) {
-    let synced = node.run(|| proxy.sync(services)).unwrap();
-    synced.unwrap_or_else(|error| panic!("{}", report(&error)));
+    proxy::open(node, Layout::Flat, config)
 }
 
 /// What is there.

@@ -14,6 +14,7 @@ use chainwright::kube::service::{
 
 use crate::common::report;
 use crate::net::{Answer, From, Net, Network, PORT, address, ask_udp, udp};
+use crate::proxy;
 
 /// The table in one layout and family.
 struct Table {
@@ -37,10 +38,8 @@ struct Made {
 
 pub(crate) fn run(layout: Layout, family: Family) {
     let net = Net::new(family);
-    let config = config(family);
-    let proxy = net.node.run(|| ServiceProxy::open(layout, config));
     let mut table = Table {
-        proxy: proxy.unwrap().unwrap(),
+        proxy: proxy::open(&net.node, layout, config(family)),
         net,
         services: Services::new(),
         layout,
@@ -126,10 +125,7 @@ impl Table {
     }
 
     fn sync(&mut self) {
-        let synced = self.net.node.run(|| self.proxy.sync(&mut self.services));
-        synced
-            .unwrap()
-            .unwrap_or_else(|error| panic!("{}", report(&error)));
+        proxy::sync(&self.net.node, &mut self.proxy, &mut self.services);
     }
 
     /// Asks often enough that an endpoint of three is missed once in 10^7 tables.
@@ -751,9 +747,7 @@ impl Table {
         let before = ask_udp(&socket);
         assert!(matches!(before, Answer::Pod(..)), "{before:?}");
         let config = self.proxy.config().clone();
-        let layout = self.layout;
-        let open = || ServiceProxy::open(layout, config);
-        self.proxy = self.net.node.run(open).unwrap().unwrap();
+        self.proxy = proxy::open(&self.net.node, self.layout, config);
         self.sync();
         assert_eq!(ask_udp(&socket), before);
         let all = [0, 1, 2];
@@ -786,9 +780,7 @@ impl Table {
         self.net.give_node(second);
         config.node_port_addresses = NodePortAddresses::These(vec![second]);
         config.masquerade_all = true;
-        let layout = self.layout;
-        let open = || ServiceProxy::open(layout, config);
-        self.proxy = self.net.node.run(open).unwrap().unwrap();
+        self.proxy = proxy::open(&self.net.node, self.layout, config);
         self.sync();
         let at_second = SocketAddr::new(second, 30030);
         self.case(

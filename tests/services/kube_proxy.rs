@@ -4,9 +4,8 @@
 use chainwright::iptables::{Backend, Family};
 use chainwright::kube::service::{
     Config, Endpoint, EndpointSlice, Layout, LocalDetector, NodePortAddresses, Protocol, Service,
-    ServiceProxy, Services, Synced,
+    Services,
 };
-use chainwright::netns::Sandbox;
 use chainwright::nft::{PlanOptions, Scope};
 use k8s_openapi::api::{core::v1 as core, discovery::v1 as discovery};
 use serde_json::{Value, json};
@@ -15,6 +14,7 @@ use crate::common::accounting::prepared;
 use crate::common::tools::Tools;
 use crate::common::{connect, report, sandbox};
 use crate::listed::{assert_same, of_nft};
+use crate::proxy::{self, sync};
 use crate::tables::of_iptables;
 use crate::undisturbed::{slice, to};
 
@@ -80,20 +80,13 @@ fn config() -> Config {
     config
 }
 
-#[track_caller]
-fn sync(node: &Sandbox, proxy: &mut ServiceProxy, services: &mut Services) -> Synced {
-    let synced = node.run(|| proxy.sync(services)).unwrap();
-    synced.unwrap_or_else(|error| panic!("{}", report(&error)))
-}
-
 /// What a tool prints of them in a layout, after a sync and after a restart that changes nothing.
 #[track_caller]
 fn printed(layout: Layout, config: &Config, command: &str) -> String {
     let sandbox = prepared();
     for transactions in [None, Some(0)] {
         let mut services = services();
-        let open = || ServiceProxy::open(layout, config.clone());
-        let mut proxy = sandbox.run(open).unwrap().unwrap();
+        let mut proxy = proxy::open(&sandbox, layout, config.clone());
         let synced = sync(&sandbox, &mut proxy, &mut services);
         assert_eq!(synced.services, 306);
         let expected = transactions.unwrap_or(synced.transactions);
@@ -129,8 +122,8 @@ pub(crate) fn adopted() {
     let mut services = services();
     let ports = |name| services.service(name).unwrap().ports.len();
     assert_eq!(services.names().map(ports).sum::<usize>(), 308);
-    let open = || ServiceProxy::open(Layout::Nftables, config_of_nftables());
-    let mut elsewhere = fresh.run(open).unwrap().unwrap();
+    let open = |node| proxy::open(node, Layout::Nftables, config_of_nftables());
+    let mut elsewhere = open(&fresh);
     sync(&fresh, &mut elsewhere, &mut services);
     let desired = connect(&fresh).snapshot(Scope::all()).unwrap();
     let plan = connect(&node).plan(&desired, PlanOptions::default());
@@ -140,7 +133,7 @@ pub(crate) fn adopted() {
     let plan = plan.to_string();
     let is_range = |line: &str| line.contains("firewall-5A6HMGKF") || line.contains("__set%d");
     assert!(plan.lines().all(is_range), "{plan}");
-    let mut proxy = node.run(open).unwrap().unwrap();
+    let mut proxy = open(&node);
     assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 1);
     proxy.distrust();
     assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 0);
@@ -169,8 +162,7 @@ pub(crate) fn removed() {
             .count()
     };
     assert_eq!(tables(), 2);
-    let mut proxy = node.run(|| ServiceProxy::open(Layout::Flat, config()));
-    let proxy = proxy.as_mut().unwrap().as_mut().unwrap();
+    let mut proxy = proxy::open(&node, Layout::Flat, config());
     for removed in [2, 0] {
         let others = node.run(|| proxy.remove_others()).unwrap();
         let others = others.unwrap_or_else(|error| panic!("{}", report(&error)));
