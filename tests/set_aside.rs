@@ -275,6 +275,7 @@ fn a_configuration_is_followed() {
             let lines = ruleset.lines().map(|line| line.trim().to_owned());
             lines.filter(|line| line.contains("10.")).collect()
         };
+        assert!(lines(&before).len() > 20, "{layout:?}: {before}");
         assert_eq!(lines(&node.ruleset()), lines(&before), "{layout:?}");
         assert!(!node.ruleset().contains("table ip6 kube"));
     }

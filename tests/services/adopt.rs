@@ -91,11 +91,16 @@ pub(crate) fn mends() {
         "add element ip kube-services endpoints { 0x7777 . 0x0 : 10.0.0.1 . 80 }",
         "add chain ip kube-services pick-99",
     ];
-    for round in 0..30 {
-        let what: Vec<_> = (0..3).map(|_| random.pick(&spoilt)).collect();
+    // Each by itself, then some at once.
+    for round in 0..spoilt.len() + 30 {
+        let what = match spoilt.get(round) {
+            Some(one) => vec![*one],
+            None => (0..3).map(|_| random.pick(&spoilt)).collect(),
+        };
         for what in &what {
             tools.run(&format!("nft {what}"));
         }
+        assert_ne!(listed(&node), before, "{what:?}");
         if round % 2 == 0 {
             proxy.distrust();
         } else {

@@ -62,7 +62,7 @@ pub(crate) fn run(layout: Layout, family: Family) {
     table.restart();
     table.configurations();
     println!("{layout:?} {family}: {} cases", table.cases);
-    assert!(table.cases >= 40, "{}", table.cases);
+    assert!(table.cases >= 70, "{}", table.cases);
 }
 
 fn config(family: Family) -> Config {
@@ -387,26 +387,24 @@ impl Table {
             }],
         });
         self.put(&second);
-        if self.layout == Layout::Flat {
-            let ip = at(self, 1);
-            self.case(
-                "an address of two services",
-                CLIENT,
-                ip,
-                &[0, 1, 2],
-                Seen::Node,
-            );
-            let first = self.services.names();
-            let first = first.filter(|name| {
-                let service = self.services.service(name);
-                &*name.namespace == "default"
-                    && service.is_some_and(|s| s.external_ips.contains(&ip.ip()))
-            });
-            let first = first.cloned().collect::<Vec<_>>();
-            self.services.remove_service(&first[0]);
-            self.sync();
-            self.case("when one of them goes", CLIENT, ip, &[1], Seen::Node);
-        }
+        let ip = at(self, 1);
+        self.case(
+            "an address of two services",
+            CLIENT,
+            ip,
+            &[0, 1, 2],
+            Seen::Node,
+        );
+        let first = self.services.names();
+        let first = first.filter(|name| {
+            let service = self.services.service(name);
+            &*name.namespace == "default"
+                && service.is_some_and(|s| s.external_ips.contains(&ip.ip()))
+        });
+        let first = first.cloned().collect::<Vec<_>>();
+        self.services.remove_service(&first[0]);
+        self.sync();
+        self.case("when one of them goes", CLIENT, ip, &[1], Seen::Node);
     }
 
     fn load_balancers(&mut self) {

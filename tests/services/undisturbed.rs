@@ -192,6 +192,7 @@ pub(crate) fn undisturbed(layout: Layout, syncs: usize) {
     sync(&net.node, &mut proxy, &mut services);
     let watch = Watch::new(&net);
     let mut random = Random::new();
+    let mut brought = 0;
     let checked = watch.during(|goes_on| {
         for round in 0..syncs {
             if !goes_on() {
@@ -203,11 +204,16 @@ pub(crate) fn undisturbed(layout: Layout, syncs: usize) {
                 // A restart.
                 proxy = open(&net, layout);
             }
-            sync(&net.node, &mut proxy, &mut services);
+            let synced = sync(&net.node, &mut proxy, &mut services);
+            brought += usize::from(synced.transactions > 0);
             watch.check(&round);
         }
     });
-    println!("{layout:?}: {syncs} syncs, {checked} checks beside them");
+    println!(
+        "{layout:?}: {brought} of {syncs} syncs brought something, {checked} checks beside them"
+    );
+    assert!(brought > syncs / 2, "{brought}");
+    assert!(checked > syncs / 4, "{checked}");
     // All is as if nothing had ever happened; the flat layout lets go of chains when it looks.
     proxy.distrust();
     sync(&net.node, &mut proxy, &mut services);
