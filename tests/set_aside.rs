@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use chainwright::iptables::{Backend, Family};
 use chainwright::kube::service::{
-    ChainKind, Config, Endpoint, EndpointPort, EndpointSlice, Layout, ObjectName, Port, PortName,
-    Protocol, Service, ServiceProxy, Services, Synced, TrafficPolicy,
+    ChainKind, Config, Endpoint, Layout, ObjectName, Port, PortName, Protocol, Service,
+    ServiceProxy, Services, Synced, TrafficPolicy,
 };
 use chainwright::netns::Sandbox;
 use common::tools::Tools;
 use common::{report, sandbox};
+use proxy::{slice, to};
 
 struct Node {
     sandbox: Sandbox,
@@ -52,18 +53,12 @@ impl Node {
         service.session_affinity = affinity;
         self.services
             .set_service(service.with_port(Port::new("p", Protocol::Tcp, 80)));
-        self.services.set_slice(EndpointSlice {
-            name: name(number),
-            service: name(number).name,
-            endpoints: (0..endpoints)
-                .map(|last| Endpoint::new([10, 244, number, last].into()))
-                .collect(),
-            ports: vec![EndpointPort {
-                name: "p".into(),
-                protocol: Protocol::Tcp,
-                port: Some(8080),
-            }],
-        });
+        let endpoints = (0..endpoints).map(|last| Endpoint::new([10, 244, number, last].into()));
+        self.services.set_slice(slice(
+            &name(number).name,
+            endpoints.collect(),
+            &[to("p", Protocol::Tcp, 8080)],
+        ));
     }
 
     fn sync(&mut self) -> Synced {
@@ -195,16 +190,9 @@ fn progress_is_told() {
             let mut service = Service::new(name.clone(), [[10, 96, high, low].into()]);
             service.external_ips = vec![[203, 0, high, low].into()];
             services.set_service(service.with_port(Port::new("p", Protocol::Tcp, 80)));
-            services.set_slice(EndpointSlice {
-                name: name.clone(),
-                service: name.name,
-                endpoints: vec![Endpoint::new([10, 244, high, low].into())],
-                ports: vec![EndpointPort {
-                    name: "p".into(),
-                    protocol: Protocol::Tcp,
-                    port: Some(8080),
-                }],
-            });
+            let endpoint = Endpoint::new([10, 244, high, low].into());
+            let ports = [to("p", Protocol::Tcp, 8080)];
+            services.set_slice(slice(&name.name, vec![endpoint], &ports));
         }
         let synced = proxy::sync(&sandbox, &mut proxy, &mut services);
         let told = std::mem::take(&mut *told.lock().unwrap());

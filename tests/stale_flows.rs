@@ -11,11 +11,12 @@ use std::time::Duration;
 use chainwright::conntrack::{self, Entry, Filter, Tuple, TupleFilter};
 use chainwright::iptables::Family;
 use chainwright::kube::service::{
-    Config, Endpoint, EndpointPort, EndpointSlice, Forgotten, Layout, ObjectName, Port, Protocol,
-    Service, ServiceProxy, Services,
+    Config, Endpoint, Forgotten, Layout, ObjectName, Port, Protocol, Service, ServiceProxy,
+    Services,
 };
 use chainwright::netns::Sandbox;
 use common::{report, sandbox};
+use proxy::{slice, to};
 
 const MANY: u16 = 10_000;
 const OTHERS: u16 = 2_000;
@@ -58,16 +59,9 @@ impl Node {
 
     fn set(&mut self, service: &str, endpoints: &[u8]) {
         let endpoint = |last: &u8| Endpoint::new(address(self.family, 244, *last));
-        self.services.set_slice(EndpointSlice {
-            name: ObjectName::new("default", service),
-            service: service.into(),
-            endpoints: endpoints.iter().map(endpoint).collect(),
-            ports: vec![EndpointPort {
-                name: "p".into(),
-                protocol: Protocol::Udp,
-                port: Some(5353),
-            }],
-        });
+        let endpoints = endpoints.iter().map(endpoint).collect();
+        let ports = [to("p", Protocol::Udp, 5353)];
+        self.services.set_slice(slice(service, endpoints, &ports));
     }
 
     fn sync(&mut self) {

@@ -8,13 +8,13 @@ use std::time::Duration;
 use chainwright::conntrack::{self, Filter, TupleFilter};
 use chainwright::iptables::Family;
 use chainwright::kube::service::{
-    Config, Endpoint, EndpointPort, EndpointSlice, Layout, LocalDetector, NodePortAddresses,
-    ObjectName, Port, Protocol, Service, ServiceProxy, Services, TrafficPolicy,
+    Config, Endpoint, EndpointSlice, Layout, LocalDetector, NodePortAddresses, ObjectName, Port,
+    Protocol, Service, ServiceProxy, Services, TrafficPolicy,
 };
 
 use crate::common::report;
 use crate::net::{Answer, From, Net, Network, PORT, address, ask_udp, udp};
-use crate::proxy;
+use crate::proxy::{self, slice, to};
 
 /// The table in one layout and family.
 struct Table {
@@ -31,7 +31,6 @@ struct Table {
 /// A service that is being made.
 struct Made {
     service: Service,
-    number: u8,
     endpoints: Vec<Endpoint>,
     protocol: Protocol,
 }
@@ -96,7 +95,6 @@ impl Table {
         };
         Made {
             service: Service::new(name, [ip]),
-            number: self.last,
             endpoints: pods.iter().map(endpoint).collect(),
             protocol: TCP,
         }
@@ -109,16 +107,10 @@ impl Table {
         port.node_port = service.ports.first().and_then(|port| port.node_port);
         service.ports = vec![port];
         let ip = service.cluster_ips[0];
-        self.services.set_slice(EndpointSlice {
-            name: ObjectName::new("default", format!("slice-{}", made.number)),
-            service: service.name.name.clone(),
-            endpoints: made.endpoints.clone(),
-            ports: vec![EndpointPort {
-                name: "p".into(),
-                protocol: made.protocol,
-                port: Some(PORT),
-            }],
-        });
+        let ports = [to("p", made.protocol, PORT)];
+        let name = &service.name.name;
+        self.services
+            .set_slice(slice(name, made.endpoints.clone(), &ports));
         self.services.set_service(service);
         self.sync();
         SocketAddr::new(ip, 80)
@@ -378,13 +370,7 @@ impl Table {
         second.service.name = ObjectName::new("zzz", "second");
         self.services.set_slice(EndpointSlice {
             name: ObjectName::new("zzz", "second"),
-            service: "second".into(),
-            endpoints: second.endpoints.clone(),
-            ports: vec![EndpointPort {
-                name: "p".into(),
-                protocol: TCP,
-                port: Some(PORT),
-            }],
+            ..slice("second", second.endpoints.clone(), &[to("p", TCP, PORT)])
         });
         self.put(&second);
         let ip = at(self, 1);

@@ -12,8 +12,8 @@ use chainwright::netns::Sandbox;
 use crate::common::random::Random;
 use crate::common::sandbox;
 use crate::net::{Answer, From, Net, Network, PORT, address};
-use crate::proxy::{self, sync};
-use crate::undisturbed::{change_other, config, open, slice, to};
+use crate::proxy::{self, slice, sync, to};
+use crate::undisturbed::{change_other, config, open};
 
 /// How many connections are drawn for at each number of endpoints.
 const DRAWS: usize = 1_000;

@@ -14,9 +14,8 @@ use crate::common::accounting::prepared;
 use crate::common::tools::Tools;
 use crate::common::{connect, report, sandbox};
 use crate::listed::{assert_same, of_nft};
-use crate::proxy::{self, sync};
+use crate::proxy::{self, slice, sync, to};
 use crate::tables::of_iptables;
-use crate::undisturbed::{slice, to};
 
 /// See `tests/data/README.md`.
 const MANIFESTS: &str = include_str!("../data/services.yaml");

@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use chainwright::iptables::Family;
 use chainwright::kube::service::{
-    Config, Endpoint, EndpointPort, EndpointSlice, Layout, ObjectName, Port, Protocol, Service,
-    ServiceProxy, Services, TrafficPolicy,
+    Config, Endpoint, Layout, ObjectName, Port, Protocol, Service, ServiceProxy, Services,
+    TrafficPolicy,
 };
 
 use crate::common::random::Random;
 use crate::common::{OnDrop, report, sandbox};
 use crate::listed::{Listed, assert_same};
 use crate::net::{Answer, ECHO, From, Net, Network, PATIENCE, PORT, address, ask_udp, udp};
-use crate::proxy::{self, sync};
+use crate::proxy::{self, slice, sync, to};
 use crate::tables::listed;
 
 /// A cluster IP by its number; those that are watched have the first ones.
@@ -29,28 +29,6 @@ pub(crate) fn config() -> Config {
     let mut config = Config::new("node1");
     config.families = vec![Family::Ipv4];
     config
-}
-
-pub(crate) fn slice(
-    service: &str,
-    endpoints: Vec<Endpoint>,
-    ports: &[EndpointPort],
-) -> EndpointSlice {
-    EndpointSlice {
-        name: ObjectName::new("default", format!("{service}-1")),
-        service: service.into(),
-        endpoints,
-        ports: ports.to_vec(),
-    }
-}
-
-/// Where a port of a service leads to.
-pub(crate) fn to(name: &str, protocol: Protocol, port: u16) -> EndpointPort {
-    EndpointPort {
-        name: name.into(),
-        protocol,
-        port: Some(port),
-    }
 }
 
 /// The service of all pods that is watched: UDP, and TCP to where a connection is answered and where it stays open.

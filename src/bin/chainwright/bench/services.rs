@@ -191,36 +191,46 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn cold(&mut self, cluster: Cluster) -> Result<(), Error> {
+    /// Measures something in each layout by itself, in a new network namespace. How many rounds it has is told.
+    fn in_each(
+        &mut self,
+        what: &str,
+        cluster: Cluster,
+        measure: impl Fn(Layout, usize) -> Result<Record, Error> + Sync,
+    ) -> Result<(), Error> {
         let elements = cluster.services * cluster.endpoints;
+        let rounds = self.args.sizes.rounds(200_000, elements, 31);
         for layout in self.args.at(&self.layouts, cluster.services) {
-            let rounds = self.args.sizes.rounds(200_000, elements, 31);
             let progress = Progress::new(format!(
-                "cold start, {} services, {}, {rounds} rounds",
+                "{what}, {} services, {}, {rounds} rounds",
                 cluster.services,
                 name_of(layout)
             ));
-            let record = Sandbox::new()?.run(|| -> Result<Record, Error> {
-                let cold = cold(cluster, layout, rounds)?;
-                let mut record = Record {
-                    layout: Some(name_of(layout)),
-                    notes: vec![format!(
-                        "bytes: {:.2} MB; parts: {}",
-                        cold.bytes as f64 / 1e6,
-                        cold.parts
-                    )],
-                    contenders: contestants(&cold.contenders),
-                    ..Self::of("cold start", cluster, rounds)
-                };
-                if let Some(floor) = cold.contenders.first() {
-                    tool(layout, floor, &mut record)?;
-                }
-                Ok(record)
-            })??;
+            let record = Sandbox::new()?.run(|| measure(layout, rounds))??;
             drop(progress);
             self.add(record)?;
         }
         Ok(())
+    }
+
+    fn cold(&mut self, cluster: Cluster) -> Result<(), Error> {
+        self.in_each("cold start", cluster, |layout, rounds| {
+            let cold = cold(cluster, layout, rounds)?;
+            let mut record = Record {
+                layout: Some(name_of(layout)),
+                notes: vec![format!(
+                    "bytes: {:.2} MB; parts: {}",
+                    cold.bytes as f64 / 1e6,
+                    cold.parts
+                )],
+                contenders: contestants(&cold.contenders),
+                ..Self::of("cold start", cluster, rounds)
+            };
+            if let Some(floor) = cold.contenders.first() {
+                tool(layout, floor, &mut record)?;
+            }
+            Ok(record)
+        })
     }
 
     /// One change, and many one after the other.
@@ -259,23 +269,13 @@ impl Bench<'_> {
     }
 
     fn restart(&mut self, cluster: Cluster) -> Result<(), Error> {
-        let elements = cluster.services * cluster.endpoints;
-        for layout in self.args.at(&self.layouts, cluster.services) {
-            let rounds = self.args.sizes.rounds(200_000, elements, 31);
-            let progress = Progress::new(format!(
-                "restart, {} services, {}, {rounds} rounds",
-                cluster.services,
-                name_of(layout)
-            ));
-            let measured = Sandbox::new()?.run(|| restart(cluster, layout, rounds))??;
-            drop(progress);
-            self.add(Record {
+        self.in_each("restart", cluster, |layout, rounds| {
+            Ok(Record {
                 layout: Some(name_of(layout)),
-                contenders: contestants(&measured),
+                contenders: contestants(&restart(cluster, layout, rounds)?),
                 ..Self::of("restart of the agent", cluster, rounds)
-            })?;
-        }
-        Ok(())
+            })
+        })
     }
 
     /// All sizes in one run, round by round.
