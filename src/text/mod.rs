@@ -36,10 +36,17 @@ mod print;
 #[cfg(feature = "text")]
 mod read;
 #[cfg(feature = "text")]
+mod script;
+#[cfg(feature = "text")]
 mod syntax;
 #[cfg(feature = "text")]
 mod types;
 mod value;
+
+#[cfg(feature = "text")]
+pub use parse::Error;
+#[cfg(feature = "text")]
+pub use script::{Change, Includes, Script};
 
 #[cfg(feature = "text")]
 pub use list::{Listing, Options, Part, rule};

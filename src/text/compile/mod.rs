@@ -44,23 +44,19 @@ pub(super) struct Compiler<'c> {
     place: Place,
     /// How many sets and chains have got a number.
     numbered: u32,
-    #[cfg(test)]
-    trace: Vec<String>,
 }
 
 impl<'c> Compiler<'c> {
     /// One that knows what is there already: sets that the commands name, chains and rules that they change.
-    pub(super) fn new(now: Option<&'c Snapshot>) -> Self {
+    pub(super) fn new(now: Option<&'c Snapshot>, time_zone: TimeZone) -> Self {
         let mut this = Self {
             names: Names::system(),
-            time_zone: TimeZone::system(),
+            time_zone,
             now,
             shapes: Shapes::default(),
             tx: Transaction::new(),
             place: Place::default(),
             numbered: 0,
-            #[cfg(test)]
-            trace: Vec::new(),
         };
         if let Some(now) = now {
             this.learn(now);
@@ -202,8 +198,6 @@ impl<'c> Compiler<'c> {
             let put = userdata::put_comment(&mut made.userdata, userdata::RULE_COMMENT, comment);
             put.map_err(|error| Fault::new(self.place, error.to_string()))?;
         }
-        #[cfg(test)]
-        self.trace.push(made.to_string());
         let done = match verb {
             Verb::Insert => self.tx.insert(&made),
             Verb::Replace => self.tx.replace(&made),
@@ -272,57 +266,5 @@ impl<'c> Compiler<'c> {
         };
         let done = done.map(|_| ());
         self.fitted(done)
-    }
-}
-
-#[cfg(test)]
-mod probe {
-    use super::*;
-    use crate::text::parse::{self, NoIncludes, Source};
-
-    #[test]
-    fn probe() {
-        let Ok(file) = std::env::var("PROBE") else {
-            return;
-        };
-        let mut out = String::new();
-        for line in std::fs::read_to_string(&file).unwrap().lines() {
-            let mut words = line.splitn(3, '\t');
-            let (number, family, text) = (
-                words.next().unwrap(),
-                words.next().unwrap(),
-                words.next().unwrap(),
-            );
-            let family = Family::from_name(family).unwrap();
-            out += &format!("### {number}\n");
-            let rule = parse::probe(family, Source::new("probe", text), &NoIncludes);
-            let (statements, comment) = match rule {
-                Ok(said) => said,
-                Err(error) => {
-                    out += &format!("PARSE {error:?}\n");
-                    continue;
-                }
-            };
-            let rule = Rule {
-                family,
-                table: "t".into(),
-                chain: format!("r{number}").into(),
-                position: Position::Any,
-                statements,
-                comment,
-            };
-            let command = Command {
-                verb: Verb::Add,
-                object: Object::Rule(Box::new(rule)),
-                place: Place::default(),
-            };
-            let mut compiler = Compiler::new(None);
-            match compiler.command(&command) {
-                Ok(()) => {}
-                Err(error) => out += &format!("FAULT {error:?}\n"),
-            }
-            out += &compiler.trace.join("");
-        }
-        std::fs::write(format!("{file}.ours"), out).unwrap();
     }
 }

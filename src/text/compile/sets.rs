@@ -211,22 +211,6 @@ impl Compiler<'_> {
             id: Some(id),
             ..SetId::new(family, table.clone(), pattern)
         };
-        #[cfg(test)]
-        {
-            let size = set
-                .description
-                .as_ref()
-                .and_then(|d| d.size)
-                .unwrap_or_default();
-            let mut text = format!(
-                "{pattern} t {:x} size {size}\n",
-                set.flags.unwrap_or_default().bits()
-            );
-            for element in elements {
-                text += &format!("{element}\n");
-            }
-            self.trace.push(text);
-        }
         let added = self
             .tx
             .add(&set)

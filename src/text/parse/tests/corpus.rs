@@ -12,7 +12,9 @@ fn directory(name: &str) -> PathBuf {
 fn texts(name: &str) -> Vec<(PathBuf, String)> {
     let entries = std::fs::read_dir(directory(name)).expect("it is there");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|e| e == "nft")).collect();
+    let mut paths: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|e| e == "nft"))
+        .collect();
     paths.sort();
     let read = |path: PathBuf| {
         let text = std::fs::read_to_string(&path).expect("text");
@@ -59,7 +61,12 @@ fn every_rule_is_read() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{} of {rules}:\n{}", wrong.len(), wrong[..wrong.len().min(60)].join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {rules}:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(60)].join("\n")
+    );
     assert!(rules > 5000, "{rules}");
     let (commands, _) = read(&text).unwrap_or_else(|error| panic!("{error}"));
     assert!(commands.len() > 5000);

@@ -1,0 +1,119 @@
+//! Scripts in nft's language: what we make of a text is what nft makes of it, to the byte.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use chainwright::netns::Sandbox;
+use chainwright::nft::{Connection, Scope};
+use chainwright::text::Script;
+use common::rulesets::{OF_CLIENTS, Ruleset, data, listing_in, same};
+use common::tools::Tools;
+use common::{connect, report, sandbox};
+
+/// Carries a text out.
+fn apply(sandbox: &Sandbox, nft: &mut Connection, text: &str) -> Result<(), String> {
+    let script = Script::parse("rules.nft", text).map_err(|error| error.to_string())?;
+    let script = script.with_time_zone("UTC").expect("it is known");
+    let now = match script.needs_listing() {
+        true => Some(nft.snapshot(Scope::all()).expect("a ruleset")),
+        false => None,
+    };
+    // Interfaces are those of the sandbox.
+    let change = sandbox
+        .run(|| {
+            script
+                .transaction(now.as_ref())
+                .map_err(|error| error.to_string())
+        })
+        .expect("it can be entered")?;
+    nft.commit(change.transaction()).map_err(|error| {
+        let at: Vec<String> = change
+            .explain(&error)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        format!("{}\n{}", report(&error), at.join("\n"))
+    })?;
+    Ok(())
+}
+
+#[test]
+fn rulesets_are_made_as_nft_makes_them() {
+    let mut failures = BTreeMap::new();
+    let mut made = 0;
+    for ruleset in Ruleset::all() {
+        let (Some(theirs), Some(ours)) = (ruleset.load(), ruleset.prepare()) else {
+            continue;
+        };
+        let any_order = ruleset
+            .header("volatile")
+            .any(|what| what.starts_with("element-order"));
+        let mut nft = connect(&ours);
+        let result = apply(&ours, &mut nft, &ruleset.text).and_then(|()| {
+            same(
+                &listing_in(&theirs, any_order),
+                &listing_in(&ours, any_order),
+            )
+        });
+        match result {
+            Ok(()) => made += 1,
+            Err(failure) => _ = failures.insert(ruleset.name.clone(), failure),
+        }
+    }
+    for (name, failure) in &failures {
+        println!("===== {name}: {failure}");
+    }
+    let names: Vec<_> = failures.keys().collect();
+    assert!(failures.is_empty(), "{names:#?}");
+    assert!(made > 100, "{made}");
+}
+
+#[test]
+fn rulesets_of_clients_are_made_as_nft_makes_them() {
+    let mut made = 0;
+    for name in OF_CLIENTS.iter().filter(|name| name.ends_with(".nft")) {
+        let (theirs, ours) = (sandbox(), sandbox());
+        Tools::new(&theirs).load_nft(&data(name));
+        apply(&ours, &mut connect(&ours), &data(name)).unwrap_or_else(|error| panic!("{error}"));
+        same(&listing_in(&theirs, false), &listing_in(&ours, false)).unwrap();
+        made += 1;
+    }
+    assert!(made > 0);
+}
+
+/// How many rules are loaded at once: what nft sends must fit into a socket's usual buffer.
+const PIECE: usize = 150;
+
+#[test]
+fn rules_of_every_expression_are_made_as_nft_makes_them() {
+    let text = include_str!("data/nft/rules.nft");
+    let (theirs, ours) = (sandbox(), sandbox());
+    let tools = Tools::new(&theirs);
+    let mut table = "";
+    let mut frame = String::new();
+    let mut rules = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        match line.strip_prefix("\t\t") {
+            Some(rule) => rules.push(format!("add rule {table} c {rule}\n")),
+            None => {
+                if let Some(begun) = line.strip_prefix("table ") {
+                    table = begun.trim_end_matches(" {");
+                }
+                frame.push_str(line);
+                frame.push('\n');
+            }
+        }
+    }
+    tools.run_with("nft -f -", &frame);
+    for piece in rules.chunks(PIECE) {
+        tools.run_with("nft -f -", &piece.concat());
+    }
+    let mut nft = connect(&ours);
+    apply(&ours, &mut nft, &frame).unwrap_or_else(|error| panic!("{error}"));
+    for piece in rules.chunks(PIECE) {
+        apply(&ours, &mut nft, &piece.concat()).unwrap_or_else(|error| panic!("{error}"));
+    }
+    same(&listing_in(&theirs, false), &listing_in(&ours, false)).unwrap();
+    assert!(rules.len() > 5_000, "{}", rules.len());
+}
