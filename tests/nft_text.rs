@@ -332,6 +332,38 @@ fn no_match_is_left_away_that_would_not_come_back() {
             "meta iiftype ether ether saddr 02:00:00:00:00:01",
             "meta iiftype ether ether saddr 02:00:00:00:00:01",
         ),
+        // nft 1.0.6 lists these without what they ask first, and so as rules of all versions of IP.
+        (
+            "inet",
+            "meta nfproto ipv4 meta l4proto icmp accept",
+            "meta nfproto ipv4 meta l4proto icmp accept",
+        ),
+        (
+            "inet",
+            "meta nfproto ipv6 meta l4proto ipv6-icmp counter packets 0 bytes 0 accept",
+            "meta nfproto ipv6 meta l4proto ipv6-icmp counter packets 0 bytes 0 accept",
+        ),
+        (
+            "netdev",
+            "meta protocol ip meta l4proto icmp accept",
+            "meta protocol ip meta l4proto icmp accept",
+        ),
+        (
+            "bridge",
+            "ether type ip meta l4proto icmp accept",
+            "ether type ip meta l4proto icmp accept",
+        ),
+        // A field of ICMP brings both back, in this order.
+        (
+            "inet",
+            "meta nfproto ipv4 meta l4proto icmp icmp type echo-request",
+            "icmp type echo-request",
+        ),
+        (
+            "inet",
+            "meta l4proto icmp meta nfproto ipv4 accept",
+            "meta l4proto icmp meta nfproto ipv4 accept",
+        ),
     ];
     for (family, rule, listed) in cases {
         let sandbox = sandbox();
