@@ -239,6 +239,9 @@ fn what_nft_has_wrong_is_read_back_as_the_same() {
         ("ip6", "icmpv6 code set no-route"),
         ("ip", "ct reply ip daddr 198.51.100.0/24"),
         ("inet", "tcp option @5,16,8 3"),
+        // 1.0.6 leaves away what is below a second.
+        ("ip", "ct expiration 1s500ms-2s500ms"),
+        ("ip", "ct expiration { 0s-999ms, 1m-1m1s }"),
     ];
     for (family, rule) in cases {
         let sandbox = sandbox();
@@ -289,6 +292,13 @@ fn what_nft_has_no_words_for_is_a_comment() {
             .with_comment("say \"x\" # accept")
             .unwrap(),
     );
+    // A time between two seconds.
+    let time = Meta::load(MetaKey::TIME_NS, Register::R1);
+    let second = 1_700_000_000_u64 * 1_000_000_000;
+    for nanoseconds in [0, 1] {
+        let value = (second + nanoseconds).to_ne_bytes();
+        rules.push(rule().with(&time).with(&Cmp::eq(Register::R1, &value)));
+    }
     for rule in &rules {
         tx.add(rule).unwrap();
     }
@@ -296,7 +306,7 @@ fn what_nft_has_no_words_for_is_a_comment() {
 
     let ours = ours(&sandbox, |_| {});
     let lines: Vec<&str> = ours.lines().map(str::trim).collect();
-    let rules = &lines[2..6];
+    let rules = &lines[2..8];
     assert!(
         rules[..3].iter().all(|line| line.starts_with("# [ ")),
         "{ours}"
@@ -310,6 +320,8 @@ fn what_nft_has_no_words_for_is_a_comment() {
         rules[3],
         format!("meta mark {order} comment \"say ?x? # accept\"")
     );
+    assert_eq!(rules[4], "meta time \"2023-11-14 22:13:20\"");
+    assert!(rules[5].starts_with("# [ "), "{ours}");
     assert!(!lines.contains(&"accept"), "{ours}");
 }
 

@@ -23,6 +23,8 @@ const DEEPEST: usize = 16;
 /// How many rules may stand in chains without names below one rule. In the kernel one rule refers to each of them; in a
 /// file there may be any number.
 const MOST: usize = 65_536;
+/// In nanoseconds.
+const SECOND: u128 = 1_000_000_000;
 
 /// A rule in nft's words; of one that it has none for, its instructions.
 pub(in crate::text) fn rule(table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Line {
@@ -108,7 +110,8 @@ pub(super) fn spoken(name: &[u8]) -> Option<String> {
     (!name.is_empty() && !name.contains(is_odd)).then(|| name.to_owned())
 }
 
-/// A value of this type in bytes of this order; `None` of characters that nft's language cannot hold.
+/// A value of this type in bytes of this order; `None` of what nft's language cannot hold: characters, and times
+/// between two seconds.
 pub(super) fn value(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Option<Value> {
     if types::is_string(data_type) {
         let text = bytes.trim_end_with(|c| c == '\0').to_str().ok()?;
@@ -121,14 +124,16 @@ pub(super) fn value(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Opti
 pub(super) fn limit(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Option<Value> {
     let is_string = types::is_string(data_type);
     let is_turned = order == ByteOrder::Host && cfg!(target_endian = "little") && !is_string;
-    match is_turned {
+    let value = match is_turned {
         true => {
             let mut turned = bytes.to_vec();
             turned.reverse();
             Value::from_be_bytes(data_type, &turned)
         }
         false => Value::from_be_bytes(data_type, bytes),
-    }
+    };
+    let is_said = |value: &Value| data_type != types::DATE || value.number.is_multiple_of(SECOND);
+    value.filter(is_said)
 }
 
 impl Reader<'_, '_> {
