@@ -270,12 +270,8 @@ pub fn rule(table: &SnapshotTable<'_>, rule: &RuleRef<'_>, options: &Options) ->
     if line.is_opaque() {
         return None;
     }
-    let options = Options {
-        handles: false,
-        ..options.clone()
-    };
     let mut text = String::new();
-    let mut printer = Printer::new(&mut text, &options);
+    let mut printer = Printer::new(&mut text, options);
     printer.in_line = true;
     printer.rule(&line).ok()?;
     Some(text)

@@ -24,7 +24,7 @@ pub(super) struct Printer<'o, W> {
     pub(super) depth: usize,
     /// Whether it is what is to be made, which has no state yet.
     pub(super) plans: bool,
-    /// Whether all is to stand in one line.
+    /// Whether all is to stand in one line, without handles.
     pub(super) in_line: bool,
 }
 
@@ -111,7 +111,7 @@ impl<W: Write> Printer<'_, W> {
     }
 
     pub(super) fn handle(&mut self, handle: u64) -> fmt::Result {
-        match self.options.handles {
+        match self.options.handles && !self.in_line {
             true => write!(self.out, " # handle {handle}"),
             false => Ok(()),
         }
