@@ -4,8 +4,7 @@ use std::fmt::{self, Write};
 
 use crate::nft::DataType;
 use crate::nft::expr::{
-    CtDirection, CtKey, ExthdrOp, FibFlags, FibResult, NumgenType, OsfTtl, PayloadBase,
-    XfrmDirection,
+    CtDirection, CtKey, ExthdrOp, FibFlags, OsfTtl, PayloadBase, SocketKey, XfrmDirection,
 };
 
 use super::constant::{self as value, Plain, Quoted};
@@ -535,30 +534,28 @@ impl<W: Write> Printer<'_, W> {
             Expr::Value(value) => self.value(value),
             Expr::Payload(payload) => self.payload(payload),
             Expr::Option(option) => self.option(option),
-            Expr::Meta(key) => self.out.write_str(keys::meta(*key).0),
-            Expr::Ct(key, direction, data_type) => {
-                let direction = match direction {
-                    Some(CtDirection::ORIGINAL) => "original ",
-                    Some(CtDirection::REPLY) => "reply ",
-                    _ => "",
-                };
-                // An address that is the table's says its version nevertheless.
-                let version = match (*key, *data_type) {
-                    (CtKey::SRC | CtKey::DST, DataType::IPV4_ADDR) => "ip ",
-                    (CtKey::SRC | CtKey::DST, DataType::IPV6_ADDR) => "ip6 ",
-                    _ => "",
-                };
-                write!(self.out, "ct {direction}{version}{}", keys::ct(*key).0)
+            Expr::Meta(_) => self.key(expr),
+            Expr::Ct(_, direction, _) => {
+                self.out.write_str(match direction {
+                    Some(CtDirection::ORIGINAL) => "ct original ",
+                    Some(CtDirection::REPLY) => "ct reply ",
+                    _ => "ct ",
+                })?;
+                self.key(expr)
             }
-            Expr::Rt(key) => write!(self.out, "rt {}", keys::rt(*key).0),
+            Expr::Rt(_) => {
+                self.out.write_str("rt ")?;
+                self.key(expr)
+            }
             Expr::Socket(key, level) => {
-                write!(self.out, "socket {}", keys::socket(*key).0)?;
-                match *key == crate::nft::expr::SocketKey::CGROUPV2 {
+                self.out.write_str("socket ")?;
+                self.key(expr)?;
+                match *key == SocketKey::CGROUPV2 {
                     true => write!(self.out, " level {level}"),
                     false => Ok(()),
                 }
             }
-            Expr::Fib(flags, result) => self.fib(*flags, *result),
+            Expr::Fib(flags, _) => self.fib(expr, *flags),
             Expr::Osf { ttl, version } => {
                 let ttl = match *ttl {
                     OsfTtl::LESS => "ttl loose ",
@@ -569,9 +566,7 @@ impl<W: Write> Printer<'_, W> {
                 write!(self.out, "osf {ttl}{what}")
             }
             Expr::Xfrm {
-                direction,
-                key,
-                number,
+                direction, number, ..
             } => {
                 let direction = match *direction {
                     XfrmDirection::OUT => "out",
@@ -581,18 +576,14 @@ impl<W: Write> Printer<'_, W> {
                 if *number > 0 {
                     write!(self.out, "spnum {number} ")?;
                 }
-                self.out.write_str(keys::xfrm(*key).0)
+                self.key(expr)
             }
             Expr::Numgen {
-                kind,
-                modulus,
-                offset,
+                modulus, offset, ..
             } => {
-                let kind = match *kind {
-                    NumgenType::INCREMENTAL => "inc",
-                    _ => "random",
-                };
-                write!(self.out, "numgen {kind} mod {modulus}")?;
+                self.out.write_str("numgen ")?;
+                self.key(expr)?;
+                write!(self.out, " mod {modulus}")?;
                 self.offset(*offset)
             }
             Expr::Hash {
@@ -601,12 +592,10 @@ impl<W: Write> Printer<'_, W> {
                 seed,
                 offset,
             } => {
-                match key {
-                    Some(key) => {
-                        self.out.write_str("jhash ")?;
-                        self.expr(key)?;
-                    }
-                    None => self.out.write_str("symhash")?,
+                self.key(expr)?;
+                if let Some(key) = key {
+                    self.out.write_char(' ')?;
+                    self.expr(key)?;
                 }
                 write!(self.out, " mod {modulus}")?;
                 if let Some(seed) = seed {
@@ -673,6 +662,12 @@ impl<W: Write> Printer<'_, W> {
             Expr::Verdict(verdict) => self.verdict(verdict),
             Expr::Object(name) => write!(self.out, "{}", Quoted(name.as_str().into())),
         }
+    }
+
+    /// The name of what is asked for.
+    fn key(&mut self, asked: &Expr) -> fmt::Result {
+        let name = keys::of(asked).map_or("unknown", |key| key.name);
+        self.out.write_str(name)
     }
 
     fn offset(&mut self, offset: u32) -> fmt::Result {
@@ -784,7 +779,7 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    fn fib(&mut self, flags: FibFlags, result: FibResult) -> fmt::Result {
+    fn fib(&mut self, fib: &Expr, flags: FibFlags) -> fmt::Result {
         self.out.write_str("fib ")?;
         let mut first = true;
         for (flag, word) in [
@@ -802,11 +797,7 @@ impl<W: Write> Printer<'_, W> {
                 first = false;
             }
         }
-        let result = match result {
-            FibResult::OIF => " oif",
-            FibResult::OIFNAME => " oifname",
-            _ => " type",
-        };
-        self.out.write_str(result)
+        self.out.write_char(' ')?;
+        self.key(fib)
     }
 }

@@ -12,7 +12,6 @@ use crate::nft::userdata::{
     SET_KEY_TYPEOF, UserData,
 };
 use crate::nft::{DataType, ElementRef, SetFlags, SetRef, SnapshotSet};
-use crate::text::keys;
 use crate::text::syntax::{Element, Expr, Statement, Target, Value, Verdict};
 use crate::text::types::{self, info};
 
@@ -67,24 +66,7 @@ fn order(set: &SetRef<'_>, kind: u8, data_type: DataType) -> ByteOrder {
                 _ => ByteOrder::Host,
             }
         }
-        _ => info(data_type).map_or(ByteOrder::Host, |info| info.order),
-    }
-}
-
-/// The order of the bytes of what an expression has.
-fn order_of_expr(expr: &Expr) -> ByteOrder {
-    match expr {
-        Expr::Payload(_) | Expr::Option(_) => ByteOrder::Network,
-        Expr::Meta(key) if keys::is_big_endian(*key) => ByteOrder::Network,
-        Expr::Binary(_, left, _) => order_of_expr(left),
-        Expr::Xfrm {
-            key: expr::XfrmKey::SPI,
-            ..
-        } => ByteOrder::Network,
-        expr => match expr.data_type() {
-            DataType::INTEGER | DataType::VALUE => ByteOrder::Host,
-            data_type => info(data_type).map_or(ByteOrder::Host, |info| info.order),
-        },
+        _ => types::order(data_type),
     }
 }
 
@@ -373,7 +355,7 @@ fn parts(
         (None, Some(data_type)) => fields(data_type),
         (None, None) => vec![DataType::VALUE],
     };
-    let of_expr = |index: usize| exprs.map(|exprs| order_of_expr(&exprs[index]));
+    let of_expr = |index: usize| exprs.map(|exprs| exprs[index].order());
     if let [one] = types[..] {
         // A number of no type in particular has the order of what is looked up.
         let order = match (exprs, one) {
