@@ -176,8 +176,10 @@ pub(super) fn socket(key: SocketKey) -> Option<Key> {
 
 /// Of what a route would be.
 pub(super) fn fib(flags: FibFlags, result: FibResult) -> Option<Key> {
+    FibFlags::SPOKEN.contains(flags).then_some(())?;
     let (data_type, bits) = match result {
         FibResult::OIF if flags.contains(FibFlags::PRESENT) => (DataType::BOOLEAN, 8),
+        _ if flags.contains(FibFlags::PRESENT) => return None,
         FibResult::OIF => (DataType::IFACE_INDEX, 32),
         FibResult::OIFNAME => (DataType::IFNAME, 128),
         FibResult::ADDRTYPE => (DataType::FIB_ADDRTYPE, 32),
@@ -201,4 +203,19 @@ pub(super) fn xfrm(key: XfrmKey) -> Option<Key> {
         XfrmKey::SPI => known.in_network_order(),
         _ => known,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel takes none of these; a file may have them.
+    #[test]
+    fn what_a_route_is_not_asked_for() {
+        let unknown = FibFlags::from_bits_retain(0x40);
+        assert!(fib(FibFlags::SADDR | unknown, FibResult::OIF).is_none());
+        let present = FibFlags::SADDR | FibFlags::PRESENT;
+        assert!(fib(present, FibResult::OIFNAME).is_none());
+        assert_eq!(fib(present, FibResult::OIF).map(|key| key.bits), Some(8));
+    }
 }

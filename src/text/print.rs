@@ -782,13 +782,7 @@ impl<W: Write> Printer<'_, W> {
     fn fib(&mut self, fib: &Expr, flags: FibFlags) -> fmt::Result {
         self.out.write_str("fib ")?;
         let mut first = true;
-        for (flag, word) in [
-            (FibFlags::SADDR, "saddr"),
-            (FibFlags::DADDR, "daddr"),
-            (FibFlags::MARK, "mark"),
-            (FibFlags::IIF, "iif"),
-            (FibFlags::OIF, "oif"),
-        ] {
+        for (flag, word) in FibFlags::NAMED {
             if flags.contains(flag) {
                 if !first {
                     self.out.write_str(" . ")?;

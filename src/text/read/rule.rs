@@ -10,7 +10,7 @@ use super::set;
 use super::stateful::stateful_statement;
 use super::statements::nat_flags;
 use crate::nft::build::ByteOrder;
-use crate::nft::expr::{self, Data, Decoded, FibFlags, OsfFlags, RangeOp, Register, SocketKey};
+use crate::nft::expr::{self, Data, Decoded, OsfFlags, RangeOp, Register, SocketKey};
 use crate::nft::{ChainFlags, DataType, Family, RuleRef, SnapshotTable};
 use crate::text::syntax::{Expr, Line, Relation, Statement, Target, Translation, Value, Verdict};
 use crate::text::types;
@@ -159,13 +159,6 @@ impl Reader<'_, '_> {
             }
             Decoded::Fib(fib) => {
                 let flags = fib.flags.unwrap_or_default();
-                let spoken = FibFlags::SADDR
-                    | FibFlags::DADDR
-                    | FibFlags::MARK
-                    | FibFlags::IIF
-                    | FibFlags::OIF
-                    | FibFlags::PRESENT;
-                spoken.contains(flags).then_some(())?;
                 self.load(fib.dreg?, Expr::Fib(flags, fib.result?))
             }
             Decoded::Osf(osf) => {
