@@ -12,6 +12,7 @@ use super::print::Printer;
 use super::read::set::SetReader;
 use super::read::{rule, set, stateful};
 use super::types;
+use super::value::fields;
 use crate::nft::expr::ObjectType;
 use crate::nft::stateful::Timeouts;
 use crate::nft::{
@@ -529,7 +530,7 @@ impl<W: Write> Printer<'_, W> {
     }
 
     fn data_type(&mut self, data_type: DataType) -> fmt::Result {
-        for (index, field) in set::fields(data_type).into_iter().enumerate() {
+        for (index, field) in fields(data_type).into_iter().enumerate() {
             if index > 0 {
                 self.out.write_str(" . ")?;
             }

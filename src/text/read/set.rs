@@ -14,25 +14,7 @@ use crate::nft::userdata::{
 use crate::nft::{DataType, ElementRef, SetFlags, SetRef, SnapshotSet};
 use crate::text::syntax::{Element, Expr, Statement, Target, Value, Verdict};
 use crate::text::types::{self, info};
-
-/// The bits of one field's type in a concatenation's.
-const FIELD_TYPE_BITS: u32 = 6;
-
-/// The fields of a type: itself, if it is no concatenation.
-pub(in crate::text) fn fields(data_type: DataType) -> Vec<DataType> {
-    let mask = (1 << FIELD_TYPE_BITS) - 1;
-    if data_type.0 <= mask || data_type.name().is_some() {
-        return vec![data_type];
-    }
-    let mut fields = Vec::new();
-    let mut left = data_type.0;
-    while left > 0 {
-        fields.push(DataType(left & mask));
-        left >>= FIELD_TYPE_BITS;
-    }
-    fields.reverse();
-    fields
-}
+use crate::text::value::{before, fields};
 
 /// A verdict that leads to no chain.
 pub(super) fn plain_verdict(verdict: &expr::Verdict<'_>) -> Option<Verdict> {
@@ -439,17 +421,4 @@ fn keep_lowest(number: &mut [u8]) {
         };
         found |= *byte != 0;
     }
-}
-
-/// The value before this one, as bytes compare; `None` before the first.
-fn before(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut before = bytes.to_vec();
-    for byte in before.iter_mut().rev() {
-        let (less, borrowed) = byte.overflowing_sub(1);
-        *byte = less;
-        if !borrowed {
-            return Some(before);
-        }
-    }
-    None
 }
