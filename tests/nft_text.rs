@@ -5,9 +5,13 @@ mod common;
 
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{
-    Cmp, Exthdr, ExthdrFlags, Immediate, Meta, MetaKey, Register, Verdict,
+    Cmp, Exthdr, ExthdrFlags, Immediate, Limit, Meta, MetaKey, Register, Verdict,
 };
-use chainwright::nft::{Chain, Family, Rule, Scope, Snapshot, Table, Transaction};
+use chainwright::nft::stateful::CtTimeout;
+use chainwright::nft::{
+    Chain, DataType, Family, ObjectData, Rule, Scope, Set, Snapshot, StatefulObject, Table,
+    Transaction,
+};
 use chainwright::text::{Listing, Options};
 use common::rulesets::{Ruleset, without_remainders};
 use common::tools::Tools;
@@ -323,6 +327,56 @@ fn what_nft_has_no_words_for_is_a_comment() {
     assert_eq!(rules[4], "meta time \"2023-11-14 22:13:20\"");
     assert!(rules[5].starts_with("# [ "), "{ours}");
     assert!(!lines.contains(&"accept"), "{ours}");
+}
+
+/// Times of limits and protocols of timeouts that nft cannot say.
+#[test]
+fn what_nft_has_no_words_for_in_objects_and_sets_is_a_comment() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let every_two_hours = Limit::packets(10, 7200, 5);
+    let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4)
+        .with_updates(16)
+        .with_expression(&every_two_hours);
+    let icmp = CtTimeout::new(libc::IPPROTO_ICMP as u8, &[(1, 7)]);
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::IP, "t")).unwrap();
+    tx.add(&Chain::new(Family::IP, "t", "c")).unwrap();
+    tx.add(&set).unwrap();
+    let objects: [(&str, ObjectData<'_>); 2] =
+        [("l", every_two_hours.clone().into()), ("t", icmp.into())];
+    for (name, data) in objects {
+        tx.add(&StatefulObject::new(Family::IP, "t", name, data))
+            .unwrap();
+    }
+    tx.add(&Rule::new(Family::IP, "t", "c").with(&every_two_hours))
+        .unwrap();
+    nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
+
+    let ours = ours(&sandbox, |_| {});
+    let expected = "\
+table ip t {
+	limit l {
+		# [ limit rate 10 unit 7200 burst 5 type 0 flags 0 ]
+	}
+
+	ct timeout t {
+		# [ ct_timeout family 2 protocol 1 policy = {state 1 = 7,}]
+	}
+
+	set s {
+		type ipv4_addr
+		size 16
+		flags dynamic
+		# statements that nft has no words for
+	}
+
+	chain c {
+		# [ limit rate 10/error burst 5 type packets flags 0x0 ]
+	}
+}
+";
+    assert_eq!(ours, expected);
 }
 
 /// A match of a protocol is left away only before a field that brings it back.

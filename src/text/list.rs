@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::{self, Write};
 
+use bitflags::Flags;
 use bstr::BStr;
 use jiff::tz::TimeZone;
 use nix::net::if_::if_nametoindex;
@@ -14,9 +15,9 @@ use super::read::{rule, set, stateful};
 use super::types;
 use super::value::fields;
 use crate::nft::expr::ObjectType;
-use crate::nft::stateful::Timeouts;
+use crate::nft::stateful::{CtTimeout, Timeouts};
 use crate::nft::{
-    ChainFlags, ChainRef, DataType, Family, FlowtableRef, Milliseconds, ObjectData, Policy,
+    ChainFlags, ChainRef, DataType, Family, FlowtableFlags, FlowtableRef, Milliseconds, ObjectData,
     RuleRef, SetFlags, SetPolicy, SetRef, Snapshot, SnapshotChain, SnapshotSet, SnapshotTable,
     StatefulObjectRef, TableFlags, hook_name,
 };
@@ -361,8 +362,13 @@ impl<W: Write> Printer<'_, W> {
             (TableFlags::OWNER, "owner"),
             (TableFlags::PERSIST, "persist"),
         ];
-        let words = words.iter().filter(|(flag, _)| flags.contains(*flag));
-        let words: Vec<_> = words.map(|(_, word)| *word).collect();
+        self.flags_line(flags, &words)
+    }
+
+    /// `flags a,b`, with the words of those that are set: whether there are any.
+    fn flags_line<F: Flags>(&mut self, flags: F, words: &[(F, &str)]) -> Result<bool, fmt::Error> {
+        let is_set = |(flag, _): &&(F, &str)| flags.contains(F::from_bits_retain(flag.bits()));
+        let words: Vec<_> = words.iter().filter(is_set).map(|(_, word)| *word).collect();
         if !words.is_empty() {
             self.line(format_args!("flags {}", words.join(",")))?;
         }
@@ -448,19 +454,15 @@ impl<W: Write> Printer<'_, W> {
             hook.priority.unwrap_or_default(),
         )?;
         self.out.write_char(';')?;
-        match chain.policy() {
-            Some(Policy::DROP) => self.out.write_str(" policy drop;")?,
-            Some(_) => self.out.write_str(" policy accept;")?,
-            None => {}
+        if let Some(policy) = chain.policy() {
+            match policy.name() {
+                Some(name) => write!(self.out, " policy {name};")?,
+                None => write!(self.out, " # policy {}", policy.0)?,
+            }
         }
         self.out.write_char('\n')?;
-        if chain
-            .flags()
-            .unwrap_or_default()
-            .contains(ChainFlags::HW_OFFLOAD)
-        {
-            self.line(format_args!("flags offload"))?;
-        }
+        let flags = chain.flags().unwrap_or_default();
+        self.flags_line(flags, &[(ChainFlags::HW_OFFLOAD, "offload")])?;
         Ok(())
     }
 
@@ -553,16 +555,16 @@ impl<W: Write> Printer<'_, W> {
             (SetFlags::INTERVAL, "interval"),
             (SetFlags::TIMEOUT, "timeout"),
         ];
-        if !words.iter().any(|(flag, _)| shown.contains(*flag)) {
-            return Ok(());
+        if words.iter().any(|(flag, _)| shown.contains(*flag)) {
+            self.flags_line(flags, &words)?;
         }
-        let words = words.iter().filter(|(flag, _)| flags.contains(*flag));
-        let words: Vec<_> = words.map(|(_, word)| *word).collect();
-        self.line(format_args!("flags {}", words.join(",")))
+        Ok(())
     }
 
     fn set_statements(&mut self, set: &SetRef<'_>) -> fmt::Result {
-        let statements = set::statements(set);
+        let Some(statements) = set::statements(set) else {
+            return self.line(format_args!("# statements that nft has no words for"));
+        };
         if statements.is_empty() {
             return Ok(());
         }
@@ -622,10 +624,8 @@ impl<W: Write> Printer<'_, W> {
             self.line(format_args!("devices = {{ {} }}", names.join(", ")))?;
         }
         let flags = flowtable.flags().unwrap_or_default();
-        if flags.contains(crate::nft::FlowtableFlags::HW_OFFLOAD) {
-            self.line(format_args!("flags offload"))?;
-        }
-        if flags.contains(crate::nft::FlowtableFlags::COUNTER) {
+        self.flags_line(flags, &[(FlowtableFlags::HW_OFFLOAD, "offload")])?;
+        if flags.contains(FlowtableFlags::COUNTER) {
             self.line(format_args!("counter"))?;
         }
         self.end()
@@ -658,12 +658,11 @@ impl<W: Write> Printer<'_, W> {
             }
             ObjectData::Limit(limit) => {
                 let Some(limit) = stateful::limit_statement(limit) else {
-                    return Ok(());
+                    return self.unspoken(data);
                 };
-                let mut text = String::new();
-                Printer::new(&mut text, self.options).statement(&limit)?;
-                let limit = text.strip_prefix("limit ").unwrap_or(&text);
-                self.line(format_args!("{limit}"))
+                self.indent()?;
+                self.rate(&limit)?;
+                self.out.write_char('\n')
             }
             ObjectData::Synproxy(synproxy) => {
                 use crate::nft::expr::SynproxyFlags;
@@ -690,74 +689,85 @@ impl<W: Write> Printer<'_, W> {
             ObjectData::CtHelper(helper) => {
                 let name = helper.helper.clone().unwrap_or_default();
                 let protocol = protocol_name(helper.l4proto);
+                let Some(family) = family_name(helper.l3proto) else {
+                    return self.unspoken(data);
+                };
                 self.line(format_args!("type {} protocol {protocol}", Quoted(&name)))?;
-                self.line(format_args!("l3proto {}", family_name(helper.l3proto)))
+                self.line(format_args!("l3proto {family}"))
             }
             ObjectData::CtTimeout(timeout) => {
-                let protocol = timeout.l4proto.unwrap_or_default();
-                self.line(format_args!("protocol {}", protocol_name(Some(protocol))))?;
-                self.line(format_args!("l3proto {}", family_name(timeout.l3proto)))?;
-                self.timeouts(protocol, timeout.timeouts.as_ref())
+                let (Some(family), Some(times)) = (family_name(timeout.l3proto), times(timeout))
+                else {
+                    return self.unspoken(data);
+                };
+                self.line(format_args!("protocol {}", protocol_name(timeout.l4proto)))?;
+                self.line(format_args!("l3proto {family}"))?;
+                self.line(format_args!("policy = {{ {} }}", times.join(", ")))
             }
             ObjectData::CtExpect(expect) => {
+                let Some(family) = family_name(expect.l3proto) else {
+                    return self.unspoken(data);
+                };
                 self.line(format_args!("protocol {}", protocol_name(expect.l4proto)))?;
                 self.line(format_args!("dport {}", expect.dport.unwrap_or_default()))?;
                 let time = Milliseconds(u64::from(expect.timeout.unwrap_or_default().0));
                 self.line(format_args!("timeout {time}"))?;
                 self.line(format_args!("size {}", expect.size.unwrap_or_default()))?;
-                self.line(format_args!("l3proto {}", family_name(expect.l3proto)))
+                self.line(format_args!("l3proto {family}"))
             }
             ObjectData::Secmark(secmark) => {
                 let context = secmark.context.clone().unwrap_or_default();
                 self.line(format_args!("{}", Quoted(&context)))
             }
-            other => {
-                let other = other.to_string();
-                self.line(format_args!("# {}", Plain(other.as_str().into())))
-            }
+            other => self.unspoken(other),
         }
     }
 
-    /// What differs from the protocol's own times, as nft shows it.
-    fn timeouts(&mut self, protocol: u8, timeouts: Option<&Timeouts<'_>>) -> fmt::Result {
-        const TCP: [(&str, u32); 11] = [
-            ("syn_sent", 120),
-            ("syn_recv", 60),
-            ("established", 432_000),
-            ("fin_wait", 120),
-            ("close_wait", 60),
-            ("last_ack", 30),
-            ("time_wait", 120),
-            ("close", 10),
-            ("syn_sent2", 120),
-            ("retrans", 300),
-            ("unack", 300),
-        ];
-        const UDP: [(&str, u32); 2] = [("unreplied", 30), ("replied", 120)];
-        let states: &[(&str, u32)] = match i32::from(protocol) {
-            libc::IPPROTO_TCP => &TCP,
-            libc::IPPROTO_UDP => &UDP,
-            _ => &[],
-        };
-        let mut shown = Vec::new();
-        for (state, seconds) in timeouts.iter().flat_map(|timeouts| timeouts.iter()) {
-            let known = usize::from(state)
-                .checked_sub(1)
-                .and_then(|index| states.get(index));
-            if let Some((name, usual)) = known
-                && seconds != *usual
-            {
-                shown.push(format!("{name} : {seconds}"));
-            }
-        }
-        self.line(format_args!("policy = {{ {} }}", shown.join(", ")))
+    /// What an object has that nft has no words for.
+    fn unspoken(&mut self, data: &ObjectData<'_>) -> fmt::Result {
+        let data = data.to_string();
+        self.line(format_args!("# {}", Plain(data.as_str().into())))
     }
 }
 
+/// What differs from the protocol's own times, as nft shows it; `None` of a protocol or a state that it has no word for.
+fn times(timeout: &CtTimeout<'_>) -> Option<Vec<String>> {
+    // By the states' numbers from 1 on; in seconds.
+    const TCP: [(&str, u32); 11] = [
+        ("syn_sent", 120),
+        ("syn_recv", 60),
+        ("established", 432_000),
+        ("fin_wait", 120),
+        ("close_wait", 60),
+        ("last_ack", 30),
+        ("time_wait", 120),
+        ("close", 10),
+        ("syn_sent2", 120),
+        ("retrans", 300),
+        ("unack", 300),
+    ];
+    const UDP: [(&str, u32); 2] = [("unreplied", 30), ("replied", 120)];
+    let states: &[(&str, u32)] = match i32::from(timeout.l4proto?) {
+        libc::IPPROTO_TCP => &TCP,
+        libc::IPPROTO_UDP => &UDP,
+        _ => return None,
+    };
+    let mut shown = Vec::new();
+    for (state, seconds) in timeout.timeouts.iter().flat_map(Timeouts::iter) {
+        let (name, usual) = states.get(usize::from(state).checked_sub(1)?)?;
+        if seconds != *usual {
+            shown.push(format!("{name} : {seconds}"));
+        }
+    }
+    Some(shown)
+}
+
 /// The name of a family in objects of connection tracking.
-fn family_name(number: Option<u16>) -> &'static str {
-    let family = Family(number.unwrap_or_default() as u8); // one that the kernel knows
-    family.name().unwrap_or("unknown")
+fn family_name(number: Option<u16>) -> Option<&'static str> {
+    match Family(u8::try_from(number?).ok()?) {
+        Family::UNSPEC => None,
+        family => family.name(),
+    }
 }
 
 fn protocol_name(number: Option<u8>) -> String {
@@ -854,5 +864,36 @@ fn priority(out: &mut impl Write, family: Family, hook: &str, priority: i32) -> 
         Some((name, offset)) if offset > 0 => write!(out, "{name} + {offset}"),
         Some((name, offset)) => write!(out, "{name} - {}", -offset),
         None => write!(out, "{priority}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nft::{Chain, Hook, Policy, Transaction};
+
+    /// The kernel has none but the two; one that it came to have is not the one that packets pass by.
+    #[test]
+    fn another_policy_is_no_word() {
+        for (policy, shown) in [
+            (Policy::ACCEPT, "policy accept;"),
+            (Policy::DROP, "policy drop;"),
+            (Policy(7), "# policy 7"),
+        ] {
+            let mut chain = Chain::new(Family::IP, "t", "c")
+                .with_hook("filter", Hook::PREROUTING, 0)
+                .with_policy(policy);
+            chain.handle = Some(1);
+            let mut tx = Transaction::new();
+            tx.add(&chain).unwrap();
+            let view = ChainRef::of_payload(tx.payload(0).unwrap()).unwrap();
+            let options = Options::default();
+            let mut text = String::new();
+            Printer::new(&mut text, &options).hook(&view).unwrap();
+            assert_eq!(
+                text,
+                format!("type filter hook prerouting priority filter; {shown}\n")
+            );
+        }
     }
 }

@@ -30,6 +30,9 @@ pub(super) struct Printer<'o, W> {
 /// How deep the rules of a chain stand that has a name.
 const IN_CHAIN: usize = 2;
 
+/// How many packets may come at once by a limit that does not say it.
+const USUAL_BURST: u32 = 5;
+
 /// The units in which `nft` gives bytes.
 fn bytes(number: u64) -> (u64, &'static str) {
     let mut number = number;
@@ -45,15 +48,11 @@ fn bytes(number: u64) -> (u64, &'static str) {
     (number, unit)
 }
 
-/// What a limit's time is called.
-fn time_unit(seconds: u64) -> &'static str {
-    match seconds {
-        1 => "second",
-        60 => "minute",
-        3600 => "hour",
-        86_400 => "day",
-        604_800 => "week",
-        _ => "error",
+/// The word in front of what only counts when it is exceeded.
+const fn word_over(over: bool) -> &'static str {
+    match over {
+        true => "over ",
+        false => "",
     }
 }
 
@@ -149,41 +148,16 @@ impl<W: Write> Printer<'_, W> {
                     false => write!(self.out, " packets {packets} bytes {bytes}"),
                 }
             }
-            Statement::Limit {
-                rate,
-                unit,
-                burst,
-                bytes: of_bytes,
-                over,
-            } => {
-                let over = if *over { "over " } else { "" };
-                match of_bytes {
-                    true => {
-                        let (rate, bytes_unit) = bytes(*rate);
-                        let unit = time_unit(*unit);
-                        write!(self.out, "limit rate {over}{rate} {bytes_unit}/{unit}")?;
-                        if *burst > 0 {
-                            let (burst, unit) = bytes(u64::from(*burst));
-                            write!(self.out, " burst {burst} {unit}")?;
-                        }
-                    }
-                    false => {
-                        let unit = time_unit(*unit);
-                        write!(self.out, "limit rate {over}{rate}/{unit}")?;
-                        if *burst > 0 && *burst != 5 {
-                            write!(self.out, " burst {burst} packets")?;
-                        }
-                    }
-                }
-                Ok(())
+            Statement::Limit { .. } => {
+                self.out.write_str("limit ")?;
+                self.rate(statement)
             }
             Statement::Quota { .. } => {
                 self.out.write_str("quota ")?;
                 self.quota(statement)
             }
             Statement::Connections { count, over } => {
-                let over = if *over { "over " } else { "" };
-                write!(self.out, "ct count {over}{count}")
+                write!(self.out, "ct count {}{count}", word_over(*over))
             }
             Statement::Last(ago) => {
                 self.out.write_str("last")?;
@@ -236,20 +210,9 @@ impl<W: Write> Printer<'_, W> {
                     Translation::Redirect => "redirect",
                 })?;
                 if address.is_some() || port.is_some() {
-                    if let Some(family) = family {
-                        write!(self.out, " {family}")?;
-                    }
-                    if *prefix {
-                        self.out.write_str(" prefix")?;
-                    }
-                    self.out.write_str(" to ")?;
-                    if let Some(address) = address {
-                        self.address(address, port.is_some())?;
-                    }
-                    if let Some(port) = port {
-                        self.out.write_char(':')?;
-                        self.expr(port)?;
-                    }
+                    self.word(*family)?;
+                    self.word(prefix.then_some("prefix"))?;
+                    self.destination(address.as_ref(), port.as_ref(), port.is_some())?;
                 }
                 if !flags.is_empty() {
                     write!(self.out, " {}", flags.join(","))?;
@@ -262,18 +225,8 @@ impl<W: Write> Printer<'_, W> {
                 port,
             } => {
                 self.out.write_str("tproxy")?;
-                if let Some(family) = family {
-                    write!(self.out, " {family}")?;
-                }
-                self.out.write_str(" to ")?;
-                if let Some(address) = address {
-                    self.address(address, true)?;
-                }
-                if let Some(port) = port {
-                    self.out.write_char(':')?;
-                    self.expr(port)?;
-                }
-                Ok(())
+                self.word(*family)?;
+                self.destination(address.as_ref(), port.as_ref(), true)
             }
             Statement::Queue { numbers, flags } => {
                 self.out.write_str("queue")?;
@@ -318,13 +271,8 @@ impl<W: Write> Printer<'_, W> {
                 if let Some(scale) = window_scale {
                     write!(self.out, " wscale {scale}")?;
                 }
-                if *timestamp {
-                    self.out.write_str(" timestamp")?;
-                }
-                if *sack_permitted {
-                    self.out.write_str(" sack-perm")?;
-                }
-                Ok(())
+                self.word(timestamp.then_some("timestamp"))?;
+                self.word(sack_permitted.then_some("sack-perm"))
             }
             Statement::Duplicate { address, device } => {
                 self.out.write_str("dup to ")?;
@@ -346,9 +294,7 @@ impl<W: Write> Printer<'_, W> {
                 device,
             } => {
                 self.out.write_str("fwd")?;
-                if let Some(family) = family {
-                    write!(self.out, " {family}")?;
-                }
+                self.word(*family)?;
                 self.out.write_str(" to ")?;
                 if let Some(address) = address {
                     self.expr(address)?;
@@ -388,22 +334,76 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// `over 10 mbytes used 3 mbytes`
-    pub(super) fn quota(&mut self, quota: &Statement) -> fmt::Result {
-        let Statement::Quota {
-            bytes: allowed,
-            used,
+    /// A word, if there is one, with a blank in front.
+    fn word(&mut self, word: Option<&str>) -> fmt::Result {
+        match word {
+            Some(word) => write!(self.out, " {word}"),
+            None => Ok(()),
+        }
+    }
+
+    /// ` to 192.0.2.1:80`
+    fn destination(
+        &mut self,
+        address: Option<&Expr>,
+        port: Option<&Expr>,
+        in_brackets: bool,
+    ) -> fmt::Result {
+        self.out.write_str(" to ")?;
+        if let Some(address) = address {
+            self.address(address, in_brackets)?;
+        }
+        if let Some(port) = port {
+            self.out.write_char(':')?;
+            self.expr(port)?;
+        }
+        Ok(())
+    }
+
+    /// `10 mbytes`
+    fn bytes(&mut self, number: u64) -> fmt::Result {
+        let (number, unit) = bytes(number);
+        write!(self.out, "{number} {unit}")
+    }
+
+    /// `rate over 10 mbytes/second burst 3 mbytes`
+    pub(super) fn rate(&mut self, limit: &Statement) -> fmt::Result {
+        let Statement::Limit {
+            rate,
+            unit,
+            burst,
+            bytes,
             over,
-        } = quota
+        } = limit
         else {
             return Ok(());
         };
-        let over = if *over { "over " } else { "" };
-        let (allowed, unit) = bytes(*allowed);
-        write!(self.out, "{over}{allowed} {unit}")?;
+        write!(self.out, "rate {}", word_over(*over))?;
+        match bytes {
+            true => self.bytes(*rate)?,
+            false => write!(self.out, "{rate}")?,
+        }
+        write!(self.out, "/{unit}")?;
+        match (bytes, *burst) {
+            (_, 0) | (false, USUAL_BURST) => Ok(()),
+            (true, burst) => {
+                self.out.write_str(" burst ")?;
+                self.bytes(burst.into())
+            }
+            (false, burst) => write!(self.out, " burst {burst} packets"),
+        }
+    }
+
+    /// `over 10 mbytes used 3 mbytes`
+    pub(super) fn quota(&mut self, quota: &Statement) -> fmt::Result {
+        let Statement::Quota { bytes, used, over } = quota else {
+            return Ok(());
+        };
+        self.out.write_str(word_over(*over))?;
+        self.bytes(*bytes)?;
         if *used > 0 && !self.is_stateless() {
-            let (used, unit) = bytes(*used);
-            write!(self.out, " used {used} {unit}")?;
+            self.out.write_str(" used ")?;
+            self.bytes(*used)?;
         }
         Ok(())
     }
@@ -460,18 +460,18 @@ impl<W: Write> Printer<'_, W> {
         Ok(())
     }
 
-    /// An address that a packet is sent to; with its port behind it one of IPv6 stands in brackets.
-    fn address(&mut self, address: &Expr, with_port: bool) -> fmt::Result {
+    /// An address that a packet is sent to; one of IPv6 in brackets where a port may stand behind it.
+    fn address(&mut self, address: &Expr, in_brackets: bool) -> fmt::Result {
         let is_v6 = |expr: &Expr| matches!(expr, Expr::Value(value) if value.data_type == DataType::IPV6_ADDR);
         match address {
-            Expr::Range(from, to) if with_port && is_v6(from) => {
+            Expr::Range(from, to) if in_brackets && is_v6(from) => {
                 self.out.write_char('[')?;
                 self.expr(from)?;
                 self.out.write_str("]-[")?;
                 self.expr(to)?;
                 self.out.write_char(']')
             }
-            address if with_port && is_v6(address) => {
+            address if in_brackets && is_v6(address) => {
                 self.out.write_char('[')?;
                 self.expr(address)?;
                 self.out.write_char(']')

@@ -294,7 +294,8 @@ pub(super) enum Statement {
     },
     Limit {
         rate: u64,
-        unit: u64,
+        /// What its time is called.
+        unit: &'static str,
         burst: u32,
         bytes: bool,
         over: bool,

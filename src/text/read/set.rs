@@ -309,14 +309,16 @@ pub(in crate::text) fn size(set: &SetRef<'_>) -> Option<u32> {
     set.description()?.size.filter(|size| *size > 0)
 }
 
-/// What goes with each element of a set.
-pub(in crate::text) fn statements(set: &SetRef<'_>) -> Vec<Statement> {
-    let one = set.expression();
-    let one = one.as_ref().and_then(|one| one.decode().ok());
-    let one = one.as_ref().and_then(stateful_statement);
-    let many = set.expressions().into_iter().flatten();
-    let many = many.filter_map(|each| stateful_statement(&each.ok()?.decode().ok()?));
-    one.into_iter().chain(many).collect()
+/// What goes with each element of a set; `None` if nft has no words for one of them.
+pub(in crate::text) fn statements(set: &SetRef<'_>) -> Option<Vec<Statement>> {
+    let mut statements = Vec::new();
+    if let Some(nested) = set.expression() {
+        statements.push(stateful_statement(&nested.decode().ok()?)?);
+    }
+    for nested in set.expressions().into_iter().flatten() {
+        statements.push(stateful_statement(&nested.ok()?.decode().ok()?)?);
+    }
+    Some(statements)
 }
 
 /// Where the fields of a type stand.
