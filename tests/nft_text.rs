@@ -248,18 +248,23 @@ fn what_nft_has_wrong_is_read_back_as_the_same() {
         ("ip", "ct expiration { 0s-999ms, 1m-1m1s }"),
     ];
     for (family, rule) in cases {
-        let sandbox = sandbox();
-        let tools = Tools::new(&sandbox);
-        tools.run_with(
-            "nft -f -",
-            &format!("table {family} t {{\n chain c {{\n{rule}\n}}\n}}\n"),
-        );
-        let before = bytecode(&tools);
-        let ours = ours(&sandbox, |_| {});
-        tools.run("nft flush ruleset");
-        tools.run_with("nft -f -", &ours);
-        assert_eq!(bytecode(&tools), before, "{rule}\n{ours}");
+        read_back(family, rule);
     }
+}
+
+/// What we list of a rule, of which nft makes the same instructions.
+#[track_caller]
+fn read_back(family: &str, rule: &str) -> String {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let script = format!("table {family} t {{\n chain c {{\n{rule}\n}}\n}}\n");
+    tools.run_with("nft -f -", &script);
+    let before = bytecode(&tools);
+    let ours = ours(&sandbox, |_| {});
+    tools.run("nft flush ruleset");
+    tools.run_with("nft -f -", &ours);
+    assert_eq!(bytecode(&tools), before, "{rule}\n{ours}");
+    ours
 }
 
 /// Names that the kernel takes and nft's language does not, and registers used as nft never does: no line is another rule.
@@ -432,16 +437,8 @@ fn no_match_is_left_away_that_would_not_come_back() {
         ),
     ];
     for (family, rule, listed) in cases {
-        let sandbox = sandbox();
-        let tools = Tools::new(&sandbox);
-        let script = format!("table {family} t {{\n chain c {{\n{rule}\n}}\n}}\n");
-        tools.run_with("nft -f -", &script);
-        let before = bytecode(&tools);
-        let ours = ours(&sandbox, |_| {});
+        let ours = read_back(family, rule);
         assert!(ours.contains(&format!("\t\t{listed}\n")), "{rule}\n{ours}");
-        tools.run("nft flush ruleset");
-        tools.run_with("nft -f -", &ours);
-        assert_eq!(bytecode(&tools), before, "{rule}");
     }
 }
 
