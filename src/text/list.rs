@@ -696,12 +696,17 @@ impl<W: Write> Printer<'_, W> {
                 self.line(format_args!("l3proto {family}"))
             }
             ObjectData::CtTimeout(timeout) => {
-                let (Some(family), Some(times)) = (family_name(timeout.l3proto), times(timeout))
+                let (Some(family), Some(times)) =
+                    (family_name(timeout.l3proto), changed_timeouts(timeout))
                 else {
                     return self.unspoken(data);
                 };
                 self.line(format_args!("protocol {}", protocol_name(timeout.l4proto)))?;
                 self.line(format_args!("l3proto {family}"))?;
+                let times = times
+                    .iter()
+                    .map(|(state, seconds)| format!("{state} : {seconds}"));
+                let times: Vec<_> = times.collect();
                 self.line(format_args!("policy = {{ {} }}", times.join(", ")))
             }
             ObjectData::CtExpect(expect) => {
@@ -730,8 +735,9 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// What differs from the protocol's own times, as nft shows it; `None` of a protocol or a state that it has no word for.
-fn times(timeout: &CtTimeout<'_>) -> Option<Vec<String>> {
+/// The times in seconds that differ from the protocol's own, by the names of their states; `None` of a protocol or a
+/// state that nft has no word for.
+fn changed_timeouts(timeout: &CtTimeout<'_>) -> Option<Vec<(&'static str, u32)>> {
     // By the states' numbers from 1 on; in seconds.
     const TCP: [(&str, u32); 11] = [
         ("syn_sent", 120),
@@ -747,19 +753,19 @@ fn times(timeout: &CtTimeout<'_>) -> Option<Vec<String>> {
         ("unack", 300),
     ];
     const UDP: [(&str, u32); 2] = [("unreplied", 30), ("replied", 120)];
-    let states: &[(&str, u32)] = match i32::from(timeout.l4proto?) {
+    let states: &[(&'static str, u32)] = match i32::from(timeout.l4proto?) {
         libc::IPPROTO_TCP => &TCP,
         libc::IPPROTO_UDP => &UDP,
         _ => return None,
     };
-    let mut shown = Vec::new();
+    let mut changed = Vec::new();
     for (state, seconds) in timeout.timeouts.iter().flat_map(Timeouts::iter) {
         let (name, usual) = states.get(usize::from(state).checked_sub(1)?)?;
         if seconds != *usual {
-            shown.push(format!("{name} : {seconds}"));
+            changed.push((*name, seconds));
         }
     }
-    Some(shown)
+    Some(changed)
 }
 
 /// The name of a family in objects of connection tracking.
