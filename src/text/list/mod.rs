@@ -145,6 +145,8 @@ pub enum Part<'p> {
 ///   all that are known.
 /// - A rule that nft has no words for (registers used in ways it never does, attributes of a newer kernel) is a comment
 ///   with its instructions, as `nft --debug=netlink` has them.
+/// - So is what an object holds that it has no words for (a limit of two hours); that there is such a thing with a set's
+///   elements is said.
 /// - Matches and targets of x_tables are named only (`xt match "comment"`).
 #[derive(Debug, Clone, Copy)]
 pub struct Listing<'s> {
