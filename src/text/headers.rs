@@ -327,18 +327,70 @@ pub(super) struct Extension {
 }
 
 impl Extension {
-    /// The field with this number in the user data of sets.
-    pub(super) fn numbered(&self, number: u32) -> Option<&'static Field> {
+    /// All fields that it has.
+    pub(super) fn all_fields(&self) -> impl Iterator<Item = &'static Field> {
         let common = common(self.kind);
-        let number = number as usize;
+        let common = match self.name {
+            // They are counted without what others have in common.
+            "srh" | "rt0" | "rt2" => &common[common.len()..],
+            "frag" => &common[..1],
+            _ => common,
+        };
+        common.iter().chain(self.fields)
+    }
+
+    /// What its first field has for a number in the user data of sets, and the first of its own, where it shares its
+    /// number with others.
+    fn first_number(&self) -> (u32, u32) {
         let first = match self.kind {
-            ExthdrOp::TCPOPT => 0,
+            ExthdrOp::TCPOPT | ExthdrOp::SCTP => 0,
             _ => 1,
         };
-        let index = number.checked_sub(first)?;
-        common
-            .get(index)
-            .or_else(|| self.fields.get(index.checked_sub(common.len())?))
+        let skipped = match self.name {
+            "sack1" => 2,
+            "sack2" => 4,
+            "sack3" => 6,
+            _ => 0,
+        };
+        let first = match self.name {
+            "rt0" | "rt2" => first + 1,
+            _ => first,
+        };
+        (first, skipped)
+    }
+
+    /// The number of a field in the user data of sets.
+    pub(super) fn number_of(&self, offset: u32, bits: u32) -> Option<u32> {
+        let (first, skipped) = self.first_number();
+        let mut all = self.all_fields();
+        let index = all.position(|field| field.offset == offset && field.bits == bits)? as u32; // few
+        let common = common(self.kind).len() as u32; // two or three
+        Some(match index < common {
+            true => first + index,
+            false => first + index + skipped,
+        })
+    }
+
+    /// The field with this number in the user data of sets.
+    pub(super) fn numbered(&self, number: u32) -> Option<&'static Field> {
+        let mut all = self.all_fields();
+        all.find(|field| self.number_of(field.offset, field.bits) == Some(number))
+    }
+
+    /// What an extension header has for a number in the user data of sets.
+    pub(super) fn number_in_typeof(&self) -> Option<u32> {
+        (self.kind == ExthdrOp::IPV6).then_some(())?;
+        Some(match self.name {
+            "hbh" => 1,
+            "rt" => 2,
+            "rt0" => 3,
+            "rt2" => 4,
+            "srh" => 5,
+            "frag" => 6,
+            "dst" => 7,
+            "mh" => 8,
+            _ => return None,
+        })
     }
 
     /// The field of this name.

@@ -38,9 +38,15 @@ mod read;
 #[cfg(feature = "text")]
 mod script;
 #[cfg(feature = "text")]
+mod stateful;
+#[cfg(feature = "text")]
 mod syntax;
 #[cfg(feature = "text")]
+mod typeof_;
+#[cfg(feature = "text")]
 mod types;
+#[cfg(feature = "text")]
+mod units;
 mod value;
 
 #[cfg(feature = "text")]

@@ -6,9 +6,9 @@ use crate::nft::expr::{
     Cmp, Decoded, Expression, Expressions, Lookup, LookupFlags, Payload as Load, PayloadBase,
     Register,
 };
-use crate::nft::{Element as Bytes, Family, Name, Set, SetId};
+use crate::nft::{Family, Name, SetId};
 use crate::text::parse::Fault;
-use crate::text::syntax::{Expr, Payload};
+use crate::text::syntax::{Element, Expr, Payload};
 
 /// Words of 4 bytes in a register of 16.
 const REGISTER: u32 = 4;
@@ -226,26 +226,16 @@ impl<'b, 'c> Body<'b, 'c> {
             Needed::OneOf(protocol, name, numbers) => {
                 let payload = field(protocol, name);
                 let want = self.want_of(&Expr::Payload(payload));
-                let length = want.length();
+                let key = Expr::Payload(payload);
                 let elements: Vec<_> = numbers
                     .iter()
-                    .map(|number| Bytes::new(want.bytes(*number, length)))
+                    .map(|number| Element::new(Some(Expr::Value(want.value(*number)))))
                     .collect();
-                let set = self.compiler.anonymous(
-                    self.family,
-                    &self.table,
-                    "__set%d",
-                    |set| {
-                        let set = Set {
-                            key_type: Some(want.data_type),
-                            key_length: Some(length as u32), // of a field
-                            ..set
-                        };
-                        super::sets::with_order(set, want).with_size(numbers.len() as u32) // two
-                    },
-                    &elements,
-                )?;
-                self.load(&Expr::Payload(payload), 0)?;
+                let asked = self.ask_for(&key, 0)?;
+                let (family, table) = (self.family, &self.table);
+                let set = self
+                    .compiler
+                    .anonymous_set(family, table, &asked, &elements, false, None)?;
                 self.look_up(&set, None, false);
                 self.protocols.learn(
                     &Expr::Payload(payload),

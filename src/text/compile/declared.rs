@@ -4,16 +4,15 @@ use super::Compiler;
 use super::body::Body;
 use super::constant::Want;
 use super::load::Loaded;
-use super::matching::type_of;
-use super::sets::{Data, Shape, in_order_of_ranges, told_type, with_data, with_order};
+use super::sets::{Data, Notes, Shape, in_order_of_ranges, with_data, with_keys};
 use crate::nft::build::ByteOrder;
 use crate::nft::userdata::{self, BIG_ENDIAN, UserData};
-use crate::nft::{DataType, Element as Bytes, Family, Name, SetFields, SetFlags, SetRef, Snapshot};
+use crate::nft::{DataType, Element as Bytes, Family, Name, SetFlags, SetRef, Snapshot};
 use crate::text::parse::Fault;
 use crate::text::parse::{Declared, SetDeclaration, Verb};
-use crate::text::read::set::fields as fields_of;
+use crate::text::value::fields as fields_of;
 use crate::text::syntax::{Element, Expr, Place};
-use crate::text::types;
+use crate::text::{typeof_, types};
 
 impl Compiler<'_> {
     /// Takes in the sets that are there.
@@ -99,41 +98,28 @@ impl Compiler<'_> {
             flags |= SetFlags::TIMEOUT;
         }
         let is_interval = flags.contains(SetFlags::INTERVAL);
-        let lengths: Vec<u32> = wants.iter().map(|want| want.bits.div_ceil(8)).collect();
-        if is_interval && wants.len() > 1 {
-            flags |= SetFlags::CONCAT;
-            let fields = SetFields::of_lengths(lengths.iter().copied());
-            set.description.get_or_insert_default().fields = Some(fields);
-        }
         set.flags = Some(flags);
-        set.key_type = Some(type_of(wants.iter().map(|want| Want {
-            data_type: told_type(want.data_type),
-            ..*want
-        })));
-        set.key_length = Some(match lengths[..] {
-            [one] => one,
-            _ => lengths
-                .iter()
-                .map(|length| length.next_multiple_of(4))
-                .sum(),
-        });
-        let order = match wants[..] {
-            [one] => one,
-            _ => in_order_of_ranges(wants[0]),
-        };
-        let comment = declared.comment.as_deref();
-        set = with_order(set, order);
+        set = with_keys(set, &wants, is_interval);
         if let Some(data) = &data {
             set = with_data(set, data);
         }
-        if declared.auto_merge {
-            let one = 1_u32.to_ne_bytes();
-            userdata::put(&mut set.userdata, userdata::SET_MERGE_ELEMENTS, &one);
-        }
-        if let Some(comment) = comment {
-            let put = userdata::put_comment(&mut set.userdata, userdata::SET_COMMENT, comment);
-            put.map_err(|error| Fault::new(self.place, error.to_string()))?;
-        }
+        let is_typeof = matches!(keys, Declared::Typeof(_));
+        let notes = Notes {
+            keys: &wants,
+            data: data.as_ref(),
+            merges: declared.auto_merge,
+            key_typeof: noted(keys, wants.len()),
+            data_typeof: match (&declared.data, &data) {
+                (Some(_), Some(Data::Verdict)) => is_typeof.then(typeof_::verdicts),
+                (Some((declared, _)), Some(Data::Values { fields, .. })) => {
+                    noted(declared, fields.len())
+                }
+                _ => None,
+            },
+            comment: declared.comment.as_deref(),
+        };
+        let written = notes.write(&mut set);
+        written.map_err(|error| Fault::new(self.place, error.to_string()))?;
         let statements: Vec<_> = declared
             .statements
             .iter()
@@ -206,6 +192,15 @@ impl Compiler<'_> {
             .collect();
         let (bytes, _) = self.bytes_of(&keys, &elements, shape.is_interval, data, shape.merges)?;
         Ok(bytes)
+    }
+}
+
+/// What nft notes of how keys or data are declared: the expression, or that there are several fields.
+fn noted(declared: &Declared, fields: usize) -> Option<Vec<u8>> {
+    match declared {
+        Declared::Typeof(expr) => typeof_::written(expr),
+        Declared::Types(_) if fields > 1 => Some(typeof_::fields_of_types()),
+        _ => None,
     }
 }
 

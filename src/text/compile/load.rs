@@ -5,10 +5,9 @@ use super::constant::{Want, bytes_in, number};
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
     Bitwise, BitwiseOp, Byteorder, Ct, CtKey, Data, Exthdr, Fib, Hash, Immediate, Meta, Numgen,
-    Osf, Payload as Load, Rt, RtKey, Socket, SocketKey, Xfrm, XfrmKey,
+    Osf, Payload as Load, Rt, Socket, SocketKey, Xfrm,
 };
 use crate::nft::{DataType, Family};
-use crate::text::keys;
 use crate::text::parse::Fault;
 use crate::text::syntax::{Expr, Operator, Value};
 use crate::text::types::{self, info};
@@ -59,44 +58,23 @@ fn place(start: u32, bits: u32) -> Place {
     }
 }
 
-/// What the values of a leaf are.
-fn of_leaf(expr: &Expr) -> Want {
-    let data_type = expr.data_type();
-    let order = match expr {
-        Expr::Payload(_) | Expr::Option(_) => ByteOrder::Network,
-        Expr::Meta(key) if keys::is_big_endian(*key) => ByteOrder::Network,
-        Expr::Ct(key, ..) if keys::is_big_endian_ct(*key) => ByteOrder::Network,
-        Expr::Rt(RtKey::TCPMSS) => ByteOrder::Host,
-        Expr::Xfrm {
-            key: XfrmKey::SPI, ..
-        } => ByteOrder::Network,
-        _ => match data_type {
-            DataType::INTEGER | DataType::VALUE => ByteOrder::Host,
-            data_type => info(data_type).map_or(ByteOrder::Host, |info| info.order),
-        },
-    };
-    Want {
-        data_type,
-        bits: expr.bits(),
-        order,
-    }
-}
-
 impl Body<'_, '_> {
     /// What the values of an expression are, without loading it.
     pub(super) fn want_of(&self, expr: &Expr) -> Want {
         match expr {
             Expr::Binary(_, left, _) => self.want_of(left),
-            Expr::Ct(key @ (CtKey::SRC | CtKey::DST), ..) => {
-                let is_ip6 = self.protocols.version() == Some(Family::IP6);
-                let data_type = match is_ip6 {
-                    true => DataType::IPV6_ADDR,
-                    false => DataType::IPV4_ADDR,
-                };
-                _ = key;
-                Want::of(data_type)
+            // Addresses of which the version is not said are those of the table's.
+            Expr::Ct(CtKey::SRC | CtKey::DST, _, None) => {
+                Want::of(match self.protocols.version() {
+                    Some(Family::IP6) => DataType::IPV6_ADDR,
+                    _ => DataType::IPV4_ADDR,
+                })
             }
-            expr => of_leaf(expr),
+            expr => Want {
+                data_type: expr.data_type(),
+                bits: expr.bits(),
+                order: expr.order(),
+            },
         }
     }
 

@@ -3,6 +3,7 @@
 use super::body::Body;
 use super::constant::{Want, number};
 use super::load::{Loaded, is_constant};
+use super::sets::told_type;
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{Cmp, CmpOp, FibFlags, FibResult, Payload as Load, Range, Register};
 use crate::nft::{DataType, concatenation};
@@ -274,27 +275,21 @@ impl Body<'_, '_> {
 
     /// Whether a key is in a set.
     fn is_in(&mut self, left: &Expr, right: &Expr, not: bool) -> Result<(), Fault> {
-        let mut fields = self.load_key(left, 0)?;
+        let mut asked = self.ask_for(left, 0)?;
         let set = match right {
             Expr::Reference(name) => {
                 let shape = self.compiler.set(self.family, &self.table, name, false)?;
-                self.turn_for(&shape, &mut fields, right)?;
+                self.turn_for(&shape, &mut asked.fields, right)?;
                 self.named(name)
             }
             Expr::Set(elements) => {
-                let wants: Vec<Loaded> = fields.clone();
-                let has_ranges = self.compiler.has_ranges(elements, &wants)?;
+                let has_ranges = self.compiler.has_ranges(elements, &asked.fields)?;
                 if has_ranges {
-                    self.turn(&mut fields);
+                    self.turn(&mut asked.fields);
                 }
-                self.compiler.anonymous_set(
-                    self.family,
-                    &self.table,
-                    &fields,
-                    elements,
-                    has_ranges,
-                    None,
-                )?
+                let (family, table) = (self.family, &self.table);
+                self.compiler
+                    .anonymous_set(family, table, &asked, elements, has_ranges, None)?
             }
             other => return Err(self.compiler.fault(other, "a set is expected here")),
         };
@@ -343,9 +338,10 @@ impl Body<'_, '_> {
     }
 }
 
-/// The type of a single value or of several, one behind the other.
+/// The type of a single value or of several, one behind the other, as the kernel is told it.
 pub(super) fn type_of(wants: impl IntoIterator<Item = Want>) -> DataType {
-    let types: Vec<DataType> = wants.into_iter().map(|want| want.data_type).collect();
+    let told = |want: Want| told_type(want.data_type);
+    let types: Vec<DataType> = wants.into_iter().map(told).collect();
     match types[..] {
         [one] => one,
         _ => DataType::concatenation(types),

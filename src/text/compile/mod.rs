@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `constant` | what a word stands for |
 //! | `protocols` | what is known of packets, and the matches that a field asks for |
-//! | `body`, `load`, `matching`, `statement`, `stateful` | a rule's instructions |
+//! | `body`, `load`, `matching`, `statement` | a rule's instructions |
 //! | `sets`, `declared` | sets and their elements |
 
 mod body;
@@ -14,7 +14,6 @@ mod load;
 mod matching;
 mod protocols;
 mod sets;
-mod stateful;
 mod statement;
 
 use std::sync::Arc;

@@ -9,14 +9,15 @@ use super::load::Loaded;
 use super::matching::type_of;
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{Expressions, NestedExpression, ObjectType};
-use crate::nft::userdata::{self, BIG_ENDIAN, HOST_ENDIAN};
+use crate::nft::userdata::{self, BIG_ENDIAN, CommentError, HOST_ENDIAN};
 use crate::nft::{
     DataType, Element as Bytes, Family, Milliseconds, Name, Set, SetFields, SetFlags, SetId,
     concatenation,
 };
 use crate::text::parse::Fault;
+use crate::text::stateful;
 use crate::text::syntax::{Element, Expr, Statement, Value};
-use crate::text::types;
+use crate::text::{typeof_, types};
 
 /// What a set is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,18 +95,110 @@ pub(super) fn in_order_of_ranges(want: Want) -> Want {
     }
 }
 
-/// Notes in which order of bytes keys are.
-pub(super) fn with_order(mut set: Set<'_>, want: Want) -> Set<'_> {
-    let order = match want.order {
-        ByteOrder::Host => HOST_ENDIAN,
-        ByteOrder::Network => BIG_ENDIAN,
-    };
-    userdata::put(
-        &mut set.userdata,
-        userdata::SET_KEY_BYTE_ORDER,
-        &order.to_ne_bytes(),
-    );
-    set
+/// What a set without a name is asked for.
+pub(super) struct Asked<'e> {
+    pub(super) key: &'e Expr,
+    /// The fields as they stand in registers when they are looked up.
+    pub(super) fields: Vec<Loaded>,
+    /// What they were before they were turned.
+    pub(super) declared: Vec<Want>,
+}
+
+/// What nft notes in a set's user data.
+#[derive(Default)]
+pub(super) struct Notes<'n> {
+    pub(super) keys: &'n [Want],
+    pub(super) data: Option<&'n Data>,
+    /// Whether overlapping ranges are joined.
+    pub(super) merges: bool,
+    /// The expressions that keys and data are of.
+    pub(super) key_typeof: Option<Vec<u8>>,
+    pub(super) data_typeof: Option<Vec<u8>>,
+    pub(super) comment: Option<&'n str>,
+}
+
+/// The order of the bytes of several values as nft notes it: of more than one there is none.
+const fn noted_order(wants: &[Want]) -> u32 {
+    match wants {
+        [one] => match one.order {
+            ByteOrder::Host => HOST_ENDIAN,
+            ByteOrder::Network => BIG_ENDIAN,
+        },
+        _ => 0,
+    }
+}
+
+impl Notes<'_> {
+    /// As it stands in a set's user data.
+    pub(super) fn write(&self, set: &mut Set<'_>) -> Result<(), CommentError> {
+        let mut put = |kind, value: &[u8]| userdata::put(&mut set.userdata, kind, value);
+        let number = |number: u32| number.to_ne_bytes();
+        put(userdata::SET_KEY_BYTE_ORDER, &number(noted_order(self.keys)));
+        let mut is_interval = false;
+        match self.data {
+            None | Some(Data::Object(_)) => {}
+            Some(Data::Verdict) => put(userdata::SET_DATA_BYTE_ORDER, &number(0)),
+            Some(Data::Values {
+                fields,
+                is_interval: are_ranges,
+            }) => {
+                is_interval = *are_ranges;
+                put(userdata::SET_DATA_BYTE_ORDER, &number(noted_order(fields)));
+            }
+        }
+        if self.merges {
+            put(userdata::SET_MERGE_ELEMENTS, &number(1));
+        }
+        if let Some(key) = &self.key_typeof {
+            put(userdata::SET_KEY_TYPEOF, key);
+        }
+        if let Some(data) = &self.data_typeof {
+            put(userdata::SET_DATA_TYPEOF, data);
+        }
+        if self.data.is_some() {
+            put(userdata::SET_DATA_INTERVAL, &number(is_interval.into()));
+        }
+        match self.comment {
+            Some(comment) => {
+                userdata::put_comment(&mut set.userdata, userdata::SET_COMMENT, comment)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether an expression is only a part of the bytes that are loaded for it, or made of others.
+fn is_made(expr: &Expr) -> bool {
+    let is_part = |offset: u32, bits: u32| !offset.is_multiple_of(8) || !bits.is_multiple_of(8);
+    match expr {
+        Expr::Payload(payload) => is_part(payload.offset, payload.bits),
+        Expr::Option(option) => is_part(option.offset, option.bits),
+        Expr::Binary(..) | Expr::Map(..) => true,
+        _ => false,
+    }
+}
+
+impl Asked<'_> {
+    /// What nft notes of the expression that is looked up in a set without a name.
+    fn typeof_(&self, is_map: bool, has_ranges: bool) -> Option<Vec<u8>> {
+        match self.key {
+            Expr::Concat(parts) => {
+                let is_turned = |want: &Want| {
+                    want.order == ByteOrder::Host
+                        && want.bits > 8
+                        && !types::is_string(want.data_type)
+                };
+                let is_unsaid = parts.iter().any(is_made)
+                    || (has_ranges && !is_map && self.declared.iter().any(is_turned));
+                match typeof_::written(self.key).filter(|_| !is_unsaid) {
+                    Some(written) => Some(written),
+                    None => Some(typeof_::fields_of_types()),
+                }
+            }
+            key if is_map || is_made(key) => None,
+            key => typeof_::written(key),
+        }
+    }
 }
 
 /// The type that the kernel is told, which of bytes without a name is a number's.
@@ -195,6 +288,7 @@ impl Compiler<'_> {
         table: &Name<'static>,
         pattern: &'static str,
         with: impl FnOnce(Set<'static>) -> Set<'static>,
+        notes: &Notes<'_>,
         elements: &[Bytes<'static>],
     ) -> Result<SetId<'static>, Fault> {
         let id = self.next_set();
@@ -206,7 +300,9 @@ impl Compiler<'_> {
             flags: Some(SetFlags::ANONYMOUS | SetFlags::CONSTANT),
             ..Set::default()
         };
-        let set = with(set);
+        let mut set = with(set);
+        let noted = notes.write(&mut set);
+        noted.map_err(|error| Fault::new(self.place, error.to_string()))?;
         let name = SetId {
             id: Some(id),
             ..SetId::new(family, table.clone(), pattern)
@@ -226,53 +322,44 @@ impl Compiler<'_> {
         &mut self,
         family: Family,
         table: &Name<'static>,
-        keys: &[Loaded],
+        asked: &Asked<'_>,
         elements: &[Element],
         has_ranges: bool,
         data: Option<&Data>,
     ) -> Result<SetId<'static>, Fault> {
+        let keys = &asked.fields;
         let (bytes, size) = self.bytes_of(keys, elements, has_ranges, data, true)?;
-        let lengths: Vec<u32> = keys.iter().map(|key| key.length as u32).collect(); // at most 16
-        let wants = keys.iter().map(|key| Want {
-            data_type: told_type(key.want.data_type),
-            ..key.want
-        });
-        let key_type = type_of(wants);
-        let with = |mut set: Set<'static>| {
-            set.key_type = Some(key_type);
-            set.key_length = Some(match lengths[..] {
-                [one] => one,
-                _ => lengths
-                    .iter()
-                    .map(|length| length.next_multiple_of(4))
-                    .sum(),
-            });
-            if let [one] = keys {
-                set = with_order(set, one.want);
-            } else {
-                let order = in_order_of_ranges(keys[0].want);
-                set = with_order(set, order);
+        let notes = Notes {
+            keys: &asked.declared,
+            data,
+            merges: has_ranges && data.is_none(),
+            key_typeof: asked.typeof_(data.is_some(), has_ranges),
+            data_typeof: match data {
+                Some(Data::Verdict) => Some(typeof_::verdicts()),
+                _ => None,
+            },
+            comment: None,
+        };
+        let wants: Vec<Want> = keys
+            .iter()
+            .map(|key| Want {
+                bits: key.length as u32 * 8, // at most 16
+                ..key.want
+            })
+            .collect();
+        let with = |set: Set<'static>| {
+            let mut set = with_keys(set, &wants, has_ranges).with_size(size);
+            if let Some(data) = data {
+                set = with_data(set, data);
             }
-            set = set.with_size(size);
-            if has_ranges {
-                set = set.with_interval();
-                if lengths.len() > 1 {
-                    set = set.with_flags(SetFlags::CONCAT);
-                    set.description.get_or_insert_default().fields =
-                        Some(SetFields::of_lengths(lengths.iter().copied()));
-                }
-            }
-            match data {
-                None => set,
-                Some(data) => with_data(set, data),
-            }
+            set
         };
         let pattern = match data {
             None => "__set%d",
             Some(Data::Object(_)) => "__objmap%d",
             Some(_) => "__map%d",
         };
-        self.anonymous(family, table, pattern, with, &bytes)
+        self.anonymous(family, table, pattern, with, &notes, &bytes)
     }
 
     /// Elements as the kernel takes them, and how many the set is to have room for.
@@ -505,7 +592,7 @@ impl Compiler<'_> {
 
     /// What counts or limits with an element.
     pub(super) fn nested(&self, statement: &Statement) -> Result<NestedExpression<'static>, Fault> {
-        match super::stateful::of(statement) {
+        match stateful::instruction(statement) {
             Some(expression) => Ok(NestedExpression::of_decoded(&expression)),
             None => {
                 let message =
@@ -521,7 +608,7 @@ impl Compiler<'_> {
     ) -> Result<Expressions<'static>, Fault> {
         let mut all = Expressions::new();
         for statement in statements {
-            match super::stateful::of(statement) {
+            match stateful::instruction(statement) {
                 Some(expression) => _ = all.push_decoded(&expression),
                 None => {
                     let message =
@@ -542,29 +629,34 @@ fn is_plain(element: &Element) -> bool {
         && element.comment.is_none()
 }
 
+/// Makes a set one of these keys.
+pub(super) fn with_keys<'s>(mut set: Set<'s>, keys: &[Want], is_interval: bool) -> Set<'s> {
+    let lengths: Vec<u32> = keys.iter().map(|key| key.bits.div_ceil(8)).collect();
+    set.key_type = Some(type_of(keys.iter().copied()));
+    set.key_length = Some(match lengths[..] {
+        [one] => one,
+        _ => lengths.iter().map(|length| length.next_multiple_of(4)).sum(),
+    });
+    if is_interval {
+        set = set.with_interval();
+        if lengths.len() > 1 {
+            set = set.with_flags(SetFlags::CONCAT);
+            let fields = SetFields::of_lengths(lengths);
+            set.description.get_or_insert_default().fields = Some(fields);
+        }
+    }
+    set
+}
+
 /// Makes a map of a set.
-pub(super) fn with_data<'s>(mut set: Set<'s>, data: &Data) -> Set<'s> {
+pub(super) fn with_data<'s>(set: Set<'s>, data: &Data) -> Set<'s> {
     match data {
         Data::Verdict => set.with_verdicts(),
         Data::Object(object_type) => set.with_objects(*object_type),
-        Data::Values {
-            fields,
-            is_interval,
-        } => {
-            set = set.with_flags(SetFlags::MAP);
+        Data::Values { fields, .. } => {
+            let mut set = set.with_flags(SetFlags::MAP);
             set.data_type = Some(type_of(fields.iter().copied()));
             set.data_length = Some(data.length());
-            let order = match fields[..] {
-                [one] if one.order == ByteOrder::Host => HOST_ENDIAN,
-                _ => BIG_ENDIAN,
-            };
-            let put = |set: &mut Set<'s>, kind, number: u32| {
-                userdata::put(&mut set.userdata, kind, &number.to_ne_bytes());
-            };
-            put(&mut set, userdata::SET_DATA_BYTE_ORDER, order);
-            if *is_interval {
-                put(&mut set, userdata::SET_DATA_INTERVAL, 1);
-            }
             set
         }
     }
@@ -585,6 +677,17 @@ impl Body<'_, '_> {
         }
     }
 
+    /// Loads a key that is looked up.
+    pub(super) fn ask_for<'e>(&mut self, key: &'e Expr, word: u32) -> Result<Asked<'e>, Fault> {
+        let fields = self.load_key(key, word)?;
+        let declared = fields.iter().map(|field| field.want).collect();
+        Ok(Asked {
+            key,
+            fields,
+            declared,
+        })
+    }
+
     /// Puts what a map has for a key into registers.
     pub(super) fn map(
         &mut self,
@@ -594,11 +697,11 @@ impl Body<'_, '_> {
         word: u32,
     ) -> Result<(), Fault> {
         use super::body::register;
-        let mut fields = self.load_key(key, word)?;
+        let mut asked = self.ask_for(key, word)?;
         let set = match map {
             Expr::Reference(name) => {
                 let shape = self.compiler.set(self.family, &self.table, name, true)?;
-                self.turn_for(&shape, &mut fields, map)?;
+                self.turn_for(&shape, &mut asked.fields, map)?;
                 let given: Vec<u32> = match &shape.data {
                     Some(Data::Values { fields, .. }) => {
                         fields.iter().map(|want| want.bits).collect()
@@ -613,9 +716,9 @@ impl Body<'_, '_> {
                 self.named(name)
             }
             Expr::Set(elements) => {
-                let has_ranges = self.compiler.has_ranges(elements, &fields)?;
+                let has_ranges = self.compiler.has_ranges(elements, &asked.fields)?;
                 if has_ranges {
-                    self.turn(&mut fields);
+                    self.turn(&mut asked.fields);
                 }
                 let is_interval = elements.iter().any(|element| {
                     matches!(&element.data, Some(Expr::Range(..) | Expr::Prefix(..)))
@@ -627,7 +730,7 @@ impl Body<'_, '_> {
                 self.compiler.anonymous_set(
                     self.family,
                     &self.table,
-                    &fields,
+                    &asked,
                     elements,
                     has_ranges,
                     Some(&data),
@@ -643,11 +746,11 @@ impl Body<'_, '_> {
     pub(super) fn verdict_map(&mut self, key: &Expr, map: &Expr) -> Result<(), Fault> {
         use crate::nft::expr::Register;
         self.require(key)?;
-        let mut fields = self.load_key(key, 0)?;
+        let mut asked = self.ask_for(key, 0)?;
         let set = match map {
             Expr::Reference(name) => {
                 let shape = self.compiler.set(self.family, &self.table, name, true)?;
-                self.turn_for(&shape, &mut fields, map)?;
+                self.turn_for(&shape, &mut asked.fields, map)?;
                 if shape.data != Some(Data::Verdict) {
                     let message = format!("`{name}` does not map to verdicts");
                     return Err(self.compiler.fault(map, message));
@@ -655,14 +758,14 @@ impl Body<'_, '_> {
                 self.named(name)
             }
             Expr::Set(elements) => {
-                let has_ranges = self.compiler.has_ranges(elements, &fields)?;
+                let has_ranges = self.compiler.has_ranges(elements, &asked.fields)?;
                 if has_ranges {
-                    self.turn(&mut fields);
+                    self.turn(&mut asked.fields);
                 }
                 let data = Some(&Data::Verdict);
                 let (family, table) = (self.family, &self.table);
                 self.compiler
-                    .anonymous_set(family, table, &fields, elements, has_ranges, data)?
+                    .anonymous_set(family, table, &asked, elements, has_ranges, data)?
             }
             other => return Err(self.compiler.fault(other, "a verdict map is expected here")),
         };

@@ -3,19 +3,18 @@
 use super::body::{Body, register};
 use super::constant::Want;
 use super::load::is_constant;
-use super::sets::Data;
-use super::stateful;
+use super::sets::{Data, Notes, with_keys};
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
     self, ChecksumFlags, ChecksumType, Ct, CtKey, Dup, Dynset, DynsetFlags, DynsetOp, Exthdr,
     ExthdrOp, FlowOffload, Fwd, Immediate, Masq, Meta, Nat, NatRangeFlags, NatType, Notrack,
-    ObjectType, Objref, Payload as Load, PayloadBase, Queue, QueueFlags, Redir, Register, Reject,
+    ObjectType, Objref, Payload as Load, Queue, QueueFlags, Redir, Register, Reject,
     RejectType, Tproxy,
 };
 use crate::nft::{DataType, Family, Milliseconds, Set, SetFlags, SetId};
 use crate::text::headers;
-use crate::text::keys;
 use crate::text::parse::Fault;
+use crate::text::stateful;
 use crate::text::syntax::{Element, Expr, Payload, Statement, Target, Translation, Value, Verdict};
 use crate::text::types::CT_EVENT;
 
@@ -80,7 +79,7 @@ fn port() -> Want {
 impl Body<'_, '_> {
     /// A statement of any kind.
     pub(super) fn statement(&mut self, statement: &Statement) -> Result<(), Fault> {
-        if let Some(expression) = stateful::of(statement) {
+        if let Some(expression) = stateful::instruction(statement) {
             self.push_decoded(&expression);
             return Ok(());
         }
@@ -585,13 +584,7 @@ impl Body<'_, '_> {
     fn set_to(&mut self, target: &Expr, to: &Expr) -> Result<(), Fault> {
         match target {
             Expr::Meta(key) => {
-                let (_, data_type, bits) = keys::meta(*key);
-                let want = Want {
-                    data_type,
-                    bits,
-                    ..self.want_of(target)
-                };
-                self.put(to, &[want], 0)?;
+                self.put(to, &[self.want_of(target)], 0)?;
                 self.push(&Meta::set(*key, Register::R1));
             }
             Expr::Ct(key, direction, _) => {
@@ -724,21 +717,21 @@ impl Body<'_, '_> {
             None => DynsetOp::ADD,
         };
         let id = self.compiler.next_set();
-        let length = match wants[..] {
-            [one] => one.bits.div_ceil(8),
-            _ => wants.iter().map(|want| want.bits.div_ceil(32) * 4).sum(),
-        };
-        let mut set = Set {
+        let set = Set {
             family: self.family,
             table: Some(self.table.clone()),
             name: Some(name.to_owned().into()),
             id: Some(id),
             flags: Some(flags),
-            key_type: Some(super::matching::type_of(wants.iter().copied())),
-            key_length: Some(length),
             ..Set::default()
         };
-        set = super::sets::with_order(set, wants[0]);
+        let mut set = with_keys(set, &wants, false);
+        let notes = Notes {
+            keys: &wants,
+            ..Notes::default()
+        };
+        let noted = notes.write(&mut set);
+        noted.map_err(|error| self.error(error.to_string()))?;
         if let Some(size) = size {
             set = set.with_size(size);
         }
@@ -760,22 +753,22 @@ impl Body<'_, '_> {
                 self.push(&Objref::named(object_type, symbol.text.to_string()));
             }
             Expr::Map(key, map) => {
-                let mut fields = self.load_key(key, 0)?;
+                let mut asked = self.ask_for(key, 0)?;
                 let set = match &**map {
                     Expr::Reference(name) => {
                         let shape = self.compiler.set(self.family, &self.table, name, true)?;
-                        self.turn_for(&shape, &mut fields, map)?;
+                        self.turn_for(&shape, &mut asked.fields, map)?;
                         self.named(name)
                     }
                     Expr::Set(elements) => {
-                        let has_ranges = self.compiler.has_ranges(elements, &fields)?;
+                        let has_ranges = self.compiler.has_ranges(elements, &asked.fields)?;
                         if has_ranges {
-                            self.turn(&mut fields);
+                            self.turn(&mut asked.fields);
                         }
                         let data = Some(&Data::Object(object_type));
                         let (family, table) = (self.family, &self.table);
                         self.compiler
-                            .anonymous_set(family, table, &fields, elements, has_ranges, data)?
+                            .anonymous_set(family, table, &asked, elements, has_ranges, data)?
                     }
                     other => return Err(self.compiler.fault(other, "a map is expected here")),
                 };

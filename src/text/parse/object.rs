@@ -6,12 +6,11 @@ use super::error::{Fault, shown};
 use super::parser::{Parser, parse_number, parse_time};
 use super::script::{FAMILIES, InTable};
 use super::tree::{Command, Object, Verb};
-use crate::nft::expr::{
-    Counter, Limit, LimitFlags, LimitType, ObjectType, Quota, QuotaFlags, Synproxy, SynproxyFlags,
-};
+use crate::nft::expr::{Counter, Decoded, ObjectType, Synproxy, SynproxyFlags};
 use crate::nft::stateful::{CtExpect, CtHelper, CtTimeout, HostMilliseconds, Secmark, Timeouts};
 use crate::nft::{DataType, Family, ObjectData, StatefulObject};
 use crate::text::hooks;
+use crate::text::stateful::instruction;
 use crate::text::syntax::{Place, Statement};
 use crate::text::types;
 
@@ -207,60 +206,16 @@ impl Entries {
     /// What an object of this type holds.
     fn data(self, object_type: ObjectType, place: Place) -> Result<ObjectData<'static>, Fault> {
         let missing = |what: &str| Fault::new(place, format!("{what} is missing"));
-        Ok(match (object_type, self.statement) {
-            (ObjectType::COUNTER, Some(Statement::Counter { packets, bytes })) => {
-                Counter::new(packets, bytes).into()
-            }
+        let said = self.statement.as_ref().and_then(instruction);
+        Ok(match (object_type, said) {
+            (ObjectType::COUNTER, Some(Decoded::Counter(counter))) => counter.into(),
             (ObjectType::COUNTER, _) => Counter::new(0, 0).into(),
-            (ObjectType::QUOTA, Some(Statement::Quota { bytes, used, over })) => Quota {
-                bytes: Some(bytes),
-                consumed: Some(used),
-                flags: Some(if over {
-                    QuotaFlags::INV
-                } else {
-                    QuotaFlags::default()
-                }),
-                ..Quota::default()
-            }
-            .into(),
+            (ObjectType::QUOTA, Some(Decoded::Quota(quota))) => quota.into(),
             (ObjectType::QUOTA, _) => return Err(missing("how many bytes the quota has")),
-            (
-                ObjectType::LIMIT,
-                Some(Statement::Limit {
-                    rate,
-                    unit,
-                    burst,
-                    bytes,
-                    over,
-                }),
-            ) => Limit {
-                rate: Some(rate),
-                unit: Some(unit),
-                burst: Some(burst),
-                limit_type: Some(if bytes {
-                    LimitType::BYTES
-                } else {
-                    LimitType::PACKETS
-                }),
-                flags: Some(if over {
-                    LimitFlags::INV
-                } else {
-                    LimitFlags::default()
-                }),
-                ..Limit::default()
-            }
-            .into(),
+            (ObjectType::LIMIT, Some(Decoded::Limit(limit))) => limit.into(),
             (ObjectType::LIMIT, _) => return Err(missing("the rate of the limit")),
-            (
-                ObjectType::SYNPROXY,
-                Some(Statement::Synproxy {
-                    mss,
-                    window_scale,
-                    timestamp,
-                    sack_permitted,
-                }),
-            ) => synproxy(mss, window_scale, timestamp, sack_permitted).into(),
-            (ObjectType::SYNPROXY, _) => synproxy(None, None, false, false).into(),
+            (ObjectType::SYNPROXY, Some(Decoded::Synproxy(synproxy))) => synproxy.into(),
+            (ObjectType::SYNPROXY, _) => Synproxy::new(0, 0, SynproxyFlags::empty()).into(),
             (ObjectType::SECMARK, _) => {
                 let context = self
                     .context
@@ -304,25 +259,6 @@ impl Entries {
             }
             .into(),
         })
-    }
-}
-
-fn synproxy(
-    mss: Option<u16>,
-    wscale: Option<u8>,
-    timestamp: bool,
-    sack_permitted: bool,
-) -> Synproxy {
-    let mut flags = SynproxyFlags::default();
-    flags.set(SynproxyFlags::MSS, mss.is_some());
-    flags.set(SynproxyFlags::WSCALE, wscale.is_some());
-    flags.set(SynproxyFlags::TIMESTAMP, timestamp);
-    flags.set(SynproxyFlags::SACK_PERM, sack_permitted);
-    Synproxy {
-        mss,
-        wscale,
-        flags: Some(flags),
-        ..Synproxy::default()
     }
 }
 

@@ -103,16 +103,15 @@ const MOST_KEYS: u32 = 64;
 /// All keys of the packet's own data, by their names without `meta`.
 fn meta_names() -> impl Iterator<Item = (&'static str, MetaKey)> {
     (0..MOST_KEYS).map(MetaKey).filter_map(|key| {
-        let (name, ..) = keys::meta(key);
-        let name = name.strip_prefix("meta ").unwrap_or(name);
-        (!name.is_empty()).then_some((name, key))
+        let name = keys::meta(key)?.name;
+        Some((name.strip_prefix("meta ").unwrap_or(name), key))
     })
 }
 
 /// All keys of a packet's connection.
 fn ct_names() -> impl Iterator<Item = (&'static str, CtKey)> {
-    let named = (0..MOST_KEYS).map(CtKey).map(|key| (keys::ct(key).0, key));
-    named.filter(|(name, _)| !name.is_empty())
+    let keys = (0..MOST_KEYS).map(CtKey);
+    keys.filter_map(|key| Some((keys::ct(key, None)?.name, key)))
 }
 
 /// The names of a protocol's fields, as far as they are one word.
@@ -125,6 +124,13 @@ fn protocol(name: &str) -> Option<&'static Protocol> {
         .iter()
         .copied()
         .find(|protocol| protocol.name == name)
+}
+
+/// The port of any protocol that stands at this place.
+fn port_at(offset: u32, bits: u32) -> Option<(&'static Protocol, usize)> {
+    let mut fields = headers::TH.fields.iter();
+    let index = fields.position(|field| field.offset == offset && field.bits == bits)?;
+    Some((&headers::TH, index))
 }
 
 /// The options, headers or chunks of a kind.
@@ -460,7 +466,11 @@ impl Parser<'_> {
             base,
             offset,
             bits,
-            field: None,
+            field: match base {
+                // Ports are ports, however they are written.
+                PayloadBase::TRANSPORT => port_at(offset, bits),
+                _ => None,
+            },
         }))
     }
 
@@ -480,7 +490,7 @@ impl Parser<'_> {
                 (_, true) => CtKey::SRC_IP6,
                 (_, false) => CtKey::DST_IP6,
             };
-            return Ok(Expr::Ct(key, direction, keys::ct(key).1));
+            return Ok(Expr::Ct(key, direction, None));
         }
         let word = match self.is_word() {
             true => self.word(),
@@ -495,13 +505,9 @@ impl Parser<'_> {
             let known = ct_names().map(|(name, _)| name);
             return Err(self.unknown("nothing that is known of a connection", known));
         };
-        let data_type = match key {
-            CtKey::SRC | CtKey::DST => match self.family {
-                Family::IP => DataType::IPV4_ADDR,
-                Family::IP6 => DataType::IPV6_ADDR,
-                _ => DataType::VALUE,
-            },
-            key => keys::ct(key).1,
+        let version = match (key, self.family) {
+            (CtKey::SRC | CtKey::DST, family @ (Family::IP | Family::IP6)) => Some(family),
+            _ => None,
         };
         let needs_direction = matches!(
             key,
@@ -516,7 +522,7 @@ impl Parser<'_> {
             )));
         }
         self.advance();
-        Ok(Expr::Ct(key, direction, data_type))
+        Ok(Expr::Ct(key, direction, version))
     }
 
     /// Of the packet's route, or of the header that routes it, behind `rt`.

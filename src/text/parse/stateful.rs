@@ -3,17 +3,10 @@
 use super::error::{Fault, shown};
 use super::parser::Parser;
 use crate::text::syntax::Statement;
+use crate::text::units;
 
 /// Bytes, by the names of how many.
 const BYTES: [(&str, u64); 3] = [("bytes", 1), ("kbytes", 1 << 10), ("mbytes", 1 << 20)];
-/// Seconds, by the names of how many.
-const TIMES: [(&str, u64); 5] = [
-    ("second", 1),
-    ("minute", 60),
-    ("hour", 3600),
-    ("day", 86_400),
-    ("week", 604_800),
-];
 
 /// What a limit lets through if nothing is said: so many packets at once.
 const USUAL_BURST: u32 = 5;
@@ -176,7 +169,7 @@ impl Parser<'_> {
     }
 
     /// What a rate is of, and its time: `/second`, `mbytes/second`.
-    fn rate_unit(&mut self, glued: &str) -> Result<(Option<u64>, u64), Fault> {
+    fn rate_unit(&mut self, glued: &str) -> Result<(Option<u64>, &'static str), Fault> {
         let unknown = |this: &Self| {
             this.unexpected(["/second", "/minute", "/hour", "/day", "/week"])
                 .with_hint("a rate is like 5/second or 10 mbytes/minute")
@@ -191,7 +184,7 @@ impl Parser<'_> {
             let (bytes, time) = word.split_once('/').unwrap_or((word, ""));
             size = Some(size_of_bytes(bytes).ok_or_else(|| unknown(self))?);
             if !time.is_empty() {
-                let time = seconds(time).ok_or_else(|| unknown(self))?;
+                let time = unit(time).ok_or_else(|| unknown(self))?;
                 self.advance();
                 return Ok((size, time));
             }
@@ -201,10 +194,10 @@ impl Parser<'_> {
             return Err(unknown(self));
         }
         let time = match self.is_word() {
-            true => seconds(self.word()),
+            true => unit(self.word()),
             false => None,
         };
-        let time = time.ok_or_else(|| self.unexpected(TIMES.map(|(name, _)| name)))?;
+        let time = time.ok_or_else(|| self.unexpected(units::times()))?;
         self.advance();
         Ok((size, time))
     }
@@ -275,7 +268,7 @@ fn size_of_bytes(name: &str) -> Option<u64> {
     found.map(|(_, size)| *size)
 }
 
-fn seconds(name: &str) -> Option<u64> {
-    let found = TIMES.iter().find(|(known, _)| *known == name);
-    found.map(|(_, seconds)| *seconds)
+/// What a rate is given for.
+fn unit(word: &str) -> Option<&'static str> {
+    units::times().find(|known| *known == word)
 }

@@ -5,6 +5,7 @@ use bstr::ByteSlice;
 use crate::nft::expr::{self, ConnlimitFlags};
 use crate::nft::expr::{Decoded, LimitFlags, LimitType, QuotaFlags, SynproxyFlags};
 use crate::text::syntax::Statement;
+use crate::text::units;
 
 /// What counts or limits, in a rule or with an element.
 pub(super) fn stateful_statement(expression: &Decoded<'_>) -> Option<Statement> {
@@ -52,8 +53,7 @@ pub(in crate::text) fn limit_statement(limit: &expr::Limit) -> Option<Statement>
         _ => return None,
     };
     // nft has words for these times alone.
-    let unit = limit.unit.unwrap_or_default();
-    matches!(unit, 1 | 60 | 3600 | 86_400 | 604_800).then_some(())?;
+    let unit = units::time(limit.unit?)?;
     Some(Statement::Limit {
         rate: limit.rate.unwrap_or_default(),
         unit,

@@ -1,16 +1,18 @@
-//! What counts and limits, in rules, with elements and as objects.
+//! What counts and limits, in rules, with elements and as objects: from sentences to the kernel's instructions.
 
 use crate::nft::expr::{
     Connlimit, ConnlimitFlags, Counter, Decoded, Last, Limit, LimitFlags, LimitType, Log, LogFlags,
     LogLevel, Quota, QuotaFlags, Synproxy, SynproxyFlags,
 };
-use crate::text::syntax::Statement;
+
+use super::syntax::Statement;
+use super::units;
 
 /// How many packets may come at once beyond a rate that says nothing else.
 const BURST: u32 = 5;
 
 /// The instruction that counts or limits; `None` of any other statement.
-pub(in crate::text) fn of(statement: &Statement) -> Option<Decoded<'static>> {
+pub(super) fn instruction(statement: &Statement) -> Option<Decoded<'static>> {
     Some(match statement {
         Statement::Counter { packets, bytes } => Decoded::Counter(Counter::new(*packets, *bytes)),
         Statement::Limit {
@@ -33,7 +35,7 @@ pub(in crate::text) fn of(statement: &Statement) -> Option<Decoded<'static>> {
                     true => LimitFlags::INV,
                     false => LimitFlags::empty(),
                 }),
-                ..Limit::packets(*rate, *unit, burst)
+                ..Limit::packets(*rate, units::seconds(unit)?, burst)
             })
         }
         Statement::Quota { bytes, used, over } => Decoded::Quota(Quota {
