@@ -41,6 +41,10 @@ mod value;
 
 #[cfg(feature = "text")]
 pub use list::{Listing, Options, Part, rule};
+#[cfg(feature = "text")]
+pub use parse::Error;
+#[cfg(all(feature = "text", any(test, feature = "fuzzing")))]
+pub(crate) use parse::parsed_rules;
 
 pub use value::{data_type, element, elements};
 

@@ -463,7 +463,11 @@ impl<W: Write> Printer<'_, W> {
 
     /// An address that a packet is sent to; with its port behind it one of IPv6 stands in brackets.
     fn address(&mut self, address: &Expr, with_port: bool) -> fmt::Result {
-        let is_v6 = |expr: &Expr| matches!(expr, Expr::Value(value) if value.data_type == DataType::IPV6_ADDR);
+        let is_v6 = |expr: &Expr| match expr {
+            Expr::Value(value) => value.data_type == DataType::IPV6_ADDR,
+            Expr::Symbol(symbol) => symbol.text.contains(':') && !symbol.is_quoted,
+            _ => false,
+        };
         match address {
             Expr::Range(from, to) if with_port && is_v6(from) => {
                 self.out.write_char('[')?;

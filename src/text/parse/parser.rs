@@ -380,18 +380,20 @@ impl<'i> Parser<'i> {
 
     /// The name of a table, chain, set, …
     pub(super) fn name(&mut self, of: &str) -> Result<Name<'static>, Fault> {
-        if !(self.is_word() || self.is_quoted()) || self.word().is_empty() {
+        if self.is_quoted() {
+            let fault = self.unexpected([format!("the name of {of}")]);
+            return Err(fault.with_hint("names stand without quotation marks"));
+        }
+        if !self.is_word() {
             return Err(self.unexpected([format!("the name of {of}")]));
+        }
+        if self.word().ends_with('*') {
+            let message = format!("`{}` is no name of {of}", shown(self.word()));
+            return Err(Fault::new(self.current.place, message));
         }
         if self.word().len() > LONGEST_NAME {
             let message = format!("a name has at most {LONGEST_NAME} bytes");
             return Err(Fault::new(self.current.place, message));
-        }
-        if self.word().contains(['\0', '\n']) {
-            return Err(Fault::new(
-                self.current.place,
-                "a name has no end of a line in it",
-            ));
         }
         let name = self.word().to_owned().into();
         self.advance();

@@ -12,7 +12,9 @@ fn directory(name: &str) -> PathBuf {
 fn texts(name: &str) -> Vec<(PathBuf, String)> {
     let entries = std::fs::read_dir(directory(name)).expect("it is there");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|e| e == "nft")).collect();
+    let mut paths: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|e| e == "nft"))
+        .collect();
     paths.sort();
     let read = |path: PathBuf| {
         let text = std::fs::read_to_string(&path).expect("text");
@@ -59,8 +61,129 @@ fn every_rule_is_read() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{} of {rules}:\n{}", wrong.len(), wrong[..wrong.len().min(60)].join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {rules}:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(60)].join("\n")
+    );
     assert!(rules > 5000, "{rules}");
     let (commands, _) = read(&text).unwrap_or_else(|error| panic!("{error}"));
     assert!(commands.len() > 5000);
+}
+
+/// The lines of chains in a listing, with the family of each one's table.
+fn listed_rules(listing: &str) -> Vec<(String, String)> {
+    let mut family = String::new();
+    let mut in_chain = false;
+    let mut found = Vec::new();
+    for line in listing.lines() {
+        if let Some(rest) = line.strip_prefix("table ") {
+            family = rest.split(' ').next().unwrap_or_default().to_owned();
+        } else if line.starts_with("\tchain ") {
+            in_chain = true;
+        } else if line == "\t}" {
+            in_chain = false;
+        } else if in_chain && line.starts_with("\t\t") {
+            found.push((family.clone(), line[2..].to_owned()));
+        }
+    }
+    found
+}
+
+/// What nft lists is read, and said as it lists it.
+#[test]
+#[cfg(feature = "sandbox")]
+fn what_nft_lists_is_read_and_said_again() {
+    /// What is no rule, and what is said in several lines.
+    const OTHERS: [&str; 8] = [
+        "type ", "policy ", "comment ", "flags ", "\t", "}", "jump {", "goto {",
+    ];
+    let nft = |arguments: &[&str]| {
+        let done = std::process::Command::new("nft").args(arguments).output();
+        let done = done.expect("nft is installed");
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        String::from_utf8(done.stdout).expect("text")
+    };
+    let sandbox = crate::netns::Sandbox::new().expect("a namespace");
+    let file = directory("tests/data/nft/rules.nft");
+    let listing = sandbox
+        .run(|| {
+            nft(&["-f", file.to_str().expect("a path")]);
+            nft(&["list", "ruleset"])
+        })
+        .expect("it runs");
+    let (commands, _) = read(&listing).unwrap_or_else(|error| panic!("{error}"));
+    assert!(commands.len() > 5000);
+    let mut compared = 0;
+    let mut differ = Vec::new();
+    for (family, line) in listed_rules(&listing) {
+        if OTHERS.iter().any(|other| line.starts_with(other)) || line.ends_with('{') {
+            continue;
+        }
+        compared += 1;
+        let said = again(&family, &line).unwrap_or_else(|error| panic!("{error}"));
+        if said != line && !is_other_wording(&line, &said) {
+            differ.push(format!("{line}\n{said}"));
+        }
+    }
+    assert!(compared > 5000, "{compared}");
+    assert!(
+        differ.is_empty(),
+        "{}: {}",
+        differ.len(),
+        differ[..differ.len().min(80)].join("\n")
+    );
+}
+
+/// Whether nft's words are others for the same.
+fn is_other_wording(_nfts: &str, _said: &str) -> bool {
+    false
+}
+
+/// What was typed is said in words that say the same again.
+#[test]
+fn what_is_said_is_read_as_the_same() {
+    let text = std::fs::read(directory("tests/data/nft/rules.nft")).expect("it is there");
+    let once = crate::text::parsed_rules(&text).unwrap_or_else(|error| panic!("{error}"));
+    assert!(once.len() > 5000);
+    let script = once.join("\n");
+    let twice = crate::text::parsed_rules(script.as_bytes());
+    let twice = twice.unwrap_or_else(|error| panic!("{error}"));
+    for (one, other) in once.iter().zip(&twice) {
+        assert_eq!(one, other);
+    }
+    assert_eq!(once.len(), twice.len());
+}
+
+/// A ruleset that kube-proxy made, as nft listed it.
+#[test]
+fn rulesets_as_kubernetes_has_them_are_read() {
+    let mut text = String::from(
+        "table ip kube-proxy {\n\tcomment \"rules\"\n\tmap service-ips {\n\
+        \t\ttype ipv4_addr . inet_proto . inet_service : verdict\n\t\telements = {\n",
+    );
+    for n in 0..300 {
+        text += &format!(
+            "\t\t\t10.96.{}.{} . tcp . 80 comment \"default/s{n}:http\" : goto service-{n:08X}-default/s{n}/tcp/http,\n",
+            n / 256,
+            n % 256
+        );
+    }
+    text += "\t\t}\n\t}\n";
+    for n in 0..300 {
+        text += &format!(
+            "\tchain service-{n:08X}-default/s{n}/tcp/http {{\n\
+             \t\tip daddr 10.96.0.1 tcp dport 80 ip saddr != 10.0.0.0/8 jump mark-for-masquerade\n\
+             \t\tnumgen random mod 2 vmap {{ 0 : goto endpoint-{n}-a/tcp/http__10.0.0.1/80, 1 : goto b }}\n\t}}\n"
+        );
+    }
+    text += "}\n";
+    let commands = commands(&text);
+    // The table, its chains, its map, that one's elements, and the rules.
+    assert_eq!(commands.len(), 1 + 300 + 1 + 1 + 600);
 }
