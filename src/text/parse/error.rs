@@ -61,7 +61,11 @@ impl fmt::Display for Error {
             f.write_str("^")?;
         }
         if !self.expected.is_empty() {
-            write!(f, "\nexpected: {}", self.expected.join(", "))?;
+            let expected = self.expected.iter().map(|word| match is_sign(word) {
+                true => format!("`{word}`"),
+                false => word.clone(),
+            });
+            write!(f, "\nexpected: {}", expected.collect::<Vec<_>>().join(", "))?;
         }
         match &self.hint {
             Some(hint) => write!(f, "\n{hint}"),
@@ -71,6 +75,11 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Whether it has no letter and no digit.
+fn is_sign(word: &str) -> bool {
+    !word.contains(|c: char| c.is_alphanumeric())
+}
 
 /// A character that does nothing to a terminal.
 fn harmless(c: char) -> char {
@@ -136,6 +145,7 @@ impl Fault {
     /// Says what is near to this word among those that might have stood there.
     pub(in crate::text) fn nearest_to(mut self, word: &str) -> Self {
         let expected = self.0.expected.iter().map(String::as_str);
+        let expected = expected.filter(|word| !is_sign(word));
         if self.0.hint.is_none()
             && let Some(near) = nearest(word.as_bytes(), expected)
         {
