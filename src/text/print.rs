@@ -469,7 +469,7 @@ impl<W: Write> Printer<'_, W> {
             _ => false,
         };
         match address {
-            Expr::Range(from, to) if with_port && is_v6(from) => {
+            Expr::Range(from, to) if with_port && (is_v6(from) || is_v6(to)) => {
                 self.out.write_char('[')?;
                 self.expr(from)?;
                 self.out.write_str("]-[")?;

@@ -38,9 +38,15 @@ pub struct Error {
     pub expected: Vec<String>,
     /// What might have been meant, or what to do.
     pub hint: Option<String>,
-    /// The line as it is shown, and what of it is underlined: how many characters from which on, counted from 0.
-    excerpt: String,
-    marked: (usize, usize),
+    excerpt: Box<Excerpt>,
+}
+
+/// The line as it is shown, and what of it is underlined: how many characters from which on, counted from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Excerpt {
+    text: String,
+    from: usize,
+    length: usize,
 }
 
 impl fmt::Display for Error {
@@ -51,13 +57,13 @@ impl fmt::Display for Error {
             "{source}:{}:{}: {}",
             self.line, self.column, self.message
         )?;
-        let (from, length) = self.marked;
-        write!(f, "\n    {}\n    ", self.excerpt)?;
+        let Excerpt { text, from, length } = &*self.excerpt;
+        write!(f, "\n    {text}\n    ")?;
         // Tabs stay tabs, so that what is under a character stays under it.
-        for c in self.excerpt.chars().take(from) {
+        for c in text.chars().take(*from) {
             f.write_str(if c == '\t' { "\t" } else { " " })?;
         }
-        for _ in 0..length.max(1) {
+        for _ in 0..(*length).max(1) {
             f.write_str("^")?;
         }
         if !self.expected.is_empty() {
@@ -191,8 +197,11 @@ impl Fault {
             message,
             expected,
             hint,
-            excerpt,
-            marked: (from, length.min(room)),
+            excerpt: Box::new(Excerpt {
+                text: excerpt,
+                from,
+                length: length.min(room),
+            }),
         }
     }
 }

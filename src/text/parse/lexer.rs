@@ -41,8 +41,8 @@ pub(super) struct Lexer {
     pub(super) source: u32,
     text: Arc<str>,
     at: usize,
-    /// Whether the token before was a slash: the length of a prefix is behind it, and perhaps a port behind that.
-    is_behind_slash: bool,
+    /// Whether no address is behind the token before: the length of a prefix or a name is, and perhaps a port behind that.
+    is_behind_sign: bool,
 }
 
 const fn is_letter(byte: u8) -> bool {
@@ -70,7 +70,7 @@ impl Lexer {
             source,
             text,
             at: 0,
-            is_behind_slash: false,
+            is_behind_sign: false,
         }
     }
 
@@ -135,7 +135,7 @@ impl Lexer {
     /// The next token; at the end of the text [`Kind::End`], again and again.
     pub(super) fn next(&mut self) -> Token {
         let token = self.read();
-        self.is_behind_slash = token.kind == Kind::Sign("/");
+        self.is_behind_sign = matches!(token.kind, Kind::Sign("/" | "@" | "$"));
         token
     }
 
@@ -153,7 +153,7 @@ impl Lexer {
             b'"' => return self.quoted(start),
             _ => {}
         }
-        if !self.is_behind_slash
+        if !self.is_behind_sign
             && let Some(length) = self.address(start)
         {
             self.at = start + length;
@@ -298,6 +298,7 @@ mod tests {
             ("ip saddr 10.0.0.0/8", "ip|saddr|10.0.0.0|/|8"),
             ("10.0.0.1-10.0.0.5:80-90", "10.0.0.1|-|10.0.0.5|:|80|-|90"),
             ("[::1]:80", "[|::1|]|:|80"),
+            ("@ae:80 $be:80", "@|ae|:|80|$|be|:|80"),
             ("fd00::4/127:53-99", "fd00::4|/|127|:|53|-|99"),
             ("2001:db8::/32", "2001:db8::|/|32"),
             ("::ffff:1.2.3.4", "::ffff:1.2.3.4"),

@@ -93,7 +93,7 @@ pub(in crate::text) fn parse(
 ) -> Result<(Vec<Command>, Sources), Error> {
     let mut parser = Parser::new(includes);
     let mut commands = Vec::new();
-    let mut read = || {
+    let read = || {
         parser.open(vec![source], Place::default())?;
         parser.advance();
         parser.script(&mut commands)
