@@ -7,9 +7,58 @@ use std::collections::BTreeMap;
 use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, Scope};
 use chainwright::text::Script;
-use common::rulesets::{OF_CLIENTS, Ruleset, data, listing_in, same};
+use common::rulesets::{Listing, OF_CLIENTS, Ruleset, data, listing_in, same};
 use common::tools::Tools;
 use common::{connect, report, sandbox};
+
+/// Lines that nft 1.0.6 makes something else of than it says, and why: they are left out where it is compared with.
+const ELSE: &[(&str, &str)] = &[
+    (
+        "tcp dport 22 counter tcp sport 5",
+        "both ports are asked for before the counter: packets to another port are not counted",
+    ),
+    (
+        "ip daddr 198.51.100.0/25 dnat prefix to 10.1.0.0/16 persistent",
+        "with a flag the prefix is forgotten",
+    ),
+    (
+        "srh sid[0] 8193 accept",
+        "there is no such field: the tag is taken for it",
+    ),
+];
+
+/// A text without those lines; how many they were.
+fn without_else(text: &str) -> (String, usize) {
+    let is_else = |line: &&str| ELSE.iter().any(|(said, _)| line.contains(said));
+    let kept: String = text
+        .split_inclusive('\n')
+        .filter(|line| !is_else(line))
+        .collect();
+    (kept, text.split_inclusive('\n').filter(is_else).count())
+}
+
+/// Chains without names have numbers, which differ from one kernel's life to the next.
+fn nameless(listing: &Listing) -> Listing {
+    let nameless = |text: &str| {
+        let mut parts = text.split("__chain");
+        let mut out = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            out.push_str("__chain");
+            out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+        }
+        out
+    };
+    Listing {
+        text: nameless(&listing.text),
+        bytecode: nameless(&listing.bytecode),
+    }
+}
+
+/// What nft says of both must be the same.
+fn compare(theirs: &Sandbox, ours: &Sandbox, any_order: bool) -> Result<(), String> {
+    let listed = |sandbox: &Sandbox| nameless(&listing_in(sandbox, any_order));
+    same(&listed(theirs), &listed(ours))
+}
 
 /// Carries a text out.
 fn apply(sandbox: &Sandbox, nft: &mut Connection, text: &str) -> Result<(), String> {
@@ -41,11 +90,14 @@ fn apply(sandbox: &Sandbox, nft: &mut Connection, text: &str) -> Result<(), Stri
 #[test]
 fn rulesets_are_made_as_nft_makes_them() {
     let mut failures = BTreeMap::new();
-    let mut made = 0;
+    let (mut made, mut left_out) = (0, 0);
     for ruleset in Ruleset::all() {
-        let (Some(theirs), Some(ours)) = (ruleset.load(), ruleset.prepare()) else {
+        let (Some(theirs), Some(ours)) = (ruleset.prepare(), ruleset.prepare()) else {
             continue;
         };
+        let (text, lines) = without_else(&ruleset.text);
+        left_out += lines;
+        Tools::new(&theirs).run_with("nft -f -", &text);
         let any_order = ruleset
             .header("volatile")
             .any(|what| what.starts_with("element-order"));
@@ -67,6 +119,7 @@ fn rulesets_are_made_as_nft_makes_them() {
     let names: Vec<_> = failures.keys().collect();
     assert!(failures.is_empty(), "{names:#?}");
     assert!(made > 100, "{made}");
+    assert_eq!(left_out, 2);
 }
 
 #[test]
@@ -76,7 +129,7 @@ fn rulesets_of_clients_are_made_as_nft_makes_them() {
         let (theirs, ours) = (sandbox(), sandbox());
         Tools::new(&theirs).load_nft(&data(name));
         apply(&ours, &mut connect(&ours), &data(name)).unwrap_or_else(|error| panic!("{error}"));
-        same(&listing_in(&theirs, false), &listing_in(&ours, false)).unwrap();
+        compare(&theirs, &ours, false).unwrap();
         made += 1;
     }
     assert!(made > 0);
@@ -93,8 +146,10 @@ fn rules_of_every_expression_are_made_as_nft_makes_them() {
     let mut table = "";
     let mut frame = String::new();
     let mut rules = Vec::new();
+    let mut left_out = 0;
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         match line.strip_prefix("\t\t") {
+            Some(rule) if without_else(rule).1 > 0 => left_out += 1,
             Some(rule) => rules.push(format!("add rule {table} c {rule}\n")),
             None => {
                 if let Some(begun) = line.strip_prefix("table ") {
@@ -114,6 +169,7 @@ fn rules_of_every_expression_are_made_as_nft_makes_them() {
     for piece in rules.chunks(PIECE) {
         apply(&ours, &mut nft, &piece.concat()).unwrap_or_else(|error| panic!("{error}"));
     }
-    same(&listing_in(&theirs, false), &listing_in(&ours, false)).unwrap();
+    compare(&theirs, &ours, false).unwrap();
     assert!(rules.len() > 5_000, "{}", rules.len());
+    assert_eq!(left_out, 1);
 }

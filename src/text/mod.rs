@@ -50,12 +50,14 @@ mod units;
 mod value;
 
 #[cfg(feature = "text")]
-pub use parse::Error;
-#[cfg(feature = "text")]
 pub use script::{Change, Includes, Script};
 
 #[cfg(feature = "text")]
 pub use list::{Listing, Options, Part, rule};
+#[cfg(feature = "text")]
+pub use parse::Error;
+#[cfg(all(feature = "text", any(test, feature = "fuzzing")))]
+pub(crate) use parse::parsed_rules;
 
 pub use value::{data_type, element, elements};
 

@@ -74,7 +74,10 @@ pub(super) fn written(expr: &Expr) -> Option<Vec<u8>> {
             kind,
             modulus,
             offset,
-        } => entry(NUMGEN, &numbers(&[(0, kind.0), (1, *modulus), (2, *offset)])),
+        } => entry(
+            NUMGEN,
+            &numbers(&[(0, kind.0), (1, *modulus), (2, *offset)]),
+        ),
         Expr::Hash {
             key,
             modulus,
@@ -84,7 +87,13 @@ pub(super) fn written(expr: &Expr) -> Option<Vec<u8>> {
             let kind = u32::from(key.is_none());
             let seeded = u32::from(seed.is_some());
             let seed = seed.unwrap_or_default();
-            let all = [(0, kind), (1, *offset), (2, *modulus), (3, seed), (4, seeded)];
+            let all = [
+                (0, kind),
+                (1, *offset),
+                (2, *modulus),
+                (3, seed),
+                (4, seeded),
+            ];
             entry(HASH, &numbers(&all))
         }
         Expr::Rt(key) => entry(RT, &numbers(&[(0, key.0)])),
@@ -236,9 +245,7 @@ fn option(number: u32, field: u32, kind: Option<u32>) -> Option<Expr> {
     let is = |extension: &&'static Extension| match kind {
         // Extension headers have numbers of nft's own.
         None => extension.number_in_typeof() == Some(number),
-        Some(kind) => {
-            extension.kind == ExthdrOp(kind) && u32::from(extension.number) == number
-        }
+        Some(kind) => extension.kind == ExthdrOp(kind) && u32::from(extension.number) == number,
     };
     // Several may have the same number: they number their fields together.
     let mut all = headers::EXTENSIONS.iter().filter(is);
@@ -274,7 +281,12 @@ mod tests {
                 match (read(&bytes, true), &option) {
                     (Some(Expr::Option(read)), Expr::Option(option)) => {
                         let place = |option: &OptionField| {
-                            let OptionField { number, offset, bits, .. } = *option;
+                            let OptionField {
+                                number,
+                                offset,
+                                bits,
+                                ..
+                            } = *option;
                             (option.extension.kind, number, offset, bits)
                         };
                         assert_eq!(place(&read), place(option));
@@ -315,7 +327,9 @@ mod tests {
         let expected = [
             &[0, 4, 13, 0, 0, 0, 1, 38][..],
             &[0, 14, 0, 4, 9, 0, 0, 0, 1, 6, 0, 4, 3, 0, 0, 0],
-            &[1, 20, 0, 4, 8, 0, 0, 0, 1, 12, 1, 4, 6, 0, 0, 0, 0, 4, 6, 0, 0, 0],
+            &[
+                1, 20, 0, 4, 8, 0, 0, 0, 1, 12, 1, 4, 6, 0, 0, 0, 0, 4, 6, 0, 0, 0,
+            ],
         ];
         if cfg!(target_endian = "little") {
             assert_eq!(written(&both), Some(expected.concat()));

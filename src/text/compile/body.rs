@@ -1,5 +1,7 @@
 //! A rule's instructions as they are made.
 
+use std::mem;
+
 use super::Compiler;
 use super::protocols::{Conflict, Needed, Protocols};
 use crate::nft::expr::{
@@ -39,6 +41,8 @@ pub(super) struct Body<'b, 'c> {
     pub(super) table: Name<'static>,
     pub(super) protocols: Protocols,
     waiting: Vec<Waiting>,
+    /// What comes before all others.
+    first: Expressions<'static>,
     out: Expressions<'static>,
 }
 
@@ -54,13 +58,33 @@ impl<'b, 'c> Body<'b, 'c> {
             table,
             protocols: Protocols::new(family),
             waiting: Vec::new(),
+            first: Expressions::new(),
             out: Expressions::new(),
         }
     }
 
     pub(super) fn finish(mut self) -> Expressions<'static> {
         self.settle();
-        self.out
+        for expression in self.out.iter().map_while(Result::ok) {
+            self.first.push_raw(&expression);
+        }
+        self.first
+    }
+
+    /// Puts the matches that this adds before all others.
+    pub(super) fn first(
+        &mut self,
+        add: impl FnOnce(&mut Self) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        self.settle();
+        let behind = mem::take(&mut self.out);
+        let added = add(self);
+        self.settle();
+        let before = mem::replace(&mut self.out, behind);
+        for expression in before.iter().map_while(Result::ok) {
+            self.first.push_raw(&expression);
+        }
+        added
     }
 
     /// Writes an instruction of a match.

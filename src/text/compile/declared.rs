@@ -4,14 +4,14 @@ use super::Compiler;
 use super::body::Body;
 use super::constant::Want;
 use super::load::Loaded;
-use super::sets::{Data, Notes, Shape, in_order_of_ranges, with_data, with_keys};
+use super::sets::{Data, Notes, Ranges, Shape, in_order_of_ranges, with_data, with_keys};
 use crate::nft::build::ByteOrder;
 use crate::nft::userdata::{self, BIG_ENDIAN, UserData};
 use crate::nft::{DataType, Element as Bytes, Family, Name, SetFlags, SetRef, Snapshot};
 use crate::text::parse::Fault;
 use crate::text::parse::{Declared, SetDeclaration, Verb};
-use crate::text::value::fields as fields_of;
 use crate::text::syntax::{Element, Expr, Place};
+use crate::text::value::fields as fields_of;
 use crate::text::{typeof_, types};
 
 impl Compiler<'_> {
@@ -32,7 +32,6 @@ impl Compiler<'_> {
     /// A set or a map of this name.
     pub(super) fn known(&self, family: Family, table: &[u8], name: &str) -> Result<Shape, Fault> {
         self.set(family, table, name, false)
-            .or_else(|fault| self.set(family, table, name, true).map_err(|_| fault))
     }
 
     /// The fields of keys or data that are declared so.
@@ -190,7 +189,11 @@ impl Compiler<'_> {
                 false => element.clone(),
             })
             .collect();
-        let (bytes, _) = self.bytes_of(&keys, &elements, shape.is_interval, data, shape.merges)?;
+        let ranges = Ranges {
+            joins: shape.merges,
+            is_closed: true,
+        };
+        let (bytes, _) = self.bytes_of(&keys, &elements, shape.is_interval, data, ranges)?;
         Ok(bytes)
     }
 }

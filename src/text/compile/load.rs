@@ -43,7 +43,16 @@ struct Place {
     length: u32,
     /// How many bits behind the last one there are.
     shift: u32,
-    is_partial: bool,
+}
+
+impl Place {
+    const fn holding(&self, want: Want) -> Loaded {
+        Loaded {
+            want,
+            length: self.length as usize,
+            shift: self.shift,
+        }
+    }
 }
 
 fn place(start: u32, bits: u32) -> Place {
@@ -54,7 +63,6 @@ fn place(start: u32, bits: u32) -> Place {
         offset: first,
         length: behind - first,
         shift,
-        is_partial: shift > 0 || !start.is_multiple_of(8),
     }
 }
 
@@ -88,10 +96,7 @@ impl Body<'_, '_> {
         let mut at = word;
         for part in parts {
             let mut loaded = self.load(part, at)?;
-            if loaded.shift > 0 {
-                self.shift(at, BitwiseOp::RSHIFT, loaded.shift, loaded.length);
-                loaded.shift = 0;
-            }
+            self.shift_down(&mut loaded, at);
             at += loaded.words();
             if at > 16 {
                 return Err(self
@@ -105,6 +110,16 @@ impl Body<'_, '_> {
 
     /// Puts one value into a register.
     pub(super) fn load(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Fault> {
+        let loaded = self.load_bytes(expr, word)?;
+        let is_field = matches!(expr, Expr::Payload(_) | Expr::Option(_));
+        if is_field && loaded.want.bits as usize != loaded.length * 8 {
+            self.trim(&loaded, word);
+        }
+        Ok(loaded)
+    }
+
+    /// Puts the bytes that hold a value into a register.
+    fn load_bytes(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Fault> {
         let dreg = register(word);
         let want = self.want_of(expr);
         let whole = Loaded {
@@ -119,7 +134,7 @@ impl Body<'_, '_> {
                     .map_or(0, |(protocol, _)| self.protocols.start_of(protocol));
                 let place = place(start + payload.offset, payload.bits);
                 self.push(&Load::load(payload.base, place.offset, place.length, dreg));
-                return Ok(self.trimmed(want, &place, word));
+                return Ok(place.holding(want));
             }
             Expr::Option(option) => {
                 let kind = option.extension.kind;
@@ -130,7 +145,7 @@ impl Body<'_, '_> {
                 let place = place(option.offset, option.bits);
                 let load = Exthdr::load(kind, option.number, place.offset, place.length, dreg);
                 self.push(&load);
-                return Ok(self.trimmed(want, &place, word));
+                return Ok(place.holding(want));
             }
             Expr::Meta(key) => self.push(&Meta::load(*key, dreg)),
             Expr::Ct(key, direction, _) => self.push(&Ct {
@@ -199,17 +214,9 @@ impl Body<'_, '_> {
     }
 
     /// Takes away the bits that are not the field's.
-    fn trimmed(&mut self, want: Want, place: &Place, word: u32) -> Loaded {
-        let length = place.length as usize;
-        if place.is_partial {
-            let mask = Value::ones(want.bits) << place.shift;
-            self.mask_xor(word, mask, 0, length, ByteOrder::Network);
-        }
-        Loaded {
-            want,
-            length,
-            shift: place.shift,
-        }
+    fn trim(&mut self, loaded: &Loaded, word: u32) {
+        let mask = Value::ones(loaded.want.bits) << loaded.shift;
+        self.mask_xor(word, mask, 0, loaded.length, ByteOrder::Network);
     }
 
     pub(super) fn mask_xor(
@@ -223,6 +230,14 @@ impl Body<'_, '_> {
         let mask = bytes_in(mask, length, order, false);
         let xor = bytes_in(xor, length, order, false);
         self.push(&Bitwise::mask_xor(register(word), &mask, &xor));
+    }
+
+    /// Moves bits to where they are written.
+    pub(super) fn shift_down(&mut self, loaded: &mut Loaded, word: u32) {
+        if loaded.shift > 0 {
+            self.shift(word, BitwiseOp::RSHIFT, loaded.shift, loaded.length);
+            loaded.shift = 0;
+        }
     }
 
     fn shift(&mut self, word: u32, op: BitwiseOp, count: u32, length: usize) {
@@ -258,10 +273,15 @@ impl Body<'_, '_> {
                 at = left;
             }
         }
-        let mut loaded = self.load(at, word)?;
+        // Bits that are the field's, and those that are asked for, are taken out by one instruction where they stand at
+        // the end.
+        let mut loaded = match is_shift(operator) {
+            false => self.load_bytes(at, word)?,
+            true => self.load(at, word)?,
+        };
         if loaded.shift > 0 {
-            self.shift(word, BitwiseOp::RSHIFT, loaded.shift, loaded.length);
-            loaded.shift = 0;
+            self.trim(&loaded, word);
+            self.shift_down(&mut loaded, word);
         }
         let want = loaded.want;
         if is_shift(operator) {
@@ -285,8 +305,8 @@ impl Body<'_, '_> {
             }
             return Ok(loaded);
         }
-        let ones = Value::ones(want.bits);
-        let (mut mask, mut xor) = (ones, 0);
+        let ones = Value::ones(loaded.length as u32 * 8); // at most 16 bytes
+        let (mut mask, mut xor) = (Value::ones(want.bits), 0);
         for (operator, right) in pending.into_iter().rev() {
             let number = self.compiler.operand(right, want)?;
             match operator {
@@ -340,10 +360,7 @@ impl Body<'_, '_> {
                     return Ok(want.bits.div_ceil(32));
                 }
                 let mut loaded = self.load(expr, word)?;
-                if loaded.shift > 0 {
-                    self.shift(word, BitwiseOp::RSHIFT, loaded.shift, loaded.length);
-                    loaded.shift = 0;
-                }
+                self.shift_down(&mut loaded, word);
                 let is_number = |data_type| {
                     matches!(data_type, DataType::INTEGER | DataType::VALUE | types::RAW)
                 };
@@ -353,19 +370,6 @@ impl Body<'_, '_> {
                     let message =
                         format!("`{}` is expected, this is `{}`", name(wanted), name(given));
                     return Err(self.compiler.fault(expr, message));
-                }
-                // Bytes that are no field's have no order.
-                if loaded.want.order != want.order && loaded.length > 1 && given != types::RAW {
-                    let (register, length) = (register(word), loaded.length as u32); // at most 16
-                    let turn = match want.order {
-                        ByteOrder::Network => {
-                            Byteorder::hton(register, register, length, length.min(8))
-                        }
-                        ByteOrder::Host => {
-                            Byteorder::ntoh(register, register, length, length.min(8))
-                        }
-                    };
-                    self.push(&turn);
                 }
                 Ok(loaded.words())
             }

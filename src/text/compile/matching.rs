@@ -1,11 +1,13 @@
 //! Matches.
 
-use super::body::Body;
+use super::body::{Body, register};
 use super::constant::{Want, number};
 use super::load::{Loaded, is_constant};
 use super::sets::told_type;
 use crate::nft::build::ByteOrder;
-use crate::nft::expr::{Cmp, CmpOp, FibFlags, FibResult, Payload as Load, Range, Register};
+use crate::nft::expr::{
+    Byteorder, Cmp, CmpOp, FibFlags, FibResult, Payload as Load, Range, Register,
+};
 use crate::nft::{DataType, concatenation};
 use crate::text::parse::Fault;
 use crate::text::syntax::{Element, Expr, Operator, Relation, Value};
@@ -306,10 +308,16 @@ impl Body<'_, '_> {
 
     /// Turns numbers of a key into the order in which ranges of them are kept.
     pub(super) fn turn(&mut self, fields: &mut [Loaded]) {
+        let is_single = fields.len() == 1;
         let mut at = 0;
         for field in fields {
             let words = field.words();
+            let is_byte = field.length == 1 && field.want.order == ByteOrder::Host;
             self.to_network(field, at);
+            if is_byte && !is_single {
+                // It changes nothing, but nft has it.
+                self.push(&Byteorder::hton(register(at), register(at), 2, 1));
+            }
             at += words;
         }
     }
@@ -322,7 +330,7 @@ impl Body<'_, '_> {
         at: &Expr,
     ) -> Result<(), Fault> {
         let lengths = |wants: &mut dyn Iterator<Item = usize>| wants.collect::<Vec<_>>();
-        let given = lengths(&mut fields.iter().map(|field| field.length));
+        let given = lengths(&mut fields.iter().map(|field| field.want.length()));
         let wanted = lengths(&mut shape.keys.iter().map(|want| want.length()));
         if given != wanted {
             let message = format!(
@@ -330,6 +338,12 @@ impl Body<'_, '_> {
                 crate::text::data_type(shape.key_type)
             );
             return Err(self.compiler.fault(at, message));
+        }
+        // Bits of a byte are kept as they are written.
+        if let [field] = fields
+            && field.shift > 0
+        {
+            self.shift_down(field, 0);
         }
         if shape.is_interval {
             self.turn(fields);

@@ -133,7 +133,10 @@ impl Notes<'_> {
     pub(super) fn write(&self, set: &mut Set<'_>) -> Result<(), CommentError> {
         let mut put = |kind, value: &[u8]| userdata::put(&mut set.userdata, kind, value);
         let number = |number: u32| number.to_ne_bytes();
-        put(userdata::SET_KEY_BYTE_ORDER, &number(noted_order(self.keys)));
+        put(
+            userdata::SET_KEY_BYTE_ORDER,
+            &number(noted_order(self.keys)),
+        );
         let mut is_interval = false;
         match self.data {
             None | Some(Data::Object(_)) => {}
@@ -209,6 +212,23 @@ pub(super) const fn told_type(data_type: DataType) -> DataType {
     }
 }
 
+/// How ranges are kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ranges {
+    /// Overlapping and adjacent ones become one.
+    pub(super) joins: bool,
+    /// Each has its end, also where the next one begins there.
+    pub(super) is_closed: bool,
+}
+
+impl Ranges {
+    /// In a set without a name.
+    const WITHOUT_NAME: Self = Self {
+        joins: true,
+        is_closed: false,
+    };
+}
+
 /// A range of keys, both ends in it, and what goes with it.
 struct Interval<'e> {
     from: u128,
@@ -227,17 +247,12 @@ impl Compiler<'_> {
     ) -> Result<Shape, Fault> {
         let known = self.shapes.table(family, table);
         if let Some(shape) = known.and_then(|sets| sets.get(name.as_bytes())) {
-            return match (shape.data.is_some(), is_map) {
-                (true, false) | (false, true) => {
-                    let (is, wanted) = match is_map {
-                        true => ("a set", "a map"),
-                        false => ("a map", "a set"),
-                    };
-                    let message = format!("`{name}` is {is}: {wanted} is expected here");
-                    Err(Fault::new(self.place, message))
-                }
-                _ => Ok(shape.clone()),
-            };
+            if is_map && shape.data.is_none() {
+                let message = format!("`{name}` is a set: a map is expected here");
+                return Err(Fault::new(self.place, message));
+            }
+            // The keys of a map are a set, too.
+            return Ok(shape.clone());
         }
         let names = known.into_iter().flat_map(HashMap::keys);
         let names = names.map(|name| String::from_utf8_lossy(name));
@@ -328,7 +343,8 @@ impl Compiler<'_> {
         data: Option<&Data>,
     ) -> Result<SetId<'static>, Fault> {
         let keys = &asked.fields;
-        let (bytes, size) = self.bytes_of(keys, elements, has_ranges, data, true)?;
+        let (bytes, size) =
+            self.bytes_of(keys, elements, has_ranges, data, Ranges::WITHOUT_NAME)?;
         let notes = Notes {
             keys: &asked.declared,
             data,
@@ -369,11 +385,11 @@ impl Compiler<'_> {
         elements: &[Element],
         has_ranges: bool,
         data: Option<&Data>,
-        is_anonymous: bool,
+        ranges: Ranges,
     ) -> Result<(Vec<Bytes<'static>>, u32), Fault> {
         let mut bytes = Vec::with_capacity(elements.len());
         if let ([key], true) = (keys, has_ranges) {
-            return self.intervals(key, elements, data, is_anonymous);
+            return self.intervals(key, elements, data, ranges);
         }
         for element in elements {
             let Some(key) = &element.key else {
@@ -456,7 +472,7 @@ impl Compiler<'_> {
         key: &Loaded,
         elements: &[Element],
         data: Option<&Data>,
-        is_anonymous: bool,
+        Ranges { joins, is_closed }: Ranges,
     ) -> Result<(Vec<Bytes<'static>>, u32), Fault> {
         let mut ranges = Vec::with_capacity(elements.len());
         let mut catch_all = None;
@@ -473,14 +489,10 @@ impl Compiler<'_> {
         let mut joined: Vec<Interval<'_>> = Vec::with_capacity(ranges.len());
         for range in ranges {
             if let Some(last) = joined.last_mut() {
-                let is_next = last.to.checked_add(1) == Some(range.from);
-                if is_next
-                    && is_anonymous
-                    && data.is_none()
-                    && is_plain(range.element)
-                    && is_plain(last.element)
-                {
-                    last.to = range.to;
+                let is_near = last.to.checked_add(1).is_none_or(|next| range.from <= next);
+                let are_plain = data.is_none() && is_plain(range.element) && is_plain(last.element);
+                if joins && is_near && are_plain {
+                    last.to = last.to.max(range.to);
                     continue;
                 }
                 if range.from <= last.to {
@@ -514,8 +526,9 @@ impl Compiler<'_> {
                 None => Bytes::open_interval(from),
             };
             bytes.push(self.element(this, range.element, data)?);
+            let follows = next.next();
             if let Some(behind) = behind
-                && next.next() != Some(behind)
+                && (is_closed || follows != Some(behind))
             {
                 bytes.push(Bytes::end(key.bytes(behind)));
             }
@@ -635,7 +648,10 @@ pub(super) fn with_keys<'s>(mut set: Set<'s>, keys: &[Want], is_interval: bool) 
     set.key_type = Some(type_of(keys.iter().copied()));
     set.key_length = Some(match lengths[..] {
         [one] => one,
-        _ => lengths.iter().map(|length| length.next_multiple_of(4)).sum(),
+        _ => lengths
+            .iter()
+            .map(|length| length.next_multiple_of(4))
+            .sum(),
     });
     if is_interval {
         set = set.with_interval();

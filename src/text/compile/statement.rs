@@ -7,9 +7,9 @@ use super::sets::{Data, Notes, with_keys};
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
     self, ChecksumFlags, ChecksumType, Ct, CtKey, Dup, Dynset, DynsetFlags, DynsetOp, Exthdr,
-    ExthdrOp, FlowOffload, Fwd, Immediate, Masq, Meta, Nat, NatRangeFlags, NatType, Notrack,
-    ObjectType, Objref, Payload as Load, Queue, QueueFlags, Redir, Register, Reject,
-    RejectType, Tproxy,
+    ExthdrOp, FlowOffload, Fwd, Immediate, Masq, Meta, MetaKey, Nat, NatRangeFlags, NatType,
+    Notrack, ObjectType, Objref, Payload as Load, PayloadBase, Queue, QueueFlags, Redir, Register,
+    Reject, RejectType, Tproxy,
 };
 use crate::nft::{DataType, Family, Milliseconds, Set, SetFlags, SetId};
 use crate::text::headers;
@@ -131,7 +131,7 @@ impl Body<'_, '_> {
             }
             Statement::Object(_, object) => self.require(object),
             Statement::Reset(option) => self.require(option),
-            Statement::Reject(words) => self.require_for_reject(words.as_ref()),
+            Statement::Reject(words) => self.first(|this| this.require_for_reject(words.as_ref())),
             _ => Ok(()),
         }
     }
@@ -417,7 +417,7 @@ impl Body<'_, '_> {
                     self.map(key, map, &fields, word)?;
                     let behind = want.bits / 32;
                     if fields.len() > 1 {
-                        self.check_transport()?;
+                        self.check_transport(Some(key))?;
                         nat.proto_min = Some(register(word + behind));
                     }
                     if is_interval {
@@ -502,8 +502,22 @@ impl Body<'_, '_> {
         }
     }
 
-    fn check_transport(&self) -> Result<(), Fault> {
-        match self.protocols.has_transport() {
+    /// Checks that packets have ports: by what is known of them, or by the key that a map is asked for.
+    fn check_transport(&self, key: Option<&Expr>) -> Result<(), Fault> {
+        let tells = |expr: &Expr| match expr {
+            Expr::Meta(MetaKey::L4PROTO) => true,
+            Expr::Payload(payload) => payload.field.is_some_and(|(protocol, field)| {
+                let is_key = protocol.key == Some(protocol.fields[field].name);
+                protocol.base == PayloadBase::NETWORK && is_key
+            }),
+            _ => false,
+        };
+        let is_told = match key {
+            Some(Expr::Concat(parts)) => parts.iter().any(tells),
+            Some(key) => tells(key),
+            None => false,
+        };
+        match is_told || self.protocols.has_transport() {
             true => Ok(()),
             false => Err(self.error(
                 "only packets of a protocol that has ports can get one: match the protocol before (`meta l4proto tcp`)",
@@ -517,7 +531,11 @@ impl Body<'_, '_> {
         ports: &Expr,
         word: &mut u32,
     ) -> Result<(Option<Register>, Option<Register>), Fault> {
-        self.check_transport()?;
+        let key = match ports {
+            Expr::Map(key, _) => Some(&**key),
+            _ => None,
+        };
+        self.check_transport(key)?;
         let want = port();
         if is_constant(ports)
             && let Expr::Range(from, to) = self.compiler.constant(ports, want)?
@@ -645,9 +663,13 @@ impl Body<'_, '_> {
             let number = value.number << shift;
             self.mask_xor(0, kept, number, length as usize, ByteOrder::Network);
         }
-        let is_pseudo = payload.field.is_some_and(|(protocol, field)| {
-            headers::is_in_pseudo_header(protocol, &protocol.fields[field])
-        });
+        // The checksum of the layer above, or below, is made of these, too.
+        let is_pseudo = match payload.field {
+            Some((protocol, field)) => {
+                headers::is_in_pseudo_header(protocol, &protocol.fields[field])
+            }
+            None => payload.base == PayloadBase::INNER,
+        };
         let (checksum_type, offset) = checksum.unwrap_or((ChecksumType::NONE, 0));
         self.push(&Load {
             sreg: Some(Register::R1),

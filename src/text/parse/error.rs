@@ -38,9 +38,15 @@ pub struct Error {
     pub expected: Vec<String>,
     /// What might have been meant, or what to do.
     pub hint: Option<String>,
-    /// The line as it is shown, and what of it is underlined: how many characters from which on, counted from 0.
-    excerpt: String,
-    marked: (usize, usize),
+    excerpt: Box<Excerpt>,
+}
+
+/// The line as it is shown, and what of it is underlined: how many characters from which on, counted from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Excerpt {
+    text: String,
+    from: usize,
+    length: usize,
 }
 
 impl fmt::Display for Error {
@@ -51,17 +57,21 @@ impl fmt::Display for Error {
             "{source}:{}:{}: {}",
             self.line, self.column, self.message
         )?;
-        let (from, length) = self.marked;
-        write!(f, "\n    {}\n    ", self.excerpt)?;
+        let Excerpt { text, from, length } = &*self.excerpt;
+        write!(f, "\n    {text}\n    ")?;
         // Tabs stay tabs, so that what is under a character stays under it.
-        for c in self.excerpt.chars().take(from) {
+        for c in text.chars().take(*from) {
             f.write_str(if c == '\t' { "\t" } else { " " })?;
         }
-        for _ in 0..length.max(1) {
+        for _ in 0..(*length).max(1) {
             f.write_str("^")?;
         }
         if !self.expected.is_empty() {
-            write!(f, "\nexpected: {}", self.expected.join(", "))?;
+            let expected = self.expected.iter().map(|word| match is_sign(word) {
+                true => format!("`{word}`"),
+                false => word.clone(),
+            });
+            write!(f, "\nexpected: {}", expected.collect::<Vec<_>>().join(", "))?;
         }
         match &self.hint {
             Some(hint) => write!(f, "\n{hint}"),
@@ -71,6 +81,11 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Whether it has no letter and no digit.
+fn is_sign(word: &str) -> bool {
+    !word.contains(|c: char| c.is_alphanumeric())
+}
 
 /// A character that does nothing to a terminal.
 fn harmless(c: char) -> char {
@@ -136,6 +151,7 @@ impl Fault {
     /// Says what is near to this word among those that might have stood there.
     pub(in crate::text) fn nearest_to(mut self, word: &str) -> Self {
         let expected = self.0.expected.iter().map(String::as_str);
+        let expected = expected.filter(|word| !is_sign(word));
         if self.0.hint.is_none()
             && let Some(near) = nearest(word.as_bytes(), expected)
         {
@@ -181,8 +197,11 @@ impl Fault {
             message,
             expected,
             hint,
-            excerpt,
-            marked: (from, length.min(room)),
+            excerpt: Box::new(Excerpt {
+                text: excerpt,
+                from,
+                length: length.min(room),
+            }),
         }
     }
 }

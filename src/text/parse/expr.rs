@@ -178,7 +178,7 @@ impl Parser<'_> {
         match self.current.kind {
             Kind::Sign("(") => {
                 self.advance();
-                let inner = self.deeper(|this| this.concat(side))?;
+                let inner = self.deeper(|this| this.operation(side, 0))?;
                 self.expect_sign(")")?;
                 Ok(inner)
             }

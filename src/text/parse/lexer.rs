@@ -41,6 +41,8 @@ pub(super) struct Lexer {
     pub(super) source: u32,
     text: Arc<str>,
     at: usize,
+    /// Whether no address is behind the token before: the length of a prefix or a name is, and perhaps a port behind that.
+    is_behind_sign: bool,
 }
 
 const fn is_letter(byte: u8) -> bool {
@@ -68,6 +70,7 @@ impl Lexer {
             source,
             text,
             at: 0,
+            is_behind_sign: false,
         }
     }
 
@@ -131,6 +134,12 @@ impl Lexer {
 
     /// The next token; at the end of the text [`Kind::End`], again and again.
     pub(super) fn next(&mut self) -> Token {
+        let token = self.read();
+        self.is_behind_sign = matches!(token.kind, Kind::Sign("/" | "@" | "$"));
+        token
+    }
+
+    fn read(&mut self) -> Token {
         self.skip();
         let start = self.at;
         let Some(first) = self.byte(start) else {
@@ -144,7 +153,9 @@ impl Lexer {
             b'"' => return self.quoted(start),
             _ => {}
         }
-        if let Some(length) = self.address(start) {
+        if !self.is_behind_sign
+            && let Some(length) = self.address(start)
+        {
             self.at = start + length;
             return self.token(Kind::Word, start);
         }
@@ -287,6 +298,8 @@ mod tests {
             ("ip saddr 10.0.0.0/8", "ip|saddr|10.0.0.0|/|8"),
             ("10.0.0.1-10.0.0.5:80-90", "10.0.0.1|-|10.0.0.5|:|80|-|90"),
             ("[::1]:80", "[|::1|]|:|80"),
+            ("@ae:80 $be:80", "@|ae|:|80|$|be|:|80"),
+            ("fd00::4/127:53-99", "fd00::4|/|127|:|53|-|99"),
             ("2001:db8::/32", "2001:db8::|/|32"),
             ("::ffff:1.2.3.4", "::ffff:1.2.3.4"),
             (

@@ -8,6 +8,8 @@ mod lexer;
 mod nat;
 mod object;
 mod parser;
+#[cfg(any(test, feature = "fuzzing"))]
+mod said;
 mod script;
 mod selector;
 mod set;
@@ -22,6 +24,8 @@ mod variables;
 
 pub use error::Error;
 pub(super) use error::Fault;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use said::parsed_rules;
 pub(super) use script::parse;
 pub(super) use source::{Directories, Includes, NoIncludes, Source, Sources};
 pub(super) use tree::{

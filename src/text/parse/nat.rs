@@ -1,8 +1,8 @@
 //! Where packets are sent to instead.
 
-use super::error::Fault;
+use super::error::{Fault, shown};
 use super::parser::Parser;
-use crate::text::syntax::{Expr, Statement, Translation};
+use crate::text::syntax::{Expr, Statement, Symbol, Translation};
 
 impl Parser<'_> {
     /// `snat`, `dnat`, `masquerade`, `redirect`
@@ -32,7 +32,7 @@ impl Parser<'_> {
                 (address, port) = self.destination()?;
             } else {
                 self.eat_sign(":");
-                port = Some(self.any()?);
+                port = Some(self.port()?);
             }
         } else if needs_address {
             return Err(match self.at_end() {
@@ -57,11 +57,30 @@ impl Parser<'_> {
             true => None,
             false => Some(self.any()?),
         };
-        let port = match self.eat_sign(":") {
-            true => Some(self.any()?),
-            false => None,
-        };
+        if !self.eat_sign(":") {
+            return Ok((address, None));
+        }
+        // It would be read as one word with the port.
+        if let Some(symbol) = address.as_ref().and_then(last_symbol)
+            && symbol.text.len() <= 4
+            && symbol.text.bytes().all(|b| b.is_ascii_hexdigit())
+        {
+            let message = format!("`{}` is no address", shown(&symbol.text));
+            return Err(Fault::new(symbol.place, message));
+        }
+        let port = Some(self.port()?);
         Ok((address, port))
+    }
+
+    fn port(&mut self) -> Result<Expr, Fault> {
+        let port = self.any()?;
+        match first_symbol(&port) {
+            Some(symbol) if symbol.text.contains(':') && !symbol.is_quoted => {
+                let message = format!("`{}` is no port", shown(&symbol.text));
+                Err(Fault::new(symbol.place, message))
+            }
+            _ => Ok(port),
+        }
     }
 
     fn translation_flags(&mut self) -> Result<Vec<&'static str>, Fault> {
@@ -92,5 +111,28 @@ impl Parser<'_> {
             address,
             port,
         })
+    }
+}
+
+/// The constant that an expression begins with, if it begins with one.
+fn first_symbol(expr: &Expr) -> Option<&Symbol> {
+    match expr {
+        Expr::Symbol(symbol) => Some(symbol),
+        Expr::Range(first, _)
+        | Expr::Prefix(first, _)
+        | Expr::Binary(_, first, _)
+        | Expr::Map(first, _) => first_symbol(first),
+        Expr::Concat(parts) => first_symbol(parts.first()?),
+        _ => None,
+    }
+}
+
+/// The same of what it ends with.
+fn last_symbol(expr: &Expr) -> Option<&Symbol> {
+    match expr {
+        Expr::Symbol(symbol) => Some(symbol),
+        Expr::Range(_, last) | Expr::Binary(_, _, last) => last_symbol(last),
+        Expr::Concat(parts) => last_symbol(parts.last()?),
+        _ => None,
     }
 }

@@ -20,6 +20,8 @@ const LONGEST_NAME: usize = 255;
 /// A text that is being read, and those that are to be read behind it.
 struct Open {
     lexer: Lexer,
+    /// Whether its last line was ended: it stays open until what is in that was read.
+    is_at_end: bool,
     waiting: VecDeque<u32>,
 }
 
@@ -85,7 +87,11 @@ impl<'i> Parser<'i> {
         }
         if let Some(first) = waiting.pop_front() {
             let lexer = Lexer::new(first, self.sources.text(first));
-            self.open.push(Open { lexer, waiting });
+            self.open.push(Open {
+                lexer,
+                is_at_end: false,
+                waiting,
+            });
         }
         Ok(())
     }
@@ -99,19 +105,22 @@ impl<'i> Parser<'i> {
                     place: self.before,
                 };
             };
+            if open.is_at_end {
+                open.is_at_end = false;
+                match open.waiting.pop_front() {
+                    Some(next) => open.lexer = Lexer::new(next, self.sources.text(next)),
+                    None => {
+                        self.open.pop();
+                    }
+                }
+                continue;
+            }
             let token = open.lexer.next();
-            if token.kind != Kind::End {
+            if token.kind != Kind::End || is_outermost {
                 return token;
             }
             // What is included ends a line.
-            let next = open.waiting.pop_front();
-            if let Some(next) = next {
-                open.lexer = Lexer::new(next, self.sources.text(next));
-            } else if is_outermost {
-                return token;
-            } else {
-                self.open.pop();
-            }
+            open.is_at_end = true;
             return Token {
                 kind: Kind::Newline,
                 ..token
@@ -380,18 +389,20 @@ impl<'i> Parser<'i> {
 
     /// The name of a table, chain, set, …
     pub(super) fn name(&mut self, of: &str) -> Result<Name<'static>, Fault> {
-        if !(self.is_word() || self.is_quoted()) || self.word().is_empty() {
+        if self.is_quoted() {
+            let fault = self.unexpected([format!("the name of {of}")]);
+            return Err(fault.with_hint("names stand without quotation marks"));
+        }
+        if !self.is_word() {
             return Err(self.unexpected([format!("the name of {of}")]));
+        }
+        if self.word().ends_with('*') {
+            let message = format!("`{}` is no name of {of}", shown(self.word()));
+            return Err(Fault::new(self.current.place, message));
         }
         if self.word().len() > LONGEST_NAME {
             let message = format!("a name has at most {LONGEST_NAME} bytes");
             return Err(Fault::new(self.current.place, message));
-        }
-        if self.word().contains(['\0', '\n']) {
-            return Err(Fault::new(
-                self.current.place,
-                "a name has no end of a line in it",
-            ));
         }
         let name = self.word().to_owned().into();
         self.advance();

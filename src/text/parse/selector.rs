@@ -374,7 +374,11 @@ impl Parser<'_> {
             self.advance();
             self.expect_sign("[")?;
             let index: u32 = self.number("which address")?;
-            name = format!("{word}[{index}]");
+            // As nft has it: what stands before the first address.
+            name = match index {
+                0 if extension.name == "srh" => "tag".to_owned(),
+                index => format!("{word}[{index}]"),
+            };
             if !self.at_sign("]") {
                 return Err(self.unexpected(["]"]));
             }

@@ -374,7 +374,11 @@ impl<W: Write> Printer<'_, W> {
 
     /// An address that a packet is sent to; one of IPv6 in brackets where a port may stand behind it.
     fn address(&mut self, address: &Expr, in_brackets: bool) -> fmt::Result {
-        let is_v6 = |expr: &Expr| matches!(expr, Expr::Value(value) if value.data_type == DataType::IPV6_ADDR);
+        let is_v6 = |expr: &Expr| match expr {
+            Expr::Value(value) => value.data_type == DataType::IPV6_ADDR,
+            Expr::Symbol(symbol) => symbol.text.contains(':') && !symbol.is_quoted,
+            _ => false,
+        };
         match address {
             Expr::Range(from, to) if in_brackets && is_v6(from) => {
                 self.out.write_char('[')?;
