@@ -300,6 +300,12 @@ impl Body<'_, '_> {
                 Operator::LeftShift => BitwiseOp::LSHIFT,
                 _ => BitwiseOp::RSHIFT,
             };
+            // Numbers of the packet are shifted as the machine has them.
+            if want.order == ByteOrder::Network && matches!(loaded.length, 2 | 4 | 8) {
+                let (register, length) = (register(word), loaded.length as u32); // at most 8
+                self.push(&Byteorder::ntoh(register, register, length, length));
+                loaded.want.order = ByteOrder::Host;
+            }
             if count > 0 {
                 self.shift(word, op, count, loaded.length);
             }
@@ -370,6 +376,9 @@ impl Body<'_, '_> {
                     let message =
                         format!("`{}` is expected, this is `{}`", name(wanted), name(given));
                     return Err(self.compiler.fault(expr, message));
+                }
+                if want.order == ByteOrder::Network {
+                    self.to_network(&mut loaded, word);
                 }
                 Ok(loaded.words())
             }

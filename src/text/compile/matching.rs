@@ -3,7 +3,7 @@
 use super::body::{Body, register};
 use super::constant::{Want, number};
 use super::load::{Loaded, is_constant};
-use super::sets::told_type;
+use super::sets::{Asked, told_type};
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
     Byteorder, Cmp, CmpOp, FibFlags, FibResult, Payload as Load, Range, Register,
@@ -281,13 +281,13 @@ impl Body<'_, '_> {
         let set = match right {
             Expr::Reference(name) => {
                 let shape = self.compiler.set(self.family, &self.table, name, false)?;
-                self.turn_for(&shape, &mut asked.fields, right)?;
+                self.turn_for(&shape, &mut asked, right)?;
                 self.named(name)
             }
             Expr::Set(elements) => {
                 let has_ranges = self.compiler.has_ranges(elements, &asked.fields)?;
                 if has_ranges {
-                    self.turn(&mut asked.fields);
+                    self.turn(&mut asked);
                 }
                 let (family, table) = (self.family, &self.table);
                 self.compiler
@@ -307,14 +307,19 @@ impl Body<'_, '_> {
     }
 
     /// Turns numbers of a key into the order in which ranges of them are kept.
-    pub(super) fn turn(&mut self, fields: &mut [Loaded]) {
-        let is_single = fields.len() == 1;
+    pub(super) fn turn(&mut self, asked: &mut Asked<'_>) {
+        let parts = match asked.key {
+            Expr::Concat(parts) => &parts[..],
+            _ => &[],
+        };
         let mut at = 0;
-        for field in fields {
+        for (index, field) in asked.fields.iter_mut().enumerate() {
             let words = field.words();
-            let is_byte = field.length == 1 && field.want.order == ByteOrder::Host;
+            let is_host = field.want.order == ByteOrder::Host;
+            let is_meta = matches!(parts.get(index), Some(Expr::Meta(_)));
+            let is_byte = field.length == 1 && (is_host || is_meta);
             self.to_network(field, at);
-            if is_byte && !is_single {
+            if is_byte && !parts.is_empty() {
                 // It changes nothing, but nft has it.
                 self.push(&Byteorder::hton(register(at), register(at), 2, 1));
             }
@@ -326,9 +331,10 @@ impl Body<'_, '_> {
     pub(super) fn turn_for(
         &mut self,
         shape: &super::sets::Shape,
-        fields: &mut [Loaded],
+        asked: &mut Asked<'_>,
         at: &Expr,
     ) -> Result<(), Fault> {
+        let fields = &mut asked.fields;
         let lengths = |wants: &mut dyn Iterator<Item = usize>| wants.collect::<Vec<_>>();
         let given = lengths(&mut fields.iter().map(|field| field.want.length()));
         let wanted = lengths(&mut shape.keys.iter().map(|want| want.length()));
@@ -340,13 +346,11 @@ impl Body<'_, '_> {
             return Err(self.compiler.fault(at, message));
         }
         // Bits of a byte are kept as they are written.
-        if let [field] = fields
-            && field.shift > 0
-        {
+        if let [field] = &mut fields[..] {
             self.shift_down(field, 0);
         }
         if shape.is_interval {
-            self.turn(fields);
+            self.turn(asked);
         }
         Ok(())
     }

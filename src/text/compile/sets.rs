@@ -181,6 +181,15 @@ fn is_made(expr: &Expr) -> bool {
     }
 }
 
+/// Whether an expression stands higher in the bytes that are loaded for it than it is written, or is made of others.
+fn is_shifted(expr: &Expr) -> bool {
+    match expr {
+        Expr::Payload(payload) => !(payload.offset + payload.bits).is_multiple_of(8),
+        Expr::Option(option) => !(option.offset + option.bits).is_multiple_of(8),
+        other => is_made(other),
+    }
+}
+
 impl Asked<'_> {
     /// What nft notes of the expression that is looked up in a set without a name.
     fn typeof_(&self, is_map: bool, has_ranges: bool) -> Option<Vec<u8>> {
@@ -191,7 +200,7 @@ impl Asked<'_> {
                         && want.bits > 8
                         && !types::is_string(want.data_type)
                 };
-                let is_unsaid = parts.iter().any(is_made)
+                let is_unsaid = parts.iter().any(is_shifted)
                     || (has_ranges && !is_map && self.declared.iter().any(is_turned));
                 match typeof_::written(self.key).filter(|_| !is_unsaid) {
                     Some(written) => Some(written),
@@ -520,12 +529,12 @@ impl Compiler<'_> {
                 last if last >= highest => None,
                 _ => Some(range.to + 1),
             };
-            let from = key.bytes(range.from);
-            let this = match behind {
-                Some(_) => Bytes::new(from),
-                None => Bytes::open_interval(from),
-            };
-            bytes.push(self.element(this, range.element, data)?);
+            let from = Bytes::new(key.bytes(range.from));
+            let mut this = self.element(from, range.element, data)?;
+            if behind.is_none() {
+                this = this.without_end();
+            }
+            bytes.push(this);
             let follows = next.next();
             if let Some(behind) = behind
                 && (is_closed || follows != Some(behind))
@@ -717,7 +726,7 @@ impl Body<'_, '_> {
         let set = match map {
             Expr::Reference(name) => {
                 let shape = self.compiler.set(self.family, &self.table, name, true)?;
-                self.turn_for(&shape, &mut asked.fields, map)?;
+                self.turn_for(&shape, &mut asked, map)?;
                 let given: Vec<u32> = match &shape.data {
                     Some(Data::Values { fields, .. }) => {
                         fields.iter().map(|want| want.bits).collect()
@@ -734,7 +743,7 @@ impl Body<'_, '_> {
             Expr::Set(elements) => {
                 let has_ranges = self.compiler.has_ranges(elements, &asked.fields)?;
                 if has_ranges {
-                    self.turn(&mut asked.fields);
+                    self.turn(&mut asked);
                 }
                 let is_interval = elements.iter().any(|element| {
                     matches!(&element.data, Some(Expr::Range(..) | Expr::Prefix(..)))
@@ -766,7 +775,7 @@ impl Body<'_, '_> {
         let set = match map {
             Expr::Reference(name) => {
                 let shape = self.compiler.set(self.family, &self.table, name, true)?;
-                self.turn_for(&shape, &mut asked.fields, map)?;
+                self.turn_for(&shape, &mut asked, map)?;
                 if shape.data != Some(Data::Verdict) {
                     let message = format!("`{name}` does not map to verdicts");
                     return Err(self.compiler.fault(map, message));
@@ -776,7 +785,7 @@ impl Body<'_, '_> {
             Expr::Set(elements) => {
                 let has_ranges = self.compiler.has_ranges(elements, &asked.fields)?;
                 if has_ranges {
-                    self.turn(&mut asked.fields);
+                    self.turn(&mut asked);
                 }
                 let data = Some(&Data::Verdict);
                 let (family, table) = (self.family, &self.table);

@@ -779,13 +779,13 @@ impl Body<'_, '_> {
                 let set = match &**map {
                     Expr::Reference(name) => {
                         let shape = self.compiler.set(self.family, &self.table, name, true)?;
-                        self.turn_for(&shape, &mut asked.fields, map)?;
+                        self.turn_for(&shape, &mut asked, map)?;
                         self.named(name)
                     }
                     Expr::Set(elements) => {
                         let has_ranges = self.compiler.has_ranges(elements, &asked.fields)?;
                         if has_ranges {
-                            self.turn(&mut asked.fields);
+                            self.turn(&mut asked);
                         }
                         let data = Some(&Data::Object(object_type));
                         let (family, table) = (self.family, &self.table);
