@@ -255,11 +255,7 @@ impl<'b, 'c> Body<'b, 'c> {
                     .iter()
                     .map(|number| Element::new(Some(Expr::Value(want.value(*number)))))
                     .collect();
-                let asked = self.ask_for(&key, 0)?;
-                let (family, table) = (self.family, &self.table);
-                let set = self
-                    .compiler
-                    .anonymous_set(family, table, &asked, &elements, false, None)?;
+                let set = self.sought(&key, &Expr::Set(elements), 0, None)?;
                 self.look_up(&set, None, false);
                 self.protocols.learn(
                     &Expr::Payload(payload),

@@ -87,16 +87,34 @@ impl Body<'_, '_> {
     }
 
     /// Puts a key into registers from this word on: one field each 16 bytes, those of a concatenation one behind the
-    /// other.
-    pub(super) fn load_key(&mut self, key: &Expr, word: u32) -> Result<Vec<Loaded>, Fault> {
+    /// other. `is_turned`: in the order in which bytes compare as numbers do, as ranges are kept.
+    pub(super) fn load_key(
+        &mut self,
+        key: &Expr,
+        word: u32,
+        is_turned: bool,
+    ) -> Result<Vec<Loaded>, Fault> {
         let Expr::Concat(parts) = key else {
-            return Ok(vec![self.load(key, word)?]);
+            let mut loaded = self.load(key, word)?;
+            if is_turned {
+                self.to_network(&mut loaded, word);
+            }
+            return Ok(vec![loaded]);
         };
         let mut fields = Vec::with_capacity(parts.len());
         let mut at = word;
         for part in parts {
             let mut loaded = self.load(part, at)?;
             self.shift_down(&mut loaded, at);
+            if is_turned {
+                let is_host = loaded.want.order == ByteOrder::Host;
+                let is_byte = loaded.length == 1 && (is_host || matches!(part, Expr::Meta(_)));
+                self.to_network(&mut loaded, at);
+                if is_byte {
+                    // It changes nothing, but nft has it.
+                    self.push(&Byteorder::hton(register(at), register(at), 1, 2));
+                }
+            }
             at += loaded.words();
             if at > 16 {
                 return Err(self
@@ -183,7 +201,7 @@ impl Body<'_, '_> {
                 match key {
                     Some(key) => {
                         let from = word + REGISTER;
-                        let fields = self.load_key(key, from)?;
+                        let fields = self.load_key(key, from, false)?;
                         let length = match &fields[..] {
                             [one] => one.length as u32, // at most 16
                             many => many.iter().map(Loaded::words).sum::<u32>() * 4,

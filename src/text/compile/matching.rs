@@ -1,13 +1,11 @@
 //! Matches.
 
-use super::body::{Body, register};
+use super::body::Body;
 use super::constant::{Want, number};
 use super::load::{Loaded, is_constant};
-use super::sets::{Asked, told_type};
+use super::sets::told_type;
 use crate::nft::build::ByteOrder;
-use crate::nft::expr::{
-    Byteorder, Cmp, CmpOp, FibFlags, FibResult, Payload as Load, Range, Register,
-};
+use crate::nft::expr::{Cmp, CmpOp, FibFlags, FibResult, Payload as Load, Range, Register};
 use crate::nft::{DataType, concatenation};
 use crate::text::parse::Fault;
 use crate::text::syntax::{Element, Expr, Operator, Relation, Value};
@@ -105,7 +103,7 @@ impl Body<'_, '_> {
                 let message = format!("{} values are expected, one for each field", parts.len());
                 return Err(self.compiler.fault(right, message));
             }
-            let fields = self.load_key(left, 0)?;
+            let fields = self.load_key(left, 0, false)?;
             let mut bytes = Vec::new();
             for (field, value) in fields.iter().zip(values) {
                 let value = self.compiler.value(value, field.want)?;
@@ -277,24 +275,7 @@ impl Body<'_, '_> {
 
     /// Whether a key is in a set.
     fn is_in(&mut self, left: &Expr, right: &Expr, not: bool) -> Result<(), Fault> {
-        let mut asked = self.ask_for(left, 0)?;
-        let set = match right {
-            Expr::Reference(name) => {
-                let shape = self.compiler.set(self.family, &self.table, name, false)?;
-                self.turn_for(&shape, &mut asked, right)?;
-                self.named(name)
-            }
-            Expr::Set(elements) => {
-                let has_ranges = self.compiler.has_ranges(elements, &asked.fields)?;
-                if has_ranges {
-                    self.turn(&mut asked);
-                }
-                let (family, table) = (self.family, &self.table);
-                self.compiler
-                    .anonymous_set(family, table, &asked, elements, has_ranges, None)?
-            }
-            other => return Err(self.compiler.fault(other, "a set is expected here")),
-        };
+        let set = self.sought(left, right, 0, None)?;
         self.look_up(&set, None, not);
         if !not
             && let Expr::Set(elements) = right
@@ -302,55 +283,6 @@ impl Body<'_, '_> {
             && let Ok(value) = self.compiler.value(last, self.want_of(left))
         {
             self.protocols.learn_several(left, &value);
-        }
-        Ok(())
-    }
-
-    /// Turns numbers of a key into the order in which ranges of them are kept.
-    pub(super) fn turn(&mut self, asked: &mut Asked<'_>) {
-        let parts = match asked.key {
-            Expr::Concat(parts) => &parts[..],
-            _ => &[],
-        };
-        let mut at = 0;
-        for (index, field) in asked.fields.iter_mut().enumerate() {
-            let words = field.words();
-            let is_host = field.want.order == ByteOrder::Host;
-            let is_meta = matches!(parts.get(index), Some(Expr::Meta(_)));
-            let is_byte = field.length == 1 && (is_host || is_meta);
-            self.to_network(field, at);
-            if is_byte && !parts.is_empty() {
-                // It changes nothing, but nft has it.
-                self.push(&Byteorder::hton(register(at), register(at), 2, 1));
-            }
-            at += words;
-        }
-    }
-
-    /// Checks that a key is one of this set's, and brings it into its order.
-    pub(super) fn turn_for(
-        &mut self,
-        shape: &super::sets::Shape,
-        asked: &mut Asked<'_>,
-        at: &Expr,
-    ) -> Result<(), Fault> {
-        let fields = &mut asked.fields;
-        let lengths = |wants: &mut dyn Iterator<Item = usize>| wants.collect::<Vec<_>>();
-        let given = lengths(&mut fields.iter().map(|field| field.want.length()));
-        let wanted = lengths(&mut shape.keys.iter().map(|want| want.length()));
-        if given != wanted {
-            let message = format!(
-                "the set's keys are `{}`: this is another one",
-                crate::text::data_type(shape.key_type)
-            );
-            return Err(self.compiler.fault(at, message));
-        }
-        // Bits of a byte are kept as they are written.
-        if let [field] = &mut fields[..] {
-            self.shift_down(field, 0);
-        }
-        if shape.is_interval {
-            self.turn(asked);
         }
         Ok(())
     }

@@ -4,13 +4,14 @@
 //! |---|---|
 //! | `constant` | what a word stands for |
 //! | `protocols` | what is known of packets, and the matches that a field asks for |
-//! | `body`, `load`, `matching`, `statement` | a rule's instructions |
+//! | `body`, `load`, `lookup`, `matching`, `statement` | a rule's instructions |
 //! | `sets`, `declared` | sets and their elements |
 
 mod body;
 mod constant;
 mod declared;
 mod load;
+mod lookup;
 mod matching;
 mod protocols;
 mod sets;

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::Compiler;
-use super::body::Body;
 use super::constant::{Want, place_of};
 use super::load::Loaded;
 use super::matching::type_of;
@@ -82,7 +81,7 @@ impl Shapes {
         table.insert(name.to_vec(), shape);
     }
 
-    fn table(&self, family: Family, table: &[u8]) -> Option<&HashMap<Vec<u8>, Shape>> {
+    pub(super) fn table(&self, family: Family, table: &[u8]) -> Option<&HashMap<Vec<u8>, Shape>> {
         self.0.get(&(family, table.to_vec()))
     }
 }
@@ -273,7 +272,7 @@ impl Compiler<'_> {
     }
 
     /// Whether a set in braces has ranges.
-    pub(super) fn has_ranges(&self, elements: &[Element], keys: &[Loaded]) -> Result<bool, Fault> {
+    pub(super) fn has_ranges(&self, elements: &[Element], keys: &[Want]) -> Result<bool, Fault> {
         let is_range = |key: &Expr, want: Want| -> Result<bool, Fault> {
             Ok(match key {
                 Expr::Symbol(symbol) if types::is_string(want.data_type) => {
@@ -291,11 +290,11 @@ impl Compiler<'_> {
                 (Expr::Concat(parts), _) => {
                     let mut found = false;
                     for (part, key) in parts.iter().zip(keys) {
-                        found |= is_range(part, key.want)?;
+                        found |= is_range(part, *key)?;
                     }
                     found
                 }
-                (key, [one]) => is_range(key, one.want)?,
+                (key, [one]) => is_range(key, *one)?,
                 _ => false,
             };
             if found {
@@ -684,117 +683,5 @@ pub(super) fn with_data<'s>(set: Set<'s>, data: &Data) -> Set<'s> {
             set.data_length = Some(data.length());
             set
         }
-    }
-}
-
-impl Body<'_, '_> {
-    /// What names a set of this table.
-    pub(super) fn named(&self, name: &str) -> SetId<'static> {
-        let id = self
-            .compiler
-            .shapes
-            .table(self.family, &self.table)
-            .and_then(|sets| sets.get(name.as_bytes()))
-            .and_then(|shape| shape.id);
-        SetId {
-            id,
-            ..SetId::new(self.family, self.table.clone(), name.to_owned())
-        }
-    }
-
-    /// Loads a key that is looked up.
-    pub(super) fn ask_for<'e>(&mut self, key: &'e Expr, word: u32) -> Result<Asked<'e>, Fault> {
-        let fields = self.load_key(key, word)?;
-        let declared = fields.iter().map(|field| field.want).collect();
-        Ok(Asked {
-            key,
-            fields,
-            declared,
-        })
-    }
-
-    /// Puts what a map has for a key into registers.
-    pub(super) fn map(
-        &mut self,
-        key: &Expr,
-        map: &Expr,
-        wants: &[Want],
-        word: u32,
-    ) -> Result<(), Fault> {
-        use super::body::register;
-        let mut asked = self.ask_for(key, word)?;
-        let set = match map {
-            Expr::Reference(name) => {
-                let shape = self.compiler.set(self.family, &self.table, name, true)?;
-                self.turn_for(&shape, &mut asked, map)?;
-                let given: Vec<u32> = match &shape.data {
-                    Some(Data::Values { fields, .. }) => {
-                        fields.iter().map(|want| want.bits).collect()
-                    }
-                    _ => Vec::new(),
-                };
-                let wanted: Vec<u32> = wants.iter().map(|want| want.bits).collect();
-                if given != wanted {
-                    let message = format!("`{name}` does not map to what is needed here");
-                    return Err(self.compiler.fault(map, message));
-                }
-                self.named(name)
-            }
-            Expr::Set(elements) => {
-                let has_ranges = self.compiler.has_ranges(elements, &asked.fields)?;
-                if has_ranges {
-                    self.turn(&mut asked);
-                }
-                let is_interval = elements.iter().any(|element| {
-                    matches!(&element.data, Some(Expr::Range(..) | Expr::Prefix(..)))
-                });
-                let data = Data::Values {
-                    fields: wants.to_vec(),
-                    is_interval,
-                };
-                self.compiler.anonymous_set(
-                    self.family,
-                    &self.table,
-                    &asked,
-                    elements,
-                    has_ranges,
-                    Some(&data),
-                )?
-            }
-            other => return Err(self.compiler.fault(other, "a map is expected here")),
-        };
-        self.look_up_from(&set, word, Some(register(word)), false);
-        Ok(())
-    }
-
-    /// A verdict from a map.
-    pub(super) fn verdict_map(&mut self, key: &Expr, map: &Expr) -> Result<(), Fault> {
-        use crate::nft::expr::Register;
-        self.require(key)?;
-        let mut asked = self.ask_for(key, 0)?;
-        let set = match map {
-            Expr::Reference(name) => {
-                let shape = self.compiler.set(self.family, &self.table, name, true)?;
-                self.turn_for(&shape, &mut asked, map)?;
-                if shape.data != Some(Data::Verdict) {
-                    let message = format!("`{name}` does not map to verdicts");
-                    return Err(self.compiler.fault(map, message));
-                }
-                self.named(name)
-            }
-            Expr::Set(elements) => {
-                let has_ranges = self.compiler.has_ranges(elements, &asked.fields)?;
-                if has_ranges {
-                    self.turn(&mut asked);
-                }
-                let data = Some(&Data::Verdict);
-                let (family, table) = (self.family, &self.table);
-                self.compiler
-                    .anonymous_set(family, table, &asked, elements, has_ranges, data)?
-            }
-            other => return Err(self.compiler.fault(other, "a verdict map is expected here")),
-        };
-        self.look_up(&set, Some(Register::VERDICT), false);
-        Ok(())
     }
 }

@@ -423,6 +423,10 @@ impl Body<'_, '_> {
                     if is_interval {
                         let whole: u32 = fields.iter().map(|field| field.bits.div_ceil(32)).sum();
                         nat.addr_max = Some(register(word + whole));
+                        if fields.len() > 1 {
+                            nat.proto_max = Some(register(word + whole + behind));
+                            flags |= NatRangeFlags::MAP_IPS | NatRangeFlags::PROTO_SPECIFIED;
+                        }
                     }
                     word += REGISTER;
                 }
@@ -694,7 +698,7 @@ impl Body<'_, '_> {
         let Some(key) = &element.key else {
             return Err(self.error("an element needs a key"));
         };
-        let fields = self.load_key(key, 0)?;
+        let fields = self.load_key(key, 0, false)?;
         let words: u32 = fields.iter().map(super::load::Loaded::words).sum();
         let mut dynset = Dynset {
             sreg_key: Some(Register::R1),
@@ -775,25 +779,8 @@ impl Body<'_, '_> {
                 self.push(&Objref::named(object_type, symbol.text.to_string()));
             }
             Expr::Map(key, map) => {
-                let mut asked = self.ask_for(key, 0)?;
-                let set = match &**map {
-                    Expr::Reference(name) => {
-                        let shape = self.compiler.set(self.family, &self.table, name, true)?;
-                        self.turn_for(&shape, &mut asked, map)?;
-                        self.named(name)
-                    }
-                    Expr::Set(elements) => {
-                        let has_ranges = self.compiler.has_ranges(elements, &asked.fields)?;
-                        if has_ranges {
-                            self.turn(&mut asked);
-                        }
-                        let data = Some(&Data::Object(object_type));
-                        let (family, table) = (self.family, &self.table);
-                        self.compiler
-                            .anonymous_set(family, table, &asked, elements, has_ranges, data)?
-                    }
-                    other => return Err(self.compiler.fault(other, "a map is expected here")),
-                };
+                let data = Data::Object(object_type);
+                let set = self.sought(key, map, 0, Some(&data))?;
                 self.push(&Objref {
                     set_id: set.id,
                     ..Objref::mapped(Register::R1, set.set)
