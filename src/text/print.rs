@@ -629,10 +629,12 @@ impl<W: Write> Printer<'_, W> {
             }
             Expr::Prefix(value, bits) => {
                 self.expr(value)?;
+                self.blank_behind_word(value)?;
                 write!(self.out, "/{bits}")
             }
             Expr::Range(from, to) => {
                 self.limit(from)?;
+                self.blank_behind_word(from)?;
                 self.out.write_char('-')?;
                 self.limit(to)
             }
@@ -698,6 +700,22 @@ impl<W: Write> Printer<'_, W> {
                 self.out.write_char(')')
             }
             operand => self.expr(operand),
+        }
+    }
+
+    /// A blank behind what would be one word with a dash or a slash.
+    fn blank_behind_word(&mut self, expr: &Expr) -> fmt::Result {
+        match expr {
+            Expr::Symbol(symbol) => {
+                let is_number = symbol.text.starts_with(|c: char| c.is_ascii_digit());
+                let is_word = !is_number && !symbol.is_quoted && !symbol.text.contains(':');
+                match is_word {
+                    true => self.out.write_char(' '),
+                    false => Ok(()),
+                }
+            }
+            Expr::Binary(_, _, last) => self.blank_behind_word(last),
+            _ => Ok(()),
         }
     }
 
