@@ -114,11 +114,11 @@ impl Parser<'_> {
     /// A value, a range or a prefix.
     fn limits(&mut self, side: Side) -> Result<Expr, Fault> {
         let value = self.operation(side, 0)?;
-        if side == Side::Left {
+        if side == Side::Left || !is_constant(&value) {
             return Ok(value);
         }
         if self.eat_sign("-") {
-            let last = self.operation(side, 0)?;
+            let last = self.operation(Side::Right, 0)?;
             return Ok(Expr::Range(Box::new(value), Box::new(last)));
         }
         let is_length = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
@@ -494,6 +494,15 @@ impl Parser<'_> {
                 "an expression like tcp dport",
             ]),
         }
+    }
+}
+
+/// Whether nothing of it is looked at.
+fn is_constant(expr: &Expr) -> bool {
+    match expr {
+        Expr::Symbol(_) => true,
+        Expr::Binary(_, left, right) => is_constant(left) && is_constant(right),
+        _ => false,
     }
 }
 

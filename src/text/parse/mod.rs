@@ -28,6 +28,4 @@ pub(super) use error::Fault;
 pub(crate) use said::parsed_rules;
 pub(super) use script::parse;
 pub(super) use source::{Directories, Includes, NoIncludes, Source, Sources};
-pub(super) use tree::{
-    Command, Declared, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb,
-};
+pub(super) use tree::{Command, Declared, Elements, Object, Position, Rule, SetDeclaration, Verb};

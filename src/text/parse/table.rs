@@ -39,7 +39,6 @@ struct Block {
     objects: Vec<Command>,
     sets: Vec<Command>,
     flowtables: Vec<Command>,
-    elements: Vec<Command>,
     rules: Vec<Command>,
 }
 
@@ -68,10 +67,9 @@ impl Parser<'_> {
             objects,
             sets,
             flowtables,
-            elements,
             rules,
         } = block;
-        for mut part in [chains, objects, sets, flowtables, elements, rules] {
+        for mut part in [chains, objects, sets, flowtables, rules] {
             commands.append(&mut part);
         }
         Ok(())
@@ -110,14 +108,9 @@ impl Parser<'_> {
             }
             Some(word @ ("set" | "map")) => {
                 let is_map = word == "map";
-                self.set_command(
-                    Verb::Add,
-                    at,
-                    is_map,
-                    start,
-                    &mut block.sets,
-                    &mut block.elements,
-                )?;
+                let (sets, mut elements) = (&mut block.sets, Vec::new());
+                self.set_command(Verb::Add, at, is_map, start, sets, &mut elements)?;
+                sets.append(&mut elements);
             }
             Some(_) => {
                 let flowtable = self.flowtable(Verb::Add, at, start)?;

@@ -1,7 +1,7 @@
 //! What a script says: commands, one behind the other, each about one object.
 //!
 //! Blocks are only a shorter way of writing commands: a table's block is the table's own command and, in nft's
-//! order, those of its chains, stateful objects, sets, flowtables, elements and rules.
+//! order, those of its chains, stateful objects, sets, each with its elements, flowtables and rules.
 
 use crate::nft::expr::ObjectType;
 use crate::nft::{Chain, DataType, Family, Flowtable, Name, Set, StatefulObject, Table};

@@ -373,6 +373,8 @@ fn what_can_be_said_in_several_ways_is_the_same() {
             "jump { tcp dport 22 accept comment \"x\"\n drop }",
             "jump { tcp dport 22 accept comment \"x\"; drop }",
         ),
+        ("ip", "tcp dport ssh - http", "tcp dport ssh -http"),
+        ("ip", "ip saddr host /24", "ip saddr host /24"),
         ("ip", "notrack continue", "notrack continue"),
         ("ip", "icmpv6 param-problem 5", "icmpv6 parameter-problem 5"),
     ] {
