@@ -60,6 +60,10 @@ impl<'c> Compiler<'c> {
         };
         if let Some(now) = now {
             this.learn(now);
+            // What the numbers and names in it mean may change with the next commit.
+            if let Some(generation) = now.generation() {
+                this.tx.expect_generation(generation);
+            }
         }
         this
     }
