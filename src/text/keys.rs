@@ -123,6 +123,15 @@ pub(super) fn socket(key: SocketKey) -> (&'static str, DataType, u32) {
     }
 }
 
+/// What is asked for a route with.
+pub(super) const FIB_FLAGS: [(FibFlags, &str); 5] = [
+    (FibFlags::SADDR, "saddr"),
+    (FibFlags::DADDR, "daddr"),
+    (FibFlags::MARK, "mark"),
+    (FibFlags::IIF, "iif"),
+    (FibFlags::OIF, "oif"),
+];
+
 /// Of what a route would be.
 pub(super) fn fib(flags: FibFlags, result: FibResult) -> (DataType, u32) {
     match result {

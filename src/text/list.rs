@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::{self, Write};
 
-use bstr::BStr;
+use bstr::{BStr, ByteSlice};
 use jiff::tz::TimeZone;
 use nix::net::if_::if_nametoindex;
 
@@ -15,7 +15,7 @@ use super::types;
 use crate::nft::expr::ObjectType;
 use crate::nft::stateful::Timeouts;
 use crate::nft::{
-    ChainFlags, ChainRef, DataType, Family, FlowtableRef, Milliseconds, ObjectData, Policy,
+    ChainFlags, ChainRef, DataType, Family, FlowtableRef, Hook, Milliseconds, ObjectData, Policy,
     RuleRef, SetFlags, SetPolicy, SetRef, Snapshot, SnapshotChain, SnapshotSet, SnapshotTable,
     StatefulObjectRef, TableFlags, hook_name,
 };
@@ -147,9 +147,9 @@ pub enum Part<'p> {
 /// - Matches and targets of x_tables are named only (`xt match "comment"`).
 #[derive(Debug, Clone, Copy)]
 pub struct Listing<'s> {
-    snapshot: &'s Snapshot,
-    options: &'s Options,
-    part: Part<'s>,
+    pub(super) snapshot: &'s Snapshot,
+    pub(super) options: &'s Options,
+    pub(super) part: Part<'s>,
 }
 
 impl<'s> Listing<'s> {
@@ -196,7 +196,7 @@ impl Part<'_> {
         }
     }
 
-    fn has_object(&self, object: &StatefulObjectRef<'_>) -> bool {
+    pub(super) fn has_object(&self, object: &StatefulObjectRef<'_>) -> bool {
         match *self {
             Self::All => true,
             Self::Objects(kind) => object.object_type() == kind,
@@ -205,7 +205,7 @@ impl Part<'_> {
         }
     }
 
-    fn has_set(&self, set: &SetRef<'_>) -> bool {
+    pub(super) fn has_set(&self, set: &SetRef<'_>) -> bool {
         let map = is_map(set.flags().unwrap_or_default());
         match *self {
             Self::All => true,
@@ -217,7 +217,7 @@ impl Part<'_> {
         }
     }
 
-    fn has_flowtable(&self, flowtable: &FlowtableRef<'_>) -> bool {
+    pub(super) fn has_flowtable(&self, flowtable: &FlowtableRef<'_>) -> bool {
         match *self {
             Self::All | Self::Flowtables => true,
             Self::Flowtable(name) => flowtable.name() == name,
@@ -225,7 +225,7 @@ impl Part<'_> {
         }
     }
 
-    fn has_chain(&self, chain: &ChainRef<'_>) -> bool {
+    pub(super) fn has_chain(&self, chain: &ChainRef<'_>) -> bool {
         match *self {
             Self::All | Self::Chains => true,
             Self::Chain(name) => chain.name() == name,
@@ -234,8 +234,15 @@ impl Part<'_> {
     }
 }
 
+/// What the flags of tables are called.
+pub(super) const TABLE_FLAGS: [(TableFlags, &str); 3] = [
+    (TableFlags::DORMANT, "dormant"),
+    (TableFlags::OWNER, "owner"),
+    (TableFlags::PERSIST, "persist"),
+];
+
 /// Whether a set has something for each of its keys.
-const fn is_map(flags: SetFlags) -> bool {
+pub(super) const fn is_map(flags: SetFlags) -> bool {
     flags.intersects(SetFlags::MAP.union(SetFlags::OBJECT))
 }
 
@@ -359,12 +366,7 @@ impl<W: Write> Printer<'_, W> {
 
     /// Whether there are any.
     fn table_flags(&mut self, flags: TableFlags) -> Result<bool, fmt::Error> {
-        let words = [
-            (TableFlags::DORMANT, "dormant"),
-            (TableFlags::OWNER, "owner"),
-            (TableFlags::PERSIST, "persist"),
-        ];
-        let words = words.iter().filter(|(flag, _)| flags.contains(*flag));
+        let words = TABLE_FLAGS.iter().filter(|(flag, _)| flags.contains(*flag));
         let words: Vec<_> = words.map(|(_, word)| *word).collect();
         if !words.is_empty() {
             self.line(format_args!("flags {}", words.join(",")))?;
@@ -429,18 +431,14 @@ impl<W: Write> Printer<'_, W> {
         let kind = chain.chain_type().unwrap_or_default();
         let name = hook_name(family, number).unwrap_or("unknown");
         write!(self.out, "type {} hook {name}", Plain(kind))?;
-        if let Some(device) = &hook.device {
-            write!(self.out, " device {}", Quoted(device))?;
-        } else if let Some(devices) = &hook.devices {
-            let mut names: Vec<String> = devices
-                .names()
-                .map(|name| Plain(name).to_string())
-                .collect();
-            names.sort_unstable();
-            match &names[..] {
-                [] => {}
-                [one] => write!(self.out, " device {}", Quoted(one.as_str().into()))?,
-                many => write!(self.out, " devices = {{ {} }}", many.join(", "))?,
+        let devices = chain_devices(&hook);
+        let names = devices.iter().map(|name| Plain(name.as_str().into()));
+        match &devices[..] {
+            [] => {}
+            [one] => write!(self.out, " device {}", Quoted(one.as_str().into()))?,
+            _ => {
+                let names: Vec<String> = names.map(|name| name.to_string()).collect();
+                write!(self.out, " devices = {{ {} }}", names.join(", "))?;
             }
         }
         self.out.write_str(" priority ")?;
@@ -700,7 +698,12 @@ impl<W: Write> Printer<'_, W> {
                 let protocol = timeout.l4proto.unwrap_or_default();
                 self.line(format_args!("protocol {}", protocol_name(Some(protocol))))?;
                 self.line(format_args!("l3proto {}", family_name(timeout.l3proto)))?;
-                self.timeouts(protocol, timeout.timeouts.as_ref())
+                let changed = changed_timeouts(protocol, timeout.timeouts.as_ref());
+                let shown = changed
+                    .iter()
+                    .map(|(state, seconds)| format!("{state} : {seconds}"));
+                let shown: Vec<String> = shown.collect();
+                self.line(format_args!("policy = {{ {} }}", shown.join(", ")))
             }
             ObjectData::CtExpect(expect) => {
                 self.line(format_args!("protocol {}", protocol_name(expect.l4proto)))?;
@@ -720,50 +723,60 @@ impl<W: Write> Printer<'_, W> {
             }
         }
     }
+}
 
-    /// What differs from the protocol's own times, as nft shows it.
-    fn timeouts(&mut self, protocol: u8, timeouts: Option<&Timeouts<'_>>) -> fmt::Result {
-        const TCP: [(&str, u32); 11] = [
-            ("syn_sent", 120),
-            ("syn_recv", 60),
-            ("established", 432_000),
-            ("fin_wait", 120),
-            ("close_wait", 60),
-            ("last_ack", 30),
-            ("time_wait", 120),
-            ("close", 10),
-            ("syn_sent2", 120),
-            ("retrans", 300),
-            ("unack", 300),
-        ];
-        const UDP: [(&str, u32); 2] = [("unreplied", 30), ("replied", 120)];
-        let states: &[(&str, u32)] = match i32::from(protocol) {
-            libc::IPPROTO_TCP => &TCP,
-            libc::IPPROTO_UDP => &UDP,
-            _ => &[],
-        };
-        let mut shown = Vec::new();
-        for (state, seconds) in timeouts.iter().flat_map(|timeouts| timeouts.iter()) {
-            let known = usize::from(state)
-                .checked_sub(1)
-                .and_then(|index| states.get(index));
-            if let Some((name, usual)) = known
-                && seconds != *usual
-            {
-                shown.push(format!("{name} : {seconds}"));
-            }
-        }
-        self.line(format_args!("policy = {{ {} }}", shown.join(", ")))
+/// The names of the devices that a chain is on.
+pub(super) fn chain_devices(hook: &Hook<'_>) -> Vec<String> {
+    let text = |name: &BStr| name.to_str_lossy().into_owned();
+    if let Some(device) = &hook.device {
+        return vec![text(device)];
     }
+    let devices = hook.devices.iter().flat_map(|devices| devices.names());
+    let mut names: Vec<String> = devices.map(text).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The times that differ from the protocol's own, by the names of their states.
+pub(super) fn changed_timeouts(
+    protocol: u8,
+    timeouts: Option<&Timeouts<'_>>,
+) -> Vec<(&'static str, u32)> {
+    const TCP: [(&str, u32); 11] = [
+        ("syn_sent", 120),
+        ("syn_recv", 60),
+        ("established", 432_000),
+        ("fin_wait", 120),
+        ("close_wait", 60),
+        ("last_ack", 30),
+        ("time_wait", 120),
+        ("close", 10),
+        ("syn_sent2", 120),
+        ("retrans", 300),
+        ("unack", 300),
+    ];
+    const UDP: [(&str, u32); 2] = [("unreplied", 30), ("replied", 120)];
+    let states: &[(&str, u32)] = match i32::from(protocol) {
+        libc::IPPROTO_TCP => &TCP,
+        libc::IPPROTO_UDP => &UDP,
+        _ => &[],
+    };
+    let timeouts = timeouts.iter().flat_map(|timeouts| timeouts.iter());
+    let changed = timeouts.filter_map(|(state, seconds)| {
+        let index = usize::from(state).checked_sub(1)?;
+        let (name, usual) = states.get(index)?;
+        (seconds != *usual).then_some((*name, seconds))
+    });
+    changed.collect()
 }
 
 /// The name of a family in objects of connection tracking.
-fn family_name(number: Option<u16>) -> &'static str {
+pub(super) fn family_name(number: Option<u16>) -> &'static str {
     let family = Family(number.unwrap_or_default() as u8); // one that the kernel knows
     family.name().unwrap_or("unknown")
 }
 
-fn protocol_name(number: Option<u8>) -> String {
+pub(super) fn protocol_name(number: Option<u8>) -> String {
     let number = number.unwrap_or_default();
     let mut names = types::symbols(DataType::INET_PROTO).iter();
     match names.find(|(_, value)| *value == u64::from(number)) {
@@ -773,7 +786,7 @@ fn protocol_name(number: Option<u8>) -> String {
 }
 
 /// What a kind of stateful object is called.
-const fn object_name(object: ObjectType) -> &'static str {
+pub(super) const fn object_name(object: ObjectType) -> &'static str {
     match object {
         ObjectType::COUNTER => "counter",
         ObjectType::QUOTA => "quota",
@@ -790,7 +803,7 @@ const fn object_name(object: ObjectType) -> &'static str {
 }
 
 /// Whether nft joins overlapping ranges of a set.
-fn merges(set: &SetRef<'_>) -> bool {
+pub(super) fn merges(set: &SetRef<'_>) -> bool {
     use crate::nft::userdata::{SET_MERGE_ELEMENTS, UserData};
     let noted = set
         .userdata()

@@ -6,6 +6,7 @@
 //! | `types`, `headers`, `keys` | what there is to be asked, and what its values are called |
 //! | `read` | from the kernel's objects to sentences |
 //! | `print`, `constant`, `list` | from sentences to text |
+//! | `json` | from sentences to libnftables' JSON, with the feature `text-json` |
 //!
 //! ```
 //! use chainwright::nft::DataType;
@@ -20,6 +21,8 @@
 mod constant;
 #[cfg(feature = "text")]
 mod headers;
+#[cfg(feature = "text-json")]
+mod json;
 #[cfg(feature = "text")]
 mod keys;
 #[cfg(feature = "text")]
@@ -36,6 +39,9 @@ mod value;
 
 #[cfg(feature = "text")]
 pub use list::{Listing, Options, Part, rule};
+
+#[cfg(feature = "text-json")]
+pub use json::Json;
 
 pub use value::{data_type, element, elements};
 

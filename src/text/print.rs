@@ -32,7 +32,7 @@ pub(super) struct Printer<'o, W> {
 const IN_CHAIN: usize = 2;
 
 /// The units in which `nft` gives bytes.
-fn bytes(number: u64) -> (u64, &'static str) {
+pub(super) fn bytes(number: u64) -> (u64, &'static str) {
     let mut number = number;
     let mut units = ["bytes", "kbytes", "mbytes"].into_iter();
     let mut unit = units.next().unwrap_or_default();
@@ -46,8 +46,30 @@ fn bytes(number: u64) -> (u64, &'static str) {
     (number, unit)
 }
 
+/// The levels of what is logged.
+pub(super) const LOG_LEVELS: [&str; 9] = [
+    "emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit",
+];
+
+/// The words for what else of a packet is logged.
+pub(super) fn log_flags(flags: u32) -> Vec<&'static str> {
+    const ALL: u32 = 0x2f;
+    if flags & ALL == ALL {
+        return vec!["all"];
+    }
+    let words = [
+        (1, "tcp sequence"),
+        (2, "tcp options"),
+        (4, "ip options"),
+        (8, "skuid"),
+        (0x20, "ether"),
+    ];
+    let words = words.iter().filter(|(flag, _)| flags & flag != 0);
+    words.map(|(_, word)| *word).collect()
+}
+
 /// What a limit's time is called.
-fn time_unit(seconds: u64) -> &'static str {
+pub(super) fn time_unit(seconds: u64) -> &'static str {
     match seconds {
         1 => "second",
         60 => "minute",
@@ -416,11 +438,7 @@ impl<W: Write> Printer<'_, W> {
         level: Option<u32>,
         flags: u32,
     ) -> fmt::Result {
-        const LEVELS: [&str; 9] = [
-            "emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit",
-        ];
         const WARN: u32 = 4;
-        const ALL: u32 = 0x2f;
         self.out.write_str("log")?;
         if let Some(prefix) = prefix {
             write!(self.out, " prefix {}", Quoted(prefix.into()))?;
@@ -435,30 +453,18 @@ impl<W: Write> Printer<'_, W> {
             write!(self.out, " queue-threshold {threshold}")?;
         }
         if let Some(level) = level.filter(|level| *level != WARN) {
-            match LEVELS.get(level as usize) {
+            match LOG_LEVELS.get(level as usize) {
                 Some(name) => write!(self.out, " level {name}")?,
                 None => write!(self.out, " level {level}")?,
             }
         }
-        if flags & ALL == ALL {
-            return self.out.write_str(" flags all");
+        let mut words = log_flags(flags);
+        if let ["tcp sequence", "tcp options", ..] = words[..] {
+            words.splice(..2, ["tcp sequence,options"]);
         }
-        match flags & 3 {
-            1 => self.out.write_str(" flags tcp sequence")?,
-            2 => self.out.write_str(" flags tcp options")?,
-            3 => self.out.write_str(" flags tcp sequence,options")?,
-            _ => {}
-        }
-        for (flag, words) in [
-            (4, " flags ip options"),
-            (8, " flags skuid"),
-            (0x20, " flags ether"),
-        ] {
-            if flags & flag != 0 {
-                self.out.write_str(words)?;
-            }
-        }
-        Ok(())
+        words
+            .iter()
+            .try_for_each(|words| write!(self.out, " flags {words}"))
     }
 
     /// An address that a packet is sent to; with its port behind it one of IPv6 stands in brackets.
@@ -787,13 +793,7 @@ impl<W: Write> Printer<'_, W> {
     fn fib(&mut self, flags: FibFlags, result: FibResult) -> fmt::Result {
         self.out.write_str("fib ")?;
         let mut first = true;
-        for (flag, word) in [
-            (FibFlags::SADDR, "saddr"),
-            (FibFlags::DADDR, "daddr"),
-            (FibFlags::MARK, "mark"),
-            (FibFlags::IIF, "iif"),
-            (FibFlags::OIF, "oif"),
-        ] {
+        for (flag, word) in keys::FIB_FLAGS {
             if flags.contains(flag) {
                 if !first {
                     self.out.write_str(" . ")?;
