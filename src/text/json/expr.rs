@@ -281,9 +281,7 @@ impl<'o> Writer<'o> {
                 addr: Box::new(self.expr(value)),
                 len: *bits,
             },
-            Expr::Range(from, to) => {
-                Expression::Range(Box::new([self.expr(from), self.expr(to)]))
-            }
+            Expr::Range(from, to) => Expression::Range(Box::new([self.end(from), self.end(to)])),
             Expr::Beginning(value, bits) => {
                 let mut name = String::new();
                 // Writing to a string does not fail.
@@ -291,7 +289,10 @@ impl<'o> Writer<'o> {
                 text(Cow::Owned(unquoted(&name).to_owned()))
             }
             Expr::Concat(parts) => Expression::Concat(self.exprs(parts)),
-            Expr::Flags(flags) => Expression::List(self.exprs(flags)),
+            Expr::Flags(flags) => match &flags[..] {
+                [one] => self.expr(one),
+                many => Expression::List(self.exprs(many)),
+            },
             // Only ever compared with: see `Writer::matched`.
             Expr::Masked(flags, of) => binary(Operator::And, self.expr(flags), self.expr(of)),
             Expr::Set(elements) => {
@@ -304,6 +305,14 @@ impl<'o> Writer<'o> {
             },
             Expr::Verdict(verdict) => self.verdict(verdict),
             Expr::Object(name) => text(Cow::Borrowed(name)),
+        }
+    }
+
+    /// The first or last value of a range: of protocols the number.
+    fn end<'e>(self, end: &'e Expr) -> Expression<'e> {
+        match end {
+            Expr::Value(value) if value.data_type == DataType::INET_PROTO => numeric(value.number),
+            end => self.expr(end),
         }
     }
 
@@ -364,7 +373,7 @@ impl<'o> Writer<'o> {
     /// A constant: by its name, if it has one.
     pub(super) fn value(self, value: &Value) -> Expression<'static> {
         match value.data_type {
-            DataType::STRING | DataType::IFNAME => text(Cow::Owned(self.written(value))),
+            DataType::STRING | DataType::IFNAME | DataType::IFACE_INDEX => text(Cow::Owned(self.written(value))),
             DataType::IPV4_ADDR
             | DataType::IPV6_ADDR
             | DataType::ETHER_ADDR
@@ -374,13 +383,6 @@ impl<'o> Writer<'o> {
             | DATE
             | HOUR
             | DAY => Expression::Text(Cow::Owned(self.written(value))),
-            DataType::IFACE_INDEX => {
-                let index = u32::try_from(value.number).ok();
-                match index.and_then(|index| self.options.interface(index)) {
-                    Some(name) => text(Cow::Owned(name.to_owned())),
-                    None => numeric(value.number),
-                }
-            }
             DataType::BOOLEAN if value.number <= 1 => Expression::Bool(value.number == 1),
             DataType::TIME => match u64::try_from(value.number) {
                 Ok(time) if time % 1000 == 0 => numeric(u128::from(time / 1000)),
