@@ -373,7 +373,9 @@ impl<'o> Writer<'o> {
     /// A constant: by its name, if it has one.
     pub(super) fn value(self, value: &Value) -> Expression<'static> {
         match value.data_type {
-            DataType::STRING | DataType::IFNAME | DataType::IFACE_INDEX => text(Cow::Owned(self.written(value))),
+            DataType::STRING | DataType::IFNAME | DataType::IFACE_INDEX => {
+                text(Cow::Owned(self.written(value)))
+            }
             DataType::IPV4_ADDR
             | DataType::IPV6_ADDR
             | DataType::ETHER_ADDR

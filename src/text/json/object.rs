@@ -10,12 +10,12 @@ use super::statement::{Counts, Synproxy, is_false, timeout};
 use super::{OneOrMany, Tagged, Writer};
 use crate::nft::expr::{QuotaFlags, SynproxyFlags};
 use crate::nft::{
-    ChainFlags, ChainRef, DataType, Family, FlowtableFlags, FlowtableRef, ObjectData, Policy, RuleRef,
-    SetFlags, SetPolicy, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef,
+    ChainFlags, ChainRef, DataType, Family, FlowtableFlags, FlowtableRef, ObjectData, Policy,
+    RuleRef, SetFlags, SetPolicy, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef,
     hook_name,
 };
 use crate::text::list::{
-    TABLE_FLAGS, changed_timeouts, chain_devices, family_name, is_map, merges, object_name,
+    TABLE_FLAGS, chain_devices, changed_timeouts, family_name, is_map, merges, object_name,
     protocol_name,
 };
 use crate::text::read::set::SetReader;

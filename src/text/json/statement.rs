@@ -362,8 +362,7 @@ impl Writer<'_> {
                     flags: OneOrMany::new(words),
                     type_flags: prefix.then_some("prefix"),
                 };
-                let is_plain =
-                    address.is_none() && port.is_none() && flags.is_empty() && !*prefix;
+                let is_plain = address.is_none() && port.is_none() && flags.is_empty() && !*prefix;
                 let word = match kind {
                     Translation::Source => "snat",
                     Translation::Destination => "dnat",
@@ -420,8 +419,7 @@ impl Writer<'_> {
                     wscale: *window_scale,
                     flags: Synproxy::words(*timestamp, *sack_permitted),
                 };
-                let is_plain =
-                    mss.is_none() && window_scale.is_none() && synproxy.flags.is_empty();
+                let is_plain = mss.is_none() && window_scale.is_none() && synproxy.flags.is_empty();
                 Statement::Synproxy((!is_plain).then_some(synproxy))
             }
             S::Duplicate { address, device } => Statement::Dup(match address {
