@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::statement::{Line, States};
+use super::stateful::{States, seconds};
+use super::statement::Line;
 use super::{Tagged, Writer};
 use crate::nft::expr::{
     CtDirection, CtKey, ExthdrOp, FibFlags, FibResult, NumgenType, OsfTtl, PayloadBase, SocketKey,
@@ -173,14 +174,6 @@ pub(super) enum Destination<'e> {
     Target(&'e str),
     /// The rules of a chain without a name.
     Rules(Vec<Line<'e>>),
-}
-
-/// Whole seconds, and one of less: none means for ever.
-pub(super) fn seconds(milliseconds: u64) -> u64 {
-    match milliseconds {
-        1..=999 => 1,
-        milliseconds => milliseconds / 1000,
-    }
 }
 
 /// A number; in digits where it is more than the integers hold that nft reads.

@@ -5,6 +5,7 @@
 
 mod expr;
 mod object;
+mod stateful;
 mod statement;
 
 use std::fmt;

@@ -6,7 +6,8 @@ use bstr::{BStr, ByteSlice};
 use serde::{Serialize, Serializer};
 
 use super::expr::Expression;
-use super::statement::{Counts, Synproxy, is_false, timeout};
+use super::stateful::{Counts, is_false, timeout};
+use super::statement::Synproxy;
 use super::{OneOrMany, Tagged, Writer};
 use crate::nft::expr::{QuotaFlags, SynproxyFlags};
 use crate::nft::{

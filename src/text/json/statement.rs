@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use super::expr::{Expression, binary, flags, numeric, seconds};
+use super::expr::{Expression, binary, flags, numeric};
+use super::stateful::States;
 use super::{OneOrMany, Tagged, Writer};
 use crate::nft::expr::CtKey;
 use crate::nft::{DataType, Family};
-use crate::text::print::{LOG_LEVELS, bytes, log_flags, time_unit};
+use crate::text::print::{LOG_LEVELS, log_flags};
 use crate::text::syntax::{self, Expr, Operator, Relation, Translation};
 
 /// A part of a rule.
@@ -26,12 +27,6 @@ pub(super) enum Statement<'s> {
         key: Expression<'s>,
         data: Expression<'s>,
     },
-    Counter(Option<Counts>),
-    Limit(Limit),
-    Quota(Quota),
-    #[serde(rename = "ct count")]
-    Connections(Connections),
-    Last(Option<Used>),
     Log(Option<Log<'s>>),
     Reject(Reject),
     Tproxy(Address<'s>),
@@ -55,6 +50,9 @@ pub(super) enum Statement<'s> {
     },
     /// What nothing may take for anything else: an instruction.
     Opaque(&'s str),
+    /// One of them.
+    #[serde(untagged)]
+    State(States),
     #[serde(untagged)]
     Verdict(Expression<'s>),
     #[serde(untagged)]
@@ -69,83 +67,6 @@ pub(super) struct Line<'s> {
     expr: Vec<Statement<'s>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<&'s str>,
-}
-
-/// What goes with an element.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct States {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    counter: Option<Option<Counts>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) limit: Option<Limit>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    quota: Option<Quota>,
-    #[serde(rename = "ct count", skip_serializing_if = "Option::is_none")]
-    connections: Option<Connections>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last: Option<Option<Used>>,
-}
-
-impl States {
-    pub(super) const fn is_empty(&self) -> bool {
-        self.counter.is_none()
-            && self.limit.is_none()
-            && self.quota.is_none()
-            && self.connections.is_none()
-            && self.last.is_none()
-    }
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Counts {
-    packets: i64,
-    bytes: i64,
-}
-
-impl Counts {
-    pub(super) const fn new(packets: u64, bytes: u64) -> Self {
-        Self {
-            packets: packets.cast_signed(),
-            bytes: bytes.cast_signed(),
-        }
-    }
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Limit {
-    pub(super) rate: i64,
-    pub(super) burst: u32,
-    pub(super) per: &'static str,
-    #[serde(skip_serializing_if = "is_false")]
-    pub(super) inv: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rate_unit: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) burst_unit: Option<&'static str>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Quota {
-    val: i64,
-    val_unit: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    used: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    used_unit: Option<&'static str>,
-    #[serde(skip_serializing_if = "is_false")]
-    inv: bool,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Connections {
-    val: u32,
-    #[serde(skip_serializing_if = "is_false")]
-    inv: bool,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Used {
-    used: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -256,11 +177,6 @@ pub(super) struct Meter<'s> {
     stmt: Option<Box<Statement<'s>>>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-pub(super) const fn is_false(flag: &bool) -> bool {
-    !*flag
-}
-
 impl Writer<'_> {
     /// A rule, without what says where it is.
     pub(super) fn line<'s>(self, line: &'s syntax::Line) -> Line<'s> {
@@ -298,21 +214,11 @@ impl Writer<'_> {
                 key: expr(key),
                 data: expr(map),
             },
-            S::Counter { packets, bytes } => Statement::Counter(self.counts(*packets, *bytes)),
-            S::Limit { .. } | S::Quota { .. } | S::Connections { .. } | S::Last(_) => {
-                let States {
-                    limit,
-                    quota,
-                    connections,
-                    last,
-                    ..
-                } = self.states(std::slice::from_ref(statement));
-                let limit = limit.map(Statement::Limit);
-                let quota = quota.map(Statement::Quota);
-                let connections = connections.map(Statement::Connections);
-                let one = limit.or(quota).or(connections);
-                one.unwrap_or(Statement::Last(last.flatten()))
-            }
+            S::Counter { .. }
+            | S::Limit { .. }
+            | S::Quota { .. }
+            | S::Connections { .. }
+            | S::Last(_) => Statement::State(self.states(std::slice::from_ref(statement))),
             S::Log {
                 prefix,
                 group,
@@ -516,75 +422,6 @@ impl Writer<'_> {
         Statement::Match { op, left, right }
     }
 
-    fn counts(self, packets: u64, bytes: u64) -> Option<Counts> {
-        (!self.stateless).then(|| Counts::new(packets, bytes))
-    }
-
-    /// What counts and limits among these.
-    pub(super) fn states(self, statements: &[syntax::Statement]) -> States {
-        use syntax::Statement as S;
-        let mut states = States::default();
-        for statement in statements {
-            match *statement {
-                S::Counter { packets, bytes } => {
-                    states.counter = Some(self.counts(packets, bytes));
-                }
-                S::Limit {
-                    rate,
-                    unit,
-                    burst,
-                    bytes: of_bytes,
-                    over,
-                } => {
-                    let ((rate, rate_unit), (burst, burst_unit)) = match of_bytes {
-                        true => {
-                            let (rate, rate_unit) = bytes(rate);
-                            let (burst, burst_unit) = bytes(u64::from(burst));
-                            let burst = burst as u32; // no more than it was
-                            ((rate, Some(rate_unit)), (burst, Some(burst_unit)))
-                        }
-                        false => ((rate, None), (burst, None)),
-                    };
-                    states.limit = Some(Limit {
-                        rate: rate.cast_signed(),
-                        burst,
-                        per: time_unit(unit),
-                        inv: over,
-                        rate_unit,
-                        burst_unit,
-                    });
-                }
-                S::Quota {
-                    bytes: allowed,
-                    used,
-                    over,
-                } => {
-                    let (val, val_unit) = bytes(allowed);
-                    let used = (used > 0 && !self.stateless).then(|| bytes(used));
-                    states.quota = Some(Quota {
-                        val: val.cast_signed(),
-                        val_unit,
-                        used: used.map(|(used, _)| used.cast_signed()),
-                        used_unit: used.map(|(_, unit)| unit),
-                        inv: over,
-                    });
-                }
-                S::Connections { count, over } => {
-                    states.connections = Some(Connections {
-                        val: count,
-                        inv: over,
-                    });
-                }
-                S::Last(ago) => {
-                    let used = ago.filter(|_| !self.stateless);
-                    states.last = Some(used.map(|used| Used { used }));
-                }
-                _ => {}
-            }
-        }
-        states
-    }
-
     /// With the words that text leaves away, where they are the family's own.
     fn reject(self, words: Option<&(&'static str, Option<syntax::Value>)>) -> Reject {
         let usual = |data_type, number| syntax::Value {
@@ -614,10 +451,4 @@ fn level(level: u32) -> Option<Level> {
         Some(name) => Level::Name(name),
         None => Level::Number(level),
     })
-}
-
-/// A timeout of a set.
-pub(super) fn timeout(time: std::time::Duration) -> u64 {
-    let milliseconds = u64::try_from(time.as_millis());
-    milliseconds.map_or(u64::MAX, seconds)
 }
