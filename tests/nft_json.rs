@@ -11,8 +11,16 @@ mod read_back;
 use std::collections::BTreeMap;
 
 use chainwright::netns::Sandbox;
-use chainwright::nft::expr::{Cmp, Immediate, Meta, MetaKey, ObjectType, Register, Verdict};
-use chainwright::nft::{Chain, Family, Rule, Scope, Table, Transaction};
+use chainwright::nft::expr::{
+    Cmp, FlowOffload, Immediate, Last, Match, Meta, MetaKey, ObjectType, Objref, Queue, QueueFlags,
+    Register, Verdict,
+};
+use chainwright::nft::live::Model;
+use chainwright::nft::stateful::Secmark;
+use chainwright::nft::{
+    Chain, Devices, Family, Flowtable, FlowtableFlags, Rule, Scope, StatefulObject, Table,
+    Transaction,
+};
 use chainwright::text::{Listing, Options, Part};
 use common::rulesets::{Ruleset, rules_of_every_expression};
 use common::tools::Tools;
@@ -205,6 +213,15 @@ fn parts_are_written_as_nft_writes_them() {
     }
 }
 
+/// An object without what says where it is.
+fn bare(mut object: Value) -> Value {
+    for inner in object.as_object_mut().unwrap().values_mut() {
+        let inner = inner.as_object_mut().unwrap();
+        inner.retain(|key, _| !["handle", "family", "table", "chain"].contains(&key.as_str()));
+    }
+    object
+}
+
 #[test]
 fn what_nft_leaves_out_is_written() {
     let sandbox = loaded(
@@ -222,14 +239,8 @@ fn what_nft_leaves_out_is_written() {
             }
         }",
     );
-    let mut written = objects(&all_of(&sandbox));
-    for object in &mut written {
-        let object = object.as_object_mut().unwrap().values_mut().next().unwrap();
-        let object = object.as_object_mut().unwrap();
-        for key in ["handle", "family", "table", "chain"] {
-            object.remove(key);
-        }
-    }
+    let written = objects(&all_of(&sandbox)).into_iter().map(bare);
+    let written: Vec<Value> = written.collect();
     let saddr = json!({"payload": {"protocol": "ip", "field": "saddr"}});
     let greater = |key, right: Value| {
         json!({"rule": {"expr": [
@@ -260,6 +271,67 @@ fn what_nft_leaves_out_is_written() {
         greater("bytes", json!("18446744073709551610")),
         greater("expiration", json!("1s500ms")),
         json!({"rule": {"expr": [{"counter": {"packets": -1, "bytes": i64::MAX}}]}}),
+    ];
+    assert_eq!(written, expected);
+}
+
+/// As libnftables-json(5) has it: the kernel that the tests run on need not have these.
+#[test]
+fn what_few_kernels_have_is_written() {
+    let model = Model::new().with_device("a").with_device("b");
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::INET, "t")).unwrap();
+    tx.add(&Chain::new(Family::INET, "t", "c")).unwrap();
+    let flows = |name, devices: &[&str], flags| Flowtable {
+        flags,
+        ..Flowtable::new(
+            Family::INET,
+            "t",
+            name,
+            5,
+            Devices::new(devices.iter().copied()),
+        )
+    };
+    tx.add(&flows("one", &["a"], None)).unwrap();
+    let counted = Some(FlowtableFlags::COUNTER);
+    tx.add(&flows("two", &["a", "b"], counted)).unwrap();
+    let mark = Secmark::new("system_u:object_r:ssh:s0");
+    let mark = StatefulObject::new(Family::INET, "t", "ssh", mark);
+    tx.add(&mark).unwrap();
+    let rule = || Rule::new(Family::INET, "t", "c");
+    let rules = [
+        rule().with(&FlowOffload::new("one")),
+        rule().with(&Objref::named(ObjectType::SECMARK, "ssh")),
+        rule().with(&Queue::to(3)),
+        rule().with(&Queue::spread(3, 4).with_flags(QueueFlags::BYPASS)),
+        rule().with(&Last::never()),
+        rule().with(&Last::ago(1500)),
+        rule().with(&Match::new("comment", 0, b"\0\0\0\0")),
+    ];
+    for rule in &rules {
+        tx.add(rule).unwrap();
+    }
+    let mut nft = model.connect().unwrap();
+    nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
+    let snapshot = nft.snapshot(Scope::all()).unwrap();
+    let options = Options::default();
+    let written = objects(&Listing::new(&snapshot, &options).json().to_string());
+    let written: Vec<Value> = written.into_iter().map(bare).collect();
+    let rule = |statement: Value| json!({"rule": {"expr": [statement]}});
+    let expected = [
+        json!({"table": {"name": "t"}}),
+        json!({"secmark": {"name": "ssh", "context": "system_u:object_r:ssh:s0"}}),
+        json!({"flowtable": {"name": "one", "hook": "ingress", "prio": 5, "dev": "a"}}),
+        json!({"flowtable": {"name": "two", "hook": "ingress", "prio": 5, "dev": ["a", "b"],
+            "flags": "counter"}}),
+        json!({"chain": {"name": "c"}}),
+        rule(json!({"flow": {"op": "add", "flowtable": "@one"}})),
+        rule(json!({"secmark": "ssh"})),
+        rule(json!({"queue": {"num": 3}})),
+        rule(json!({"queue": {"num": {"range": [3, 6]}, "flags": "bypass"}})),
+        rule(json!({"last": null})),
+        rule(json!({"last": {"used": 1500}})),
+        rule(json!({"xt": {"type": "match", "name": "comment"}})),
     ];
     assert_eq!(written, expected);
 }
