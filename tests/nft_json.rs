@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{
-    Cmp, FlowOffload, Immediate, Last, Match, Meta, MetaKey, ObjectType, Objref, Queue, QueueFlags,
-    Register, Verdict,
+    Bitwise, Cmp, FlowOffload, Immediate, Last, Match, Meta, MetaKey, ObjectType, Objref, Queue,
+    QueueFlags, Register, Verdict,
 };
 use chainwright::nft::live::Model;
 use chainwright::nft::stateful::Secmark;
@@ -26,6 +26,7 @@ use common::rulesets::{Ruleset, rules_of_every_expression};
 use common::tools::Tools;
 use common::{connect, sandbox};
 use otherwise::{all_met, amend};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// What we write of a ruleset.
@@ -334,6 +335,39 @@ fn what_few_kernels_have_is_written() {
         rule(json!({"xt": {"type": "match", "name": "comment"}})),
     ];
     assert_eq!(written, expected);
+}
+
+/// As many instructions as the kernel takes, each around the one before it.
+#[test]
+fn the_deepest_rule_is_one_document() {
+    let sandbox = sandbox();
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::IP, "t")).unwrap();
+    tx.add(&Chain::new(Family::IP, "t", "c")).unwrap();
+    let mut rule = Rule::new(Family::IP, "t", "c").with(&Meta::load(MetaKey::MARK, Register::R1));
+    for byte in 0..126 {
+        rule = rule.with(&Bitwise::mask_xor(
+            Register::R1,
+            &[255, 255, 255, byte],
+            &[1, 2, 3, 4],
+        ));
+    }
+    tx.add(&rule.with(&Cmp::eq(Register::R1, &[1, 2, 3, 4])))
+        .unwrap();
+    let mut nft = connect(&sandbox);
+    nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
+    let ours = all_of(&sandbox);
+    let mut reader = serde_json::Deserializer::from_str(&ours);
+    reader.disable_recursion_limit();
+    let read = Value::deserialize(&mut reader).unwrap();
+    let mut operand = &read["nftables"][3]["rule"]["expr"][0]["match"]["left"];
+    let mut deep = 0;
+    while let Some(inner) = ["&", "|", "^"].iter().find_map(|sign| operand.get(sign)) {
+        operand = &inner[0];
+        deep += 1;
+    }
+    assert!(deep > 126, "{deep}");
+    assert_eq!(*operand, json!({"meta": {"key": "mark"}}));
 }
 
 /// Names that would be read as something else, registers used as nft never does: nothing loads it as another rule.

@@ -24,6 +24,10 @@ const DEEPEST: usize = 16;
 /// file there may be any number.
 const MOST: usize = 65_536;
 
+/// How many instructions a rule may have: the kernel takes no more, a file may hold any number, each around the one
+/// before it.
+const LONGEST: usize = 128;
+
 /// A rule in nft's words; of one that it has none for, its instructions.
 pub(in crate::text) fn rule(table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Line {
     at_depth(table, rule, 0, &Cell::new(MOST))
@@ -54,7 +58,9 @@ fn at_depth(
         is_lost: false,
     };
     let mut each = decoded.iter();
-    let read = each.all(|expression| reader.take(expression).is_some()) && !reader.is_lost;
+    let read = decoded.len() <= LONGEST
+        && each.all(|expression| reader.take(expression).is_some())
+        && !reader.is_lost;
     let statements = match read {
         true => reader.statements.into_iter().flatten().collect(),
         false => decoded
