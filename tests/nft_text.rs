@@ -5,9 +5,13 @@ mod common;
 
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{
-    Cmp, Exthdr, ExthdrFlags, Immediate, Meta, MetaKey, Register, Verdict,
+    Cmp, Exthdr, ExthdrFlags, Immediate, Limit, Meta, MetaKey, Register, Verdict,
 };
-use chainwright::nft::{Chain, Family, Rule, Scope, Snapshot, Table, Transaction};
+use chainwright::nft::stateful::CtTimeout;
+use chainwright::nft::{
+    Chain, DataType, Family, ObjectData, Rule, Scope, Set, Snapshot, StatefulObject, Table,
+    Transaction,
+};
 use chainwright::text::{Listing, Options};
 use common::rulesets::{Ruleset, rules_of_every_expression, without_remainders};
 use common::tools::Tools;
@@ -216,20 +220,28 @@ fn what_nft_has_wrong_is_read_back_as_the_same() {
         ("ip6", "icmpv6 code set no-route"),
         ("ip", "ct reply ip daddr 198.51.100.0/24"),
         ("inet", "tcp option @5,16,8 3"),
+        // 1.0.6 leaves away what is below a second.
+        ("ip", "ct expiration 1s500ms-2s500ms"),
+        ("ip", "ct expiration { 0s-999ms, 1m-1m1s }"),
     ];
     for (family, rule) in cases {
-        let sandbox = sandbox();
-        let tools = Tools::new(&sandbox);
-        tools.run_with(
-            "nft -f -",
-            &format!("table {family} t {{\n chain c {{\n{rule}\n}}\n}}\n"),
-        );
-        let before = bytecode(&tools);
-        let ours = ours(&sandbox, |_| {});
-        tools.run("nft flush ruleset");
-        tools.run_with("nft -f -", &ours);
-        assert_eq!(bytecode(&tools), before, "{rule}\n{ours}");
+        read_back(family, rule);
     }
+}
+
+/// What we list of a rule, of which nft makes the same instructions.
+#[track_caller]
+fn read_back(family: &str, rule: &str) -> String {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let script = format!("table {family} t {{\n chain c {{\n{rule}\n}}\n}}\n");
+    tools.run_with("nft -f -", &script);
+    let before = bytecode(&tools);
+    let ours = ours(&sandbox, |_| {});
+    tools.run("nft flush ruleset");
+    tools.run_with("nft -f -", &ours);
+    assert_eq!(bytecode(&tools), before, "{rule}\n{ours}");
+    ours
 }
 
 /// Names that the kernel takes and nft's language does not, and registers used as nft never does: no line is another rule.
@@ -266,6 +278,13 @@ fn what_nft_has_no_words_for_is_a_comment() {
             .with_comment("say \"x\" # accept")
             .unwrap(),
     );
+    // A time between two seconds.
+    let time = Meta::load(MetaKey::TIME_NS, Register::R1);
+    let second = 1_700_000_000_u64 * 1_000_000_000;
+    for nanoseconds in [0, 1] {
+        let value = (second + nanoseconds).to_ne_bytes();
+        rules.push(rule().with(&time).with(&Cmp::eq(Register::R1, &value)));
+    }
     for rule in &rules {
         tx.add(rule).unwrap();
     }
@@ -273,7 +292,7 @@ fn what_nft_has_no_words_for_is_a_comment() {
 
     let ours = ours(&sandbox, |_| {});
     let lines: Vec<&str> = ours.lines().map(str::trim).collect();
-    let rules = &lines[2..6];
+    let rules = &lines[2..8];
     assert!(
         rules[..3].iter().all(|line| line.starts_with("# [ ")),
         "{ours}"
@@ -287,7 +306,59 @@ fn what_nft_has_no_words_for_is_a_comment() {
         rules[3],
         format!("meta mark {order} comment \"say ?x? # accept\"")
     );
+    assert_eq!(rules[4], "meta time \"2023-11-14 22:13:20\"");
+    assert!(rules[5].starts_with("# [ "), "{ours}");
     assert!(!lines.contains(&"accept"), "{ours}");
+}
+
+/// Times of limits and protocols of timeouts that nft cannot say.
+#[test]
+fn what_nft_has_no_words_for_in_objects_and_sets_is_a_comment() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let every_two_hours = Limit::packets(10, 7200, 5);
+    let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4)
+        .with_updates(16)
+        .with_expression(&every_two_hours);
+    let icmp = CtTimeout::new(libc::IPPROTO_ICMP as u8, &[(1, 7)]);
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::IP, "t")).unwrap();
+    tx.add(&Chain::new(Family::IP, "t", "c")).unwrap();
+    tx.add(&set).unwrap();
+    let objects: [(&str, ObjectData<'_>); 2] =
+        [("l", every_two_hours.clone().into()), ("t", icmp.into())];
+    for (name, data) in objects {
+        tx.add(&StatefulObject::new(Family::IP, "t", name, data))
+            .unwrap();
+    }
+    tx.add(&Rule::new(Family::IP, "t", "c").with(&every_two_hours))
+        .unwrap();
+    nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
+
+    let ours = ours(&sandbox, |_| {});
+    let expected = "\
+table ip t {
+	limit l {
+		# [ limit rate 10 unit 7200 burst 5 type 0 flags 0 ]
+	}
+
+	ct timeout t {
+		# [ ct_timeout family 2 protocol 1 policy = {state 1 = 7,}]
+	}
+
+	set s {
+		type ipv4_addr
+		size 16
+		flags dynamic
+		# statements that nft has no words for
+	}
+
+	chain c {
+		# [ limit rate 10/error burst 5 type packets flags 0x0 ]
+	}
+}
+";
+    assert_eq!(ours, expected);
 }
 
 /// A match of a protocol is left away only before a field that brings it back.
@@ -309,18 +380,42 @@ fn no_match_is_left_away_that_would_not_come_back() {
             "meta iiftype ether ether saddr 02:00:00:00:00:01",
             "meta iiftype ether ether saddr 02:00:00:00:00:01",
         ),
+        // nft 1.0.6 lists these without what they ask first, and so as rules of all versions of IP.
+        (
+            "inet",
+            "meta nfproto ipv4 meta l4proto icmp accept",
+            "meta nfproto ipv4 meta l4proto icmp accept",
+        ),
+        (
+            "inet",
+            "meta nfproto ipv6 meta l4proto ipv6-icmp counter packets 0 bytes 0 accept",
+            "meta nfproto ipv6 meta l4proto ipv6-icmp counter packets 0 bytes 0 accept",
+        ),
+        (
+            "netdev",
+            "meta protocol ip meta l4proto icmp accept",
+            "meta protocol ip meta l4proto icmp accept",
+        ),
+        (
+            "bridge",
+            "ether type ip meta l4proto icmp accept",
+            "ether type ip meta l4proto icmp accept",
+        ),
+        // A field of ICMP brings both back, in this order.
+        (
+            "inet",
+            "meta nfproto ipv4 meta l4proto icmp icmp type echo-request",
+            "icmp type echo-request",
+        ),
+        (
+            "inet",
+            "meta l4proto icmp meta nfproto ipv4 accept",
+            "meta l4proto icmp meta nfproto ipv4 accept",
+        ),
     ];
     for (family, rule, listed) in cases {
-        let sandbox = sandbox();
-        let tools = Tools::new(&sandbox);
-        let script = format!("table {family} t {{\n chain c {{\n{rule}\n}}\n}}\n");
-        tools.run_with("nft -f -", &script);
-        let before = bytecode(&tools);
-        let ours = ours(&sandbox, |_| {});
+        let ours = read_back(family, rule);
         assert!(ours.contains(&format!("\t\t{listed}\n")), "{rule}\n{ours}");
-        tools.run("nft flush ruleset");
-        tools.run_with("nft -f -", &ours);
-        assert_eq!(bytecode(&tools), before, "{rule}");
     }
 }
 

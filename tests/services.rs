@@ -16,6 +16,8 @@ mod kube_proxy;
 mod listed;
 #[path = "services/net.rs"]
 mod net;
+#[path = "services/proxy.rs"]
+mod proxy;
 #[path = "kill/running.rs"]
 mod running;
 #[path = "services/tables.rs"]
@@ -206,6 +208,16 @@ fn flat_replaces_a_table_that_is_another() {
 #[test]
 fn nftables_is_what_kube_proxy_writes() {
     kube_proxy::nftables();
+}
+
+#[test]
+fn nftables_adopts_what_kube_proxy_left() {
+    kube_proxy::adopted();
+}
+
+#[test]
+fn what_kube_proxy_left_is_removed() {
+    kube_proxy::removed();
 }
 
 #[test]

@@ -2,18 +2,21 @@
 #![cfg(feature = "kube")]
 
 mod common;
+#[path = "services/proxy.rs"]
+mod proxy;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chainwright::iptables::{Backend, Family};
 use chainwright::kube::service::{
-    ChainKind, Config, Endpoint, EndpointPort, EndpointSlice, Layout, ObjectName, Port, PortName,
-    Protocol, Service, ServiceProxy, Services, Synced, TrafficPolicy,
+    ChainKind, Config, Endpoint, Layout, ObjectName, Port, PortName, Protocol, Service,
+    ServiceProxy, Services, Synced, TrafficPolicy,
 };
 use chainwright::netns::Sandbox;
 use common::tools::Tools;
 use common::{report, sandbox};
+use proxy::{slice, to};
 
 struct Node {
     sandbox: Sandbox,
@@ -21,10 +24,10 @@ struct Node {
     proxy: ServiceProxy,
 }
 
-fn open(layout: Layout) -> ServiceProxy {
+fn open(node: &Sandbox, layout: Layout) -> ServiceProxy {
     let mut config = Config::new("node1");
     config.families = vec![Family::Ipv4];
-    ServiceProxy::open(layout, config).unwrap()
+    proxy::open(node, layout, config)
 }
 
 fn name(number: u8) -> ObjectName {
@@ -34,7 +37,7 @@ fn name(number: u8) -> ObjectName {
 impl Node {
     fn new(layout: Layout) -> Self {
         let sandbox = sandbox();
-        let proxy = sandbox.run(|| open(layout)).unwrap();
+        let proxy = open(&sandbox, layout);
         let mut node = Self {
             sandbox,
             services: Services::new(),
@@ -50,25 +53,16 @@ impl Node {
         service.session_affinity = affinity;
         self.services
             .set_service(service.with_port(Port::new("p", Protocol::Tcp, 80)));
-        self.services.set_slice(EndpointSlice {
-            name: name(number),
-            service: name(number).name,
-            endpoints: (0..endpoints)
-                .map(|last| Endpoint::new([10, 244, number, last].into()))
-                .collect(),
-            ports: vec![EndpointPort {
-                name: "p".into(),
-                protocol: Protocol::Tcp,
-                port: Some(8080),
-            }],
-        });
+        let endpoints = (0..endpoints).map(|last| Endpoint::new([10, 244, number, last].into()));
+        self.services.set_slice(slice(
+            &name(number).name,
+            endpoints.collect(),
+            &[to("p", Protocol::Tcp, 8080)],
+        ));
     }
 
     fn sync(&mut self) -> Synced {
-        let synced = self.sandbox.run(|| self.proxy.sync(&mut self.services));
-        synced
-            .unwrap()
-            .unwrap_or_else(|error| panic!("{}", report(&error)))
+        proxy::sync(&self.sandbox, &mut self.proxy, &mut self.services)
     }
 
     fn aside(&self) -> Vec<ObjectName> {
@@ -108,7 +102,7 @@ fn a_time_that_is_too_long_for_the_kernel() {
 
     // Another process finds it, without disturbing what is there.
     let before = node.ruleset();
-    node.proxy = node.sandbox.run(|| open(Layout::Nftables)).unwrap();
+    node.proxy = open(&node.sandbox, Layout::Nftables);
     node.set(3, 2, None);
     let synced = node.sync();
     assert_eq!((names(&synced), synced.whole), (vec![name(9)], true));
@@ -169,10 +163,7 @@ fn a_chain_that_nothing_more_can_follow() {
     assert!((25..35).all(|number| leads_to(&node, number) == (number != 30)));
 
     // Another process finds it, too.
-    node.proxy = node
-        .sandbox
-        .run(|| open(Layout::Iptables(Backend::Nft)))
-        .unwrap();
+    node.proxy = open(&node.sandbox, Layout::Iptables(Backend::Nft));
     node.set(3, 2, None);
     assert_eq!(names(&node.sync()), [name(30)]);
     assert!((25..35).all(|number| leads_to(&node, number) == (number != 30)));
@@ -189,7 +180,7 @@ fn progress_is_told() {
     for (layout, count) in [(Layout::Flat, 12_000_u16), (Layout::Nftables, 2_000)] {
         let sandbox = sandbox();
         let told = Arc::new(Mutex::new(Vec::new()));
-        let mut proxy = sandbox.run(|| open(layout)).unwrap();
+        let mut proxy = open(&sandbox, layout);
         let tell = Arc::clone(&told);
         proxy.on_progress(move |progress| tell.lock().unwrap().push(progress));
         let mut services = Services::new();
@@ -199,18 +190,11 @@ fn progress_is_told() {
             let mut service = Service::new(name.clone(), [[10, 96, high, low].into()]);
             service.external_ips = vec![[203, 0, high, low].into()];
             services.set_service(service.with_port(Port::new("p", Protocol::Tcp, 80)));
-            services.set_slice(EndpointSlice {
-                name: name.clone(),
-                service: name.name,
-                endpoints: vec![Endpoint::new([10, 244, high, low].into())],
-                ports: vec![EndpointPort {
-                    name: "p".into(),
-                    protocol: Protocol::Tcp,
-                    port: Some(8080),
-                }],
-            });
+            let endpoint = Endpoint::new([10, 244, high, low].into());
+            let ports = [to("p", Protocol::Tcp, 8080)];
+            services.set_slice(slice(&name.name, vec![endpoint], &ports));
         }
-        let synced = sandbox.run(|| proxy.sync(&mut services)).unwrap().unwrap();
+        let synced = proxy::sync(&sandbox, &mut proxy, &mut services);
         let told = std::mem::take(&mut *told.lock().unwrap());
         assert!(
             told.len() >= 2 && told.len() <= synced.transactions,
@@ -279,6 +263,7 @@ fn a_configuration_is_followed() {
             let lines = ruleset.lines().map(|line| line.trim().to_owned());
             lines.filter(|line| line.contains("10.")).collect()
         };
+        assert!(lines(&before).len() > 20, "{layout:?}: {before}");
         assert_eq!(lines(&node.ruleset()), lines(&before), "{layout:?}");
         assert!(!node.ruleset().contains("table ip6 kube"));
     }

@@ -2,6 +2,8 @@
 #![cfg(feature = "kube")]
 
 mod common;
+#[path = "services/proxy.rs"]
+mod proxy;
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,11 +11,12 @@ use std::time::Duration;
 use chainwright::conntrack::{self, Entry, Filter, Tuple, TupleFilter};
 use chainwright::iptables::Family;
 use chainwright::kube::service::{
-    Config, Endpoint, EndpointPort, EndpointSlice, Forgotten, Layout, ObjectName, Port, Protocol,
-    Service, ServiceProxy, Services,
+    Config, Endpoint, Forgotten, Layout, ObjectName, Port, Protocol, Service, ServiceProxy,
+    Services,
 };
 use chainwright::netns::Sandbox;
 use common::{report, sandbox};
+use proxy::{slice, to};
 
 const MANY: u16 = 10_000;
 const OTHERS: u16 = 2_000;
@@ -31,9 +34,8 @@ struct Node {
 impl Node {
     fn new(family: Family) -> Self {
         let sandbox = sandbox();
-        let (proxy, conntrack) = sandbox
-            .run(|| (open(family), conntrack::Connection::open().unwrap()))
-            .unwrap();
+        let proxy = open(&sandbox, family);
+        let conntrack = sandbox.run(conntrack::Connection::open).unwrap().unwrap();
         let mut services = Services::new();
         for (name, last) in [("dns", 10), ("log", 11)] {
             let name = ObjectName::new("default", name);
@@ -57,23 +59,13 @@ impl Node {
 
     fn set(&mut self, service: &str, endpoints: &[u8]) {
         let endpoint = |last: &u8| Endpoint::new(address(self.family, 244, *last));
-        self.services.set_slice(EndpointSlice {
-            name: ObjectName::new("default", service),
-            service: service.into(),
-            endpoints: endpoints.iter().map(endpoint).collect(),
-            ports: vec![EndpointPort {
-                name: "p".into(),
-                protocol: Protocol::Udp,
-                port: Some(5353),
-            }],
-        });
+        let endpoints = endpoints.iter().map(endpoint).collect();
+        let ports = [to("p", Protocol::Udp, 5353)];
+        self.services.set_slice(slice(service, endpoints, &ports));
     }
 
     fn sync(&mut self) {
-        let synced = self.sandbox.run(|| self.proxy.sync(&mut self.services));
-        synced
-            .unwrap()
-            .unwrap_or_else(|error| panic!("{}", report(&error)));
+        proxy::sync(&self.sandbox, &mut self.proxy, &mut self.services);
     }
 
     fn forget(&mut self) -> Forgotten {
@@ -117,10 +109,10 @@ impl Node {
     }
 }
 
-fn open(family: Family) -> ServiceProxy {
+fn open(node: &Sandbox, family: Family) -> ServiceProxy {
     let mut config = Config::new("node1");
     config.families = vec![family];
-    ServiceProxy::open(Layout::Flat, config).unwrap()
+    proxy::open(node, Layout::Flat, config)
 }
 
 fn address(family: Family, network: u8, last: u8) -> IpAddr {
@@ -162,7 +154,7 @@ fn many(family: Family) {
 
     // After a start nothing is known of what was: all that goes astray, in one listing.
     node.enter(MANY, 10, 1);
-    node.proxy = node.sandbox.run(|| open(family)).unwrap();
+    node.proxy = open(&node.sandbox, family);
     node.sync();
     let stale = node.proxy.take_stale();
     assert_eq!(stale.len(), 1);

@@ -171,7 +171,7 @@ pub(super) fn numeric(out: &mut impl Write, value: &Value, options: &Options) ->
             0xffff_ffff => out.write_str("root"),
             number => write!(out, "{:x}:{:x}", number >> 16, number & 0xffff),
         },
-        DataType::TIME => write!(out, "{}s", number / 1000),
+        DataType::TIME if number.is_multiple_of(1000) => write!(out, "{}s", number / 1000),
         DATE => match i64::try_from(number / 1_000_000_000) {
             Ok(seconds) => date(out, seconds, &options.time_zone),
             Err(_) => write!(out, "{number}"),
@@ -180,7 +180,7 @@ pub(super) fn numeric(out: &mut impl Write, value: &Value, options: &Options) ->
             Ok(seconds) if seconds < 86_400 => hour(out, seconds, &options.time_zone),
             _ => write!(out, "{number}"),
         },
-        DataType::IFNAME | DataType::STRING | DAY => plain(out, value, options),
+        DataType::IFNAME | DataType::STRING | DAY | DataType::TIME => plain(out, value, options),
         DataType::CT_STATE | DataType::CT_STATUS | DataType::TCP_FLAG => {
             write!(out, "{number:#x}")
         }

@@ -2,14 +2,67 @@
 //!
 //! Sources: `linux/netfilter/nf_tables.h` for the keys and nft(8) for their names.
 
-use crate::nft::DataType;
+use crate::nft::build::ByteOrder;
 use crate::nft::expr::{CtKey, FibFlags, FibResult, MetaKey, RtKey, SocketKey, XfrmKey};
+use crate::nft::{DataType, Family};
 
-use super::types::{CT_EVENT, CT_LABEL, DATE, DAY, HOUR, info};
+use super::syntax::Expr;
+use super::types::{self, CT_EVENT, CT_LABEL, DATE, DAY, HOUR};
+
+/// What can be asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Key {
+    /// How it is called; `ct`, `rt`, `socket` and `ipsec` stand in front of their keys' names.
+    pub(super) name: &'static str,
+    pub(super) data_type: DataType,
+    /// The length of its values; 0 where it is not known.
+    pub(super) bits: u32,
+    /// The order of their bytes in a register.
+    pub(super) order: ByteOrder,
+}
+
+impl Key {
+    /// One whose bytes have the order that its type has.
+    fn new((name, data_type, bits): (&'static str, DataType, u32)) -> Self {
+        Self {
+            name,
+            data_type,
+            bits,
+            order: types::order(data_type),
+        }
+    }
+
+    /// A number of no type's own, in network byte order.
+    const fn in_network_order(self) -> Self {
+        Self {
+            order: ByteOrder::Network,
+            ..self
+        }
+    }
+}
+
+/// What an expression asks for, if it is not bytes of the packet, and nft has a name for it.
+pub(super) fn of(expr: &Expr) -> Option<Key> {
+    match expr {
+        Expr::Meta(key) => meta(*key),
+        Expr::Ct(key, _, version) => ct(*key, *version),
+        Expr::Rt(key) => rt(*key),
+        Expr::Socket(key, _) => socket(*key),
+        Expr::Fib(flags, result) => fib(*flags, *result),
+        Expr::Xfrm { key, .. } => xfrm(*key),
+        Expr::Osf { .. } => Some(Key::new(("osf", DataType::STRING, 128))),
+        Expr::Numgen { kind, .. } => Some(Key::new((kind.name()?, DataType::INTEGER, 32))),
+        Expr::Hash { key, .. } => {
+            let name = if key.is_some() { "jhash" } else { "symhash" };
+            Some(Key::new((name, DataType::INTEGER, 32)))
+        }
+        _ => None,
+    }
+}
 
 /// Of the packet's own data.
-pub(super) fn meta(key: MetaKey) -> (&'static str, DataType, u32) {
-    match key {
+pub(super) fn meta(key: MetaKey) -> Option<Key> {
+    let known = Key::new(match key {
         MetaKey::LEN => ("meta length", DataType::INTEGER, 32),
         MetaKey::PROTOCOL => ("meta protocol", DataType::ETHER_TYPE, 16),
         MetaKey::PRIORITY => ("meta priority", DataType::CLASSID, 32),
@@ -47,23 +100,17 @@ pub(super) fn meta(key: MetaKey) -> (&'static str, DataType, u32) {
         MetaKey::SDIFNAME => ("meta sdifname", DataType::IFNAME, 128),
         MetaKey::BRI_BROUTE => ("meta broute", DataType::INTEGER, 8),
         MetaKey::BRI_IIFHWADDR => ("meta ibrhwaddr", DataType::ETHER_ADDR, 48),
-        _ => ("", DataType::VALUE, 0),
-    }
+        _ => return None,
+    });
+    Some(match key {
+        MetaKey::PRANDOM => known.in_network_order(),
+        _ => known,
+    })
 }
 
-/// Whether the numbers of a key that are no type's own are in network byte order.
-pub(super) const fn is_big_endian(key: MetaKey) -> bool {
-    matches!(key, MetaKey::PRANDOM)
-}
-
-/// The same of a connection's.
-pub(super) const fn is_big_endian_ct(key: CtKey) -> bool {
-    matches!(key, CtKey::ID)
-}
-
-/// Of the packet's connection.
-pub(super) fn ct(key: CtKey) -> (&'static str, DataType, u32) {
-    match key {
+/// Of the packet's connection; addresses that do not say their version are of this one.
+pub(super) fn ct(key: CtKey, version: Option<Family>) -> Option<Key> {
+    let known = Key::new(match key {
         CtKey::STATE => ("state", DataType::CT_STATE, 32),
         CtKey::DIRECTION => ("direction", DataType::CT_DIR, 8),
         CtKey::STATUS => ("status", DataType::CT_STATUS, 32),
@@ -72,8 +119,16 @@ pub(super) fn ct(key: CtKey) -> (&'static str, DataType, u32) {
         CtKey::EXPIRATION => ("expiration", DataType::TIME, 32),
         CtKey::HELPER => ("helper", DataType::STRING, 128),
         CtKey::L3PROTOCOL => ("l3proto", DataType::NF_PROTO, 8),
-        CtKey::SRC => ("saddr", DataType::VALUE, 0),
-        CtKey::DST => ("daddr", DataType::VALUE, 0),
+        CtKey::SRC => match version {
+            Some(Family::IP) => ("ip saddr", DataType::IPV4_ADDR, 32),
+            Some(Family::IP6) => ("ip6 saddr", DataType::IPV6_ADDR, 128),
+            _ => ("saddr", DataType::VALUE, 0),
+        },
+        CtKey::DST => match version {
+            Some(Family::IP) => ("ip daddr", DataType::IPV4_ADDR, 32),
+            Some(Family::IP6) => ("ip6 daddr", DataType::IPV6_ADDR, 128),
+            _ => ("daddr", DataType::VALUE, 0),
+        },
         CtKey::PROTOCOL => ("protocol", DataType::INET_PROTO, 8),
         CtKey::PROTO_SRC => ("proto-src", DataType::INET_SERVICE, 16),
         CtKey::PROTO_DST => ("proto-dst", DataType::INET_SERVICE, 16),
@@ -88,70 +143,79 @@ pub(super) fn ct(key: CtKey) -> (&'static str, DataType, u32) {
         CtKey::SRC_IP6 => ("ip6 saddr", DataType::IPV6_ADDR, 128),
         CtKey::DST_IP6 => ("ip6 daddr", DataType::IPV6_ADDR, 128),
         CtKey::ID => ("id", DataType::INTEGER, 32),
-        _ => ("", DataType::VALUE, 0),
-    }
-}
-
-/// The length of a connection's key, which of addresses without a version their type says.
-pub(super) fn ct_bits(key: CtKey, data_type: DataType) -> u32 {
-    match ct(key).2 {
-        0 => info(data_type).map_or(0, |info| info.bits),
-        bits => bits,
-    }
+        _ => return None,
+    });
+    Some(match key {
+        CtKey::ID => known.in_network_order(),
+        _ => known,
+    })
 }
 
 /// Of the packet's route.
-pub(super) fn rt(key: RtKey) -> (&'static str, DataType, u32) {
-    match key {
+pub(super) fn rt(key: RtKey) -> Option<Key> {
+    Some(Key::new(match key {
         RtKey::CLASSID => ("classid", DataType::REALM, 32),
         RtKey::NEXTHOP4 => ("ip nexthop", DataType::IPV4_ADDR, 32),
         RtKey::NEXTHOP6 => ("ip6 nexthop", DataType::IPV6_ADDR, 128),
         RtKey::TCPMSS => ("mtu", DataType::INTEGER, 16),
         RtKey::XFRM => ("ipsec", DataType::BOOLEAN, 8),
-        _ => ("", DataType::VALUE, 0),
-    }
+        _ => return None,
+    }))
 }
 
 /// Of the socket that a packet belongs to.
-pub(super) fn socket(key: SocketKey) -> (&'static str, DataType, u32) {
-    match key {
+pub(super) fn socket(key: SocketKey) -> Option<Key> {
+    Some(Key::new(match key {
         SocketKey::TRANSPARENT => ("transparent", DataType::INTEGER, 8),
         SocketKey::MARK => ("mark", DataType::MARK, 32),
         SocketKey::WILDCARD => ("wildcard", DataType::INTEGER, 8),
         SocketKey::CGROUPV2 => ("cgroupv2", DataType::CGROUPSV2, 64),
-        _ => ("", DataType::VALUE, 0),
-    }
+        _ => return None,
+    }))
 }
 
-/// What is asked for a route with.
-pub(super) const FIB_FLAGS: [(FibFlags, &str); 5] = [
-    (FibFlags::SADDR, "saddr"),
-    (FibFlags::DADDR, "daddr"),
-    (FibFlags::MARK, "mark"),
-    (FibFlags::IIF, "iif"),
-    (FibFlags::OIF, "oif"),
-];
-
 /// Of what a route would be.
-pub(super) fn fib(flags: FibFlags, result: FibResult) -> (DataType, u32) {
-    match result {
+pub(super) fn fib(flags: FibFlags, result: FibResult) -> Option<Key> {
+    FibFlags::SPOKEN.contains(flags).then_some(())?;
+    let (data_type, bits) = match result {
         FibResult::OIF if flags.contains(FibFlags::PRESENT) => (DataType::BOOLEAN, 8),
+        _ if flags.contains(FibFlags::PRESENT) => return None,
         FibResult::OIF => (DataType::IFACE_INDEX, 32),
         FibResult::OIFNAME => (DataType::IFNAME, 128),
         FibResult::ADDRTYPE => (DataType::FIB_ADDRTYPE, 32),
-        _ => (DataType::VALUE, 0),
-    }
+        _ => return None,
+    };
+    Some(Key::new((result.name()?, data_type, bits)))
 }
 
 /// Of a state of IPsec.
-pub(super) fn xfrm(key: XfrmKey) -> (&'static str, DataType, u32) {
-    match key {
+pub(super) fn xfrm(key: XfrmKey) -> Option<Key> {
+    let known = Key::new(match key {
         XfrmKey::DADDR_IP4 => ("ip daddr", DataType::IPV4_ADDR, 32),
         XfrmKey::DADDR_IP6 => ("ip6 daddr", DataType::IPV6_ADDR, 128),
         XfrmKey::SADDR_IP4 => ("ip saddr", DataType::IPV4_ADDR, 32),
         XfrmKey::SADDR_IP6 => ("ip6 saddr", DataType::IPV6_ADDR, 128),
         XfrmKey::REQID => ("reqid", DataType::INTEGER, 32),
         XfrmKey::SPI => ("spi", DataType::INTEGER, 32),
-        _ => ("", DataType::VALUE, 0),
+        _ => return None,
+    });
+    Some(match key {
+        XfrmKey::SPI => known.in_network_order(),
+        _ => known,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel takes none of these; a file may have them.
+    #[test]
+    fn what_a_route_is_not_asked_for() {
+        let unknown = FibFlags::from_bits_retain(0x40);
+        assert!(fib(FibFlags::SADDR | unknown, FibResult::OIF).is_none());
+        let present = FibFlags::SADDR | FibFlags::PRESENT;
+        assert!(fib(present, FibResult::OIFNAME).is_none());
+        assert_eq!(fib(present, FibResult::OIF).map(|key| key.bits), Some(8));
     }
 }

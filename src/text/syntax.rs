@@ -1,13 +1,14 @@
 //! What a sentence of nft's language is made of, between its text and the kernel's instructions.
 
-use crate::nft::DataType;
+use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
     CtDirection, CtKey, FibFlags, FibResult, MetaKey, NumgenType, OsfTtl, PayloadBase, RtKey,
     SocketKey, XfrmDirection, XfrmKey,
 };
+use crate::nft::{DataType, Family};
 
 use super::headers::{Extension, Protocol};
-use super::types;
+use super::{keys, types};
 
 /// A constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,7 +157,8 @@ pub(super) enum Expr {
     Payload(Payload),
     Option(OptionField),
     Meta(MetaKey),
-    Ct(CtKey, Option<CtDirection>, DataType),
+    /// The version is that of an address whose key does not say it.
+    Ct(CtKey, Option<CtDirection>, Option<Family>),
     Rt(RtKey),
     Socket(SocketKey, u32),
     Fib(FibFlags, FibResult),
@@ -292,7 +294,8 @@ pub(super) enum Statement {
     },
     Limit {
         rate: u64,
-        unit: u64,
+        /// What its time is called.
+        unit: &'static str,
         burst: u32,
         bytes: bool,
         over: bool,
@@ -385,25 +388,12 @@ impl Expr {
             },
             Self::Option(option) if option.presence => DataType::BOOLEAN,
             Self::Option(option) => option.field().map_or(DataType::INTEGER, |f| f.data_type),
-            Self::Meta(key) => super::keys::meta(*key).1,
-            Self::Ct(_, _, data_type) => *data_type,
-            Self::Rt(key) => super::keys::rt(*key).1,
-            Self::Socket(key, _) => super::keys::socket(*key).1,
-            Self::Fib(flags, result) => super::keys::fib(*flags, *result).0,
-            Self::Osf { .. } => DataType::STRING,
-            Self::Xfrm { key, .. } => super::keys::xfrm(*key).1,
-            Self::Numgen { .. } | Self::Hash { .. } => DataType::INTEGER,
             Self::Binary(_, left, _) => left.data_type(),
             Self::Prefix(value, _) => value.data_type(),
             Self::Range(from, _) => from.data_type(),
             Self::Concat(parts) => DataType::concatenation(parts.iter().map(Self::data_type)),
             Self::Verdict(_) => DataType::VERDICT,
-            Self::Map(_, _)
-            | Self::Flags(_)
-            | Self::Masked(_, _)
-            | Self::Set(_)
-            | Self::Reference(_)
-            | Self::Object(_) => DataType::VALUE,
+            asked => keys::of(asked).map_or(DataType::VALUE, |key| key.data_type),
         }
     }
 
@@ -412,15 +402,8 @@ impl Expr {
         match self {
             Self::Value(value) | Self::Beginning(value, _) => value.bits,
             Self::Payload(payload) => payload.bits,
+            Self::Option(option) if option.presence => 8,
             Self::Option(option) => option.bits,
-            Self::Meta(key) => super::keys::meta(*key).2,
-            Self::Ct(key, _, data_type) => super::keys::ct_bits(*key, *data_type),
-            Self::Rt(key) => super::keys::rt(*key).2,
-            Self::Osf { .. } => 128,
-            Self::Socket(key, _) => super::keys::socket(*key).2,
-            Self::Fib(flags, result) => super::keys::fib(*flags, *result).1,
-            Self::Xfrm { key, .. } => super::keys::xfrm(*key).2,
-            Self::Numgen { .. } | Self::Hash { .. } => 32,
             Self::Binary(_, left, _) => left.bits(),
             Self::Prefix(value, _) => value.bits(),
             Self::Range(from, _) => from.bits(),
@@ -428,13 +411,19 @@ impl Expr {
                 .iter()
                 .map(|part| part.bits().next_multiple_of(32))
                 .sum(),
-            Self::Verdict(_)
-            | Self::Map(_, _)
-            | Self::Flags(_)
-            | Self::Masked(_, _)
-            | Self::Set(_)
-            | Self::Reference(_)
-            | Self::Object(_) => 0,
+            asked => keys::of(asked).map_or(0, |key| key.bits),
+        }
+    }
+
+    /// The order of the bytes of its values in a register.
+    pub(super) fn order(&self) -> ByteOrder {
+        match self {
+            Self::Payload(_) | Self::Option(_) => ByteOrder::Network,
+            Self::Binary(_, left, _) => left.order(),
+            asked => match keys::of(asked) {
+                Some(key) => key.order,
+                None => types::order(asked.data_type()),
+            },
         }
     }
 

@@ -14,7 +14,7 @@ use bstr::ByteSlice;
 const FIELD_TYPE_BITS: u32 = 6;
 
 /// The fields of a type: itself, if it is no concatenation.
-fn fields(data_type: DataType) -> Vec<DataType> {
+pub(super) fn fields(data_type: DataType) -> Vec<DataType> {
     let mask = (1 << FIELD_TYPE_BITS) - 1;
     if data_type.0 <= mask || data_type.name().is_some() {
         return vec![data_type];
@@ -269,7 +269,7 @@ fn prefix(from: &[u8], to: &[u8]) -> Option<usize> {
 }
 
 /// The value before this one, as bytes compare; `None` before the first.
-fn before(bytes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn before(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut before = bytes.to_vec();
     for byte in before.iter_mut().rev() {
         let (less, borrowed) = byte.overflowing_sub(1);

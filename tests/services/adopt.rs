@@ -4,23 +4,25 @@ use std::time::Duration;
 
 use chainwright::iptables::Family;
 use chainwright::kube::service::{
-    Config, Endpoint, EndpointPort, EndpointSlice, Layout, ObjectName, Port, Protocol, Service,
-    ServiceProxy, Services, TrafficPolicy,
+    Config, Endpoint, Layout, ObjectName, Port, Protocol, Service, ServiceProxy, Services,
+    TrafficPolicy,
 };
 use chainwright::netns::Sandbox;
 
 use crate::common::random::Random;
+use crate::common::sandbox;
 use crate::common::tools::Tools;
-use crate::common::{report, sandbox};
 use crate::listed::{Listed, assert_same, of_flat};
+use crate::proxy::{self, slice, sync, to};
 use crate::tables::LIST_FLAT;
 
 /// Services of every kind, with up to four endpoints each.
 fn services(count: u8) -> Services {
     let mut services = Services::new();
     for i in 0..count {
-        let name = ObjectName::new("default", format!("service-{i}"));
-        let mut service = Service::new(name.clone(), [[10, 96, 1, i].into()]);
+        let name = format!("service-{i}");
+        let object = ObjectName::new("default", &name[..]);
+        let mut service = Service::new(object, [[10, 96, 1, i].into()]);
         service.external_ips = vec![[192, 0, 2, i].into()];
         service.load_balancer_ips = vec![[198, 51, 100, i].into()];
         service.source_ranges = vec![format!("203.0.113.0/{}", 24 + i % 8).parse().unwrap()];
@@ -37,16 +39,8 @@ fn services(count: u8) -> Services {
             node: (e == 0).then(|| "node1".into()),
             ..Endpoint::new([10, 244, e, i].into())
         };
-        services.set_slice(EndpointSlice {
-            name,
-            service: format!("service-{i}").into(),
-            endpoints: (0..i % 5).map(endpoint).collect(),
-            ports: vec![EndpointPort {
-                name: "p".into(),
-                protocol: Protocol::Tcp,
-                port: Some(8080),
-            }],
-        });
+        let endpoints = (0..i % 5).map(endpoint).collect();
+        services.set_slice(slice(&name, endpoints, &[to("p", Protocol::Tcp, 8080)]));
     }
     services
 }
@@ -55,13 +49,7 @@ fn open(node: &Sandbox, own: bool) -> ServiceProxy {
     let mut config = Config::new("node1");
     config.families = vec![Family::Ipv4];
     config.own = own;
-    let open = || ServiceProxy::open(Layout::Flat, config);
-    node.run(open).unwrap().unwrap()
-}
-
-fn sync(node: &Sandbox, proxy: &mut ServiceProxy, services: &mut Services) {
-    let synced = node.run(|| proxy.sync(services)).unwrap();
-    synced.unwrap_or_else(|error| panic!("{}", report(&error)));
+    proxy::open(node, Layout::Flat, config)
 }
 
 /// What is there.
@@ -96,11 +84,16 @@ pub(crate) fn mends() {
         "add element ip kube-services endpoints { 0x7777 . 0x0 : 10.0.0.1 . 80 }",
         "add chain ip kube-services pick-99",
     ];
-    for round in 0..30 {
-        let what: Vec<_> = (0..3).map(|_| random.pick(&spoilt)).collect();
+    // Each by itself, then some at once.
+    for round in 0..spoilt.len() + 30 {
+        let what = match spoilt.get(round) {
+            Some(one) => vec![*one],
+            None => (0..3).map(|_| random.pick(&spoilt)).collect(),
+        };
         for what in &what {
             tools.run(&format!("nft {what}"));
         }
+        assert_ne!(listed(&node), before, "{what:?}");
         if round % 2 == 0 {
             proxy.distrust();
         } else {

@@ -8,12 +8,13 @@ use std::time::Duration;
 use chainwright::conntrack::{self, Filter, TupleFilter};
 use chainwright::iptables::Family;
 use chainwright::kube::service::{
-    Config, Endpoint, EndpointPort, EndpointSlice, Layout, LocalDetector, NodePortAddresses,
-    ObjectName, Port, Protocol, Service, ServiceProxy, Services, TrafficPolicy,
+    Config, Endpoint, EndpointSlice, Layout, LocalDetector, NodePortAddresses, ObjectName, Port,
+    Protocol, Service, ServiceProxy, Services, TrafficPolicy,
 };
 
 use crate::common::report;
 use crate::net::{Answer, From, Net, Network, PORT, address, ask_udp, udp};
+use crate::proxy::{self, slice, to};
 
 /// The table in one layout and family.
 struct Table {
@@ -30,17 +31,14 @@ struct Table {
 /// A service that is being made.
 struct Made {
     service: Service,
-    number: u8,
     endpoints: Vec<Endpoint>,
     protocol: Protocol,
 }
 
 pub(crate) fn run(layout: Layout, family: Family) {
     let net = Net::new(family);
-    let config = config(family);
-    let proxy = net.node.run(|| ServiceProxy::open(layout, config));
     let mut table = Table {
-        proxy: proxy.unwrap().unwrap(),
+        proxy: proxy::open(&net.node, layout, config(family)),
         net,
         services: Services::new(),
         layout,
@@ -63,7 +61,7 @@ pub(crate) fn run(layout: Layout, family: Family) {
     table.restart();
     table.configurations();
     println!("{layout:?} {family}: {} cases", table.cases);
-    assert!(table.cases >= 40, "{}", table.cases);
+    assert!(table.cases >= 70, "{}", table.cases);
 }
 
 fn config(family: Family) -> Config {
@@ -97,7 +95,6 @@ impl Table {
         };
         Made {
             service: Service::new(name, [ip]),
-            number: self.last,
             endpoints: pods.iter().map(endpoint).collect(),
             protocol: TCP,
         }
@@ -110,26 +107,17 @@ impl Table {
         port.node_port = service.ports.first().and_then(|port| port.node_port);
         service.ports = vec![port];
         let ip = service.cluster_ips[0];
-        self.services.set_slice(EndpointSlice {
-            name: ObjectName::new("default", format!("slice-{}", made.number)),
-            service: service.name.name.clone(),
-            endpoints: made.endpoints.clone(),
-            ports: vec![EndpointPort {
-                name: "p".into(),
-                protocol: made.protocol,
-                port: Some(PORT),
-            }],
-        });
+        let ports = [to("p", made.protocol, PORT)];
+        let name = &service.name.name;
+        self.services
+            .set_slice(slice(name, made.endpoints.clone(), &ports));
         self.services.set_service(service);
         self.sync();
         SocketAddr::new(ip, 80)
     }
 
     fn sync(&mut self) {
-        let synced = self.net.node.run(|| self.proxy.sync(&mut self.services));
-        synced
-            .unwrap()
-            .unwrap_or_else(|error| panic!("{}", report(&error)));
+        proxy::sync(&self.net.node, &mut self.proxy, &mut self.services);
     }
 
     /// Asks often enough that an endpoint of three is missed once in 10^7 tables.
@@ -382,35 +370,27 @@ impl Table {
         second.service.name = ObjectName::new("zzz", "second");
         self.services.set_slice(EndpointSlice {
             name: ObjectName::new("zzz", "second"),
-            service: "second".into(),
-            endpoints: second.endpoints.clone(),
-            ports: vec![EndpointPort {
-                name: "p".into(),
-                protocol: TCP,
-                port: Some(PORT),
-            }],
+            ..slice("second", second.endpoints.clone(), &[to("p", TCP, PORT)])
         });
         self.put(&second);
-        if self.layout == Layout::Flat {
-            let ip = at(self, 1);
-            self.case(
-                "an address of two services",
-                CLIENT,
-                ip,
-                &[0, 1, 2],
-                Seen::Node,
-            );
-            let first = self.services.names();
-            let first = first.filter(|name| {
-                let service = self.services.service(name);
-                &*name.namespace == "default"
-                    && service.is_some_and(|s| s.external_ips.contains(&ip.ip()))
-            });
-            let first = first.cloned().collect::<Vec<_>>();
-            self.services.remove_service(&first[0]);
-            self.sync();
-            self.case("when one of them goes", CLIENT, ip, &[1], Seen::Node);
-        }
+        let ip = at(self, 1);
+        self.case(
+            "an address of two services",
+            CLIENT,
+            ip,
+            &[0, 1, 2],
+            Seen::Node,
+        );
+        let first = self.services.names();
+        let first = first.filter(|name| {
+            let service = self.services.service(name);
+            &*name.namespace == "default"
+                && service.is_some_and(|s| s.external_ips.contains(&ip.ip()))
+        });
+        let first = first.cloned().collect::<Vec<_>>();
+        self.services.remove_service(&first[0]);
+        self.sync();
+        self.case("when one of them goes", CLIENT, ip, &[1], Seen::Node);
     }
 
     fn load_balancers(&mut self) {
@@ -751,9 +731,7 @@ impl Table {
         let before = ask_udp(&socket);
         assert!(matches!(before, Answer::Pod(..)), "{before:?}");
         let config = self.proxy.config().clone();
-        let layout = self.layout;
-        let open = || ServiceProxy::open(layout, config);
-        self.proxy = self.net.node.run(open).unwrap().unwrap();
+        self.proxy = proxy::open(&self.net.node, self.layout, config);
         self.sync();
         assert_eq!(ask_udp(&socket), before);
         let all = [0, 1, 2];
@@ -786,9 +764,7 @@ impl Table {
         self.net.give_node(second);
         config.node_port_addresses = NodePortAddresses::These(vec![second]);
         config.masquerade_all = true;
-        let layout = self.layout;
-        let open = || ServiceProxy::open(layout, config);
-        self.proxy = self.net.node.run(open).unwrap().unwrap();
+        self.proxy = proxy::open(&self.net.node, self.layout, config);
         self.sync();
         let at_second = SocketAddr::new(second, 30030);
         self.case(

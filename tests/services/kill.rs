@@ -14,9 +14,10 @@ use crate::common::tools::Tools;
 use crate::common::{connect, orphaned, report};
 use crate::listed::assert_same;
 use crate::net::Net;
+use crate::proxy::sync;
 use crate::running::{Victim, say};
 use crate::tables::listed;
-use crate::undisturbed::{Watch, change_other, config, fresh, open, sync, watched};
+use crate::undisturbed::{Watch, change_other, config, fresh, open, watched};
 
 const LEGACY: Layout = Layout::Iptables(Backend::Legacy);
 
@@ -125,7 +126,7 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
     let number = Layout::ALL.iter().position(|one| *one == layout).unwrap();
     let mut random = Random::new();
     let mut now = 1;
-    sync(&net, &mut open(&net, layout), &mut services(now));
+    sync(&net.node, &mut open(&net, layout), &mut services(now));
     let watch = Watch::new(&net);
     let mut longest = [std::time::Duration::ZERO; 2];
     let (mut inside, mut after, mut mended) = (0, 0, 0);
@@ -154,7 +155,7 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
             orphaned(&mut nft);
             let before = marks(layout, &mut nft, &net.node);
             let mut proxy = open(&net, layout);
-            let transactions = sync(&net, &mut proxy, &mut services(to));
+            let transactions = sync(&net.node, &mut proxy, &mut services(to)).transactions;
             // Of its own the table of this layout is by a transaction apart.
             let mends = transactions - usize::from(layout == Layout::Nftables);
             let most = 1 + usize::from(layout == LEGACY);

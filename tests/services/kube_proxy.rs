@@ -3,16 +3,18 @@
 
 use chainwright::iptables::{Backend, Family};
 use chainwright::kube::service::{
-    Config, EndpointSlice, Layout, LocalDetector, NodePortAddresses, Service, ServiceProxy,
+    Config, Endpoint, EndpointSlice, Layout, LocalDetector, NodePortAddresses, Protocol, Service,
     Services,
 };
+use chainwright::nft::{PlanOptions, Scope};
 use k8s_openapi::api::{core::v1 as core, discovery::v1 as discovery};
 use serde_json::{Value, json};
 
 use crate::common::accounting::prepared;
-use crate::common::report;
 use crate::common::tools::Tools;
+use crate::common::{connect, report, sandbox};
 use crate::listed::{assert_same, of_nft};
+use crate::proxy::{self, slice, sync, to};
 use crate::tables::of_iptables;
 
 /// See `tests/data/README.md`.
@@ -83,11 +85,8 @@ fn printed(layout: Layout, config: &Config, command: &str) -> String {
     let sandbox = prepared();
     for transactions in [None, Some(0)] {
         let mut services = services();
-        let synced = sandbox.run(|| {
-            let mut proxy = ServiceProxy::open(layout, config.clone())?;
-            proxy.sync(&mut services)
-        });
-        let synced = synced.unwrap().unwrap_or_else(|e| panic!("{}", report(&e)));
+        let mut proxy = proxy::open(&sandbox, layout, config.clone());
+        let synced = sync(&sandbox, &mut proxy, &mut services);
         assert_eq!(synced.services, 306);
         let expected = transactions.unwrap_or(synced.transactions);
         assert_eq!(synced.transactions, expected, "{layout:?}");
@@ -95,18 +94,79 @@ fn printed(layout: Layout, config: &Config, command: &str) -> String {
     Tools::new(&sandbox).run(command)
 }
 
-/// Line for line, in both families. Of what differs on purpose (the documentation of the layout has the list) these
-/// services have nothing but the table's owner.
-pub(crate) fn nftables() {
+/// The node, its addresses for node ports and the networks of services, whose table others may change, as kube-proxy's.
+fn config_of_nftables() -> Config {
     let mut config = config();
     config.node_port_addresses = NodePortAddresses::These(config.node_addresses.clone());
     config.service_networks = vec!["10.96.0.0/12".parse().unwrap()];
     // kube-proxy cannot own its table.
     config.own = false;
+    config
+}
+
+/// Line for line, in both families. Of what differs on purpose (the documentation of the layout has the list) these
+/// services have nothing but the table's owner.
+pub(crate) fn nftables() {
+    let config = config_of_nftables();
     let ours = of_nft(&printed(Layout::Nftables, &config, "nft list ruleset"));
     let kube_proxys = of_nft(NFTABLES);
     assert!(kube_proxys.len() > 1_600, "{}", kube_proxys.len());
     assert_same(&"nftables", &ours, &kube_proxys);
+}
+
+/// A table that kube-proxy left is taken over as it is.
+pub(crate) fn adopted() {
+    let (node, fresh) = (sandbox(), sandbox());
+    Tools::new(&node).load_nft(NFTABLES);
+    let mut services = services();
+    let ports = |name| services.service(name).unwrap().ports.len();
+    assert_eq!(services.names().map(ports).sum::<usize>(), 308);
+    let open = |node| proxy::open(node, Layout::Nftables, config_of_nftables());
+    let mut elsewhere = open(&fresh);
+    sync(&fresh, &mut elsewhere, &mut services);
+    let desired = connect(&fresh).snapshot(Scope::all()).unwrap();
+    let plan = connect(&node).plan(&desired, PlanOptions::default());
+    let plan = plan.unwrap_or_else(|error| panic!("{}", report(&error)));
+    assert_eq!(plan.replaced, []);
+    // Of several source ranges `nft` makes a set of other elements that means the same.
+    let plan = plan.to_string();
+    let is_range = |line: &str| line.contains("firewall-5A6HMGKF") || line.contains("__set%d");
+    assert!(plan.lines().all(is_range), "{plan}");
+    let mut proxy = open(&node);
+    assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 1);
+    proxy.distrust();
+    assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 0);
+    // And what comes then is a change as any other.
+    let endpoint = Endpoint::new([10, 244, 9, 9].into());
+    services.set_slice(slice(
+        "empty",
+        vec![endpoint],
+        &[to("http", Protocol::Tcp, 80)],
+    ));
+    let synced = sync(&node, &mut proxy, &mut services);
+    assert_eq!((synced.whole, synced.transactions), (false, 1));
+    proxy.distrust();
+    assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 0);
+}
+
+/// Tables that kube-proxy left are removed by a proxy of another layout.
+pub(crate) fn removed() {
+    let node = sandbox();
+    Tools::new(&node).load_nft(NFTABLES);
+    let tables = || {
+        connect(&node)
+            .snapshot(Scope::all())
+            .unwrap()
+            .tables()
+            .count()
+    };
+    assert_eq!(tables(), 2);
+    let mut proxy = proxy::open(&node, Layout::Flat, config());
+    for removed in [2, 0] {
+        let others = node.run(|| proxy.remove_others()).unwrap();
+        let others = others.unwrap_or_else(|error| panic!("{}", report(&error)));
+        assert_eq!((others, tables()), (removed, 0));
+    }
 }
 
 /// Chains that have rules of many services, which kube-proxy writes in another order at each start.

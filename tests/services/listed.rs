@@ -53,13 +53,14 @@ pub(crate) fn of_flat(text: &str) -> Listed {
     of_nft(text).into_iter().map(unordered).collect()
 }
 
-/// Fails with the lines that only one of the two has.
+/// Fails with the lines that only one of the two has, or if there are none to compare.
 #[track_caller]
 pub(crate) fn assert_same<L: Ord + std::fmt::Debug>(
     words: &dyn std::fmt::Debug,
     one: &BTreeSet<L>,
     other: &BTreeSet<L>,
 ) {
+    assert!(!other.is_empty(), "{words:?}: nothing to compare with");
     let missing: Vec<_> = other.difference(one).collect();
     let more: Vec<_> = one.difference(other).collect();
     assert!(

@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use chainwright::iptables::Family;
 use chainwright::kube::service::{
-    Config, Endpoint, EndpointPort, EndpointSlice, Layout, ObjectName, Port, Protocol, Service,
-    ServiceProxy, Services, TrafficPolicy,
+    Config, Endpoint, Layout, ObjectName, Port, Protocol, Service, ServiceProxy, Services,
+    TrafficPolicy,
 };
 
 use crate::common::random::Random;
 use crate::common::{OnDrop, report, sandbox};
 use crate::listed::{Listed, assert_same};
 use crate::net::{Answer, ECHO, From, Net, Network, PATIENCE, PORT, address, ask_udp, udp};
+use crate::proxy::{self, slice, sync, to};
 use crate::tables::listed;
 
 /// A cluster IP by its number; those that are watched have the first ones.
@@ -28,28 +29,6 @@ pub(crate) fn config() -> Config {
     let mut config = Config::new("node1");
     config.families = vec![Family::Ipv4];
     config
-}
-
-pub(crate) fn slice(
-    service: &str,
-    endpoints: Vec<Endpoint>,
-    ports: &[EndpointPort],
-) -> EndpointSlice {
-    EndpointSlice {
-        name: ObjectName::new("default", format!("{service}-1")),
-        service: service.into(),
-        endpoints,
-        ports: ports.to_vec(),
-    }
-}
-
-/// Where a port of a service leads to.
-pub(crate) fn to(name: &str, protocol: Protocol, port: u16) -> EndpointPort {
-    EndpointPort {
-        name: name.into(),
-        protocol,
-        port: Some(port),
-    }
 }
 
 /// The service of all pods that is watched: UDP, and TCP to where a connection is answered and where it stays open.
@@ -180,15 +159,7 @@ fn ask_echo(stream: &Mutex<TcpStream>) -> Answer {
 }
 
 pub(crate) fn open(net: &Net, layout: Layout) -> ServiceProxy {
-    let open = || ServiceProxy::open(layout, config());
-    net.node.run(open).unwrap().unwrap()
-}
-
-#[track_caller]
-pub(crate) fn sync(net: &Net, proxy: &mut ServiceProxy, services: &mut Services) -> usize {
-    let synced = net.node.run(|| proxy.sync(services)).unwrap();
-    let synced = synced.unwrap_or_else(|error| panic!("{}", report(&error)));
-    synced.transactions
+    proxy::open(&net.node, layout, config())
 }
 
 /// Services that are not watched come, change and go, in so many syncs; now and then the proxy is started anew.
@@ -196,9 +167,10 @@ pub(crate) fn undisturbed(layout: Layout, syncs: usize) {
     let net = Net::new(Family::Ipv4);
     let mut proxy = open(&net, layout);
     let mut services = watched();
-    sync(&net, &mut proxy, &mut services);
+    sync(&net.node, &mut proxy, &mut services);
     let watch = Watch::new(&net);
     let mut random = Random::new();
+    let mut brought = 0;
     let checked = watch.during(|goes_on| {
         for round in 0..syncs {
             if !goes_on() {
@@ -210,14 +182,19 @@ pub(crate) fn undisturbed(layout: Layout, syncs: usize) {
                 // A restart.
                 proxy = open(&net, layout);
             }
-            sync(&net, &mut proxy, &mut services);
+            let synced = sync(&net.node, &mut proxy, &mut services);
+            brought += usize::from(synced.transactions > 0);
             watch.check(&round);
         }
     });
-    println!("{layout:?}: {syncs} syncs, {checked} checks beside them");
+    println!(
+        "{layout:?}: {brought} of {syncs} syncs brought something, {checked} checks beside them"
+    );
+    assert!(brought > syncs / 2, "{brought}");
+    assert!(checked > syncs / 4, "{checked}");
     // All is as if nothing had ever happened; the flat layout lets go of chains when it looks.
     proxy.distrust();
-    sync(&net, &mut proxy, &mut services);
+    sync(&net.node, &mut proxy, &mut services);
     assert_same(
         &layout,
         &listed(layout, &net.node),
@@ -228,12 +205,8 @@ pub(crate) fn undisturbed(layout: Layout, syncs: usize) {
 /// What is listed where nothing was before.
 pub(crate) fn fresh(layout: Layout, services: &mut Services) -> Listed {
     let sandbox = sandbox();
-    let synced = sandbox.run(|| {
-        let mut proxy = ServiceProxy::open(layout, config())?;
-        proxy.sync(services)?;
-        Ok::<_, chainwright::Error>(proxy)
-    });
-    let _proxy = synced.unwrap().unwrap_or_else(|e| panic!("{}", report(&e)));
+    let mut proxy = proxy::open(&sandbox, layout, config());
+    sync(&sandbox, &mut proxy, services);
     listed(layout, &sandbox)
 }
 
@@ -243,7 +216,7 @@ pub(crate) fn layouts_change() {
     let services = watched();
     let open = |layout| {
         let mut proxy = open(&net, layout);
-        sync(&net, &mut proxy, &mut services.clone());
+        sync(&net.node, &mut proxy, &mut services.clone());
         proxy
     };
     drop(open(Layout::Flat));

@@ -82,6 +82,27 @@ pub enum Refusal {
     Drop,
 }
 
+#[cfg(test)]
+impl ServicePort {
+    /// One that can be had at its cluster IP alone, and leads nowhere yet.
+    pub(super) fn new(name: PortName, cluster_ip: IpAddr, port: u16) -> Self {
+        Self {
+            name,
+            cluster_ip,
+            port,
+            node_port: None,
+            external_ips: Vec::new(),
+            load_balancer_ips: Vec::new(),
+            source_ranges: Vec::new(),
+            internal_local: false,
+            external_local: false,
+            affinity: None,
+            health_check_node_port: None,
+            backends: Backends::default(),
+        }
+    }
+}
+
 impl ServicePort {
     /// Whether it can be had from outside.
     #[must_use]

@@ -204,7 +204,8 @@ pub fn changes(
     rounds: usize,
 ) -> Result<Vec<(&'static str, Vec<Measured>)>, Error> {
     let mut sides = Sides::new(&cluster.services(), layouts)?;
-    let number = |round: usize| round * 7919 % cluster.services;
+    // Where there are no services the first sync says that it changed none.
+    let number = |round: usize| round * 7919 % cluster.services.max(1);
     let new = |round: usize| cluster.services + round;
     let set = |services: &mut Services, round, endpoints| {
         cluster.set_endpoints(services, number(round), 0..endpoints);
@@ -315,4 +316,21 @@ pub fn rolling(
     }
     black_box(&sides);
     Ok(sides.measured(&turns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It is an error, not a division by their number.
+    #[test]
+    fn where_no_services_are_none_is_measured() {
+        let none = Cluster::new(0, 1);
+        assert!(changes(none, &[Layout::Flat], 1).is_err());
+        let services = none.services;
+        let layout = Layout::Flat;
+        let packets = first_packets(&[Path { layout, services }], 1).unwrap_err();
+        let said = packets.to_string();
+        assert!(said.contains("a packet did not come"), "{said}");
+    }
 }

@@ -119,14 +119,18 @@ impl Way {
     fn prepare(&mut self, round: usize) -> Result<(), Error> {
         if round > 0 && round.is_multiple_of(self.path.services) {
             let port = usize::from(FIRST_PORT) + round / self.path.services;
-            self.from = sender(&self.client, port as u16)?;
+            let port = u16::try_from(port).map_err(|_| {
+                let words = "no port is left that no packet came from";
+                MeasureError::Packet(io::Error::other(words))
+            })?;
+            self.from = sender(&self.client, port)?;
         }
         Ok(())
     }
 
     fn send(&self, round: usize) -> Result<(), Error> {
         // In an order of which no cache knows.
-        let number = round * 7919 % self.path.services;
+        let number = round * 7919 % self.path.services.max(1);
         let sent = self.from.send_to(b"?", self.cluster.address(number));
         let mut buffer = [0; 4];
         let received = sent.and_then(|_| self.at_pod.recv(&mut buffer));

@@ -50,6 +50,28 @@ flags! {
     }
 }
 
+impl FibFlags {
+    /// What is looked up and with what, by name, in the order in which they are written.
+    pub(crate) const NAMED: [(Self, &'static str); 5] = [
+        (Self::SADDR, "saddr"),
+        (Self::DADDR, "daddr"),
+        (Self::MARK, "mark"),
+        (Self::IIF, "iif"),
+        (Self::OIF, "oif"),
+    ];
+
+    /// Those that there are words for: the named ones, and that only the presence of a route is asked for.
+    pub(crate) const SPOKEN: Self = {
+        let mut spoken = Self::PRESENT;
+        let mut at = 0;
+        while at < Self::NAMED.len() {
+            spoken = spoken.union(Self::NAMED[at].0);
+            at += 1;
+        }
+        spoken
+    };
+}
+
 expression! {
     "fib"
     /// Looks an address up in the routing tables (`enum nft_fib_attributes`).
@@ -83,25 +105,13 @@ impl std::fmt::Display for Fib {
         let flags = self.flags.unwrap_or_default();
         f.write_str("[ fib ")?;
         let mut separator = "";
-        for (flag, name) in [
-            (FibFlags::SADDR, "saddr"),
-            (FibFlags::DADDR, "daddr"),
-            (FibFlags::MARK, "mark"),
-            (FibFlags::IIF, "iif"),
-            (FibFlags::OIF, "oif"),
-        ] {
+        for (flag, name) in FibFlags::NAMED {
             if flags.contains(flag) {
                 write!(f, "{separator}{name} ")?;
                 separator = ". ";
             }
         }
-        let known = NFTA_FIB_F_SADDR
-            | NFTA_FIB_F_DADDR
-            | NFTA_FIB_F_MARK
-            | NFTA_FIB_F_IIF
-            | NFTA_FIB_F_OIF
-            | NFTA_FIB_F_PRESENT;
-        let unknown = flags.bits() & !known;
+        let unknown = flags.bits() & !FibFlags::SPOKEN.bits();
         if unknown != 0 {
             // Without a blank behind it.
             write!(f, "{separator}unknown {unknown:#x}")?;

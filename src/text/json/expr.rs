@@ -13,7 +13,7 @@ use crate::nft::expr::{
 };
 use crate::nft::{DataType, Family, Milliseconds};
 use crate::text::constant;
-use crate::text::keys;
+use crate::text::keys::{self, Key};
 use crate::text::syntax::{self, Element, Expr, Operator, Target, Value, Verdict};
 use crate::text::types::{self, CT_LABEL, DATE, DAY, HOUR, symbols};
 
@@ -200,17 +200,17 @@ impl<'o> Writer<'o> {
             Expr::Payload(payload) => Expression::Payload(self::payload(payload)),
             Expr::Option(field) => option(field),
             Expr::Meta(key) => {
-                let name = keys::meta(*key).0;
-                let key = name.strip_prefix("meta ").unwrap_or(name);
+                let whole = name(keys::meta(*key));
+                let key = whole.strip_prefix("meta ").unwrap_or(whole);
                 Expression::Meta { key }
             }
-            Expr::Ct(key, direction, data_type) => self.ct(*key, *direction, *data_type),
+            Expr::Ct(key, direction, version) => self.ct(*key, *direction, *version),
             Expr::Rt(key) => {
-                let (family, key) = versioned(keys::rt(*key).0);
+                let (family, key) = versioned(name(keys::rt(*key)));
                 Expression::Rt { key, family }
             }
             Expr::Socket(key, level) => Expression::Socket {
-                key: keys::socket(*key).0,
+                key: name(keys::socket(*key)),
                 level: (*key == SocketKey::CGROUPV2).then_some(*level),
             },
             Expr::Fib(flags, result) => fib(*flags, *result),
@@ -227,7 +227,7 @@ impl<'o> Writer<'o> {
                 key,
                 number,
             } => {
-                let (family, key) = versioned(keys::xfrm(*key).0);
+                let (family, key) = versioned(name(keys::xfrm(*key)));
                 Expression::Ipsec {
                     key,
                     family,
@@ -397,19 +397,12 @@ impl<'o> Writer<'o> {
         self,
         key: CtKey,
         direction: Option<CtDirection>,
-        data_type: DataType,
+        version: Option<Family>,
     ) -> Expression<'static> {
         // An address says its version where the table is of both.
         let is_of_one = matches!(self.family, Family::IP | Family::IP6);
-        let key = match (key, data_type) {
-            (CtKey::SRC, DataType::IPV4_ADDR) if !is_of_one => CtKey::SRC_IP,
-            (CtKey::SRC, DataType::IPV6_ADDR) if !is_of_one => CtKey::SRC_IP6,
-            (CtKey::DST, DataType::IPV4_ADDR) if !is_of_one => CtKey::DST_IP,
-            (CtKey::DST, DataType::IPV6_ADDR) if !is_of_one => CtKey::DST_IP6,
-            (key, _) => key,
-        };
         Expression::Ct {
-            key: keys::ct(key).0,
+            key: name(keys::ct(key, version.filter(|_| !is_of_one))),
             dir: match direction {
                 Some(CtDirection::ORIGINAL) => Some("original"),
                 Some(CtDirection::REPLY) => Some("reply"),
@@ -458,6 +451,11 @@ pub(super) fn binary<'e>(
     right: Expression<'e>,
 ) -> Expression<'e> {
     Expression::Binary(Tagged(operator.sign(), Box::new([left, right])))
+}
+
+/// How a key is called.
+fn name(key: Option<Key>) -> &'static str {
+    key.map_or("unknown", |key| key.name)
 }
 
 /// The version of an address that a key is of, and the key.
@@ -513,7 +511,7 @@ fn option(field: &syntax::OptionField) -> Expression<'static> {
 }
 
 fn fib(flags: FibFlags, result: FibResult) -> Expression<'static> {
-    let words = keys::FIB_FLAGS.iter();
+    let words = FibFlags::NAMED.iter();
     let words = words.filter(|(flag, _)| flags.contains(*flag));
     Expression::Fib {
         result: match result {

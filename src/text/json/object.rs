@@ -11,18 +11,18 @@ use super::statement::Synproxy;
 use super::{OneOrMany, Tagged, Writer};
 use crate::nft::expr::{QuotaFlags, SynproxyFlags};
 use crate::nft::{
-    ChainFlags, ChainRef, DataType, Family, FlowtableFlags, FlowtableRef, ObjectData, Policy,
-    RuleRef, SetFlags, SetPolicy, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef,
-    hook_name,
+    ChainFlags, ChainRef, DataType, Family, FlowtableFlags, FlowtableRef, ObjectData, RuleRef,
+    SetFlags, SetPolicy, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef, hook_name,
 };
-use crate::text::list::{
-    TABLE_FLAGS, chain_devices, changed_timeouts, family_name, is_map, merges, object_name,
-    protocol_name,
-};
+use crate::text::list::chain::devices;
+use crate::text::list::object::{changed_timeouts, family_name, object_name, protocol_name};
+use crate::text::list::set::merges;
+use crate::text::list::{TABLE_FLAGS, is_map};
 use crate::text::read::set::SetReader;
 use crate::text::read::{rule, set, stateful};
 use crate::text::syntax::{self, Element};
 use crate::text::types;
+use crate::text::value::fields;
 
 /// A name, without what is no text.
 fn name(name: &BStr) -> Cow<'_, str> {
@@ -274,11 +274,10 @@ impl<'o> Writer<'o> {
                 kind: name(chain.chain_type().unwrap_or_default()),
                 hook: hook_name(chain.family(), number).unwrap_or("unknown"),
                 prio: hook.priority.unwrap_or_default(),
-                dev: OneOrMany::new(chain_devices(&hook)),
-                policy: chain.policy().map(|policy| match policy {
-                    Policy::DROP => "drop",
-                    _ => "accept",
-                }),
+                dev: OneOrMany::new(devices(&hook)),
+                policy: chain
+                    .policy()
+                    .map(|policy| policy.name().unwrap_or("unknown")),
                 flags: flags.contains(ChainFlags::HW_OFFLOAD).then_some("offload"),
             }
         });
@@ -351,10 +350,13 @@ impl<'o> Writer<'o> {
             gc_interval: view.gc_interval().map(timeout),
             merges: merges(&view),
             elem,
-            stmt: (!statements.is_empty()).then_some(Words {
-                writer: self.planned(),
-                statements,
-            }),
+            stmt: match statements {
+                Some(statements) if statements.is_empty() => None,
+                statements => Some(Words {
+                    writer: self.planned(),
+                    statements: statements.unwrap_or_else(unspoken),
+                }),
+            },
         };
         match is_map {
             true => Object::Map(set),
@@ -397,8 +399,15 @@ impl<'o> Writer<'o> {
     }
 
     fn data(self, data: &ObjectData<'_>) -> Data {
+        self.spoken(data).unwrap_or_else(|| Data::Opaque {
+            opaque: data.to_string(),
+        })
+    }
+
+    /// `None` of what nft has no words for.
+    fn spoken(self, data: &ObjectData<'_>) -> Option<Data> {
         let text = |text: Option<&BStr>| text.map(|text| name(text).into_owned());
-        match data {
+        Some(match data {
             ObjectData::Counter(counter) => Data::Counter(Counts::new(
                 counter.packets.unwrap_or_default(),
                 counter.bytes.unwrap_or_default(),
@@ -409,22 +418,16 @@ impl<'o> Writer<'o> {
                 inv: quota.flags.unwrap_or_default().contains(QuotaFlags::INV),
             },
             ObjectData::Limit(limit) => {
-                let read = stateful::limit_statement(limit);
-                match read.and_then(|read| self.states(&[read]).limit) {
-                    Some(limit) => {
-                        let burst = (limit.burst > 0).then_some(limit.burst);
-                        Data::Limit {
-                            rate: limit.rate,
-                            per: limit.per,
-                            inv: limit.inv,
-                            rate_unit: limit.rate_unit,
-                            burst: burst.map(i64::from),
-                            burst_unit: limit.burst_unit.filter(|_| burst.is_some()),
-                        }
-                    }
-                    None => Data::Opaque {
-                        opaque: limit.to_string(),
-                    },
+                let read = stateful::limit_statement(limit)?;
+                let limit = self.states(&[read]).limit?;
+                let burst = (limit.burst > 0).then_some(limit.burst);
+                Data::Limit {
+                    rate: limit.rate,
+                    per: limit.per,
+                    inv: limit.inv,
+                    rate_unit: limit.rate_unit,
+                    burst: burst.map(i64::from),
+                    burst_unit: limit.burst_unit.filter(|_| burst.is_some()),
                 }
             }
             ObjectData::Synproxy(synproxy) => {
@@ -444,14 +447,13 @@ impl<'o> Writer<'o> {
             ObjectData::CtHelper(helper) => Data::Helper {
                 kind: text(helper.helper.as_deref()).unwrap_or_default(),
                 protocol: protocol_name(helper.l4proto),
-                l3proto: family_name(helper.l3proto),
+                l3proto: family_name(helper.l3proto)?,
             },
             ObjectData::CtTimeout(timeout) => {
-                let protocol = timeout.l4proto.unwrap_or_default();
-                let changed = changed_timeouts(protocol, timeout.timeouts.as_ref());
+                let changed = changed_timeouts(timeout)?;
                 Data::Timeout {
-                    protocol: protocol_name(Some(protocol)),
-                    l3proto: family_name(timeout.l3proto),
+                    protocol: protocol_name(timeout.l4proto),
+                    l3proto: family_name(timeout.l3proto)?,
                     policy: (!changed.is_empty()).then_some(Policies(changed)),
                 }
             }
@@ -460,21 +462,25 @@ impl<'o> Writer<'o> {
                 dport: expect.dport.unwrap_or_default(),
                 timeout: expect.timeout.unwrap_or_default().0,
                 size: expect.size.unwrap_or_default(),
-                l3proto: family_name(expect.l3proto),
+                l3proto: family_name(expect.l3proto)?,
             },
             ObjectData::Secmark(secmark) => Data::Secmark {
                 context: text(secmark.context.as_deref()).unwrap_or_default(),
             },
-            other => Data::Opaque {
-                opaque: other.to_string(),
-            },
-        }
+            _ => return None,
+        })
     }
+}
+
+/// What stands for statements that nft has no words for.
+fn unspoken() -> Vec<syntax::Statement> {
+    let why = "statements that nft has no words for".to_owned();
+    vec![syntax::Statement::Opaque(why)]
 }
 
 /// The names of a type's fields.
 fn type_names(data_type: DataType) -> Vec<Cow<'static, str>> {
-    let fields = set::fields(data_type).into_iter();
+    let fields = fields(data_type).into_iter();
     let names = fields.map(|field| match types::info(field) {
         Some(info) => Cow::Borrowed(info.name),
         None => Cow::Owned(format!("type {}", field.0)),

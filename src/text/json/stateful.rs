@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Writer;
-use crate::text::print::{bytes, time_unit};
+use crate::text::print::statement::bytes;
 use crate::text::syntax::Statement;
 
 /// What goes with an element.
@@ -134,7 +134,7 @@ impl Writer<'_> {
                     states.limit = Some(Limit {
                         rate: rate.cast_signed(),
                         burst,
-                        per: time_unit(unit),
+                        per: unit,
                         inv: over,
                         rate_unit,
                         burst_unit,

@@ -7,7 +7,7 @@ use super::stateful::States;
 use super::{OneOrMany, Tagged, Writer};
 use crate::nft::expr::CtKey;
 use crate::nft::{DataType, Family};
-use crate::text::print::{LOG_LEVELS, log_flags};
+use crate::text::print::statement::{LOG_LEVELS, log_flags};
 use crate::text::syntax::{self, Expr, Operator, Relation, Translation};
 
 /// A part of a rule.

@@ -4,7 +4,7 @@ use super::fields::{typed_operation, typed_tree};
 use super::registers::Kept;
 use super::rule::{Reader, value};
 use crate::nft::DataType;
-use crate::nft::expr::{CmpOp, MetaKey, Register};
+use crate::nft::expr::{CmpOp, Register};
 use crate::text::syntax::{Expr, Operator, Payload, Relation, Statement, Value};
 use crate::text::types;
 
@@ -259,10 +259,6 @@ impl Reader<'_, '_> {
         };
         let number = self.statements.len();
         if let Some(value) = told {
-            if left == Expr::Meta(MetaKey::L4PROTO) {
-                self.context
-                    .take_implied(value.number, &mut self.statements);
-            }
             self.context.learn(&left, &value, number);
         }
         self.push(Statement::Match {

@@ -238,6 +238,16 @@ impl Context {
         if protocol.name == "vlan" && !is_default_tag(statements[told].as_ref()) {
             return;
         }
+        // A field of ICMP asks for its version of IP too, in front of the protocol.
+        let network = match (layer, protocol.name) {
+            (Layer::Transport, "icmp") => Some("ip"),
+            (Layer::Transport, "icmpv6") => Some("ip6"),
+            _ => None,
+        };
+        let is_first = self.told[Layer::Network as usize].is_some_and(|network| network < told);
+        if is_first && network.is_some() && self.network.map(|known| known.name) == network {
+            self.take(Layer::Network, statements);
+        }
         self.take(layer, statements);
     }
 
@@ -268,21 +278,6 @@ impl Context {
     pub(super) fn take(&mut self, layer: Layer, statements: &mut [Option<Statement>]) {
         if let Some(told) = self.told[layer as usize].take() {
             statements[told] = None;
-        }
-    }
-
-    /// Takes away what told the network layer's protocol, if the transport layer's implies it.
-    pub(super) fn take_implied(&mut self, number: u128, statements: &mut [Option<Statement>]) {
-        let implied = match self.network {
-            Some(network) => match network.name {
-                "ip" => number == 1,
-                "ip6" => number == 58,
-                _ => false,
-            },
-            None => false,
-        };
-        if implied {
-            self.take(Layer::Network, statements);
         }
     }
 

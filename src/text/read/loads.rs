@@ -1,7 +1,7 @@
 //! What is loaded into registers, and what is written from them.
 
 use super::registers::{Kept, Loaded};
-use super::rule::{Reader, is_place, order_of, value};
+use super::rule::{Reader, is_place, value};
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
     self, BitwiseOp, CtKey, Data, ExthdrFlags, ExthdrOp, HashType, PayloadBase, Register,
@@ -13,18 +13,13 @@ use crate::text::syntax::{Expr, Operator, OptionField, Payload, Statement, Value
 
 impl Reader<'_, '_> {
     pub(super) fn meta(&mut self, meta: &expr::Meta) -> Option<()> {
-        let key = meta.key?;
-        let (name, data_type, bits) = keys::meta(key);
-        (!name.is_empty()).then_some(())?;
+        let asked = Expr::Meta(meta.key?);
+        let data_type = keys::of(&asked)?.data_type;
         if let Some(sreg) = meta.sreg {
             let to = self.typed_in(sreg, data_type, ByteOrder::Host)?;
-            return self.push(Statement::Set(Expr::Meta(key), to));
+            return self.push(Statement::Set(asked, to));
         }
-        let order = match keys::is_big_endian(key) {
-            true => ByteOrder::Network,
-            false => order_of(data_type),
-        };
-        self.load(meta.dreg?, Expr::Meta(key), bits, order)
+        self.load(meta.dreg?, asked)
     }
 
     pub(super) fn payload(&mut self, payload: &expr::Payload) -> Option<()> {
@@ -39,12 +34,7 @@ impl Reader<'_, '_> {
         is_place(place.offset, place.bits).then_some(())?;
         match payload.sreg {
             Some(sreg) if sreg != Register::VERDICT => self.write(place, sreg),
-            _ => self.load(
-                payload.dreg?,
-                Expr::Payload(place),
-                place.bits,
-                ByteOrder::Network,
-            ),
+            _ => self.load(payload.dreg?, Expr::Payload(place)),
         }
     }
 
@@ -128,13 +118,7 @@ impl Reader<'_, '_> {
                 let to = self.unresolved(sreg, target.data_type())?;
                 self.push(Statement::Set(target, to))
             }
-            (None, Some(dreg)) => {
-                let (bits, order) = match option.presence {
-                    true => (8, ByteOrder::Host),
-                    false => (option.bits, ByteOrder::Network),
-                };
-                self.load(dreg, Expr::Option(option), bits, order)
-            }
+            (None, Some(dreg)) => self.load(dreg, Expr::Option(option)),
             (None, None) if kind == ExthdrOp::TCPOPT => {
                 self.push(Statement::Reset(Expr::Option(option)))
             }
@@ -144,30 +128,18 @@ impl Reader<'_, '_> {
 
     pub(super) fn ct(&mut self, ct: &expr::Ct) -> Option<()> {
         let key = ct.key?;
-        let (name, data_type, bits) = keys::ct(key);
-        (!name.is_empty()).then_some(())?;
         if let Some(sreg) = ct.sreg {
+            let target = Expr::Ct(key, ct.direction, None);
+            let data_type = keys::of(&target)?.data_type;
             let to = self.typed_in(sreg, data_type, ByteOrder::Host)?;
-            return self.push(Statement::Set(Expr::Ct(key, ct.direction, data_type), to));
+            return self.push(Statement::Set(target, to));
         }
         // Addresses of which the version is not said are those of the table's.
-        let (data_type, bits) = match key {
-            CtKey::SRC | CtKey::DST => match self.version()? {
-                Family::IP => (DataType::IPV4_ADDR, 32),
-                _ => (DataType::IPV6_ADDR, 128),
-            },
-            _ => (data_type, bits),
+        let version = match key {
+            CtKey::SRC | CtKey::DST => Some(self.version()?),
+            _ => None,
         };
-        let order = match keys::is_big_endian_ct(key) {
-            true => ByteOrder::Network,
-            false => order_of(data_type),
-        };
-        self.load(
-            ct.dreg?,
-            Expr::Ct(key, ct.direction, data_type),
-            bits,
-            order,
-        )
+        self.load(ct.dreg?, Expr::Ct(key, ct.direction, version))
     }
 
     /// The version of IP, as far as it is known.
@@ -195,7 +167,7 @@ impl Reader<'_, '_> {
             modulus: hash.modulus?,
             offset: hash.offset.unwrap_or_default(),
         };
-        self.load(hash.dreg?, loaded, 32, ByteOrder::Host)
+        self.load(hash.dreg?, loaded)
     }
 
     pub(super) fn bitwise(&mut self, bitwise: &expr::Bitwise<'_>) -> Option<()> {

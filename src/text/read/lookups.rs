@@ -7,6 +7,7 @@ use super::stateful::stateful_statement;
 use crate::nft::expr::{self, DynsetFlags, DynsetOp, LookupFlags, ObjectType, Register};
 use crate::nft::{DataType, SetFlags};
 use crate::text::syntax::{Element, Expr, Operator, Relation, Statement};
+use crate::text::value::fields;
 
 impl Reader<'_, '_> {
     /// What is looked up in a set, or hashed: one value, or several one behind the other; not resolved yet.
@@ -170,7 +171,7 @@ impl Reader<'_, '_> {
         set: &[u8],
     ) -> Option<Expr> {
         let length = self.set(set)?.set().data_length()? as usize;
-        let fields = set::fields(data_type);
+        let fields = fields(data_type);
         if fields.len() > 1 {
             let parts = self.key(register, length)?;
             return Some(self.resolve_key(parts).0);

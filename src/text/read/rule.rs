@@ -10,19 +10,18 @@ use super::set;
 use super::stateful::stateful_statement;
 use super::statements::nat_flags;
 use crate::nft::build::ByteOrder;
-use crate::nft::expr::{
-    self, Data, Decoded, FibFlags, OsfFlags, RangeOp, Register, RtKey, SocketKey,
-};
+use crate::nft::expr::{self, Data, Decoded, OsfFlags, RangeOp, Register, SocketKey};
 use crate::nft::{ChainFlags, DataType, Family, RuleRef, SnapshotTable};
-use crate::text::keys;
 use crate::text::syntax::{Expr, Line, Relation, Statement, Target, Translation, Value, Verdict};
-use crate::text::types::{self, info};
+use crate::text::types;
 
 /// How deep chains without names may stand in one another: the kernel follows 16 jumps.
 const DEEPEST: usize = 16;
 /// How many rules may stand in chains without names below one rule. In the kernel one rule refers to each of them; in a
 /// file there may be any number.
 const MOST: usize = 65_536;
+/// In nanoseconds.
+const SECOND: u128 = 1_000_000_000;
 
 /// How many instructions a rule may have: the kernel takes no more, a file may hold any number, each around the one
 /// before it.
@@ -99,14 +98,6 @@ pub(super) const fn is_place(offset: u32, bits: u32) -> bool {
     offset <= 1 << 20 && bits >= 8 && bits <= 128
 }
 
-/// The order of bytes of what is loaded by an expression of this type.
-pub(super) fn order_of(data_type: DataType) -> ByteOrder {
-    match data_type {
-        DataType::INTEGER | DataType::VALUE => ByteOrder::Host,
-        _ => info(data_type).map_or(ByteOrder::Host, |info| info.order),
-    }
-}
-
 /// A name that nft's language can hold as it is.
 pub(super) fn spoken(name: &[u8]) -> Option<String> {
     let name = name.to_str().ok()?;
@@ -114,7 +105,8 @@ pub(super) fn spoken(name: &[u8]) -> Option<String> {
     (!name.is_empty() && !name.contains(is_odd)).then(|| name.to_owned())
 }
 
-/// A value of this type in bytes of this order; `None` of characters that nft's language cannot hold.
+/// A value of this type in bytes of this order; `None` of what nft's language cannot hold: characters, and times
+/// between two seconds.
 pub(super) fn value(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Option<Value> {
     if types::is_string(data_type) {
         let text = bytes.trim_end_with(|c| c == '\0').to_str().ok()?;
@@ -127,14 +119,16 @@ pub(super) fn value(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Opti
 pub(super) fn limit(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Option<Value> {
     let is_string = types::is_string(data_type);
     let is_turned = order == ByteOrder::Host && cfg!(target_endian = "little") && !is_string;
-    match is_turned {
+    let value = match is_turned {
         true => {
             let mut turned = bytes.to_vec();
             turned.reverse();
             Value::from_be_bytes(data_type, &turned)
         }
         false => Value::from_be_bytes(data_type, bytes),
-    }
+    };
+    let is_said = |value: &Value| data_type != types::DATE || value.number.is_multiple_of(SECOND);
+    value.filter(is_said)
 }
 
 impl Reader<'_, '_> {
@@ -160,76 +154,39 @@ impl Reader<'_, '_> {
             Decoded::Payload(payload) => self.payload(payload),
             Decoded::Exthdr(exthdr) => self.exthdr(exthdr),
             Decoded::Ct(ct) => self.ct(ct),
-            Decoded::Rt(rt) => {
-                let key = rt.key?;
-                let (name, data_type, bits) = keys::rt(key);
-                let order = match key {
-                    RtKey::TCPMSS => ByteOrder::Host,
-                    _ => order_of(data_type),
-                };
-                (!name.is_empty()).then_some(())?;
-                self.load(rt.dreg?, Expr::Rt(key), bits, order)
-            }
+            Decoded::Rt(rt) => self.load(rt.dreg?, Expr::Rt(rt.key?)),
             Decoded::Socket(socket) => {
                 let key = socket.key?;
-                let (name, data_type, bits) = keys::socket(key);
-                (!name.is_empty()).then_some(())?;
                 let level = match key {
                     SocketKey::CGROUPV2 => socket.level.unwrap_or_default(),
                     _ => 0,
                 };
-                self.load(
-                    socket.dreg?,
-                    Expr::Socket(key, level),
-                    bits,
-                    order_of(data_type),
-                )
+                self.load(socket.dreg?, Expr::Socket(key, level))
             }
             Decoded::Fib(fib) => {
-                let (flags, result) = (fib.flags.unwrap_or_default(), fib.result?);
-                let (data_type, bits) = keys::fib(flags, result);
-                let spoken = FibFlags::SADDR
-                    | FibFlags::DADDR
-                    | FibFlags::MARK
-                    | FibFlags::IIF
-                    | FibFlags::OIF
-                    | FibFlags::PRESENT;
-                (bits > 0 && spoken.contains(flags)).then_some(())?;
-                self.load(
-                    fib.dreg?,
-                    Expr::Fib(flags, result),
-                    bits,
-                    order_of(data_type),
-                )
+                let flags = fib.flags.unwrap_or_default();
+                self.load(fib.dreg?, Expr::Fib(flags, fib.result?))
             }
             Decoded::Osf(osf) => {
                 let version = osf.flags.unwrap_or_default().contains(OsfFlags::VERSION);
                 let ttl = osf.ttl.unwrap_or_default();
-                let osf = (osf.dreg?, Expr::Osf { ttl, version });
-                self.load(osf.0, osf.1, 128, ByteOrder::Host)
+                self.load(osf.dreg?, Expr::Osf { ttl, version })
             }
             Decoded::Xfrm(xfrm) => {
-                let key = xfrm.key?;
-                let (name, data_type, bits) = keys::xfrm(key);
-                (!name.is_empty()).then_some(())?;
-                let order = match key {
-                    expr::XfrmKey::SPI => ByteOrder::Network,
-                    _ => order_of(data_type),
-                };
                 let loaded = Expr::Xfrm {
                     direction: xfrm.dir.unwrap_or_default(),
-                    key,
+                    key: xfrm.key?,
                     number: xfrm.spnum.unwrap_or_default(),
                 };
-                self.load(xfrm.dreg?, loaded, bits, order)
+                self.load(xfrm.dreg?, loaded)
             }
             Decoded::Numgen(numgen) => {
                 let loaded = Expr::Numgen {
-                    kind: numgen.numgen_type.filter(|kind| kind.name().is_some())?,
+                    kind: numgen.numgen_type?,
                     modulus: numgen.modulus?,
                     offset: numgen.offset.unwrap_or_default(),
                 };
-                self.load(numgen.dreg?, loaded, 32, ByteOrder::Host)
+                self.load(numgen.dreg?, loaded)
             }
             Decoded::Hash(hash) => self.hash(hash),
             Decoded::Bitwise(bitwise) => self.bitwise(bitwise),
@@ -343,17 +300,14 @@ impl Reader<'_, '_> {
         self.table.table().family()
     }
 
-    pub(super) fn load(
-        &mut self,
-        register: Register,
-        expr: Expr,
-        bits: u32,
-        order: ByteOrder,
-    ) -> Option<()> {
+    /// What is asked for, into a register; `None` if nft has no words for it.
+    pub(super) fn load(&mut self, register: Register, expr: Expr) -> Option<()> {
+        let bits = expr.bits();
+        (bits > 0).then_some(())?;
         let loaded = Loaded {
-            expr: Kept::Expr(expr),
             length: bits as usize / 8,
-            order,
+            order: expr.order(),
+            expr: Kept::Expr(expr),
         };
         self.registers.put(register, loaded)
     }

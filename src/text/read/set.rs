@@ -12,28 +12,9 @@ use crate::nft::userdata::{
     SET_KEY_TYPEOF, UserData,
 };
 use crate::nft::{DataType, ElementRef, SetFlags, SetRef, SnapshotSet};
-use crate::text::keys;
 use crate::text::syntax::{Element, Expr, Statement, Target, Value, Verdict};
 use crate::text::types::{self, info};
-
-/// The bits of one field's type in a concatenation's.
-const FIELD_TYPE_BITS: u32 = 6;
-
-/// The fields of a type: itself, if it is no concatenation.
-pub(in crate::text) fn fields(data_type: DataType) -> Vec<DataType> {
-    let mask = (1 << FIELD_TYPE_BITS) - 1;
-    if data_type.0 <= mask || data_type.name().is_some() {
-        return vec![data_type];
-    }
-    let mut fields = Vec::new();
-    let mut left = data_type.0;
-    while left > 0 {
-        fields.push(DataType(left & mask));
-        left >>= FIELD_TYPE_BITS;
-    }
-    fields.reverse();
-    fields
-}
+use crate::text::value::{before, fields};
 
 /// A verdict that leads to no chain.
 pub(super) fn plain_verdict(verdict: &expr::Verdict<'_>) -> Option<Verdict> {
@@ -67,24 +48,7 @@ fn order(set: &SetRef<'_>, kind: u8, data_type: DataType) -> ByteOrder {
                 _ => ByteOrder::Host,
             }
         }
-        _ => info(data_type).map_or(ByteOrder::Host, |info| info.order),
-    }
-}
-
-/// The order of the bytes of what an expression has.
-fn order_of_expr(expr: &Expr) -> ByteOrder {
-    match expr {
-        Expr::Payload(_) | Expr::Option(_) => ByteOrder::Network,
-        Expr::Meta(key) if keys::is_big_endian(*key) => ByteOrder::Network,
-        Expr::Binary(_, left, _) => order_of_expr(left),
-        Expr::Xfrm {
-            key: expr::XfrmKey::SPI,
-            ..
-        } => ByteOrder::Network,
-        expr => match expr.data_type() {
-            DataType::INTEGER | DataType::VALUE => ByteOrder::Host,
-            data_type => info(data_type).map_or(ByteOrder::Host, |info| info.order),
-        },
+        _ => types::order(data_type),
     }
 }
 
@@ -345,14 +309,16 @@ pub(in crate::text) fn size(set: &SetRef<'_>) -> Option<u32> {
     set.description()?.size.filter(|size| *size > 0)
 }
 
-/// What goes with each element of a set.
-pub(in crate::text) fn statements(set: &SetRef<'_>) -> Vec<Statement> {
-    let one = set.expression();
-    let one = one.as_ref().and_then(|one| one.decode().ok());
-    let one = one.as_ref().and_then(stateful_statement);
-    let many = set.expressions().into_iter().flatten();
-    let many = many.filter_map(|each| stateful_statement(&each.ok()?.decode().ok()?));
-    one.into_iter().chain(many).collect()
+/// What goes with each element of a set; `None` if nft has no words for one of them.
+pub(in crate::text) fn statements(set: &SetRef<'_>) -> Option<Vec<Statement>> {
+    let mut statements = Vec::new();
+    if let Some(nested) = set.expression() {
+        statements.push(stateful_statement(&nested.decode().ok()?)?);
+    }
+    for nested in set.expressions().into_iter().flatten() {
+        statements.push(stateful_statement(&nested.ok()?.decode().ok()?)?);
+    }
+    Some(statements)
 }
 
 /// Where the fields of a type stand.
@@ -373,7 +339,7 @@ fn parts(
         (None, Some(data_type)) => fields(data_type),
         (None, None) => vec![DataType::VALUE],
     };
-    let of_expr = |index: usize| exprs.map(|exprs| order_of_expr(&exprs[index]));
+    let of_expr = |index: usize| exprs.map(|exprs| exprs[index].order());
     if let [one] = types[..] {
         // A number of no type in particular has the order of what is looked up.
         let order = match (exprs, one) {
@@ -457,17 +423,4 @@ fn keep_lowest(number: &mut [u8]) {
         };
         found |= *byte != 0;
     }
-}
-
-/// The value before this one, as bytes compare; `None` before the first.
-fn before(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut before = bytes.to_vec();
-    for byte in before.iter_mut().rev() {
-        let (less, borrowed) = byte.overflowing_sub(1);
-        *byte = less;
-        if !borrowed {
-            return Some(before);
-        }
-    }
-    None
 }

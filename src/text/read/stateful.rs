@@ -52,8 +52,14 @@ pub(in crate::text) fn limit_statement(limit: &expr::Limit) -> Option<Statement>
         _ => return None,
     };
     // nft has words for these times alone.
-    let unit = limit.unit.unwrap_or_default();
-    matches!(unit, 1 | 60 | 3600 | 86_400 | 604_800).then_some(())?;
+    let unit = match limit.unit? {
+        1 => "second",
+        60 => "minute",
+        3600 => "hour",
+        86_400 => "day",
+        604_800 => "week",
+        _ => return None,
+    };
     Some(Statement::Limit {
         rate: limit.rate.unwrap_or_default(),
         unit,

@@ -3,7 +3,7 @@
 use super::compare::range;
 use super::context::Layer;
 use super::registers::{Kept, Registers};
-use super::rule::{Reader, order_of, value};
+use super::rule::{Reader, value};
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{self, NatRangeFlags, NatType, QueueFlags, Register, RejectType};
 use crate::nft::{DataType, Family};
@@ -13,7 +13,7 @@ use crate::text::types;
 impl Reader<'_, '_> {
     /// The value in a register, as one of this type.
     pub(super) fn typed(&mut self, register: Register, data_type: DataType) -> Option<Expr> {
-        self.typed_in(register, data_type, order_of(data_type))
+        self.typed_in(register, data_type, types::order(data_type))
     }
 
     /// The same where a number's type does not tell the order of its bytes.
@@ -26,7 +26,7 @@ impl Reader<'_, '_> {
         let loaded = self.registers.get(register)?.clone();
         let order = match data_type {
             DataType::INTEGER | DataType::VALUE | types::RAW => order,
-            data_type => order_of(data_type),
+            data_type => types::order(data_type),
         };
         match loaded.expr {
             Kept::Expr(expr) => Some(self.resolve(expr)),

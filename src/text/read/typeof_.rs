@@ -34,8 +34,8 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
     match entries.number(KIND)? {
         7 => payload(number(0), number(1), [number(2), number(3), number(4)]),
         8 => option(number(0)?, number(1)?, number(2)?),
-        9 => Some(Expr::Meta(MetaKey(number(0)?))),
-        10 => Some(Expr::Socket(
+        9 => known(Expr::Meta(MetaKey(number(0)?))),
+        10 => known(Expr::Socket(
             SocketKey(number(0)?),
             number(1).unwrap_or_default(),
         )),
@@ -47,7 +47,7 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
             let key = CtKey(number(0)?);
             let direction = number(1).filter(|direction| *direction <= 1);
             let direction = direction.map(|direction| CtDirection(direction as u8)); // 0 or 1
-            Some(Expr::Ct(key, direction, keys::ct(key).1))
+            known(Expr::Ct(key, direction, None))
         }
         13 if may_be_many => {
             let parts = data.map(|(_, part)| read(part, false));
@@ -55,24 +55,29 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
             // One without fields is written for a set that was declared by types.
             (parts.len() > 1).then_some(Expr::Concat(parts))
         }
-        23 => Some(Expr::Numgen {
+        23 => known(Expr::Numgen {
             kind: NumgenType(number(0)?),
             modulus: number(1)?,
             offset: number(2)?,
         }),
         24 => None,
-        25 => Some(Expr::Rt(RtKey(number(0)?))),
-        26 => Some(Expr::Fib(
+        25 => known(Expr::Rt(RtKey(number(0)?))),
+        26 => known(Expr::Fib(
             FibFlags::from_bits_retain(number(1)?),
             FibResult(number(0)?),
         )),
-        27 => Some(Expr::Xfrm {
+        27 => known(Expr::Xfrm {
             key: XfrmKey(number(0)?),
             number: number(1)?,
             direction: XfrmDirection(u8::try_from(number(2)?).ok()?),
         }),
         _ => None,
     }
+}
+
+/// What is asked for, if nft has words for it.
+fn known(asked: Expr) -> Option<Expr> {
+    keys::of(&asked).map(|_| asked)
 }
 
 fn payload(protocol: Option<u32>, field: Option<u32>, place: [Option<u32>; 3]) -> Option<Expr> {

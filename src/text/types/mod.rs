@@ -102,6 +102,14 @@ pub(super) const fn info(data_type: DataType) -> Option<Type> {
     })
 }
 
+/// The order of the bytes of a value of this type in a register; numbers of no type's own are mostly the host's.
+pub(super) fn order(data_type: DataType) -> ByteOrder {
+    match data_type {
+        DataType::INTEGER | DataType::VALUE => ByteOrder::Host,
+        _ => info(data_type).map_or(ByteOrder::Host, |info| info.order),
+    }
+}
+
 /// Whether values of this type are bits with names.
 pub(super) fn is_bitmask(data_type: DataType) -> bool {
     // The type without names is a number.

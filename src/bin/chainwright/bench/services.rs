@@ -1,7 +1,5 @@
 //! Services brought to the kernel, in each layout.
 
-use std::io::Write as _;
-
 use chainwright::iptables::text::SaveOptions;
 use chainwright::iptables::{Backend, Family, Iptables};
 use chainwright::kube::service::Layout;
@@ -11,11 +9,12 @@ use chainwright::measure::proxy::{
 };
 use chainwright::measure::{Cluster, Measured};
 use chainwright::netns::Sandbox;
-use chainwright::nft::{Connection, Family as Nft, Transaction};
+use chainwright::nft::{Connection, Family as Nft, Scope, Transaction};
+use chainwright::text::{Listing, Options, Part};
 use clap::ValueEnum;
 use tempfile::NamedTempFile;
 
-use super::tools::{Tool, output_of, run_once};
+use super::tools::{Tool, run_once};
 use super::{Contestant, Memory, Record, Show, Sizes, temporary};
 use crate::output::{Error, note};
 use crate::progress::Progress;
@@ -192,36 +191,46 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn cold(&mut self, cluster: Cluster) -> Result<(), Error> {
+    /// Measures something in each layout by itself, in a new network namespace. How many rounds it has is told.
+    fn in_each(
+        &mut self,
+        what: &str,
+        cluster: Cluster,
+        measure: impl Fn(Layout, usize) -> Result<Record, Error> + Sync,
+    ) -> Result<(), Error> {
         let elements = cluster.services * cluster.endpoints;
+        let rounds = self.args.sizes.rounds(200_000, elements, 31);
         for layout in self.args.at(&self.layouts, cluster.services) {
-            let rounds = self.args.sizes.rounds(200_000, elements, 31);
             let progress = Progress::new(format!(
-                "cold start, {} services, {}, {rounds} rounds",
+                "{what}, {} services, {}, {rounds} rounds",
                 cluster.services,
                 name_of(layout)
             ));
-            let record = Sandbox::new()?.run(|| -> Result<Record, Error> {
-                let cold = cold(cluster, layout, rounds)?;
-                let mut record = Record {
-                    layout: Some(name_of(layout)),
-                    notes: vec![format!(
-                        "bytes: {:.2} MB; parts: {}",
-                        cold.bytes as f64 / 1e6,
-                        cold.parts
-                    )],
-                    contenders: contestants(&cold.contenders),
-                    ..Self::of("cold start", cluster, rounds)
-                };
-                if let Some(floor) = cold.contenders.first() {
-                    tool(layout, floor, &mut record)?;
-                }
-                Ok(record)
-            })??;
+            let record = Sandbox::new()?.run(|| measure(layout, rounds))??;
             drop(progress);
             self.add(record)?;
         }
         Ok(())
+    }
+
+    fn cold(&mut self, cluster: Cluster) -> Result<(), Error> {
+        self.in_each("cold start", cluster, |layout, rounds| {
+            let cold = cold(cluster, layout, rounds)?;
+            let mut record = Record {
+                layout: Some(name_of(layout)),
+                notes: vec![format!(
+                    "bytes: {:.2} MB; parts: {}",
+                    cold.bytes as f64 / 1e6,
+                    cold.parts
+                )],
+                contenders: contestants(&cold.contenders),
+                ..Self::of("cold start", cluster, rounds)
+            };
+            if let Some(floor) = cold.contenders.first() {
+                tool(layout, floor, &mut record)?;
+            }
+            Ok(record)
+        })
     }
 
     /// One change, and many one after the other.
@@ -260,23 +269,13 @@ impl Bench<'_> {
     }
 
     fn restart(&mut self, cluster: Cluster) -> Result<(), Error> {
-        let elements = cluster.services * cluster.endpoints;
-        for layout in self.args.at(&self.layouts, cluster.services) {
-            let rounds = self.args.sizes.rounds(200_000, elements, 31);
-            let progress = Progress::new(format!(
-                "restart, {} services, {}, {rounds} rounds",
-                cluster.services,
-                name_of(layout)
-            ));
-            let measured = Sandbox::new()?.run(|| restart(cluster, layout, rounds))??;
-            drop(progress);
-            self.add(Record {
+        self.in_each("restart", cluster, |layout, rounds| {
+            Ok(Record {
                 layout: Some(name_of(layout)),
-                contenders: contestants(&measured),
+                contenders: contestants(&restart(cluster, layout, rounds)?),
                 ..Self::of("restart of the agent", cluster, rounds)
-            })?;
-        }
-        Ok(())
+            })
+        })
     }
 
     /// All sizes in one run, round by round.
@@ -329,18 +328,12 @@ fn tool(layout: Layout, floor: &Measured, record: &mut Record) -> Result<(), Err
                 "nft: the sets and maps of services alone, for its language does not say the rules"
                     .into(),
             );
-            ("nft", sets_listed()?)
+            ("nft", listed(&Cluster::SETS.map(part_of))?)
         }
-        Layout::Nftables => ("nft", output_of(("nft", &["list", "ruleset"]))?),
-        Layout::Iptables(Backend::Nft) => ("iptables-nft-restore", Some(saved(Backend::Nft)?)),
-        Layout::Iptables(Backend::Legacy) => {
-            ("iptables-legacy-restore", Some(saved(Backend::Legacy)?))
-        }
+        Layout::Nftables => ("nft", listed(&[Part::All])?),
+        Layout::Iptables(Backend::Nft) => ("iptables-nft-restore", saved(Backend::Nft)?),
+        Layout::Iptables(Backend::Legacy) => ("iptables-legacy-restore", saved(Backend::Legacy)?),
         _ => return Ok(()),
-    };
-    let Some(text) = text else {
-        record.not_installed.push(tool);
-        return Ok(());
     };
     let mut empty = Transaction::new();
     empty.flush_ruleset(Nft::UNSPEC)?;
@@ -359,20 +352,27 @@ fn tool(layout: Layout, floor: &Measured, record: &mut Record) -> Result<(), Err
     Ok(())
 }
 
-/// What grows with services of the flat layout, as `nft` lists it; `None` if that is not installed.
-fn sets_listed() -> Result<Option<NamedTempFile>, Error> {
-    let mut all = temporary("")?;
-    let (_, table) = Cluster::table();
-    for set in Cluster::SETS {
-        let kind = if set == "cluster-ips" { "set" } else { "map" };
-        let Some(listed) = output_of(("nft", &["list", kind, "ip", table, set]))? else {
-            return Ok(None);
-        };
-        std::fs::read(listed.path())
-            .and_then(|text| all.write_all(&text))
-            .map_err(|error| Error::Other(format!("cannot write a temporary file: {error}")))?;
+/// One of the sets and maps that grow with services of the flat layout.
+const fn part_of(set: &str) -> Part<'_> {
+    match set.as_bytes() {
+        b"cluster-ips" => Part::Set(set.as_bytes()),
+        map => Part::Map(map),
     }
-    Ok(Some(all))
+}
+
+/// Parts of the ruleset that is there, in nft's language.
+fn listed(parts: &[Part<'_>]) -> Result<NamedTempFile, Error> {
+    let snapshot = Connection::open()?.snapshot(Scope::all())?;
+    let options = Options::here();
+    let mut text = String::new();
+    for part in parts {
+        let listing = Listing::new(&snapshot, &options).part(*part);
+        if listing.is_empty() {
+            return Err(Error::Other(format!("there is no {part:?}")));
+        }
+        text += &listing.to_string();
+    }
+    temporary(&text)
 }
 
 /// What is there, as iptables-save prints it.

@@ -7,9 +7,6 @@ use std::process::{Command, Stdio};
 
 use chainwright::measure::{Contender, Measured, alternate_prepared, once};
 
-use tempfile::NamedTempFile;
-
-use super::temporary;
 use crate::output::Error;
 
 /// A program and its arguments.
@@ -88,30 +85,8 @@ fn find(tool: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// What a tool prints; `None` if it is not installed.
-pub(super) fn output_of((tool, arguments): Tool<'_>) -> Result<Option<NamedTempFile>, Error> {
-    if find(tool).is_none() {
-        return Ok(None);
-    }
-    let file = temporary("")?;
-    let output = file.reopen();
-    let output =
-        output.map_err(|error| Error::Other(format!("cannot write a temporary file: {error}")))?;
-    start_into(tool, arguments, None, output.into())?;
-    Ok(Some(file))
-}
-
 /// Runs a tool to its end, its output thrown away.
 fn start(tool: &str, arguments: &[&str], lock: Option<&Path>) -> Result<(), Error> {
-    start_into(tool, arguments, lock, Stdio::null())
-}
-
-fn start_into(
-    tool: &str,
-    arguments: &[&str],
-    lock: Option<&Path>,
-    output: Stdio,
-) -> Result<(), Error> {
     let program = find(tool);
     let program = program.as_deref().map_or(OsStr::new(tool), Path::as_os_str);
     let mut command = Command::new(program);
@@ -121,7 +96,7 @@ fn start_into(
     let status = command
         .args(arguments)
         .stdin(Stdio::null())
-        .stdout(output)
+        .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
         .map_err(|error| Error::Other(format!("cannot start {tool}: {error}")))?;

@@ -1,6 +1,6 @@
 use std::sync::Mutex;
 
-use super::super::layout::Observer;
+use super::super::layout::Common;
 use super::super::model::{Port, Protocol, Service};
 use super::*;
 use crate::nft::live::Model;
@@ -17,10 +17,11 @@ struct Kernel {
     lost: HashSet<ObjectName>,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Fake {
     kernel: Arc<Mutex<Kernel>>,
     only_checks: bool,
+    common: Common,
 }
 
 /// One of the kernel's refusals.
@@ -75,12 +76,12 @@ impl FamilyLayout for Fake {
         true
     }
 
-    fn observe(&mut self, _: Observer) {}
-
-    fn set_config(&mut self, _: Arc<Config>) {}
-
     fn remove(&mut self) -> Result<(), Error> {
         Ok(())
+    }
+
+    fn common(&mut self) -> &mut Common {
+        &mut self.common
     }
 }
 
@@ -98,7 +99,11 @@ fn name(number: u16) -> ObjectName {
 impl Tried {
     fn new() -> Self {
         let config = Arc::new(Config::new("node1"));
-        let fake = Fake::default();
+        let fake = Fake {
+            kernel: Arc::default(),
+            only_checks: false,
+            common: Common::new(Arc::clone(&config)),
+        };
         let layout = Box::new(fake.clone());
         Self {
             services: Services::new(),

@@ -92,6 +92,24 @@ impl fmt::Debug for Observer {
     }
 }
 
+/// What each layout is told.
+#[derive(Debug, Clone)]
+pub(super) struct Common {
+    /// What is known of the node and the cluster.
+    config: Arc<Config>,
+    /// Who is told how far it has come.
+    observer: Observer,
+}
+
+impl Common {
+    pub(super) fn new(config: Arc<Config>) -> Self {
+        Self {
+            config,
+            observer: Observer::default(),
+        }
+    }
+}
+
 /// One family of one layout in one network namespace.
 pub(super) trait FamilyLayout: fmt::Debug + Send {
     /// Makes what is in the kernel what is desired, whatever is there: the smallest change, without disturbing what
@@ -108,11 +126,18 @@ pub(super) trait FamilyLayout: fmt::Debug + Send {
 
     /// What is known of the node and the cluster is this from now on. If more of it is another than the node's name and zone,
     /// next is to adopt.
-    fn set_config(&mut self, config: Arc<Config>);
+    fn set_config(&mut self, config: Arc<Config>) {
+        self.common().config = config;
+    }
 
     /// Has this one told of progress while it adopts, where that takes several transactions.
-    fn observe(&mut self, observer: Observer);
+    fn observe(&mut self, observer: Observer) {
+        self.common().observer = observer;
+    }
 
     /// Removes all that the layout put into the kernel.
     fn remove(&mut self) -> Result<(), Error>;
+
+    /// What it was told.
+    fn common(&mut self) -> &mut Common;
 }

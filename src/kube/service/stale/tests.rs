@@ -1,5 +1,4 @@
 use super::super::model::ObjectName;
-use super::super::resolve::Backends;
 use super::*;
 use crate::conntrack::{Entry, Tuple};
 
@@ -11,30 +10,15 @@ fn at(network: u8, last: u8, port: u16) -> SocketAddr {
 
 /// DNS at `10.96.0.10:53`, with these endpoints that serve.
 fn dns(endpoints: &[u8]) -> ServicePort {
-    ServicePort {
-        name: PortName {
-            service: ObjectName::new("kube-system", "kube-dns"),
-            port: "dns".into(),
-            protocol: Protocol::Udp,
-        },
-        cluster_ip: [10, 96, 0, 10].into(),
-        port: 53,
-        node_port: None,
-        external_ips: Vec::new(),
-        load_balancer_ips: Vec::new(),
-        source_ranges: Vec::new(),
-        internal_local: false,
-        external_local: false,
-        affinity: None,
-        health_check_node_port: None,
-        backends: Backends {
-            serving: endpoints
-                .iter()
-                .map(|last| at(244, *last, ENDPOINTS))
-                .collect(),
-            ..Backends::default()
-        },
-    }
+    let name = PortName {
+        service: ObjectName::new("kube-system", "kube-dns"),
+        port: "dns".into(),
+        protocol: Protocol::Udp,
+    };
+    let serving = endpoints.iter().map(|last| at(244, *last, ENDPOINTS));
+    let mut port = ServicePort::new(name, [10, 96, 0, 10].into(), 53);
+    port.backends.serving = serving.collect();
+    port
 }
 
 fn change(before: Option<ServicePort>, after: Option<ServicePort>) -> PortChange {

@@ -48,7 +48,7 @@ use service::{Front, Placed, Target, fronts, hairpin, hairpins, id_of_group};
 use sets::{Entry, SetKind, TABLE, Words, element};
 
 use super::claims::Claims;
-use super::{FamilyLayout, Observer, PortChange, Ports};
+use super::{Common, FamilyLayout, PortChange, Ports};
 use crate::error::Error;
 use crate::iptables::Family;
 use crate::kube::service::config::{Config, NodePortAddresses, is_of};
@@ -71,7 +71,7 @@ const AT_ONCE: usize = 20_000;
 pub(in crate::kube::service) struct Flat {
     nft: Connection,
     family: Family,
-    config: Arc<Config>,
+    common: Common,
     state: State,
     /// What keeps others from changing the table; `None` before it was looked at.
     ownership: Option<Ownership>,
@@ -79,7 +79,6 @@ pub(in crate::kube::service) struct Flat {
     generation: Option<Generation>,
     /// Kept for its buffer.
     transaction: Transaction,
-    observer: Observer,
 }
 
 /// What is in the kernel, but for what the rules put there.
@@ -237,12 +236,11 @@ impl Flat {
         Self {
             nft,
             family,
-            config,
+            common: Common::new(config),
             state: State::default(),
             ownership: None,
             generation: None,
             transaction: Transaction::new(),
-            observer: Observer::default(),
         }
     }
 
@@ -253,7 +251,7 @@ impl Flat {
     fn rules(&self) -> Rules<'_> {
         Rules {
             family: self.family,
-            config: &self.config,
+            config: &self.common.config,
         }
     }
 
@@ -304,7 +302,7 @@ impl Flat {
         for kind in SetKind::ALL {
             tx.add(&kind.set(self.family, CLIENTS)?)?;
         }
-        if let NodePortAddresses::These(addresses) = &self.config.node_port_addresses {
+        if let NodePortAddresses::These(addresses) = &self.common.config.node_port_addresses {
             let nodeport_ips = self.set_id(SetKind::NodeportIps);
             tx.flush_set(&nodeport_ips)?;
             let mut keys: Vec<_> = addresses
@@ -355,7 +353,8 @@ impl Flat {
             let next = names.next();
             if let Some((name, port)) = next {
                 let states = [None, Some(&**port)];
-                self.state.apply(name, states, &self.config, &mut elements);
+                self.state
+                    .apply(name, states, &self.common.config, &mut elements);
             }
             if elements.count >= at_once || names.peek().is_none() {
                 self.state.take_changed(&mut elements);
@@ -363,7 +362,7 @@ impl Flat {
                 self.commit(&mut tx)?;
                 transactions += 1;
                 let done = ports.len() - names.len();
-                self.observer.tell(self.family, done, ports.len());
+                self.common.observer.tell(self.family, done, ports.len());
                 tracing::debug!(
                     elements = elements.count,
                     left = names.len(),
@@ -380,7 +379,7 @@ impl Flat {
 
     /// Makes what is there what is desired: see [`FamilyLayout::adopt`].
     fn adopt_once(&mut self, ports: &Ports) -> Result<usize, Error> {
-        if self.config.own {
+        if self.common.config.own {
             self.ownership = Some(self.nft.own(self.table(), TABLE)?);
         }
         self.generation = Some(self.nft.generation()?);
@@ -440,7 +439,7 @@ impl Flat {
             .iter()
             .map(|(_, port)| {
                 let mut known = None;
-                fronts(port, 0, &self.config, |front, _| {
+                fronts(port, 0, &self.common.config, |front, _| {
                     let id = || there.group(&front).map(id_of_group);
                     known = known.or_else(|| id().filter(|id| !taken.contains(id)));
                 });
@@ -461,7 +460,7 @@ impl Flat {
             }
             let placed = placed.place(Some(port));
             state.shapes.extend(placed.shapes.into_iter().flatten());
-            state.claim(&placed.name, placed.id, port, &self.config);
+            state.claim(&placed.name, placed.id, port, &self.common.config);
             state.placed.insert(Arc::clone(&placed.name), placed);
         }
         // All is compared with what is there: nothing of it is a change by itself.
@@ -527,7 +526,7 @@ impl FamilyLayout for Flat {
         for change in changes {
             let states = [change.before.as_deref(), change.after.as_deref()];
             self.state
-                .apply(&change.name, states, &self.config, &mut elements);
+                .apply(&change.name, states, &self.common.config, &mut elements);
         }
         self.state.take_changed(&mut elements);
         if elements.is_empty() {
@@ -553,17 +552,13 @@ impl FamilyLayout for Flat {
         }
     }
 
-    fn set_config(&mut self, config: Arc<Config>) {
-        self.config = config;
+    fn common(&mut self) -> &mut Common {
+        &mut self.common
     }
 
     fn only_check(&mut self, yes: bool) -> bool {
         self.nft.only_check(yes);
         true
-    }
-
-    fn observe(&mut self, observer: Observer) {
-        self.observer = observer;
     }
 
     fn remove(&mut self) -> Result<(), Error> {

@@ -47,7 +47,7 @@ use bstr::{BString, ByteSlice};
 pub(in crate::kube::service) use self::cleanup::clean_up;
 use self::cleanup::{TABLES, is_of_a_port, led_to};
 use self::rules::{Chain, Rules, Shared, sorted};
-use super::{FamilyLayout, Observer, PortChange, Ports};
+use super::{Common, FamilyLayout, PortChange, Ports};
 use crate::error::Error;
 use crate::iptables::{self, Backend, ChainChanges, Family, Rule, TableEdit};
 use crate::kube::service::config::Config;
@@ -61,14 +61,15 @@ const LARGE: usize = 1000;
 pub(in crate::kube::service) struct Iptables {
     ipt: iptables::Iptables,
     family: Family,
-    config: Arc<Config>,
+    /// Nobody is told of progress: it takes one transaction.
+    common: Common,
     /// Whether rules of endpoints say whose they are.
     comments: bool,
 }
 
 impl Iptables {
     /// In the tables that the handle is for.
-    pub(in crate::kube::service) const fn new(
+    pub(in crate::kube::service) fn new(
         ipt: iptables::Iptables,
         family: Family,
         config: Arc<Config>,
@@ -76,7 +77,7 @@ impl Iptables {
         Self {
             ipt,
             family,
-            config,
+            common: Common::new(config),
             comments: true,
         }
     }
@@ -88,7 +89,7 @@ impl Iptables {
     ) -> Result<usize, iptables::Error> {
         let rules = Rules {
             family: self.family,
-            config: &self.config,
+            config: &self.common.config,
             comments: self.comments,
         };
         let plan = Plan::of(&rules, ports, changes);
@@ -121,7 +122,7 @@ impl FamilyLayout for Iptables {
         self.comments = endpoints.sum::<usize>() <= LARGE;
         let rules = Rules {
             family: self.family,
-            config: &self.config,
+            config: &self.common.config,
             comments: self.comments,
         };
         let family = self.family;
@@ -149,16 +150,13 @@ impl FamilyLayout for Iptables {
         }
     }
 
-    fn set_config(&mut self, config: Arc<Config>) {
-        self.config = config;
+    fn common(&mut self) -> &mut Common {
+        &mut self.common
     }
 
     fn only_check(&mut self, yes: bool) -> bool {
         self.ipt.only_check(yes)
     }
-
-    /// It takes one transaction.
-    fn observe(&mut self, _: Observer) {}
 
     fn remove(&mut self) -> Result<(), Error> {
         clean_up(&mut self.ipt, self.family).map(drop)

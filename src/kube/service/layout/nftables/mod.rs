@@ -31,7 +31,7 @@ mod base;
 mod difference;
 mod elements;
 mod port;
-#[cfg(all(test, feature = "sandbox"))]
+#[cfg(all(test, feature = "sandbox", feature = "text"))]
 mod tests;
 mod write;
 
@@ -39,7 +39,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::claims::{Changed, Claims};
-use super::{FamilyLayout, Observer, PortChange, Ports};
+use super::{Common, FamilyLayout, PortChange, Ports};
 use crate::error::Error;
 use crate::iptables::Family;
 use crate::kube::service::config::Config;
@@ -74,14 +74,13 @@ pub(in crate::kube::service) struct Nftables {
     nft: Connection,
     of: Family,
     family: nft::Family,
-    config: Arc<Config>,
+    common: Common,
     elements: Elements,
     known: Known,
     /// Chains without rules that the kernel would not let go yet.
     stale: BTreeSet<String>,
     /// Whether the kernel lets a chain go only after what leads to it.
     chains_apart: bool,
-    observer: Observer,
 }
 
 /// Why what is in the kernel is known to be what was put there.
@@ -106,12 +105,11 @@ impl Nftables {
             nft,
             of: family,
             family: family.into(),
-            config,
+            common: Common::new(config),
             elements: Elements::default(),
             known: Known::No,
             stale: BTreeSet::new(),
             chains_apart: false,
-            observer: Observer::default(),
         }
     }
 
@@ -143,7 +141,7 @@ impl Nftables {
     fn claim(&mut self, ports: &Ports) {
         self.elements = Elements::default();
         for (name, port) in ports {
-            for (key, value) in content(port, &self.config).elements {
+            for (key, value) in content(port, &self.common.config).elements {
                 self.elements.claim(name.clone(), key, value);
             }
         }
@@ -155,7 +153,7 @@ impl Nftables {
         let owned = TableFlags::OWNER | TableFlags::PERSIST;
         let mut made = 0;
         let mut is_owned = false;
-        if self.config.own {
+        if self.common.config.own {
             let mut tx = Transaction::new();
             base::add_table(&mut tx, self.family, owned)?;
             match self.nft.commit(&tx) {
@@ -166,7 +164,7 @@ impl Nftables {
             }
         }
         self.known = Known::No;
-        let (family, config) = (self.family, Arc::clone(&self.config));
+        let (family, config) = (self.family, Arc::clone(&self.common.config));
         let mut writer = Writer::new(family, &config);
         if !is_owned {
             base::add_table(&mut writer.tx, family, TableFlags::empty())?;
@@ -180,7 +178,7 @@ impl Nftables {
             made += 1;
             if is_owned {
                 self.nft.commit(tx)?;
-                self.observer.tell(self.of, done, all);
+                self.common.observer.tell(self.of, done, all);
                 return Ok(());
             }
             let generation = self.nft.commit_numbered(tx)?;
@@ -190,7 +188,7 @@ impl Nftables {
                 was_alone &= generation.map(Generation::number) == Some(next);
             }
             last = generation;
-            self.observer.tell(self.of, done, all);
+            self.common.observer.tell(self.of, done, all);
             Ok(())
         });
         self.elements = elements;
@@ -210,7 +208,7 @@ impl Nftables {
             source,
         };
         let mut model = Model::new().connect().map_err(open)?;
-        let mut writer = Writer::new(self.family, &self.config);
+        let mut writer = Writer::new(self.family, &self.common.config);
         base::add_table(&mut writer.tx, self.family, flags)?;
         fill(&mut writer, ports, &self.elements, |tx, _| {
             Ok(model.commit(tx)?)
@@ -269,7 +267,7 @@ impl Nftables {
         if is_own {
             return Ok((Some(owned), 0));
         }
-        if table.owner().is_none() && !self.config.own {
+        if table.owner().is_none() && !self.common.config.own {
             return Ok((Some(stays), 0));
         }
         // Of somebody else's the kernel says so.
@@ -284,7 +282,7 @@ impl Nftables {
         if difference.is_empty() && self.stale.is_empty() {
             return Ok(0);
         }
-        let (family, config) = (self.family, Arc::clone(&self.config));
+        let (family, config) = (self.family, Arc::clone(&self.common.config));
         let mut writer = Writer::new(family, &config);
         let mut made = 0;
         difference.write(&mut writer)?;
@@ -340,7 +338,7 @@ impl Nftables {
         let mut difference = Difference::new(self.family);
         for change in changes {
             let content_of = |port: Option<&Arc<_>>| match port {
-                Some(port) => content(port, &self.config),
+                Some(port) => content(port, &self.common.config),
                 None => port::Content::default(),
             };
             let before = content_of(change.before.as_ref());
@@ -387,17 +385,13 @@ impl FamilyLayout for Nftables {
         }
     }
 
-    fn set_config(&mut self, config: Arc<Config>) {
-        self.config = config;
+    fn common(&mut self) -> &mut Common {
+        &mut self.common
     }
 
     fn only_check(&mut self, yes: bool) -> bool {
         self.nft.only_check(yes);
         true
-    }
-
-    fn observe(&mut self, observer: Observer) {
-        self.observer = observer;
     }
 
     fn remove(&mut self) -> Result<(), Error> {

@@ -1,9 +1,8 @@
-//! What kube-proxy wrote is adopted, and changes lead to what a start leads to, as the real `nft` lists it. That a start
-//! leads to what kube-proxy writes is `tests/services/kube_proxy.rs`.
+//! Changes lead to what a start leads to. That this is what kube-proxy writes, and that what kube-proxy left is adopted,
+//! is `tests/services/kube_proxy.rs`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -12,13 +11,13 @@ use super::*;
 use crate::kube::service::config::{LocalDetector, NodePortAddresses};
 use crate::kube::service::model::{ObjectName, Protocol};
 use crate::kube::service::resolve::{Backend, Backends, ServicePort};
+use crate::netlink::Unfit;
 use crate::netns::Sandbox;
-use crate::nft::{Chain, TableRef};
+use crate::nft::build::Build;
+use crate::nft::{Chain, Element, SetId, TableRef};
+use crate::text::{Listing, Options, Part};
 
-/// What kube-proxy 1.36.2 left: see `tests/data/README.md`.
-const KUBE_PROXY: &str = include_str!("../../../../../tests/data/kube-proxy-1.36-nftables.nft");
-
-/// The node of that ruleset.
+/// The node of kube-proxy's ruleset among the tests' data.
 fn config() -> Config {
     Config {
         node_addresses: vec![address("10.200.0.10")],
@@ -35,42 +34,26 @@ fn layout(sandbox: &Sandbox, family: Family, config: &Config) -> Nftables {
     Nftables::new(nft, family, Arc::new(config.clone()))
 }
 
-fn nft(sandbox: &Sandbox, arguments: &[&str], input: &str) -> String {
-    let run = || {
-        let mut nft = Command::new("nft")
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("`nft` must be installed: apt-get install nftables");
-        let mut to = nft.stdin.take().unwrap();
-        std::io::Write::write_all(&mut to, input.as_bytes()).unwrap();
-        drop(to);
-        nft.wait_with_output().unwrap()
-    };
-    let output = sandbox.run(run).unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "nft {arguments:?}: {error}");
-    String::from_utf8(output.stdout).unwrap()
+/// The table in nft's words, or a part of it.
+fn list(sandbox: &Sandbox, family: Family, part: Part<'_>) -> String {
+    let mut nft = sandbox.run(Connection::open).unwrap().unwrap();
+    let table = Scope::table(family.into(), TABLE);
+    let snapshot = nft.snapshot(table).unwrap();
+    Listing::new(&snapshot, &Options::default())
+        .part(part)
+        .to_string()
 }
 
-fn list(sandbox: &Sandbox, family: &str) -> String {
-    nft(sandbox, &["list", "table", family, TABLE], "")
-}
-
-/// What `nft` lists of a table: by its first line each set and chain; of a set the elements apart, in order.
+/// A table that is listed: by its first line each set and chain; of a set the elements apart, in order.
 type Blocks = BTreeMap<String, Block>;
 type Block = (Vec<String>, Vec<String>);
 
-fn blocks(listed: &str, table: &str) -> Blocks {
+fn blocks(sandbox: &Sandbox, family: Family) -> Blocks {
+    let listed = list(sandbox, family, Part::All);
     let mut blocks = Blocks::new();
     let mut current: Option<(String, Block)> = None;
     let mut elements: Option<String> = None;
-    let lines = listed
-        .lines()
-        .skip_while(|line| !line.starts_with(table))
-        .skip(1);
+    let lines = listed.lines().skip(1);
     for line in lines.take_while(|line| *line != "}") {
         let text = line.trim();
         if let Some(so_far) = &mut elements {
@@ -97,6 +80,7 @@ fn blocks(listed: &str, table: &str) -> Blocks {
             _ => {}
         }
     }
+    assert!(blocks.len() > 20, "{listed}");
     blocks
 }
 
@@ -113,24 +97,12 @@ fn address(text: &str) -> IpAddr {
 }
 
 fn port(namespace: &str, service: &str, port: &str, cluster_ip: &str, number: u16) -> ServicePort {
-    ServicePort {
-        name: PortName {
-            service: ObjectName::new(namespace, service),
-            port: port.into(),
-            protocol: Protocol::Tcp,
-        },
-        cluster_ip: address(cluster_ip),
-        port: number,
-        node_port: None,
-        external_ips: Vec::new(),
-        load_balancer_ips: Vec::new(),
-        source_ranges: Vec::new(),
-        internal_local: false,
-        external_local: false,
-        affinity: None,
-        health_check_node_port: None,
-        backends: Backends::default(),
-    }
+    let name = PortName {
+        service: ObjectName::new(namespace, service),
+        port: port.into(),
+        protocol: Protocol::Tcp,
+    };
+    ServicePort::new(name, address(cluster_ip), number)
 }
 
 /// With these endpoints; those with a `!` are on this node.
@@ -205,70 +177,9 @@ fn interesting() -> Vec<ServicePort> {
     ]
 }
 
-/// All services of `services.yaml`: those above, and 300 that differ in their numbers alone, which are read from what
-/// kube-proxy made of them.
-fn kube_proxys_ports() -> Ports {
-    let there = blocks(KUBE_PROXY, "table ip kube-proxy {");
-    let local = &there["set hairpin-connections {"].1;
-    let mut all = interesting();
-    for element in &there["map service-ips {"].1 {
-        let (key, chain) = element.split_once(" : goto ").unwrap();
-        let key: Vec<_> = key.split(" . ").collect();
-        let name: Vec<_> = chain.split('/').collect();
-        if !name[1].starts_with("svc-") {
-            continue;
-        }
-        let namespace = name[0].rsplit('-').next().unwrap();
-        let chain = &there[&format!("chain {chain} {{")].0[0];
-        let (_, map) = chain.rsplit_once('{').unwrap();
-        let endpoints = map.trim_end_matches([' ', '}']).split(',').map(|endpoint| {
-            let (_, endpoint) = endpoint.split_once(" : ").unwrap();
-            let (ip, port) = endpoint.split_once(" . ").unwrap();
-            let is_local = local.contains(&format!("{ip} . {ip} . tcp . {port}"));
-            format!("{}{ip}:{port}", if is_local { "!" } else { "" })
-        });
-        let endpoints: Vec<_> = endpoints.collect();
-        let endpoints: Vec<_> = endpoints.iter().map(String::as_str).collect();
-        let service = port(namespace, name[1], "http", key[0], key[2].parse().unwrap());
-        all.push(to(service, &endpoints));
-    }
-    assert_eq!(all.len(), 308);
-    by_name(all)
-}
-
 fn by_name(ports: impl IntoIterator<Item = ServicePort>) -> Ports {
     let ports = ports.into_iter();
     ports.map(|p| (p.name.clone(), Arc::new(p))).collect()
-}
-
-/// One that kube-proxy left is taken over as it is.
-#[test]
-fn kube_proxys_table_is_adopted() {
-    let sandbox = Sandbox::new().unwrap();
-    nft(&sandbox, &["-f", "-"], KUBE_PROXY);
-    let mut ports = kube_proxys_ports();
-    let mut layout = layout(&sandbox, Family::Ipv4, &config());
-    layout.claim(&ports);
-    let desired = layout.desired(&ports, TableFlags::empty()).unwrap();
-    let plan = layout.nft.plan(&desired, PlanOptions::default()).unwrap();
-    assert_eq!(plan.replaced, []);
-    // Of several source ranges `nft` makes a set of other elements that means the same.
-    let plan = plan.to_string();
-    let is_range = |line: &str| line.contains("firewall-5A6HMGKF") || line.contains("__set%d");
-    assert!(plan.lines().all(is_range), "{plan}");
-    assert_eq!(layout.adopt(&ports).unwrap(), 1);
-    assert_eq!(layout.adopt(&ports).unwrap(), 0);
-    // And what comes then is a change as any other.
-    let empty = interesting().swap_remove(3);
-    let name = empty.name.clone();
-    let served = Arc::new(to(empty, &["10.244.9.9:80"]));
-    let change = PortChange {
-        name: name.clone(),
-        before: ports.insert(name, Arc::clone(&served)),
-        after: Some(served),
-    };
-    assert_eq!(layout.change(&ports, &[change]).unwrap(), 1);
-    assert_eq!(layout.adopt(&ports).unwrap(), 0);
 }
 
 /// Numbers that look like chance, and are the same each time (xorshift).
@@ -329,17 +240,13 @@ impl Random {
 }
 
 fn after_random_changes(family: Family, own: bool, seed: u64) {
-    let name = match family {
-        Family::Ipv4 => "ip",
-        Family::Ipv6 => "ip6",
-    };
-    let table = format!("table {name} {TABLE} {{");
     let config = Config { own, ..config() };
     let sandbox = Sandbox::new().unwrap();
     let mut random = Random(seed);
     let mut changed = layout(&sandbox, family, &config);
     let mut ports = Ports::default();
     changed.adopt(&ports).unwrap();
+    let mut transactions = 0;
     for step in 1..=100 {
         let mut changes: HashMap<_, PortChange> = HashMap::new();
         for _ in 0..=random.below(3) {
@@ -362,14 +269,16 @@ fn after_random_changes(family: Family, own: bool, seed: u64) {
         let changes: Vec<_> = changes.into_values().collect();
         let made = changed.change(&ports, &changes).unwrap();
         assert!(made <= 1, "{made} transactions at step {step}");
+        transactions += made;
         assert_eq!(changed.known == Known::Owned, own);
         if step % 10 == 0 {
             let fresh = Sandbox::new().unwrap();
             layout(&fresh, family, &config).adopt(&ports).unwrap();
-            let wanted = blocks(&list(&fresh, name), &table);
-            compare(&wanted, &blocks(&list(&sandbox, name), &table));
+            let wanted = blocks(&fresh, family);
+            compare(&wanted, &blocks(&sandbox, family));
         }
     }
+    assert!(transactions > 50, "{transactions}");
     assert_eq!(changed.adopt(&ports).unwrap(), 0);
     // Another one finds what this one left.
     drop(changed);
@@ -405,19 +314,28 @@ fn what_others_change_is_repaired() {
     let mut ports = by_name(interesting());
     let mut layout = layout(&sandbox, Family::Ipv4, &config());
     layout.adopt(&ports).unwrap();
-    let before = blocks(&list(&sandbox, "ip"), "table ip kube-proxy {");
-    for (number, theirs) in [
-        "flush chain ip kube-proxy services",
-        "add table ip elsewhere",
-        "delete element ip kube-proxy cluster-ips { 10.96.7.7 }",
-        "delete table ip kube-proxy",
-        "add rule ip kube-proxy reject-chain counter",
-        "flush ruleset",
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        nft(&sandbox, &["-f", "-"], theirs);
+    let before = blocks(&sandbox, Family::Ipv4);
+    type Theirs = fn(&mut Transaction) -> Result<&mut Transaction, Unfit>;
+    const IP: nft::Family = nft::Family::IP;
+    let theirs: [Theirs; 6] = [
+        |tx| tx.flush_chain(IP, TABLE, "services"),
+        |tx| tx.add(&Table::new(IP, "elsewhere")),
+        |tx| {
+            let set = SetId::new(IP, TABLE, "cluster-ips");
+            tx.delete_elements(&set, [Element::new(&[10, 96, 7, 7])])
+        },
+        |tx| tx.delete(&Table::new(IP, TABLE)),
+        |tx| {
+            let rule = Build::new(IP, TABLE, "reject-chain").counter();
+            tx.add(&rule.finish().unwrap())
+        },
+        |tx| tx.flush_ruleset(nft::Family::UNSPEC),
+    ];
+    let mut other = sandbox.run(Connection::open).unwrap().unwrap();
+    for (number, theirs) in theirs.into_iter().enumerate() {
+        let mut tx = Transaction::new();
+        theirs(&mut tx).unwrap();
+        other.commit(&tx).unwrap();
         let cluster_ip = format!("10.96.77.{number}");
         let added = Arc::new(port("default", "added", "", &cluster_ip, 80));
         let name = added.name.clone();
@@ -431,7 +349,7 @@ fn what_others_change_is_repaired() {
         ports.swap_remove(&name);
         change.before = change.after.take();
         assert_eq!(layout.change(&ports, &[change]).unwrap(), 1);
-        let after = blocks(&list(&sandbox, "ip"), "table ip kube-proxy {");
+        let after = blocks(&sandbox, Family::Ipv4);
         compare(&before, &after);
     }
 }
@@ -445,14 +363,18 @@ fn clients_are_remembered() {
         .adopt(&ports)
         .unwrap();
     let name = "affinity-2GKX576Q-kube-system/kube-dns/udp/dns__10.244.0.2/53";
-    let add = format!("add element ip kube-proxy {name} {{ 10.9.9.9 }}");
-    nft(&sandbox, &["-f", "-"], &add);
+    let set = SetId::new(nft::Family::IP, TABLE, name);
+    let mut tx = Transaction::new();
+    tx.add_elements(&set, [Element::new(&[10, 9, 9, 9])])
+        .unwrap();
+    let mut other = sandbox.run(Connection::open).unwrap().unwrap();
+    other.commit(&tx).unwrap();
     // The restart, with something to do.
     let removed = interesting().swap_remove(0).name;
     ports.swap_remove(&removed);
     let mut next = layout(&sandbox, Family::Ipv4, &config());
     assert_eq!(next.adopt(&ports).unwrap(), 1);
-    let listed = nft(&sandbox, &["list", "set", "ip", TABLE, name], "");
+    let listed = list(&sandbox, Family::Ipv4, Part::Set(name.as_bytes()));
     assert!(listed.contains("10.9.9.9"), "{listed}");
 }
 
@@ -460,6 +382,7 @@ fn clients_are_remembered() {
 fn a_table_of_ones_own_is_left_alone_by_others() {
     let sandbox = Sandbox::new().unwrap();
     let ports = by_name(interesting());
+    let left = |family| layout(&sandbox, family, &config());
     let config = Config {
         own: true,
         ..config()
@@ -476,7 +399,9 @@ fn a_table_of_ones_own_is_left_alone_by_others() {
     layout.remove().unwrap();
     layout.remove().unwrap();
     assert!(!clean_up(&mut other, Family::Ipv4).unwrap());
-    nft(&sandbox, &["-f", "-"], KUBE_PROXY);
+    for of in [Family::Ipv4, Family::Ipv6] {
+        left(of).adopt(&Ports::default()).unwrap();
+    }
     assert!(clean_up(&mut other, Family::Ipv4).unwrap());
     assert!(clean_up(&mut other, Family::Ipv6).unwrap());
     assert!(!clean_up(&mut other, Family::Ipv6).unwrap());
@@ -500,7 +425,7 @@ fn other_configurations_are_written() {
         let mut layout = layout(&sandbox, Family::Ipv4, config);
         layout.adopt(&ports).unwrap();
         assert_eq!(layout.adopt(&ports).unwrap(), 0);
-        blocks(&list(&sandbox, "ip"), "table ip kube-proxy {")
+        blocks(&sandbox, Family::Ipv4)
     };
     let listed = of(&all);
     let chain = |listed: &Blocks, name: &str| listed[&format!("chain {name} {{")].0.clone();

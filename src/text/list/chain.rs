@@ -1,0 +1,186 @@
+//! What stands at hooks: chains and flowtables.
+
+use std::fmt::{self, Write};
+
+use bstr::{BStr, ByteSlice};
+
+use crate::nft::{
+    ChainFlags, ChainRef, Family, FlowtableFlags, FlowtableRef, Hook, SnapshotChain, SnapshotTable,
+    hook_name,
+};
+use crate::text::constant::{Plain, Quoted};
+use crate::text::print::Printer;
+use crate::text::read::rule;
+
+impl<W: Write> Printer<'_, W> {
+    pub(super) fn chain(
+        &mut self,
+        table: &SnapshotTable<'_>,
+        chain: &SnapshotChain<'_>,
+        with_rules: bool,
+    ) -> fmt::Result {
+        let view = chain.chain();
+        self.begin("chain", view.name(), view.handle())?;
+        self.comment(view.comment())?;
+        self.hook(&view)?;
+        if with_rules {
+            self.rules(chain.rules().map(|each| rule::rule(table, &each)))?;
+        }
+        self.end()
+    }
+
+    fn hook(&mut self, chain: &ChainRef<'_>) -> fmt::Result {
+        let Some(hook) = chain.hook() else {
+            return Ok(());
+        };
+        let family = chain.family();
+        let number = hook.number.unwrap_or_default();
+        self.indent()?;
+        let kind = chain.chain_type().unwrap_or_default();
+        let name = hook_name(family, number).unwrap_or("unknown");
+        write!(self.out, "type {} hook {name}", Plain(kind))?;
+        let devices = devices(&hook);
+        match &devices[..] {
+            [] => {}
+            [one] => write!(self.out, " device {}", Quoted(one.as_str().into()))?,
+            many => {
+                let names = many
+                    .iter()
+                    .map(|name| Plain(name.as_str().into()).to_string());
+                let names: Vec<String> = names.collect();
+                write!(self.out, " devices = {{ {} }}", names.join(", "))?;
+            }
+        }
+        self.out.write_str(" priority ")?;
+        priority(
+            &mut self.out,
+            family,
+            name,
+            hook.priority.unwrap_or_default(),
+        )?;
+        self.out.write_char(';')?;
+        if let Some(policy) = chain.policy() {
+            match policy.name() {
+                Some(name) => write!(self.out, " policy {name};")?,
+                None => write!(self.out, " # policy {}", policy.0)?,
+            }
+        }
+        self.out.write_char('\n')?;
+        let flags = chain.flags().unwrap_or_default();
+        self.flags_line(flags, &[(ChainFlags::HW_OFFLOAD, "offload")])?;
+        Ok(())
+    }
+
+    pub(super) fn flowtable(&mut self, flowtable: &FlowtableRef<'_>) -> fmt::Result {
+        self.begin("flowtable", flowtable.name(), flowtable.handle())?;
+        let hook = flowtable.hook().unwrap_or_default();
+        self.indent()?;
+        self.out.write_str("hook ingress priority ")?;
+        priority(
+            &mut self.out,
+            Family::NETDEV,
+            "ingress",
+            hook.priority.unwrap_or_default(),
+        )?;
+        self.out.write_char('\n')?;
+        let devices = hook.devices.unwrap_or_default();
+        let names: Vec<String> = devices
+            .names()
+            .map(|name| Plain(name).to_string())
+            .collect();
+        if !names.is_empty() {
+            self.line(format_args!("devices = {{ {} }}", names.join(", ")))?;
+        }
+        let flags = flowtable.flags().unwrap_or_default();
+        self.flags_line(flags, &[(FlowtableFlags::HW_OFFLOAD, "offload")])?;
+        if flags.contains(FlowtableFlags::COUNTER) {
+            self.line(format_args!("counter"))?;
+        }
+        self.end()
+    }
+}
+
+/// The names of the devices that a chain is on.
+pub(in crate::text) fn devices(hook: &Hook<'_>) -> Vec<String> {
+    let text = |name: &BStr| name.to_str_lossy().into_owned();
+    if let Some(device) = &hook.device {
+        return vec![text(device)];
+    }
+    let devices = hook.devices.iter().flat_map(|devices| devices.names());
+    let mut names: Vec<String> = devices.map(text).collect();
+    names.sort_unstable();
+    names
+}
+
+/// A priority by its name, if one is near.
+fn priority(out: &mut impl Write, family: Family, hook: &str, priority: i32) -> fmt::Result {
+    const NEAR: i32 = 10;
+    let names: &[(&str, i32)] = match family {
+        Family::BRIDGE => &[
+            ("dstnat", -300),
+            ("filter", -200),
+            ("out", 100),
+            ("srcnat", 300),
+        ],
+        Family::ARP | Family::NETDEV => &[("filter", 0)],
+        _ => &[
+            ("raw", -300),
+            ("mangle", -150),
+            ("dstnat", -100),
+            ("filter", 0),
+            ("security", 50),
+            ("srcnat", 100),
+        ],
+    };
+    let fits = |name: &str| match name {
+        "dstnat" => hook == "prerouting",
+        "srcnat" => hook == "postrouting",
+        "out" => hook == "output",
+        _ => true,
+    };
+    let near = names
+        .iter()
+        .filter(|(name, _)| fits(name))
+        .find_map(|(name, number)| {
+            let offset = priority.checked_sub(*number)?;
+            (-NEAR..=NEAR).contains(&offset).then_some((name, offset))
+        });
+    match near {
+        Some((name, 0)) => out.write_str(name),
+        Some((name, offset)) if offset > 0 => write!(out, "{name} + {offset}"),
+        Some((name, offset)) => write!(out, "{name} - {}", -offset),
+        None => write!(out, "{priority}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nft::{Chain, Hook, Policy, Transaction};
+    use crate::text::Options;
+
+    /// The kernel has none but the two; one that it came to have is not the one that packets pass by.
+    #[test]
+    fn another_policy_is_no_word() {
+        for (policy, shown) in [
+            (Policy::ACCEPT, "policy accept;"),
+            (Policy::DROP, "policy drop;"),
+            (Policy(7), "# policy 7"),
+        ] {
+            let mut chain = Chain::new(Family::IP, "t", "c")
+                .with_hook("filter", Hook::PREROUTING, 0)
+                .with_policy(policy);
+            chain.handle = Some(1);
+            let mut tx = Transaction::new();
+            tx.add(&chain).unwrap();
+            let view = ChainRef::of_payload(tx.payload(0).unwrap()).unwrap();
+            let options = Options::default();
+            let mut text = String::new();
+            Printer::new(&mut text, &options).hook(&view).unwrap();
+            assert_eq!(
+                text,
+                format!("type filter hook prerouting priority filter; {shown}\n")
+            );
+        }
+    }
+}
