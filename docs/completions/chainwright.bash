@@ -1453,7 +1453,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__list)
-            opts="-a -s -t -h --handles --stateless --terse --netns --json --help"
+            opts="-a -s -t -j -h --handles --stateless --terse --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

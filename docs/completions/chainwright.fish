@@ -102,6 +102,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand list" -l netns -
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s a -l handles -d 'With the handles that the kernel gave'
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s s -l stateless -d 'Without the numbers of counters and the like'
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s t -l terse -d 'Without the elements of sets'
+complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s j -d 'As libnftables\' JSON, which `nft -j` writes: what `--json` says, too'
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'

@@ -6,7 +6,9 @@
 //! | `types`, `headers`, `keys`, `hooks` | what there is to be asked, and what its values are called |
 //! | `read` | from the kernel's objects to sentences |
 //! | `print`, `constant`, `list` | from sentences to text |
-//! | `parse` | from text to sentences and commands |
+//! | `parse` | from text to commands |
+//! | `compile`, `script` | from commands to a transaction |
+//! | `json` | from sentences to libnftables' JSON, with the feature `text-json` |
 //!
 //! ```
 //! use chainwright::nft::DataType;
@@ -25,6 +27,8 @@ mod constant;
 mod headers;
 #[cfg(feature = "text")]
 mod hooks;
+#[cfg(feature = "text-json")]
+mod json;
 #[cfg(feature = "text")]
 mod keys;
 #[cfg(feature = "text")]
@@ -49,15 +53,16 @@ mod types;
 mod units;
 mod value;
 
-#[cfg(feature = "text")]
-pub use script::{Change, Includes, Script};
-
+#[cfg(feature = "text-json")]
+pub use json::Json;
 #[cfg(feature = "text")]
 pub use list::{Listing, Options, Part, rule};
 #[cfg(feature = "text")]
 pub use parse::Error;
 #[cfg(all(feature = "text", any(test, feature = "fuzzing")))]
 pub(crate) use parse::parsed_rules;
+#[cfg(feature = "text")]
+pub use script::{Change, Includes, Script};
 
 pub use value::{data_type, element, elements};
 

@@ -640,6 +640,34 @@ fn parts_are_listed_as_nft_lists_them() {
 }
 
 #[test]
+fn what_nft_lists_is_listed_as_json() {
+    let sandbox = loaded();
+    let tools = Tools::new(&sandbox);
+    // All but the first object, which names the program.
+    let objects = |text: &str| {
+        let mut document: Value = serde_json::from_str(text).unwrap();
+        let objects = document["nftables"].as_array_mut().unwrap();
+        assert_eq!(objects.remove(0)["metainfo"]["json_schema_version"], 1);
+        document
+    };
+    for (options, what) in [
+        ("", "ruleset"),
+        ("-s", "ruleset"),
+        ("-t", "ruleset"),
+        ("", "tables"),
+        ("", "table ip t"),
+        ("", "chain ip t c"),
+        ("", "maps"),
+    ] {
+        let nfts = objects(&tools.run(&format!("nft -j {options} list {what}")));
+        for json in ["-j", "--json"] {
+            let ours = run(&sandbox, &format!("list {json} {options} {what}")).expect(0);
+            assert_eq!(objects(&ours.out), nfts, "{json} {options} {what}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_listed_is_said() {
     let sandbox = loaded();
     let absent = run(&sandbox, "list table ip nothing").expect(1);
@@ -649,7 +677,7 @@ fn what_cannot_be_listed_is_said() {
         "list chain ip t",
         "list things",
         "list table ip t c",
-        "list --json ruleset",
+        "list --json things",
     ] {
         run(&sandbox, wrong).expect(2);
     }

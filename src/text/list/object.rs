@@ -118,7 +118,9 @@ impl<W: Write> Printer<'_, W> {
 
 /// The times in seconds that differ from the protocol's own, by the names of their states; `None` of a protocol or a
 /// state that nft has no word for.
-fn changed_timeouts(timeout: &CtTimeout<'_>) -> Option<Vec<(&'static str, u32)>> {
+pub(in crate::text) fn changed_timeouts(
+    timeout: &CtTimeout<'_>,
+) -> Option<Vec<(&'static str, u32)>> {
     let states = hooks::states(timeout.l4proto?);
     (!states.is_empty()).then_some(())?;
     let mut changed = Vec::new();
@@ -132,14 +134,14 @@ fn changed_timeouts(timeout: &CtTimeout<'_>) -> Option<Vec<(&'static str, u32)>>
 }
 
 /// The name of a family in objects of connection tracking.
-fn family_name(number: Option<u16>) -> Option<&'static str> {
+pub(in crate::text) fn family_name(number: Option<u16>) -> Option<&'static str> {
     match Family(u8::try_from(number?).ok()?) {
         Family::UNSPEC => None,
         family => family.name(),
     }
 }
 
-fn protocol_name(number: Option<u8>) -> String {
+pub(in crate::text) fn protocol_name(number: Option<u8>) -> String {
     let number = number.unwrap_or_default();
     let mut names = types::symbols(DataType::INET_PROTO).iter();
     match names.find(|(_, value)| *value == u64::from(number)) {
@@ -149,7 +151,7 @@ fn protocol_name(number: Option<u8>) -> String {
 }
 
 /// What a kind of stateful object is called.
-pub(super) const fn object_name(object: ObjectType) -> &'static str {
+pub(in crate::text) const fn object_name(object: ObjectType) -> &'static str {
     match object {
         ObjectType::COUNTER => "counter",
         ObjectType::QUOTA => "quota",
