@@ -193,6 +193,8 @@ enum Data {
         context: String,
     },
     Opaque {
+        #[serde(rename = "type")]
+        kind: &'static str,
         opaque: String,
     },
 }
@@ -393,18 +395,22 @@ impl<'o> Writer<'o> {
             table: name(object.table()),
             handle: object.handle(),
             comment: object.comment().map(name),
-            data: object.data().map(|data| self.data(&data)),
+            data: object.data().map(|data| {
+                self.spoken(&data).unwrap_or_else(|| Data::Opaque {
+                    kind: object_name(object.object_type()),
+                    opaque: data.to_string(),
+                })
+            }),
         };
-        Object::Stateful(Tagged(object_name(object.object_type()), stateful))
+        // One of a kind that nft knows would be read as new.
+        let kind = match stateful.data {
+            Some(Data::Opaque { .. }) => "opaque",
+            _ => object_name(object.object_type()),
+        };
+        Object::Stateful(Tagged(kind, stateful))
     }
 
-    fn data(self, data: &ObjectData<'_>) -> Data {
-        self.spoken(data).unwrap_or_else(|| Data::Opaque {
-            opaque: data.to_string(),
-        })
-    }
-
-    /// `None` of what nft has no words for.
+    /// What an object has; `None` of what nft has no words for.
     fn spoken(self, data: &ObjectData<'_>) -> Option<Data> {
         let text = |text: Option<&BStr>| text.map(|text| name(text).into_owned());
         Some(match data {
