@@ -11,30 +11,40 @@ use common::rulesets::{Listing, OF_CLIENTS, Ruleset, data, listing_in, same};
 use common::tools::Tools;
 use common::{connect, report, sandbox};
 
-/// Lines that nft 1.0.6 makes something else of than it says, and why: they are left out where it is compared with.
-const ELSE: &[(&str, &str)] = &[
+/// What nft 1.0.6 makes something else of than it says, what is compared instead (nothing: the line is left out), and why.
+const ELSE: &[(&str, &str, &str)] = &[
     (
         "tcp dport 22 counter tcp sport 5",
+        "",
         "both ports are asked for before the counter: packets to another port are not counted",
     ),
     (
         "ip daddr 198.51.100.0/25 dnat prefix to 10.1.0.0/16 persistent",
+        "",
         "with a flag the prefix is forgotten",
     ),
     (
-        "srh sid[0] 8193 accept",
-        "there is no such field: the tag is taken for it",
+        "\"eth*\" } priority",
+        "eth9 } priority",
+        "later versions take it for all devices whose names begin so, this one for one device of that name",
     ),
 ];
 
-/// A text without those lines; how many they were.
+/// A text without that; in how many lines it was.
 fn without_else(text: &str) -> (String, usize) {
-    let is_else = |line: &&str| ELSE.iter().any(|(said, _)| line.contains(said));
-    let kept: String = text
-        .split_inclusive('\n')
-        .filter(|line| !is_else(line))
-        .collect();
-    (kept, text.split_inclusive('\n').filter(is_else).count())
+    let mut count = 0;
+    let lines = text.split_inclusive('\n').map(|line| {
+        let Some((said, instead, _)) = ELSE.iter().find(|(said, ..)| line.contains(said)) else {
+            return line.to_owned();
+        };
+        count += 1;
+        match *instead {
+            "" => String::new(),
+            instead => line.replace(said, instead),
+        }
+    });
+    let text = lines.collect();
+    (text, count)
 }
 
 /// Chains without names have numbers, which differ from one kernel's life to the next.
