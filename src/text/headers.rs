@@ -364,6 +364,18 @@ impl Extension {
         let (first, skipped) = self.first_number();
         let mut all = self.all_fields();
         let index = all.position(|field| field.offset == offset && field.bits == bits)? as u32; // few
+        if self.kind == ExthdrOp::IPV4 {
+            // All options number their fields together.
+            let own = self
+                .fields
+                .iter()
+                .find(|f| f.offset == offset && f.bits == bits);
+            match own.map(|field| field.name) {
+                Some("ptr") => return Some(4),
+                Some("addr") => return Some(5),
+                _ => {}
+            }
+        }
         let common = common(self.kind).len() as u32; // two or three
         Some(match index < common {
             true => first + index,

@@ -14,6 +14,11 @@ const BURST: u32 = 5;
 /// The instruction that counts or limits; `None` of any other statement.
 pub(super) fn instruction(statement: &Statement) -> Option<Decoded<'static>> {
     Some(match statement {
+        // One that begins with nothing says nothing.
+        Statement::Counter {
+            packets: 0,
+            bytes: 0,
+        } => Decoded::Counter(Counter::default()),
         Statement::Counter { packets, bytes } => Decoded::Counter(Counter::new(*packets, *bytes)),
         Statement::Limit {
             rate,

@@ -171,7 +171,15 @@ mod tests {
         let mut tried = 0;
         for verb in command.get_subcommands().map(clap::Command::get_name) {
             // `list` and `apply` have theirs from nft.
-            let others = ["apply", "bench", "demo", "completions", "list", "man", "help"];
+            let others = [
+                "apply",
+                "bench",
+                "demo",
+                "completions",
+                "list",
+                "man",
+                "help",
+            ];
             if others.contains(&verb) {
                 continue;
             }

@@ -56,7 +56,12 @@ impl Compiler<'_> {
     }
 
     /// A set or a map.
-    pub(super) fn declare(&mut self, verb: Verb, declared: &SetDeclaration) -> Result<(), Fault> {
+    pub(super) fn declare(
+        &mut self,
+        verb: Verb,
+        declared: &SetDeclaration,
+        elements: &[(Element, Place)],
+    ) -> Result<(), Fault> {
         let mut set = declared.set.clone();
         let (family, table, name) = (
             set.family,
@@ -146,6 +151,12 @@ impl Compiler<'_> {
             merges: declared.auto_merge,
             id: Some(id),
         };
+        let has_size = set.description.as_ref().is_some_and(|d| d.size.is_some());
+        if flags.contains(SetFlags::CONSTANT) && !has_size {
+            // What it begins with is all that it will have.
+            let (_, size) = self.elements_of(&shape, elements, verb)?;
+            set = set.with_size(size);
+        }
         self.shapes.insert(family, &table, &name, shape);
         self.object(verb, &set)
     }
@@ -163,13 +174,13 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Elements of a set with a name.
+    /// Elements of a set with a name, and how many they count for.
     pub(super) fn elements_of(
         &mut self,
         shape: &Shape,
         elements: &[(Element, Place)],
         verb: Verb,
-    ) -> Result<Vec<Bytes<'static>>, Fault> {
+    ) -> Result<(Vec<Bytes<'static>>, u32), Fault> {
         let keys: Vec<Loaded> = shape
             .keys
             .iter()
@@ -193,8 +204,7 @@ impl Compiler<'_> {
             joins: shape.merges,
             is_closed: true,
         };
-        let (bytes, _) = self.bytes_of(&keys, &elements, shape.is_interval, data, ranges)?;
-        Ok(bytes)
+        self.bytes_of(&keys, &elements, shape.is_interval, data, ranges)
     }
 }
 

@@ -4,8 +4,8 @@ use super::body::{Body, register};
 use super::constant::{Want, bytes_in, number};
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
-    Bitwise, BitwiseOp, Byteorder, Ct, CtKey, Data, Exthdr, Fib, Hash, Immediate, Meta, Numgen,
-    Osf, Payload as Load, Rt, Socket, SocketKey, Xfrm,
+    Bitwise, BitwiseOp, Byteorder, Ct, CtKey, Data, Exthdr, Fib, Hash, Immediate, Meta, MetaKey,
+    Numgen, Osf, Payload as Load, Rt, Socket, SocketKey, Xfrm,
 };
 use crate::nft::{DataType, Family};
 use crate::text::parse::Fault;
@@ -78,6 +78,11 @@ impl Body<'_, '_> {
                     _ => DataType::IPV4_ADDR,
                 })
             }
+            // nft takes it for the machine's own.
+            Expr::Meta(MetaKey::L4PROTO) => Want {
+                order: ByteOrder::Host,
+                ..Want::of(DataType::INET_PROTO)
+            },
             expr => Want {
                 data_type: expr.data_type(),
                 bits: expr.bits(),
@@ -107,8 +112,7 @@ impl Body<'_, '_> {
             let mut loaded = self.load(part, at)?;
             self.shift_down(&mut loaded, at);
             if is_turned {
-                let is_host = loaded.want.order == ByteOrder::Host;
-                let is_byte = loaded.length == 1 && (is_host || matches!(part, Expr::Meta(_)));
+                let is_byte = loaded.length == 1 && loaded.want.order == ByteOrder::Host;
                 self.to_network(&mut loaded, at);
                 if is_byte {
                     // It changes nothing, but nft has it.

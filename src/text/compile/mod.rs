@@ -74,9 +74,9 @@ impl<'c> Compiler<'c> {
         commands: &[Command],
     ) -> Result<(Transaction, Vec<Place>), Fault> {
         let mut places = Vec::with_capacity(commands.len());
-        for command in commands {
+        for (index, command) in commands.iter().enumerate() {
             self.place = command.place;
-            self.command(command)?;
+            self.command(command, commands.get(index + 1))?;
             places.resize(self.tx.len(), command.place);
         }
         Ok((self.tx, places))
@@ -100,7 +100,7 @@ impl<'c> Compiler<'c> {
         self.numbered
     }
 
-    fn command(&mut self, command: &Command) -> Result<(), Fault> {
+    fn command(&mut self, command: &Command, next: Option<&Command>) -> Result<(), Fault> {
         let verb = command.verb;
         match &command.object {
             Object::Table(table) => self.object(verb, table),
@@ -116,7 +116,16 @@ impl<'c> Compiler<'c> {
             Object::Chain(chain) => self.object(verb, chain),
             Object::Renamed(chain, name) => self.rename(chain, name),
             Object::Rule(rule) => self.rule(verb, rule),
-            Object::Set(declaration) => self.declare(verb, declaration),
+            Object::Set(declaration) => {
+                // Its block has them.
+                let elements = match next.map(|next| &next.object) {
+                    Some(Object::Elements(elements)) if elements.is_of(&declaration.set) => {
+                        &elements.elements[..]
+                    }
+                    _ => &[],
+                };
+                self.declare(verb, declaration, elements)
+            }
             Object::Elements(elements) => self.elements(verb, elements),
             Object::Flowtable(flowtable) => self.object(verb, flowtable),
             Object::Stateful(object) => self.object(verb, object),
@@ -260,7 +269,7 @@ impl<'c> Compiler<'c> {
             let flushed = self.tx.flush_set(&id).map(|_| ());
             return self.fitted(flushed);
         }
-        let bytes = self.elements_of(&known, &elements.elements, verb)?;
+        let (bytes, _) = self.elements_of(&known, &elements.elements, verb)?;
         let done = match verb {
             Verb::Add => self.tx.add_elements(&id, &bytes),
             Verb::Create => self.tx.create_elements(&id, &bytes),

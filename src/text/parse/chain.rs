@@ -199,10 +199,16 @@ impl Parser<'_> {
             Expr::Set(elements) => elements.into_iter().map(|element| element.key).collect(),
             name => vec![Some(name)],
         };
+        let mut symbols = Vec::new();
         for name in names {
-            let Some(Expr::Symbol(name)) = name else {
-                return Err(none());
-            };
+            match name {
+                Some(Expr::Symbol(name)) => symbols.push(name),
+                _ => return Err(none()),
+            }
+        }
+        // As nft has them.
+        symbols.sort_by(|one, other| one.text.cmp(&other.text));
+        for name in symbols {
             match name.text.strip_suffix('*') {
                 Some(prefix) if !prefix.ends_with('\\') => {
                     devices.push(Device::Prefix(prefix.into()));

@@ -117,6 +117,15 @@ pub(in crate::text) struct SetDeclaration {
     pub(in crate::text) statements: Vec<(Statement, Place)>,
 }
 
+impl Elements {
+    /// Whether they are this set's.
+    pub(in crate::text) fn is_of(&self, set: &Set<'_>) -> bool {
+        self.family == set.family
+            && set.table.as_ref() == Some(&self.table)
+            && set.name.as_ref() == Some(&self.set)
+    }
+}
+
 /// Elements of a set.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::text) struct Elements {
