@@ -247,8 +247,8 @@ pub(super) static ARP: Protocol = Protocol {
         number("plen", 40, 8),
         field("operation", 48, 16, DataType::ARP_OP),
         field("saddr ether", 64, 48, DataType::ETHER_ADDR),
-        field("daddr ether", 144, 48, DataType::ETHER_ADDR),
         field("saddr ip", 112, 32, DataType::IPV4_ADDR),
+        field("daddr ether", 144, 48, DataType::ETHER_ADDR),
         field("daddr ip", 192, 32, DataType::IPV4_ADDR),
     ],
 };

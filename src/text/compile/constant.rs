@@ -33,6 +33,11 @@ impl Want {
         }
     }
 
+    /// The same of this length.
+    pub(super) const fn with_bits(self, bits: u32) -> Self {
+        Self { bits, ..self }
+    }
+
     /// Its length in bytes.
     pub(super) const fn length(self) -> usize {
         self.bits.div_ceil(8) as usize

@@ -4,10 +4,12 @@ use super::Compiler;
 use super::body::Body;
 use super::constant::Want;
 use super::load::Loaded;
-use super::sets::{Data, Notes, Ranges, Shape, in_order_of_ranges, with_data, with_keys};
+use super::sets::{
+    Data, Notes, Ranges, Shape, in_order_of_ranges, noted_order, with_data, with_keys,
+};
 use crate::nft::build::ByteOrder;
 use crate::nft::userdata::{self, BIG_ENDIAN, UserData};
-use crate::nft::{DataType, Element as Bytes, Family, Name, SetFlags, SetRef, Snapshot};
+use crate::nft::{DataType, Element as Bytes, Family, Name, SetFlags, SetPolicy, SetRef, Snapshot};
 use crate::text::parse::Fault;
 use crate::text::parse::{Declared, SetDeclaration, Verb};
 use crate::text::syntax::{Element, Expr, Place};
@@ -103,13 +105,23 @@ impl Compiler<'_> {
         }
         let is_interval = flags.contains(SetFlags::INTERVAL);
         set.flags = Some(flags);
+        // What it is without being said is not sent.
+        set.policy = set
+            .policy
+            .filter(|policy| *policy != SetPolicy::PERFORMANCE);
         set = with_keys(set, &wants, is_interval);
         if let Some(data) = &data {
             set = with_data(set, data);
         }
         let is_typeof = matches!(keys, Declared::Typeof(_));
         let notes = Notes {
-            keys: &wants,
+            key_order: order_of(keys, &wants),
+            data_order: match (&declared.data, &data) {
+                (Some((declared, _)), Some(Data::Values { fields, .. })) => {
+                    order_of(declared, fields)
+                }
+                _ => 0,
+            },
             data: data.as_ref(),
             merges: declared.auto_merge,
             key_typeof: noted(keys, wants.len()),
@@ -205,6 +217,25 @@ impl Compiler<'_> {
             is_closed: true,
         };
         self.bytes_of(&keys, &elements, shape.is_interval, data, ranges)
+    }
+}
+
+/// The order of the bytes of keys or data as nft notes it: of some types it has none.
+fn order_of(declared: &Declared, wants: &[Want]) -> u32 {
+    match declared {
+        Declared::Types(types)
+            if matches!(
+                types[..],
+                [DataType::NF_PROTO
+                    | DataType::INET_PROTO
+                    | DataType::DCCP_PKTTYPE
+                    | DataType::CT_DIR
+                    | DataType::BOOLEAN]
+            ) =>
+        {
+            0
+        }
+        _ => noted_order(wants),
     }
 }
 

@@ -4,8 +4,8 @@ use super::body::{Body, register};
 use super::constant::{Want, bytes_in, number};
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
-    Bitwise, BitwiseOp, Byteorder, Ct, CtKey, Data, Exthdr, Fib, Hash, Immediate, Meta, MetaKey,
-    Numgen, Osf, Payload as Load, Rt, Socket, SocketKey, Xfrm,
+    Bitwise, BitwiseOp, Byteorder, Ct, CtKey, Data, Exthdr, Fib, FibResult, Hash, Immediate, Meta,
+    MetaKey, Numgen, Osf, Payload as Load, Rt, Socket, SocketKey, Xfrm,
 };
 use crate::nft::{DataType, Family};
 use crate::text::parse::Fault;
@@ -78,6 +78,8 @@ impl Body<'_, '_> {
                     _ => DataType::IPV4_ADDR,
                 })
             }
+            // To nft these are any characters.
+            Expr::Fib(_, FibResult::OIFNAME) => Want::of(DataType::STRING).with_bits(expr.bits()),
             // nft takes it for the machine's own.
             Expr::Meta(MetaKey::L4PROTO) => Want {
                 order: ByteOrder::Host,

@@ -106,7 +106,9 @@ pub(super) struct Asked<'e> {
 /// What nft notes in a set's user data.
 #[derive(Default)]
 pub(super) struct Notes<'n> {
-    pub(super) keys: &'n [Want],
+    /// The orders of their bytes ([`noted_order`]).
+    pub(super) key_order: u32,
+    pub(super) data_order: u32,
     pub(super) data: Option<&'n Data>,
     /// Whether overlapping ranges are joined.
     pub(super) merges: bool,
@@ -117,7 +119,7 @@ pub(super) struct Notes<'n> {
 }
 
 /// The order of the bytes of several values as nft notes it: of more than one there is none.
-const fn noted_order(wants: &[Want]) -> u32 {
+pub(super) const fn noted_order(wants: &[Want]) -> u32 {
     match wants {
         [one] => match one.order {
             ByteOrder::Host => HOST_ENDIAN,
@@ -132,21 +134,17 @@ impl Notes<'_> {
     pub(super) fn write(&self, set: &mut Set<'_>) -> Result<(), CommentError> {
         let mut put = |kind, value: &[u8]| userdata::put(&mut set.userdata, kind, value);
         let number = |number: u32| number.to_ne_bytes();
-        put(
-            userdata::SET_KEY_BYTE_ORDER,
-            &number(noted_order(self.keys)),
-        );
+        put(userdata::SET_KEY_BYTE_ORDER, &number(self.key_order));
         let mut is_interval = false;
-        match self.data {
-            None | Some(Data::Object(_)) => {}
-            Some(Data::Verdict) => put(userdata::SET_DATA_BYTE_ORDER, &number(0)),
-            Some(Data::Values {
-                fields,
-                is_interval: are_ranges,
-            }) => {
-                is_interval = *are_ranges;
-                put(userdata::SET_DATA_BYTE_ORDER, &number(noted_order(fields)));
-            }
+        if let Some(Data::Values {
+            is_interval: are_ranges,
+            ..
+        }) = self.data
+        {
+            is_interval = *are_ranges;
+        }
+        if !matches!(self.data, None | Some(Data::Object(_))) {
+            put(userdata::SET_DATA_BYTE_ORDER, &number(self.data_order));
         }
         if self.merges {
             put(userdata::SET_MERGE_ELEMENTS, &number(1));
@@ -354,7 +352,11 @@ impl Compiler<'_> {
         let (bytes, size) =
             self.bytes_of(keys, elements, has_ranges, data, Ranges::WITHOUT_NAME)?;
         let notes = Notes {
-            keys: &asked.declared,
+            key_order: noted_order(&asked.declared),
+            data_order: match data {
+                Some(Data::Values { fields, .. }) => noted_order(fields),
+                _ => 0,
+            },
             data,
             merges: has_ranges && data.is_none(),
             key_typeof: asked.typeof_(data.is_some(), has_ranges),

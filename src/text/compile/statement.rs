@@ -3,7 +3,7 @@
 use super::body::{Body, register};
 use super::constant::Want;
 use super::load::is_constant;
-use super::sets::{Data, Notes, with_keys};
+use super::sets::{Data, Notes, noted_order, with_keys};
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
     self, ChecksumFlags, ChecksumType, Ct, CtKey, Dup, Dynset, DynsetFlags, DynsetOp, Exthdr,
@@ -753,7 +753,7 @@ impl Body<'_, '_> {
         };
         let mut set = with_keys(set, &wants, false);
         let notes = Notes {
-            keys: &wants,
+            key_order: noted_order(&wants),
             ..Notes::default()
         };
         let noted = notes.write(&mut set);

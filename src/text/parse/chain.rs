@@ -206,9 +206,8 @@ impl Parser<'_> {
                 _ => return Err(none()),
             }
         }
-        // As nft has them.
-        symbols.sort_by(|one, other| one.text.cmp(&other.text));
-        for name in symbols {
+        // nft sends the last one first.
+        for name in symbols.into_iter().rev() {
             match name.text.strip_suffix('*') {
                 Some(prefix) if !prefix.ends_with('\\') => {
                     devices.push(Device::Prefix(prefix.into()));
