@@ -1,7 +1,7 @@
 //! Scripts: what is to become of a ruleset, in nft's language.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
 
@@ -108,18 +108,6 @@ impl Script {
             sources,
             time_zone: TimeZone::system(),
         })
-    }
-
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// That it cannot be read, or as [`parse_with`](Self::parse_with).
-    pub fn open(
-        path: &Path,
-        includes: &Includes,
-    ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
-        let text = std::fs::read(path)?;
-        Ok(Self::parse_with(&path.to_string_lossy(), text, includes)?)
     }
 
     /// Takes days and hours as those of this time zone, by its name in the IANA's database, instead of the system's;

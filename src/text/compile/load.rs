@@ -104,7 +104,7 @@ impl Body<'_, '_> {
         let Expr::Concat(parts) = key else {
             let mut loaded = self.load(key, word)?;
             if is_turned {
-                self.to_network(&mut loaded, word);
+                self.turn_to_network(&mut loaded, word);
             }
             return Ok(vec![loaded]);
         };
@@ -115,7 +115,7 @@ impl Body<'_, '_> {
             self.shift_down(&mut loaded, at);
             if is_turned {
                 let is_byte = loaded.length == 1 && loaded.want.order == ByteOrder::Host;
-                self.to_network(&mut loaded, at);
+                self.turn_to_network(&mut loaded, at);
                 if is_byte {
                     // It changes nothing, but nft has it.
                     self.push(&Byteorder::hton(register(at), register(at), 1, 2));
@@ -356,7 +356,7 @@ impl Body<'_, '_> {
     }
 
     /// Turns what stands in a register into the order in which bytes compare as numbers do.
-    pub(super) fn to_network(&mut self, loaded: &mut Loaded, word: u32) {
+    pub(super) fn turn_to_network(&mut self, loaded: &mut Loaded, word: u32) {
         let is_number = !types::is_string(loaded.want.data_type);
         if loaded.want.order == ByteOrder::Host && is_number {
             loaded.want.order = ByteOrder::Network;
@@ -402,7 +402,7 @@ impl Body<'_, '_> {
                     return Err(self.compiler.fault(expr, message));
                 }
                 if want.order == ByteOrder::Network {
-                    self.to_network(&mut loaded, word);
+                    self.turn_to_network(&mut loaded, word);
                 }
                 Ok(loaded.words())
             }

@@ -154,7 +154,7 @@ impl Body<'_, '_> {
                     return Err(self.compiler.fault(right, "a range of values is expected"));
                 };
                 let mut loaded = self.load(left, 0)?;
-                self.to_network(&mut loaded, 0);
+                self.turn_to_network(&mut loaded, 0);
                 let (from, to) = (loaded.bytes(from.number), loaded.bytes(to.number));
                 match relation {
                     Relation::Implicit | Relation::Equal => {
@@ -231,7 +231,7 @@ impl Body<'_, '_> {
             }
             relation => {
                 let mut loaded = self.load(left, 0)?;
-                self.to_network(&mut loaded, 0);
+                self.turn_to_network(&mut loaded, 0);
                 self.compare_bytes(operation(relation), &loaded.bytes(value.number));
             }
         }
@@ -247,7 +247,9 @@ impl Body<'_, '_> {
     ) -> Result<(), Fault> {
         let is_whole = matches!(left, Expr::Payload(payload)
             if payload.offset.is_multiple_of(8) && payload.bits.is_multiple_of(8));
-        if let (Expr::Payload(payload), true) = (left, is_whole && bits > 0 && bits % 8 == 0) {
+        if let (Expr::Payload(payload), true) =
+            (left, is_whole && bits > 0 && bits.is_multiple_of(8))
+        {
             // The first bytes alone.
             let start = payload
                 .field
@@ -261,7 +263,10 @@ impl Body<'_, '_> {
             return Ok(());
         }
         let mut loaded = self.load(left, 0)?;
-        if bits > 0 && bits % 8 == 0 && loaded.want.order == ByteOrder::Network && loaded.shift == 0
+        if bits > 0
+            && bits.is_multiple_of(8)
+            && loaded.want.order == ByteOrder::Network
+            && loaded.shift == 0
         {
             let bytes = loaded.bytes(value.number);
             self.compare_bytes(operation(relation), &bytes[..(bits / 8) as usize]);

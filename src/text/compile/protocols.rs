@@ -243,10 +243,10 @@ impl Protocols {
     pub(super) fn learn(&mut self, left: &Expr, right: &Value) {
         let number = right.number;
         match left {
-            Expr::Meta(MetaKey::IIFTYPE | MetaKey::OIFTYPE) if number == 1 => {
-                if self.link.is_empty() {
-                    self.link.push(&headers::ETHER);
-                }
+            Expr::Meta(MetaKey::IIFTYPE | MetaKey::OIFTYPE)
+                if number == 1 && self.link.is_empty() =>
+            {
+                self.link.push(&headers::ETHER);
             }
             Expr::Meta(MetaKey::NFPROTO) => {
                 self.network = match number {

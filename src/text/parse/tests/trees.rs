@@ -472,31 +472,26 @@ fn the_presence_of_something_is_asked_where_that_is_the_answer() {
 
 #[test]
 fn addresses_of_a_connection_have_the_version_that_is_said_or_the_tables() {
-    for (family, text, key, data_type) in [
+    for (family, text, key, version) in [
         (
             "ip",
             "ct original saddr 1.1.1.1",
             CtKey::SRC,
-            DataType::IPV4_ADDR,
+            Some(Family::IP),
         ),
         (
             "ip6",
             "ct original saddr ::1",
             CtKey::SRC,
-            DataType::IPV6_ADDR,
+            Some(Family::IP6),
         ),
-        ("inet", "ct original saddr ::1", CtKey::SRC, DataType::VALUE),
-        (
-            "inet",
-            "ct original ip saddr 1.1.1.1",
-            CtKey::SRC_IP,
-            DataType::IPV4_ADDR,
-        ),
+        ("inet", "ct original saddr ::1", CtKey::SRC, None),
+        ("inet", "ct original ip saddr 1.1.1.1", CtKey::SRC_IP, None),
     ] {
         let Statement::Match { left, .. } = statement_of(family, text) else {
             panic!("{text}");
         };
-        assert_eq!(left, Expr::Ct(key, Some(CtDirection::ORIGINAL), data_type));
+        assert_eq!(left, Expr::Ct(key, Some(CtDirection::ORIGINAL), version));
     }
 }
 
