@@ -63,10 +63,10 @@ fn a_table_is_made_before_what_is_in_it_and_rules_are_last() {
             "Add object n",
             "Add object q",
             "Add set s",
-            "Add map m",
-            "Add flowtable f",
             "Add 2 elements of s",
+            "Add map m",
             "Add 1 elements of m",
+            "Add flowtable f",
             "Add rule inet t a: jump b",
             "Add rule inet t b: counter name n",
         ]

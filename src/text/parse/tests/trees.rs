@@ -1,7 +1,7 @@
 //! What statements are.
 
 use super::*;
-use crate::nft::DataType;
+use crate::nft::Family;
 use crate::nft::expr::{CtDirection, CtKey, FibFlags, FibResult, MetaKey, PayloadBase};
 use crate::text::syntax::{Expr, Operator, Relation, Statement, Symbol, Target, Verdict};
 
