@@ -61,6 +61,7 @@
 //! | `tokio` | changes of the ruleset as a stream: `nft::live::MonitorStream` |
 //! | `kube` | Kubernetes' chains and services; with `conntrack` |
 //! | `text` | rulesets in nft's language: `text::Listing` |
+//! | `text-json` | the same as libnftables' JSON: `text::Listing::json` |
 //! | `k8s-openapi` | services, endpoint slices and nodes from the API's types of the crate of that name |
 //! | `k8s-openapi-latest` | the newest version of that API, for builds of this library by itself |
 //! | `conntrack` | tracked connections: [`conntrack`] |
@@ -102,6 +103,7 @@ pub mod nft;
 mod retry;
 mod sequence;
 mod sockopt;
+mod spelling;
 pub mod text;
 pub mod xt;
 

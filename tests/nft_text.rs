@@ -13,7 +13,7 @@ use chainwright::nft::{
     Transaction,
 };
 use chainwright::text::{Listing, Options};
-use common::rulesets::{Ruleset, without_remainders};
+use common::rulesets::{Ruleset, rules_of_every_expression, without_remainders};
 use common::tools::Tools;
 use common::{connect, sandbox};
 
@@ -200,37 +200,14 @@ fn six_fields_are_not_listed_as_five() {
     assert!(!ours.contains("elements = {"), "{ours}");
 }
 
-/// How many rules are loaded at once: what nft sends must fit into a socket's usual buffer.
-const PIECE: usize = 150;
-
 #[test]
 fn rules_of_every_expression_are_listed_as_nft_lists_them() {
-    let text = include_str!("data/nft/rules.nft");
-    let sandbox = sandbox();
+    let (sandbox, rules) = rules_of_every_expression();
     let tools = Tools::new(&sandbox);
-    let mut table = "";
-    let mut frame = String::new();
-    let mut rules = Vec::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        match line.strip_prefix("\t\t") {
-            Some(rule) => rules.push(format!("add rule {table} c {rule}\n")),
-            None => {
-                if let Some(begun) = line.strip_prefix("table ") {
-                    table = begun.trim_end_matches(" {");
-                }
-                frame.push_str(line);
-                frame.push('\n');
-            }
-        }
-    }
-    tools.run_with("nft -f -", &frame);
-    for piece in rules.chunks(PIECE) {
-        tools.run_with("nft -f -", &piece.concat());
-    }
     let nfts = tools.run("nft list ruleset");
     let wrong = same("rules", &nfts, &ours(&sandbox, |_| {}));
-    println!("{} rules, of which nft has {wrong} wrong", rules.len());
-    assert!(rules.len() > 5_000, "{}", rules.len());
+    println!("{rules} rules, of which nft has {wrong} wrong");
+    assert!(rules > 5_000, "{rules}");
 }
 
 /// What is listed where nft has it wrong is read back as the same instructions.

@@ -16,6 +16,9 @@ _chainwright() {
             ",$1")
                 cmd="chainwright"
                 ;;
+            chainwright,apply)
+                cmd="chainwright__subcmd__apply"
+                ;;
             chainwright,backup)
                 cmd="chainwright__subcmd__backup"
                 ;;
@@ -129,6 +132,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__bench__subcmd__help,services)
                 cmd="chainwright__subcmd__bench__subcmd__help__subcmd__services"
+                ;;
+            chainwright__subcmd__help,apply)
+                cmd="chainwright__subcmd__help__subcmd__apply"
                 ;;
             chainwright__subcmd__help,backup)
                 cmd="chainwright__subcmd__help__subcmd__backup"
@@ -251,12 +257,38 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --help --version chains rules sets list backup rollback reconcile diff save restore kubelet watch trace-packets bench demo completions man help"
+            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore kubelet watch trace-packets bench demo completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__apply)
+            opts="-c -I -h --check --include --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --include)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -I)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -845,8 +877,22 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help)
-            opts="chains rules sets list backup rollback reconcile diff save restore kubelet watch trace-packets bench demo completions man help"
+            opts="chains rules sets list apply backup rollback reconcile diff save restore kubelet watch trace-packets bench demo completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__apply)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1453,7 +1499,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__list)
-            opts="-a -s -t -h --handles --stateless --terse --netns --json --help"
+            opts="-a -s -t -j -h --handles --stateless --terse --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -296,6 +296,22 @@ fn restore_texts() -> Vec<Vec<u8>> {
     all
 }
 
+/// Scripts of nft: rulesets, and a few rules of each kind.
+fn nft_texts() -> Vec<Vec<u8>> {
+    let mut all: Vec<String> = texts("tests/rulesets", ".nft");
+    all.retain(|text| text.len() < 8192);
+    for text in texts("tests/data/nft", ".nft") {
+        let lines: Vec<&str> = text.lines().collect();
+        let rules = lines.iter().filter(|line| line.starts_with("\t\t"));
+        let rules: Vec<_> = rules.step_by(7).collect();
+        for some in rules.chunks(4) {
+            let some: String = some.iter().map(|line| format!("{line}\n")).collect();
+            all.push(format!("table inet t {{\n\tchain c {{\n{some}\t}}\n}}\n"));
+        }
+    }
+    all.into_iter().map(String::into_bytes).collect()
+}
+
 /// The seeds of a target, given what a kernel listed.
 #[must_use]
 pub fn all(target: &Target, of_kernel: &[Vec<u8>]) -> Vec<Vec<u8>> {
@@ -331,6 +347,7 @@ pub fn all(target: &Target, of_kernel: &[Vec<u8>]) -> Vec<Vec<u8>> {
                 .collect()
         }
         "restore_text" => restore_texts(),
+        "nft_text" => nft_texts(),
         "ipset" => (0..3)
             .map(|n| {
                 let mut answer = vec![n; 44];

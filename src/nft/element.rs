@@ -126,10 +126,14 @@ impl<'a> Element<'a> {
     /// The range from `start` to the last value there is, for a set of ranges.
     #[must_use]
     pub fn open_interval(start: impl Into<Bytes<'a>>) -> Self {
-        let mut this = Self::new(start);
+        Self::new(start).without_end()
+    }
+
+    /// Notes that the range that it begins reaches to the last value there is.
+    pub(crate) fn without_end(mut self) -> Self {
         let open = userdata::ELEMENT_OPEN_INTERVAL.to_ne_bytes();
-        userdata::put(&mut this.userdata, userdata::ELEMENT_FLAGS, &open);
-        this
+        userdata::put(&mut self.userdata, userdata::ELEMENT_FLAGS, &open);
+        self
     }
 
     /// The range from `from` to `to`, both in it, of several values at once: of each field what lies

@@ -122,7 +122,7 @@ pub enum CommentError {
 }
 
 /// Puts an entry into user data, in the place of one of its type if there is one.
-pub(super) fn put(userdata: &mut Option<Bytes<'_>>, kind: u8, value: &[u8]) {
+pub(crate) fn put(userdata: &mut Option<Bytes<'_>>, kind: u8, value: &[u8]) {
     let old = userdata.take().unwrap_or_default();
     let mut new = Vec::with_capacity(old.len() + 2 + value.len());
     let mut put = false;
@@ -145,7 +145,7 @@ pub(super) fn put(userdata: &mut Option<Bytes<'_>>, kind: u8, value: &[u8]) {
 }
 
 /// Puts a comment into user data, in the place of an earlier one.
-pub(super) fn put_comment(
+pub(crate) fn put_comment(
     userdata: &mut Option<Bytes<'_>>,
     kind: u8,
     comment: &str,

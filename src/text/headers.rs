@@ -5,7 +5,7 @@
 //! ([`SET_KEY_TYPEOF`](crate::nft::userdata::SET_KEY_TYPEOF)), from 1 on.
 
 use crate::nft::DataType;
-use crate::nft::expr::{ExthdrOp, PayloadBase};
+use crate::nft::expr::{ChecksumType, ExthdrOp, PayloadBase};
 
 use super::syntax::OptionField;
 use super::types::BITMASK;
@@ -247,8 +247,8 @@ pub(super) static ARP: Protocol = Protocol {
         number("plen", 40, 8),
         field("operation", 48, 16, DataType::ARP_OP),
         field("saddr ether", 64, 48, DataType::ETHER_ADDR),
-        field("daddr ether", 144, 48, DataType::ETHER_ADDR),
         field("saddr ip", 112, 32, DataType::IPV4_ADDR),
+        field("daddr ether", 144, 48, DataType::ETHER_ADDR),
         field("daddr ip", 192, 32, DataType::IPV4_ADDR),
     ],
 };
@@ -327,18 +327,94 @@ pub(super) struct Extension {
 }
 
 impl Extension {
-    /// The field with this number in the user data of sets.
-    pub(super) fn numbered(&self, number: u32) -> Option<&'static Field> {
+    /// All fields that it has.
+    pub(super) fn all_fields(&self) -> impl Iterator<Item = &'static Field> {
         let common = common(self.kind);
-        let number = number as usize;
+        let common = match self.name {
+            // They are counted without what others have in common.
+            "srh" | "rt0" | "rt2" => &common[common.len()..],
+            "frag" => &common[..1],
+            _ => common,
+        };
+        common.iter().chain(self.fields)
+    }
+
+    /// What its first field has for a number in the user data of sets, and the first of its own, where it shares its
+    /// number with others.
+    fn first_number(&self) -> (u32, u32) {
         let first = match self.kind {
-            ExthdrOp::TCPOPT => 0,
+            ExthdrOp::TCPOPT | ExthdrOp::SCTP => 0,
             _ => 1,
         };
-        let index = number.checked_sub(first)?;
-        common
-            .get(index)
-            .or_else(|| self.fields.get(index.checked_sub(common.len())?))
+        let skipped = match self.name {
+            "sack1" => 2,
+            "sack2" => 4,
+            "sack3" => 6,
+            _ => 0,
+        };
+        let first = match self.name {
+            "rt0" | "rt2" => first + 1,
+            _ => first,
+        };
+        (first, skipped)
+    }
+
+    /// The number of a field in the user data of sets.
+    pub(super) fn number_of(&self, offset: u32, bits: u32) -> Option<u32> {
+        let (first, skipped) = self.first_number();
+        let mut all = self.all_fields();
+        let index = all.position(|field| field.offset == offset && field.bits == bits)? as u32; // few
+        if self.kind == ExthdrOp::IPV4 {
+            // All options number their fields together.
+            let own = self
+                .fields
+                .iter()
+                .find(|f| f.offset == offset && f.bits == bits);
+            match own.map(|field| field.name) {
+                Some("ptr") => return Some(4),
+                Some("addr") => return Some(5),
+                _ => {}
+            }
+        }
+        let common = common(self.kind).len() as u32; // two or three
+        Some(match index < common {
+            true => first + index,
+            false => first + index + skipped,
+        })
+    }
+
+    /// The field with this number in the user data of sets.
+    pub(super) fn numbered(&self, number: u32) -> Option<&'static Field> {
+        let mut all = self.all_fields();
+        all.find(|field| self.number_of(field.offset, field.bits) == Some(number))
+    }
+
+    /// What an extension header has for a number in the user data of sets.
+    pub(super) fn number_in_typeof(&self) -> Option<u32> {
+        (self.kind == ExthdrOp::IPV6).then_some(())?;
+        Some(match self.name {
+            "hbh" => 1,
+            "rt" => 2,
+            "rt0" => 3,
+            "rt2" => 4,
+            "srh" => 5,
+            "frag" => 6,
+            "dst" => 7,
+            "mh" => 8,
+            _ => return None,
+        })
+    }
+
+    /// The field of this name.
+    pub(super) fn named(&self, name: &str) -> Option<&'static Field> {
+        let mut fields = self.fields.iter().chain(common(self.kind));
+        fields.find(|field| field.name == name)
+    }
+
+    /// The names of all fields.
+    pub(super) fn fields_named(&self) -> impl Iterator<Item = &'static str> {
+        let fields = self.fields.iter().chain(common(self.kind));
+        fields.map(|field| field.name)
     }
 }
 
@@ -437,6 +513,8 @@ pub(super) static EXTENSIONS: &[Extension] = &[
             field("sid[2]", 192, 128, DataType::IPV6_ADDR),
         ],
     ),
+    ipv6("rt0", 43, &[field("addr[1]", 64, 128, DataType::IPV6_ADDR)]),
+    ipv6("rt2", 43, &[field("addr", 64, 128, DataType::IPV6_ADDR)]),
     ipv6(
         "frag",
         44,
@@ -552,4 +630,32 @@ pub(super) fn extension(
         fields.any(|field| field.offset == offset && field.bits == bits)
     };
     named.find(has).or(first)
+}
+
+/// The number of a protocol above IP.
+pub(super) fn number_above_ip(protocol: &Protocol) -> u128 {
+    let mut numbers = 0..=u128::from(u8::MAX);
+    let found = numbers.find(|number| above_ip(*number) == Some(protocol));
+    found.unwrap_or_default()
+}
+
+/// The checksum that is mended when a field of a protocol is written: its kind, and where it is, in bytes.
+pub(super) fn checksum_of(protocol: &Protocol) -> Option<(ChecksumType, u32)> {
+    let kind = match protocol.name {
+        "ip" | "icmp" | "icmpv6" | "igmp" | "udp" | "tcp" => ChecksumType::INET,
+        "sctp" => ChecksumType::SCTP,
+        _ => return None,
+    };
+    let mut fields = protocol.fields.iter();
+    let field = fields.find(|field| field.name == "checksum")?;
+    Some((kind, field.offset / 8))
+}
+
+/// Whether a field is part of what the checksums of the layer above are made of, too.
+pub(super) fn is_in_pseudo_header(protocol: &Protocol, field: &Field) -> bool {
+    protocol.base == PayloadBase::NETWORK
+        && matches!(
+            field.name,
+            "saddr" | "daddr" | "length" | "protocol" | "nexthdr"
+        )
 }

@@ -178,7 +178,7 @@ pub(super) fn socket(key: SocketKey) -> Option<Key> {
 pub(super) fn fib(flags: FibFlags, result: FibResult) -> Option<Key> {
     FibFlags::SPOKEN.contains(flags).then_some(())?;
     let (data_type, bits) = match result {
-        FibResult::OIF if flags.contains(FibFlags::PRESENT) => (DataType::BOOLEAN, 8),
+        FibResult::OIF if flags.contains(FibFlags::PRESENT) => (DataType::BOOLEAN, 32),
         _ if flags.contains(FibFlags::PRESENT) => return None,
         FibResult::OIF => (DataType::IFACE_INDEX, 32),
         FibResult::OIFNAME => (DataType::IFNAME, 128),
@@ -216,6 +216,7 @@ mod tests {
         assert!(fib(FibFlags::SADDR | unknown, FibResult::OIF).is_none());
         let present = FibFlags::SADDR | FibFlags::PRESENT;
         assert!(fib(present, FibResult::OIFNAME).is_none());
-        assert_eq!(fib(present, FibResult::OIF).map(|key| key.bits), Some(8));
+        // The kernel writes a whole number, and nft compares one.
+        assert_eq!(fib(present, FibResult::OIF).map(|key| key.bits), Some(32));
     }
 }

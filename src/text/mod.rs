@@ -3,9 +3,12 @@
 //! | in | is |
 //! |---|---|
 //! | `syntax` | what a sentence is made of |
-//! | `types`, `headers`, `keys` | what there is to be asked, and what its values are called |
+//! | `types`, `headers`, `keys`, `hooks` | what there is to be asked, and what its values are called |
 //! | `read` | from the kernel's objects to sentences |
 //! | `print`, `constant`, `list` | from sentences to text |
+//! | `parse` | from text to commands |
+//! | `compile`, `script` | from commands to a transaction |
+//! | `json` | from sentences to libnftables' JSON, with the feature `text-json` |
 //!
 //! ```
 //! use chainwright::nft::DataType;
@@ -17,25 +20,49 @@
 //! ```
 
 #[cfg(feature = "text")]
+mod compile;
+#[cfg(feature = "text")]
 mod constant;
 #[cfg(feature = "text")]
 mod headers;
+#[cfg(feature = "text")]
+mod hooks;
+#[cfg(feature = "text-json")]
+mod json;
 #[cfg(feature = "text")]
 mod keys;
 #[cfg(feature = "text")]
 mod list;
 #[cfg(feature = "text")]
+mod parse;
+#[cfg(feature = "text")]
 mod print;
 #[cfg(feature = "text")]
 mod read;
 #[cfg(feature = "text")]
+mod script;
+#[cfg(feature = "text")]
+mod stateful;
+#[cfg(feature = "text")]
 mod syntax;
 #[cfg(feature = "text")]
+mod typeof_;
+#[cfg(feature = "text")]
 mod types;
+#[cfg(feature = "text")]
+mod units;
 mod value;
 
+#[cfg(feature = "text-json")]
+pub use json::Json;
 #[cfg(feature = "text")]
 pub use list::{Listing, Options, Part, rule};
+#[cfg(feature = "text")]
+pub use parse::Error;
+#[cfg(all(feature = "text", any(test, feature = "fuzzing")))]
+pub(crate) use parse::parsed_rules;
+#[cfg(feature = "text")]
+pub use script::{Change, Includes, Script};
 
 pub use value::{data_type, element, elements};
 

@@ -65,6 +65,25 @@ impl Value {
     }
 }
 
+/// Where something stands in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Place {
+    /// Which of the texts that were read it is, from 0 on.
+    pub(super) source: u32,
+    /// Its first byte, and the one behind its last.
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+/// A constant as it is typed: what it stands for is known when it is known what it is compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Symbol {
+    /// Without quotation marks.
+    pub(super) text: Box<str>,
+    pub(super) is_quoted: bool,
+    pub(super) place: Place,
+}
+
 /// Operations of two operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operator {
@@ -154,6 +173,8 @@ pub(super) struct OptionField {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Expr {
     Value(Value),
+    /// A constant whose type is not known yet.
+    Symbol(Symbol),
     Payload(Payload),
     Option(OptionField),
     Meta(MetaKey),

@@ -221,13 +221,33 @@ impl Names {
         self.labels.get_or_init(read)
     }
 
+    /// The number of a group of devices.
+    #[cfg(feature = "text")]
+    pub(crate) fn device_group(&self, name: &[u8]) -> Option<u32> {
+        self.device_groups().number(name)
+    }
+
+    /// The number of a realm of routes.
+    #[cfg(feature = "text")]
+    pub(crate) fn realm(&self, name: &[u8]) -> Option<u32> {
+        self.realms().number(name)
+    }
+
+    /// The bit of a label of connections.
+    #[cfg(feature = "text")]
+    pub(crate) fn label(&self, name: &[u8]) -> Option<u16> {
+        let mut labels = self.labels().iter();
+        let found = labels.find(|(_, label)| label == name);
+        found.map(|(bit, _)| *bit)
+    }
+
     /// The number of a user.
-    pub(super) fn user(&self, name: &[u8]) -> Option<u32> {
+    pub(crate) fn user(&self, name: &[u8]) -> Option<u32> {
         self.users().get(name.as_bstr()).copied()
     }
 
     /// The number of a group of users.
-    pub(super) fn group(&self, name: &[u8]) -> Option<u32> {
+    pub(crate) fn group(&self, name: &[u8]) -> Option<u32> {
         self.groups().get(name.as_bstr()).copied()
     }
 
@@ -382,6 +402,13 @@ impl Numbered {
             path,
             names: pairs.collect(),
         }
+    }
+
+    /// The number that goes by this name.
+    #[cfg(feature = "text")]
+    fn number(&self, name: &[u8]) -> Option<u32> {
+        let found = self.names.iter().find(|(_, known)| known == name);
+        found.map(|(number, _)| *number)
     }
 
     /// A number, a number and a mask, or a name, for which all bits count: number and mask.

@@ -72,6 +72,74 @@ fn file() -> (tempfile::TempDir, String) {
 }
 
 #[test]
+fn a_text_is_applied_whole_or_not_at_all() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let (_directory, path) = file();
+    std::fs::write(&path, RULESET).unwrap();
+    // Only looked at.
+    assert_eq!(
+        run(&sandbox, &format!("apply --check {path}"))
+            .expect(0)
+            .out,
+        ""
+    );
+    assert_eq!(tools.run("nft list ruleset"), "");
+    assert_eq!(run(&sandbox, &format!("apply {path}")).expect(0).out, "");
+    let other = crate::common::sandbox();
+    Tools::new(&other).run_with("nft -f -", RULESET);
+    let made = tools.run("nft -s list ruleset");
+    assert_eq!(made, Tools::new(&other).run("nft -s list ruleset"));
+    // By the sets that are there.
+    std::fs::write(
+        &path,
+        "add element ip t marks { 0x1000 }\nadd rule ip t d tcp dport . ip saddr @both\n",
+    )
+    .unwrap();
+    let ran = run(&sandbox, &format!("apply {path}")).expect(2);
+    assert!(ran.err.contains(":2:"), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("the set's keys are `ipv4_addr . inet_service`"),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains("nothing was changed"), "{}", ran.err);
+    assert_eq!(tools.run("nft -s list ruleset"), made);
+    std::fs::write(
+        &path,
+        "add element ip t marks { 0x1000 }\nadd rule ip t d ip saddr . tcp dport @both\n",
+    )
+    .unwrap();
+    let ran = run(&sandbox, &format!("apply --json {path}")).expect(0);
+    assert!(ran.out.contains("\"operations\":2"), "{}", ran.out);
+    let listed = tools.run("nft list ruleset");
+    assert!(
+        listed.contains("0x00001000") && listed.contains("tcp dport @both"),
+        "{listed}"
+    );
+    // What the kernel refuses is shown where it was asked for.
+    std::fs::write(&path, "add chain ip t e\nadd rule ip t nowhere accept\n").unwrap();
+    let ran = run(&sandbox, &format!("apply {path}")).expect(2);
+    assert!(ran.err.contains(":2:"), "{}", ran.err);
+    assert!(
+        ran.err.contains("the kernel refuses this: ENOENT"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(tools.run("nft list ruleset"), listed);
+    // And what is wrong by itself.
+    std::fs::write(
+        &path,
+        "table ip t {\n\tchain d {\n\t\ttcp dprot 22 accept\n\t}\n}\n",
+    )
+    .unwrap();
+    let ran = run(&sandbox, &format!("apply {path}")).expect(2);
+    assert!(ran.err.contains(":3:7: "), "{}", ran.err);
+    assert!(ran.err.contains("did you mean `dport`?"), "{}", ran.err);
+}
+
+#[test]
 fn rules_stand_under_their_chains() {
     let sandbox = loaded();
     let ran = run(&sandbox, "rules").expect(0);
@@ -640,6 +708,34 @@ fn parts_are_listed_as_nft_lists_them() {
 }
 
 #[test]
+fn what_nft_lists_is_listed_as_json() {
+    let sandbox = loaded();
+    let tools = Tools::new(&sandbox);
+    // All but the first object, which names the program.
+    let objects = |text: &str| {
+        let mut document: Value = serde_json::from_str(text).unwrap();
+        let objects = document["nftables"].as_array_mut().unwrap();
+        assert_eq!(objects.remove(0)["metainfo"]["json_schema_version"], 1);
+        document
+    };
+    for (options, what) in [
+        ("", "ruleset"),
+        ("-s", "ruleset"),
+        ("-t", "ruleset"),
+        ("", "tables"),
+        ("", "table ip t"),
+        ("", "chain ip t c"),
+        ("", "maps"),
+    ] {
+        let nfts = objects(&tools.run(&format!("nft -j {options} list {what}")));
+        for json in ["-j", "--json"] {
+            let ours = run(&sandbox, &format!("list {json} {options} {what}")).expect(0);
+            assert_eq!(objects(&ours.out), nfts, "{json} {options} {what}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_listed_is_said() {
     let sandbox = loaded();
     let absent = run(&sandbox, "list table ip nothing").expect(1);
@@ -649,7 +745,7 @@ fn what_cannot_be_listed_is_said() {
         "list chain ip t",
         "list things",
         "list table ip t c",
-        "list --json ruleset",
+        "list --json things",
     ] {
         run(&sandbox, wrong).expect(2);
     }

@@ -83,6 +83,37 @@ impl Ruleset {
     }
 }
 
+/// How many rules are loaded at once: what nft sends must fit into a socket's usual buffer.
+pub(crate) const PIECE: usize = 150;
+
+/// The rules of `data/nft/rules.nft` in a sandbox, and how many they are.
+#[track_caller]
+pub(crate) fn rules_of_every_expression() -> (Sandbox, usize) {
+    let text = include_str!("../data/nft/rules.nft");
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let mut table = "";
+    let mut frame = String::new();
+    let mut rules = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        match line.strip_prefix("\t\t") {
+            Some(rule) => rules.push(format!("add rule {table} c {rule}\n")),
+            None => {
+                if let Some(begun) = line.strip_prefix("table ") {
+                    table = begun.trim_end_matches(" {");
+                }
+                frame.push_str(line);
+                frame.push('\n');
+            }
+        }
+    }
+    tools.run_with("nft -f -", &frame);
+    for piece in rules.chunks(PIECE) {
+        tools.run_with("nft -f -", &piece.concat());
+    }
+    (sandbox, rules.len())
+}
+
 /// What `nft` says of a ruleset, without what passes or depends on the order of a hash table.
 pub(crate) fn listing(sandbox: &Sandbox) -> Listing {
     listing_in(sandbox, false)

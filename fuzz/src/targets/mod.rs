@@ -11,6 +11,7 @@ pub mod nft_events;
 pub mod nft_expressions;
 pub mod nft_json;
 pub mod nft_objects;
+pub mod nft_text;
 pub mod restore_text;
 pub mod rule_text;
 pub mod snapshot;
@@ -31,6 +32,7 @@ pub const ALL: &[Target] = &[
     extension::TARGET,
     rule_text::TARGET,
     restore_text::TARGET,
+    nft_text::TARGET,
     ipset::TARGET,
     conntrack::TARGET,
 ];

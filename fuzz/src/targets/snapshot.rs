@@ -4,6 +4,8 @@ use std::io::Write;
 
 use chainwright::nft::{DiffOptions, FileError, Snapshot};
 use chainwright::text::{Listing, Options};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use sha2::{Digest, Sha256};
 
 use crate::Target;
@@ -75,6 +77,14 @@ fn load(bytes: &[u8]) {
             .all(|c| c == '\n' || c == '\t' || !c.is_control()),
         "{text:?}"
     );
+    // As libnftables' JSON it is one document, however deep.
+    let listed = Listing::new(&snapshot, &Options::default())
+        .json()
+        .to_string();
+    let mut reader = serde_json::Deserializer::from_str(&listed);
+    reader.disable_recursion_limit();
+    let read = IgnoredAny::deserialize(&mut reader).and_then(|_| reader.end());
+    assert!(read.is_ok(), "{read:?}: {listed}");
     let json = serde_json::to_string(&snapshot).ok();
     let mut saved = Vec::new();
     snapshot.write(&mut saved).expect("memory");

@@ -21,7 +21,7 @@ use crate::output::{Error, Exit, Output, note};
 ///
 /// FAMILY is ip where nothing else is said of one table, and all of them where there may be many. It is what
 /// nft 1.0.6 prints, but for what that version writes of a rule and would read back as another. A rule that nft has
-/// no words for is a comment with its instructions.
+/// no words for is a comment with its instructions; in JSON it is an object that nft refuses.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What to list
@@ -39,6 +39,10 @@ pub(crate) struct Args {
     /// Without the elements of sets
     #[arg(short = 't', long)]
     terse: bool,
+
+    /// As libnftables' JSON, which `nft -j` writes: what `--json` says, too
+    #[arg(short = 'j')]
+    libnftables_json: bool,
 }
 
 /// What was asked for.
@@ -49,12 +53,6 @@ struct Asked<'a> {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    if json {
-        return Err(Error::Other(
-            "`list` has no JSON yet: `rules --json` and `sets --json` have all of it in this program's own form"
-                .into(),
-        ));
-    }
     let asked = asked(&args.what)?;
     let scope = Scope {
         family: asked.family,
@@ -71,7 +69,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return Ok(Exit::Absent);
     }
     let mut out = Output::new();
-    write!(out, "{listing}")?;
+    match json || args.libnftables_json {
+        true => {
+            out.value(&listing.json())?;
+            writeln!(out)?;
+        }
+        false => write!(out, "{listing}")?,
+    }
     out.flush()?;
     Ok(Exit::Done)
 }

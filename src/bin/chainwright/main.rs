@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod apply;
 mod backup;
 mod bench;
 mod chains;
@@ -70,6 +71,7 @@ enum Verb {
     Rules(rules::Args),
     Sets(sets::Args),
     List(list::Args),
+    Apply(apply::Args),
     Backup(backup::Args),
     Rollback(rollback::Args),
     Reconcile(reconcile::Args),
@@ -118,6 +120,7 @@ impl Verb {
             Self::Rules(args) => rules::run(args, json),
             Self::Sets(args) => sets::run(args, json),
             Self::List(args) => list::run(args, json),
+            Self::Apply(args) => apply::run(args, json),
             Self::Backup(args) => backup::run(args, json),
             Self::Rollback(args) => rollback::run(args, json),
             Self::Reconcile(args) => reconcile::run(args, json),
@@ -167,8 +170,17 @@ mod tests {
         };
         let mut tried = 0;
         for verb in command.get_subcommands().map(clap::Command::get_name) {
-            // `list` has its options from nft.
-            if ["bench", "demo", "completions", "list", "man", "help"].contains(&verb) {
+            // `list` and `apply` have theirs from nft.
+            let others = [
+                "apply",
+                "bench",
+                "demo",
+                "completions",
+                "list",
+                "man",
+                "help",
+            ];
+            if others.contains(&verb) {
                 continue;
             }
             for name in ["ipv4", "ipv6", "family", "backend", "table"] {

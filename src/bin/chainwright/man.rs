@@ -25,6 +25,7 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-rules",
     "chainwright-sets",
     "chainwright-list",
+    "chainwright-apply",
     "chainwright-backup",
     "chainwright-rollback",
     "chainwright-reconcile",

@@ -315,7 +315,8 @@ impl Output {
         writeln!(self)
     }
 
-    fn value(&mut self, value: &impl Serialize) -> Result<(), Error> {
+    /// Writes a value as JSON.
+    pub(crate) fn value(&mut self, value: &impl Serialize) -> Result<(), Error> {
         serde_json::to_writer(&mut self.inner, value).map_err(|error| Error::Output(error.into()))
     }
 

@@ -2,11 +2,14 @@
 
 use std::fmt::{self, Write};
 
+use bstr::{BStr, ByteSlice};
+
 use crate::nft::{
-    ChainFlags, ChainRef, Family, FlowtableFlags, FlowtableRef, SnapshotChain, SnapshotTable,
+    ChainFlags, ChainRef, Family, FlowtableFlags, FlowtableRef, Hook, SnapshotChain, SnapshotTable,
     hook_name,
 };
 use crate::text::constant::{Plain, Quoted};
+use crate::text::hooks;
 use crate::text::print::Printer;
 use crate::text::read::rule;
 
@@ -37,18 +40,16 @@ impl<W: Write> Printer<'_, W> {
         let kind = chain.chain_type().unwrap_or_default();
         let name = hook_name(family, number).unwrap_or("unknown");
         write!(self.out, "type {} hook {name}", Plain(kind))?;
-        if let Some(device) = &hook.device {
-            write!(self.out, " device {}", Quoted(device))?;
-        } else if let Some(devices) = &hook.devices {
-            let mut names: Vec<String> = devices
-                .names()
-                .map(|name| Plain(name).to_string())
-                .collect();
-            names.sort_unstable();
-            match &names[..] {
-                [] => {}
-                [one] => write!(self.out, " device {}", Quoted(one.as_str().into()))?,
-                many => write!(self.out, " devices = {{ {} }}", many.join(", "))?,
+        let devices = devices(&hook);
+        match &devices[..] {
+            [] => {}
+            [one] => write!(self.out, " device {}", Quoted(one.as_str().into()))?,
+            many => {
+                let names = many
+                    .iter()
+                    .map(|name| Plain(name.as_str().into()).to_string());
+                let names: Vec<String> = names.collect();
+                write!(self.out, " devices = {{ {} }}", names.join(", "))?;
             }
         }
         self.out.write_str(" priority ")?;
@@ -100,32 +101,23 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
+/// The names of the devices that a chain is on.
+pub(in crate::text) fn devices(hook: &Hook<'_>) -> Vec<String> {
+    let text = |name: &BStr| name.to_str_lossy().into_owned();
+    if let Some(device) = &hook.device {
+        return vec![text(device)];
+    }
+    let devices = hook.devices.iter().flat_map(|devices| devices.names());
+    let mut names: Vec<String> = devices.map(text).collect();
+    names.sort_unstable();
+    names
+}
+
 /// A priority by its name, if one is near.
 fn priority(out: &mut impl Write, family: Family, hook: &str, priority: i32) -> fmt::Result {
     const NEAR: i32 = 10;
-    let names: &[(&str, i32)] = match family {
-        Family::BRIDGE => &[
-            ("dstnat", -300),
-            ("filter", -200),
-            ("out", 100),
-            ("srcnat", 300),
-        ],
-        Family::ARP | Family::NETDEV => &[("filter", 0)],
-        _ => &[
-            ("raw", -300),
-            ("mangle", -150),
-            ("dstnat", -100),
-            ("filter", 0),
-            ("security", 50),
-            ("srcnat", 100),
-        ],
-    };
-    let fits = |name: &str| match name {
-        "dstnat" => hook == "prerouting",
-        "srcnat" => hook == "postrouting",
-        "out" => hook == "output",
-        _ => true,
-    };
+    let names = hooks::priorities(family);
+    let fits = |name: &str| hooks::hook_of_priority(name).is_none_or(|of| of == hook);
     let near = names
         .iter()
         .filter(|(name, _)| fits(name))

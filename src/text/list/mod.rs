@@ -1,8 +1,8 @@
 //! Rulesets as `nft list ruleset` shows them.
 
-mod chain;
-mod object;
-mod set;
+pub(super) mod chain;
+pub(super) mod object;
+pub(super) mod set;
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};
@@ -150,9 +150,9 @@ pub enum Part<'p> {
 /// - Matches and targets of x_tables are named only (`xt match "comment"`).
 #[derive(Debug, Clone, Copy)]
 pub struct Listing<'s> {
-    snapshot: &'s Snapshot,
-    options: &'s Options,
-    part: Part<'s>,
+    pub(super) snapshot: &'s Snapshot,
+    pub(super) options: &'s Options,
+    pub(super) part: Part<'s>,
 }
 
 impl<'s> Listing<'s> {
@@ -199,7 +199,7 @@ impl Part<'_> {
         }
     }
 
-    fn has_object(&self, object: &StatefulObjectRef<'_>) -> bool {
+    pub(super) fn has_object(&self, object: &StatefulObjectRef<'_>) -> bool {
         match *self {
             Self::All => true,
             Self::Objects(kind) => object.object_type() == kind,
@@ -208,7 +208,7 @@ impl Part<'_> {
         }
     }
 
-    fn has_set(&self, set: &SetRef<'_>) -> bool {
+    pub(super) fn has_set(&self, set: &SetRef<'_>) -> bool {
         let map = is_map(set.flags().unwrap_or_default());
         match *self {
             Self::All => true,
@@ -220,7 +220,7 @@ impl Part<'_> {
         }
     }
 
-    fn has_flowtable(&self, flowtable: &FlowtableRef<'_>) -> bool {
+    pub(super) fn has_flowtable(&self, flowtable: &FlowtableRef<'_>) -> bool {
         match *self {
             Self::All | Self::Flowtables => true,
             Self::Flowtable(name) => flowtable.name() == name,
@@ -228,7 +228,7 @@ impl Part<'_> {
         }
     }
 
-    fn has_chain(&self, chain: &ChainRef<'_>) -> bool {
+    pub(super) fn has_chain(&self, chain: &ChainRef<'_>) -> bool {
         match *self {
             Self::All | Self::Chains => true,
             Self::Chain(name) => chain.name() == name,
@@ -237,8 +237,15 @@ impl Part<'_> {
     }
 }
 
+/// What the flags of tables are called.
+pub(super) const TABLE_FLAGS: [(TableFlags, &str); 3] = [
+    (TableFlags::DORMANT, "dormant"),
+    (TableFlags::OWNER, "owner"),
+    (TableFlags::PERSIST, "persist"),
+];
+
 /// Whether a set has something for each of its keys.
-const fn is_map(flags: SetFlags) -> bool {
+pub(super) const fn is_map(flags: SetFlags) -> bool {
     flags.intersects(SetFlags::MAP.union(SetFlags::OBJECT))
 }
 
@@ -358,12 +365,7 @@ impl<W: Write> Printer<'_, W> {
 
     /// Whether there are any.
     fn table_flags(&mut self, flags: TableFlags) -> Result<bool, fmt::Error> {
-        let words = [
-            (TableFlags::DORMANT, "dormant"),
-            (TableFlags::OWNER, "owner"),
-            (TableFlags::PERSIST, "persist"),
-        ];
-        self.flags_line(flags, &words)
+        self.flags_line(flags, &TABLE_FLAGS)
     }
 
     /// `flags a,b`, with the words of those that are set: whether there are any.

@@ -6,6 +6,7 @@ use crate::nft::expr::ObjectType;
 use crate::nft::stateful::{CtTimeout, Timeouts};
 use crate::nft::{DataType, Family, Milliseconds, ObjectData, StatefulObjectRef};
 use crate::text::constant::{Plain, Quoted};
+use crate::text::hooks;
 use crate::text::print::Printer;
 use crate::text::read::stateful;
 use crate::text::types;
@@ -117,27 +118,11 @@ impl<W: Write> Printer<'_, W> {
 
 /// The times in seconds that differ from the protocol's own, by the names of their states; `None` of a protocol or a
 /// state that nft has no word for.
-fn changed_timeouts(timeout: &CtTimeout<'_>) -> Option<Vec<(&'static str, u32)>> {
-    // By the states' numbers from 1 on; in seconds.
-    const TCP: [(&str, u32); 11] = [
-        ("syn_sent", 120),
-        ("syn_recv", 60),
-        ("established", 432_000),
-        ("fin_wait", 120),
-        ("close_wait", 60),
-        ("last_ack", 30),
-        ("time_wait", 120),
-        ("close", 10),
-        ("syn_sent2", 120),
-        ("retrans", 300),
-        ("unack", 300),
-    ];
-    const UDP: [(&str, u32); 2] = [("unreplied", 30), ("replied", 120)];
-    let states: &[(&'static str, u32)] = match i32::from(timeout.l4proto?) {
-        libc::IPPROTO_TCP => &TCP,
-        libc::IPPROTO_UDP => &UDP,
-        _ => return None,
-    };
+pub(in crate::text) fn changed_timeouts(
+    timeout: &CtTimeout<'_>,
+) -> Option<Vec<(&'static str, u32)>> {
+    let states = hooks::states(timeout.l4proto?);
+    (!states.is_empty()).then_some(())?;
     let mut changed = Vec::new();
     for (state, seconds) in timeout.timeouts.iter().flat_map(Timeouts::iter) {
         let (name, usual) = states.get(usize::from(state).checked_sub(1)?)?;
@@ -149,14 +134,14 @@ fn changed_timeouts(timeout: &CtTimeout<'_>) -> Option<Vec<(&'static str, u32)>>
 }
 
 /// The name of a family in objects of connection tracking.
-fn family_name(number: Option<u16>) -> Option<&'static str> {
+pub(in crate::text) fn family_name(number: Option<u16>) -> Option<&'static str> {
     match Family(u8::try_from(number?).ok()?) {
         Family::UNSPEC => None,
         family => family.name(),
     }
 }
 
-fn protocol_name(number: Option<u8>) -> String {
+pub(in crate::text) fn protocol_name(number: Option<u8>) -> String {
     let number = number.unwrap_or_default();
     let mut names = types::symbols(DataType::INET_PROTO).iter();
     match names.find(|(_, value)| *value == u64::from(number)) {
@@ -166,7 +151,7 @@ fn protocol_name(number: Option<u8>) -> String {
 }
 
 /// What a kind of stateful object is called.
-pub(super) const fn object_name(object: ObjectType) -> &'static str {
+pub(in crate::text) const fn object_name(object: ObjectType) -> &'static str {
     match object {
         ObjectType::COUNTER => "counter",
         ObjectType::QUOTA => "quota",

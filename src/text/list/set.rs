@@ -150,7 +150,7 @@ impl<W: Write> Printer<'_, W> {
 }
 
 /// Whether nft joins overlapping ranges of a set.
-fn merges(set: &SetRef<'_>) -> bool {
+pub(in crate::text) fn merges(set: &SetRef<'_>) -> bool {
     use crate::nft::userdata::{SET_MERGE_ELEMENTS, UserData};
     let noted = set
         .userdata()

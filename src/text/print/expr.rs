@@ -14,6 +14,10 @@ impl<W: Write> Printer<'_, W> {
     pub(in crate::text) fn expr(&mut self, expr: &Expr) -> fmt::Result {
         match expr {
             Expr::Value(value) => self.value(value),
+            Expr::Symbol(symbol) => match symbol.is_quoted {
+                true => write!(self.out, "{}", Quoted((&*symbol.text).into())),
+                false => write!(self.out, "{}", Plain((&*symbol.text).into())),
+            },
             Expr::Payload(payload) => self.payload(payload),
             Expr::Option(option) => self.option(option),
             Expr::Meta(_) => self.key(expr),
@@ -92,10 +96,12 @@ impl<W: Write> Printer<'_, W> {
             }
             Expr::Prefix(value, bits) => {
                 self.expr(value)?;
+                self.blank_behind_word(value)?;
                 write!(self.out, "/{bits}")
             }
             Expr::Range(from, to) => {
                 self.limit(from)?;
+                self.blank_behind_word(from)?;
                 self.out.write_char('-')?;
                 self.limit(to)
             }
@@ -167,6 +173,22 @@ impl<W: Write> Printer<'_, W> {
                 self.out.write_char(')')
             }
             operand => self.expr(operand),
+        }
+    }
+
+    /// A blank behind what would be one word with a dash or a slash.
+    fn blank_behind_word(&mut self, expr: &Expr) -> fmt::Result {
+        match expr {
+            Expr::Symbol(symbol) => {
+                let is_number = symbol.text.starts_with(|c: char| c.is_ascii_digit());
+                let is_word = !is_number && !symbol.is_quoted && !symbol.text.contains(':');
+                match is_word {
+                    true => self.out.write_char(' '),
+                    false => Ok(()),
+                }
+            }
+            Expr::Binary(_, _, last) => self.blank_behind_word(last),
+            _ => Ok(()),
         }
     }
 

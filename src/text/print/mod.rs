@@ -1,7 +1,7 @@
 //! Sentences of nft's language as text.
 
 mod expr;
-mod statement;
+pub(super) mod statement;
 
 use std::fmt::{self, Write};
 

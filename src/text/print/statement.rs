@@ -12,7 +12,7 @@ use crate::text::syntax::{Expr, Relation, Statement, Translation};
 const USUAL_BURST: u32 = 5;
 
 /// The units in which `nft` gives bytes.
-fn bytes(number: u64) -> (u64, &'static str) {
+pub(in crate::text) fn bytes(number: u64) -> (u64, &'static str) {
     let mut number = number;
     let mut units = ["bytes", "kbytes", "mbytes"].into_iter();
     let mut unit = units.next().unwrap_or_default();
@@ -24,6 +24,28 @@ fn bytes(number: u64) -> (u64, &'static str) {
         unit = next;
     }
     (number, unit)
+}
+
+/// The levels of what is logged.
+pub(in crate::text) const LOG_LEVELS: [&str; 9] = [
+    "emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit",
+];
+
+/// The words for what else of a packet is logged.
+pub(in crate::text) fn log_flags(flags: u32) -> Vec<&'static str> {
+    const ALL: u32 = 0x2f;
+    if flags & ALL == ALL {
+        return vec!["all"];
+    }
+    let words = [
+        (1, "tcp sequence"),
+        (2, "tcp options"),
+        (4, "ip options"),
+        (8, "skuid"),
+        (0x20, "ether"),
+    ];
+    let words = words.iter().filter(|(flag, _)| flags & flag != 0);
+    words.map(|(_, word)| *word).collect()
 }
 
 /// The word in front of what only counts when it is exceeded.
@@ -327,11 +349,7 @@ impl<W: Write> Printer<'_, W> {
         level: Option<u32>,
         flags: u32,
     ) -> fmt::Result {
-        const LEVELS: [&str; 9] = [
-            "emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit",
-        ];
         const WARN: u32 = 4;
-        const ALL: u32 = 0x2f;
         self.out.write_str("log")?;
         if let Some(prefix) = prefix {
             write!(self.out, " prefix {}", Quoted(prefix.into()))?;
@@ -346,35 +364,27 @@ impl<W: Write> Printer<'_, W> {
             write!(self.out, " queue-threshold {threshold}")?;
         }
         if let Some(level) = level.filter(|level| *level != WARN) {
-            match LEVELS.get(level as usize) {
+            match LOG_LEVELS.get(level as usize) {
                 Some(name) => write!(self.out, " level {name}")?,
                 None => write!(self.out, " level {level}")?,
             }
         }
-        if flags & ALL == ALL {
-            return self.out.write_str(" flags all");
+        let mut words = log_flags(flags);
+        if let ["tcp sequence", "tcp options", ..] = words[..] {
+            words.splice(..2, ["tcp sequence,options"]);
         }
-        match flags & 3 {
-            1 => self.out.write_str(" flags tcp sequence")?,
-            2 => self.out.write_str(" flags tcp options")?,
-            3 => self.out.write_str(" flags tcp sequence,options")?,
-            _ => {}
-        }
-        for (flag, words) in [
-            (4, " flags ip options"),
-            (8, " flags skuid"),
-            (0x20, " flags ether"),
-        ] {
-            if flags & flag != 0 {
-                self.out.write_str(words)?;
-            }
-        }
-        Ok(())
+        words
+            .iter()
+            .try_for_each(|words| write!(self.out, " flags {words}"))
     }
 
     /// An address that a packet is sent to; one of IPv6 in brackets where a port may stand behind it.
     fn address(&mut self, address: &Expr, in_brackets: bool) -> fmt::Result {
-        let is_v6 = |expr: &Expr| matches!(expr, Expr::Value(value) if value.data_type == DataType::IPV6_ADDR);
+        let is_v6 = |expr: &Expr| match expr {
+            Expr::Value(value) => value.data_type == DataType::IPV6_ADDR,
+            Expr::Symbol(symbol) => symbol.text.contains(':') && !symbol.is_quoted,
+            _ => false,
+        };
         match address {
             Expr::Range(from, to) if in_brackets && is_v6(from) => {
                 self.out.write_char('[')?;

@@ -14,4 +14,3 @@ pub(super) mod rule;
 pub(super) mod set;
 pub(super) mod stateful;
 mod statements;
-mod typeof_;

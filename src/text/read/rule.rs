@@ -23,6 +23,10 @@ const MOST: usize = 65_536;
 /// In nanoseconds.
 const SECOND: u128 = 1_000_000_000;
 
+/// How many instructions a rule may have: the kernel takes no more, a file may hold any number, each around the one
+/// before it.
+const LONGEST: usize = 128;
+
 /// A rule in nft's words; of one that it has none for, its instructions.
 pub(in crate::text) fn rule(table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Line {
     at_depth(table, rule, 0, &Cell::new(MOST))
@@ -53,7 +57,9 @@ fn at_depth(
         is_lost: false,
     };
     let mut each = decoded.iter();
-    let read = each.all(|expression| reader.take(expression).is_some()) && !reader.is_lost;
+    let read = decoded.len() <= LONGEST
+        && each.all(|expression| reader.take(expression).is_some())
+        && !reader.is_lost;
     let statements = match read {
         true => reader.statements.into_iter().flatten().collect(),
         false => decoded

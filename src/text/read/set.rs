@@ -4,7 +4,6 @@ use bstr::ByteSlice;
 
 use super::rule::{limit, spoken, value};
 use super::stateful::stateful_statement;
-use super::typeof_;
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{self, Data};
 use crate::nft::userdata::{
@@ -13,6 +12,7 @@ use crate::nft::userdata::{
 };
 use crate::nft::{DataType, ElementRef, SetFlags, SetRef, SnapshotSet};
 use crate::text::syntax::{Element, Expr, Statement, Target, Value, Verdict};
+use crate::text::typeof_;
 use crate::text::types::{self, info};
 use crate::text::value::{before, fields};
 

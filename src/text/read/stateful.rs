@@ -5,6 +5,7 @@ use bstr::ByteSlice;
 use crate::nft::expr::{self, ConnlimitFlags};
 use crate::nft::expr::{Decoded, LimitFlags, LimitType, QuotaFlags, SynproxyFlags};
 use crate::text::syntax::Statement;
+use crate::text::units;
 
 /// What counts or limits, in a rule or with an element.
 pub(super) fn stateful_statement(expression: &Decoded<'_>) -> Option<Statement> {
@@ -52,14 +53,7 @@ pub(in crate::text) fn limit_statement(limit: &expr::Limit) -> Option<Statement>
         _ => return None,
     };
     // nft has words for these times alone.
-    let unit = match limit.unit? {
-        1 => "second",
-        60 => "minute",
-        3600 => "hour",
-        86_400 => "day",
-        604_800 => "week",
-        _ => return None,
-    };
+    let unit = units::time(limit.unit?)?;
     Some(Statement::Limit {
         rate: limit.rate.unwrap_or_default(),
         unit,

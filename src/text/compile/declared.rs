@@ -1,0 +1,354 @@
+//! Sets with names: how they are declared, and what of them is there already.
+
+use super::Compiler;
+use super::body::Body;
+use super::constant::Want;
+use super::load::Loaded;
+use super::sets::{
+    Data, Notes, Ranges, Shape, in_order_of_ranges, noted_order, with_data, with_keys,
+};
+use crate::nft::build::ByteOrder;
+use crate::nft::userdata::{self, BIG_ENDIAN, UserData};
+use crate::nft::{DataType, Element as Bytes, Family, Name, SetFlags, SetPolicy, SetRef, Snapshot};
+use crate::text::parse::Fault;
+use crate::text::parse::{Declared, SetDeclaration, Verb};
+use crate::text::syntax::{Element, Expr, Place};
+use crate::text::value::fields as fields_of;
+use crate::text::{typeof_, types};
+
+impl Compiler<'_> {
+    /// Takes in the sets that are there.
+    pub(super) fn learn(&mut self, now: &Snapshot) {
+        for table in now.tables() {
+            let view = table.table();
+            for set in table.sets() {
+                let set = set.set();
+                if let Some(shape) = shape_of(&set) {
+                    self.shapes
+                        .insert(view.family(), view.name(), set.name(), shape);
+                }
+            }
+        }
+    }
+
+    /// A set or a map of this name.
+    pub(super) fn known(&self, family: Family, table: &[u8], name: &str) -> Result<Shape, Fault> {
+        self.set(family, table, name, false)
+    }
+
+    /// The fields of keys or data that are declared so.
+    fn fields(
+        &mut self,
+        declared: &Declared,
+        family: Family,
+        table: &Name<'static>,
+    ) -> Result<Vec<Want>, Fault> {
+        match declared {
+            Declared::Types(all) => Ok(all.iter().map(|one| Want::of(*one)).collect()),
+            Declared::Typeof(expr) => {
+                let body = Body::new(self, family, table.clone());
+                let parts = match expr {
+                    Expr::Concat(parts) => &parts[..],
+                    one => std::slice::from_ref(one),
+                };
+                Ok(parts.iter().map(|part| body.want_of(part)).collect())
+            }
+            Declared::Objects(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// A set or a map.
+    pub(super) fn declare(
+        &mut self,
+        verb: Verb,
+        declared: &SetDeclaration,
+        elements: &[(Element, Place)],
+    ) -> Result<(), Fault> {
+        let mut set = declared.set.clone();
+        let (family, table, name) = (
+            set.family,
+            set.table.clone().unwrap_or_default(),
+            set.name.clone().unwrap_or_default(),
+        );
+        match verb {
+            Verb::Add | Verb::Create => {}
+            Verb::Flush => {
+                let flushed = self.tx.flush_set(&set.set_id()).map(|_| ());
+                return self.fitted(flushed);
+            }
+            _ => return self.object(verb, &set),
+        }
+        let Some((keys, place)) = &declared.keys else {
+            let message = "a set needs the type of its keys: `type ipv4_addr` or `typeof ip saddr`";
+            return Err(Fault::new(self.place, message));
+        };
+        let wants = self.fields(keys, family, &table)?;
+        self.check_types(&wants, *place)?;
+        let data = match &declared.data {
+            None => None,
+            Some((Declared::Objects(object_type), _)) => Some(Data::Object(*object_type)),
+            Some((Declared::Types(types), _)) if types[..] == [DataType::VERDICT] => {
+                Some(Data::Verdict)
+            }
+            Some((data, place)) => {
+                let fields = self.fields(data, family, &table)?;
+                self.check_types(&fields, *place)?;
+                Some(Data::Values {
+                    fields,
+                    is_interval: declared.data_is_interval,
+                })
+            }
+        };
+        let mut flags = set.flags.unwrap_or_default();
+        if set.timeout.is_some() || set.gc_interval.is_some() {
+            flags |= SetFlags::TIMEOUT;
+        }
+        let is_interval = flags.contains(SetFlags::INTERVAL);
+        set.flags = Some(flags);
+        // What it is without being said is not sent.
+        set.policy = set
+            .policy
+            .filter(|policy| *policy != SetPolicy::PERFORMANCE);
+        set = with_keys(set, &wants, is_interval);
+        if let Some(data) = &data {
+            set = with_data(set, data);
+        }
+        let is_typeof = matches!(keys, Declared::Typeof(_));
+        let notes = Notes {
+            key_order: order_of(keys, &wants),
+            data_order: match (&declared.data, &data) {
+                (Some((declared, _)), Some(Data::Values { fields, .. })) => {
+                    order_of(declared, fields)
+                }
+                _ => 0,
+            },
+            data: data.as_ref(),
+            merges: declared.auto_merge,
+            key_typeof: noted(keys, wants.len()),
+            data_typeof: match (&declared.data, &data) {
+                (Some(_), Some(Data::Verdict)) => is_typeof.then(typeof_::verdicts),
+                (Some((declared, _)), Some(Data::Values { fields, .. })) => {
+                    noted(declared, fields.len())
+                }
+                _ => None,
+            },
+            comment: declared.comment.as_deref(),
+        };
+        let written = notes.write(&mut set);
+        written.map_err(|error| Fault::new(self.place, error.to_string()))?;
+        let statements: Vec<_> = declared
+            .statements
+            .iter()
+            .map(|(one, _)| one.clone())
+            .collect();
+        match &statements[..] {
+            [] => {}
+            [one] => set.expression = Some(self.nested(one)?),
+            several => {
+                set.expressions = Some(self.all_nested(several)?);
+                set = set.with_flags(SetFlags::EXPR);
+            }
+        }
+        let id = self.next_set();
+        set.id = Some(id);
+        let keys = match is_interval {
+            true => wants.into_iter().map(in_order_of_ranges).collect(),
+            false => wants,
+        };
+        let shape = Shape {
+            key_type: set.key_type.unwrap_or_default(),
+            keys,
+            data,
+            is_interval,
+            merges: declared.auto_merge,
+            id: Some(id),
+        };
+        let has_size = set.description.as_ref().is_some_and(|d| d.size.is_some());
+        if flags.contains(SetFlags::CONSTANT) && !has_size {
+            // What it begins with is all that it will have.
+            let (_, size) = self.elements_of(&shape, elements, verb)?;
+            set = set.with_size(size);
+        }
+        self.shapes.insert(family, &table, &name, shape);
+        self.object(verb, &set)
+    }
+
+    fn check_types(&self, wants: &[Want], place: Place) -> Result<(), Fault> {
+        if wants.is_empty() || wants.iter().any(|want| want.bits == 0) {
+            let message = "keys and data need types of a known length: `typeof` an expression says it for numbers";
+            return Err(Fault::new(place, message));
+        }
+        let length: u32 = wants.iter().map(|want| want.bits.div_ceil(32) * 4).sum();
+        if length > 64 {
+            let message = format!("{length} bytes are longer than the 64 that the kernel takes");
+            return Err(Fault::new(place, message));
+        }
+        Ok(())
+    }
+
+    /// Elements of a set with a name, and how many they count for.
+    pub(super) fn elements_of(
+        &mut self,
+        shape: &Shape,
+        elements: &[(Element, Place)],
+        verb: Verb,
+    ) -> Result<(Vec<Bytes<'static>>, u32), Fault> {
+        let keys: Vec<Loaded> = shape
+            .keys
+            .iter()
+            .map(|want| Loaded {
+                want: *want,
+                length: want.length(),
+                shift: 0,
+            })
+            .collect();
+        // What is taken away is named by its keys alone.
+        let is_deletion = matches!(verb, Verb::Delete | Verb::Destroy);
+        let data = shape.data.as_ref().filter(|_| !is_deletion);
+        let elements: Vec<Element> = elements
+            .iter()
+            .map(|(element, _)| match is_deletion {
+                true => Element::new(element.key.clone()),
+                false => element.clone(),
+            })
+            .collect();
+        let ranges = Ranges {
+            joins: shape.merges,
+            is_closed: true,
+        };
+        self.bytes_of(&keys, &elements, shape.is_interval, data, ranges)
+    }
+}
+
+/// The order of the bytes of keys or data as nft notes it: of some types it has none.
+fn order_of(declared: &Declared, wants: &[Want]) -> u32 {
+    match declared {
+        Declared::Types(types)
+            if matches!(
+                types[..],
+                [DataType::NF_PROTO
+                    | DataType::INET_PROTO
+                    | DataType::DCCP_PKTTYPE
+                    | DataType::CT_DIR
+                    | DataType::BOOLEAN]
+            ) =>
+        {
+            0
+        }
+        _ => noted_order(wants),
+    }
+}
+
+/// What nft notes of how keys or data are declared: the expression, or that there are several fields.
+fn noted(declared: &Declared, fields: usize) -> Option<Vec<u8>> {
+    match declared {
+        Declared::Typeof(expr) => typeof_::written(expr),
+        Declared::Types(_) if fields > 1 => Some(typeof_::fields_of_types()),
+        _ => None,
+    }
+}
+
+/// What a set that is there is made of.
+fn shape_of(set: &SetRef<'_>) -> Option<Shape> {
+    let flags = set.flags().unwrap_or_default();
+    let is_interval = flags.contains(SetFlags::INTERVAL);
+    let key_type = set.key_type().unwrap_or_default();
+    let described = set.description().and_then(|description| description.fields);
+    let lengths: Vec<u32> = described
+        .iter()
+        .flat_map(|fields| fields.lengths())
+        .collect();
+    let order = UserDataOrder::of(set, userdata::SET_KEY_BYTE_ORDER);
+    let keys = wants_of(key_type, set.key_length()?, &lengths, order);
+    let data = if flags.contains(SetFlags::OBJECT) {
+        Some(Data::Object(set.object_type()?))
+    } else if !flags.contains(SetFlags::MAP) {
+        None
+    } else if set.data_type() == Some(DataType::VERDICT) {
+        Some(Data::Verdict)
+    } else {
+        let noted = set
+            .userdata()
+            .and_then(|data| UserData::new(data).number(userdata::SET_DATA_INTERVAL));
+        let is_interval = noted.is_some_and(|number| number != 0);
+        let mut length = set.data_length()?;
+        if is_interval {
+            length /= 2;
+        }
+        let order = UserDataOrder::of(set, userdata::SET_DATA_BYTE_ORDER);
+        Some(Data::Values {
+            fields: wants_of(set.data_type()?, length, &[], order),
+            is_interval,
+        })
+    };
+    Some(Shape {
+        key_type,
+        keys: match is_interval {
+            true => keys.into_iter().map(in_order_of_ranges).collect(),
+            false => keys,
+        },
+        data,
+        is_interval,
+        merges: set
+            .userdata()
+            .and_then(|data| UserData::new(data).number(userdata::SET_MERGE_ELEMENTS))
+            .is_some_and(|number| number != 0),
+        id: None,
+    })
+}
+
+/// The order of bytes that a set's user data says, for numbers whose type does not.
+struct UserDataOrder(ByteOrder);
+
+impl UserDataOrder {
+    fn of(set: &SetRef<'_>, entry: u8) -> Self {
+        let noted = set
+            .userdata()
+            .and_then(|data| UserData::new(data).number(entry));
+        Self(match noted {
+            Some(BIG_ENDIAN) => ByteOrder::Network,
+            _ => ByteOrder::Host,
+        })
+    }
+}
+
+fn wants_of(
+    data_type: DataType,
+    whole: u32,
+    lengths: &[u32],
+    UserDataOrder(order): UserDataOrder,
+) -> Vec<Want> {
+    let fields = fields_of(data_type);
+    let is_single = fields.len() == 1;
+    let known: u32 = fields
+        .iter()
+        .map(|field| Want::of(*field).bits.div_ceil(32) * 4)
+        .sum();
+    fields
+        .iter()
+        .enumerate()
+        .map(|(index, field)| {
+            let want = Want::of(*field);
+            let bits = match (lengths.get(index), want.bits) {
+                (Some(length), _) => length * 8,
+                _ if is_single => whole * 8,
+                // The one whose type has no length has what is left.
+                (None, 0) => whole.saturating_sub(known) * 8,
+                (None, bits) => bits,
+            };
+            let order = match *field {
+                DataType::INTEGER | DataType::VALUE | types::RAW => order,
+                _ => want.order,
+            };
+            Want {
+                bits: match want.bits {
+                    0 => bits,
+                    own if own.div_ceil(8) * 8 == bits => own,
+                    _ => bits,
+                },
+                order,
+                ..want
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,443 @@
+//! What is asked of a packet, put into registers.
+
+use super::body::{Body, register};
+use super::constant::{Want, bytes_in, number};
+use crate::nft::build::ByteOrder;
+use crate::nft::expr::{
+    Bitwise, BitwiseOp, Byteorder, Ct, CtKey, Data, Exthdr, Fib, FibResult, Hash, Immediate, Meta,
+    MetaKey, Numgen, Osf, Payload as Load, Rt, Socket, SocketKey, Xfrm,
+};
+use crate::nft::{DataType, Family};
+use crate::text::parse::Fault;
+use crate::text::syntax::{Expr, Operator, Value};
+use crate::text::types::{self, info};
+
+/// Words of 4 bytes in a register of 16.
+const REGISTER: u32 = 4;
+
+/// What stands in a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Loaded {
+    /// What its values are.
+    pub(super) want: Want,
+    /// How many bytes of the register it takes.
+    pub(super) length: usize,
+    /// How many bits higher it stands there than it is written.
+    pub(super) shift: u32,
+}
+
+impl Loaded {
+    /// The bytes that a number of this is in the register.
+    pub(super) fn bytes(&self, number: u128) -> Vec<u8> {
+        self.want.bytes(number << self.shift, self.length)
+    }
+
+    pub(super) const fn words(&self) -> u32 {
+        self.length.div_ceil(4) as u32 // at most 16
+    }
+}
+
+/// Bytes, and the bits of them that count.
+struct Place {
+    offset: u32,
+    length: u32,
+    /// How many bits behind the last one there are.
+    shift: u32,
+}
+
+impl Place {
+    const fn holding(&self, want: Want) -> Loaded {
+        Loaded {
+            want,
+            length: self.length as usize,
+            shift: self.shift,
+        }
+    }
+}
+
+fn place(start: u32, bits: u32) -> Place {
+    let end = start + bits;
+    let (first, behind) = (start / 8, end.div_ceil(8));
+    let shift = behind * 8 - end;
+    Place {
+        offset: first,
+        length: behind - first,
+        shift,
+    }
+}
+
+impl Body<'_, '_> {
+    /// What the values of an expression are, without loading it.
+    pub(super) fn want_of(&self, expr: &Expr) -> Want {
+        match expr {
+            Expr::Binary(_, left, _) => self.want_of(left),
+            // Addresses of which the version is not said are those of the table's.
+            Expr::Ct(CtKey::SRC | CtKey::DST, _, None) => {
+                Want::of(match self.protocols.version() {
+                    Some(Family::IP6) => DataType::IPV6_ADDR,
+                    _ => DataType::IPV4_ADDR,
+                })
+            }
+            // To nft these are any characters.
+            Expr::Fib(_, FibResult::OIFNAME) => Want::of(DataType::STRING).with_bits(expr.bits()),
+            // nft takes it for the machine's own.
+            Expr::Meta(MetaKey::L4PROTO) => Want {
+                order: ByteOrder::Host,
+                ..Want::of(DataType::INET_PROTO)
+            },
+            expr => Want {
+                data_type: expr.data_type(),
+                bits: expr.bits(),
+                order: expr.order(),
+            },
+        }
+    }
+
+    /// Puts a key into registers from this word on: one field each 16 bytes, those of a concatenation one behind the
+    /// other. `is_turned`: in the order in which bytes compare as numbers do, as ranges are kept.
+    pub(super) fn load_key(
+        &mut self,
+        key: &Expr,
+        word: u32,
+        is_turned: bool,
+    ) -> Result<Vec<Loaded>, Fault> {
+        let Expr::Concat(parts) = key else {
+            let mut loaded = self.load(key, word)?;
+            if is_turned {
+                self.turn_to_network(&mut loaded, word);
+            }
+            return Ok(vec![loaded]);
+        };
+        let mut fields = Vec::with_capacity(parts.len());
+        let mut at = word;
+        for part in parts {
+            let mut loaded = self.load(part, at)?;
+            self.shift_down(&mut loaded, at);
+            if is_turned {
+                let is_byte = loaded.length == 1 && loaded.want.order == ByteOrder::Host;
+                self.turn_to_network(&mut loaded, at);
+                if is_byte {
+                    // It changes nothing, but nft has it.
+                    self.push(&Byteorder::hton(register(at), register(at), 1, 2));
+                }
+            }
+            at += loaded.words();
+            if at > 16 {
+                return Err(self
+                    .compiler
+                    .fault(key, "a key is longer than the kernel's 64 bytes"));
+            }
+            fields.push(loaded);
+        }
+        Ok(fields)
+    }
+
+    /// Puts one value into a register.
+    pub(super) fn load(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Fault> {
+        let loaded = self.load_bytes(expr, word)?;
+        let is_field = matches!(expr, Expr::Payload(_) | Expr::Option(_));
+        if is_field && loaded.want.bits as usize != loaded.length * 8 {
+            self.trim(&loaded, word);
+        }
+        Ok(loaded)
+    }
+
+    /// Puts the bytes that hold a value into a register.
+    fn load_bytes(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Fault> {
+        let dreg = register(word);
+        let want = self.want_of(expr);
+        let whole = Loaded {
+            want,
+            length: want.length(),
+            shift: 0,
+        };
+        match expr {
+            Expr::Payload(payload) => {
+                let start = payload
+                    .field
+                    .map_or(0, |(protocol, _)| self.protocols.start_of(protocol));
+                let place = place(start + payload.offset, payload.bits);
+                self.push(&Load::load(payload.base, place.offset, place.length, dreg));
+                return Ok(place.holding(want));
+            }
+            Expr::Option(option) => {
+                let kind = option.extension.kind;
+                if option.presence {
+                    self.push(&Exthdr::present(kind, option.number, dreg));
+                    return Ok(Loaded { length: 1, ..whole });
+                }
+                let place = place(option.offset, option.bits);
+                let load = Exthdr::load(kind, option.number, place.offset, place.length, dreg);
+                self.push(&load);
+                return Ok(place.holding(want));
+            }
+            Expr::Meta(key) => self.push(&Meta::load(*key, dreg)),
+            Expr::Ct(key, direction, _) => self.push(&Ct {
+                direction: *direction,
+                ..Ct::load(*key, dreg)
+            }),
+            Expr::Rt(key) => self.push(&Rt::load(*key, dreg)),
+            Expr::Socket(SocketKey::CGROUPV2, level) => self.push(&Socket::cgroupv2(*level, dreg)),
+            Expr::Socket(key, _) => self.push(&Socket::load(*key, dreg)),
+            Expr::Fib(flags, result) => self.push(&Fib::new(*flags, *result, dreg)),
+            Expr::Osf { ttl, version } => match version {
+                true => self.push(&Osf::version(*ttl, dreg)),
+                false => self.push(&Osf::name(*ttl, dreg)),
+            },
+            Expr::Xfrm {
+                direction,
+                key,
+                number,
+            } => self.push(&Xfrm::load(*key, *direction, *number, dreg)),
+            Expr::Numgen {
+                kind,
+                modulus,
+                offset,
+            } => self.push(&Numgen {
+                numgen_type: Some(*kind),
+                ..Numgen::random(*modulus, dreg).with_offset(*offset)
+            }),
+            Expr::Hash {
+                key,
+                modulus,
+                seed,
+                offset,
+            } => {
+                let offset = Some(*offset);
+                match key {
+                    Some(key) => {
+                        let from = word + REGISTER;
+                        let fields = self.load_key(key, from, false)?;
+                        let length = match &fields[..] {
+                            [one] => one.length as u32, // at most 16
+                            many => many.iter().map(Loaded::words).sum::<u32>() * 4,
+                        };
+                        let hash = Hash::jenkins(register(from), length, *modulus, dreg);
+                        self.push(&Hash {
+                            seed: *seed,
+                            offset,
+                            ..hash
+                        });
+                    }
+                    None => self.push(&Hash {
+                        offset,
+                        ..Hash::symmetric(*modulus, dreg)
+                    }),
+                }
+            }
+            Expr::Binary(operator, left, right) => {
+                return self.operation(*operator, left, right, word);
+            }
+            other => {
+                return Err(self
+                    .compiler
+                    .fault(other, "this has no value that could be asked for"));
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Takes away the bits that are not the field's.
+    fn trim(&mut self, loaded: &Loaded, word: u32) {
+        let mask = Value::ones(loaded.want.bits) << loaded.shift;
+        self.mask_xor(word, mask, 0, loaded.length, ByteOrder::Network);
+    }
+
+    pub(super) fn mask_xor(
+        &mut self,
+        word: u32,
+        mask: u128,
+        xor: u128,
+        length: usize,
+        order: ByteOrder,
+    ) {
+        let mask = bytes_in(mask, length, order, false);
+        let xor = bytes_in(xor, length, order, false);
+        self.push(&Bitwise::mask_xor(register(word), &mask, &xor));
+    }
+
+    /// Moves bits to where they are written.
+    pub(super) fn shift_down(&mut self, loaded: &mut Loaded, word: u32) {
+        if loaded.shift > 0 {
+            self.shift(word, BitwiseOp::RSHIFT, loaded.shift, loaded.length);
+            loaded.shift = 0;
+        }
+    }
+
+    fn shift(&mut self, word: u32, op: BitwiseOp, count: u32, length: usize) {
+        let count = count.to_ne_bytes();
+        self.push(&Bitwise {
+            sreg: Some(register(word)),
+            dreg: Some(register(word)),
+            op: Some(op),
+            len: Some(length as u32), // at most 16
+            data: Some(Data::value(&count)),
+            ..Bitwise::default()
+        });
+    }
+
+    /// What an operation with a constant makes of a value. All operations on single bits that follow one another are
+    /// one instruction.
+    fn operation(
+        &mut self,
+        operator: Operator,
+        left: &Expr,
+        right: &Expr,
+        word: u32,
+    ) -> Result<Loaded, Fault> {
+        let mut pending = vec![(operator, right)];
+        let mut at = left;
+        let is_shift = |operator| matches!(operator, Operator::LeftShift | Operator::RightShift);
+        if !is_shift(operator) {
+            while let Expr::Binary(operator, left, right) = at {
+                if is_shift(*operator) {
+                    break;
+                }
+                pending.push((*operator, &**right));
+                at = left;
+            }
+        }
+        // Bits that are the field's, and those that are asked for, are taken out by one instruction where they stand at
+        // the end.
+        let mut loaded = match is_shift(operator) {
+            false => self.load_bytes(at, word)?,
+            true => self.load(at, word)?,
+        };
+        if loaded.shift > 0 {
+            self.trim(&loaded, word);
+            self.shift_down(&mut loaded, word);
+        }
+        let want = loaded.want;
+        if is_shift(operator) {
+            let count = Want {
+                data_type: DataType::INTEGER,
+                bits: 32,
+                order: ByteOrder::Host,
+            };
+            let count = self.compiler.value(right, count)?.number;
+            let Some(count) = u32::try_from(count).ok().filter(|count| *count < want.bits) else {
+                let most = want.bits - 1;
+                let message = format!("a value of {} bits is shifted by at most {most}", want.bits);
+                return Err(self.compiler.fault(right, message));
+            };
+            let op = match operator {
+                Operator::LeftShift => BitwiseOp::LSHIFT,
+                _ => BitwiseOp::RSHIFT,
+            };
+            // Numbers of the packet are shifted as the machine has them.
+            if want.order == ByteOrder::Network && matches!(loaded.length, 2 | 4 | 8) {
+                let (register, length) = (register(word), loaded.length as u32); // at most 8
+                self.push(&Byteorder::ntoh(register, register, length, length));
+                loaded.want.order = ByteOrder::Host;
+            }
+            if count > 0 {
+                self.shift(word, op, count, loaded.length);
+            }
+            return Ok(loaded);
+        }
+        let ones = Value::ones(loaded.length as u32 * 8); // at most 16 bytes
+        let (mut mask, mut xor) = (Value::ones(want.bits), 0);
+        for (operator, right) in pending.into_iter().rev() {
+            let number = self.compiler.operand(right, want)?;
+            match operator {
+                Operator::And => {
+                    mask &= number;
+                    xor &= number;
+                }
+                Operator::Or => {
+                    mask &= !number;
+                    xor = (xor & !number) | number;
+                }
+                _ => xor ^= number,
+            }
+        }
+        self.mask_xor(word, mask & ones, xor & ones, loaded.length, want.order);
+        Ok(loaded)
+    }
+
+    /// Turns what stands in a register into the order in which bytes compare as numbers do.
+    pub(super) fn turn_to_network(&mut self, loaded: &mut Loaded, word: u32) {
+        let is_number = !types::is_string(loaded.want.data_type);
+        if loaded.want.order == ByteOrder::Host && is_number {
+            loaded.want.order = ByteOrder::Network;
+            if loaded.length > 1 {
+                let (register, length) = (register(word), loaded.length as u32); // at most 16
+                self.push(&Byteorder::hton(register, register, length, length.min(8)));
+            }
+        }
+    }
+
+    /// Puts a constant, or what is loaded, or what a map has, into a register, as these values one behind the other.
+    pub(super) fn put(&mut self, expr: &Expr, wants: &[Want], word: u32) -> Result<u32, Fault> {
+        let length = |wants: &[Want]| wants.iter().map(|want| want.bits.div_ceil(32)).sum();
+        match (expr, wants) {
+            (Expr::Map(key, map), _) => {
+                self.map(key, map, wants, word)?;
+                Ok(length(wants))
+            }
+            (Expr::Concat(parts), _) if parts.len() == wants.len() => {
+                let mut at = word;
+                for (part, want) in parts.iter().zip(wants) {
+                    at += self.put(part, &[*want], at)?;
+                }
+                Ok(at - word)
+            }
+            (expr, [want]) => {
+                if is_constant(expr) {
+                    let value = self.compiler.value(expr, *want)?;
+                    let bytes = want.bytes(value.number, want.length());
+                    self.push(&Immediate::value(register(word), &bytes));
+                    return Ok(want.bits.div_ceil(32));
+                }
+                let mut loaded = self.load(expr, word)?;
+                self.shift_down(&mut loaded, word);
+                let is_number = |data_type| {
+                    matches!(data_type, DataType::INTEGER | DataType::VALUE | types::RAW)
+                };
+                let (given, wanted) = (loaded.want.data_type, want.data_type);
+                if given != wanted && !is_number(given) && !is_number(wanted) {
+                    let name = |data_type| info(data_type).map_or("a number", |info| info.name);
+                    let message =
+                        format!("`{}` is expected, this is `{}`", name(wanted), name(given));
+                    return Err(self.compiler.fault(expr, message));
+                }
+                if want.order == ByteOrder::Network {
+                    self.turn_to_network(&mut loaded, word);
+                }
+                Ok(loaded.words())
+            }
+            (expr, _) => Err(self
+                .compiler
+                .fault(expr, format!("{} values are expected", wants.len()))),
+        }
+    }
+}
+
+/// Whether an expression is known without a packet.
+pub(super) fn is_constant(expr: &Expr) -> bool {
+    match expr {
+        Expr::Symbol(_) | Expr::Value(_) => true,
+        Expr::Binary(_, left, right) | Expr::Range(left, right) => {
+            is_constant(left) && is_constant(right)
+        }
+        Expr::Prefix(value, _) => is_constant(value),
+        Expr::Flags(parts) | Expr::Concat(parts) => parts.iter().all(is_constant),
+        _ => false,
+    }
+}
+
+impl super::Compiler<'_> {
+    /// A constant that bits are changed by: of any type a number, too.
+    fn operand(&self, expr: &Expr, want: Want) -> Result<u128, Fault> {
+        if !is_constant(expr) {
+            let message = "bits can be changed by a constant only";
+            return Err(self.fault(expr, message));
+        }
+        if let Expr::Symbol(symbol) = expr
+            && let Some(number) = number(&symbol.text).filter(|_| !symbol.is_quoted)
+        {
+            return Ok(number & Value::ones(want.bits));
+        }
+        Ok(self.value(expr, want)?.number)
+    }
+}

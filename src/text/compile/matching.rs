@@ -1,0 +1,304 @@
+//! Matches.
+
+use super::body::Body;
+use super::constant::{Want, number};
+use super::load::{Loaded, is_constant};
+use super::sets::told_type;
+use crate::nft::build::ByteOrder;
+use crate::nft::expr::{Cmp, CmpOp, FibFlags, FibResult, Payload as Load, Range, Register};
+use crate::nft::{DataType, concatenation};
+use crate::text::parse::Fault;
+use crate::text::syntax::{Element, Expr, Operator, Relation, Value};
+use crate::text::types;
+
+/// What a comparison is called in the kernel.
+const fn operation(relation: Relation) -> CmpOp {
+    match relation {
+        Relation::Less => CmpOp::LT,
+        Relation::LessOrEqual => CmpOp::LTE,
+        Relation::Greater => CmpOp::GT,
+        Relation::GreaterOrEqual => CmpOp::GTE,
+        Relation::NotEqual => CmpOp::NEQ,
+        Relation::Implicit | Relation::Equal | Relation::None => CmpOp::EQ,
+    }
+}
+
+/// The one value of a set that has no other and says nothing about it.
+fn only(elements: &[Element]) -> Option<&Expr> {
+    match elements {
+        [
+            Element {
+                key: Some(key),
+                statements,
+                timeout: None,
+                expires: None,
+                comment: None,
+                data: None,
+            },
+        ] if statements.is_empty() && !matches!(key, Expr::Concat(_)) => Some(key),
+        _ => None,
+    }
+}
+
+/// Whether it is asked if something is there.
+fn asks_presence(right: &Expr) -> bool {
+    matches!(right, Expr::Symbol(symbol) if matches!(&*symbol.text, "exists" | "missing"))
+}
+
+impl Body<'_, '_> {
+    /// A match.
+    pub(super) fn matches(
+        &mut self,
+        left: &Expr,
+        relation: Relation,
+        right: &Expr,
+    ) -> Result<(), Fault> {
+        if let Expr::Fib(flags, FibResult::OIF) = left
+            && asks_presence(right)
+            && !flags.contains(FibFlags::PRESENT)
+        {
+            let left = Expr::Fib(*flags | FibFlags::PRESENT, FibResult::OIF);
+            return self.matches(&left, relation, right);
+        }
+        self.require(left)?;
+        match right {
+            Expr::Set(elements) if let Some(one) = only(elements) => {
+                self.compare(left, relation, one)
+            }
+            Expr::Reference(_) | Expr::Set(_) => {
+                let not = match relation {
+                    Relation::Implicit | Relation::Equal => false,
+                    Relation::NotEqual => true,
+                    _ => {
+                        let message = "what is in a set is asked by `==` and `!=` only";
+                        return Err(self.compiler.fault(right, message));
+                    }
+                };
+                self.is_in(left, right, not)
+            }
+            Expr::Masked(value, mask) => {
+                let mut loaded = self.load(left, 0)?;
+                let mask = self.compiler.value(mask, loaded.want)?.number;
+                let value = self.compiler.value(value, loaded.want)?.number;
+                self.mask(&mut loaded, mask);
+                self.compare_bytes(operation(relation), &loaded.bytes(value));
+                Ok(())
+            }
+            right => self.compare(left, relation, right),
+        }
+    }
+
+    fn compare_bytes(&mut self, operation: CmpOp, bytes: &[u8]) {
+        self.push(&Cmp::new(Register::R1, operation, bytes));
+    }
+
+    fn mask(&mut self, loaded: &mut Loaded, mask: u128) {
+        let (length, order) = (loaded.length, loaded.want.order);
+        self.mask_xor(0, mask << loaded.shift, 0, length, order);
+    }
+
+    fn compare(&mut self, left: &Expr, relation: Relation, right: &Expr) -> Result<(), Fault> {
+        if let (Expr::Concat(parts), Expr::Concat(values)) = (left, right) {
+            if parts.len() != values.len() {
+                let message = format!("{} values are expected, one for each field", parts.len());
+                return Err(self.compiler.fault(right, message));
+            }
+            let fields = self.load_key(left, 0, false)?;
+            let mut bytes = Vec::new();
+            for (field, value) in fields.iter().zip(values) {
+                let value = self.compiler.value(value, field.want)?;
+                bytes.push(field.bytes(value.number));
+            }
+            let bytes = concatenation(bytes.iter().map(Vec::as_slice));
+            self.compare_bytes(operation(relation), &bytes);
+            return Ok(());
+        }
+        if !is_constant(right) {
+            let message = "a field is compared with constants and sets only";
+            return Err(self.compiler.fault(right, message));
+        }
+        let want = self.want_of(left);
+        let is_flags = types::is_bitmask(want.data_type)
+            && !matches!(left, Expr::Binary(..))
+            && !matches!(right, Expr::Range(..) | Expr::Prefix(..));
+        let is_list = matches!(right, Expr::Flags(_));
+        if is_flags
+            && (matches!(relation, Relation::Implicit | Relation::None)
+                || (is_list && relation == Relation::NotEqual))
+        {
+            let flags = self.compiler.value(right, want)?.number;
+            let mut loaded = self.load(left, 0)?;
+            self.mask(&mut loaded, flags);
+            let operation = match relation {
+                Relation::Implicit => CmpOp::NEQ,
+                _ => CmpOp::EQ,
+            };
+            self.compare_bytes(operation, &loaded.bytes(0));
+            return Ok(());
+        }
+        if relation == Relation::None {
+            let message = "`!` asks that flags are not set: this has none";
+            return Err(self.compiler.fault(right, message));
+        }
+        // What bits were taken from is a number.
+        if let (Expr::Binary(..), Expr::Symbol(symbol)) = (left, right)
+            && let Some(number) = number(&symbol.text).filter(|_| !symbol.is_quoted)
+            && number <= Value::ones(want.bits)
+        {
+            return self.compare_value(left, relation, want.value(number));
+        }
+        match self.compiler.constant(right, want)? {
+            Expr::Value(value) => self.compare_value(left, relation, value),
+            Expr::Range(from, to) => {
+                let (Expr::Value(from), Expr::Value(to)) = (*from, *to) else {
+                    return Err(self.compiler.fault(right, "a range of values is expected"));
+                };
+                let mut loaded = self.load(left, 0)?;
+                self.turn_to_network(&mut loaded, 0);
+                let (from, to) = (loaded.bytes(from.number), loaded.bytes(to.number));
+                match relation {
+                    Relation::Implicit | Relation::Equal => {
+                        self.compare_bytes(CmpOp::GTE, &from);
+                        self.compare_bytes(CmpOp::LTE, &to);
+                    }
+                    Relation::NotEqual => self.push(&Range::outside(Register::R1, &from, &to)),
+                    _ => {
+                        let message = "a range is compared by `==` and `!=` only";
+                        return Err(self.compiler.fault(right, message));
+                    }
+                }
+                Ok(())
+            }
+            Expr::Prefix(value, bits) => {
+                let Expr::Value(value) = *value else {
+                    return Err(self
+                        .compiler
+                        .fault(right, "a prefix of a value is expected"));
+                };
+                if !matches!(
+                    relation,
+                    Relation::Implicit | Relation::Equal | Relation::NotEqual
+                ) {
+                    let message = "a prefix is compared by `==` and `!=` only";
+                    return Err(self.compiler.fault(right, message));
+                }
+                self.compare_prefix(left, relation, value, bits)
+            }
+            Expr::Beginning(value, bits) => {
+                let loaded = self.load(left, 0)?;
+                let bytes = loaded.bytes(value.number);
+                let bytes = &bytes[..(bits / 8) as usize];
+                match relation {
+                    Relation::Implicit | Relation::Equal | Relation::NotEqual => {
+                        self.compare_bytes(operation(relation), bytes);
+                        Ok(())
+                    }
+                    _ => {
+                        let message = "the beginning of a name is compared by `==` and `!=` only";
+                        Err(self.compiler.fault(right, message))
+                    }
+                }
+            }
+            other => Err(self.compiler.fault(&other, "a constant is expected here")),
+        }
+    }
+
+    fn compare_value(
+        &mut self,
+        left: &Expr,
+        relation: Relation,
+        value: Value,
+    ) -> Result<(), Fault> {
+        match relation {
+            Relation::Implicit | Relation::Equal | Relation::NotEqual => {
+                // A value that bits are turned of is compared as it was before.
+                if let Expr::Binary(Operator::Xor, inner, bits) = left {
+                    let want = self.want_of(left);
+                    let bits = self.compiler.value(bits, want)?.number;
+                    let value = Value {
+                        number: value.number ^ bits,
+                        ..value
+                    };
+                    return self.compare_value(inner, relation, value);
+                }
+                if relation == Relation::NotEqual {
+                    let loaded = self.load(left, 0)?;
+                    self.compare_bytes(CmpOp::NEQ, &loaded.bytes(value.number));
+                    return Ok(());
+                }
+                self.equals(left, value.number)?;
+                self.protocols.learn(left, &value);
+            }
+            relation => {
+                let mut loaded = self.load(left, 0)?;
+                self.turn_to_network(&mut loaded, 0);
+                self.compare_bytes(operation(relation), &loaded.bytes(value.number));
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_prefix(
+        &mut self,
+        left: &Expr,
+        relation: Relation,
+        value: Value,
+        bits: u32,
+    ) -> Result<(), Fault> {
+        let is_whole = matches!(left, Expr::Payload(payload)
+            if payload.offset.is_multiple_of(8) && payload.bits.is_multiple_of(8));
+        if let (Expr::Payload(payload), true) =
+            (left, is_whole && bits > 0 && bits.is_multiple_of(8))
+        {
+            // The first bytes alone.
+            let start = payload
+                .field
+                .map_or(0, |(protocol, _)| self.protocols.start_of(protocol));
+            let offset = (start + payload.offset) / 8;
+            let want = self.want_of(left);
+            let bytes = want.bytes(value.number, want.length());
+            let length = bits / 8;
+            self.push(&Load::load(payload.base, offset, length, Register::R1));
+            self.compare_bytes(operation(relation), &bytes[..length as usize]);
+            return Ok(());
+        }
+        let mut loaded = self.load(left, 0)?;
+        if bits > 0
+            && bits.is_multiple_of(8)
+            && loaded.want.order == ByteOrder::Network
+            && loaded.shift == 0
+        {
+            let bytes = loaded.bytes(value.number);
+            self.compare_bytes(operation(relation), &bytes[..(bits / 8) as usize]);
+            return Ok(());
+        }
+        let mask = Value::ones(value.bits) & !Value::ones(value.bits - bits);
+        self.mask(&mut loaded, mask);
+        self.compare_bytes(operation(relation), &loaded.bytes(value.number));
+        Ok(())
+    }
+
+    /// Whether a key is in a set.
+    fn is_in(&mut self, left: &Expr, right: &Expr, not: bool) -> Result<(), Fault> {
+        let set = self.sought(left, right, 0, None)?;
+        self.look_up(&set, None, not);
+        if !not
+            && let Expr::Set(elements) = right
+            && let Some(last) = elements.last().and_then(|element| element.key.as_ref())
+            && let Ok(value) = self.compiler.value(last, self.want_of(left))
+        {
+            self.protocols.learn_several(left, &value);
+        }
+        Ok(())
+    }
+}
+
+/// The type of a single value or of several, one behind the other, as the kernel is told it.
+pub(super) fn type_of(wants: impl IntoIterator<Item = Want>) -> DataType {
+    let told = |want: Want| told_type(want.data_type);
+    let types: Vec<DataType> = wants.into_iter().map(told).collect();
+    match types[..] {
+        [one] => one,
+        _ => DataType::concatenation(types),
+    }
+}

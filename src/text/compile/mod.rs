@@ -1,0 +1,283 @@
+//! From what a script says to one transaction, in the bytes that nft sends for the same text.
+//!
+//! | in | is |
+//! |---|---|
+//! | `constant` | what a word stands for |
+//! | `protocols` | what is known of packets, and the matches that a field asks for |
+//! | `body`, `load`, `lookup`, `matching`, `statement` | a rule's instructions |
+//! | `sets`, `declared` | sets and their elements |
+
+mod body;
+mod constant;
+mod declared;
+mod load;
+mod lookup;
+mod matching;
+mod protocols;
+mod sets;
+mod statement;
+
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+
+use crate::netlink::Unfit;
+use crate::nft::Object as KernelObject;
+use crate::nft::{
+    Chain, ChainFlags, Family, Name, Rule as KernelRule, SetId, Snapshot, Transaction, userdata,
+};
+use crate::text::parse::{Command, Elements, Fault, Object, Position, Rule, Verb};
+use crate::text::syntax::{Line, Place};
+use crate::xt::Names;
+use body::Body;
+use sets::Shapes;
+
+/// Makes a transaction of commands.
+pub(super) struct Compiler<'c> {
+    names: Arc<Names>,
+    time_zone: TimeZone,
+    /// What is there already, as far as the commands need it.
+    now: Option<&'c Snapshot>,
+    shapes: Shapes,
+    tx: Transaction,
+    /// What is being looked at.
+    place: Place,
+    /// How many sets and chains have got a number.
+    numbered: u32,
+}
+
+impl<'c> Compiler<'c> {
+    /// One that knows what is there already: sets that the commands name, chains and rules that they change.
+    pub(super) fn new(now: Option<&'c Snapshot>, time_zone: TimeZone) -> Self {
+        let mut this = Self {
+            names: Names::system(),
+            time_zone,
+            now,
+            shapes: Shapes::default(),
+            tx: Transaction::new(),
+            place: Place::default(),
+            numbered: 0,
+        };
+        if let Some(now) = now {
+            this.learn(now);
+            // What the numbers and names in it mean may change with the next commit.
+            if let Some(generation) = now.generation() {
+                this.tx.expect_generation(generation);
+            }
+        }
+        this
+    }
+
+    /// The transaction that these commands are, and the place of the command that each of its operations comes from.
+    pub(super) fn compile(
+        mut self,
+        commands: &[Command],
+    ) -> Result<(Transaction, Vec<Place>), Fault> {
+        let mut places = Vec::with_capacity(commands.len());
+        for (index, command) in commands.iter().enumerate() {
+            self.place = command.place;
+            self.command(command, commands.get(index + 1))?;
+            places.resize(self.tx.len(), command.place);
+        }
+        Ok((self.tx, places))
+    }
+
+    fn fitted<T>(&self, added: Result<T, Unfit>) -> Result<(), Fault> {
+        match added {
+            Ok(_) => Ok(()),
+            Err(unfit) => Err(Fault::new(self.place, unfit.to_string())),
+        }
+    }
+
+    fn add<T: KernelObject>(&mut self, object: &T) -> Result<(), Fault> {
+        let added = self.tx.add(object).map(|_| ());
+        self.fitted(added)
+    }
+
+    /// A number for a set or a chain of this transaction.
+    const fn next_set(&mut self) -> u32 {
+        self.numbered += 1;
+        self.numbered
+    }
+
+    fn command(&mut self, command: &Command, next: Option<&Command>) -> Result<(), Fault> {
+        let verb = command.verb;
+        match &command.object {
+            Object::Table(table) => self.object(verb, table),
+            Object::Chain(chain) if verb == Verb::Flush => {
+                let flushed = self.tx.flush_chain(
+                    chain.family,
+                    chain.table.clone().unwrap_or_default(),
+                    chain.name.clone().unwrap_or_default(),
+                );
+                let flushed = flushed.map(|_| ());
+                self.fitted(flushed)
+            }
+            Object::Chain(chain) => self.object(verb, chain),
+            Object::Renamed(chain, name) => self.rename(chain, name),
+            Object::Rule(rule) => self.rule(verb, rule),
+            Object::Set(declaration) => {
+                // Its block has them.
+                let elements = match next.map(|next| &next.object) {
+                    Some(Object::Elements(elements)) if elements.is_of(&declaration.set) => {
+                        &elements.elements[..]
+                    }
+                    _ => &[],
+                };
+                self.declare(verb, declaration, elements)
+            }
+            Object::Elements(elements) => self.elements(verb, elements),
+            Object::Flowtable(flowtable) => self.object(verb, flowtable),
+            Object::Stateful(object) => self.object(verb, object),
+            Object::Ruleset(family) if verb == Verb::Flush => {
+                let flushed = self.tx.flush_ruleset(*family).map(|_| ());
+                self.fitted(flushed)
+            }
+            Object::Ruleset(_) | Object::Kind(..) => Err(self.not_a_change()),
+        }
+    }
+
+    fn not_a_change(&self) -> Fault {
+        let message = "this asks for a listing: it cannot be part of a transaction";
+        Fault::new(self.place, message)
+    }
+
+    fn object<T: KernelObject>(&mut self, verb: Verb, object: &T) -> Result<(), Fault> {
+        let done = match verb {
+            Verb::Add => self.tx.add(object),
+            Verb::Create => self.tx.create(object),
+            Verb::Delete => self.tx.delete(object),
+            Verb::Destroy => self.tx.destroy(object),
+            _ => return Err(self.not_a_change()),
+        };
+        let done = done.map(|_| ());
+        self.fitted(done)
+    }
+
+    /// The kernel renames the chain with a handle.
+    fn rename(&mut self, chain: &Chain<'static>, name: &Name<'static>) -> Result<(), Fault> {
+        let mut renamed = chain.clone();
+        if renamed.handle.is_none() {
+            let found = self.now.and_then(|now| {
+                let (table, name) = (chain.table.as_deref()?, chain.name.as_deref()?);
+                now.chain(chain.family, table, name)
+            });
+            let Some(found) = found else {
+                let name = chain.name.as_deref().unwrap_or_default();
+                let message = format!("there is no chain `{}`", String::from_utf8_lossy(name));
+                return Err(Fault::new(self.place, message));
+            };
+            renamed.handle = Some(found.chain().handle());
+        }
+        renamed.name = Some(name.clone());
+        self.add(&renamed)
+    }
+
+    /// The handle of the rule that stands so far from the first of its chain.
+    fn handle_at(&self, rule: &Rule, index: u64) -> Result<u64, Fault> {
+        let chain = self
+            .now
+            .and_then(|now| now.chain(rule.family, &**rule.table, &**rule.chain));
+        let index_in = usize::try_from(index).unwrap_or(usize::MAX);
+        let found = chain.and_then(|chain| chain.rules().nth(index_in));
+        found.map(|rule| rule.handle()).ok_or_else(|| {
+            let message = format!("the chain has no rule at index {index}: the first one is at 0");
+            Fault::new(self.place, message)
+        })
+    }
+
+    fn rule(&mut self, verb: Verb, rule: &Rule) -> Result<(), Fault> {
+        let handle = match rule.position {
+            Position::Any => None,
+            Position::Handle(handle) => Some(handle),
+            Position::Index(index) => Some(self.handle_at(rule, index)?),
+        };
+        let mut made = KernelRule::new(rule.family, rule.table.clone(), rule.chain.clone());
+        match verb {
+            Verb::Delete | Verb::Destroy => {
+                made.handle = handle;
+                return self.object(verb, &made);
+            }
+            Verb::Replace => made.handle = handle,
+            _ => made.position = handle,
+        }
+        let mut body = Body::new(self, rule.family, rule.table.clone());
+        for (statement, place) in &rule.statements {
+            body.compiler.place = *place;
+            body.statement(statement)?;
+        }
+        made.expressions = Some(body.finish());
+        if let Some(comment) = &rule.comment {
+            let put = userdata::put_comment(&mut made.userdata, userdata::RULE_COMMENT, comment);
+            put.map_err(|error| Fault::new(self.place, error.to_string()))?;
+        }
+        let done = match verb {
+            Verb::Insert => self.tx.insert(&made),
+            Verb::Replace => self.tx.replace(&made),
+            Verb::Create => self.tx.create(&made),
+            _ => self.tx.add(&made),
+        };
+        let done = done.map(|_| ());
+        self.fitted(done)
+    }
+
+    /// Rules of a chain that has no name: the chain and the rules come before the one that jumps there.
+    fn bound_chain(
+        &mut self,
+        family: Family,
+        table: &Name<'static>,
+        rules: &[Line],
+    ) -> Result<u32, Fault> {
+        let id = self.next_set();
+        let chain = Chain {
+            family,
+            table: Some(table.clone()),
+            id: Some(id),
+            flags: Some(ChainFlags::BINDING),
+            ..Chain::default()
+        };
+        self.add(&chain)?;
+        for rule in rules {
+            let mut body = Body::new(self, family, table.clone());
+            for statement in &rule.statements {
+                body.statement(statement)?;
+            }
+            let made = KernelRule {
+                family,
+                table: Some(table.clone()),
+                chain_id: Some(id),
+                expressions: Some(body.finish()),
+                ..KernelRule::default()
+            };
+            self.add(&made)?;
+        }
+        Ok(id)
+    }
+
+    fn elements(&mut self, verb: Verb, elements: &Elements) -> Result<(), Fault> {
+        let name = String::from_utf8_lossy(&elements.set).into_owned();
+        let known = self.known(elements.family, &elements.table, &name)?;
+        let id = SetId {
+            id: known.id,
+            ..SetId::new(
+                elements.family,
+                elements.table.clone(),
+                elements.set.clone(),
+            )
+        };
+        if verb == Verb::Flush {
+            let flushed = self.tx.flush_set(&id).map(|_| ());
+            return self.fitted(flushed);
+        }
+        let (bytes, _) = self.elements_of(&known, &elements.elements, verb)?;
+        let done = match verb {
+            Verb::Add => self.tx.add_elements(&id, &bytes),
+            Verb::Create => self.tx.create_elements(&id, &bytes),
+            Verb::Delete => self.tx.delete_elements(&id, &bytes),
+            Verb::Destroy => self.tx.destroy_elements(&id, &bytes),
+            _ => return Err(self.not_a_change()),
+        };
+        let done = done.map(|_| ());
+        self.fitted(done)
+    }
+}

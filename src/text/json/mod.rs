@@ -1,0 +1,231 @@
+//! Rulesets as libnftables' JSON: what `nft -j list ruleset` prints (libnftables-json(5)).
+//!
+//! The sentences are those of the text ([`super::syntax`]). Each object of the list becomes JSON when its turn comes,
+//! and each statement and each element of it likewise, so that no second tree of them stands in memory.
+
+mod expr;
+mod object;
+mod stateful;
+mod statement;
+
+use std::fmt;
+use std::io;
+
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+
+use self::object::Object;
+use super::list::{Listing, Options, Part};
+use crate::nft::{ChainFlags, Family, SetFlags, SnapshotTable};
+
+/// A listing as libnftables' JSON, which [`Listing::json`] makes: by its `Display` in one line, by `Serialize` in
+/// whatever form.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let sandbox = chainwright::netns::Sandbox::new()?;
+/// # sandbox.run(|| -> Result<(), chainwright::Error> {
+/// use chainwright::nft::build::Build;
+/// use chainwright::nft::{Chain, Connection, Family, Scope, Table, Transaction};
+/// use chainwright::text::{Listing, Options};
+///
+/// let mut tx = Transaction::new();
+/// tx.add(&Table::new(Family::INET, "filter"))?;
+/// tx.add(&Chain::new(Family::INET, "filter", "web"))?;
+/// tx.add(&Build::new(Family::INET, "filter", "web").tcp_dport(80..=89).accept().unwrap())?;
+/// let mut nft = Connection::open()?;
+/// nft.commit(&tx)?;
+///
+/// let snapshot = nft.snapshot(Scope::all())?;
+/// let json = Listing::new(&snapshot, &Options::default()).json().to_string();
+/// assert!(json.contains(r#""right":{"range":[80,89]}}},{"accept":null}]"#), "{json}");
+/// # Ok(()) })??;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Of the [`Options`] `stateless` and `terse` say here what they say to `nft -j`: numbers of counters in rules and sets
+/// are left out, those of stateful objects are not. Handles are always written.
+///
+/// It is what nft 1.0.6 writes, in the same order, but for these:
+///
+/// - `metainfo` names this crate and its version; `json_schema_version` is 1.
+/// - What that version leaves out is written: `dev` and `comment` of chains, `comment` of tables, `dynamic` among the
+///   `flags` of sets, `auto-merge`, all statements of an element, a window scale of 0, the `level` of
+///   `socket cgroupv2`; and `flags` of tables are words. nft reads these, or refuses them.
+/// - Numbers of expressions above 2^63 - 1 are strings of digits: nft writes negative ones and reads those back as
+///   others. Counters are negative there, as nft writes and reads them.
+/// - A timeout of less than a second is 1: 0 would be for ever.
+/// - Elements that a rule adds to a map are `{"map": {"op", "elem", "data", "map"}}`, as newer versions have it; a jump to
+///   a chain without a name is `{"jump": {"rules": [{"expr": [..]}]}}`. nft 1.0.6 writes strings for both that it does not
+///   read itself.
+/// - A rule that nft has no words for is a list of `{"opaque": INSTRUCTION}`; so is what would be read as
+///   something else, as a name that begins with `@`, and the elements of a set if one of them has no words. Nothing
+///   else has such an object: nft refuses it.
+#[derive(Debug, Clone, Copy)]
+pub struct Json<'s>(Listing<'s>);
+
+impl<'s> Listing<'s> {
+    /// As libnftables' JSON instead of text.
+    #[must_use]
+    pub const fn json(self) -> Json<'s> {
+        Json(self)
+    }
+}
+
+/// One key and what it has.
+#[derive(Debug)]
+struct Tagged<T>(&'static str, T);
+
+impl<T: Serialize> Serialize for Tagged<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry(self.0, &self.1)?;
+        map.end()
+    }
+}
+
+/// A list, which is not written as one where it has one entry.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum OneOrMany<T> {
+    One(T),
+    Many(Vec<T>),
+}
+
+impl<T> OneOrMany<T> {
+    /// `None` of none.
+    fn new(mut all: Vec<T>) -> Option<Self> {
+        match (all.pop(), all.is_empty()) {
+            (None, _) => None,
+            (Some(one), true) => Some(Self::One(one)),
+            (Some(last), false) => {
+                all.push(last);
+                Some(Self::Many(all))
+            }
+        }
+    }
+}
+
+/// From sentences to JSON.
+#[derive(Debug, Clone, Copy)]
+struct Writer<'o> {
+    options: &'o Options,
+    /// Of the table.
+    family: Family,
+    /// Without numbers of counters and the like.
+    stateless: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Head {
+    Metainfo {
+        version: &'static str,
+        release_name: &'static str,
+        json_schema_version: u32,
+    },
+}
+
+impl fmt::Display for Json<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        serde_json::to_writer(Utf8(f), self).map_err(|_| fmt::Error)
+    }
+}
+
+/// What is written to it is text.
+struct Utf8<'f, 'a>(&'f mut fmt::Formatter<'a>);
+
+impl io::Write for Utf8<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
+        self.0.write_str(text).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry("nftables", &Objects(self.0))?;
+        map.end()
+    }
+}
+
+/// The list of objects.
+struct Objects<'s>(Listing<'s>);
+
+impl Serialize for Objects<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Listing {
+            snapshot,
+            options,
+            part,
+        } = self.0;
+        let mut out = serializer.serialize_seq(None)?;
+        out.serialize_element(&Head::Metainfo {
+            version: env!("CARGO_PKG_VERSION"),
+            release_name: env!("CARGO_PKG_NAME"),
+            json_schema_version: 1,
+        })?;
+        for table in snapshot.tables() {
+            let writer = Writer {
+                options,
+                family: table.table().family(),
+                stateless: options.stateless,
+            };
+            writer.objects(&table, part, &mut |object| out.serialize_element(&object))?;
+        }
+        out.end()
+    }
+}
+
+impl<'o> Writer<'o> {
+    /// Hands out what a table has of this part, in nft's order: rules behind all chains.
+    fn objects<E>(
+        self,
+        table: &SnapshotTable<'o>,
+        part: Part<'_>,
+        take: &mut impl FnMut(Object<'o>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if matches!(part, Part::All | Part::Tables) {
+            take(self.table(&table.table()))?;
+        }
+        for object in table.objects().filter(|object| part.has_object(object)) {
+            take(self.object(&object))?;
+        }
+        for set in table.sets() {
+            let view = set.set();
+            let flags = view.flags().unwrap_or_default();
+            if !flags.contains(SetFlags::ANONYMOUS) && part.has_set(&view) {
+                take(self.set(&set))?;
+            }
+        }
+        for flowtable in table.flowtables().filter(|each| part.has_flowtable(each)) {
+            take(self.flowtable(&flowtable))?;
+        }
+        let chains = || {
+            table.chains().filter(|chain| {
+                let view = chain.chain();
+                let flags = view.flags().unwrap_or_default();
+                !flags.contains(ChainFlags::BINDING) && part.has_chain(&view)
+            })
+        };
+        for chain in chains() {
+            take(self.chain(&chain.chain()))?;
+        }
+        if part == Part::Chains {
+            return Ok(());
+        }
+        for chain in chains() {
+            for rule in chain.rules() {
+                take(self.rule(table, &rule))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,207 @@
+//! What is wrong with a text, where, and what was meant.
+
+use std::fmt;
+
+use super::source::Sources;
+use crate::spelling::nearest;
+use crate::text::syntax::Place;
+
+/// How many characters of a line are shown.
+const WIDEST: usize = 160;
+/// How many of the words that might have stood there are given.
+const MANY: usize = 24;
+
+/// What is wrong with a text in nft's language.
+///
+/// It displays where that is, the line itself with the place underlined, what was expected there and the likely
+/// spelling:
+///
+/// ```text
+/// rules.nft:3:9: `dprot` is no field of tcp
+///     tcp dprot 22 accept
+///         ^^^^^
+/// expected: sport, dport, sequence, ackseq, doff, reserved, flags, window, checksum, urgptr, option
+/// did you mean `dport`?
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Error {
+    /// What the text is called: a file's path, or what the caller named it.
+    pub source: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The place in the line, in characters from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What might have stood there.
+    pub expected: Vec<String>,
+    /// What might have been meant, or what to do.
+    pub hint: Option<String>,
+    excerpt: Box<Excerpt>,
+}
+
+/// The line as it is shown, and what of it is underlined: how many characters from which on, counted from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Excerpt {
+    text: String,
+    from: usize,
+    length: usize,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let source = self.source.chars().map(harmless).collect::<String>();
+        write!(
+            f,
+            "{source}:{}:{}: {}",
+            self.line, self.column, self.message
+        )?;
+        let Excerpt { text, from, length } = &*self.excerpt;
+        write!(f, "\n    {text}\n    ")?;
+        // Tabs stay tabs, so that what is under a character stays under it.
+        for c in text.chars().take(*from) {
+            f.write_str(if c == '\t' { "\t" } else { " " })?;
+        }
+        for _ in 0..(*length).max(1) {
+            f.write_str("^")?;
+        }
+        if !self.expected.is_empty() {
+            let expected = self.expected.iter().map(|word| match is_sign(word) {
+                true => format!("`{word}`"),
+                false => word.clone(),
+            });
+            write!(f, "\nexpected: {}", expected.collect::<Vec<_>>().join(", "))?;
+        }
+        match &self.hint {
+            Some(hint) => write!(f, "\n{hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Whether it has no letter and no digit.
+fn is_sign(word: &str) -> bool {
+    !word.contains(|c: char| c.is_alphanumeric())
+}
+
+/// A character that does nothing to a terminal.
+fn harmless(c: char) -> char {
+    match c {
+        '\t' => '\t',
+        c if c.is_control() || is_invisible(c) => '?',
+        c => c,
+    }
+}
+
+/// Whether a character changes the direction of those beside it, or is nothing to be seen.
+const fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// What of a text is repeated in a message.
+pub(super) fn shown(text: &str) -> String {
+    const LONGEST: usize = 40;
+    let mut shown: String = text.chars().take(LONGEST).map(harmless).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// What is wrong at a place: an [`Error`] once the texts are at hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::text) struct Fault(Box<Inner>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Inner {
+    place: Place,
+    message: String,
+    expected: Vec<String>,
+    hint: Option<String>,
+}
+
+impl Fault {
+    pub(in crate::text) fn new(place: Place, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            place,
+            message: message.into(),
+            expected: Vec::new(),
+            hint: None,
+        }))
+    }
+
+    /// Says what might have stood there.
+    pub(in crate::text) fn expecting<W: AsRef<str>>(
+        mut self,
+        words: impl IntoIterator<Item = W>,
+    ) -> Self {
+        let words = words.into_iter().map(|word| word.as_ref().to_owned());
+        self.0.expected.extend(words);
+        self
+    }
+
+    pub(in crate::text) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Says what is near to this word among those that might have stood there.
+    pub(in crate::text) fn nearest_to(mut self, word: &str) -> Self {
+        let expected = self.0.expected.iter().map(String::as_str);
+        let expected = expected.filter(|word| !is_sign(word));
+        if self.0.hint.is_none()
+            && let Some(near) = nearest(word.as_bytes(), expected)
+        {
+            self.0.hint = Some(format!("did you mean `{near}`?"));
+        }
+        self
+    }
+
+    /// With the line that it is in.
+    pub(in crate::text) fn explain(self, sources: &Sources) -> Error {
+        let Inner {
+            place,
+            message,
+            mut expected,
+            hint,
+        } = *self.0;
+        let (name, line, before, marked, after) = sources.line(place);
+        let column = before.chars().count() + 1;
+        let length = marked.chars().count();
+        // Of a long line what is near.
+        let (skipped, first) = match column > WIDEST / 2 {
+            true => ("…", column - WIDEST / 2),
+            false => ("", 0),
+        };
+        let text = before.chars().chain(marked.chars()).chain(after.chars());
+        let mut excerpt: String = skipped.to_owned();
+        let mut text = text.skip(first);
+        excerpt.extend(text.by_ref().take(WIDEST).map(harmless));
+        if text.next().is_some() {
+            excerpt.push('…');
+        }
+        let from = column - 1 - first + skipped.chars().count();
+        let room = excerpt.chars().count().saturating_sub(from);
+        let more = expected.len().saturating_sub(MANY);
+        expected.truncate(MANY);
+        if more > 0 {
+            expected.push(format!("… and {more} more"));
+        }
+        Error {
+            source: name.to_owned(),
+            line,
+            column,
+            message,
+            expected,
+            hint,
+            excerpt: Box::new(Excerpt {
+                text: excerpt,
+                from,
+                length: length.min(room),
+            }),
+        }
+    }
+}

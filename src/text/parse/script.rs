@@ -1,0 +1,717 @@
+//! Commands: what is to be done with which object.
+
+use super::error::{Error, Fault, shown};
+use super::lexer::Kind as Token;
+use super::parser::Parser;
+use super::source::{Includes, Source, Sources};
+use super::tree::{Command, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb};
+use crate::nft::expr::ObjectType;
+use crate::nft::{Chain, Family, Flowtable, Name, Set, StatefulObject, Table};
+use crate::text::syntax::Place;
+
+const VERBS: [(&str, Verb); 10] = [
+    ("add", Verb::Add),
+    ("create", Verb::Create),
+    ("insert", Verb::Insert),
+    ("replace", Verb::Replace),
+    ("delete", Verb::Delete),
+    ("destroy", Verb::Destroy),
+    ("flush", Verb::Flush),
+    ("rename", Verb::Rename),
+    ("reset", Verb::Reset),
+    ("list", Verb::List),
+];
+
+/// Commands of nft's that are about no ruleset that could be made.
+const OTHER_VERBS: [&str; 5] = ["get", "monitor", "describe", "import", "export"];
+
+pub(super) const FAMILIES: [&str; 6] = ["ip", "ip6", "inet", "arp", "bridge", "netdev"];
+
+const OBJECTS: [&str; 13] = [
+    "table",
+    "chain",
+    "rule",
+    "set",
+    "map",
+    "element",
+    "flowtable",
+    "counter",
+    "quota",
+    "limit",
+    "ct",
+    "secmark",
+    "synproxy",
+];
+
+/// Stateful objects by their words; of two words the second is behind `ct`.
+pub(super) const STATEFUL: [(&str, ObjectType); 5] = [
+    ("counter", ObjectType::COUNTER),
+    ("quota", ObjectType::QUOTA),
+    ("limit", ObjectType::LIMIT),
+    ("secmark", ObjectType::SECMARK),
+    ("synproxy", ObjectType::SYNPROXY),
+];
+const CT_OBJECTS: [(&str, ObjectType); 3] = [
+    ("helper", ObjectType::CT_HELPER),
+    ("timeout", ObjectType::CT_TIMEOUT),
+    ("expectation", ObjectType::CT_EXPECT),
+];
+
+/// Objects of which all are listed or reset, by their words.
+const KINDS: [(&str, Kind); 14] = [
+    ("tables", Kind::Tables),
+    ("chains", Kind::Chains),
+    ("rules", Kind::Rules),
+    ("sets", Kind::Sets),
+    ("maps", Kind::Maps),
+    ("meters", Kind::Meters),
+    ("flowtables", Kind::Flowtables),
+    ("hooks", Kind::Hooks),
+    ("counters", Kind::Stateful(ObjectType::COUNTER)),
+    ("quotas", Kind::Stateful(ObjectType::QUOTA)),
+    ("limits", Kind::Stateful(ObjectType::LIMIT)),
+    ("secmarks", Kind::Stateful(ObjectType::SECMARK)),
+    ("synproxys", Kind::Stateful(ObjectType::SYNPROXY)),
+    ("synproxies", Kind::Stateful(ObjectType::SYNPROXY)),
+];
+const CT_KINDS: [(&str, ObjectType); 6] = [
+    ("helpers", ObjectType::CT_HELPER),
+    ("timeouts", ObjectType::CT_TIMEOUT),
+    ("expectations", ObjectType::CT_EXPECT),
+    ("helper", ObjectType::CT_HELPER),
+    ("timeout", ObjectType::CT_TIMEOUT),
+    ("expectation", ObjectType::CT_EXPECT),
+];
+
+/// What a text says, and the texts that were read for it.
+///
+/// # Errors
+/// The first thing that is wrong with it.
+pub(in crate::text) fn parse(
+    source: Source,
+    includes: &dyn Includes,
+) -> Result<(Vec<Command>, Sources), Error> {
+    let mut parser = Parser::new(includes);
+    let mut commands = Vec::new();
+    let read = || {
+        parser.open(vec![source], Place::default())?;
+        parser.advance();
+        parser.script(&mut commands)
+    };
+    match read() {
+        Ok(()) => Ok((commands, parser.sources)),
+        Err(fault) => Err(parser.sources.explain(fault)),
+    }
+}
+
+/// A table, by family and name.
+#[derive(Debug, Clone)]
+pub(super) struct InTable {
+    pub(super) family: Family,
+    pub(super) table: Name<'static>,
+}
+
+impl Parser<'_> {
+    fn script(&mut self, commands: &mut Vec<Command>) -> Result<(), Fault> {
+        loop {
+            self.skip_separators();
+            if self.current.kind == Token::End {
+                return Ok(());
+            }
+            if self.at_sign("}") {
+                return Err(Fault::new(
+                    self.current.place,
+                    "this brace ends nothing that was begun",
+                ));
+            }
+            if !self.common()? {
+                self.command(commands)?;
+            }
+        }
+    }
+
+    /// What may stand in any block: an inclusion, or a variable's value.
+    pub(super) fn common(&mut self) -> Result<bool, Fault> {
+        match self.eat_any(&["include", "define", "redefine", "undefine"]) {
+            Some("include") => self.inclusion()?,
+            Some("undefine") => {
+                let (name, place) = self.variable_name()?;
+                self.variables.undefine(&name, place)?;
+            }
+            Some(word) => {
+                let (name, place) = self.variable_name()?;
+                self.expect_sign("=")?;
+                let value = self.initial()?;
+                self.end()?;
+                self.variables
+                    .define(&name, value, word == "redefine", place)?;
+            }
+            None => return Ok(false),
+        }
+        self.end()?;
+        Ok(true)
+    }
+
+    fn variable_name(&mut self) -> Result<(String, Place), Fault> {
+        if self.at_sign("$") {
+            return Err(self
+                .unexpected(["the name of a variable"])
+                .with_hint("without `$` where it gets its value"));
+        }
+        let place = self.current.place;
+        Ok((self.name_text("a variable")?, place))
+    }
+
+    fn inclusion(&mut self) -> Result<(), Fault> {
+        let place = self.current.place;
+        if !self.is_quoted() {
+            return Err(self.unexpected(["a path in quotation marks"]));
+        }
+        let path = self.word().to_owned();
+        self.advance();
+        if self.current.kind != Token::Newline && self.current.kind != Token::End {
+            // A block or a line that ends here is read on behind what is included.
+            if !self.at_sign(";") {
+                return Err(self.unexpected(["the end of the line"]));
+            }
+        }
+        debug_assert!(self.is_alone());
+        let found = self.includes.read(&path);
+        let sources = found.map_err(|why| {
+            Fault::new(place, why)
+                .with_hint("files are included from directories that the caller allows")
+        })?;
+        if self.current.kind == Token::End {
+            self.at_line_end();
+        }
+        self.open(sources, place)
+    }
+
+    fn command(&mut self, commands: &mut Vec<Command>) -> Result<(), Fault> {
+        let start = self.current.place;
+        let verb = VERBS.iter().find(|(word, _)| self.at(word));
+        let known = || {
+            let verbs = VERBS.iter().map(|(word, _)| *word);
+            verbs
+                .chain(OBJECTS)
+                .chain(["include", "define", "redefine", "undefine"])
+        };
+        if verb.is_none() {
+            if let Some(word) = self.at_any(&OTHER_VERBS) {
+                let message = format!("`{word}` is no command of a script");
+                return Err(Fault::new(start, message).expecting(VERBS.map(|(word, _)| word)));
+            }
+            if self.at_any(&OBJECTS).is_none() {
+                return Err(self.unknown("no command", known()));
+            }
+        } else {
+            self.advance();
+        }
+        let explicit = verb.is_some();
+        let verb = verb.map_or(Verb::Add, |(_, verb)| *verb);
+        match verb {
+            Verb::Add | Verb::Create => self.add(verb, explicit, start, commands)?,
+            Verb::Insert | Verb::Replace => {
+                self.eat("rule");
+                let command = self.rule_command(verb, start)?;
+                commands.push(command);
+            }
+            Verb::Delete | Verb::Destroy => commands.push(self.delete(verb, start)?),
+            Verb::Flush => commands.push(self.flush(start)?),
+            Verb::Rename => {
+                self.expect("chain")?;
+                let at = self.in_table()?;
+                let name = self.name("a chain")?;
+                let new = self.name("a chain")?;
+                commands.push(Command {
+                    verb,
+                    object: Object::Renamed(Chain::new(at.family, at.table, name), new),
+                    place: self.since(start),
+                });
+            }
+            Verb::Reset | Verb::List => commands.push(self.show(verb, start)?),
+        }
+        self.end_of_command()
+    }
+
+    /// Behind a command: also another one behind a block.
+    fn end_of_command(&mut self) -> Result<(), Fault> {
+        if self.at_sign("}") {
+            return Err(Fault::new(
+                self.current.place,
+                "this brace ends nothing that was begun",
+            ));
+        }
+        match self.is_behind_block() {
+            true => Ok(()),
+            false => self.end(),
+        }
+    }
+
+    /// The family of a table, if it is said: IP if it is not.
+    pub(super) fn family(&mut self) -> Family {
+        let found = self.at_any(&FAMILIES);
+        let is_family = found.is_some() && matches!(self.next().kind, Token::Word | Token::Quoted);
+        if !is_family {
+            return Family::IP;
+        }
+        self.advance();
+        found.and_then(Family::from_name).unwrap_or(Family::IP)
+    }
+
+    /// The table that something is in.
+    pub(super) fn in_table(&mut self) -> Result<InTable, Fault> {
+        let family = self.family();
+        let table = self.name("a table")?;
+        self.family = family;
+        Ok(InTable { family, table })
+    }
+
+    fn add(
+        &mut self,
+        verb: Verb,
+        explicit: bool,
+        start: Place,
+        commands: &mut Vec<Command>,
+    ) -> Result<(), Fault> {
+        match self.eat_any(&[
+            "table",
+            "chain",
+            "rule",
+            "set",
+            "map",
+            "element",
+            "flowtable",
+        ]) {
+            Some("table") => self.table(verb, start, commands),
+            Some("chain") => {
+                let at = self.in_table()?;
+                let mut rules = Vec::new();
+                self.chain(verb, &at, start, commands, &mut rules)?;
+                commands.append(&mut rules);
+                Ok(())
+            }
+            Some("rule") => {
+                commands.push(self.rule_command(verb, start)?);
+                Ok(())
+            }
+            Some(word @ ("set" | "map")) => {
+                let at = self.in_table()?;
+                let mut elements = Vec::new();
+                self.set_command(verb, &at, word == "map", start, commands, &mut elements)?;
+                commands.append(&mut elements);
+                Ok(())
+            }
+            Some("element") => {
+                let at = self.in_table()?;
+                commands.push(self.elements_command(verb, &at, start)?);
+                Ok(())
+            }
+            Some(_) => {
+                let at = self.in_table()?;
+                commands.push(self.flowtable(verb, &at, start)?);
+                Ok(())
+            }
+            None => {
+                if let Some(object_type) = self.stateful_word()? {
+                    let at = self.in_table()?;
+                    commands.push(self.stateful_object(verb, &at, object_type, start)?);
+                    return Ok(());
+                }
+                // A rule may stand without that word.
+                let is_rule = explicit && verb == Verb::Add && self.is_word();
+                let is_typed = self.at_any(&FAMILIES).is_some();
+                let has_two = self.next_if_word().is_some();
+                if is_rule && has_two && (is_typed || self.near_object().is_none()) {
+                    commands.push(self.rule_command(verb, start)?);
+                    return Ok(());
+                }
+                Err(self.unknown("no kind of object", OBJECTS))
+            }
+        }
+    }
+
+    /// The kind of objects that a word is nearly called.
+    fn near_object(&self) -> Option<&'static str> {
+        crate::spelling::nearest(self.word().as_bytes(), OBJECTS)
+    }
+
+    /// The type of a stateful object, if its words are here.
+    pub(super) fn stateful_word(&mut self) -> Result<Option<ObjectType>, Fault> {
+        if self.at("tunnel") {
+            let message = "objects of tunnels cannot be made yet";
+            return Err(Fault::new(self.current.place, message));
+        }
+        if self.eat("ct") {
+            let word = self.one_of(&CT_OBJECTS.map(|(word, _)| word))?;
+            let found = CT_OBJECTS.iter().find(|(known, _)| *known == word);
+            return Ok(found.map(|(_, object_type)| *object_type));
+        }
+        let found = STATEFUL.iter().find(|(word, _)| self.at(word));
+        if found.is_some() {
+            self.advance();
+        }
+        Ok(found.map(|(_, object_type)| *object_type))
+    }
+
+    fn rule_command(&mut self, verb: Verb, start: Place) -> Result<Command, Fault> {
+        let InTable { family, table } = self.in_table()?;
+        let chain = self.name("a chain")?;
+        let place = self.current.place;
+        let position = match self.eat_any(&["handle", "position", "index"]) {
+            Some("index") => Position::Index(self.number("how far from the first")?),
+            Some(_) => Position::Handle(self.number("a handle")?),
+            None => Position::Any,
+        };
+        let is_gone = matches!(verb, Verb::Delete | Verb::Destroy | Verb::Reset);
+        if position == Position::Any && (is_gone || verb == Verb::Replace) {
+            return Err(self
+                .unexpected(["handle"])
+                .with_hint("which rule is meant its handle tells: see `list` with handles"));
+        }
+        if verb == Verb::Replace && matches!(position, Position::Index(_)) {
+            return Err(Fault::new(place, "a rule is replaced by its handle").expecting(["handle"]));
+        }
+        let named = self.since(start);
+        let (statements, comment) = match is_gone {
+            true => (Vec::new(), None),
+            false => self.rule()?,
+        };
+        let rule = Rule {
+            family,
+            table,
+            chain,
+            position,
+            statements,
+            comment,
+        };
+        Ok(Command {
+            verb,
+            object: Object::Rule(Box::new(rule)),
+            place: named,
+        })
+    }
+
+    /// `handle 5`, in the place of a name.
+    fn handle(&mut self) -> Result<Option<u64>, Fault> {
+        let is_handle = self.at("handle")
+            && self
+                .next_if_word()
+                .is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        if !is_handle {
+            return Ok(None);
+        }
+        self.advance();
+        self.number("a handle").map(Some)
+    }
+
+    fn delete(&mut self, verb: Verb, start: Place) -> Result<Command, Fault> {
+        let object = match self.eat_any(&[
+            "table",
+            "chain",
+            "rule",
+            "set",
+            "map",
+            "element",
+            "flowtable",
+        ]) {
+            Some("table") => {
+                // A family may stand before the handle.
+                let family = self.family();
+                let handle = self.handle()?;
+                let name = match handle {
+                    Some(_) => None,
+                    None => Some(self.name("a table")?),
+                };
+                Object::Table(Table {
+                    family,
+                    name,
+                    handle,
+                    ..Table::default()
+                })
+            }
+            Some("chain") => {
+                let at = self.in_table()?;
+                match self.handle()? {
+                    Some(handle) => Object::Chain(Chain {
+                        family: at.family,
+                        table: Some(at.table),
+                        handle: Some(handle),
+                        ..Chain::default()
+                    }),
+                    None => return self.deleted_chain(verb, &at, start),
+                }
+            }
+            Some("rule") => return self.rule_command(verb, start),
+            Some(word @ ("set" | "map")) => {
+                let at = self.in_table()?;
+                let handle = self.handle()?;
+                let mut set = match handle {
+                    Some(_) => Set {
+                        family: at.family,
+                        table: Some(at.table),
+                        ..Set::default()
+                    },
+                    None => Set::named(at.family, at.table, self.name("a set")?),
+                };
+                set.handle = handle;
+                Object::Set(Box::new(only_named(set, word == "map")))
+            }
+            Some("element") => {
+                let at = self.in_table()?;
+                return self.elements_command(verb, &at, start);
+            }
+            Some(_) => {
+                let at = self.in_table()?;
+                match self.handle()? {
+                    Some(handle) => Object::Flowtable(Flowtable {
+                        family: at.family,
+                        table: Some(at.table),
+                        handle: Some(handle),
+                        ..Flowtable::default()
+                    }),
+                    None => return self.flowtable(verb, &at, start),
+                }
+            }
+            None => {
+                let Some(object_type) = self.stateful_word()? else {
+                    return Err(self.unknown("no kind of object", OBJECTS));
+                };
+                let at = self.in_table()?;
+                match self.handle()? {
+                    Some(handle) => Object::Stateful(StatefulObject {
+                        family: at.family,
+                        table: Some(at.table),
+                        object_type: Some(object_type),
+                        handle: Some(handle),
+                        ..StatefulObject::default()
+                    }),
+                    None => {
+                        let name = self.name("an object")?;
+                        Object::Stateful(StatefulObject::named(
+                            at.family,
+                            at.table,
+                            object_type,
+                            name,
+                        ))
+                    }
+                }
+            }
+        };
+        Ok(Command {
+            verb,
+            object,
+            place: self.since(start),
+        })
+    }
+
+    fn flush(&mut self, start: Place) -> Result<Command, Fault> {
+        const KNOWN: [&str; 6] = ["ruleset", "table", "chain", "set", "map", "meter"];
+        let Some(word) = self.eat_any(&KNOWN) else {
+            return Err(self.unknown("nothing that is flushed", KNOWN));
+        };
+        let object = match word {
+            "ruleset" => Object::Ruleset(self.any_family()),
+            "table" => {
+                let at = self.in_table()?;
+                Object::Table(Table::new(at.family, at.table))
+            }
+            "chain" => {
+                let at = self.in_table()?;
+                let name = self.name("a chain")?;
+                Object::Chain(Chain::new(at.family, at.table, name))
+            }
+            word => self.named_set(word == "map")?,
+        };
+        Ok(Command {
+            verb: Verb::Flush,
+            object,
+            place: self.since(start),
+        })
+    }
+
+    /// A set or a map by its name.
+    fn named_set(&mut self, is_map: bool) -> Result<Object, Fault> {
+        let at = self.in_table()?;
+        let name = self.name("a set")?;
+        let set = Set::named(at.family, at.table, name);
+        Ok(Object::Set(Box::new(only_named(set, is_map))))
+    }
+
+    /// A family, or all of them.
+    fn any_family(&mut self) -> Family {
+        let found = self.eat_any(&FAMILIES);
+        found.and_then(Family::from_name).unwrap_or(Family::UNSPEC)
+    }
+
+    /// `list …` and `reset …`.
+    fn show(&mut self, verb: Verb, start: Place) -> Result<Command, Fault> {
+        let object = self.shown_object(verb)?;
+        Ok(Command {
+            verb,
+            object,
+            place: self.since(start),
+        })
+    }
+
+    fn shown_object(&mut self, verb: Verb) -> Result<Object, Fault> {
+        let singles = [
+            "ruleset",
+            "table",
+            "chain",
+            "set",
+            "map",
+            "meter",
+            "flowtable",
+            "rule",
+            "element",
+        ];
+        let known = || {
+            let kinds = KINDS.iter().map(|(word, _)| *word);
+            kinds
+                .chain(singles)
+                .chain(["ct", "counter", "quota", "limit", "secmark", "synproxy"])
+        };
+        if let Some((_, kind)) = KINDS.iter().find(|(word, _)| self.at(word)) {
+            self.advance();
+            return self.kind(*kind);
+        }
+        if self.at("ct") {
+            self.advance();
+            let Some((word, object_type)) = CT_KINDS.iter().find(|(word, _)| self.at(word)) else {
+                return Err(self.unknown("no kind of object", CT_KINDS.map(|(word, _)| word)));
+            };
+            self.advance();
+            let is_one = CT_OBJECTS.iter().any(|(one, _)| one == word);
+            if !is_one || self.at("table") || self.at_end() {
+                return self.kind(Kind::Stateful(*object_type));
+            }
+            return self.named_object_of(*object_type);
+        }
+        if let Some((_, object_type)) = STATEFUL.iter().find(|(word, _)| self.at(word)) {
+            self.advance();
+            return self.named_object_of(*object_type);
+        }
+        let Some(word) = self.eat_any(&singles) else {
+            let what = match verb {
+                Verb::List => "nothing that is listed",
+                _ => "nothing that is reset",
+            };
+            return Err(self.unknown(what, known()));
+        };
+        Ok(match word {
+            "ruleset" => Object::Ruleset(self.any_family()),
+            "table" => {
+                let at = self.in_table()?;
+                Object::Table(Table::new(at.family, at.table))
+            }
+            "chain" => {
+                let at = self.in_table()?;
+                let name = self.name("a chain")?;
+                Object::Chain(Chain::new(at.family, at.table, name))
+            }
+            "flowtable" => {
+                let at = self.in_table()?;
+                let name = self.name("a flowtable")?;
+                Object::Flowtable(Flowtable::named(at.family, at.table, name))
+            }
+            "rule" => {
+                let start = self.current.place;
+                self.rule_command(Verb::Reset, start)?.object
+            }
+            "element" => {
+                let start = self.current.place;
+                let at = self.in_table()?;
+                self.elements_command(verb, &at, start)?.object
+            }
+            word => self.named_set(word == "map")?,
+        })
+    }
+
+    fn named_object_of(&mut self, object_type: ObjectType) -> Result<Object, Fault> {
+        let at = self.in_table()?;
+        let name = self.name("an object")?;
+        Ok(Object::Stateful(StatefulObject::named(
+            at.family,
+            at.table,
+            object_type,
+            name,
+        )))
+    }
+
+    /// All of a kind: of a family, or of a table.
+    fn kind(&mut self, kind: Kind) -> Result<Object, Fault> {
+        if self.at("device") {
+            let message = "hooks are listed of all devices";
+            return Err(Fault::new(self.current.place, message));
+        }
+        if kind == Kind::Rules && self.eat("chain") {
+            let at = self.in_table()?;
+            let name = self.name("a chain")?;
+            return Ok(Object::Chain(Chain::new(at.family, at.table, name)));
+        }
+        if self.eat("table") {
+            let at = self.in_table()?;
+            return Ok(Object::Kind(kind, at.family, Some(at.table)));
+        }
+        let found = self.eat_any(&FAMILIES);
+        let family = found.and_then(Family::from_name).unwrap_or(Family::UNSPEC);
+        if self.eat("table") || (found.is_some() && self.is_word()) {
+            let table = self.name("a table")?;
+            return Ok(Object::Kind(kind, family, Some(table)));
+        }
+        Ok(Object::Kind(kind, family, None))
+    }
+
+    /// `ip t s { … }`: elements of a set.
+    fn elements_command(
+        &mut self,
+        verb: Verb,
+        at: &InTable,
+        start: Place,
+    ) -> Result<Command, Fault> {
+        let set = self.name("a set")?;
+        let place = self.since(start);
+        let elements = self.all_elements()?;
+        Ok(Command {
+            verb,
+            object: Object::Elements(Elements {
+                family: at.family,
+                table: at.table.clone(),
+                set,
+                elements,
+            }),
+            place,
+        })
+    }
+
+    /// That a word is no entry of a block.
+    pub(super) fn no_entry(&self, of: &str, known: &[&str]) -> Fault {
+        match self.is_word() {
+            true => {
+                let word = self.word();
+                Fault::new(
+                    self.current.place,
+                    format!("`{}` does not stand in {of}", shown(word)),
+                )
+                .expecting(known)
+                .nearest_to(word)
+            }
+            false => self.unexpected(known),
+        }
+    }
+}
+
+/// A set that is named alone.
+pub(super) fn only_named(set: Set<'static>, is_map: bool) -> SetDeclaration {
+    SetDeclaration {
+        set,
+        is_map,
+        keys: None,
+        data: None,
+        data_is_interval: false,
+        auto_merge: false,
+        comment: None,
+        statements: Vec::new(),
+    }
+}

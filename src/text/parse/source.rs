@@ -1,0 +1,288 @@
+//! The texts that are read, and what may be included by them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::error::{Error, Fault, shown};
+use crate::text::syntax::Place;
+
+/// How many texts may be read for one.
+const MOST: usize = 4096;
+/// How long an included file may be.
+const LONGEST_FILE: u64 = 256 << 20;
+
+/// A text, and what it is called.
+#[derive(Debug, Clone)]
+pub(in crate::text) struct Source {
+    pub(in crate::text) name: String,
+    pub(in crate::text) content: Vec<u8>,
+}
+
+impl Source {
+    pub(in crate::text) fn new(name: impl Into<String>, content: impl Into<Vec<u8>>) -> Self {
+        Self {
+            name: name.into(),
+            content: content.into(),
+        }
+    }
+}
+
+/// What is included where a text asks for it.
+pub(in crate::text) trait Includes {
+    /// The texts that a path stands for, in order; several where it has wildcards, and perhaps none.
+    ///
+    /// # Errors
+    /// Why it stands for none that may be read.
+    fn read(&self, path: &str) -> Result<Vec<Source>, String>;
+}
+
+/// Nothing may be included.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::text) struct NoIncludes;
+
+impl Includes for NoIncludes {
+    fn read(&self, _: &str) -> Result<Vec<Source>, String> {
+        Err("nothing may be included here".to_owned())
+    }
+}
+
+/// Files in some directories and below them, and no others.
+#[derive(Debug, Clone)]
+pub(in crate::text) struct Directories(Vec<PathBuf>);
+
+impl Directories {
+    /// Paths that are not absolute are looked for in these directories, one after the other.
+    pub(in crate::text) fn new(directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self(directories.into_iter().collect())
+    }
+
+    /// A file by what it is without links, if it is in one of the directories.
+    fn file(&self, path: &Path) -> Result<Option<Source>, String> {
+        let shown_path = || shown(&path.to_string_lossy());
+        let failed = |error: std::io::Error| format!("cannot read {}: {error}", shown_path());
+        let real = match path.canonicalize() {
+            Ok(real) => real,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let is_inside = |directory: &PathBuf| {
+            let directory = directory.canonicalize();
+            directory.is_ok_and(|directory| real.starts_with(directory))
+        };
+        if !self.0.iter().any(is_inside) {
+            return Err(format!(
+                "{} is not in a directory that files may be included from",
+                shown_path()
+            ));
+        }
+        let about = std::fs::metadata(&real).map_err(failed)?;
+        if !about.is_file() {
+            return Err(format!("{} is not a file", shown_path()));
+        }
+        if about.len() > LONGEST_FILE {
+            return Err(format!("{} is longer than 256 MiB", shown_path()));
+        }
+        let content = std::fs::read(&real).map_err(failed)?;
+        Ok(Some(Source::new(real.to_string_lossy(), content)))
+    }
+
+    /// The files of a directory whose names match, in the order of their names.
+    fn matching(&self, pattern: &Path) -> Result<Vec<Source>, String> {
+        let name = pattern.file_name().map(|name| name.to_string_lossy());
+        let name = name.unwrap_or_default();
+        let parent = pattern.parent().unwrap_or(Path::new("."));
+        if has_wildcards(&parent.to_string_lossy()) {
+            return Err("wildcards may stand in the last part of a path alone".to_owned());
+        }
+        let Ok(entries) = std::fs::read_dir(parent) else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|error| format!("cannot list {parent:?}: {error}"))?;
+            let file = entry.file_name();
+            let file = file.to_string_lossy();
+            // As in a shell, hidden files are meant by what says so.
+            let is_hidden = file.starts_with('.') && !name.starts_with('.');
+            if !is_hidden && matches(&name, &file) && entry.path().is_file() {
+                found.push(entry.path());
+            }
+        }
+        found.sort();
+        let mut sources = Vec::new();
+        for path in found.iter().take(MOST) {
+            sources.extend(self.file(path)?);
+        }
+        Ok(sources)
+    }
+}
+
+impl Includes for Directories {
+    fn read(&self, path: &str) -> Result<Vec<Source>, String> {
+        if path.contains('\0') {
+            return Err("a path has no NUL".to_owned());
+        }
+        let path = Path::new(path);
+        let candidates: Vec<PathBuf> = match path.is_absolute() {
+            true => vec![path.to_owned()],
+            false => self.0.iter().map(|each| each.join(path)).collect(),
+        };
+        let is_pattern = has_wildcards(&path.to_string_lossy());
+        for candidate in candidates {
+            if is_pattern {
+                let found = self.matching(&candidate)?;
+                if !found.is_empty() {
+                    return Ok(found);
+                }
+            } else if let Some(source) = self.file(&candidate)? {
+                return Ok(vec![source]);
+            }
+        }
+        match is_pattern {
+            true => Ok(Vec::new()),
+            false => Err(format!(
+                "there is no file {}",
+                shown(&path.to_string_lossy())
+            )),
+        }
+    }
+}
+
+fn has_wildcards(path: &str) -> bool {
+    path.contains(['*', '?'])
+}
+
+/// Whether a name is of a pattern in which `*` stands for any characters and `?` for one.
+fn matches(pattern: &str, name: &str) -> bool {
+    let pattern: Vec<char> = pattern.chars().collect();
+    let name: Vec<char> = name.chars().collect();
+    let (mut p, mut n) = (0, 0);
+    // Where the last asterisk was, and what of the name it stands for so far ends at.
+    let mut last: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                last = Some((p, n));
+                p += 1;
+            }
+            Some('?') => (p, n) = (p + 1, n + 1),
+            Some(c) if *c == name[n] => (p, n) = (p + 1, n + 1),
+            _ => match last {
+                Some((star, end)) => {
+                    (p, n) = (star + 1, end + 1);
+                    last = Some((star, end + 1));
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+/// All texts that were read, the first first.
+#[derive(Debug, Clone, Default)]
+pub(in crate::text) struct Sources(Vec<(String, Arc<str>)>);
+
+impl Sources {
+    /// Takes a text; `from` is where it was asked for.
+    pub(super) fn add(&mut self, source: Source, from: Place) -> Result<u32, Fault> {
+        let Source { name, content } = source;
+        if self.0.len() >= MOST {
+            let message = format!("more than {MOST} texts are included");
+            return Err(Fault::new(from, message));
+        }
+        let index = self.0.len() as u32; // at most MOST
+        // Places are counted with 32 bits.
+        if u32::try_from(content.len()).map_or(true, |length| length > u32::MAX - 16) {
+            let message = format!("{} is longer than 4 GiB", shown(&name));
+            return Err(Fault::new(from, message));
+        }
+        let (content, bad) = match String::from_utf8(content) {
+            Ok(content) => (content, None),
+            Err(error) => {
+                let start = error.utf8_error().valid_up_to() as u32; // shorter than that
+                let content = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                (content, Some(start))
+            }
+        };
+        self.0.push((name, content.into()));
+        match bad {
+            Some(start) => {
+                let place = Place {
+                    source: index,
+                    start,
+                    end: start + 1,
+                };
+                Err(Fault::new(place, "this is not UTF-8"))
+            }
+            None => Ok(index),
+        }
+    }
+
+    /// A text itself.
+    pub(super) fn text(&self, source: u32) -> Arc<str> {
+        match self.0.get(source as usize) {
+            Some((_, text)) => Arc::clone(text),
+            None => Arc::from(""),
+        }
+    }
+
+    /// What a text is called.
+    pub(super) fn name(&self, source: u32) -> &str {
+        self.0.get(source as usize).map_or("", |(name, _)| name)
+    }
+
+    /// The line of a place: its text's name, its number, and what of it is before, in and behind the place.
+    pub(super) fn line(&self, place: Place) -> (&str, usize, &str, &str, &str) {
+        let Some((name, text)) = self.0.get(place.source as usize) else {
+            return ("", 1, "", "", "");
+        };
+        let floor = |at: u32| {
+            let at = (at as usize).min(text.len());
+            (0..=at)
+                .rev()
+                .find(|at| text.is_char_boundary(*at))
+                .unwrap_or(0)
+        };
+        let start = floor(place.start);
+        let begin = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let stop = text[start..].find('\n').map_or(text.len(), |at| start + at);
+        let end = floor(place.end).clamp(start, stop);
+        let number = text[..begin].matches('\n').count() + 1;
+        (
+            name,
+            number,
+            &text[begin..start],
+            &text[start..end],
+            &text[end..stop],
+        )
+    }
+
+    /// An error at a place of these texts.
+    pub(in crate::text) fn explain(&self, fault: Fault) -> Error {
+        fault.explain(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_match_as_in_a_shell() {
+        for (pattern, name, is) in [
+            ("*.nft", "a.nft", true),
+            ("*.nft", ".nft", true),
+            ("*.nft", "a.nft2", false),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("*a*b*", "xxaxxbxx", true),
+            ("*a*b*", "xxbxxaxx", false),
+            ("", "", true),
+            ("", "a", false),
+            ("**", "", true),
+        ] {
+            assert_eq!(matches(pattern, name), is, "{pattern} {name}");
+        }
+    }
+}

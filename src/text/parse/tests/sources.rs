@@ -1,0 +1,247 @@
+//! What is included, and what variables stand for.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+/// Texts by their names.
+struct Texts(BTreeMap<&'static str, String>);
+
+impl Texts {
+    fn new<const N: usize>(texts: [(&'static str, &str); N]) -> Self {
+        Self(texts.map(|(name, text)| (name, text.to_owned())).into())
+    }
+}
+
+impl Includes for Texts {
+    fn read(&self, path: &str) -> Result<Vec<Source>, String> {
+        if let Some(beginning) = path.strip_suffix('*') {
+            let found = self
+                .0
+                .iter()
+                .filter(|(name, _)| name.starts_with(beginning));
+            return Ok(found
+                .map(|(name, text)| Source::new(*name, text.clone()))
+                .collect());
+        }
+        let text = self
+            .0
+            .get(path)
+            .ok_or_else(|| format!("there is no {path}"))?;
+        Ok(vec![Source::new(path, text.clone())])
+    }
+}
+
+fn said_with(texts: &Texts, text: &str) -> Result<Vec<String>, Error> {
+    let (commands, _) = parse(Source::new("first.nft", text), texts)?;
+    Ok(rules(&commands).filter_map(said).collect())
+}
+
+#[test]
+fn texts_are_included_where_they_are_asked_for() {
+    let texts = Texts::new([
+        ("ports", "define ports = { 22, 80 }"),
+        ("d/1", "tcp dport 1"),
+        ("d/2", "tcp dport 2\n"),
+        ("d/3", "tcp dport 3 # no end of a line"),
+    ]);
+    let text = "include \"ports\"\ntable ip t {\n\tchain c {\n\t\ttcp dport $ports\n\t\tinclude \"d/*\"\n\
+                \t\tinclude \"e/*\"\n\t\tinclude \"d/1\"; tcp dport 4\n\t}\n}\ninclude \"ports2*\"";
+    assert_eq!(
+        said_with(&texts, text).unwrap(),
+        [
+            "tcp dport { 22, 80 }",
+            "tcp dport 1",
+            "tcp dport 2",
+            "tcp dport 3",
+            "tcp dport 1",
+            "tcp dport 4"
+        ]
+    );
+}
+
+#[test]
+fn an_error_in_an_included_text_is_said_where_it_is() {
+    let texts = Texts::new([("inner", "# fine\n\ttcp dport foo bar\n")]);
+    let error = said_with(
+        &texts,
+        "table ip t {\n\tchain c {\n\t\tinclude \"inner\"\n\t}\n}",
+    )
+    .unwrap_err();
+    assert_eq!(
+        (error.source.as_str(), error.line, error.column),
+        ("inner", 2, 16)
+    );
+    // Behind it the first text goes on with its own lines.
+    let texts = Texts::new([("inner", "\n\n\n\n")]);
+    let error = said_with(&texts, "include \"inner\"\nbad\n").unwrap_err();
+    assert_eq!(
+        (error.source.as_str(), error.line, error.column),
+        ("first.nft", 2, 1)
+    );
+}
+
+#[test]
+fn texts_that_include_themselves_are_refused() {
+    let texts = Texts::new([
+        ("a", "include \"b\""),
+        ("b", "include \"a\""),
+        ("c", "include \"c\""),
+    ]);
+    for (name, message) in [("a", "a includes itself"), ("c", "c includes itself")] {
+        let error = said_with(&texts, &format!("include \"{name}\"")).unwrap_err();
+        assert_eq!(error.message, message);
+    }
+    // One may be included twice, one behind the other.
+    let texts = Texts::new([
+        ("a", "include \"b\"\ninclude \"b\""),
+        ("b", "add rule ip t c accept"),
+    ]);
+    assert_eq!(
+        said_with(&texts, "include \"a\"\ninclude \"a\"")
+            .unwrap()
+            .len(),
+        4
+    );
+}
+
+/// Each text includes the next.
+struct Endless;
+
+impl Includes for Endless {
+    fn read(&self, path: &str) -> Result<Vec<Source>, String> {
+        let number: u32 = path.parse().map_err(|_| "no number".to_owned())?;
+        Ok(vec![Source::new(
+            path,
+            format!("include \"{}\"\n", number + 1),
+        )])
+    }
+}
+
+/// Each text includes the next twice.
+struct Doubling;
+
+impl Includes for Doubling {
+    fn read(&self, path: &str) -> Result<Vec<Source>, String> {
+        let text = match path.len() {
+            15 => String::new(),
+            _ => format!("include \"{path}x\"\n").repeat(2),
+        };
+        Ok(vec![Source::new(path, text)])
+    }
+}
+
+#[test]
+fn inclusion_ends() {
+    let error = parse(Source::new("first", "include \"0\""), &Endless).unwrap_err();
+    assert!(error.message.contains("more than 16 deep"), "{error}");
+    let error = parse(Source::new("first", "include \"x\""), &Doubling).unwrap_err();
+    assert!(error.message.contains("more than 4096 texts"), "{error}");
+}
+
+#[test]
+fn nothing_is_included_that_the_caller_does_not_allow() {
+    let error = read("include \"/etc/passwd\"").unwrap_err();
+    assert_eq!(error.message, "nothing may be included here");
+    assert_eq!((error.line, error.column), (1, 9));
+}
+
+#[test]
+fn files_are_included_from_their_directories_alone() {
+    let root = std::env::temp_dir().join(format!("chainwright-includes-{}", std::process::id()));
+    let inside = root.join("inside");
+    std::fs::create_dir_all(inside.join("d")).expect("made");
+    for (name, text) in [
+        ("outside.nft", "add rule ip t c drop"),
+        ("inside/a.nft", "add rule ip t c accept"),
+        ("inside/d/1.nft", "add rule ip t c tcp dport 1"),
+        ("inside/d/2.nft", "add rule ip t c tcp dport 2"),
+        ("inside/d/.3.nft", "no text of nft's"),
+        ("inside/d/4.txt", "no text of nft's"),
+    ] {
+        std::fs::write(root.join(name), text).expect("written");
+    }
+    std::os::unix::fs::symlink(root.join("outside.nft"), inside.join("link.nft")).expect("linked");
+    let includes = Directories::new([inside.clone()]);
+    let said = |text: &str| -> Result<Vec<String>, Error> {
+        let (commands, _) = parse(Source::new("first", text), &includes)?;
+        Ok(rules(&commands).filter_map(said).collect())
+    };
+    let found = [
+        said("include \"a.nft\"").unwrap(),
+        said(&format!("include \"{}/a.nft\"", inside.display())).unwrap(),
+        said("include \"d/*.nft\"").unwrap(),
+        said("include \"nothing/*.nft\"").unwrap(),
+    ];
+    let mut refused = Vec::new();
+    for path in [
+        "../outside.nft".to_owned(),
+        format!("{}", root.join("outside.nft").display()),
+        "link.nft".to_owned(),
+        "d".to_owned(),
+        "missing.nft".to_owned(),
+        "*/1.nft".to_owned(),
+    ] {
+        let error = said(&format!("include \"{path}\"")).unwrap_err();
+        refused.push(error.message);
+    }
+    std::fs::remove_dir_all(&root).expect("removed");
+    assert_eq!(found[0], ["accept"]);
+    assert_eq!(found[1], ["accept"]);
+    assert_eq!(found[2], ["tcp dport 1", "tcp dport 2"]);
+    assert_eq!(found[3], Vec::<String>::new());
+    for message in &refused[..3] {
+        assert!(message.contains("is not in a directory"), "{message}");
+    }
+    assert!(refused[3].contains("is not a file"), "{}", refused[3]);
+    assert!(refused[4].contains("there is no file"), "{}", refused[4]);
+    assert!(refused[5].contains("wildcards"), "{}", refused[5]);
+}
+
+#[test]
+fn variables_are_of_their_blocks() {
+    let none = Texts::new([]);
+    let text = "define a = 1\ndefine b = { 1, 2 }\ntable ip t {\n\tdefine a = 2\n\tchain c {\n\t\tdefine a = 3\n\
+                \t\ttcp dport $a\n\t\tredefine a = 4\n\t\ttcp dport $a\n\t\tundefine a\n\t\ttcp dport $a\n\t}\n\
+                \tchain d {\n\t\ttcp dport $a\n\t\ttcp dport { $a, $b, 7 }\n\t\ttcp dport $b\n\t}\n}\n\
+                add rule ip t c tcp dport $a\nadd rule ip t c ip saddr $a.0.0.0\n";
+    let error = said_with(&none, text).unwrap_err();
+    assert_eq!(error.line, 20, "{error}");
+    let text = &text[..text.len() - "add rule ip t c ip saddr $a.0.0.0\n".len()];
+    assert_eq!(
+        said_with(&none, text).unwrap(),
+        [
+            "tcp dport 3",
+            "tcp dport 4",
+            "tcp dport 2",
+            "tcp dport 2",
+            "tcp dport { 2, 1, 2, 7 }",
+            "tcp dport { 1, 2 }",
+            "tcp dport 1"
+        ]
+    );
+}
+
+#[test]
+fn variables_stand_for_what_a_value_may_be() {
+    let none = Texts::new([]);
+    let text = "define net = 10.0.0.0/8\ndefine range = 1-5\ndefine chain = other\ndefine states = established,related\n\
+        define eth = \"eth*\"\ndefine flags = syn | ack\ndefine pair = 1.1.1.1 . 22\ndefine word = \"x y\"\n\
+        define to = 10.0.0.1\n\
+        table ip t {\n\tchain c {\n\t\tip saddr $net tcp dport $range jump $chain\n\t\tct state $states\n\
+        \t\tiifname $eth\n\t\ttcp flags $flags\n\t\tip saddr . tcp dport { $pair }\n\t\tlog prefix \"a $word-b$ \"\n\
+        \t\tdnat to $to:$range\n\t\tip saddr $to /24\n\t}\n}\n";
+    assert_eq!(
+        said_with(&none, text).unwrap(),
+        [
+            "ip saddr 10.0.0.0/8 tcp dport 1-5 jump other",
+            "ct state established,related",
+            "iifname \"eth*\"",
+            "tcp flags syn | ack",
+            "ip saddr . tcp dport { 1.1.1.1 . 22 }",
+            "log prefix \"a x y-b$ \"",
+            "dnat to 10.0.0.1:1-5",
+            "ip saddr 10.0.0.1/24",
+        ]
+    );
+}

@@ -1,0 +1,136 @@
+//! What a script says: commands, one behind the other, each about one object.
+//!
+//! Blocks are only a shorter way of writing commands: a table's block is the table's own command and, in nft's
+//! order, those of its chains, stateful objects, sets, each with its elements, flowtables and rules.
+
+use crate::nft::expr::ObjectType;
+use crate::nft::{Chain, DataType, Family, Flowtable, Name, Set, StatefulObject, Table};
+use crate::text::syntax::{Element, Expr, Place, Statement};
+
+/// What is to be done with an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::text) enum Verb {
+    Add,
+    /// It must not be there yet.
+    Create,
+    Insert,
+    Replace,
+    Delete,
+    /// It need not be there.
+    Destroy,
+    Flush,
+    Rename,
+    Reset,
+    List,
+}
+
+/// One command.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::text) struct Command {
+    pub(in crate::text) verb: Verb,
+    pub(in crate::text) object: Object,
+    /// Of its first line: the words that name the object.
+    pub(in crate::text) place: Place,
+}
+
+/// What a command is about. Where the text has all that the kernel's object needs, it is that object; a name or a handle
+/// alone where it is to be deleted, flushed, reset or listed.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::text) enum Object {
+    /// All, or all of a family.
+    Ruleset(Family),
+    Table(Table<'static>),
+    Chain(Chain<'static>),
+    /// A chain, and the name that it is to get.
+    Renamed(Chain<'static>, Name<'static>),
+    Rule(Box<Rule>),
+    Set(Box<SetDeclaration>),
+    Elements(Elements),
+    Flowtable(Flowtable<'static>),
+    Stateful(StatefulObject<'static>),
+    /// All objects of a kind, to be listed or reset.
+    Kind(Kind, Family, Option<Name<'static>>),
+}
+
+/// Kinds of objects, of which all are listed or reset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::text) enum Kind {
+    Tables,
+    Chains,
+    Rules,
+    Sets,
+    Maps,
+    Meters,
+    Flowtables,
+    Hooks,
+    Stateful(ObjectType),
+}
+
+/// Where in its chain a rule goes to, or which one is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::text) enum Position {
+    /// At the end if it is added, at the beginning if it is inserted.
+    Any,
+    /// Behind or before the rule with this handle; the rule itself if it is replaced or deleted.
+    Handle(u64),
+    /// Behind or before the rule that stands so far from the first.
+    Index(u64),
+}
+
+/// A rule.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::text) struct Rule {
+    pub(in crate::text) family: Family,
+    pub(in crate::text) table: Name<'static>,
+    pub(in crate::text) chain: Name<'static>,
+    pub(in crate::text) position: Position,
+    /// With the place of each.
+    pub(in crate::text) statements: Vec<(Statement, Place)>,
+    pub(in crate::text) comment: Option<String>,
+}
+
+/// How the keys or the data of a set are declared.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::text) enum Declared {
+    /// `type ipv4_addr . inet_service`: the types of its fields.
+    Types(Vec<DataType>),
+    /// `typeof ip saddr . tcp dport`
+    Typeof(Expr),
+    /// Stateful objects of a type; of data alone.
+    Objects(ObjectType),
+}
+
+/// A set or a map, with its elements' types still in nft's words.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::text) struct SetDeclaration {
+    /// Family, names, handle, flags that are written, timeout, interval of the collection, policy, size.
+    pub(in crate::text) set: Set<'static>,
+    pub(in crate::text) is_map: bool,
+    /// `None` where it is only named.
+    pub(in crate::text) keys: Option<(Declared, Place)>,
+    pub(in crate::text) data: Option<(Declared, Place)>,
+    /// Whether a map's data are ranges (`interval ipv4_addr`).
+    pub(in crate::text) data_is_interval: bool,
+    pub(in crate::text) auto_merge: bool,
+    pub(in crate::text) comment: Option<String>,
+    /// What is made with each element.
+    pub(in crate::text) statements: Vec<(Statement, Place)>,
+}
+
+impl Elements {
+    /// Whether they are this set's.
+    pub(in crate::text) fn is_of(&self, set: &Set<'_>) -> bool {
+        self.family == set.family
+            && set.table.as_ref() == Some(&self.table)
+            && set.name.as_ref() == Some(&self.set)
+    }
+}
+
+/// Elements of a set.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::text) struct Elements {
+    pub(in crate::text) family: Family,
+    pub(in crate::text) table: Name<'static>,
+    pub(in crate::text) set: Name<'static>,
+    pub(in crate::text) elements: Vec<(Element, Place)>,
+}

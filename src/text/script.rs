@@ -1,0 +1,282 @@
+//! Scripts: what is to become of a ruleset, in nft's language.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use jiff::tz::TimeZone;
+
+use super::compile::Compiler;
+use super::parse::{
+    self, Command, Directories, Error, Includes as Read, NoIncludes, Object, Position, Source,
+    Sources, Verb,
+};
+use super::syntax::{Expr, Place, Statement};
+use crate::nft::{CommitError, Snapshot, Transaction};
+
+/// A script in nft's language: what `nft -f` takes, read, and what it asks for not done yet.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let sandbox = chainwright::netns::Sandbox::new()?;
+/// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// use chainwright::nft::{Connection, Scope};
+/// use chainwright::text::{Listing, Options, Script};
+///
+/// let text = "table inet filter {\n\tchain web {\n\t\ttcp dport 80-89 accept\n\t}\n}\n";
+/// let script = Script::parse("rules.nft", text)?;
+///
+/// let mut nft = Connection::open()?;
+/// let change = script.transaction(None)?;
+/// nft.commit(change.transaction())?; // everything, or nothing
+///
+/// let snapshot = nft.snapshot(Scope::all())?;
+/// assert_eq!(Listing::new(&snapshot, &Options::default()).to_string(), text);
+/// # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// What is wrong with it is said with the line and the place in it:
+///
+/// ```
+/// use chainwright::text::Script;
+///
+/// let error = Script::parse("rules.nft", "add rule ip filter input tcp dprot 22 accept").unwrap_err();
+/// assert_eq!((error.line, error.column), (1, 30));
+/// assert!(error.to_string().contains("did you mean `dport`?"));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Script {
+    commands: Vec<Command>,
+    sources: Sources,
+    time_zone: TimeZone,
+}
+
+/// What a script may include (`include "file"`).
+#[derive(Debug, Clone, Default)]
+pub struct Includes(Option<Directories>);
+
+impl Includes {
+    /// Nothing.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(None)
+    }
+
+    /// Files in these directories and below them, and no others, wherever links lead. Paths that are not absolute are
+    /// looked for in them, one after the other.
+    #[must_use]
+    pub fn below(directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self(Some(Directories::new(directories)))
+    }
+}
+
+/// The transaction that a script is, and which line each of its operations comes from.
+#[derive(Debug)]
+pub struct Change<'s> {
+    script: &'s Script,
+    transaction: Transaction,
+    places: Vec<Place>,
+}
+
+impl Script {
+    /// Reads a text; `name` is what errors call it. It may not include files.
+    ///
+    /// # Errors
+    /// What is wrong with it first.
+    pub fn parse(name: &str, text: impl AsRef<[u8]>) -> Result<Self, Error> {
+        Self::parse_with(name, text, &Includes::none())
+    }
+
+    /// The same where files may be included.
+    ///
+    /// # Errors
+    /// What is wrong with it, or with a file that it includes, first.
+    pub fn parse_with(
+        name: &str,
+        text: impl AsRef<[u8]>,
+        includes: &Includes,
+    ) -> Result<Self, Error> {
+        let source = Source::new(name, text.as_ref());
+        let includes: &dyn Read = match &includes.0 {
+            Some(directories) => directories,
+            None => &NoIncludes,
+        };
+        let (commands, sources) = parse::parse(source, includes)?;
+        Ok(Self {
+            commands,
+            sources,
+            time_zone: TimeZone::system(),
+        })
+    }
+
+    /// Takes days and hours as those of this time zone, by its name in the IANA's database, instead of the system's;
+    /// `None` if it is not known.
+    #[must_use]
+    pub fn with_time_zone(mut self, name: &str) -> Option<Self> {
+        self.time_zone = TimeZone::get(name).ok()?;
+        Some(self)
+    }
+
+    /// Whether it speaks of sets, chains or rules that must be there already: [`transaction`](Self::transaction) needs a
+    /// [`Snapshot`] then.
+    #[must_use]
+    pub fn needs_listing(&self) -> bool {
+        let mut declared = HashSet::new();
+        for command in &self.commands {
+            let is_needed = match &command.object {
+                Object::Set(set) if matches!(command.verb, Verb::Add | Verb::Create) => {
+                    declared.insert(name_of(&set.set));
+                    false
+                }
+                Object::Renamed(..) => true,
+                Object::Rule(rule) => {
+                    let is_indexed = matches!(rule.position, Position::Index(_));
+                    is_indexed
+                        || rule
+                            .statements
+                            .iter()
+                            .flat_map(|(statement, _)| sets_of(statement))
+                            .any(|set| {
+                                let name =
+                                    (rule.family.0, rule.table.to_vec(), set.as_bytes().to_vec());
+                                !declared.contains(&name)
+                            })
+                }
+                Object::Elements(elements) => {
+                    let name = (
+                        elements.family.0,
+                        elements.table.to_vec(),
+                        elements.set.to_vec(),
+                    );
+                    !declared.contains(&name)
+                }
+                _ => false,
+            };
+            if is_needed {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The transaction that it is; `now` is what is there, where it [needs](Self::needs_listing) that.
+    ///
+    /// The bytes are those that nft 1.0.6 sends for the same text, but where it joins comparisons across a statement
+    /// that is none (a counter between them would count less): that is not done, as in nft from 1.0.7 on.
+    ///
+    /// # Errors
+    /// What no transaction can be made of, first.
+    pub fn transaction(&self, now: Option<&Snapshot>) -> Result<Change<'_>, Error> {
+        let compiler = Compiler::new(now, self.time_zone.clone());
+        let (transaction, places) = compiler
+            .compile(&self.commands)
+            .map_err(|fault| self.sources.explain(fault))?;
+        Ok(Change {
+            script: self,
+            transaction,
+            places,
+        })
+    }
+}
+
+impl Change<'_> {
+    /// The transaction.
+    #[must_use]
+    pub const fn transaction(&self) -> &Transaction {
+        &self.transaction
+    }
+
+    /// The transaction itself.
+    #[must_use]
+    pub fn into_transaction(self) -> Transaction {
+        self.transaction
+    }
+
+    /// What the kernel refused, at the lines that asked for it; nothing where it refused the whole, or was not reached:
+    /// then the error says all itself.
+    #[must_use]
+    pub fn explain(&self, error: &CommitError) -> Vec<Error> {
+        let each = error.failures.iter().filter_map(|failure| {
+            let operation = failure.operation.as_ref()?;
+            let place = self.places.get(operation.index)?;
+            let mut message = format!("the kernel refuses this: {}", failure.errno);
+            if let Some(text) = &failure.text {
+                message += &format!(": {text}");
+            }
+            let fault = parse::Fault::new(*place, message);
+            let fault = match (failure.lacks, failure.hint) {
+                (Some(feature), _) => fault.with_hint(format!("this kernel lacks {feature}")),
+                (None, Some(hint)) => fault.with_hint(hint),
+                (None, None) => fault,
+            };
+            Some(self.script.sources.explain(fault))
+        });
+        each.collect()
+    }
+}
+
+fn name_of(set: &crate::nft::Set<'_>) -> (u8, Vec<u8>, Vec<u8>) {
+    let bytes = |name: &Option<crate::nft::Name<'_>>| {
+        name.as_deref()
+            .map(|name| name.to_vec())
+            .unwrap_or_default()
+    };
+    (set.family.0, bytes(&set.table), bytes(&set.name))
+}
+
+/// The names of the sets that a statement asks or changes.
+fn sets_of(statement: &Statement) -> Vec<&str> {
+    fn of<'e>(expr: &'e Expr, names: &mut Vec<&'e str>) {
+        match expr {
+            Expr::Reference(name) => names.push(name),
+            Expr::Map(key, map) => {
+                of(key, names);
+                of(map, names);
+            }
+            Expr::Concat(parts) => parts.iter().for_each(|part| of(part, names)),
+            Expr::Binary(_, left, right) | Expr::Range(left, right) => {
+                of(left, names);
+                of(right, names);
+            }
+            _ => {}
+        }
+    }
+    let mut names = Vec::new();
+    match statement {
+        Statement::Match { left, right, .. } => {
+            of(left, &mut names);
+            of(right, &mut names);
+        }
+        Statement::VerdictMap(key, map) | Statement::Set(key, map) => {
+            of(key, &mut names);
+            of(map, &mut names);
+        }
+        Statement::Translate { address, port, .. } | Statement::Tproxy { address, port, .. } => {
+            let both = address.iter().chain(port);
+            both.for_each(|expr| of(expr, &mut names));
+        }
+        Statement::Queue {
+            numbers: Some(numbers),
+            ..
+        } => of(numbers, &mut names),
+        Statement::Duplicate { address, device } => {
+            let both = address.iter().chain(device);
+            both.for_each(|expr| of(expr, &mut names));
+        }
+        Statement::Forward {
+            address, device, ..
+        } => {
+            let both = address.iter().chain([device]);
+            both.for_each(|expr| of(expr, &mut names));
+        }
+        Statement::Update { set, element, .. } => {
+            names.push(set);
+            let both = element.key.iter().chain(&element.data);
+            both.for_each(|expr| of(expr, &mut names));
+        }
+        Statement::Object(_, object) => of(object, &mut names),
+        _ => {}
+    }
+    names
+}

@@ -1,0 +1,338 @@
+//! The expressions that the keys and data of sets were declared by (`typeof ip daddr . tcp dport`), which nft keeps in
+//! the set's user data.
+//!
+//! ```text
+//! SET_KEY_TYPEOF
+//!   0  u32 in host byte order: which kind of expression
+//!   1  entries that depend on the kind
+//! ```
+//!
+//! All numbers are u32 in host byte order. Seen in what nft 1.0.6 sends.
+
+use crate::nft::expr::{
+    CtDirection, CtKey, ExthdrOp, FibFlags, FibResult, MetaKey, NumgenType, OsfTtl, PayloadBase,
+    RtKey, SocketKey, XfrmDirection, XfrmKey,
+};
+use crate::nft::userdata::UserData;
+use crate::nft::{DataType, SetRef};
+
+use super::headers::{self, Extension, PROTOCOLS};
+use super::keys;
+use super::syntax::{Expr, OptionField, Payload};
+
+const KIND: u8 = 0;
+const DATA: u8 = 1;
+
+/// Kinds of expressions.
+const VERDICT: u32 = 1;
+const PAYLOAD: u32 = 7;
+const EXTHDR: u32 = 8;
+const META: u32 = 9;
+const SOCKET: u32 = 10;
+const OSF: u32 = 11;
+const CT: u32 = 12;
+const CONCAT: u32 = 13;
+const NUMGEN: u32 = 23;
+const HASH: u32 = 24;
+const RT: u32 = 25;
+const FIB: u32 = 26;
+const XFRM: u32 = 27;
+
+/// No direction of a connection.
+const EITHER: u32 = u32::MAX;
+
+/// What stands for verdicts.
+pub(super) fn verdicts() -> Vec<u8> {
+    entry(VERDICT, &[])
+}
+
+/// What stands for several fields that have types alone, or that there is no way to write.
+pub(super) fn fields_of_types() -> Vec<u8> {
+    entry(CONCAT, &[])
+}
+
+/// An expression as it stands in user data; `None` of one that there is no way to write.
+pub(super) fn written(expr: &Expr) -> Option<Vec<u8>> {
+    Some(match expr {
+        Expr::Concat(parts) => {
+            let mut data = Vec::new();
+            for (index, part) in (0_u8..).zip(parts) {
+                push(&mut data, index, &written(part)?);
+            }
+            entry(CONCAT, &data)
+        }
+        Expr::Payload(payload) => entry(PAYLOAD, &payload_data(payload)),
+        Expr::Option(option) => entry(EXTHDR, &option_data(option)?),
+        Expr::Meta(key) => entry(META, &numbers(&[(0, key.0)])),
+        Expr::Socket(key, _) => entry(SOCKET, &numbers(&[(0, key.0)])),
+        Expr::Osf { .. } => entry(OSF, &[]),
+        Expr::Ct(key, direction, _) => {
+            let direction = direction.map_or(EITHER, |direction| direction.0.into());
+            entry(CT, &numbers(&[(0, key.0), (1, direction)]))
+        }
+        Expr::Numgen {
+            kind,
+            modulus,
+            offset,
+        } => entry(
+            NUMGEN,
+            &numbers(&[(0, kind.0), (1, *modulus), (2, *offset)]),
+        ),
+        Expr::Hash {
+            key,
+            modulus,
+            seed,
+            offset,
+        } => {
+            let kind = u32::from(key.is_none());
+            let seeded = u32::from(seed.is_some());
+            let seed = seed.unwrap_or_default();
+            let all = [
+                (0, kind),
+                (1, *offset),
+                (2, *modulus),
+                (3, seed),
+                (4, seeded),
+            ];
+            entry(HASH, &numbers(&all))
+        }
+        Expr::Rt(key) => entry(RT, &numbers(&[(0, key.0)])),
+        Expr::Fib(flags, result) => entry(FIB, &numbers(&[(0, result.0), (1, flags.bits())])),
+        Expr::Xfrm {
+            direction,
+            key,
+            number,
+        } => {
+            let all = [(0, key.0), (1, *number), (2, direction.0.into())];
+            entry(XFRM, &numbers(&all))
+        }
+        _ => return None,
+    })
+}
+
+fn push(into: &mut Vec<u8>, kind: u8, value: &[u8]) {
+    // All that nft writes is short: a rule's user data is 256 bytes at most.
+    let length = u8::try_from(value.len()).unwrap_or(u8::MAX);
+    into.extend_from_slice(&[kind, length]);
+    into.extend_from_slice(&value[..length.into()]);
+}
+
+fn numbers(all: &[(u8, u32)]) -> Vec<u8> {
+    let mut data = Vec::new();
+    for (kind, number) in all {
+        push(&mut data, *kind, &number.to_ne_bytes());
+    }
+    data
+}
+
+fn entry(kind: u32, data: &[u8]) -> Vec<u8> {
+    let mut entry = numbers(&[(KIND, kind)]);
+    push(&mut entry, DATA, data);
+    entry
+}
+
+fn payload_data(payload: &Payload) -> Vec<u8> {
+    match payload.field {
+        Some((protocol, index)) => {
+            let mut all = vec![(0, protocol.number), (1, index as u32 + 1)]; // few fields
+            if protocol.fields[index].data_type == DataType::INTEGER {
+                all.push((4, payload.bits));
+            }
+            numbers(&all)
+        }
+        None => numbers(&[
+            (0, 0),
+            (1, 0),
+            (2, payload.base.0 + 1),
+            (3, payload.offset),
+            (4, payload.bits),
+        ]),
+    }
+}
+
+fn option_data(option: &OptionField) -> Option<Vec<u8>> {
+    let extension = option.extension;
+    let field = extension.number_of(option.offset, option.bits)?;
+    Some(match extension.kind {
+        ExthdrOp::IPV6 => numbers(&[(1, field), (0, extension.number_in_typeof()?)]),
+        kind => numbers(&[(1, field), (2, kind.0), (0, option.number.into())]),
+    })
+}
+
+/// The expression in a set's user data.
+pub(super) fn of(set: &SetRef<'_>, entry: u8) -> Option<Expr> {
+    read(UserData::new(set.userdata()?).get(entry)?, true)
+}
+
+fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
+    let entries = UserData::new(bytes);
+    let data = UserData::new(entries.clone().get(DATA).unwrap_or_default());
+    let number = |entry| data.clone().number(entry);
+    match entries.number(KIND)? {
+        PAYLOAD => payload(number(0), number(1), [number(2), number(3), number(4)]),
+        EXTHDR => option(number(0)?, number(1)?, number(2)),
+        META => known(Expr::Meta(MetaKey(number(0)?))),
+        SOCKET => known(Expr::Socket(
+            SocketKey(number(0)?),
+            number(1).unwrap_or_default(),
+        )),
+        OSF => Some(Expr::Osf {
+            ttl: OsfTtl::TRUE,
+            version: false,
+        }),
+        CT => {
+            let key = CtKey(number(0)?);
+            let direction = number(1).filter(|direction| *direction <= 1);
+            let direction = direction.map(|direction| CtDirection(direction as u8)); // 0 or 1
+            known(Expr::Ct(key, direction, None))
+        }
+        CONCAT if may_be_many => {
+            let parts = data.map(|(_, part)| read(part, false));
+            let parts: Vec<Expr> = parts.collect::<Option<_>>()?;
+            // One without fields is written for a set that was declared by types.
+            (parts.len() > 1).then_some(Expr::Concat(parts))
+        }
+        NUMGEN => known(Expr::Numgen {
+            kind: NumgenType(number(0)?),
+            modulus: number(1)?,
+            offset: number(2)?,
+        }),
+        HASH => None,
+        RT => known(Expr::Rt(RtKey(number(0)?))),
+        FIB => known(Expr::Fib(
+            FibFlags::from_bits_retain(number(1)?),
+            FibResult(number(0)?),
+        )),
+        XFRM => known(Expr::Xfrm {
+            key: XfrmKey(number(0)?),
+            number: number(1)?,
+            direction: XfrmDirection(u8::try_from(number(2)?).ok()?),
+        }),
+        _ => None,
+    }
+}
+
+/// What is asked for, if nft has words for it.
+fn known(asked: Expr) -> Option<Expr> {
+    keys::of(&asked).map(|_| asked)
+}
+
+fn payload(protocol: Option<u32>, field: Option<u32>, place: [Option<u32>; 3]) -> Option<Expr> {
+    let protocol = protocol.filter(|number| *number > 0);
+    if let Some(number) = protocol {
+        let protocol = PROTOCOLS.iter().copied().find(|p| p.number == number)?;
+        let index = (field? as usize).checked_sub(1)?;
+        let field = protocol.fields.get(index)?;
+        return Some(Expr::Payload(Payload {
+            base: protocol.base,
+            offset: field.offset,
+            bits: field.bits,
+            field: Some((protocol, index)),
+        }));
+    }
+    let [base, offset, bits] = place;
+    // nft counts its bases from 1 on, with one for what is no place.
+    let base = base?.checked_sub(1)?;
+    Some(Expr::Payload(Payload {
+        base: PayloadBase(base),
+        offset: offset?,
+        bits: bits?,
+        field: None,
+    }))
+}
+
+fn option(number: u32, field: u32, kind: Option<u32>) -> Option<Expr> {
+    let is = |extension: &&'static Extension| match kind {
+        // Extension headers have numbers of nft's own.
+        None => extension.number_in_typeof() == Some(number),
+        Some(kind) => extension.kind == ExthdrOp(kind) && u32::from(extension.number) == number,
+    };
+    // Several may have the same number: they number their fields together.
+    let mut all = headers::EXTENSIONS.iter().filter(is);
+    let (extension, field) =
+        all.find_map(|extension| Some((extension, extension.numbered(field)?)))?;
+    Some(Expr::Option(OptionField {
+        extension,
+        number: extension.number,
+        offset: field.offset,
+        bits: field.bits,
+        presence: false,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every field of every option, header and chunk is read back as itself.
+    #[test]
+    fn fields_are_read_back() {
+        let mut count = 0;
+        for extension in headers::EXTENSIONS {
+            for field in extension.all_fields() {
+                let option = Expr::Option(OptionField {
+                    extension,
+                    number: extension.number,
+                    offset: field.offset,
+                    bits: field.bits,
+                    presence: false,
+                });
+                let bytes = written(&option).expect("it can be written");
+                match (read(&bytes, true), &option) {
+                    (Some(Expr::Option(read)), Expr::Option(option)) => {
+                        let place = |option: &OptionField| {
+                            let OptionField {
+                                number,
+                                offset,
+                                bits,
+                                ..
+                            } = *option;
+                            (option.extension.kind, number, offset, bits)
+                        };
+                        assert_eq!(place(&read), place(option));
+                        count += 1;
+                    }
+                    (other, _) => panic!("{option:?} became {other:?}"),
+                }
+            }
+        }
+        assert!(count > 80, "{count}");
+        for protocol in PROTOCOLS {
+            for (index, field) in protocol.fields.iter().enumerate() {
+                let payload = Expr::Payload(Payload {
+                    base: protocol.base,
+                    offset: field.offset,
+                    bits: field.bits,
+                    field: Some((protocol, index)),
+                });
+                let bytes = written(&payload).expect("it can be written");
+                assert_eq!(read(&bytes, true), Some(payload));
+            }
+        }
+    }
+
+    /// What nft 1.0.6 sends for these.
+    #[test]
+    fn it_is_what_nft_writes() {
+        let frag = headers::EXTENSIONS.iter().find(|e| e.name == "frag");
+        let frag = frag.expect("it is there");
+        let id = Expr::Option(OptionField {
+            extension: frag,
+            number: frag.number,
+            offset: 32,
+            bits: 32,
+            presence: false,
+        });
+        let both = Expr::Concat(vec![Expr::Meta(MetaKey::MARK), id]);
+        let expected = [
+            &[0, 4, 13, 0, 0, 0, 1, 38][..],
+            &[0, 14, 0, 4, 9, 0, 0, 0, 1, 6, 0, 4, 3, 0, 0, 0],
+            &[
+                1, 20, 0, 4, 8, 0, 0, 0, 1, 12, 1, 4, 6, 0, 0, 0, 0, 4, 6, 0, 0, 0,
+            ],
+        ];
+        if cfg!(target_endian = "little") {
+            assert_eq!(written(&both), Some(expected.concat()));
+        }
+    }
+}

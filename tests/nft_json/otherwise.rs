@@ -1,0 +1,346 @@
+//! What nft 1.0.6 has otherwise.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// One thing that nft 1.0.6 has otherwise, at one place of both documents: true if it is there, and now the same.
+pub(super) type Amend = fn(nft: &mut Value, ours: &mut Value) -> bool;
+
+/// What nft 1.0.6 has otherwise: why, and in how many places of the rulesets, listed in three ways, and of the rules.
+pub(super) const OTHERWISE: &[(&str, Amend, usize, usize)] = &[
+    (
+        "the devices of a chain, without which it cannot be made",
+        |nft, ours| only_ours(nft, ours, &["policy"], "dev"),
+        87,
+        0,
+    ),
+    (
+        "the comment of a table or a chain",
+        |nft, ours| nft.get("expr").is_none() && only_ours(nft, ours, &["handle"], "comment"),
+        54,
+        0,
+    ),
+    (
+        "what happens to be in memory for a flag of a table",
+        flags_of_table,
+        24,
+        0,
+    ),
+    ("that a set is changed by rules", dynamic, 102, 2),
+    (
+        "that ranges of a set are joined",
+        |nft, ours| only_ours(nft, ours, &["type"], "auto-merge"),
+        15,
+        0,
+    ),
+    (
+        "all statements of an element but the first",
+        |nft, ours| {
+            let kinds = ["counter", "limit", "quota", "ct count"];
+            nft.get("val").is_some()
+                && kinds
+                    .iter()
+                    .any(|kind| only_ours(nft, ours, &["val"], kind))
+        },
+        8,
+        0,
+    ),
+    (
+        "the level of a control group",
+        |nft, ours| nft["key"] == "cgroupv2" && only_ours(nft, ours, &["key"], "level"),
+        15,
+        0,
+    ),
+    (
+        "numbers of synproxy that are 0",
+        |nft, ours| {
+            let mut zero = |key| ours[key] == 0 && only_ours(nft, ours, &[], key);
+            zero("wscale") || zero("mss")
+        },
+        6,
+        0,
+    ),
+    (
+        "an element for a map as text, which it does not read",
+        for_map,
+        15,
+        1,
+    ),
+    (
+        "a chain without a name as text, which it does not read",
+        rules_of_jump,
+        15,
+        0,
+    ),
+    (
+        "large numbers as negative ones, which it reads as others",
+        large,
+        5,
+        0,
+    ),
+    ("numbers of 32 bits as negative ones", of_32_bits, 9, 0),
+    (
+        "a shift that was only made for the field to be compared",
+        shift,
+        18,
+        0,
+    ),
+    ("ports that have lost their type", invalid_type, 12, 0),
+    (
+        "the first bytes of an address as if they were its last",
+        first_bytes,
+        3,
+        0,
+    ),
+    (
+        "bytes of an option that are no field's",
+        unknown_field,
+        3,
+        5,
+    ),
+    (
+        "bytes that are changed, by the two that are written",
+        two_bytes,
+        3,
+        24,
+    ),
+    (
+        "bytes as if they were fields that they only begin",
+        begun,
+        0,
+        2,
+    ),
+];
+
+/// Takes a key away that we have and nft has not, of an object in which nft has these.
+fn only_ours(nft: &Value, ours: &mut Value, has: &[&str], key: &str) -> bool {
+    let is_it =
+        nft.is_object() && has.iter().all(|key| nft.get(key).is_some()) && nft.get(key).is_none();
+    is_it
+        && ours
+            .as_object_mut()
+            .is_some_and(|ours| ours.remove(key).is_some())
+}
+
+fn flags_of_table(nft: &mut Value, ours: &mut Value) -> bool {
+    let (Some(nft), Some(ours)) = (nft.get_mut("table"), ours.get_mut("table")) else {
+        return false;
+    };
+    let flags = &nft["flags"];
+    let is_it = flags.is_string() && flags != "dormant" && ours["flags"] == "dormant";
+    if is_it {
+        nft["flags"] = json!("dormant");
+    }
+    is_it
+}
+
+fn dynamic(nft: &mut Value, ours: &mut Value) -> bool {
+    if nft.get("type").is_none() {
+        return false;
+    }
+    let Some(Value::Array(flags)) = ours.get_mut("flags") else {
+        return false;
+    };
+    let found = flags.pop_if(|flag| flag == "dynamic").is_some();
+    if flags.is_empty() {
+        ours.as_object_mut().map(|ours| ours.remove("flags"));
+    }
+    found
+}
+
+fn for_map(nft: &mut Value, ours: &mut Value) -> bool {
+    let (Value::String(text), Some(map)) = (&*nft, ours.get("map")) else {
+        return false;
+    };
+    let part = |key: &str| map[key].as_str().unwrap_or_default();
+    let is_it = text.starts_with(&format!("{} {} {{ ", part("op"), part("map")));
+    if is_it {
+        *nft = ours.clone();
+    }
+    is_it
+}
+
+fn rules_of_jump(nft: &mut Value, ours: &mut Value) -> bool {
+    let is_it = ["jump", "goto"].iter().any(|word| {
+        let text = nft.as_str().and_then(|text| text.strip_prefix(word));
+        // One line for each rule, and those of its braces.
+        let rules = ours[word]["rules"].as_array().map(Vec::len);
+        text.is_some_and(|text| Some(text.lines().count() - 2) == rules)
+    });
+    if is_it {
+        *nft = ours.clone();
+    }
+    is_it
+}
+
+fn large(nft: &mut Value, ours: &mut Value) -> bool {
+    let digits = ours.as_str().and_then(|digits| digits.parse::<u64>().ok());
+    let is_it = nft.as_i64().is_some_and(|number| number < 0)
+        && digits.map(u64::cast_signed) == nft.as_i64();
+    if is_it {
+        *nft = ours.clone();
+    }
+    is_it
+}
+
+fn of_32_bits(nft: &mut Value, ours: &mut Value) -> bool {
+    let number = ours.as_u64().and_then(|number| u32::try_from(number).ok());
+    let number = number.map(|number| i64::from(number.cast_signed()));
+    let is_it = number.is_some_and(|number| number < 0) && nft.as_i64() == number;
+    if is_it {
+        *nft = ours.clone();
+    }
+    is_it
+}
+
+fn shift(nft: &mut Value, ours: &mut Value) -> bool {
+    let is_it = nft.get(">>").is_some_and(|shift| shift[0] == *ours);
+    if is_it {
+        *nft = ours.clone();
+    }
+    is_it
+}
+
+fn invalid_type(nft: &mut Value, ours: &mut Value) -> bool {
+    let is_it = nft.as_str() == Some(&format!("{:#x} [invalid type]", ours.as_u64().unwrap_or(0)));
+    if is_it {
+        *nft = ours.clone();
+    }
+    is_it
+}
+
+fn first_bytes(nft: &mut Value, ours: &mut Value) -> bool {
+    let prefix = json!({"prefix": {"addr": "198.51.100.0", "len": 24}});
+    let is_it = nft == "0.198.51.100" && *ours == prefix;
+    if is_it {
+        *nft = ours.clone();
+    }
+    is_it
+}
+
+fn unknown_field(nft: &mut Value, ours: &mut Value) -> bool {
+    let number = match nft["name"].as_str() {
+        Some("sack") => 5,
+        Some("mptcp") => 30,
+        _ => return false,
+    };
+    let is_it = nft["field"] == "unknown" && ours["base"] == number;
+    if is_it {
+        *nft = ours.clone();
+    }
+    is_it
+}
+
+fn two_bytes(nft: &mut Value, ours: &mut Value) -> bool {
+    let sport = json!({"payload": {"protocol": "th", "field": "sport"}});
+    if nft.get("key") != Some(&sport) {
+        return false;
+    }
+    let field = |protocol, field, value: Value| json!({"key": {"payload": {"protocol": protocol, "field": field}}, "value": value});
+    let or = |mask, bits| json!({"|": [{"&": [sport, mask]}, bits]});
+    let all = [
+        (or(2303, 2048), field("icmp", "type", json!("echo-request"))),
+        (
+            or(33023, 32768),
+            field("icmpv6", "type", json!("echo-request")),
+        ),
+        (
+            or(4607, 4352),
+            field("igmp", "type", json!("membership-query")),
+        ),
+        (
+            json!({"&": [sport, 255]}),
+            field("icmp", "type", json!("echo-reply")),
+        ),
+        (
+            json!({"&": [sport, 65280]}),
+            field("icmp", "code", json!("net-unreachable")),
+        ),
+        (
+            json!({"&": [sport, 65280]}),
+            field("icmpv6", "code", json!("no-route")),
+        ),
+        (json!({"&": [sport, 65280]}), field("igmp", "mrt", json!(0))),
+    ];
+    let is_it = all
+        .iter()
+        .any(|(wrong, right)| nft["value"] == *wrong && ours == right);
+    if is_it {
+        *nft = ours.clone();
+    }
+    is_it
+}
+
+fn begun(nft: &mut Value, ours: &mut Value) -> bool {
+    let matched =
+        |left: Value, right: Value| json!({"match": {"op": "==", "left": left, "right": right}});
+    let field = |field| json!({"payload": {"protocol": "ip6", "field": field}});
+    let raw = |len| json!({"payload": {"base": "nh", "offset": 0, "len": len}});
+    let prefix = json!({"prefix": {"addr": "af22", "len": 4}});
+    let all = [
+        (
+            json!([
+                matched(field("version"), json!(0)),
+                matched(field("dscp"), json!("lephb")),
+                matched(field("ecn"), json!("ect1"))
+            ]),
+            json!([matched(json!({"&": [raw(16), 0xfff0]}), json!(0x50))]),
+        ),
+        (
+            json!([
+                matched(field("version"), json!(0)),
+                matched(field("dscp"), prefix)
+            ]),
+            json!([matched(raw(8), json!(5))]),
+        ),
+    ];
+    let is_it = all
+        .iter()
+        .any(|(wrong, right)| nft == wrong && ours == right);
+    if is_it {
+        *nft = ours.clone();
+    }
+    is_it
+}
+
+/// Makes places of both documents the same where nft has them otherwise, and counts those.
+pub(super) fn amend(nft: &mut Value, ours: &mut Value, met: &mut BTreeMap<&str, usize>) {
+    if nft == ours {
+        return;
+    }
+    for (why, is_it, ..) in OTHERWISE {
+        while is_it(nft, ours) {
+            *met.entry(why).or_default() += 1;
+            if nft == ours {
+                return;
+            }
+        }
+    }
+    match (nft, ours) {
+        (Value::Object(nft), Value::Object(ours)) => {
+            for (key, nft) in nft {
+                if let Some(ours) = ours.get_mut(key) {
+                    amend(nft, ours, met);
+                }
+            }
+        }
+        (Value::Array(nft), Value::Array(ours)) if nft.len() == ours.len() => {
+            for (nft, ours) in nft.iter_mut().zip(ours) {
+                amend(nft, ours, met);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether all that nft has otherwise was met, as often as it is there.
+#[track_caller]
+pub(super) fn all_met(
+    met: &BTreeMap<&str, usize>,
+    expected: impl Fn(&(&str, Amend, usize, usize)) -> usize,
+) {
+    let expected = OTHERWISE.iter().map(|each| (each.0, expected(each)));
+    let expected: BTreeMap<&str, usize> = expected.filter(|(_, count)| *count > 0).collect();
+    assert_eq!(*met, expected);
+}
