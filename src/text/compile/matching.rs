@@ -251,10 +251,7 @@ impl Body<'_, '_> {
             (left, is_whole && bits > 0 && bits.is_multiple_of(8))
         {
             // The first bytes alone.
-            let start = payload
-                .field
-                .map_or(0, |(protocol, _)| self.protocols.start_of(protocol));
-            let offset = (start + payload.offset) / 8;
+            let offset = self.start_of(payload)? / 8;
             let want = self.want_of(left);
             let bytes = want.bytes(value.number, want.length());
             let length = bits / 8;
