@@ -61,10 +61,12 @@ impl Body<'_, '_> {
             return self.matches(&left, relation, right);
         }
         self.require(left)?;
+        if let Expr::Set(elements) = right
+            && let Some(one) = only(elements)
+        {
+            return self.compare(left, relation, one);
+        }
         match right {
-            Expr::Set(elements) if let Some(one) = only(elements) => {
-                self.compare(left, relation, one)
-            }
             Expr::Reference(_) | Expr::Set(_) => {
                 let not = match relation {
                     Relation::Implicit | Relation::Equal => false,
