@@ -38,6 +38,9 @@ const RT: u32 = 25;
 const FIB: u32 = 26;
 const XFRM: u32 = 27;
 
+/// How long what is said of several fields may be: an entry has 255 bytes at most, 8 of which name the kind.
+const LONGEST: usize = 247;
+
 /// No direction of a connection.
 const EITHER: u32 = u32::MAX;
 
@@ -59,6 +62,8 @@ pub(super) fn written(expr: &Expr) -> Option<Vec<u8>> {
             for (index, part) in (0_u8..).zip(parts) {
                 push(&mut data, index, &written(part)?);
             }
+            // More does not go into an entry, which is in one itself.
+            (data.len() <= LONGEST).then_some(())?;
             entry(CONCAT, &data)
         }
         Expr::Payload(payload) => entry(PAYLOAD, &payload_data(payload)),

@@ -89,29 +89,57 @@ pub(crate) const PIECE: usize = 150;
 /// The rules of `data/nft/rules.nft` in a sandbox, and how many they are.
 #[track_caller]
 pub(crate) fn rules_of_every_expression() -> (Sandbox, usize) {
-    let text = include_str!("../data/nft/rules.nft");
+    let rules = TypedRules::new();
     let sandbox = sandbox();
-    let tools = Tools::new(&sandbox);
-    let mut table = "";
-    let mut frame = String::new();
-    let mut rules = Vec::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        match line.strip_prefix("\t\t") {
-            Some(rule) => rules.push(format!("add rule {table} c {rule}\n")),
-            None => {
-                if let Some(begun) = line.strip_prefix("table ") {
-                    table = begun.trim_end_matches(" {");
+    rules.load_into(&sandbox);
+    (sandbox, rules.rules.len())
+}
+
+/// The rules of `data/nft/rules.nft` as they are typed.
+pub(crate) struct TypedRules {
+    /// The tables and chains that they stand in.
+    pub(crate) frame: String,
+    /// A command each.
+    pub(crate) rules: Vec<String>,
+}
+
+impl TypedRules {
+    pub(crate) fn new() -> Self {
+        let text = include_str!("../data/nft/rules.nft");
+        let mut table = "";
+        let mut this = Self {
+            frame: String::new(),
+            rules: Vec::new(),
+        };
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            match line.strip_prefix("\t\t") {
+                Some(rule) => this.rules.push(format!("add rule {table} c {rule}\n")),
+                None => {
+                    if let Some(begun) = line.strip_prefix("table ") {
+                        table = begun.trim_end_matches(" {");
+                    }
+                    this.frame.push_str(line);
+                    this.frame.push('\n');
                 }
-                frame.push_str(line);
-                frame.push('\n');
             }
         }
+        this
     }
-    tools.run_with("nft -f -", &frame);
-    for piece in rules.chunks(PIECE) {
-        tools.run_with("nft -f -", &piece.concat());
+
+    /// The texts that make all of them, each so short that what nft sends fits into a socket's usual buffer.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = String> {
+        let pieces = self.rules.chunks(PIECE).map(<[String]>::concat);
+        [self.frame.clone()].into_iter().chain(pieces)
     }
-    (sandbox, rules.len())
+
+    /// Loads them by `nft`.
+    #[track_caller]
+    pub(crate) fn load_into(&self, sandbox: &Sandbox) {
+        let tools = Tools::new(sandbox);
+        for piece in self.pieces() {
+            tools.run_with("nft -f -", &piece);
+        }
+    }
 }
 
 /// What `nft` says of a ruleset, without what passes or depends on the order of a hash table.

@@ -1,6 +1,7 @@
 //! A text in nft's language: what its rules say is read as what says the same.
 
 use chainwright::fuzzing::nft_rules;
+use chainwright::text::Script;
 
 use crate::Target;
 use crate::mutate::Shape;
@@ -13,6 +14,13 @@ pub const TARGET: Target = Target {
 };
 
 fn run(input: &[u8]) {
+    // As commands, and as the rules of a chain.
+    compile(input);
+    for family in ["inet", "bridge"] {
+        let table =
+            format!("table {family} t {{\nset s {{ type mark; flags interval; }}\nchain c {{\n");
+        compile(&[table.as_bytes(), input, b"\n}\n}\n"].concat());
+    }
     let rules = match nft_rules(input) {
         Ok(rules) => rules,
         Err(error) => {
@@ -36,5 +44,16 @@ fn run(input: &[u8]) {
             Err(error) => panic!("{rule:?} is not read again: {error}"),
         };
         assert_eq!(again, [rule]);
+    }
+}
+
+/// Whatever it asks for, it becomes a transaction, or it is said why not.
+fn compile(text: &[u8]) {
+    let Ok(script) = Script::parse("input", text) else {
+        return;
+    };
+    match script.transaction(None) {
+        Ok(change) => assert!(change.transaction().len() < 1 << 20),
+        Err(error) => assert!(error.line >= 1 && error.column >= 1, "{error:?}"),
     }
 }

@@ -300,10 +300,7 @@ impl<'b, 'c> Body<'b, 'c> {
     /// Asks whether a field is one value.
     pub(super) fn equals(&mut self, left: &Expr, number: u128) -> Result<(), Fault> {
         if let Expr::Payload(payload) = left {
-            let start = payload
-                .field
-                .map_or(0, |(protocol, _)| self.protocols.start_of(protocol));
-            let start = start + payload.offset;
+            let start = self.start_of(payload)?;
             if start.is_multiple_of(8) && payload.bits.is_multiple_of(8) {
                 let want = self.want_of(left);
                 let bytes = want.bytes(number, want.length());

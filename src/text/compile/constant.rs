@@ -401,7 +401,10 @@ impl Compiler<'_> {
             }
         };
         if !fits {
-            let message = format!("`{text}` is longer than the {} bytes of a name", most - 1);
+            let message = format!(
+                "`{text}` is longer than the {} bytes of a name",
+                most.saturating_sub(1)
+            );
             return Err(Fault::new(symbol.place, message));
         }
         if text.is_empty() {

@@ -193,15 +193,7 @@ impl Compiler<'_> {
         elements: &[(Element, Place)],
         verb: Verb,
     ) -> Result<(Vec<Bytes<'static>>, u32), Fault> {
-        let keys: Vec<Loaded> = shape
-            .keys
-            .iter()
-            .map(|want| Loaded {
-                want: *want,
-                length: want.length(),
-                shift: 0,
-            })
-            .collect();
+        let keys: Vec<Loaded> = shape.keys.iter().copied().map(Loaded::of).collect();
         // What is taken away is named by its keys alone.
         let is_deletion = matches!(verb, Verb::Delete | Verb::Destroy);
         let data = shape.data.as_ref().filter(|_| !is_deletion);

@@ -9,7 +9,7 @@ use crate::nft::expr::{
 };
 use crate::nft::{DataType, Family};
 use crate::text::parse::Fault;
-use crate::text::syntax::{Expr, Operator, Value};
+use crate::text::syntax::{Expr, Operator, Payload, Value};
 use crate::text::types::{self, info};
 
 /// Words of 4 bytes in a register of 16.
@@ -27,6 +27,15 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
+    /// A value that stands there as it is written.
+    pub(super) const fn of(want: Want) -> Self {
+        Self {
+            want,
+            length: want.length(),
+            shift: 0,
+        }
+    }
+
     /// The bytes that a number of this is in the register.
     pub(super) fn bytes(&self, number: u128) -> Vec<u8> {
         self.want.bytes(number << self.shift, self.length)
@@ -93,6 +102,30 @@ impl Body<'_, '_> {
         }
     }
 
+    /// Where a field begins, in bits from its base.
+    pub(super) fn start_of(&self, payload: &Payload) -> Result<u32, Fault> {
+        let start = payload
+            .field
+            .map_or(0, |(protocol, _)| self.protocols.start_of(protocol));
+        self.check_place(payload.offset, payload.bits)?;
+        Ok(start + payload.offset)
+    }
+
+    /// Checks that bits can be taken into a register.
+    fn check_place(&self, offset: u32, bits: u32) -> Result<(), Fault> {
+        const FARTHEST: u32 = 1 << 20;
+        const MOST: u32 = 128;
+        if offset > FARTHEST {
+            let message = format!("this is beyond bit {FARTHEST}: no packet is so long");
+            return Err(Fault::new(self.compiler.place, message));
+        }
+        if offset % 8 + bits > MOST {
+            let message = "more than 16 bytes of a packet do not go into a register";
+            return Err(Fault::new(self.compiler.place, message));
+        }
+        Ok(())
+    }
+
     /// Puts a key into registers from this word on: one field each 16 bytes, those of a concatenation one behind the
     /// other. `is_turned`: in the order in which bytes compare as numbers do, as ranges are kept.
     pub(super) fn load_key(
@@ -146,17 +179,10 @@ impl Body<'_, '_> {
     fn load_bytes(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Fault> {
         let dreg = register(word);
         let want = self.want_of(expr);
-        let whole = Loaded {
-            want,
-            length: want.length(),
-            shift: 0,
-        };
+        let whole = Loaded::of(want);
         match expr {
             Expr::Payload(payload) => {
-                let start = payload
-                    .field
-                    .map_or(0, |(protocol, _)| self.protocols.start_of(protocol));
-                let place = place(start + payload.offset, payload.bits);
+                let place = place(self.start_of(payload)?, payload.bits);
                 self.push(&Load::load(payload.base, place.offset, place.length, dreg));
                 return Ok(place.holding(want));
             }
@@ -166,6 +192,7 @@ impl Body<'_, '_> {
                     self.push(&Exthdr::present(kind, option.number, dreg));
                     return Ok(Loaded { length: 1, ..whole });
                 }
+                self.check_place(option.offset, option.bits)?;
                 let place = place(option.offset, option.bits);
                 let load = Exthdr::load(kind, option.number, place.offset, place.length, dreg);
                 self.push(&load);
@@ -316,7 +343,7 @@ impl Body<'_, '_> {
             };
             let count = self.compiler.value(right, count)?.number;
             let Some(count) = u32::try_from(count).ok().filter(|count| *count < want.bits) else {
-                let most = want.bits - 1;
+                let most = want.bits.saturating_sub(1);
                 let message = format!("a value of {} bits is shifted by at most {most}", want.bits);
                 return Err(self.compiler.fault(right, message));
             };

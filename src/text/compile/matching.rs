@@ -61,10 +61,12 @@ impl Body<'_, '_> {
             return self.matches(&left, relation, right);
         }
         self.require(left)?;
+        if let Expr::Set(elements) = right
+            && let Some(one) = only(elements)
+        {
+            return self.compare(left, relation, one);
+        }
         match right {
-            Expr::Set(elements) if let Some(one) = only(elements) => {
-                self.compare(left, relation, one)
-            }
             Expr::Reference(_) | Expr::Set(_) => {
                 let not = match relation {
                     Relation::Implicit | Relation::Equal => false,
@@ -251,10 +253,7 @@ impl Body<'_, '_> {
             (left, is_whole && bits > 0 && bits.is_multiple_of(8))
         {
             // The first bytes alone.
-            let start = payload
-                .field
-                .map_or(0, |(protocol, _)| self.protocols.start_of(protocol));
-            let offset = (start + payload.offset) / 8;
+            let offset = self.start_of(payload)? / 8;
             let want = self.want_of(left);
             let bytes = want.bytes(value.number, want.length());
             let length = bits / 8;

@@ -181,8 +181,8 @@ fn is_made(expr: &Expr) -> bool {
 /// Whether an expression stands higher in the bytes that are loaded for it than it is written, or is made of others.
 fn is_shifted(expr: &Expr) -> bool {
     match expr {
-        Expr::Payload(payload) => !(payload.offset + payload.bits).is_multiple_of(8),
-        Expr::Option(option) => !(option.offset + option.bits).is_multiple_of(8),
+        Expr::Payload(payload) => !(payload.offset % 8 + payload.bits).is_multiple_of(8),
+        Expr::Option(option) => !(option.offset % 8 + option.bits).is_multiple_of(8),
         other => is_made(other),
     }
 }
@@ -583,14 +583,7 @@ impl Compiler<'_> {
                 }),
                 Some(value),
             ) => {
-                let fields: Vec<Loaded> = fields
-                    .iter()
-                    .map(|want| Loaded {
-                        want: *want,
-                        length: want.length(),
-                        shift: 0,
-                    })
-                    .collect();
+                let fields: Vec<Loaded> = fields.iter().copied().map(Loaded::of).collect();
                 let (mut from, to) = self.key_of(value, &fields)?;
                 if *is_interval {
                     from.extend(to);

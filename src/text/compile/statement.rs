@@ -640,8 +640,7 @@ impl Body<'_, '_> {
     /// Bytes of the packet are written: whole words where a checksum is to be mended.
     fn write(&mut self, payload: &Payload, to: &Expr) -> Result<(), Fault> {
         let protocol = payload.field.map(|(protocol, _)| protocol);
-        let start = protocol.map_or(0, |protocol| self.protocols.start_of(protocol));
-        let start = start + payload.offset;
+        let start = self.start_of(payload)?;
         let checksum = protocol.and_then(headers::checksum_of);
         let unit = if checksum.is_some() { 16 } else { 8 };
         let want = self.want_of(&Expr::Payload(*payload));
