@@ -8,7 +8,7 @@ use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, PlanOptions, Scope};
 use chainwright::text::{Listing, Options, Script};
 use common::rulesets::{
-    Listing as Listed, OF_CLIENTS, Ruleset, TypedRules, data, listing_in, same,
+    Listing as Listed, OF_CLIENTS, Ruleset, TypedRules, data, directory, listing_in, same,
 };
 use common::tools::Tools;
 use common::{connect, report, sandbox};
@@ -242,4 +242,41 @@ fn rules_of_every_expression_are_made_as_nft_makes_them() {
     }
     compare(&theirs, &ours, false).unwrap();
     assert!(all > 5_000, "{all}");
+}
+
+/// Texts that can be read and cannot be made: `data/nft/meaningless.txt` has each between a line `=== what it is` and a
+/// line `---`, and what is said of it behind that. With `CHAINWRIGHT_WRITE_WRONG=1` what is said is written there.
+#[test]
+fn what_has_no_meaning_is_said_where_it_is() {
+    let path = directory("data").join("nft/meaningless.txt");
+    let text = data("nft/meaningless.txt");
+    let mut written = String::new();
+    let mut cases = 0;
+    let mut differ = Vec::new();
+    for case in text.split("=== ").skip(1) {
+        let (title, rest) = case.split_once('\n').expect("a title");
+        let (input, expected) = rest.split_once("---\n").expect("what is said");
+        let expected = expected.trim_end();
+        let made = Script::parse("test.nft", input).and_then(|script| {
+            script
+                .transaction(None)
+                .map(|change| change.transaction().len())
+        });
+        let said = match made {
+            Ok(operations) => format!("it is made: {operations} operations"),
+            Err(error) => error.to_string(),
+        };
+        if said != expected {
+            differ.push(format!("{title}\n{said}\n\nexpected:\n{expected}"));
+        }
+        written += &format!("=== {title}\n{input}---\n{said}\n\n");
+        cases += 1;
+    }
+    if std::env::var_os("CHAINWRIGHT_WRITE_WRONG").is_some() {
+        std::fs::write(&path, written).expect("it is written");
+        return;
+    }
+    assert!(cases >= 60, "{cases}");
+    assert!(differ.is_empty(), "{}", differ.join("\n\n"));
+    assert!(!text.contains("it is made"), "something has a meaning");
 }
