@@ -67,3 +67,8 @@ pub use script::{Change, Includes, Script};
 pub use value::{data_type, element, elements};
 
 pub use crate::nft::Milliseconds;
+
+/// The page for who knows `nft`, whose examples are run.
+#[cfg(all(doctest, feature = "text-json", feature = "sandbox"))]
+#[doc = include_str!("../../docs/nft.md")]
+struct Page;

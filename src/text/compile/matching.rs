@@ -61,7 +61,7 @@ impl Body<'_, '_> {
             return self.matches(&left, relation, right);
         }
         self.require(left)?;
-        if let Expr::Set(elements) = right
+        if let (Expr::Set(elements), false) = (right, matches!(left, Expr::Concat(_)))
             && let Some(one) = only(elements)
         {
             return self.compare(left, relation, one);

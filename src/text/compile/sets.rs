@@ -261,7 +261,8 @@ impl Compiler<'_> {
             return Ok(shape.clone());
         }
         let names = known.into_iter().flat_map(HashMap::keys);
-        let names = names.map(|name| String::from_utf8_lossy(name));
+        let mut names: Vec<_> = names.map(|name| String::from_utf8_lossy(name)).collect();
+        names.sort_unstable();
         let table = String::from_utf8_lossy(table);
         let message = format!("there is no set `{name}` in table {family} {table}");
         Err(Fault::new(self.place, message)
