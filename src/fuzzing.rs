@@ -1,4 +1,4 @@
-//! For the fuzz targets alone (feature `fuzzing`): ways to parsers that otherwise stand behind a
+//! For the fuzz targets, and tests of the same (feature `fuzzing`): ways to parsers that otherwise stand behind a
 //! socket. Nothing else is to use it; it changes without notice.
 
 use bstr::BString;

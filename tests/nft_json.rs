@@ -126,9 +126,7 @@ fn rulesets_are_written_as_nft_writes_them() {
             missing += 1;
             continue;
         };
-        let any_order = ruleset
-            .header("volatile")
-            .any(|what| what.starts_with("element-order"));
+        let any_order = ruleset.has_any_order();
         let tools = Tools::new(&sandbox);
         type Change = fn(&mut Options);
         let ways: [(&str, Change); 3] = [

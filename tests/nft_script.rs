@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, PlanOptions, Scope};
-use chainwright::text::{Listing, Options, Script};
+use chainwright::text::{Error, Listing, Options, Script};
 use common::rulesets::{
     Listing as Listed, OF_CLIENTS, Ruleset, TypedRules, data, directory, listing_in, same,
 };
@@ -130,9 +130,7 @@ fn rulesets_are_made_as_nft_makes_them() {
         let (text, lines) = without_else(&ruleset.text);
         left_out += lines;
         Tools::new(&theirs).run_with("nft -f -", &text);
-        let any_order = ruleset
-            .header("volatile")
-            .any(|what| what.starts_with("element-order"));
+        let any_order = ruleset.has_any_order();
         let mut nft = connect(&ours);
         let applied = apply(&ours, &mut nft, &text);
         // nft 1.0.6 notes five of six fields of a set.
@@ -190,9 +188,7 @@ fn what_is_listed_is_made_again() {
         let (Some(first), Some(again)) = (ruleset.load(), ruleset.prepare()) else {
             continue;
         };
-        let any_order = ruleset
-            .header("volatile")
-            .any(|what| what.starts_with("element-order"));
+        let any_order = ruleset.has_any_order();
         let snapshot = connect(&first).snapshot(Scope::all()).expect("a ruleset");
         let options = first.run(Options::here).expect("it can be entered");
         let options = options.with_time_zone("UTC").expect("it is known");
@@ -244,12 +240,11 @@ fn rules_of_every_expression_are_made_as_nft_makes_them() {
     assert!(all > 5_000, "{all}");
 }
 
-/// Texts that can be read and cannot be made: `data/nft/meaningless.txt` has each between a line `=== what it is` and a
-/// line `---`, and what is said of it behind that. With `CHAINWRIGHT_WRITE_WRONG=1` what is said is written there.
-#[test]
-fn what_has_no_meaning_is_said_where_it_is() {
-    let path = directory("data").join("nft/meaningless.txt");
-    let text = data("nft/meaningless.txt");
+/// What is said of each text of a file, which has it between a line `=== what it is` and a line `---`, and what is said of
+/// it behind that; how many they are. With `CHAINWRIGHT_WRITE_WRONG=1` what is said is written there.
+fn compare_errors(file: &str, say: impl Fn(&str) -> Option<Error>) -> usize {
+    let path = directory("data").join(file);
+    let text = data(file);
     let mut written = String::new();
     let mut cases = 0;
     let mut differ = Vec::new();
@@ -257,14 +252,9 @@ fn what_has_no_meaning_is_said_where_it_is() {
         let (title, rest) = case.split_once('\n').expect("a title");
         let (input, expected) = rest.split_once("---\n").expect("what is said");
         let expected = expected.trim_end();
-        let made = Script::parse("test.nft", input).and_then(|script| {
-            script
-                .transaction(None)
-                .map(|change| change.transaction().len())
-        });
-        let said = match made {
-            Ok(operations) => format!("it is made: {operations} operations"),
-            Err(error) => error.to_string(),
+        let said = match say(input.trim_end_matches('\n')) {
+            None => "nothing is wrong".to_owned(),
+            Some(error) => error.to_string(),
         };
         if said != expected {
             differ.push(format!("{title}\n{said}\n\nexpected:\n{expected}"));
@@ -274,9 +264,95 @@ fn what_has_no_meaning_is_said_where_it_is() {
     }
     if std::env::var_os("CHAINWRIGHT_WRITE_WRONG").is_some() {
         std::fs::write(&path, written).expect("it is written");
-        return;
+        return cases;
     }
-    assert!(cases >= 60, "{cases}");
     assert!(differ.is_empty(), "{}", differ.join("\n\n"));
-    assert!(!text.contains("it is made"), "something has a meaning");
+    assert!(!text.contains("nothing is wrong"), "something is not wrong");
+    cases
+}
+
+/// Texts that cannot be read.
+#[test]
+fn what_is_wrong_is_said_where_it_is() {
+    let cases = compare_errors("nft/wrong.txt", |text| {
+        Script::parse("test.nft", text).err()
+    });
+    assert!(cases >= 120, "{cases}");
+}
+
+/// Texts that can be read and cannot be made.
+#[test]
+fn what_has_no_meaning_is_said_where_it_is() {
+    let cases = compare_errors("nft/meaningless.txt", |text| {
+        let script = match Script::parse("test.nft", text) {
+            Ok(script) => script,
+            Err(error) => return Some(error),
+        };
+        script.transaction(None).err()
+    });
+    assert!(cases >= 60, "{cases}");
+}
+
+/// One behind the other, as an operator types them.
+const COMMANDS: &[&str] = &[
+    "add table ip t",
+    "add table inet other { comment \"x\"; chain c { accept; }; }",
+    "add chain ip t c { type filter hook input priority 0; policy accept; }",
+    "add chain ip t d",
+    "add rule ip t c ip saddr 192.0.2.1 accept comment \"first\"",
+    "add rule ip t c ip saddr 192.0.2.2 counter packets 3 bytes 4 drop",
+    "insert rule ip t c ip saddr 192.0.2.3 jump d",
+    "add rule ip t c index 1 ip saddr 192.0.2.4 accept",
+    "insert rule ip t c index 1 ip saddr 192.0.2.5 accept",
+    "add set ip t s { type ipv4_addr; flags interval; elements = { 10.0.0.0/8 } }",
+    "add map ip t m { type inet_service : verdict; }",
+    "add element ip t s { 192.168.0.0/16, 172.16.0.1-172.16.0.9 }",
+    "create element ip t m { 22 : accept, 80 : jump d }",
+    "add rule ip t c ip saddr @s tcp dport vmap @m",
+    "delete element ip t s { 192.168.0.0/16 }",
+    "add counter ip t k { packets 5 bytes 6 }",
+    "add quota ip t q { over 10 mbytes; }",
+    "add rule ip t d counter name \"k\" quota name \"q\"",
+    "add limit ip t l { rate 5/second burst 7 packets; }",
+    "rename chain ip t d e",
+    "flush set ip t s",
+    "flush map ip t m",
+    "add chain ip t c { policy drop; }",
+    "delete counter ip t k",
+    "flush chain ip t e",
+    "delete counter ip t k",
+    "replace rule ip t c handle 5 ip saddr 192.0.2.9 accept",
+    "delete rule ip t c handle 5",
+    "flush table ip t",
+    "delete map ip t m",
+    "delete chain ip t e",
+    "add table ip t { flags dormant; }",
+    "flush table inet other",
+    "delete table inet other",
+    "delete table inet other",
+    "add table ip6 u\nadd chain ip6 u c\ndelete table ip t",
+    "flush ruleset",
+];
+
+/// Each command does what nft does, and where nft is refused, so are we.
+#[test]
+fn commands_do_what_nft_does() {
+    let (theirs, ours) = (sandbox(), sandbox());
+    let tools = Tools::new(&theirs);
+    let mut nft = connect(&ours);
+    let mut refused = 0;
+    for command in COMMANDS {
+        let of_nft = tools.takes("nft -f -", format!("{command}\n"));
+        let of_us = apply(&ours, &mut nft, command);
+        assert_eq!(
+            of_nft.is_ok(),
+            of_us.is_ok(),
+            "{command}: {of_nft:?} {of_us:?}"
+        );
+        refused += usize::from(of_nft.is_err());
+        if let Err(differs) = compare(&theirs, &ours, false) {
+            panic!("{command}: {differs}");
+        }
+    }
+    assert!((2..6).contains(&refused), "{refused}");
 }

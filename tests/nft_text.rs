@@ -161,9 +161,7 @@ fn rulesets_are_listed_as_nft_lists_them() {
         let Some(sandbox) = ruleset.load() else {
             continue;
         };
-        let any_order = ruleset
-            .header("volatile")
-            .any(|what| what.starts_with("element-order"));
+        let any_order = ruleset.has_any_order();
         let tools = Tools::new(&sandbox);
         type Change = fn(&mut Options);
         let ways: [(&str, Change); 4] = [

@@ -160,10 +160,13 @@ impl Script {
         false
     }
 
-    /// The transaction that it is; `now` is what is there, where it [needs](Self::needs_listing) that.
+    /// The transaction that it is; `now` is what is there, where it [needs](Self::needs_listing) that. Committed on a
+    /// connection it is carried out only if nothing else was committed since `now` was read
+    /// ([`CommitError::generation_moved`]).
     ///
-    /// The bytes are those that nft 1.0.6 sends for the same text, but where it joins comparisons across a statement
-    /// that is none (a counter between them would count less): that is not done, as in nft from 1.0.7 on.
+    /// The kernel makes of it what it makes of what nft 1.0.6 sends for the same text, but where that version joins
+    /// comparisons across a statement that is none (a counter between them would count less): that is not done, as in nft
+    /// from 1.0.7 on.
     ///
     /// # Errors
     /// What no transaction can be made of, first.

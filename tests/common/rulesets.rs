@@ -61,6 +61,12 @@ impl Ruleset {
         Ok(Some(sandbox))
     }
 
+    /// Whether lists of elements stand inside rules, in an order that is the kernel's.
+    pub(crate) fn has_any_order(&self) -> bool {
+        self.header("volatile")
+            .any(|what| what.starts_with("element-order"))
+    }
+
     /// A sandbox that it can be loaded into; `None` if the kernel lacks what it is about.
     #[track_caller]
     pub(crate) fn prepare(&self) -> Option<Sandbox> {

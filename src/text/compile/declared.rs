@@ -31,11 +31,6 @@ impl Compiler<'_> {
         }
     }
 
-    /// A set or a map of this name.
-    pub(super) fn known(&self, family: Family, table: &[u8], name: &str) -> Result<Shape, Fault> {
-        self.set(family, table, name, false)
-    }
-
     /// The fields of keys or data that are declared so.
     fn fields(
         &mut self,
@@ -149,7 +144,7 @@ impl Compiler<'_> {
                 set = set.with_flags(SetFlags::EXPR);
             }
         }
-        let id = self.next_set();
+        let id = self.next_number();
         set.id = Some(id);
         let keys = match is_interval {
             true => wants.into_iter().map(in_order_of_ranges).collect(),
@@ -207,6 +202,7 @@ impl Compiler<'_> {
         let ranges = Ranges {
             joins: shape.merges,
             is_closed: true,
+            begins: !is_deletion,
         };
         self.bytes_of(&keys, &elements, shape.is_interval, data, ranges)
     }

@@ -1,4 +1,4 @@
-//! From what a script says to one transaction, in the bytes that nft sends for the same text.
+//! From what a script says to one transaction, of which the kernel makes the same as of what nft sends for it.
 //!
 //! | in | is |
 //! |---|---|
@@ -95,7 +95,7 @@ impl<'c> Compiler<'c> {
     }
 
     /// A number for a set or a chain of this transaction.
-    const fn next_set(&mut self) -> u32 {
+    const fn next_number(&mut self) -> u32 {
         self.numbered += 1;
         self.numbered
     }
@@ -103,6 +103,11 @@ impl<'c> Compiler<'c> {
     fn command(&mut self, command: &Command, next: Option<&Command>) -> Result<(), Fault> {
         let verb = command.verb;
         match &command.object {
+            Object::Table(table) if verb == Verb::Flush => {
+                let name = table.name.clone().unwrap_or_default();
+                let flushed = self.tx.flush_table(table.family, name).map(|_| ());
+                self.fitted(flushed)
+            }
             Object::Table(table) => self.object(verb, table),
             Object::Chain(chain) if verb == Verb::Flush => {
                 let flushed = self.tx.flush_chain(
@@ -228,7 +233,7 @@ impl<'c> Compiler<'c> {
         table: &Name<'static>,
         rules: &[Line],
     ) -> Result<u32, Fault> {
-        let id = self.next_set();
+        let id = self.next_number();
         let chain = Chain {
             family,
             table: Some(table.clone()),
@@ -256,7 +261,7 @@ impl<'c> Compiler<'c> {
 
     fn elements(&mut self, verb: Verb, elements: &Elements) -> Result<(), Fault> {
         let name = String::from_utf8_lossy(&elements.set).into_owned();
-        let known = self.known(elements.family, &elements.table, &name)?;
+        let known = self.set(elements.family, &elements.table, &name, false)?;
         let id = SetId {
             id: known.id,
             ..SetId::new(

@@ -225,6 +225,8 @@ pub(super) struct Ranges {
     pub(super) joins: bool,
     /// Each has its end, also where the next one begins there.
     pub(super) is_closed: bool,
+    /// Before the first one it is said that nothing is in the set from the lowest value on.
+    pub(super) begins: bool,
 }
 
 impl Ranges {
@@ -232,6 +234,7 @@ impl Ranges {
     const WITHOUT_NAME: Self = Self {
         joins: true,
         is_closed: false,
+        begins: true,
     };
 }
 
@@ -313,7 +316,7 @@ impl Compiler<'_> {
         notes: &Notes<'_>,
         elements: &[Bytes<'static>],
     ) -> Result<SetId<'static>, Fault> {
-        let id = self.next_set();
+        let id = self.next_number();
         let set = Set {
             family,
             table: Some(table.clone()),
@@ -483,7 +486,7 @@ impl Compiler<'_> {
         key: &Loaded,
         elements: &[Element],
         data: Option<&Data>,
-        Ranges { joins, is_closed }: Ranges,
+        kept: Ranges,
     ) -> Result<(Vec<Bytes<'static>>, u32), Fault> {
         let mut ranges = Vec::with_capacity(elements.len());
         let mut catch_all = None;
@@ -502,7 +505,7 @@ impl Compiler<'_> {
             if let Some(last) = joined.last_mut() {
                 let is_near = last.to.checked_add(1).is_none_or(|next| range.from <= next);
                 let are_plain = data.is_none() && is_plain(range.element) && is_plain(last.element);
-                if joins && is_near && are_plain {
+                if kept.joins && is_near && are_plain {
                     last.to = last.to.max(range.to);
                     continue;
                 }
@@ -521,7 +524,7 @@ impl Compiler<'_> {
         let highest = Value::ones(key.length as u32 * 8); // at most 16 bytes
         let mut bytes = Vec::with_capacity(joined.len() * 2 + 1);
         let mut size = joined.len() as u32 * 2; // as above
-        if joined.first().is_some_and(|first| first.from > 0) {
+        if kept.begins && joined.first().is_some_and(|first| first.from > 0) {
             bytes.push(Bytes::end(key.bytes(0)));
             size += 1;
         }
@@ -539,7 +542,7 @@ impl Compiler<'_> {
             bytes.push(this);
             let follows = next.next();
             if let Some(behind) = behind
-                && (is_closed || follows != Some(behind))
+                && (kept.is_closed || follows != Some(behind))
             {
                 bytes.push(Bytes::end(key.bytes(behind)));
             }

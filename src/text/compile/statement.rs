@@ -741,7 +741,7 @@ impl Body<'_, '_> {
             }
             None => DynsetOp::ADD,
         };
-        let id = self.compiler.next_set();
+        let id = self.compiler.next_number();
         let set = Set {
             family: self.family,
             table: Some(self.table.clone()),

@@ -483,8 +483,9 @@ impl Parser<'_> {
 
     fn unknown_selector(&self) -> Fault {
         let word = self.word();
-        let known = super::statement::WORDS.iter().chain(super::selector::WORDS);
-        let near = crate::spelling::nearest(word.as_bytes(), known.copied());
+        let statements = super::statement::WORDS.iter().copied();
+        let known = statements.chain(super::selector::words());
+        let near = crate::spelling::nearest(word.as_bytes(), known);
         let message = format!("`{}` begins no statement and no expression", shown(word));
         let fault = Fault::new(self.current.place, message);
         match near {

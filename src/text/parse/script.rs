@@ -486,15 +486,7 @@ impl Parser<'_> {
                         handle: Some(handle),
                         ..StatefulObject::default()
                     }),
-                    None => {
-                        let name = self.name("an object")?;
-                        Object::Stateful(StatefulObject::named(
-                            at.family,
-                            at.table,
-                            object_type,
-                            name,
-                        ))
-                    }
+                    None => self.named_object_in(at, object_type)?,
                 }
             }
         };
@@ -630,6 +622,10 @@ impl Parser<'_> {
 
     fn named_object_of(&mut self, object_type: ObjectType) -> Result<Object, Fault> {
         let at = self.in_table()?;
+        self.named_object_in(at, object_type)
+    }
+
+    fn named_object_in(&mut self, at: InTable, object_type: ObjectType) -> Result<Object, Fault> {
         let name = self.name("an object")?;
         Ok(Object::Stateful(StatefulObject::named(
             at.family,

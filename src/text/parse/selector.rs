@@ -14,62 +14,14 @@ use crate::text::syntax::{Expr, OptionField, Payload};
 use crate::text::types;
 
 /// What an expression begins with.
-pub(super) const WORDS: &[&str] = &[
-    "meta",
-    "ct",
-    "ip",
-    "ip6",
-    "tcp",
-    "udp",
-    "udplite",
-    "sctp",
-    "dccp",
-    "icmp",
-    "icmpv6",
-    "igmp",
-    "ether",
-    "vlan",
-    "arp",
-    "ah",
-    "esp",
-    "comp",
-    "th",
-    "rt",
-    "socket",
-    "fib",
-    "osf",
-    "ipsec",
-    "numgen",
-    "jhash",
-    "symhash",
-    "exthdr",
-    "hbh",
-    "frag",
-    "dst",
-    "mh",
-    "srh",
-    "mark",
-    "iif",
-    "iifname",
-    "iiftype",
-    "iifgroup",
-    "oif",
-    "oifname",
-    "oiftype",
-    "oifgroup",
-    "skuid",
-    "skgid",
-    "nftrace",
-    "rtclassid",
-    "pkttype",
-    "cpu",
-    "cgroup",
-    "ibrname",
-    "obrname",
+const WORDS: &[&str] = &[
+    "meta", "ct", "ip", "ip6", "tcp", "udp", "udplite", "sctp", "dccp", "icmp", "icmpv6", "igmp",
+    "ether", "vlan", "arp", "ah", "esp", "comp", "th", "rt", "socket", "fib", "osf", "ipsec",
+    "numgen", "jhash", "symhash", "exthdr", "hbh", "frag", "dst", "mh", "srh",
 ];
 
 /// What of a packet's own data is asked for without `meta` before it.
-const BARE: [&str; 22] = [
+const BARE: &[&str] = &[
     "mark",
     "iif",
     "iifname",
@@ -150,6 +102,11 @@ fn extension(kind: ExthdrOp, name: &str) -> Option<&'static Extension> {
         (_, name) => name,
     };
     extensions(kind).find(|extension| extension.name == name)
+}
+
+/// The words that what is looked at begins with.
+pub(super) fn words() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().chain(BARE).copied()
 }
 
 impl Parser<'_> {

@@ -125,7 +125,7 @@ impl Parser<'_> {
                     let fault = self.no_entry("a table", &ENTRIES);
                     return Err(
                         match self.at_any(super::statement::WORDS).is_some()
-                            || self.at_any(super::selector::WORDS).is_some()
+                            || super::selector::words().any(|word| self.at(word))
                         {
                             true => fault.with_hint("rules stand in a chain: chain name { … }"),
                             false => fault,
