@@ -18,8 +18,6 @@ use crate::nft::{Bytes, Family, SetFlags};
 
 /// Words of 4 bytes that the registers are: the first four are the verdict's.
 const WORDS: u32 = 20;
-/// The longest value that may be sent (`NFT_DATA_VALUE_MAXLEN`).
-const LONGEST: usize = 64;
 /// How much of a value an expression keeps (`struct nft_data`).
 pub(super) const KEPT: usize = 16;
 
@@ -94,11 +92,10 @@ impl<'c> Context<'c> {
             }
         };
         let (mut code, mut chain, mut id) = (None, None, None);
-        for attribute in payload_of(attributes, NFTA_DATA_VERDICT)
-            .map(Attributes::new)
-            .ok_or(EINVAL)?
-            .map_while(Result::ok)
-        {
+        let (None, Some(verdict)) = value_and_verdict(attributes)? else {
+            return Err(EINVAL);
+        };
+        for attribute in Attributes::new(verdict).map_while(Result::ok) {
             match attribute.kind {
                 NFTA_VERDICT_CODE => code = Some(i32::keep(attribute.payload).ok_or(ERANGE)?),
                 NFTA_VERDICT_CHAIN => chain = Some(name_of(attribute.payload, 255)?),
@@ -165,13 +162,18 @@ impl<'c> Context<'c> {
     }
 }
 
-/// What stands in an attribute of this type, the last of them if there are several.
-fn payload_of(attributes: &[u8], kind: u16) -> Option<&[u8]> {
-    Attributes::new(attributes)
-        .map_while(Result::ok)
-        .filter(|attribute| attribute.kind == kind)
-        .last()
-        .map(|attribute| attribute.payload)
+/// The value and the verdict in data that is said to be one of them: of several, the last.
+fn value_and_verdict(attributes: &[u8]) -> Result<(Option<&[u8]>, Option<&[u8]>), Errno> {
+    let (mut value, mut verdict) = (None, None);
+    for attribute in Attributes::new(attributes).map_while(Result::ok) {
+        match attribute.kind {
+            NFTA_DATA_VALUE => value = Some(attribute.payload),
+            NFTA_DATA_VERDICT if matches!(attribute.payload.len(), 1..4) => return Err(ERANGE),
+            NFTA_DATA_VERDICT => verdict = Some(attribute.payload),
+            _ => {}
+        }
+    }
+    Ok((value, verdict))
 }
 
 /// A name of at most so many bytes without its NUL.
@@ -221,11 +223,8 @@ pub(super) fn value<'a>(
     let bytes: &[u8] = match data {
         Data::Value(bytes) => bytes,
         Data::Verdict(_) => return Err(EINVAL),
-        Data::Opaque(attributes) => payload_of(attributes, NFTA_DATA_VALUE).ok_or(EINVAL)?,
+        Data::Opaque(attributes) => value_and_verdict(attributes)?.0.ok_or(EINVAL)?,
     };
-    if bytes.len() > LONGEST {
-        return Err(ERANGE);
-    }
     if bytes.is_empty() {
         return Err(EINVAL);
     }

@@ -3,7 +3,9 @@
 use super::SetFacts;
 use super::context::{LONGEST_TIME, at_most, no_longer, required};
 use super::errors::{E2BIG, EBUSY, EINVAL, EOPNOTSUPP, ERANGE};
-use super::{Context, Kernel, Reference, take_nested};
+use super::{Context, Element, Kernel, Reference};
+use bstr::ByteSlice;
+
 use crate::errno::Errno;
 use crate::netlink::{Attributes, MessageWriter};
 use crate::nft::Family;
@@ -128,10 +130,10 @@ impl DynsetRef<'_> {
                 return Err(EINVAL);
             }
             let one = take_stateful(attribute.payload, set, context)?;
-            if !of_set.is_empty()
-                && of_set.get(taken.len()).map(|one| name(one)) != Some(name(&one))
-            {
-                return Err(EOPNOTSUPP);
+            match of_set.get(taken.len()) {
+                None if !of_set.is_empty() => return Err(EINVAL),
+                Some(other) if name(other) != name(&one) => return Err(EOPNOTSUPP),
+                _ => {}
             }
             taken.push(one);
         }
@@ -148,13 +150,15 @@ fn take_stateful(
     set: &SetFacts,
     context: &mut Context<'_>,
 ) -> Result<Vec<u8>, Errno> {
-    let listed = take_nested(element, context)?;
-    match name(&listed) {
-        b"counter\0" | b"last\0" | b"limit\0" | b"quota\0" => Ok(listed),
+    let element = Element::parse(element, context.family())?;
+    let has_state = match element.name.as_bytes() {
+        b"counter" | b"last" | b"limit" | b"quota" => true,
         // Connections that ended are counted out from time to time, and so are elements.
-        b"connlimit\0" if !set.flags.contains(SetFlags::TIMEOUT) => Ok(listed),
-        _ => Err(EOPNOTSUPP),
-    }
+        b"connlimit" => !set.flags.contains(SetFlags::TIMEOUT),
+        _ => return Err(EOPNOTSUPP),
+    };
+    let listed = element.taken(context)?;
+    has_state.then_some(listed).ok_or(EOPNOTSUPP)
 }
 
 /// The name of a listed expression, with its NUL.

@@ -218,11 +218,7 @@ pub(in crate::nft) fn validate(
 
 /// One expression that stands in another one.
 fn take_nested(element: &[u8], context: &mut Context<'_>) -> Result<Vec<u8>, Errno> {
-    let mut listed = Vec::new();
-    let mut writer = MessageWriter::bare(&mut listed).unmarked();
-    Element::parse(element, context.family())?.init(context, &mut writer)?;
-    writer.finish_bare().map_err(|_| EINVAL)?;
-    Ok(listed)
+    Element::parse(element, context.family())?.taken(context)
 }
 
 /// One expression that was sent.
@@ -256,6 +252,15 @@ impl<'a> Element<'a> {
     fn view(&self) -> Result<ExpressionView<'_>, Errno> {
         let expression = ExpressionRef::new(self.name, &self.attributes);
         expression.view().map_err(|_| ERANGE)
+    }
+
+    /// What is listed of the expression where it stands in another one.
+    fn taken(&self, context: &mut Context<'_>) -> Result<Vec<u8>, Errno> {
+        let mut listed = Vec::new();
+        let mut writer = MessageWriter::bare(&mut listed).unmarked();
+        self.init(context, &mut writer)?;
+        writer.finish_bare().map_err(|_| EINVAL)?;
+        Ok(listed)
     }
 
     /// Writes what is listed of the expression.
