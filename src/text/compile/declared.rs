@@ -1,17 +1,18 @@
 //! Sets with names: how they are declared, and what of them is there already.
 
+use std::borrow::Cow;
+
 use super::Compiler;
 use super::body::Body;
 use super::constant::Want;
+use super::elements::Ranges;
 use super::load::Loaded;
-use super::sets::{
-    Data, Notes, Ranges, Shape, in_order_of_ranges, noted_order, with_data, with_keys,
-};
+use super::sets::{Data, Notes, Shape, in_order_of_ranges, noted_order, with_data, with_keys};
 use crate::nft::build::ByteOrder;
 use crate::nft::userdata::{self, BIG_ENDIAN, UserData};
 use crate::nft::{DataType, Element as Bytes, Family, Name, SetFlags, SetPolicy, SetRef, Snapshot};
 use crate::text::parse::Fault;
-use crate::text::parse::{Declared, SetDeclaration, Verb};
+use crate::text::parse::{Declared, ElementList, SetDeclaration, Verb};
 use crate::text::syntax::{Element, Expr, Place};
 use crate::text::value::fields as fields_of;
 use crate::text::{typeof_, types};
@@ -57,7 +58,7 @@ impl Compiler<'_> {
         &mut self,
         verb: Verb,
         declared: &SetDeclaration,
-        elements: &[(Element, Place)],
+        elements: Option<&ElementList>,
     ) -> Result<(), Fault> {
         let mut set = declared.set.clone();
         let (family, table, name) = (
@@ -161,7 +162,7 @@ impl Compiler<'_> {
         let has_size = set.description.as_ref().is_some_and(|d| d.size.is_some());
         if flags.contains(SetFlags::CONSTANT) && !has_size {
             // What it begins with is all that it will have.
-            let (_, size) = self.elements_of(&shape, elements, verb)?;
+            let size = elements.map_or(Ok(0), |elements| self.count(&shape, elements, verb))?;
             set = set.with_size(size);
         }
         self.shapes.insert(family, &table, &name, shape);
@@ -181,30 +182,62 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Elements of a set with a name, and how many they count for.
-    pub(super) fn elements_of(
-        &mut self,
-        shape: &Shape,
-        elements: &[(Element, Place)],
+    /// Elements of a set with a name, one after the other.
+    pub(super) fn elements_of<'e>(
+        &'e self,
+        shape: &'e Shape,
+        elements: &'e ElementList,
         verb: Verb,
-    ) -> Result<(Vec<Bytes<'static>>, u32), Fault> {
-        let keys: Vec<Loaded> = shape.keys.iter().copied().map(Loaded::of).collect();
-        // What is taken away is named by its keys alone.
-        let is_deletion = matches!(verb, Verb::Delete | Verb::Destroy);
-        let data = shape.data.as_ref().filter(|_| !is_deletion);
-        let elements: Vec<Element> = elements
-            .iter()
-            .map(|(element, _)| match is_deletion {
-                true => Element::new(element.key.clone()),
-                false => element.clone(),
-            })
-            .collect();
-        let ranges = Ranges {
-            joins: shape.merges,
+    ) -> Result<impl Iterator<Item = Result<Bytes<'static>, Fault>> + 'e, Fault> {
+        let data = shape.data.as_ref().filter(|_| !is_deletion(verb));
+        let (keys, elements) = of_verb(shape, elements, verb);
+        let ranges = shape.ranges(verb);
+        let (_, each) = self.each_element(keys, elements, shape.is_interval, data, ranges)?;
+        Ok(each)
+    }
+
+    /// How many they count for.
+    fn count(&self, shape: &Shape, elements: &ElementList, verb: Verb) -> Result<u32, Fault> {
+        let count = elements.len();
+        let (keys, elements) = of_verb(shape, elements, verb);
+        match (&keys[..], shape.is_interval) {
+            ([key], true) => {
+                let has_data = shape.data.is_some();
+                let intervals = self.intervals(key, elements, has_data, shape.ranges(verb))?;
+                Ok(intervals.size())
+            }
+            // A message cannot hold more.
+            _ => Ok(count as u32),
+        }
+    }
+}
+
+/// What is taken away is named by its keys alone.
+const fn is_deletion(verb: Verb) -> bool {
+    matches!(verb, Verb::Delete | Verb::Destroy)
+}
+
+/// The fields of a set's keys, and elements as the verb means them.
+fn of_verb<'e>(
+    shape: &Shape,
+    elements: &'e ElementList,
+    verb: Verb,
+) -> (Vec<Loaded>, impl Iterator<Item = Cow<'e, Element>>) {
+    let keys = shape.keys.iter().copied().map(Loaded::of).collect();
+    let elements = elements.iter().map(move |element| match is_deletion(verb) {
+        true => Cow::Owned(Element::new(element.into_owned().key)),
+        false => element,
+    });
+    (keys, elements)
+}
+
+impl Shape {
+    fn ranges(&self, verb: Verb) -> Ranges {
+        Ranges {
+            joins: self.merges,
             is_closed: true,
-            begins: !is_deletion,
-        };
-        self.bytes_of(&keys, &elements, shape.is_interval, data, ranges)
+            begins: !is_deletion(verb),
+        }
     }
 }
 

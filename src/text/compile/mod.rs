@@ -5,11 +5,13 @@
 //! | `constant` | what a word stands for |
 //! | `protocols` | what is known of packets, and the matches that a field asks for |
 //! | `body`, `load`, `lookup`, `matching`, `statement` | a rule's instructions |
-//! | `sets`, `declared` | sets and their elements |
+//! | `sets`, `declared` | sets |
+//! | `elements` | their elements |
 
 mod body;
 mod constant;
 mod declared;
+mod elements;
 mod load;
 mod lookup;
 mod matching;
@@ -125,9 +127,9 @@ impl<'c> Compiler<'c> {
                 // Its block has them.
                 let elements = match next.map(|next| &next.object) {
                     Some(Object::Elements(elements)) if elements.is_of(&declaration.set) => {
-                        &elements.elements[..]
+                        Some(&elements.elements)
                     }
-                    _ => &[],
+                    _ => None,
                 };
                 self.declare(verb, declaration, elements)
             }
@@ -274,15 +276,30 @@ impl<'c> Compiler<'c> {
             let flushed = self.tx.flush_set(&id).map(|_| ());
             return self.fitted(flushed);
         }
-        let (bytes, _) = self.elements_of(&known, &elements.elements, verb)?;
-        let done = match verb {
-            Verb::Add => self.tx.add_elements(&id, &bytes),
-            Verb::Create => self.tx.create_elements(&id, &bytes),
-            Verb::Delete => self.tx.delete_elements(&id, &bytes),
-            Verb::Destroy => self.tx.destroy_elements(&id, &bytes),
-            _ => return Err(self.not_a_change()),
+        let mut tx = std::mem::take(&mut self.tx);
+        let mut fault = None;
+        let done = {
+            let mut each = self.elements_of(&known, &elements.elements, verb)?;
+            // What is wrong with one ends them.
+            let each = std::iter::from_fn(|| match each.next()? {
+                Ok(element) => Some(element),
+                Err(found) => {
+                    fault = Some(found);
+                    None
+                }
+            });
+            match verb {
+                Verb::Add => tx.add_elements(&id, each).map(|_| ()),
+                Verb::Create => tx.create_elements(&id, each).map(|_| ()),
+                Verb::Delete => tx.delete_elements(&id, each).map(|_| ()),
+                Verb::Destroy => tx.destroy_elements(&id, each).map(|_| ()),
+                _ => return Err(self.not_a_change()),
+            }
         };
-        let done = done.map(|_| ());
-        self.fitted(done)
+        self.tx = tx;
+        match fault {
+            Some(fault) => Err(fault),
+            None => self.fitted(done),
+        }
     }
 }

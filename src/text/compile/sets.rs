@@ -1,21 +1,19 @@
 //! Sets: which there are, what their keys and data are, and elements as bytes.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::Compiler;
-use super::constant::{Want, place_of};
+use super::constant::Want;
+use super::elements::Ranges;
 use super::load::Loaded;
 use super::matching::type_of;
 use crate::nft::build::ByteOrder;
-use crate::nft::expr::{Expressions, NestedExpression, ObjectType};
+use crate::nft::expr::ObjectType;
 use crate::nft::userdata::{self, BIG_ENDIAN, CommentError, HOST_ENDIAN};
-use crate::nft::{
-    DataType, Element as Bytes, Family, Milliseconds, Name, Set, SetFields, SetFlags, SetId,
-    concatenation,
-};
+use crate::nft::{DataType, Element as Bytes, Family, Name, Set, SetFields, SetFlags, SetId};
 use crate::text::parse::Fault;
-use crate::text::stateful;
-use crate::text::syntax::{Element, Expr, Statement, Value};
+use crate::text::syntax::{Element, Expr};
 use crate::text::{typeof_, types};
 
 /// What a set is made of.
@@ -44,6 +42,14 @@ pub(in crate::text) enum Data {
 }
 
 impl Data {
+    /// The fields of values, in the order in which they are kept.
+    pub(super) fn fields(&self) -> Vec<Loaded> {
+        match self {
+            Self::Values { fields, .. } => fields.iter().copied().map(Loaded::of).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The length of values in bytes.
     pub(super) fn length(&self) -> u32 {
         match self {
@@ -218,33 +224,6 @@ pub(super) const fn told_type(data_type: DataType) -> DataType {
     }
 }
 
-/// How ranges are kept.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Ranges {
-    /// Overlapping and adjacent ones become one.
-    pub(super) joins: bool,
-    /// Each has its end, also where the next one begins there.
-    pub(super) is_closed: bool,
-    /// Before the first one it is said that nothing is in the set from the lowest value on.
-    pub(super) begins: bool,
-}
-
-impl Ranges {
-    /// In a set without a name.
-    const WITHOUT_NAME: Self = Self {
-        joins: true,
-        is_closed: false,
-        begins: true,
-    };
-}
-
-/// A range of keys, both ends in it, and what goes with it.
-struct Interval<'e> {
-    from: u128,
-    to: u128,
-    element: &'e Element,
-}
-
 impl Compiler<'_> {
     /// The set, or map, of this name.
     pub(super) fn set(
@@ -353,8 +332,11 @@ impl Compiler<'_> {
         data: Option<&Data>,
     ) -> Result<SetId<'static>, Fault> {
         let keys = &asked.fields;
-        let (bytes, size) =
-            self.bytes_of(keys, elements, has_ranges, data, Ranges::WITHOUT_NAME)?;
+        let each = elements.iter().map(Cow::Borrowed);
+        let ranges = Ranges::WITHOUT_NAME;
+        let (size, each) = self.each_element(keys.clone(), each, has_ranges, data, ranges)?;
+        let bytes = each.collect::<Result<Vec<_>, _>>()?;
+        let size = size.unwrap_or(bytes.len() as u32); // a message cannot hold more
         let notes = Notes {
             key_order: noted_order(&asked.declared),
             data_order: match data {
@@ -391,262 +373,6 @@ impl Compiler<'_> {
         };
         self.anonymous(family, table, pattern, with, &notes, &bytes)
     }
-
-    /// Elements as the kernel takes them, and how many the set is to have room for.
-    pub(super) fn bytes_of(
-        &self,
-        keys: &[Loaded],
-        elements: &[Element],
-        has_ranges: bool,
-        data: Option<&Data>,
-        ranges: Ranges,
-    ) -> Result<(Vec<Bytes<'static>>, u32), Fault> {
-        let mut bytes = Vec::with_capacity(elements.len());
-        if let ([key], true) = (keys, has_ranges) {
-            return self.intervals(key, elements, data, ranges);
-        }
-        for element in elements {
-            let Some(key) = &element.key else {
-                bytes.push(self.element(Bytes::catch_all(), element, data)?);
-                continue;
-            };
-            let (from, to) = self.key_of(key, keys)?;
-            let this = match has_ranges {
-                true => Bytes::range(from, to),
-                false if from != to => {
-                    let message = "ranges and prefixes are for sets with `flags interval`";
-                    return Err(self.fault(key, message));
-                }
-                false => Bytes::new(from),
-            };
-            bytes.push(self.element(this, element, data)?);
-        }
-        let size = bytes.len() as u32; // a message cannot hold more
-        Ok((bytes, size))
-    }
-
-    /// The first and the last key that an element stands for.
-    pub(super) fn key_of(
-        &self,
-        key: &Expr,
-        fields: &[Loaded],
-    ) -> Result<(Vec<u8>, Vec<u8>), Fault> {
-        let parts = match (key, fields) {
-            (_, [_]) => std::slice::from_ref(key),
-            (Expr::Concat(parts), _) => &parts[..],
-            _ => std::slice::from_ref(key),
-        };
-        if parts.len() != fields.len() {
-            let message = format!(
-                "the set's keys have {} fields, and this has {}",
-                fields.len(),
-                parts.len()
-            );
-            return Err(self.fault(key, message));
-        }
-        let (mut from, mut to) = (Vec::new(), Vec::new());
-        for (part, field) in parts.iter().zip(fields) {
-            let (first, last) = self.ends(part, field.want)?;
-            from.push(field.bytes(first));
-            to.push(field.bytes(last));
-        }
-        Ok(match (&mut from[..], &mut to[..]) {
-            ([from], [to]) => (std::mem::take(from), std::mem::take(to)),
-            _ => (
-                concatenation(from.iter().map(Vec::as_slice)),
-                concatenation(to.iter().map(Vec::as_slice)),
-            ),
-        })
-    }
-
-    /// The first and the last number that a constant stands for.
-    fn ends(&self, expr: &Expr, want: Want) -> Result<(u128, u128), Fault> {
-        let of = |expr: &Expr| match expr {
-            Expr::Value(value) => Ok(value.number),
-            other => Err(self.fault(other, "a value is expected here")),
-        };
-        Ok(match self.constant(expr, want)? {
-            Expr::Value(value) => (value.number, value.number),
-            Expr::Range(from, to) => (of(&from)?, of(&to)?),
-            Expr::Prefix(value, bits) => {
-                let first = of(&value)?;
-                (first, first | Value::ones(want.bits - bits))
-            }
-            Expr::Beginning(value, bits) => {
-                let rest = Value::ones(want.bits) & !(Value::ones(bits) << (want.bits - bits));
-                (value.number, value.number | rest)
-            }
-            other => return Err(self.fault(&other, "a constant is expected here")),
-        })
-    }
-
-    /// Ranges of one value: each is an element where it begins and one behind its end.
-    fn intervals(
-        &self,
-        key: &Loaded,
-        elements: &[Element],
-        data: Option<&Data>,
-        kept: Ranges,
-    ) -> Result<(Vec<Bytes<'static>>, u32), Fault> {
-        let mut ranges = Vec::with_capacity(elements.len());
-        let mut catch_all = None;
-        for element in elements {
-            match &element.key {
-                Some(key_expr) => {
-                    let (from, to) = self.ends(key_expr, key.want)?;
-                    ranges.push(Interval { from, to, element });
-                }
-                None => catch_all = Some(self.element(Bytes::catch_all(), element, data)?),
-            }
-        }
-        ranges.sort_by_key(|range| (range.from, range.to));
-        let mut joined: Vec<Interval<'_>> = Vec::with_capacity(ranges.len());
-        for range in ranges {
-            if let Some(last) = joined.last_mut() {
-                let is_near = last.to.checked_add(1).is_none_or(|next| range.from <= next);
-                let are_plain = data.is_none() && is_plain(range.element) && is_plain(last.element);
-                if kept.joins && is_near && are_plain {
-                    last.to = last.to.max(range.to);
-                    continue;
-                }
-                if range.from <= last.to {
-                    let is_same = (range.from, range.to) == (last.from, last.to);
-                    if is_same && data.is_none() {
-                        continue;
-                    }
-                    let at = range.element.key.as_ref().and_then(place_of);
-                    let message = "this overlaps another element";
-                    return Err(Fault::new(at.unwrap_or(self.place), message));
-                }
-            }
-            joined.push(range);
-        }
-        let highest = Value::ones(key.length as u32 * 8); // at most 16 bytes
-        let mut bytes = Vec::with_capacity(joined.len() * 2 + 1);
-        let mut size = joined.len() as u32 * 2; // as above
-        if kept.begins && joined.first().is_some_and(|first| first.from > 0) {
-            bytes.push(Bytes::end(key.bytes(0)));
-            size += 1;
-        }
-        let mut next = joined.iter().map(|range| range.from).skip(1);
-        for range in &joined {
-            let behind = match range.to << key.shift | Value::ones(key.shift) {
-                last if last >= highest => None,
-                _ => Some(range.to + 1),
-            };
-            let from = Bytes::new(key.bytes(range.from));
-            let mut this = self.element(from, range.element, data)?;
-            if behind.is_none() {
-                this = this.without_end();
-            }
-            bytes.push(this);
-            let follows = next.next();
-            if let Some(behind) = behind
-                && (kept.is_closed || follows != Some(behind))
-            {
-                bytes.push(Bytes::end(key.bytes(behind)));
-            }
-        }
-        bytes.extend(catch_all);
-        Ok((bytes, size))
-    }
-
-    /// An element with what goes with its key.
-    fn element(
-        &self,
-        mut this: Bytes<'static>,
-        element: &Element,
-        data: Option<&Data>,
-    ) -> Result<Bytes<'static>, Fault> {
-        this.timeout = element.timeout.map(Milliseconds);
-        this.expiration = element.expires.map(Milliseconds);
-        if let Some(comment) = &element.comment {
-            let put = userdata::put_comment(&mut this.userdata, userdata::ELEMENT_COMMENT, comment);
-            put.map_err(|error| Fault::new(self.place, error.to_string()))?;
-        }
-        match &element.statements[..] {
-            [] => {}
-            [one] => this.expression = Some(self.nested(one)?),
-            several => this.expressions = Some(self.all_nested(several)?),
-        }
-        match (data, &element.data) {
-            (None, None) => {}
-            (Some(Data::Verdict), Some(Expr::Verdict(verdict))) => {
-                this = this.with_verdict(self.verdict(verdict)?);
-            }
-            (Some(Data::Object(_)), Some(Expr::Object(name))) => {
-                this = this.with_object(name.clone());
-            }
-            (Some(Data::Object(_)), Some(Expr::Symbol(symbol))) => {
-                this = this.with_object(symbol.text.to_string());
-            }
-            (
-                Some(Data::Values {
-                    fields,
-                    is_interval,
-                }),
-                Some(value),
-            ) => {
-                let fields: Vec<Loaded> = fields.iter().copied().map(Loaded::of).collect();
-                let (mut from, to) = self.key_of(value, &fields)?;
-                if *is_interval {
-                    from.extend(to);
-                } else if from != to {
-                    let message = "a range is data of maps to intervals only";
-                    return Err(self.fault(value, message));
-                }
-                this = this.with_data(from);
-            }
-            (_, data) => {
-                let at = data.as_ref().and_then(place_of);
-                let at = at.or_else(|| element.key.as_ref().and_then(place_of));
-                let message = match element.data {
-                    Some(_) => "a set's elements have no data, and a map's are of one kind",
-                    None => "an element of a map needs data: `key : data`",
-                };
-                return Err(Fault::new(at.unwrap_or(self.place), message));
-            }
-        }
-        Ok(this)
-    }
-
-    /// What counts or limits with an element.
-    pub(super) fn nested(&self, statement: &Statement) -> Result<NestedExpression<'static>, Fault> {
-        match stateful::instruction(statement) {
-            Some(expression) => Ok(NestedExpression::of_decoded(&expression)),
-            None => {
-                let message =
-                    "this cannot go with an element: counters, limits, quotas and the like can";
-                Err(Fault::new(self.place, message))
-            }
-        }
-    }
-
-    pub(super) fn all_nested(
-        &self,
-        statements: &[Statement],
-    ) -> Result<Expressions<'static>, Fault> {
-        let mut all = Expressions::new();
-        for statement in statements {
-            match stateful::instruction(statement) {
-                Some(expression) => _ = all.push_decoded(&expression),
-                None => {
-                    let message =
-                        "this cannot go with an element: counters, limits, quotas and the like can";
-                    return Err(Fault::new(self.place, message));
-                }
-            }
-        }
-        Ok(all)
-    }
-}
-
-/// Whether nothing goes with an element.
-fn is_plain(element: &Element) -> bool {
-    element.statements.is_empty()
-        && element.timeout.is_none()
-        && element.expires.is_none()
-        && element.comment.is_none()
 }
 
 /// Makes a set one of these keys.

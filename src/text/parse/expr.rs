@@ -1,5 +1,6 @@
 //! Expressions: what has a value.
 
+use super::elements::TakesElements;
 use super::error::{Fault, shown};
 use super::lexer::Kind;
 use super::parser::Parser;
@@ -246,12 +247,8 @@ impl Parser<'_> {
     pub(super) fn set(&mut self, side: Side, may_be_empty: bool) -> Result<Expr, Fault> {
         let start = self.current.place;
         self.expect_sign("{")?;
-        let mut elements = Vec::new();
-        self.deeper(|this| {
-            this.elements(side, |element, _| {
-                elements.push(element);
-            })
-        })?;
+        let mut elements: Vec<Element> = Vec::new();
+        self.deeper(|this| this.elements(side, &mut elements))?;
         if elements.is_empty() && !may_be_empty {
             return Err(Fault::new(
                 self.since(start),
@@ -265,23 +262,22 @@ impl Parser<'_> {
     pub(super) fn elements(
         &mut self,
         side: Side,
-        mut take: impl FnMut(Element, crate::text::syntax::Place),
+        taken: &mut impl TakesElements,
     ) -> Result<(), Fault> {
         loop {
             self.skip_lines();
             if self.eat_sign("}") {
                 return Ok(());
             }
-            let start = self.current.place;
-            let element = self.element(side)?;
-            let place = self.since(start);
-            match element {
-                // A set in a set is its elements.
-                Element {
-                    key: Some(Expr::Set(inner)),
-                    ..
-                } => inner.into_iter().for_each(|element| take(element, place)),
-                element => take(element, place),
+            if !taken.take_run(self) {
+                match self.element(side)? {
+                    // A set in a set is its elements.
+                    Element {
+                        key: Some(Expr::Set(inner)),
+                        ..
+                    } => inner.into_iter().for_each(|element| taken.take(element)),
+                    element => taken.take(element),
+                }
             }
             self.skip_lines();
             if !self.eat_sign(",") {

@@ -74,6 +74,12 @@ impl Lexer {
         }
     }
 
+    /// Goes on from here, where a word ends.
+    pub(super) const fn go_to(&mut self, at: u32) {
+        self.at = at as usize;
+        self.is_behind_sign = false;
+    }
+
     fn byte(&self, at: usize) -> Option<u8> {
         self.text.as_bytes().get(at).copied()
     }
@@ -258,7 +264,7 @@ impl Lexer {
 }
 
 /// `02:00:00:00:00:01`
-fn is_link_address(text: &str) -> bool {
+pub(super) fn is_link_address(text: &str) -> bool {
     let is_byte =
         |part: &str| matches!(part.len(), 1 | 2) && part.bytes().all(|b| b.is_ascii_hexdigit());
     text.split(':').count() == 6 && text.split(':').all(is_byte)

@@ -1,6 +1,7 @@
 //! From text to commands.
 
 mod chain;
+mod elements;
 mod error;
 mod expr;
 mod flowtable;
@@ -22,6 +23,7 @@ mod tests;
 mod tree;
 mod variables;
 
+pub(super) use elements::ElementList;
 pub use error::Error;
 pub(super) use error::Fault;
 #[cfg(any(test, feature = "fuzzing"))]

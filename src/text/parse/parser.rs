@@ -144,6 +144,15 @@ impl<'i> Parser<'i> {
         token
     }
 
+    /// Goes behind a place of which the current token is the first one, and nothing behind that was looked at.
+    pub(super) fn go_behind(&mut self, place: Place) {
+        if let Some(open) = self.open.last_mut() {
+            open.lexer.go_to(place.end);
+        }
+        self.advance();
+        self.before = place;
+    }
+
     /// The token behind the current one.
     pub(super) fn next(&mut self) -> Token {
         match self.ahead {

@@ -1,5 +1,6 @@
 //! Sets, maps and their elements.
 
+use super::elements::ElementList;
 use super::error::Fault;
 use super::expr::Side;
 use super::parser::Parser;
@@ -50,7 +51,7 @@ impl Parser<'_> {
         let place = self.since(start);
         let set = Set::named(at.family, at.table.clone(), name.clone());
         let mut declared = only_named(set, is_map);
-        let mut found: Option<(Vec<(Element, Place)>, Place)> = None;
+        let mut found: Option<(ElementList, Place)> = None;
         if !self.at_sign("{") {
             return Err(self.unexpected(["{"]).with_hint(match is_map {
                 true => "a map has a type: map name { type ipv4_addr : verdict; }",
@@ -93,7 +94,7 @@ impl Parser<'_> {
     fn set_entry(
         &mut self,
         declared: &mut SetDeclaration,
-        found: &mut Option<(Vec<(Element, Place)>, Place)>,
+        found: &mut Option<(ElementList, Place)>,
     ) -> Result<(), Fault> {
         let start = self.current.place;
         let words = [
@@ -133,10 +134,10 @@ impl Parser<'_> {
             }
             Some("elements") => {
                 self.expect_sign("=")?;
-                let mut more = self.all_elements()?;
+                let more = self.all_elements()?;
                 let place = self.since(start);
                 match found {
-                    Some((elements, _)) => elements.append(&mut more),
+                    Some((elements, _)) => elements.append(more),
                     None => *found = Some((more, place)),
                 }
             }
@@ -223,26 +224,16 @@ impl Parser<'_> {
     }
 
     /// Elements in braces, or those of a variable.
-    pub(super) fn all_elements(&mut self) -> Result<Vec<(Element, Place)>, Fault> {
-        let start = self.current.place;
+    pub(super) fn all_elements(&mut self) -> Result<ElementList, Fault> {
         if self.at_sign("$") {
-            let value = self.variable()?;
-            let place = self.since(start);
-            return match value {
-                Expr::Set(elements) => Ok(elements
-                    .into_iter()
-                    .map(|element| (element, place))
-                    .collect()),
-                value => Ok(vec![(Element::new(Some(value)), place)]),
-            };
+            return Ok(match self.variable()? {
+                Expr::Set(elements) => elements.into_iter().collect(),
+                value => [Element::new(Some(value))].into_iter().collect(),
+            });
         }
         self.expect_sign("{")?;
-        let mut elements = Vec::new();
-        self.deeper(|this| {
-            this.elements(Side::Right, |element, place| {
-                elements.push((element, place))
-            })
-        })?;
+        let mut elements = ElementList::default();
+        self.deeper(|this| this.elements(Side::Right, &mut elements))?;
         Ok(elements)
     }
 }

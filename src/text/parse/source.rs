@@ -15,14 +15,25 @@ const LONGEST_FILE: u64 = 256 << 20;
 #[derive(Debug, Clone)]
 pub(in crate::text) struct Source {
     pub(in crate::text) name: String,
-    pub(in crate::text) content: Vec<u8>,
+    pub(in crate::text) content: Arc<str>,
+    /// The first byte that is not of UTF-8.
+    bad: Option<usize>,
 }
 
 impl Source {
-    pub(in crate::text) fn new(name: impl Into<String>, content: impl Into<Vec<u8>>) -> Self {
+    pub(in crate::text) fn new(name: impl Into<String>, content: impl AsRef<[u8]>) -> Self {
+        let content = content.as_ref();
+        let (content, bad) = match std::str::from_utf8(content) {
+            Ok(content) => (Arc::from(content), None),
+            Err(error) => {
+                let content = String::from_utf8_lossy(content);
+                (Arc::from(&*content), Some(error.valid_up_to()))
+            }
+        };
         Self {
             name: name.into(),
-            content: content.into(),
+            content,
+            bad,
         }
     }
 }
@@ -186,7 +197,7 @@ pub(in crate::text) struct Sources(Vec<(String, Arc<str>)>);
 impl Sources {
     /// Takes a text; `from` is where it was asked for.
     pub(super) fn add(&mut self, source: Source, from: Place) -> Result<u32, Fault> {
-        let Source { name, content } = source;
+        let Source { name, content, bad } = source;
         if self.0.len() >= MOST {
             let message = format!("more than {MOST} texts are included");
             return Err(Fault::new(from, message));
@@ -197,17 +208,10 @@ impl Sources {
             let message = format!("{} is longer than 4 GiB", shown(&name));
             return Err(Fault::new(from, message));
         }
-        let (content, bad) = match String::from_utf8(content) {
-            Ok(content) => (content, None),
-            Err(error) => {
-                let start = error.utf8_error().valid_up_to() as u32; // shorter than that
-                let content = String::from_utf8_lossy(error.as_bytes()).into_owned();
-                (content, Some(start))
-            }
-        };
-        self.0.push((name, content.into()));
+        self.0.push((name, content));
         match bad {
             Some(start) => {
+                let start = start as u32; // shorter than that
                 let place = Place {
                     source: index,
                     start,

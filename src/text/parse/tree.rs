@@ -3,9 +3,10 @@
 //! Blocks are only a shorter way of writing commands: a table's block is the table's own command and, in nft's
 //! order, those of its chains, stateful objects, sets, each with its elements, flowtables and rules.
 
+use super::elements::ElementList;
 use crate::nft::expr::ObjectType;
 use crate::nft::{Chain, DataType, Family, Flowtable, Name, Set, StatefulObject, Table};
-use crate::text::syntax::{Element, Expr, Place, Statement};
+use crate::text::syntax::{Expr, Place, Statement};
 
 /// What is to be done with an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,5 +133,5 @@ pub(in crate::text) struct Elements {
     pub(in crate::text) family: Family,
     pub(in crate::text) table: Name<'static>,
     pub(in crate::text) set: Name<'static>,
-    pub(in crate::text) elements: Vec<(Element, Place)>,
+    pub(in crate::text) elements: ElementList,
 }

@@ -265,9 +265,12 @@ fn sets_are_declared_as_they_say() {
             _ => None,
         })
         .collect();
-    let lo = &elements[0].elements[0].0;
+    let of_map: Vec<_> = elements[0].elements.iter().collect();
+    let [lo, others] = &of_map[..] else {
+        panic!("{of_map:?}");
+    };
     assert_eq!((lo.timeout, lo.comment.as_deref()), (Some(5000), Some("x")));
-    assert_eq!(elements[0].elements[1].0.key, None);
+    assert_eq!(others.key, None);
     assert_eq!(elements[1].elements.len(), 0);
 }
 
