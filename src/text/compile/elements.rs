@@ -241,18 +241,19 @@ impl Compiler<'_> {
                 let (this, element) = others.next()?;
                 return Some(self.element(this, &element, data, &fields));
             };
-            let mut this = Bytes::new(key.bytes(range.from));
-            match range.to << key.shift | Value::ones(key.shift) {
-                last if last >= highest => this = this.without_end(),
+            let this = Bytes::new(key.bytes(range.from));
+            let with = range.with.as_ref().map_or(&plain, |with| with);
+            let this = self.element(this, with, data, &fields);
+            Some(match range.to << key.shift | Value::ones(key.shift) {
+                last if last >= highest => this.map(Bytes::without_end),
                 _ => {
                     let behind = range.to + 1;
                     if kept.is_closed || ranges.peek().is_none_or(|next| next.from != behind) {
                         end = Some(Ok(Bytes::end(key.bytes(behind))));
                     }
+                    this
                 }
-            }
-            let with = range.with.as_ref().map_or(&plain, |with| with);
-            Some(self.element(this, with, data, &fields))
+            })
         })
     }
 
