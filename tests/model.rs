@@ -360,10 +360,7 @@ fn it_answers_and_holds_what_the_kernel_does() {
     sandbox
         .run(|| {
             let mut pair = Pair::new();
-            let mut random = match std::env::var_os("SEED") {
-                Some(_) => Random::new(),
-                None => Random(1),
-            };
+            let mut random = Random::new();
             let (mut accepted, mut before) = (0, None);
             for _ in 0..transactions {
                 let now = pair.model.snapshot(Scope::all()).unwrap();
@@ -392,10 +389,7 @@ fn ranges_of_several_values_hold_others() {
     common::sandbox()
         .run(|| {
             let mut pair = Pair::new();
-            let mut random = match std::env::var_os("SEED") {
-                Some(_) => Random::new(),
-                None => Random(1),
-            };
+            let mut random = Random::new();
             let fields = [(DataType::IPV4_ADDR, 4), (DataType::INET_SERVICE, 2)];
             let set = |name| Set::new(Family::IP, "t", name, DataType::IPV4_ADDR, 4);
             let range = |from: u8, to: u8| {
