@@ -31,11 +31,47 @@ fn bytecode(snapshot: &Snapshot) -> String {
                 let is_nameless = instructions.contains("__chain");
                 let is_number = |c: char| is_nameless && c.is_ascii_digit();
                 let instructions = instructions.trim_end_matches(is_number);
-                text += &format!("{} {instructions}\n", chain.chain().name());
+                if !instructions.is_empty() {
+                    text += &format!("{} {instructions}\n", chain.chain().name());
+                }
             }
         }
     }
     text
+}
+
+/// A text in which one value stands without braces.
+fn alone(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, inner, behind)) = rest.split_once("{ ").and_then(|(before, inner)| {
+        let (inner, behind) = inner.split_once(" }")?;
+        Some((before, inner, behind))
+    }) {
+        let is_one = !inner.contains([',', ':', '\n', ' ']) && !before.ends_with("elements = ");
+        match is_one {
+            true => out += &format!("{before}{inner}"),
+            false => out += &format!("{before}{{ {inner} }}"),
+        }
+        rest = behind;
+    }
+    out + rest
+}
+
+/// A listing without what has no words, what says nothing (a rule without instructions is an empty line), and how long an
+/// element still stays.
+fn compared(text: &str) -> String {
+    let text = alone(text);
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines = lines.map(|line| match line.split_once(" expires ") {
+        Some((before, rest)) => {
+            let (_, behind) = rest.split_once([' ', ',']).unwrap_or_default();
+            format!("{before} {behind}\n")
+        }
+        None => format!("{line}\n"),
+    });
+    lines.collect()
 }
 
 /// Whether what is listed of a ruleset makes one of which the same is listed and whose rules are the same; `None` if a part
@@ -57,22 +93,9 @@ fn again(now: &Snapshot) -> Result<Option<()>, String> {
         return Err(format!("{}\n{}", report(&error), at.join("\n")));
     }
     let made = nft.snapshot(Scope::all()).map_err(|error| report(&error))?;
-    let is_whole = !text.contains('#');
-    // Nor how long an element still stays.
-    let without = |text: String| -> String {
-        let lines = text
-            .lines()
-            .filter(|line| !line.trim_start().starts_with('#'));
-        let lines = lines.map(|line| match line.split_once(" expires ") {
-            Some((before, rest)) => {
-                let (_, behind) = rest.split_once([' ', ',']).unwrap_or_default();
-                format!("{before} {behind}\n")
-            }
-            None => format!("{line}\n"),
-        });
-        lines.collect()
-    };
-    let (first, second) = (without(text), without(listed(&made)));
+    // A set in braces with one element is read as that, as nft does.
+    let is_whole = !text.contains('#') && alone(&text) == text;
+    let (first, second) = (compared(&text), compared(&listed(&made)));
     if first != second {
         return Err(format!("listed\n{first}and then\n{second}"));
     }

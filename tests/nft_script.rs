@@ -313,7 +313,46 @@ fn rules_of_every_expression_are_made_again() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     // In all families, of which not all have both.
     assert_eq!(left_out, 8);
-    compare(&first, &again, false).unwrap();
+    // Sets without names are counted on, so that theirs are others than in the bytecode of the first.
+    let text = |sandbox: &Sandbox| nameless(&listing_in(sandbox, false)).text;
+    assert!(text(&first) == text(&again), "another listing");
+    // What the kernel has of them is the same but where nft says several instructions in the same words.
+    let (first, again) = (instructions(&first), instructions(&again));
+    assert_eq!(first.len(), again.len());
+    let differ = first.iter().zip(&again).filter(|(one, other)| one != other);
+    let differ: Vec<_> = differ.collect();
+    for (one, other) in &differ {
+        println!("{one}is made\n{other}");
+    }
+    assert_eq!(differ.len(), SAID_ALIKE);
+}
+
+/// How many rules of every expression are said in words of which others are made that ask the same: a part of a field is
+/// asked for by a mask or by its bytes, a protocol in the packet's header or by `meta l4proto`, several fields of which the
+/// first are 0 at once; and one that is overwritten without its checksum is said as if it were with it.
+const SAID_ALIKE: usize = 26;
+
+/// The instructions of all rules, without the numbers of sets that have no names.
+fn instructions(sandbox: &Sandbox) -> Vec<String> {
+    let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
+    let mut all = Vec::new();
+    for table in snapshot.tables() {
+        for rule in table
+            .chains()
+            .flat_map(|chain| chain.rules().collect::<Vec<_>>())
+        {
+            let text = rule.to_string();
+            let (_, text) = text.split_once('\n').unwrap_or_default();
+            let mut parts = text.split("__");
+            let mut nameless = parts.next().unwrap_or_default().to_owned();
+            for part in parts {
+                let name = part.trim_start_matches(|c: char| c.is_ascii_lowercase());
+                nameless += name.trim_start_matches(|c: char| c.is_ascii_digit());
+            }
+            all.push(format!("{}\n{nameless}", rule.family()));
+        }
+    }
+    all
 }
 
 /// What is said of each text of a file, which has it between a line `=== what it is` and a line `---`, and what is said of
