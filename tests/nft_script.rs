@@ -179,18 +179,12 @@ const NOT_AGAIN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Rules that their listing does not make again, and why; both are listed as nft 1.0.6 lists them, and not made again by
-/// it either.
-const RULES_NOT_AGAIN: &[(&str, &str)] = &[
-    (
-        "arp operation reply",
-        "in inet, where the match of the frame's type is not listed",
-    ),
-    (
-        "meta mark { 0x00000001-0x00000005 }",
-        "a set of one range: in braces or not it is a range",
-    ),
-];
+/// Rules that their listing does not make again, and why; they are listed as nft 1.0.6 lists them, and not made again by it
+/// either.
+const RULES_NOT_AGAIN: &[(&str, &str)] = &[(
+    "meta mark { 0x00000001-0x00000005 }",
+    "a set of one range: in braces or not it is a range",
+)];
 
 /// What we list of a ruleset makes the same one.
 #[test]
@@ -311,8 +305,7 @@ fn rules_of_every_expression_are_made_again() {
         leave_out(&mut lines, index, &error);
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    // In all families, of which not all have both.
-    assert_eq!(left_out, 8);
+    assert_eq!(left_out, 5); // in each family
     // Sets without names are counted on, so that theirs are others than in the bytecode of the first.
     let text = |sandbox: &Sandbox| nameless(&listing_in(sandbox, false)).text;
     assert!(text(&first) == text(&again), "another listing");
@@ -330,7 +323,7 @@ fn rules_of_every_expression_are_made_again() {
 /// How many rules of every expression are said in words of which others are made that ask the same: a part of a field is
 /// asked for by a mask or by its bytes, a protocol in the packet's header or by `meta l4proto`, several fields of which the
 /// first are 0 at once; and one that is overwritten without its checksum is said as if it were with it.
-const SAID_ALIKE: usize = 26;
+const SAID_ALIKE: usize = 22;
 
 /// The instructions of all rules, without the numbers of sets that have no names.
 fn instructions(sandbox: &Sandbox) -> Vec<String> {

@@ -97,6 +97,21 @@ const WRONG: &[(&str, &str, &str)] = &[
         "th sport set th sport & 4607 | 4352",
         "igmp type set membership-query",
     ),
+    (
+        "a packet of a frame, as if it were any packet",
+        "\tip saddr 1.1.1.1",
+        "\tether type ip ip saddr 1.1.1.1",
+    ),
+    (
+        "the same",
+        "\ticmpv6 type echo-request",
+        "\tether type ip6 icmpv6 type echo-request",
+    ),
+    (
+        "what is not read back at all",
+        "\tarp operation reply",
+        "\tether type arp arp operation reply",
+    ),
 ];
 
 /// What is written of one byte that is set to 0 depends on the rule: nft writes all of these alike.

@@ -111,6 +111,7 @@ pub(super) const OTHERWISE: &[(&str, Amend, usize, usize)] = &[
         0,
         2,
     ),
+    ("a packet of a frame, as if it were any packet", frame, 0, 6),
 ];
 
 /// Takes a key away that we have and nft has not, of an object in which nft has these.
@@ -121,6 +122,19 @@ fn only_ours(nft: &Value, ours: &mut Value, has: &[&str], key: &str) -> bool {
         && ours
             .as_object_mut()
             .is_some_and(|ours| ours.remove(key).is_some())
+}
+
+/// Takes away the match of a frame's type that nft has not.
+fn frame(nft: &mut Value, ours: &mut Value) -> bool {
+    let (Value::Array(nft), Value::Array(ours)) = (nft, ours) else {
+        return false;
+    };
+    let asked = json!({"payload": {"protocol": "ether", "field": "type"}});
+    let is_it = ours.len() == nft.len() + 1 && ours[0]["match"]["left"] == asked;
+    if is_it {
+        ours.remove(0);
+    }
+    is_it
 }
 
 fn flags_of_table(nft: &mut Value, ours: &mut Value) -> bool {

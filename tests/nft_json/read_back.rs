@@ -84,12 +84,6 @@ const REFUSED: &[(&str, &str, usize, usize)] = &[
         4,
     ),
     (
-        "conflicting protocols",
-        "it asks of what family a table is for ARP",
-        0,
-        1,
-    ),
-    (
         "Unknown statement object 'map'",
         "elements that rules add to maps",
         0,

@@ -42,6 +42,8 @@ pub(super) struct Context {
     told: [Option<usize>; 3],
     /// The type of ICMP that a match told of, and which, while it may be taken away.
     icmp_type: Option<(Option<usize>, u128)>,
+    /// Whether the statement that is read now is of the frame, too, which says that there is one.
+    is_of_frame: bool,
 }
 
 impl Context {
@@ -63,6 +65,7 @@ impl Context {
             transport: None,
             told: [None; 3],
             icmp_type: None,
+            is_of_frame: false,
         }
     }
 
@@ -75,7 +78,12 @@ impl Context {
             transport: None,
             told: [None; 3],
             icmp_type: None,
+            is_of_frame: false,
         }
+    }
+
+    pub(super) const fn set_of_frame(&mut self, is_of_frame: bool) {
+        self.is_of_frame = is_of_frame;
     }
 
     /// The field at this place, or nothing.
@@ -232,7 +240,7 @@ impl Context {
         if !is_added {
             return;
         }
-        if self.says_more(layer, statements[told].as_ref()) {
+        if self.says_more(layer, told, statements) {
             return;
         }
         if protocol.name == "vlan" && !is_default_tag(statements[told].as_ref()) {
@@ -245,7 +253,12 @@ impl Context {
             _ => None,
         };
         let is_first = self.told[Layer::Network as usize].is_some_and(|network| network < told);
-        if is_first && network.is_some() && self.network.map(|known| known.name) == network {
+        let is_network = network.is_some() && self.network.map(|known| known.name) == network;
+        if let Some(of_network) = self.told[Layer::Network as usize]
+            && is_first
+            && is_network
+            && !self.says_more(Layer::Network, of_network, statements)
+        {
             self.take(Layer::Network, statements);
         }
         self.take(layer, statements);
@@ -281,20 +294,29 @@ impl Context {
         }
     }
 
-    /// Whether the match that tells of the transport layer also says which version of IP it is.
-    fn says_more(&self, layer: Layer, told: Option<&Statement>) -> bool {
-        let either = matches!(self.family, Family::INET | Family::NETDEV | Family::BRIDGE);
-        let of_ip = matches!(
-            told,
-            Some(Statement::Match {
-                left: Expr::Payload(Payload {
-                    base: PayloadBase::NETWORK,
+    /// Whether the match that tells of a layer says more than the one that nft would add by itself: that of the transport
+    /// layer, which version of IP it is; that of the network layer, that the packet has a frame, where nothing else says it.
+    fn says_more(&self, layer: Layer, told: usize, statements: &[Option<Statement>]) -> bool {
+        let asks = |statement: &Option<Statement>, of: PayloadBase| {
+            matches!(
+                statement,
+                Some(Statement::Match {
+                    left: Expr::Payload(Payload { base, .. }),
                     ..
-                }),
-                ..
-            })
-        );
-        either && of_ip && layer == Layer::Transport
+                }) if *base == of
+            )
+        };
+        match (layer, self.family) {
+            (Layer::Transport, Family::INET | Family::NETDEV | Family::BRIDGE) => {
+                asks(&statements[told], PayloadBase::NETWORK)
+            }
+            (Layer::Network, Family::INET | Family::NETDEV) => {
+                let is_frame = |statement| asks(statement, PayloadBase::LINK);
+                let is_said = self.is_of_frame || statements[..told].iter().any(is_frame);
+                is_frame(&statements[told]) && !is_said
+            }
+            _ => false,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::set;
 use super::stateful::stateful_statement;
 use super::statements::nat_flags;
 use crate::nft::build::ByteOrder;
-use crate::nft::expr::{self, Data, Decoded, OsfFlags, RangeOp, Register, SocketKey};
+use crate::nft::expr::{self, Data, Decoded, OsfFlags, PayloadBase, RangeOp, Register, SocketKey};
 use crate::nft::{ChainFlags, DataType, Family, RuleRef, SnapshotTable};
 use crate::text::syntax::{Expr, Line, Relation, Statement, Target, Translation, Value, Verdict};
 use crate::text::types;
@@ -56,9 +56,12 @@ fn at_depth(
         statements: Vec::new(),
         is_lost: false,
     };
-    let mut each = decoded.iter();
+    let mut each = decoded.iter().enumerate();
     let read = decoded.len() <= LONGEST
-        && each.all(|expression| reader.take(expression).is_some())
+        && each.all(|(index, expression)| {
+            reader.context.set_of_frame(is_of_frame(&decoded, index));
+            reader.take(expression).is_some()
+        })
         && !reader.is_lost;
     let statements = match read {
         true => reader.statements.into_iter().flatten().collect(),
@@ -68,6 +71,21 @@ fn at_depth(
             .collect(),
     };
     line(rule, statements)
+}
+
+/// Whether the statement that this expression is of asks for the packet's frame before it, or changes it.
+fn is_of_frame(expressions: &[Decoded<'_>], index: usize) -> bool {
+    let ends = |expression: &Decoded<'_>| match expression {
+        Decoded::Payload(payload) => payload.sreg.is_some(),
+        Decoded::Lookup(lookup) => lookup.dreg.is_none(),
+        Decoded::Cmp(_) | Decoded::Range(_) => true,
+        _ => false,
+    };
+    let is_of_frame = |expression: &Decoded<'_>| matches!(expression, Decoded::Payload(payload) if payload.base == Some(PayloadBase::LINK));
+    let (before, rest) = expressions.split_at(index);
+    let mut before = before.iter().rev().take_while(|before| !ends(before));
+    let end = rest.iter().find(|expression| ends(expression));
+    before.any(is_of_frame) || end.is_some_and(is_of_frame)
 }
 
 fn line(rule: &RuleRef<'_>, statements: Vec<Statement>) -> Line {
