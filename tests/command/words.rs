@@ -280,3 +280,67 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
     run(&sandbox, "list meter ip a cl").expect(1);
     run(&sandbox, "list chain table ip a").expect(2);
 }
+
+/// As `nft --echo --handle` says it, but for these: where sets and objects have their handles, semicolons, chains'
+/// comments, and chains without names, which nft says twice.
+#[test]
+fn apply_echoes_what_nft_echoes() {
+    let (sandbox, other) = (sandbox(), sandbox());
+    let others = Tools::new(&other);
+    let (_directory, path) = file();
+    // Loaded by nft beside it: the handles are the same.
+    let both = |text: &str| {
+        fs::write(&path, text).unwrap();
+        let theirs = others.run(&format!("nft -e -a -f {path}"));
+        let ours = run(&sandbox, &format!("apply -e -a {path}")).expect(0).out;
+        (ours, theirs)
+    };
+    // The words without what is named above.
+    let bare = |text: &str| {
+        let mut lines = Vec::<String>::new();
+        for line in text.lines() {
+            if line.starts_with("# new generation") || line.contains(" __chain") {
+                continue;
+            }
+            let mut words: Vec<&str> = line
+                .split([' ', ';'])
+                .filter(|word| !word.is_empty())
+                .collect();
+            if let Some(at) = words.windows(2).position(|two| two == ["#", "handle"]) {
+                let handle: Vec<_> = words.drain(at..at + 3).collect();
+                words.extend(handle);
+            }
+            lines.push(words.join(" "));
+        }
+        lines
+    };
+    let uncommented = |text: &str| text.replace(" { comment \"c\"; }", "");
+    let stateless = NATIVE.replace("\tcomment \"hello\"\n", "");
+    for text in [
+        &*stateless,
+        "add element inet t nets { 12.3.3.3-12.3.3.9, 12.4.0.0/16, 255.255.255.255 }\n",
+        "insert rule inet t web ct state established,related accept\n",
+        "add rule inet t web tcp dport { 1, 2 } ip saddr @nets log prefix \"a b\" drop\n",
+        "add table ip u { flags dormant; }\nadd quota ip u q over 20 bytes\n\
+         add set ip u s { type ipv4_addr; timeout 5m; size 9; comment \"hi\"; }\n\
+         add limit ip u l rate 5/second\nadd map ip u m { type inet_service : ifname; counter; }\n\
+         add element ip u m { 22 : \"lo\" }\nadd counter ip u n\n",
+    ] {
+        let (ours, theirs) = both(text);
+        assert!(!ours.is_empty());
+        assert_eq!(bare(&uncommented(&ours)), bare(&theirs), "{ours}");
+    }
+    let third = common::sandbox();
+    let ran = {
+        fs::write(&path, &stateless).unwrap();
+        run(&third, &format!("apply --echo {path}")).expect(0)
+    };
+    assert!(!ran.out.contains("# handle"));
+    let lines: Vec<_> = ran.lines();
+    assert_eq!(lines.len(), 14, "{}", ran.out);
+    let json = run(&third, &format!("apply --echo --json {path}")).expect(0);
+    assert!(json.value()["added"].as_array().is_some());
+    // What changes nothing adds nothing.
+    fs::write(&path, "add table inet t\n").unwrap();
+    assert_eq!(run(&third, &format!("apply -e {path}")).expect(0).out, "");
+}
