@@ -124,6 +124,12 @@ pub(super) fn said(one: &Match, rule: &Rule, family: Family) -> Words {
             };
             vec![format!("meta pkttype {}{kind}", sign(pkttype.invert))]
         }
+        Match::Dscp(dscp) => vec![format!(
+            "{ip} dscp {}{:#04x}",
+            sign(dscp.invert),
+            dscp.code_point
+        )],
+        Match::Cpu(cpu) => vec![format!("meta cpu {}{}", sign(cpu.invert), cpu.cpu)],
         Match::Ttl(ttl) => hops("ip ttl", ttl.0),
         Match::Hl(hl) => hops("ip6 hoplimit", hl.0),
         Match::Length(length) if length.min > length.max => return Err(no_equal()),
