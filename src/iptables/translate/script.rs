@@ -253,7 +253,6 @@ fn counters(line: &[u8]) -> (Option<Counters>, &[u8]) {
         let counters = Counters {
             packets: number(packets)?,
             bytes: number(bytes)?,
-            ..Counters::default()
         };
         Some((counters, rest.trim_ascii_start()))
     };
