@@ -12,6 +12,8 @@ mod json;
 mod live;
 #[path = "command/ruleset.rs"]
 mod ruleset;
+#[path = "command/words.rs"]
+mod words;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use super::list::Options;
 use super::syntax::Value;
 use super::types::{self, BITMASK, CT_LABEL, DATE, DAY, HOUR, symbols};
-use crate::nft::{DataType, Milliseconds};
+use crate::nft::DataType;
 
 /// The characters of a value that is made of some.
 fn characters(number: u128, bits: u32) -> Vec<u8> {
@@ -82,17 +82,25 @@ pub(super) fn plain(out: &mut impl Write, value: &Value, options: &Options) -> f
                 None => write!(out, "{number}"),
             }
         }
-        data_type @ (DataType::REALM | DataType::DEVGROUP) => match symbol(data_type, number) {
-            Some(name) => quoted(out, name.as_bytes()),
-            None => write!(out, "{number}"),
-        },
-        DAY => match symbol(DAY, number) {
+        data_type @ (DataType::UID | DataType::GID | DataType::INET_SERVICE) => {
+            match options.account_or_service(data_type, number) {
+                Some(name) => quoted(out, name.as_bytes()),
+                None => numeric(out, value, options),
+            }
+        }
+        data_type @ (DataType::REALM | DataType::DEVGROUP) => {
+            match symbol(data_type, number, options) {
+                Some(name) => quoted(out, name.as_bytes()),
+                None => write!(out, "{number}"),
+            }
+        }
+        DAY => match symbol(DAY, number, options) {
             Some(name) => quoted(out, name.as_bytes()),
             None => write!(out, "{number}"),
         },
         DataType::TIME => match u64::try_from(number) {
             Ok(0) => out.write_str("0s"),
-            Ok(milliseconds) => write!(out, "{}", Milliseconds(milliseconds)),
+            Ok(milliseconds) => out.write_str(&options.time(milliseconds)),
             Err(_) => write!(out, "{number}"),
         },
         DataType::STRING | DataType::IFNAME => {
@@ -105,7 +113,7 @@ pub(super) fn plain(out: &mut impl Write, value: &Value, options: &Options) -> f
         }
         CT_LABEL => flags(out, value, ",", options),
         data_type if types::is_bitmask(data_type) => flags(out, value, " | ", options),
-        data_type => match symbol(data_type, number) {
+        data_type => match symbol(data_type, number, options) {
             Some(name) => out.write_str(name),
             None => numeric(out, value, options),
         },
@@ -113,7 +121,10 @@ pub(super) fn plain(out: &mut impl Write, value: &Value, options: &Options) -> f
 }
 
 /// The name of a value.
-fn symbol(data_type: DataType, number: u128) -> Option<&'static str> {
+fn symbol(data_type: DataType, number: u128, options: &Options) -> Option<&'static str> {
+    if options.is_numeric(data_type) {
+        return None;
+    }
     let found = symbols(data_type)
         .iter()
         .find(|(_, value)| u128::from(*value) == number);
@@ -139,7 +150,7 @@ pub(super) fn flags(
             out.write_str(between)?;
         }
         first = false;
-        match symbol(value.data_type, flag) {
+        match symbol(value.data_type, flag, options) {
             Some(name) => out.write_str(name)?,
             None if value.data_type == CT_LABEL => write!(out, "{}", flag.trailing_zeros())?,
             None => write!(out, "{flag:#x}")?,
@@ -165,7 +176,7 @@ pub(super) fn numeric(out: &mut impl Write, value: &Value, options: &Options) ->
         DataType::MARK => write!(out, "{number:#010x}"),
         DataType::ETHER_TYPE => write!(out, "{number:#06x}"),
         DataType::DSCP => write!(out, "{number:#04x}"),
-        BITMASK => write!(out, "{number:#x}"),
+        BITMASK | DataType::ECN => write!(out, "{number:#x}"),
         DataType::CLASSID => match number {
             0 => out.write_str("none"),
             0xffff_ffff => out.write_str("root"),

@@ -8,6 +8,7 @@
 //! | `print`, `constant`, `list` | from sentences to text |
 //! | `parse` | from text to commands |
 //! | `compile`, `script` | from commands to a transaction |
+//! | `told` | from what the kernel tells of changes to text |
 //! | `json` | from sentences to libnftables' JSON, with the feature `text-json` |
 //!
 //! ```
@@ -46,12 +47,16 @@ mod stateful;
 #[cfg(feature = "text")]
 mod syntax;
 #[cfg(feature = "text")]
+mod told;
+#[cfg(feature = "text")]
 mod typeof_;
 #[cfg(feature = "text")]
 mod types;
 #[cfg(feature = "text")]
 mod units;
 mod value;
+#[cfg(all(feature = "text", feature = "diff"))]
+mod words;
 
 #[cfg(feature = "text-json")]
 pub use json::Json;
@@ -63,6 +68,10 @@ pub use parse::Error;
 pub(crate) use parse::parsed_rules;
 #[cfg(feature = "text")]
 pub use script::{Change, Includes, Script};
+#[cfg(feature = "text")]
+pub use told::{Line, Teller, Told};
+#[cfg(all(feature = "text", feature = "diff"))]
+pub use words::Words;
 
 pub use value::{data_type, element, elements};
 

@@ -10,7 +10,7 @@ use super::*;
 
 /// A verb that runs, and says on standard error that it listens.
 #[track_caller]
-fn listen(sandbox: &Sandbox, arguments: &str) -> Child {
+pub(super) fn listen(sandbox: &Sandbox, arguments: &str) -> Child {
     let mut child = sandbox
         .run(|| {
             let mut command = Command::new(PROGRAM);
@@ -38,13 +38,13 @@ fn listen(sandbox: &Sandbox, arguments: &str) -> Child {
 }
 
 #[track_caller]
-fn end(child: Child) -> Ran {
+pub(super) fn end(child: Child) -> Ran {
     let ran: Ran = child.wait_with_output().unwrap().into();
     ran.expect(0)
 }
 
 /// The lines without the times that they begin with.
-fn without_times(ran: &Ran) -> Vec<String> {
+pub(super) fn without_times(ran: &Ran) -> Vec<String> {
     let lines = ran
         .lines()
         .into_iter()

@@ -64,7 +64,7 @@ fn bytecode(sandbox: &Sandbox, what: &str) -> String {
 }
 
 /// A directory, and the path of a file in it.
-fn file() -> (tempfile::TempDir, String) {
+pub(super) fn file() -> (tempfile::TempDir, String) {
     let directory = tempfile::tempdir().unwrap();
     let path: PathBuf = directory.path().join("kept");
     let path = path.to_str().unwrap().to_owned();

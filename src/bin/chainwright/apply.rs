@@ -5,12 +5,14 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use chainwright::nft::{Connection, Outcome, Scope};
-use chainwright::text::{Includes, Script};
+use chainwright::nft::live::{Event, EventObject, Item, Monitor, MonitorOptions};
+use chainwright::nft::{CommitError, Connection, Outcome, Scope, Transaction};
+use chainwright::text::{Includes, Options, Script, Teller, Told};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable, note, say};
 use crate::progress::Progress;
+use crate::rules::{Sets, said, sets};
 
 /// Change the ruleset as a text in nft's language says, all of it or nothing, as `nft -f` does
 ///
@@ -19,12 +21,20 @@ use crate::progress::Progress;
 /// kernel refuses one, nothing is changed, and standard error shows the place: FILE:LINE:COLUMN. Where the text speaks
 /// of sets, chains or rules that must be there, and somebody else commits meanwhile, it is read again and tried again.
 ///
-/// Nothing is printed when it is done.
+/// Nothing is printed when it is done, unless --echo asks for what was added.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only check the text, and have the kernel check the changes; change nothing
     #[arg(short, long)]
     check: bool,
+
+    /// Print what was added, in nft's language, as the kernel tells of it; with --json, in the document
+    #[arg(short, long, conflicts_with = "check")]
+    echo: bool,
+
+    /// With --echo: with the handles that the kernel gave
+    #[arg(short = 'a', long, requires = "echo")]
+    handles: bool,
 
     /// Files in this directory, and below it, may be included (`include "file"`); may be given more than once. Without
     /// it nothing may
@@ -44,6 +54,15 @@ const ATTEMPTS: usize = 20;
 struct Record {
     operations: usize,
     checked: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    added: Option<Vec<String>>,
+}
+
+/// What came of it.
+struct Applied {
+    operations: usize,
+    /// What was added, a line each, if it was asked for.
+    added: Option<Vec<String>>,
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
@@ -68,27 +87,35 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     };
     let progress = Progress::new(format!("applying {name}"));
-    let applied = apply(&script, args.check);
+    let applied = apply(&script, args);
     drop(progress);
-    let applied = applied?;
-    if let (Some(operations), true) = (applied, json) {
-        let mut out = Output::new();
+    let Some(applied) = applied? else {
+        return Ok(Exit::Failed);
+    };
+    let mut out = Output::new();
+    if json {
         let record = Record {
-            operations,
+            operations: applied.operations,
             checked: args.check,
+            added: applied.added,
         };
         out.json("apply", &record)?;
-        out.flush()?;
+    } else {
+        for line in applied.added.iter().flatten() {
+            writeln!(out, "{}", Printable(line))?;
+        }
     }
-    Ok(match applied {
-        Some(_) => Exit::Done,
-        None => Exit::Failed,
-    })
+    out.flush()?;
+    Ok(Exit::Done)
 }
 
 /// Carries it out; how many operations it was, or nothing if the text is wrong, which is said then.
-fn apply(script: &Script, only_check: bool) -> Result<Option<usize>, Error> {
+fn apply(script: &Script, args: &Args) -> Result<Option<Applied>, Error> {
     let mut nft = Connection::open()?;
+    let mut echo = match args.echo {
+        true => Some(Echo::begin(&mut nft)?),
+        false => None,
+    };
     let mut attempt = 1;
     loop {
         let now = match script.needs_listing() {
@@ -103,12 +130,16 @@ fn apply(script: &Script, only_check: bool) -> Result<Option<usize>, Error> {
                 return Ok(None);
             }
         };
-        let committed = match only_check {
-            true => nft.check(change.transaction()),
-            false => nft.commit(change.transaction()),
+        let operations = change.transaction().len();
+        let committed = match &mut echo {
+            Some(echo) => echo
+                .commit(&mut nft, change.transaction(), args.handles)
+                .map(Some),
+            None if args.check => nft.check(change.transaction()).map(|()| None),
+            None => nft.commit(change.transaction()).map(|()| None),
         };
         let error = match committed {
-            Ok(()) => return Ok(Some(change.transaction().len())),
+            Ok(added) => return Ok(Some(Applied { operations, added })),
             Err(error) => error,
         };
         if error.generation_moved() && attempt < ATTEMPTS {
@@ -126,5 +157,66 @@ fn apply(script: &Script, only_check: bool) -> Result<Option<usize>, Error> {
             note("nothing was changed");
         }
         return Ok(None);
+    }
+}
+
+/// Who is told of what is committed.
+struct Echo {
+    monitor: Monitor,
+    teller: Teller,
+    sets: Sets,
+}
+
+impl Echo {
+    fn begin(nft: &mut Connection) -> Result<Self, Error> {
+        // What is told from here on is later than what is known.
+        let monitor = MonitorOptions::default().open_beside(nft)?;
+        Ok(Self {
+            monitor,
+            teller: Teller::new(nft, Options::here())?,
+            sets: sets(),
+        })
+    }
+
+    /// Commits it; what it added, a line each.
+    fn commit(
+        &mut self,
+        nft: &mut Connection,
+        transaction: &Transaction,
+        handles: bool,
+    ) -> Result<Vec<String>, CommitError> {
+        let committed = nft.commit_echo(transaction)?;
+        if committed.generation().is_none() && committed.is_whole() {
+            return Ok(Vec::new()); // it changed nothing
+        }
+        // The kernel has told of it by now.
+        while let Ok(Some(item)) = self.monitor.try_receive() {
+            let Item::Change(change) = item else {
+                continue;
+            };
+            let told = self.teller.tell(&change);
+            if !committed.made(&change) {
+                continue; // somebody else's, before it
+            }
+            let lines = change.events().zip(&told);
+            let added = lines.filter(|(event, _)| !event.is_deletion());
+            return Ok(added
+                .filter_map(|(event, told)| self.line(&event, told, handles))
+                .collect());
+        }
+        note("it is done, and the kernel did not tell of all that was added: list it");
+        Ok(Vec::new())
+    }
+
+    fn line(&self, event: &Event<'_>, told: &Told, handles: bool) -> Option<String> {
+        match told {
+            Told::Within => None,
+            Told::Line(line) if handles => Some(format!("{line:#}")),
+            Told::Line(line) => Some(line.to_string()),
+            _ => Some(match event.object() {
+                Ok(EventObject::Rule(rule)) => format!("# {event}: {}", said(&rule, &self.sets)),
+                _ => format!("# {event}"),
+            }),
+        }
     }
 }

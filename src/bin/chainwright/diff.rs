@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use anstyle::AnsiColor;
-use chainwright::nft::{Connection, Diff, DiffOptions, ElementRef, RuleRef, SetRef, Words};
+use chainwright::nft::{
+    ChainRef, Connection, Diff, DiffOptions, ElementRef, FlowtableRef, RuleRef, SetRef, Snapshot,
+    SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef, Words,
+};
 use chainwright::text;
 use serde::Serialize;
 
@@ -14,7 +17,8 @@ use crate::scope::Scope;
 /// Show what changed since a backup, or between two
 ///
 /// One line an object: `-` and what it was, `+` and what it is; rules and elements as `rules` and
-/// `sets` show them, of a range each end by itself. The second file stands for the new ruleset; if
+/// `sets` show them, of a range each end by itself; anything else as nft writes it between braces. JSON has rules that
+/// iptables has no words for as bytecode. The second file stands for the new ruleset; if
 /// there is none, it is what the kernel has now, as far as the first file covers it. The exit code is 1 if
 /// anything differs.
 ///
@@ -34,21 +38,73 @@ pub(crate) struct Args {
     #[arg(long)]
     counters: bool,
 
+    /// Show what iptables has no words for as bytecode, one pair of brackets an expression, instead of in nft's words
+    #[arg(long)]
+    bytecode: bool,
+
     #[command(flatten)]
     scope: Scope,
 }
 
 /// As `rules` and `sets` show them.
-struct AsListed(rules::Sets);
+struct AsListed<'o> {
+    sets: rules::Sets,
+    /// nft's, unless it is to be bytecode.
+    words: Option<text::Words<'o>>,
+}
 
-impl Words for AsListed {
-    fn rule(&self, rule: &RuleRef<'_>) -> Option<String> {
-        rules::options(rule, &self.0)
+impl AsListed<'_> {
+    fn say<'s>(
+        &'s self,
+        say: impl FnOnce(&'s text::Words<'_>) -> Option<String>,
+    ) -> Option<String> {
+        self.words.as_ref().and_then(say)
+    }
+}
+
+impl Words for AsListed<'_> {
+    fn whole_rule(&self, table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Option<String> {
+        rules::options(rule, &self.sets).or_else(|| self.say(|words| words.whole_rule(table, rule)))
+    }
+
+    fn table(&self, table: &TableRef<'_>) -> Option<String> {
+        self.say(|words| words.table(table))
+    }
+
+    fn chain(&self, chain: &ChainRef<'_>) -> Option<String> {
+        self.say(|words| words.chain(chain))
+    }
+
+    fn set(&self, set: &SnapshotSet<'_>) -> Option<String> {
+        self.say(|words| words.set(set))
+    }
+
+    fn object(&self, object: &StatefulObjectRef<'_>) -> Option<String> {
+        self.say(|words| words.object(object))
+    }
+
+    fn flowtable(&self, flowtable: &FlowtableRef<'_>) -> Option<String> {
+        self.say(|words| words.flowtable(flowtable))
     }
 
     fn element(&self, set: &SetRef<'_>, element: &ElementRef<'_>) -> Option<String> {
         Some(text::element(set, element))
     }
+}
+
+/// What differs, in the words of `rules` and `sets`, or as bytecode where these are nft's.
+pub(crate) fn between(
+    old: &Snapshot,
+    new: &Snapshot,
+    options: DiffOptions,
+    bytecode: bool,
+) -> Result<Diff, Error> {
+    let words = text::Options::here();
+    let words = AsListed {
+        sets: rules::sets(),
+        words: (!bytecode).then(|| text::Words::new(&words)),
+    };
+    Ok(old.diff_in_words(new, options, &words)?)
 }
 
 /// All that `--json` writes.
@@ -70,31 +126,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     };
     let mut options = DiffOptions::default();
     options.counters = args.counters;
-    let sets = rules::sets();
-    let diff = old.diff_in_words(&new, options, &AsListed(sets))?;
+    // What programs are given stays what it is.
+    let diff = between(&old, &new, options, args.bytecode || json)?;
     let mut out = Output::new();
     if json {
         out.json("diff", &Document { changes: &diff })?;
     } else {
-        for change in &diff.changes {
-            let path = Printable(&change.path);
-            for (sign, color, text) in [
-                ('-', AnsiColor::Red, &change.old),
-                ('+', AnsiColor::Green, &change.new),
-            ] {
-                let Some(text) = text else {
-                    continue;
-                };
-                let (color, kind) = (out.color(color), change.kind);
-                match text.is_empty() {
-                    true => writeln!(out, "{color}{sign} {kind} {path}{color:#}")?,
-                    false => {
-                        let text = Printable(text);
-                        writeln!(out, "{color}{sign} {kind} {path}: {text}{color:#}")?;
-                    }
-                }
-            }
-        }
+        people(&mut out, &diff)?;
     }
     out.flush()?;
     Ok(if diff.is_empty() {
@@ -102,4 +140,28 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     } else {
         Exit::Absent
     })
+}
+
+/// Each change in one line, or two.
+pub(crate) fn people(out: &mut Output, diff: &Diff) -> Result<(), Error> {
+    for change in &diff.changes {
+        let path = Printable(&change.path);
+        for (sign, color, text) in [
+            ('-', AnsiColor::Red, &change.old),
+            ('+', AnsiColor::Green, &change.new),
+        ] {
+            let Some(text) = text else {
+                continue;
+            };
+            let (color, kind) = (out.color(color), change.kind);
+            match text.is_empty() {
+                true => writeln!(out, "{color}{sign} {kind} {path}{color:#}")?,
+                false => {
+                    let text = Printable(text);
+                    writeln!(out, "{color}{sign} {kind} {path}: {text}{color:#}")?;
+                }
+            }
+        }
+    }
+    Ok(())
 }

@@ -16,8 +16,10 @@ use crate::output::{Error, Exit, Output, note};
 ///
 ///   ruleset [FAMILY]
 ///   tables [FAMILY] | table [FAMILY] TABLE
-///   chains, sets, maps, flowtables, counters, quotas, limits, synproxys [FAMILY]
-///   chain, set, map, flowtable, counter, quota, limit, synproxy, ct helper, ct timeout, ct expectation [FAMILY] TABLE NAME
+///   chains, sets, maps, meters, flowtables, counters, quotas, limits, synproxys, secmarks [FAMILY]
+///   ct helpers, ct timeouts, ct expectations [FAMILY]
+///   any of these with: table [FAMILY] TABLE
+///   chain, set, map, meter, flowtable, counter, quota, limit, synproxy, secmark, ct helper, ct timeout, ct expectation [FAMILY] TABLE NAME
 ///
 /// FAMILY is ip where nothing else is said of one table, and all of them where there may be many. It is what
 /// nft 1.0.6 prints, but for what that version writes of a rule and would read back as another. A rule that nft has
@@ -39,6 +41,30 @@ pub(crate) struct Args {
     /// Without the elements of sets
     #[arg(short = 't', long)]
     terse: bool,
+
+    /// All that has a name as a number: priorities, protocols, times in seconds, and every other value
+    #[arg(short = 'n', long)]
+    numeric: bool,
+
+    /// Priorities of chains as numbers
+    #[arg(short = 'y', long)]
+    numeric_priority: bool,
+
+    /// Protocols above IP as numbers
+    #[arg(short = 'p', long)]
+    numeric_protocol: bool,
+
+    /// Times as seconds
+    #[arg(short = 'T', long)]
+    numeric_time: bool,
+
+    /// Users and groups by their names
+    #[arg(short = 'u', long)]
+    guid: bool,
+
+    /// Ports by the names that /etc/services has for them
+    #[arg(short = 'S', long)]
+    service: bool,
 
     /// As libnftables' JSON, which `nft -j` writes: what `--json` says, too
     #[arg(short = 'j')]
@@ -63,6 +89,18 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     options.handles = args.handles;
     options.stateless = args.stateless;
     options.terse = args.terse;
+    options.numeric_priority = args.numeric_priority;
+    options.numeric_protocol = args.numeric_protocol;
+    options.numeric_time = args.numeric_time;
+    if args.numeric {
+        options = options.numeric();
+    }
+    if args.guid {
+        options = options.with_accounts();
+    }
+    if args.service {
+        options = options.with_services();
+    }
     let listing = Listing::new(&snapshot, &options).part(asked.part);
     if asked.table.is_some() && listing.is_empty() {
         note("there is no such table, or nothing of this name in it");
@@ -89,6 +127,8 @@ fn asked(what: &[OsString]) -> Result<Asked<'_>, Error> {
         let second = words.next().unwrap_or_default();
         kind = format!("ct {}", second.to_string_lossy());
     }
+    // `counters table ip t`
+    let of_table = kind != "table" && words.next_if(|word| *word == "table").is_some();
     let family = words
         .peek()
         .and_then(|word| Family::from_name(word.to_str()?));
@@ -101,20 +141,24 @@ fn asked(what: &[OsString]) -> Result<Asked<'_>, Error> {
         word.ok_or_else(|| wrong(&format!("the {what}'s name is missing")))
     };
     let (table, part) = match &kind[..] {
+        of_many if of_table => {
+            // nft has no plural of some.
+            let part = many(of_many).or_else(|| Some(Part::Objects(object(of_many)?)));
+            let part =
+                part.ok_or_else(|| wrong("it is one of a table, and has a name of its own"))?;
+            (Some(name("table")?), part)
+        }
         "ruleset" => (None, Part::All),
         "tables" => (None, Part::Tables),
-        "chains" => (None, Part::Chains),
-        "sets" => (None, Part::Sets),
-        "maps" => (None, Part::Maps),
-        "flowtables" => (None, Part::Flowtables),
         "table" => (Some(name("table")?), Part::All),
         "chain" => (Some(name("table")?), Part::Chain(name("chain")?)),
         "set" => (Some(name("table")?), Part::Set(name("set")?)),
         "map" => (Some(name("table")?), Part::Map(name("map")?)),
+        "meter" => (Some(name("table")?), Part::Meter(name("meter")?)),
         "flowtable" => (Some(name("table")?), Part::Flowtable(name("flowtable")?)),
-        other => match (object(other), other.strip_suffix('s').and_then(object)) {
+        other => match (object(other), many(other)) {
             (Some(object), _) => (Some(name("table")?), Part::Object(object, name("object")?)),
-            (None, Some(objects)) => (None, Part::Objects(objects)),
+            (None, Some(part)) => (None, part),
             (None, None) => return Err(wrong("there is nothing of this kind")),
         },
     };
@@ -132,6 +176,18 @@ fn asked(what: &[OsString]) -> Result<Asked<'_>, Error> {
         family,
         table,
         part,
+    })
+}
+
+/// All of a kind.
+fn many(word: &str) -> Option<Part<'static>> {
+    Some(match word {
+        "chains" => Part::Chains,
+        "sets" => Part::Sets,
+        "maps" => Part::Maps,
+        "meters" => Part::Meters,
+        "flowtables" => Part::Flowtables,
+        other => Part::Objects(other.strip_suffix('s').and_then(object)?),
     })
 }
 

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bstr::{BString, ByteSlice};
-use chainwright::nft::{self, Connection, Contents, Snapshot};
+use chainwright::nft::{self, Connection, Contents, DiffOptions, Snapshot};
 use serde::Serialize;
 
+use crate::diff;
 use crate::output::{Error, Exit, Output, Printable, note};
 use crate::progress::Progress;
 use crate::scope::{Scope, describe};
@@ -34,9 +35,14 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Only show what would be done to which table, and have the kernel check it; `diff` shows each object
+    /// Only show what would be done to which table, and to each object in it as `diff` shows it, and have the kernel
+    /// check it
     #[arg(long)]
     dry_run: bool,
+
+    /// With --dry-run, show what iptables has no words for as bytecode, instead of in nft's words
+    #[arg(long, requires = "dry_run")]
+    bytecode: bool,
 
     #[command(flatten)]
     scope: Scope,
@@ -156,7 +162,26 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             },
         )?;
     } else {
-        people(&mut out, args, &snapshot, &actions, &no_longer_owned)?;
+        let changes = match args.dry_run {
+            true => {
+                let now = nft.snapshot(snapshot.scope().clone())?;
+                let options = DiffOptions::default();
+                let mut changes = diff::between(&now, &snapshot, options, args.bytecode)?;
+                changes
+                    .changes
+                    .retain(|change| !is_left(&actions, &change.path));
+                Some(changes)
+            }
+            false => None,
+        };
+        people(&mut out, &snapshot, &actions, &no_longer_owned)?;
+        match changes {
+            Some(changes) => {
+                diff::people(&mut out, &changes)?;
+                writeln!(out, "nothing was done")?;
+            }
+            None => writeln!(out, "done     in one transaction")?,
+        }
     }
     out.flush()?;
     if left.is_empty() || args.dry_run {
@@ -173,9 +198,19 @@ fn named((family, table): &Key) -> String {
     format!("{family} {}", Printable(&table.to_str_lossy()))
 }
 
+/// Whether what has this path is in a table that stays as it is.
+fn is_left(actions: &BTreeMap<Key, Action>, path: &str) -> bool {
+    let mut left = actions
+        .iter()
+        .filter(|(_, action)| **action == Action::Leave);
+    left.any(|((family, table), _)| {
+        let rest = path.strip_prefix(&format!("{family} {table}"));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    })
+}
+
 fn people(
     out: &mut Output,
-    args: &Args,
     snapshot: &Snapshot,
     actions: &BTreeMap<Key, Action>,
     no_longer_owned: &[Key],
@@ -202,11 +237,7 @@ fn people(
         }
         writeln!(out)?;
     }
-    if args.dry_run {
-        writeln!(out, "nothing was done")
-    } else {
-        writeln!(out, "done     in one transaction")
-    }
+    Ok(())
 }
 
 /// A time as `date --utc` can read it.

@@ -4,19 +4,21 @@ use std::time::SystemTime;
 
 use anstyle::AnsiColor;
 use bstr::ByteSlice;
-use chainwright::nft::Bytes;
 use chainwright::nft::live::{Change, Event, EventObject, Item, Lost, MonitorOptions};
+use chainwright::nft::{Bytes, Connection};
+use chainwright::text::{self, Teller, Told as Said};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable, say};
-use crate::rules::{Sets, said, sets};
+use crate::rules::{Sets, options, said, sets};
 use crate::scope::Scope;
 
 /// Tell who changes nf_tables, and what
 ///
 /// One line a transaction: when, the generation that it made, and the thread that committed it; under it
 /// what it added and deleted. `add` also stands for a change of what is there, as of a chain's policy or
-/// name. A rule is shown as `rules` shows it, the key of an element as bytes.
+/// name. A rule is shown as `rules` shows it; what a set, an object and an element are, as nft writes it. What
+/// nft has no words for, or is of a set that cannot be known any more, is shown as bytecode and bytes.
 ///
 /// Runs until it is ended, or its reader has gone. Where the kernel dropped events, it says of which
 /// generations, and goes on.
@@ -35,6 +37,10 @@ pub(crate) struct Args {
     /// How many bytes the kernel may queue while nobody reads, as far as it lets
     #[arg(long, value_name = "BYTES", default_value_t = MonitorOptions::default().receive_buffer)]
     buffer: usize,
+
+    /// Show what iptables has no words for as bytecode, and the keys of elements as bytes, instead of in nft's words
+    #[arg(long)]
+    bytecode: bool,
 
     #[command(flatten)]
     scope: Scope,
@@ -148,16 +154,18 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         ..MonitorOptions::default()
     };
     let mut monitor = options.open_to_look()?;
+    let mut watch = Watch {
+        args,
+        json,
+        teller: None,
+        sets: sets(),
+        out: Output::new(),
+    };
+    watch.know()?;
     say(&format!(
         "chainwright: watching nf_tables after generation {}",
         monitor.told()
     ));
-    let mut watch = Watch {
-        args,
-        json,
-        sets: sets(),
-        out: Output::new(),
-    };
     let mut left = args.count;
     while left != Some(0) && watch.out.is_read() {
         let item = monitor.receive()?;
@@ -174,11 +182,48 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 struct Watch<'a> {
     args: &'a Args,
     json: bool,
+    /// Who has nft's words, if they are asked for.
+    teller: Option<Teller>,
     sets: Sets,
     out: Output,
 }
 
 impl Watch<'_> {
+    /// Finds out which tables and sets there are, whose events do not say of what types they are.
+    fn know(&mut self) -> Result<(), Error> {
+        if self.json || self.args.bytecode {
+            return Ok(());
+        }
+        let words = text::Options::here();
+        let mut nft = Connection::open_to_look()?;
+        let teller = Teller::new(&mut nft, words.clone());
+        // If others keep changing it, what comes from now on is known all the same.
+        self.teller = Some(teller.unwrap_or_else(|_| Teller::of_nothing(words)));
+        Ok(())
+    }
+
+    /// An event in one line; nothing of one that is said with another.
+    fn line(&self, event: &Event<'_>, told: &Said) -> Option<String> {
+        let words = event.to_string();
+        if let Ok(EventObject::Rule(rule)) = event.object()
+            && rule.expressions().is_some()
+            && let Some(options) = options(&rule, &self.sets)
+        {
+            return Some(format!("{words}: {options}"));
+        }
+        match (told, event.object()) {
+            (Said::Within, _) => None,
+            (Said::Line(line), Ok(EventObject::Elements(_))) => Some(line.to_string()),
+            (Said::Line(line), _) if line.body.is_empty() => Some(words),
+            (Said::Line(line), Ok(EventObject::Rule(_))) => Some(format!("{words}: {}", line.body)),
+            (Said::Line(line), _) => Some(format!("{words} {}", line.body)),
+            _ => {
+                let rule = rule_of(event, &self.sets).map(|rule| format!(": {rule}"));
+                Some(words + &rule.unwrap_or_default())
+            }
+        }
+    }
+
     /// Tells of an item; whether it was a transaction that was asked for.
     fn tell(&mut self, time: String, item: &Item) -> Result<bool, Error> {
         match item {
@@ -207,6 +252,11 @@ impl Watch<'_> {
     }
 
     fn change(&mut self, time: String, change: &Change) -> Result<bool, Error> {
+        // It is to hear of all of them.
+        let told = match &mut self.teller {
+            Some(teller) => teller.tell(change),
+            None => vec![Said::Wordless; change.events().len()],
+        };
         let admitted = |event: &Event<'_>| self.args.admits(event);
         let count = change.events().filter(admitted).count();
         if count == 0 && self.args.scope.is_narrowed() {
@@ -241,24 +291,32 @@ impl Watch<'_> {
             self.out,
             "{time} generation {generation}{by}{thread}: {count} event{plural}"
         )?;
-        for event in events.take(self.args.show) {
+        let lines = change.events().zip(&told);
+        let lines = lines.filter(|(event, _)| self.args.admits(event));
+        let lines = lines.filter_map(|(event, told)| Some((event, self.line(&event, told)?)));
+        let (mut shown, mut more) = (Vec::new(), 0);
+        for line in lines {
+            match shown.len() < self.args.show {
+                true => shown.push(line),
+                false => more += 1,
+            }
+        }
+        for (event, line) in shown {
             let (color, sign) = match event.is_deletion() {
                 true => (AnsiColor::Red, '-'),
                 false => (AnsiColor::Green, '+'),
             };
             let color = self.out.color(color);
-            let words = event.to_string();
-            let rule = rule_of(&event, &self.sets).map(|rule| format!(": {rule}"));
-            let line = words + &rule.unwrap_or_default();
             writeln!(self.out, "  {color}{sign} {}{color:#}", Printable(&line))?;
         }
-        if let Some(more @ 1..) = count.checked_sub(self.args.show) {
+        if more > 0 {
             writeln!(self.out, "  … and {more} more")?;
         }
         Ok(true)
     }
 
     fn lost(&mut self, time: String, lost: &Lost) -> Result<(), Error> {
+        self.know()?;
         if self.json {
             let item = ToldItem::Lost(ToldLost {
                 after: lost.after.number(),

@@ -68,6 +68,43 @@ pub trait Words {
         None
     }
 
+    /// A rule with all that belongs to it, which is what its anonymous sets and bound chains hold: these are not
+    /// shown behind it then. Asked before [`rule`](Self::rule).
+    fn whole_rule(&self, table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Option<String> {
+        let _ = (table, rule);
+        None
+    }
+
+    /// A table, without what is in it.
+    fn table(&self, table: &TableRef<'_>) -> Option<String> {
+        let _ = table;
+        None
+    }
+
+    /// A chain, without its rules.
+    fn chain(&self, chain: &ChainRef<'_>) -> Option<String> {
+        let _ = chain;
+        None
+    }
+
+    /// A set, without its elements.
+    fn set(&self, set: &SnapshotSet<'_>) -> Option<String> {
+        let _ = set;
+        None
+    }
+
+    /// A stateful object.
+    fn object(&self, object: &StatefulObjectRef<'_>) -> Option<String> {
+        let _ = object;
+        None
+    }
+
+    /// A flowtable.
+    fn flowtable(&self, flowtable: &FlowtableRef<'_>) -> Option<String> {
+        let _ = flowtable;
+        None
+    }
+
     /// An element, or the end of a range of elements, of a set.
     fn element(&self, set: &SetRef<'_>, element: &ElementRef<'_>) -> Option<String> {
         let _ = (set, element);
@@ -134,7 +171,7 @@ impl Snapshot {
         self.diff_in_words(new, options, &Bytecode)
     }
 
-    /// As [`diff`](Self::diff), with words for rules and elements. What is compared is the same.
+    /// As [`diff`](Self::diff), with words for what differs. What is compared is the same.
     ///
     /// # Errors
     /// As [`diff`](Self::diff).
@@ -168,8 +205,8 @@ struct Item<'s> {
 enum Shown<'s> {
     Table(TableRef<'s>),
     Chain(ChainRef<'s>),
-    Set(SetRef<'s>),
-    Element(SetRef<'s>, ElementRef<'s>),
+    Set(SnapshotSet<'s>),
+    Element(SnapshotSet<'s>, ElementRef<'s>),
     Object(StatefulObjectRef<'s>),
     Flowtable(FlowtableRef<'s>),
     Rule(RuleRef<'s>),
@@ -209,10 +246,10 @@ impl DiffOptions {
 
     fn sets<'s>(self, table: &SnapshotTable<'s>) -> Vec<Item<'s>> {
         let item = |set: SnapshotSet<'s>| {
-            let set = set.set();
+            let view = set.set();
             Item {
-                name: set.name().to_owned(),
-                key: self.compare().set(&set),
+                name: view.name().to_owned(),
+                key: self.compare().set(&view),
                 shown: Shown::Set(set),
             }
         };
@@ -221,7 +258,7 @@ impl DiffOptions {
     }
 
     fn elements<'s>(self, set: &SnapshotSet<'s>) -> Vec<Item<'s>> {
-        let of = set.set();
+        let of = *set;
         let item = |element: ElementRef<'s>| Item {
             name: element_name(&element),
             key: self.compare().element(&element),
@@ -330,14 +367,15 @@ impl Differ<'_> {
             let path = format!("{path} {name}");
             self.item("chain", path.clone(), old_chain, new_chain);
             let chain = |table: Option<&SnapshotTable<'t>>| table?.chain(&name);
-            let side = |chain: Option<SnapshotChain<'t>>, within| Side {
-                rules: chain.map_or_else(Vec::new, |chain| chain.rules().collect()),
+            let side = |table: Option<&SnapshotTable<'t>>, within| Side {
+                rules: chain(table).map_or_else(Vec::new, |chain| chain.rules().collect()),
+                table: table.copied(),
                 within,
             };
             self.rules(
                 &path,
-                &side(chain(old), within.0.as_ref()),
-                &side(chain(new), within.1.as_ref()),
+                &side(old, within.0.as_ref()),
+                &side(new, within.1.as_ref()),
             );
         }
     }
@@ -373,8 +411,13 @@ impl Differ<'_> {
         let text = |item: &Option<Item<'_>>| {
             let item = item.as_ref()?;
             let words = match &item.shown {
-                Shown::Element(set, element) => words.element(set, element),
-                _ => None,
+                Shown::Table(table) => words.table(table),
+                Shown::Chain(chain) => words.chain(chain),
+                Shown::Set(set) => words.set(set),
+                Shown::Element(set, element) => words.element(&set.set(), element),
+                Shown::Object(object) => words.object(object),
+                Shown::Flowtable(flowtable) => words.flowtable(flowtable),
+                Shown::Rule(_) => None,
             };
             Some(words.unwrap_or_else(|| item.shown.to_string()))
         };
@@ -402,6 +445,10 @@ impl Differ<'_> {
         let (old, new) = (&old_side.rules, &new_side.rules);
         let words = self.words;
         let text = |side: &Side<'_>, rule: &RuleRef<'_>| {
+            let whole = |table| words.whole_rule(table, rule);
+            if let Some(whole) = side.table.as_ref().and_then(whole) {
+                return whole;
+            }
             let said = words.rule(rule);
             let mut text = said.unwrap_or_else(|| Shown::Rule(*rule).to_string());
             side.append_parts(rule, words, &mut text);
@@ -455,6 +502,7 @@ fn pairs<'s>(
 /// The rules of a chain on one side, and what belongs to them.
 struct Side<'s> {
     rules: Vec<RuleRef<'s>>,
+    table: Option<SnapshotTable<'s>>,
     /// None where there is no such table.
     within: Option<&'s Within<'s>>,
 }
@@ -481,7 +529,7 @@ impl Side<'_> {
                 .elements()
                 .map(|element| {
                     let words = words.element(&view, &element);
-                    words.unwrap_or_else(|| Shown::Element(view, element).to_string())
+                    words.unwrap_or_else(|| Shown::Element(set, element).to_string())
                 })
                 .collect();
             elements.sort_unstable();
@@ -532,6 +580,7 @@ impl fmt::Display for Shown<'_> {
                 comment(f, chain.comment())
             }
             Self::Set(set) => {
+                let set = set.set();
                 write!(
                     f,
                     "key type {} of {} bytes",

@@ -37,6 +37,8 @@ use crate::netlink::{Error, Malformed, Message};
 mod apply;
 mod compare;
 mod contents;
+#[cfg(feature = "text")]
+mod definitions;
 #[cfg(feature = "diff")]
 mod diff;
 mod elements;

@@ -712,7 +712,7 @@ impl Reader<'_> {
     }
 
     /// Asks for a dump and takes it in; `admits` says of a message whether it was asked for.
-    fn dump(
+    pub(super) fn dump(
         &mut self,
         lane: Lane,
         request: &'static str,

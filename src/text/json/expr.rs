@@ -14,6 +14,7 @@ use crate::nft::expr::{
 use crate::nft::{DataType, Family, Milliseconds};
 use crate::text::constant;
 use crate::text::keys::{self, Key};
+use crate::text::list::Options;
 use crate::text::syntax::{self, Element, Expr, Operator, Target, Value, Verdict};
 use crate::text::types::{self, CT_LABEL, DATE, DAY, HOUR, symbols};
 
@@ -388,10 +389,12 @@ impl<'o> Writer<'o> {
             },
             // The number of a bit.
             CT_LABEL if value.number == 0 => Expression::Opaque(Cow::Borrowed("no label")),
-            data_type if data_type == CT_LABEL || types::is_bitmask(data_type) => flags(value)
-                .reduce(|left, right| binary(Operator::Or, left, right))
-                .unwrap_or(Expression::Number(0)),
-            data_type => named(data_type, value.number),
+            data_type if data_type == CT_LABEL || types::is_bitmask(data_type) => {
+                flags(value, self.options)
+                    .reduce(|left, right| binary(Operator::Or, left, right))
+                    .unwrap_or(Expression::Number(0))
+            }
+            data_type => named(data_type, value.number, self.options),
         }
     }
 
@@ -428,17 +431,26 @@ fn unquoted(text: &str) -> &str {
 }
 
 /// The bits of a value, each by its name.
-pub(super) fn flags(value: &Value) -> impl Iterator<Item = Expression<'static>> + use<> {
+pub(super) fn flags<'o>(
+    value: &Value,
+    options: &'o Options,
+) -> impl Iterator<Item = Expression<'static>> + use<'o> {
     let (data_type, number) = (value.data_type, value.number);
     let bits = (0..u128::BITS).filter(move |bit| number >> bit & 1 == 1);
     bits.map(move |bit| match data_type {
         CT_LABEL => Expression::Number(bit.into()),
-        data_type => named(data_type, 1 << bit),
+        data_type => named(data_type, 1 << bit, options),
     })
 }
 
 /// The name of a value, or its number.
-fn named(data_type: DataType, number: u128) -> Expression<'static> {
+fn named(data_type: DataType, number: u128, options: &Options) -> Expression<'static> {
+    if options.is_numeric(data_type) {
+        return numeric(number);
+    }
+    if let Some(name) = options.account_or_service(data_type, number) {
+        return Expression::Text(Cow::Owned(name.to_owned()));
+    }
     let mut names = symbols(data_type).iter();
     match names.find(|(_, value)| u128::from(*value) == number) {
         Some((name, _)) => Expression::Text(Cow::Borrowed(name)),

@@ -303,7 +303,7 @@ impl Writer<'_> {
                     (Expr::Ct(CtKey::EVENTMASK, ..), Expr::Value(events))
                         if events.number.count_ones() > 1 =>
                     {
-                        Expression::List(flags(events).collect())
+                        Expression::List(flags(events, self.options).collect())
                     }
                     _ => expr(to),
                 },

@@ -30,7 +30,7 @@ impl<W: Write> Printer<'_, W> {
         self.end()
     }
 
-    fn hook(&mut self, chain: &ChainRef<'_>) -> fmt::Result {
+    pub(super) fn hook(&mut self, chain: &ChainRef<'_>) -> fmt::Result {
         let Some(hook) = chain.hook() else {
             return Ok(());
         };
@@ -53,12 +53,11 @@ impl<W: Write> Printer<'_, W> {
             }
         }
         self.out.write_str(" priority ")?;
-        priority(
-            &mut self.out,
-            family,
-            name,
-            hook.priority.unwrap_or_default(),
-        )?;
+        let number = hook.priority.unwrap_or_default();
+        match self.options.numeric_priority {
+            true => write!(self.out, "{number}")?,
+            false => priority(&mut self.out, family, name, number)?,
+        }
         self.out.write_char(';')?;
         if let Some(policy) = chain.policy() {
             match policy.name() {
@@ -77,12 +76,11 @@ impl<W: Write> Printer<'_, W> {
         let hook = flowtable.hook().unwrap_or_default();
         self.indent()?;
         self.out.write_str("hook ingress priority ")?;
-        priority(
-            &mut self.out,
-            Family::NETDEV,
-            "ingress",
-            hook.priority.unwrap_or_default(),
-        )?;
+        let number = hook.priority.unwrap_or_default();
+        match self.options.numeric_priority {
+            true => write!(self.out, "{number}")?,
+            false => priority(&mut self.out, Family::NETDEV, "ingress", number)?,
+        }
         self.out.write_char('\n')?;
         let devices = hook.devices.unwrap_or_default();
         let names: Vec<String> = devices

@@ -1,6 +1,7 @@
 //! Rulesets as `nft list ruleset` shows them.
 
 pub(super) mod chain;
+pub(super) mod line;
 pub(super) mod object;
 pub(super) mod set;
 
@@ -8,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Write};
 
 use bitflags::Flags;
-use bstr::BStr;
+use bstr::{BStr, ByteSlice};
 use jiff::tz::TimeZone;
 use nix::net::if_::if_nametoindex;
 
@@ -17,8 +18,8 @@ use super::print::Printer;
 use super::read::rule;
 use crate::nft::expr::ObjectType;
 use crate::nft::{
-    ChainFlags, ChainRef, FlowtableRef, RuleRef, SetFlags, SetRef, Snapshot, SnapshotTable,
-    StatefulObjectRef, TableFlags,
+    ChainFlags, ChainRef, DataType, FlowtableRef, Milliseconds, RuleRef, SetFlags, SetRef,
+    Snapshot, SnapshotTable, StatefulObjectRef, TableFlags,
 };
 
 /// What is written, and how.
@@ -30,6 +31,18 @@ pub struct Options {
     pub stateless: bool,
     /// Without the elements of sets (`nft -t`).
     pub terse: bool,
+    /// With priorities as numbers (`nft -y`).
+    pub numeric_priority: bool,
+    /// With protocols above IP as numbers (`nft -p`).
+    pub numeric_protocol: bool,
+    /// With times in seconds, without what is less than one (`nft -T`).
+    pub numeric_time: bool,
+    /// With all other values that have names as numbers, too; with the three before, it is `nft -n`.
+    pub numeric_symbols: bool,
+    /// Names of users, groups and ports by their numbers.
+    users: HashMap<u32, String>,
+    groups: HashMap<u32, String>,
+    services: HashMap<u16, String>,
     /// The time zone that days and hours are given in.
     pub(super) time_zone: TimeZone,
     /// Names of interfaces by their numbers.
@@ -42,6 +55,13 @@ impl Default for Options {
             handles: false,
             stateless: false,
             terse: false,
+            numeric_priority: false,
+            numeric_protocol: false,
+            numeric_time: false,
+            numeric_symbols: false,
+            users: HashMap::new(),
+            groups: HashMap::new(),
+            services: HashMap::new(),
             time_zone: TimeZone::system(),
             interfaces: HashMap::new(),
         }
@@ -78,6 +98,82 @@ impl Options {
         self
     }
 
+    /// Gives users and groups by the names that `/etc/passwd` and `/etc/group` have for them (`nft -u`).
+    #[must_use]
+    pub fn with_accounts(mut self) -> Self {
+        let read = |path: &str| {
+            let text = std::fs::read(path).unwrap_or_default();
+            let mut names = HashMap::new();
+            for line in text.lines() {
+                let mut fields = line.split_str(":");
+                let (name, number) = (fields.next(), fields.nth(1));
+                let number = number.and_then(|number| number.to_str().ok()?.parse().ok());
+                if let (Some(name), Some(number)) = (name, number) {
+                    let name = || name.to_str_lossy().into_owned();
+                    names.entry(number).or_insert_with(name);
+                }
+            }
+            names
+        };
+        (self.users, self.groups) = (read("/etc/passwd"), read("/etc/group"));
+        self
+    }
+
+    /// Gives ports by the names that `/etc/services` has for them (`nft -S`).
+    #[must_use]
+    pub fn with_services(mut self) -> Self {
+        let text = std::fs::read("/etc/services").unwrap_or_default();
+        for line in text.lines() {
+            let line = line.split_str("#").next().unwrap_or_default();
+            let mut words = line.fields_with(char::is_whitespace);
+            let (name, port) = (words.next(), words.next());
+            let port =
+                port.and_then(|port| port.split_str("/").next()?.to_str().ok()?.parse().ok());
+            if let (Some(name), Some(port)) = (name, port) {
+                let name = || name.to_str_lossy().into_owned();
+                self.services.entry(port).or_insert_with(name);
+            }
+        }
+        self
+    }
+
+    /// All values as numbers (`nft -n`).
+    #[must_use]
+    pub const fn numeric(mut self) -> Self {
+        self.numeric_priority = true;
+        self.numeric_protocol = true;
+        self.numeric_time = true;
+        self.numeric_symbols = true;
+        self
+    }
+
+    /// Whether values of this type are written as numbers, also those that have names.
+    pub(super) const fn is_numeric(&self, data_type: DataType) -> bool {
+        match data_type {
+            DataType::INET_PROTO => self.numeric_protocol,
+            _ => self.numeric_symbols,
+        }
+    }
+
+    /// The name of a value that the system has names for, if these are asked for.
+    pub(super) fn account_or_service(&self, data_type: DataType, number: u128) -> Option<&str> {
+        let name = match data_type {
+            DataType::UID => self.users.get(&u32::try_from(number).ok()?),
+            DataType::GID => self.groups.get(&u32::try_from(number).ok()?),
+            DataType::INET_SERVICE => self.services.get(&u16::try_from(number).ok()?),
+            _ => None,
+        };
+        name.map(String::as_str)
+    }
+
+    /// A time as it is written.
+    pub(super) fn time(&self, milliseconds: u64) -> String {
+        match self.numeric_time {
+            true => format!("{}s", milliseconds / 1000),
+            false => Milliseconds(milliseconds).to_string(),
+        }
+    }
+
     pub(super) fn interface(&self, index: u32) -> Option<&str> {
         self.interfaces.get(&index).map(String::as_str)
     }
@@ -104,6 +200,10 @@ pub enum Part<'p> {
     Maps,
     /// One map: `list map`.
     Map(&'p [u8]),
+    /// Sets that `meter` made in a rule: `list meters`.
+    Meters,
+    /// One of them: `list meter`.
+    Meter(&'p [u8]),
     /// Flowtables: `list flowtables`.
     Flowtables,
     /// One flowtable: `list flowtable`.
@@ -191,6 +291,7 @@ impl Part<'_> {
             Self::Chain(name) => table.chain(name).is_some(),
             Self::Set(name) => set(name, false),
             Self::Map(name) => set(name, true),
+            Self::Meter(name) => table.set(name).is_some_and(|set| is_meter(&set.set())),
             Self::Flowtable(name) => table.flowtable(name).is_some(),
             Self::Object(object, name) => table.object(object, name).is_some(),
             // As nft has it, of any type.
@@ -209,6 +310,15 @@ impl Part<'_> {
     }
 
     pub(super) fn has_set(&self, set: &SetRef<'_>) -> bool {
+        let flags = set.flags().unwrap_or_default();
+        if flags.contains(SetFlags::ANONYMOUS) {
+            return is_meter(set)
+                && match *self {
+                    Self::Meters => true,
+                    Self::Meter(name) => set.name() == name,
+                    _ => false,
+                };
+        }
         let map = is_map(set.flags().unwrap_or_default());
         match *self {
             Self::All => true,
@@ -247,6 +357,12 @@ pub(super) const TABLE_FLAGS: [(TableFlags, &str); 3] = [
 /// Whether a set has something for each of its keys.
 pub(super) const fn is_map(flags: SetFlags) -> bool {
     flags.intersects(SetFlags::MAP.union(SetFlags::OBJECT))
+}
+
+/// Whether `meter` made a set.
+pub(super) fn is_meter(set: &SetRef<'_>) -> bool {
+    let flags = set.flags().unwrap_or_default();
+    flags.contains(SetFlags::ANONYMOUS | SetFlags::EVAL)
 }
 
 impl fmt::Display for Listing<'_> {
@@ -333,11 +449,7 @@ impl<W: Write> Printer<'_, W> {
         }
         for set in table.sets() {
             let view = set.set();
-            let is_nameless = view
-                .flags()
-                .unwrap_or_default()
-                .contains(SetFlags::ANONYMOUS);
-            if is_nameless || !part.has_set(&view) {
+            if !part.has_set(&view) {
                 continue;
             }
             between.write(&mut self.out)?;

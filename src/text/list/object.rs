@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use crate::nft::expr::ObjectType;
 use crate::nft::stateful::{CtTimeout, Timeouts};
-use crate::nft::{DataType, Family, Milliseconds, ObjectData, StatefulObjectRef};
+use crate::nft::{DataType, Family, ObjectData, StatefulObjectRef};
 use crate::text::constant::{Plain, Quoted};
 use crate::text::hooks;
 use crate::text::print::Printer;
@@ -96,7 +96,9 @@ impl<W: Write> Printer<'_, W> {
                 };
                 self.line(format_args!("protocol {}", protocol_name(expect.l4proto)))?;
                 self.line(format_args!("dport {}", expect.dport.unwrap_or_default()))?;
-                let time = Milliseconds(u64::from(expect.timeout.unwrap_or_default().0));
+                let time = self
+                    .options
+                    .time(u64::from(expect.timeout.unwrap_or_default().0));
                 self.line(format_args!("timeout {time}"))?;
                 self.line(format_args!("size {}", expect.size.unwrap_or_default()))?;
                 self.line(format_args!("l3proto {family}"))

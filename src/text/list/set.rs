@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write};
 
-use super::is_map;
 use super::object::object_name;
+use super::{is_map, is_meter};
 use crate::nft::{DataType, Milliseconds, SetFlags, SetPolicy, SetRef, SnapshotSet};
 use crate::text::print::Printer;
 use crate::text::read::set::{self, SetReader};
@@ -16,11 +16,12 @@ impl<W: Write> Printer<'_, W> {
         let reader = SetReader::named(set);
         let flags = view.flags().unwrap_or_default();
         let is_map = is_map(flags);
-        self.begin(
-            if is_map { "map" } else { "set" },
-            view.name(),
-            view.handle(),
-        )?;
+        let what = match (is_map, is_meter(&view)) {
+            (_, true) => "meter",
+            (true, _) => "map",
+            (false, _) => "set",
+        };
+        self.begin(what, view.name(), view.handle())?;
         self.declared(&view, &reader, is_map)?;
         self.out.write_char('\n')?;
         if !flags.contains(SetFlags::CONSTANT) {
@@ -37,13 +38,15 @@ impl<W: Write> Printer<'_, W> {
         }
         self.set_statements(&view)?;
         if let Some(timeout) = view.timeout() {
-            self.line(format_args!("timeout {}", Milliseconds::from(timeout)))?;
+            let time = self.options.time(Milliseconds::from(timeout).0);
+            self.line(format_args!("timeout {time}"))?;
         }
         if let Some(interval) = view.gc_interval() {
-            self.line(format_args!("gc-interval {}", Milliseconds::from(interval)))?;
+            let time = self.options.time(Milliseconds::from(interval).0);
+            self.line(format_args!("gc-interval {time}"))?;
         }
         self.comment(view.comment())?;
-        if !self.options.terse {
+        if !self.options.terse && !self.in_line {
             self.elements(&reader)?;
         }
         self.end()

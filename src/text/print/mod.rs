@@ -8,7 +8,6 @@ use std::fmt::{self, Write};
 use super::constant::Quoted;
 use super::list::Options;
 use super::syntax::{Element, Line};
-use crate::nft::Milliseconds;
 
 /// Writes sentences.
 pub(super) struct Printer<'o, W> {
@@ -114,7 +113,7 @@ impl<W: Write> Printer<'_, W> {
             None => self.out.write_char('*')?,
         }
         let timeout = |this: &mut Self| match element.timeout {
-            Some(time) => write!(this.out, " timeout {}", Milliseconds(time)),
+            Some(time) => write!(this.out, " timeout {}", this.options.time(time)),
             None => Ok(()),
         };
         if timeout_first {
@@ -128,7 +127,7 @@ impl<W: Write> Printer<'_, W> {
             timeout(self)?;
         }
         if let Some(left) = element.expires.filter(|_| !self.options.stateless) {
-            write!(self.out, " expires {}", Milliseconds(left))?;
+            write!(self.out, " expires {}", self.options.time(left))?;
         }
         if let Some(comment) = &element.comment {
             write!(self.out, " comment {}", Quoted(comment.as_str().into()))?;

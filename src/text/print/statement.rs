@@ -3,8 +3,8 @@
 use std::fmt::{self, Write};
 
 use super::Printer;
+use crate::nft::DataType;
 use crate::nft::expr::CtKey;
-use crate::nft::{DataType, Milliseconds};
 use crate::text::constant::{self as value, Plain, Quoted};
 use crate::text::syntax::{Expr, Relation, Statement, Translation};
 
@@ -106,7 +106,7 @@ impl<W: Write> Printer<'_, W> {
                 match ago {
                     _ if self.is_stateless() => Ok(()),
                     Some(ago) => {
-                        write!(self.out, " used {}", Milliseconds(*ago))
+                        write!(self.out, " used {}", self.options.time(*ago))
                     }
                     None => self.out.write_str(" used never"),
                 }

@@ -27,6 +27,12 @@ fn a_backup_comes_back() {
     let lines = differences.lines();
     assert!(lines.contains(&"+ table ip z"), "{lines:?}");
     assert!(lines.contains(&"- table ip6 t"), "{lines:?}");
+    assert!(
+        lines.contains(&"- rule ip t d: tcp dport 22 drop"),
+        "{lines:?}"
+    );
+    let bytecode = run(&sandbox, &format!("diff {path} --bytecode")).expect(1);
+    let lines = bytecode.lines();
     assert!(lines.iter().any(|l| l.starts_with("- rule ip t d: [ meta")));
     let now = generation(&sandbox);
 
@@ -34,8 +40,14 @@ fn a_backup_comes_back() {
     assert_eq!(generation(&sandbox), now, "nothing was done");
     let lines = ran.lines();
     assert!(lines[0].starts_with("backup   the whole ruleset: 3 tables, 5 chains"));
+    // Each object as `diff` shows it, the other way round.
+    let (objects, tables): (Vec<_>, Vec<_>) = lines[1..]
+        .iter()
+        .copied()
+        .partition(|line| line.starts_with(['-', '+']));
+    assert!(objects.contains(&"- table ip z") && objects.contains(&"+ table ip6 t"));
     assert_eq!(
-        lines[1..],
+        tables,
         [
             "replace  ip filter",
             "replace  ip t",
@@ -77,7 +89,7 @@ fn counters_differ_only_if_asked_for() {
         return;
     }
     run(&sandbox, &format!("diff {path}")).expect(0);
-    let ran = run(&sandbox, &format!("diff --counters {path}")).expect(1);
+    let ran = run(&sandbox, &format!("diff --counters --bytecode {path}")).expect(1);
     assert_eq!(ran.lines().len(), 2, "{}", ran.out);
     assert!(ran.out.contains("pkts 3 bytes 4"), "{}", ran.out);
     let ran = run(&sandbox, &format!("diff --counters --json {path}")).expect(1);
@@ -113,6 +125,14 @@ fn two_lines_of_a_change_are_never_the_same() {
     tools.run("iptables-nft -R INPUT 1 -m comment --comment two -j ACCEPT");
     with_comment("two");
     let ran = run(&sandbox, &format!("diff {path}")).expect(1);
+    let named = "rule ip t c: xt match \"comment\" 0x";
+    let said = ran
+        .lines()
+        .iter()
+        .filter(|line| line.contains(named))
+        .count();
+    assert_eq!(said, 2, "{}", ran.out);
+    let ran = run(&sandbox, &format!("diff {path} --bytecode")).expect(1);
     let lines = ran.lines();
     assert_eq!(lines.len(), 4, "{}", ran.out);
     assert!(
@@ -172,7 +192,10 @@ fn a_table_is_kept_and_brought_back_by_itself() {
     let ran = run(&sandbox, &format!("diff {whole} --family ip --table t")).expect(1);
     assert_eq!(ran.lines().len(), 1, "{}", ran.out);
     let ran = run(&sandbox, &format!("rollback {whole} -4 -t t --dry-run")).expect(0);
-    assert_eq!(ran.lines()[1..], ["replace  ip t", "nothing was done"]);
+    let lines = ran.lines();
+    assert_eq!([lines[1], lines[3]], ["replace  ip t", "nothing was done"]);
+    assert_eq!(lines[2], "- rule ip t d: counter packets 0 bytes 0");
+    assert_eq!(lines.len(), 4);
     let ran = run(&sandbox, &format!("rollback {whole} -6")).expect(0);
     assert!(
         ran.out.starts_with("backup   family ip6: 1 table,"),

@@ -1,0 +1,131 @@
+//! What it takes to say in words what happens: tables, and sets without their elements.
+
+use chainwright_sys::nf_tables::{
+    NFT_MSG_GETSET, NFT_MSG_GETTABLE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE,
+};
+
+use super::apply::Applied;
+use super::index::set_at;
+use super::read::{Lane, Reader};
+use super::within::is_anonymous;
+use super::{ElementsOf, Snapshot, SnapshotSet, SnapshotTable};
+use crate::netlink::{Error, Malformed, Message};
+use crate::nft::connection::{Connection, message_type};
+use crate::nft::live::{Event, EventObject};
+use crate::nft::{Family, Scope, SetFlags};
+
+impl Connection {
+    /// The tables and sets that there are, of one generation, without elements, chains and rules. Sets without a name of
+    /// their own, whose elements would say what they are, are not among them.
+    pub(crate) fn definitions(&mut self) -> Result<Snapshot, Error> {
+        let mut attempts = self.retry.begin();
+        loop {
+            let generation = self.generation()?;
+            let empty = Snapshot::of(Scope::all(), ElementsOf::ANONYMOUS);
+            let mut reader = Reader::of(self, empty);
+            let read = reader.definitions();
+            let (mut snapshot, consistent) = (reader.snapshot, reader.consistent);
+            match read {
+                Ok(()) => {}
+                Err(Error::Interrupted) if attempts.again() => continue,
+                Err(error) if error.ask_again() && attempts.again_after_loss() => continue,
+                Err(error) => return Err(error),
+            }
+            if consistent && self.generation()? == generation {
+                snapshot.forget_nameless()?;
+                snapshot.generation = Some(generation);
+                return Ok(snapshot);
+            }
+            if !attempts.again() {
+                return Err(Error::Interrupted);
+            }
+        }
+    }
+}
+
+impl Reader<'_> {
+    fn definitions(&mut self) -> Result<(), Error> {
+        for (request, message) in [
+            ("list tables", NFT_MSG_GETTABLE),
+            ("list sets", NFT_MSG_GETSET),
+        ] {
+            self.dump(
+                Lane::Long,
+                request,
+                message,
+                Family::UNSPEC,
+                |_| {},
+                |_| true,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Snapshot {
+    /// One that knows nothing, and takes in what it is told.
+    pub(crate) fn of_nothing() -> Self {
+        Self::of(Scope::all(), ElementsOf::ANONYMOUS)
+    }
+
+    /// Takes out the sets that would be said by their elements.
+    fn forget_nameless(&mut self) -> Result<(), Malformed> {
+        for table in &mut self.index.tables {
+            let mut read = Ok(());
+            table.sets.retain(|set| match set_at(&self.arena, set.at) {
+                Ok(set) => {
+                    let is_meter = set.flags().unwrap_or_default().contains(SetFlags::EVAL);
+                    is_meter || !is_anonymous(&set)
+                }
+                Err(malformed) => {
+                    read = Err(malformed);
+                    false
+                }
+            });
+            read?;
+        }
+        Ok(())
+    }
+
+    /// Takes in what an event tells of tables and sets, and of the elements of sets that have no name of their own.
+    pub(crate) fn learn(&mut self, event: &Event<'_>) -> Result<(), Malformed> {
+        let is_defining = matches!(
+            event.object()?,
+            EventObject::Table(_) | EventObject::Set(_) | EventObject::Elements(_)
+        );
+        match is_defining {
+            true => self.apply(&event.message(), &mut Applied::default()),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives back memory that is no longer needed.
+    pub(crate) fn tidy_definitions(&mut self) -> Result<(), Malformed> {
+        self.tidy()
+    }
+}
+
+impl<'s> SnapshotTable<'s> {
+    /// A snapshot that holds one set of this table, with the elements of these messages alone.
+    pub(crate) fn excerpt(
+        &self,
+        set: &SnapshotSet<'s>,
+        elements: &[Message<'_>],
+    ) -> Result<Snapshot, Malformed> {
+        let mut excerpt = Snapshot::of(Scope::all(), ElementsOf::all());
+        let table = self.snapshot.message(self.index().at);
+        let set = self.snapshot.message(set.index.at);
+        let elements = elements.iter().map(|message| (message, NFT_MSG_NEWSETELEM));
+        let all = [(&table, NFT_MSG_NEWTABLE), (&set, NFT_MSG_NEWSET)];
+        for (message, kind) in all.into_iter().chain(elements) {
+            let mut raw = message.raw.to_vec();
+            // Of what is deleted it is the same, but for the type of the message, which stands behind its length.
+            if let Some(place) = raw.get_mut(4..6) {
+                place.copy_from_slice(&message_type(kind).to_ne_bytes());
+            }
+            let at = excerpt.arena.put(&raw)?;
+            excerpt.index.insert(&excerpt.arena, at)?;
+        }
+        Ok(excerpt)
+    }
+}

@@ -1,0 +1,414 @@
+//! What the kernel tells of changes, in words.
+
+use std::fmt;
+
+use bstr::ByteSlice;
+
+use super::constant::Plain;
+use super::list::{self, Options, line};
+use super::print::Printer;
+use super::read::set::SetReader;
+use crate::netlink::{Error, Message};
+use crate::nft::live::{Change, Event, EventFlags, EventObject};
+use crate::nft::{Connection, ElementsRef, Generation, RuleRef, SetFlags, Snapshot, SnapshotTable};
+
+/// Says in nft's words what transactions did, as `nft monitor` and `nft --echo` do.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let sandbox = chainwright::netns::Sandbox::new()?;
+/// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// use chainwright::nft::Connection;
+/// use chainwright::nft::live::{Item, Monitor};
+/// use chainwright::text::{Options, Script, Teller, Told};
+///
+/// let mut monitor = Monitor::open()?;
+/// let mut nft = Connection::open()?;
+/// let mut teller = Teller::new(&mut nft, Options::here())?;
+///
+/// let text = "table inet t { chain c { tcp dport { 22, 80 } accept; }; }";
+/// nft.commit(Script::parse("rules.nft", text)?.transaction(None)?.transaction())?;
+///
+/// let Item::Change(change) = monitor.receive()? else { panic!() };
+/// let told = teller.tell(&change);
+/// let lines: Vec<_> = told.iter().filter_map(Told::line).map(ToString::to_string).collect();
+/// assert_eq!(lines[0], "add table inet t");
+/// assert_eq!(lines[2], "add rule inet t c tcp dport { 22, 80 } accept");
+/// # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// An event names a set and does not say of what type it is: so it keeps what it was told of the tables and sets that
+/// there are, without the elements of those that have a name. It is to be told of every change, in their order, and to be
+/// made anew where changes were lost.
+#[derive(Debug)]
+pub struct Teller {
+    known: Snapshot,
+    /// What is known is of this generation, or of a later one.
+    since: Option<Generation>,
+    options: Options,
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Told {
+    /// It is said.
+    Line(Line),
+    /// It is said with another event: the elements in braces of a rule, the other end of a range.
+    Within,
+    /// nft has no words for it, or what they would be is not known.
+    Wordless,
+}
+
+impl Told {
+    /// What is said.
+    #[must_use]
+    pub const fn line(&self) -> Option<&Line> {
+        match self {
+            Self::Line(line) => Some(line),
+            _ => None,
+        }
+    }
+}
+
+/// An event in nft's words. Its `Display` is nft's line: with `{:#}` the handle is behind it, as `nft -a` has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Line {
+    /// What was done to what: `add rule ip filter input`.
+    pub head: String,
+    /// The rule, or what stands in braces behind the head, with the braces; empty if there is nothing.
+    pub body: String,
+    /// The handle of what was added.
+    pub handle: Option<u64>,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.head)?;
+        if !self.body.is_empty() {
+            write!(f, " {}", self.body)?;
+        }
+        match self.handle {
+            Some(handle) if f.alternate() => write!(f, " # handle {handle}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The end of a range whose other end may be told next.
+struct Bound<'c> {
+    event: usize,
+    message: Message<'c>,
+    elements: ElementsRef<'c>,
+    is_deletion: bool,
+}
+
+impl Teller {
+    /// One that asks over this connection which tables and sets there are.
+    ///
+    /// # Errors
+    /// Those of the listings; [`Error::Interrupted`] if others kept changing the ruleset.
+    pub fn new(connection: &mut Connection, options: Options) -> Result<Self, Error> {
+        let known = connection.definitions()?;
+        Ok(Self {
+            since: known.generation(),
+            known,
+            options,
+        })
+    }
+
+    /// One that knows only what it is told: what was there before has no words.
+    #[must_use]
+    pub fn of_nothing(options: Options) -> Self {
+        Self {
+            known: Snapshot::of_nothing(),
+            since: None,
+            options,
+        }
+    }
+
+    /// Says what a transaction did: for each of its [events](Change::events), in their order, what became of it.
+    pub fn tell(&mut self, change: &Change) -> Vec<Told> {
+        // What is known is of later: what is called the same may have been something else then.
+        let is_past = self.since.is_some_and(|since| {
+            let ahead = change.generation().number().wrapping_sub(since.number());
+            ahead.cast_signed() <= 0
+        });
+        let mut told = vec![Told::Wordless; change.events().len()];
+        let mut bound: Option<Bound<'_>> = None;
+        for (number, event) in change.events().enumerate() {
+            let Ok(object) = event.object() else {
+                continue;
+            };
+            // A set that goes is still needed for its name; what comes is needed at once.
+            if !event.is_deletion() && self.known.learn(&event).is_err() {
+                continue;
+            }
+            if !is_past {
+                told[number] = match &object {
+                    EventObject::Elements(elements) => {
+                        self.elements(&mut told, &mut bound, number, &event, elements)
+                    }
+                    object => self.object(&event, object),
+                };
+            }
+            if event.is_deletion() {
+                let _ = self.known.learn(&event); // what cannot be read says nothing
+            }
+        }
+        if let Some(bound) = bound {
+            told[bound.event] = self.said_elements(&[bound.message], &bound);
+        }
+        if self.known.tidy_definitions().is_err() {
+            self.known = Snapshot::of_nothing();
+        }
+        // What belongs to a rule that could not be said is to be seen.
+        let is_rule = |event: &Event<'_>| matches!(event.object(), Ok(EventObject::Rule(_)));
+        let mut each = change.events().zip(&told);
+        if each.any(|(event, told)| is_rule(&event) && *told == Told::Wordless) {
+            for (event, told) in change.events().zip(&mut told) {
+                if *told == Told::Within && self.is_of_nameless(&event) {
+                    *told = Told::Wordless;
+                }
+            }
+        }
+        told
+    }
+
+    fn table_of(&self, event: &Event<'_>) -> Option<SnapshotTable<'_>> {
+        self.known.table(event.family(), event.table()?)
+    }
+
+    /// Whether an event is of a set without a name of its own, as far as that is still known.
+    fn is_of_nameless(&self, event: &Event<'_>) -> bool {
+        let table = self.table_of(event);
+        let set = event.set().and_then(|name| table?.set(name));
+        set.is_some_and(|set| is_nameless(set.set().flags().unwrap_or_default()))
+    }
+
+    fn object(&self, event: &Event<'_>, object: &EventObject<'_>) -> Told {
+        let options = &self.options;
+        let is_deletion = event.is_deletion();
+        let family = event.family();
+        let verb = match (is_deletion, object) {
+            (true, _) => "delete",
+            (false, EventObject::Rule(_)) if !event.flags().contains(EventFlags::APPEND) => {
+                "insert"
+            }
+            (false, _) => "add",
+        };
+        let plain = |name: &bstr::BStr| Plain(name).to_string();
+        // Of what goes the name says all.
+        let inside = |body: Option<String>| match is_deletion {
+            true => Some(String::new()),
+            false => body,
+        };
+        let (kind, name, body) = match object {
+            EventObject::Table(view) => {
+                let body = inside(line::table(view, options));
+                ("table", plain(view.name()), body)
+            }
+            EventObject::Chain(view) => {
+                let body = inside(line::chain(view, options));
+                let name = format!("{} {}", plain(view.table()), plain(view.name()));
+                ("chain", name, body)
+            }
+            EventObject::Set(view) => {
+                let set = self.table_of(event).and_then(|t| t.set(view.name()));
+                // Of one that goes nothing but the name is told.
+                let flags = set.map_or_else(|| view.flags(), |set| set.set().flags());
+                let flags = flags.unwrap_or_default();
+                if is_nameless(flags) {
+                    return Told::Within;
+                }
+                let body = inside(set.and_then(|set| line::set(&set, options)));
+                let kind = match list::is_map(flags) {
+                    true => "map",
+                    false => "set",
+                };
+                let name = format!("{} {}", plain(view.table()), plain(view.name()));
+                (kind, name, body)
+            }
+            EventObject::Object(view) => {
+                let body = inside(line::object(view, options));
+                let name = format!("{} {}", plain(view.table()), plain(view.name()));
+                (list::object::object_name(view.object_type()), name, body)
+            }
+            EventObject::Flowtable(view) => {
+                let body = inside(line::flowtable(view, options));
+                let name = format!("{} {}", plain(view.table()), plain(view.name()));
+                ("flowtable", name, body)
+            }
+            EventObject::Rule(rule) => return self.rule(verb, event, rule),
+            _ => return Told::Wordless,
+        };
+        match body {
+            Some(body) => Told::Line(Line {
+                head: format!("{verb} {kind} {family} {name}"),
+                body: match body.is_empty() {
+                    true => body,
+                    false => format!("{{ {body}; }}"),
+                },
+                handle: event.handle(),
+            }),
+            None => Told::Wordless,
+        }
+    }
+
+    fn rule(&self, verb: &str, event: &Event<'_>, rule: &RuleRef<'_>) -> Told {
+        let mut head = format!(
+            "{verb} rule {} {} {}",
+            rule.family(),
+            Plain(rule.table()),
+            Plain(rule.chain())
+        );
+        let handle = match (event.is_deletion(), rule.position()) {
+            (true, _) => Some(rule.handle()),
+            (false, position) => position.filter(|position| *position > 0),
+        };
+        if let Some(handle) = handle {
+            head += &format!(" handle {handle}");
+        }
+        let body = match rule.expressions() {
+            Some(_) => self
+                .table_of(event)
+                .and_then(|table| list::rule(&table, rule, &self.options)),
+            None => Some(String::new()),
+        };
+        match body {
+            // Of one that goes nft gives the number; what it was is said beside it.
+            Some(body) => Told::Line(Line {
+                head,
+                body,
+                handle: (!event.is_deletion()).then(|| rule.handle()),
+            }),
+            None => Told::Wordless,
+        }
+    }
+
+    fn elements<'c>(
+        &self,
+        told: &mut [Told],
+        bound: &mut Option<Bound<'c>>,
+        number: usize,
+        event: &Event<'c>,
+        elements: &ElementsRef<'c>,
+    ) -> Told {
+        let table = self.table_of(event);
+        let Some(set) = table.and_then(|table| table.set(elements.set())) else {
+            return Told::Wordless;
+        };
+        let view = set.set();
+        let flags = view.flags().unwrap_or_default();
+        if is_nameless(flags) {
+            return Told::Within;
+        }
+        let this = Bound {
+            event: number,
+            message: event.message(),
+            elements: *elements,
+            is_deletion: event.is_deletion(),
+        };
+        let has_bounds = flags.contains(SetFlags::INTERVAL) && !flags.contains(SetFlags::CONCAT);
+        if !has_bounds {
+            return self.said_elements(&[this.message], &this);
+        }
+        match bound.take() {
+            Some(other) if other.makes_range_with(&this) => {
+                told[other.event] = self.said_elements(&[other.message, this.message], &this);
+                Told::Within
+            }
+            other => {
+                if let Some(other) = other {
+                    told[other.event] = self.said_elements(&[other.message], &other);
+                }
+                *bound = Some(this);
+                Told::Wordless // until its other end is told
+            }
+        }
+    }
+
+    /// `add element ip t s { 10.0.0.0/8 }`
+    fn said_elements(&self, messages: &[Message<'_>], of: &Bound<'_>) -> Told {
+        let elements = &of.elements;
+        let said = || -> Option<String> {
+            let table = self.known.table(elements.family(), elements.table())?;
+            let set = table.set(elements.set())?;
+            let excerpt = table.excerpt(&set, messages).ok()?;
+            let set = excerpt
+                .table(elements.family(), elements.table())?
+                .set(elements.set())?;
+            let elements = SetReader::named(&set).elements()?;
+            let mut body = String::from("{ ");
+            let mut printer = Printer::new(&mut body, &self.options);
+            printer.in_line = true;
+            for (index, element) in elements.iter().enumerate() {
+                if index > 0 {
+                    printer.out.push_str(", ");
+                }
+                printer.element(element).ok()?;
+            }
+            body.push_str(" }");
+            Some(body)
+        };
+        // An end without a beginning stands before the first range, and says nothing.
+        if let [_] = messages
+            && end(elements).is_some_and(|(is_end, _)| is_end)
+        {
+            return Told::Within;
+        }
+        let verb = match of.is_deletion {
+            true => "delete",
+            false => "add",
+        };
+        match said() {
+            Some(body) => Told::Line(Line {
+                head: format!(
+                    "{verb} element {} {} {}",
+                    elements.family(),
+                    Plain(elements.table()),
+                    Plain(elements.set())
+                ),
+                body,
+                handle: None,
+            }),
+            None => Told::Wordless,
+        }
+    }
+}
+
+impl Bound<'_> {
+    /// Whether the two are the ends of one range.
+    fn makes_range_with(&self, other: &Self) -> bool {
+        let is_of_same = self.is_deletion == other.is_deletion
+            && self.elements.family() == other.elements.family()
+            && self.elements.table() == other.elements.table()
+            && self.elements.set() == other.elements.set();
+        let (Some(one), Some(another)) = (end(&self.elements), end(&other.elements)) else {
+            return false;
+        };
+        let (first, last) = match one.0 {
+            true => (another, one),
+            false => (one, another),
+        };
+        is_of_same && !first.0 && last.0 && first.1 < last.1
+    }
+}
+
+/// The only element: whether it ends a range, and its key.
+fn end(elements: &ElementsRef<'_>) -> Option<(bool, Vec<u8>)> {
+    let mut each = elements.elements().into_iter().flatten();
+    let element = each.next()?.ok()?;
+    let key = element.key_bytes()?.as_bytes().to_vec();
+    each.next()
+        .is_none()
+        .then(|| (element.is_interval_end(), key))
+}
+
+/// Whether a set is said by its elements.
+fn is_nameless(flags: SetFlags) -> bool {
+    flags.contains(SetFlags::ANONYMOUS) && !flags.contains(SetFlags::EVAL)
+}
