@@ -8,7 +8,7 @@
 //! | `print`, `constant`, `list` | from sentences to text |
 //! | `parse` | from text to commands |
 //! | `compile`, `script` | from commands to a transaction |
-//! | `json` | from sentences to libnftables' JSON, with the feature `text-json` |
+//! | `json` | from sentences to libnftables' JSON, and from JSON to commands, with the feature `text-json` |
 //!
 //! ```
 //! use chainwright::nft::DataType;
