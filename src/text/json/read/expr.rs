@@ -431,8 +431,8 @@ impl Reader {
         Ok(Expr::Hash {
             key,
             modulus: modulus(&fields)?,
-            seed: fields.number("seed", "a seed")?,
-            offset: fields.number("offset", "an offset")?.unwrap_or(0),
+            seed: small(&fields, "seed", "a seed")?,
+            offset: small(&fields, "offset", "an offset")?.unwrap_or(0),
         })
     }
 }
@@ -534,7 +534,12 @@ pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Fault> {
         }
         let number = base.number("the option's number")?;
         let offset = fields.need("offset")?.number("the first bit")?;
-        let bits = bits(fields.need("len")?)?;
+        let length = fields.need("len")?;
+        // The whole of an option that has no name.
+        let bits = match (offset, &length.kind) {
+            (0, Kind::Number(0)) => 0,
+            _ => bits(length)?,
+        };
         return Ok(Expr::Option(raw_option(number, offset, bits)));
     }
     if let Some(other) = fields.get("offset").or_else(|| fields.get("len")) {
@@ -672,10 +677,15 @@ fn ipsec(node: &Node<'_>) -> Result<Expr, Fault> {
 /// How many values there are.
 fn modulus(fields: &Fields<'_, '_>) -> Result<u32, Fault> {
     let node = fields.need("mod")?;
-    match node.number("how many values")? {
+    match node.small_count("how many values")? {
         0 => Err(Fault::new(node.place, "a remainder by 0 is none")),
         modulus => Ok(modulus),
     }
+}
+
+fn small(fields: &Fields<'_, '_>, key: &str, what: &str) -> Result<Option<u32>, Fault> {
+    let node = fields.get(key);
+    node.map(|node| node.small_count(what)).transpose()
 }
 
 fn numgen(node: &Node<'_>) -> Result<Expr, Fault> {
@@ -689,6 +699,6 @@ fn numgen(node: &Node<'_>) -> Result<Expr, Fault> {
             _ => NumgenType::RANDOM,
         },
         modulus: modulus(&fields)?,
-        offset: fields.number("offset", "an offset")?.unwrap_or(0),
+        offset: small(&fields, "offset", "an offset")?.unwrap_or(0),
     })
 }

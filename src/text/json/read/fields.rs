@@ -136,6 +136,19 @@ impl<'t> Node<'t> {
         }
     }
 
+    /// The same of 32 bits.
+    pub(super) fn small_count(&self, what: &str) -> Result<u32, Fault> {
+        match self.kind {
+            Kind::Negative(number) => {
+                match 0_i32.checked_sub_unsigned(number.try_into().unwrap_or(u32::MAX)) {
+                    Some(negative) => Ok(negative.cast_unsigned()),
+                    None => Err(self.wrong([what])),
+                }
+            }
+            _ => self.number(what),
+        }
+    }
+
     pub(super) fn word<'w>(&self, what: &str, words: &[&'w str]) -> Result<&'w str, Fault> {
         let Kind::Text(text) = &self.kind else {
             return Err(self.wrong(words));

@@ -13,13 +13,15 @@ mod object;
 mod stateful;
 mod statement;
 
+use std::collections::HashSet;
+
 use self::fields::Fields;
 use self::node::{Key, Node};
 use self::object::STATEFUL;
-use crate::nft::Family;
+use crate::nft::{Family, SetFlags};
 use crate::text::parse::script::{FAMILIES, KINDS, VERBS};
 use crate::text::parse::{Command, Error, Fault, Kind, Object, Source, Sources, Verb, shown};
-use crate::text::syntax::Place;
+use crate::text::syntax::{Expr, Place, Statement, Target, Verdict};
 
 /// Objects that commands are about, but for stateful ones.
 const OBJECTS: [&str; 7] = [
@@ -72,6 +74,52 @@ fn rank(object: &Object) -> usize {
     }
 }
 
+/// A set by its family, table and name.
+type SetName = (Family, Vec<u8>, Vec<u8>);
+
+/// Marks the sets that rules change as dynamic, which the kernel wants and listings of nft up to 1.0.6 do not say.
+fn mark_dynamic(commands: &mut [Command]) {
+    fn collect<'s>(statements: impl Iterator<Item = &'s Statement>, names: &mut Vec<&'s str>) {
+        for statement in statements {
+            match statement {
+                Statement::Update { set, .. } => names.push(set),
+                Statement::Verdict(Expr::Verdict(
+                    Verdict::Jump(Target::Rules(lines)) | Verdict::Goto(Target::Rules(lines)),
+                )) => {
+                    for line in lines {
+                        collect(line.statements.iter(), names);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut changed: HashSet<SetName> = HashSet::new();
+    for command in &*commands {
+        if let Object::Rule(rule) = &command.object {
+            let mut names = Vec::new();
+            collect(rule.statements.iter().map(|(each, _)| each), &mut names);
+            let of_table =
+                |name: &str| (rule.family, rule.table.to_vec(), name.as_bytes().to_vec());
+            changed.extend(names.into_iter().map(of_table));
+        }
+    }
+    if changed.is_empty() {
+        return;
+    }
+    for command in commands {
+        if let Object::Set(declared) = &mut command.object {
+            let set = &mut declared.set;
+            let (Some(table), Some(name)) = (&set.table, &set.name) else {
+                continue;
+            };
+            if changed.contains(&(set.family, table.to_vec(), name.to_vec())) {
+                set.flags = Some(set.flags.unwrap_or_default() | SetFlags::EVAL);
+            }
+        }
+    }
+}
+
 fn document(node: &Node<'_>) -> Result<Vec<Command>, Fault> {
     let fields = Fields::new(node, "a document", &["nftables"])?;
     let entries = fields.need("nftables")?.list("commands and objects")?;
@@ -80,7 +128,9 @@ fn document(node: &Node<'_>) -> Result<Vec<Command>, Fault> {
     let mut listed: Vec<Vec<Command>> = Vec::new();
     let settle = |listed: &mut Vec<Vec<Command>>, commands: &mut Vec<Command>| {
         listed.sort_by_key(|each| each.first().map(|command| rank(&command.object)));
+        let first = commands.len();
         commands.extend(listed.drain(..).flatten());
+        mark_dynamic(&mut commands[first..]);
     };
     for entry in entries {
         let (key, value) = entry.tagged("command or object")?;

@@ -19,7 +19,7 @@ use crate::text::parse::{
     Command, Declared, Elements, Fault, Object, Position, Rule, SetDeclaration, Verb, set, shown,
     table,
 };
-use crate::text::syntax::{Place, Statement};
+use crate::text::syntax::{Expr, Place, Statement};
 
 /// Stateful objects by their words.
 pub(super) const STATEFUL: [(&str, ObjectType); 8] = [
@@ -358,13 +358,26 @@ fn set(verb: Verb, node: &Node<'_>, is_map: bool, place: Place) -> Result<Vec<Co
     }
     let name = name(&fields, "name", of)?;
     let set = Set::named(at.family, at.table.clone(), name.clone());
-    let declared = reader.declaration(&fields, only_named(set, is_map))?;
-    let mut commands = vec![of_set(declared)];
+    let mut declared = reader.declaration(&fields, only_named(set, is_map))?;
+    let mut commands = Vec::new();
     if let Some(node) = fields.get("elem") {
         let mut elements = Vec::new();
         for entry in node.one_or_many() {
             reader.element(entry, &mut |element, place| elements.push((element, place)))?;
         }
+        // Where the set says in which order that is kept with elements, they have it.
+        let order = |statement: &Statement| {
+            let kind = std::mem::discriminant(statement);
+            let mut said = declared.statements.iter();
+            said.position(|(said, _)| std::mem::discriminant(said) == kind)
+        };
+        for (element, _) in &mut elements {
+            element.statements.sort_by_key(order);
+        }
+        let mut data = elements
+            .iter()
+            .filter_map(|(element, _)| element.data.as_ref());
+        declared.data_is_interval = data.any(is_interval);
         commands.push(Command {
             verb: Verb::Add,
             object: Object::Elements(Elements {
@@ -376,6 +389,7 @@ fn set(verb: Verb, node: &Node<'_>, is_map: bool, place: Place) -> Result<Vec<Co
             place: node.place,
         });
     }
+    commands.insert(0, of_set(declared));
     Ok(commands)
 }
 
@@ -399,8 +413,10 @@ impl Reader {
                 Kind::Text(word) => STATEFUL.iter().find(|(known, _)| known == word),
                 _ => None,
             };
+            let is_verdict = matches!(&data.kind, Kind::Text(word) if word == "verdict");
             let data_type = match objects {
                 Some((_, object_type)) => Declared::Objects(*object_type),
+                None if is_verdict => Declared::Types(vec![DataType::VERDICT]),
                 None => self.declared(data)?,
             };
             declared.data = Some((data_type, data.place));
@@ -469,17 +485,19 @@ impl Reader {
                 types.push(data_type);
             }
         }
-        match (
-            types.is_empty(),
-            types.contains(&DataType::VERDICT) && types.len() > 1,
-        ) {
-            (false, false) => Ok(Declared::Types(types)),
-            (true, _) => Err(Fault::new(node.place, "this list is empty")),
-            (_, true) => Err(Fault::new(
-                node.place,
-                "a verdict is no part of a concatenation",
-            )),
+        match types.is_empty() {
+            false => Ok(Declared::Types(types)),
+            true => Err(Fault::new(node.place, "this list is empty")),
         }
+    }
+}
+
+/// Whether it has a range: nft's JSON does not say which maps lead to ranges.
+fn is_interval(data: &Expr) -> bool {
+    match data {
+        Expr::Range(..) | Expr::Prefix(..) => true,
+        Expr::Concat(parts) => parts.iter().any(is_interval),
+        _ => false,
     }
 }
 
@@ -633,7 +651,8 @@ fn tracking(
             entries.helper = Some(helper.to_owned());
         }
         ObjectType::CT_TIMEOUT => {
-            let Some(node) = fields.get("policy") else {
+            // nft writes null where no state has a time of its own.
+            let Some(node) = fields.get("policy").filter(|node| !node.is_null()) else {
                 return Ok(());
             };
             let Kind::Object(policy) = &node.kind else {

@@ -45,7 +45,7 @@ impl Reader {
             _ => {
                 let fields = Fields::new(value, "a number of connections", &["val", "inv"])?;
                 Statement::Connections {
-                    count: fields.need("val")?.number("how many connections")?,
+                    count: fields.need("val")?.small_count("how many connections")?,
                     over: fields.flag("inv")?,
                 }
             }

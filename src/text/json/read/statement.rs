@@ -12,7 +12,9 @@ use crate::text::parse::nat::FLAGS;
 use crate::text::parse::statement::{assigned, code_of, level_of};
 use crate::text::parse::{Fault, shown};
 use crate::text::print::statement::{ALL_LOG_FLAGS, LOG_FLAGS, LOG_LEVELS};
-use crate::text::syntax::{Element, Expr, Line, Place, Relation, Statement, Translation};
+use crate::text::syntax::{
+    Element, Expr, Line, OptionField, Place, Relation, Statement, Translation,
+};
 
 /// What a statement is called.
 const KNOWN: [&str; 40] = [
@@ -237,8 +239,18 @@ impl Reader {
         let relation = RELATIONS.iter().find(|relation| relation.sign() == sign);
         let relation = relation.copied().unwrap_or(Relation::Implicit);
         let left = self.left(fields.need("left")?)?;
-        let right = self.expr(fields.need("right")?)?;
-        let left = asked_for_presence(left, &right);
+        let node = fields.need("right")?;
+        let right = self.expr(node)?;
+        let left = match (left, &node.kind) {
+            // So an option is asked for that has no name.
+            (Expr::Option(option), Kind::Bool(_)) if option.offset == 0 && option.bits == 8 => {
+                Expr::Option(OptionField {
+                    presence: true,
+                    ..option
+                })
+            }
+            (left, _) => asked_for_presence(left, &right),
+        };
         Ok(Statement::Match {
             left,
             relation,
@@ -470,7 +482,7 @@ fn reset(node: &Node<'_>) -> Result<Statement, Fault> {
         return Err(Fault::new(key.place, message).expecting(["tcp option"]));
     }
     match option(value, ExthdrOp::TCPOPT)? {
-        Expr::Option(mut option) if option.presence => {
+        Expr::Option(mut option) if option.presence || option.bits == 0 => {
             (option.presence, option.bits) = (false, 0);
             Ok(Statement::Reset(Expr::Option(option)))
         }
