@@ -5,13 +5,12 @@ mod common;
 use std::collections::BTreeMap;
 
 use chainwright::netns::Sandbox;
-use chainwright::nft::{Connection, PlanOptions, Scope};
-use chainwright::text::{Error, Listing, Options, Script};
-use common::rulesets::{
-    Listing as Listed, OF_CLIENTS, Ruleset, TypedRules, data, directory, listing_in, same,
-};
+use chainwright::nft::Scope;
+use chainwright::text::{Listing, Options, Script};
+use common::rulesets::{OF_CLIENTS, Ruleset, TypedRules, data};
+use common::scripts::{apply, compare, compare_errors, compare_listings, is_same_text};
 use common::tools::Tools;
-use common::{connect, report, sandbox};
+use common::{connect, sandbox};
 
 /// What nft 1.0.6 makes something else of than it says, what is compared instead (nothing: the line is left out), and why.
 const ELSE: &[(&str, &str, &str)] = &[
@@ -47,76 +46,6 @@ fn without_else(text: &str) -> (String, usize) {
     });
     let text = lines.collect();
     (text, count)
-}
-
-/// Chains without names have numbers, which differ from one kernel's life to the next.
-fn nameless(listing: &Listed) -> Listed {
-    let nameless = |text: &str| {
-        let mut parts = text.split("__chain");
-        let mut out = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            out.push_str("__chain");
-            out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
-        }
-        out
-    };
-    Listed {
-        text: nameless(&listing.text),
-        bytecode: nameless(&listing.bytecode),
-    }
-}
-
-/// What nft says of both must be the same.
-fn compare(theirs: &Sandbox, ours: &Sandbox, any_order: bool) -> Result<(), String> {
-    compare_listings(theirs, ours, any_order)?;
-    compare_objects(theirs, ours)
-}
-
-fn compare_listings(theirs: &Sandbox, ours: &Sandbox, any_order: bool) -> Result<(), String> {
-    let listed = |sandbox: &Sandbox| nameless(&listing_in(sandbox, any_order));
-    same(&listed(theirs), &listed(ours))
-}
-
-/// What nft does not list must be the same, too: user data, flags, sizes.
-fn compare_objects(theirs: &Sandbox, ours: &Sandbox) -> Result<(), String> {
-    let snapshot = |sandbox: &Sandbox| connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
-    let mut options = PlanOptions::default();
-    options.remove_other_tables = true;
-    options.remove_dynamic_elements = true;
-    let plan = snapshot(ours)
-        .plan(&snapshot(theirs), options)
-        .map_err(|error| report(&error))?;
-    match plan.is_empty() {
-        true => Ok(()),
-        false => Err(format!("there is left\n{plan}")),
-    }
-}
-
-/// Carries a text out.
-fn apply(sandbox: &Sandbox, nft: &mut Connection, text: &str) -> Result<(), String> {
-    let script = Script::parse("rules.nft", text).map_err(|error| error.to_string())?;
-    let script = script.with_time_zone("UTC").expect("it is known");
-    let now = match script.needs_listing() {
-        true => Some(nft.snapshot(Scope::all()).expect("a ruleset")),
-        false => None,
-    };
-    // Interfaces are those of the sandbox.
-    let change = sandbox
-        .run(|| {
-            script
-                .transaction(now.as_ref())
-                .map_err(|error| error.to_string())
-        })
-        .expect("it can be entered")?;
-    nft.commit(change.transaction()).map_err(|error| {
-        let at: Vec<String> = change
-            .explain(&error)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        format!("{}\n{}", report(&error), at.join("\n"))
-    })?;
-    Ok(())
 }
 
 #[test]
@@ -307,8 +236,7 @@ fn rules_of_every_expression_are_made_again() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert_eq!(left_out, 5); // in each family
     // Sets without names are counted on, so that theirs are others than in the bytecode of the first.
-    let text = |sandbox: &Sandbox| nameless(&listing_in(sandbox, false)).text;
-    assert!(text(&first) == text(&again), "another listing");
+    assert!(is_same_text(&first, &again), "another listing");
     // What the kernel has of them is the same but where nft says several instructions in the same words.
     let (first, again) = (instructions(&first), instructions(&again));
     assert_eq!(first.len(), again.len());

@@ -312,6 +312,18 @@ fn nft_texts() -> Vec<Vec<u8>> {
     all.into_iter().map(String::into_bytes).collect()
 }
 
+/// Documents of libnftables' JSON: one with an object of each kind, and many that are wrong somewhere.
+fn documents() -> Vec<Vec<u8>> {
+    let wrong = texts("tests/data/nft", "wrong_json.txt");
+    let wrong = wrong.iter().flat_map(|text| text.split("=== ").skip(1));
+    let wrong = wrong.filter_map(|case| Some(case.split_once('\n')?.1.split_once("---\n")?.0));
+    let right = texts("tests/data/nft", "objects.json");
+    let wrong = wrong.map(|json| json.as_bytes().to_vec());
+    wrong
+        .chain(right.into_iter().map(String::into_bytes))
+        .collect()
+}
+
 /// The seeds of a target, given what a kernel listed.
 #[must_use]
 pub fn all(target: &Target, of_kernel: &[Vec<u8>]) -> Vec<Vec<u8>> {
@@ -328,7 +340,10 @@ pub fn all(target: &Target, of_kernel: &[Vec<u8>]) -> Vec<Vec<u8>> {
                 .map(|stream| targets::nft_events::transactions(&stream))
                 .collect()
         }
-        "nft_json" => streams().iter().flat_map(|stream| json(stream)).collect(),
+        "nft_json" => {
+            let objects = streams().iter().flat_map(|stream| json(stream)).collect();
+            [objects, documents()].concat()
+        }
         "snapshot" => {
             let files = streams().into_iter().map(|stream| {
                 let count = Messages::new(&stream).count() as u64;

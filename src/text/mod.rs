@@ -9,7 +9,7 @@
 //! | `parse` | from text to commands |
 //! | `compile`, `script` | from commands to a transaction |
 //! | `told` | from what the kernel tells of changes to text |
-//! | `json` | from sentences to libnftables' JSON, with the feature `text-json` |
+//! | `json` | from sentences to libnftables' JSON, and from JSON to commands, with the feature `text-json` |
 //!
 //! ```
 //! use chainwright::nft::DataType;

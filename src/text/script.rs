@@ -110,6 +110,57 @@ impl Script {
         })
     }
 
+    /// Reads a document of libnftables' JSON (libnftables-json(5)), which is what `nft -j -f` takes; `name` is what errors
+    /// call it.
+    ///
+    /// Objects that stand without a verb, as in a listing, are added. Those that stand one behind the other are added in
+    /// the order that the block of a table has: tables, chains, stateful objects, sets with their elements, flowtables,
+    /// rules. Handles of such objects say nothing.
+    ///
+    /// Nothing is passed over: a key or a word that is not known is an error.
+    ///
+    /// ```
+    /// use chainwright::text::Script;
+    ///
+    /// let json = r#"{"nftables": [
+    ///     {"add": {"table": {"family": "inet", "name": "filter"}}},
+    ///     {"add": {"chain": {"family": "inet", "table": "filter", "name": "web"}}},
+    ///     {"add": {"rule": {"family": "inet", "table": "filter", "chain": "web", "expr": [
+    ///         {"match": {"op": "==", "left": {"payload": {"protocol": "tcp", "field": "dport"}}, "right": 443}},
+    ///         {"accept": null}
+    ///     ]}}}
+    /// ]}"#;
+    /// let script = Script::parse_json("rules.json", json)?;
+    /// assert_eq!(script.transaction(None)?.transaction().len(), 3);
+    ///
+    /// let error = Script::parse_json("rules.json", json.replace("dport", "dprot")).unwrap_err();
+    /// assert_eq!((error.line, error.column), (5, 77));
+    /// assert!(error.to_string().contains("did you mean `dport`?"));
+    /// # Ok::<(), chainwright::text::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What is wrong with it first.
+    #[cfg(feature = "text-json")]
+    pub fn parse_json(name: &str, json: impl AsRef<[u8]>) -> Result<Self, Error> {
+        let source = Source::new(name, json.as_ref());
+        let (commands, sources) = super::json::read::parse(source)?;
+        Ok(Self {
+            commands,
+            sources,
+            time_zone: TimeZone::system(),
+        })
+    }
+
+    /// The same of a document that was read already; errors show it in one line.
+    ///
+    /// # Errors
+    /// What is wrong with it first.
+    #[cfg(feature = "text-json")]
+    pub fn from_json(json: &serde_json::Value) -> Result<Self, Error> {
+        Self::parse_json("json", json.to_string())
+    }
+
     /// Takes days and hours as those of this time zone, by its name in the IANA's database, instead of the system's;
     /// `None` if it is not known.
     #[must_use]

@@ -15,6 +15,8 @@ pub(crate) mod random;
 pub(crate) mod rules;
 pub(crate) mod rulesets;
 pub(crate) mod save;
+#[cfg(feature = "text")]
+pub(crate) mod scripts;
 pub(crate) mod tools;
 pub(crate) mod unwritable;
 

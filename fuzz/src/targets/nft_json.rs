@@ -1,4 +1,5 @@
-//! Objects and expressions from JSON: what is taken is written, and read as the same.
+//! Objects and expressions from JSON: what is taken is written, and read as the same. And libnftables' JSON, whose
+//! documents become transactions, or it is said why not.
 
 use chainwright::netlink::Message;
 use chainwright::nft::expr::Decoded;
@@ -6,6 +7,7 @@ use chainwright::nft::{
     Chain, ChainRef, Elements, ElementsRef, Flowtable, FlowtableRef, Object, Rule, RuleRef, Set,
     SetRef, StatefulObject, StatefulObjectRef, Table, TableRef,
 };
+use chainwright::text::Script;
 use serde::de::DeserializeOwned;
 
 use super::nft_objects::written;
@@ -47,7 +49,26 @@ where
     assert_eq!(read(&message), Some(once));
 }
 
+/// Whatever a document asks for, it becomes a transaction, or it is said where it is wrong.
+fn document(input: &[u8]) {
+    let error = match Script::parse_json("input", input) {
+        Err(error) => error,
+        Ok(script) => match script.transaction(None) {
+            Ok(change) => {
+                assert!(change.transaction().len() < 1 << 20);
+                return;
+            }
+            Err(error) => error,
+        },
+    };
+    assert!(error.line >= 1 && error.column >= 1, "{error:?}");
+    let shown = error.to_string();
+    let is_harmful = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    assert!(!shown.contains(is_harmful), "{shown:?}");
+}
+
 fn run(input: &[u8]) {
+    document(input);
     taken::<Decoded<'static>>(input);
     object::<Table<'static>>(input, |m| {
         Some(TableRef::parse(m).ok()?.to_builder().into_owned())

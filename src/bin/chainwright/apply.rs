@@ -21,6 +21,8 @@ use crate::rules::{Sets, said, sets};
 /// kernel refuses one, nothing is changed, and standard error shows the place: FILE:LINE:COLUMN. Where the text speaks
 /// of sets, chains or rules that must be there, and somebody else commits meanwhile, it is read again and tried again.
 ///
+/// With `-j` it takes libnftables' JSON (libnftables-json(5)) instead: what `list -j` prints, and what `nft -j -f` takes.
+///
 /// Nothing is printed when it is done, unless --echo asks for what was added.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -40,6 +42,10 @@ pub(crate) struct Args {
     /// it nothing may
     #[arg(short = 'I', long, value_name = "DIRECTORY")]
     include: Vec<PathBuf>,
+
+    /// The text is libnftables' JSON
+    #[arg(short = 'j', conflicts_with = "include")]
+    libnftables_json: bool,
 
     /// The text; standard input if there is none, or `-`
     #[arg(value_name = "FILE")]
@@ -78,7 +84,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         true => Includes::none(),
         false => Includes::below(args.include.iter().cloned()),
     };
-    let script = match Script::parse_with(&name, text, &includes) {
+    let parsed = match args.libnftables_json {
+        true => Script::parse_json(&name, text),
+        false => Script::parse_with(&name, text, &includes),
+    };
+    let script = match parsed {
         Ok(script) => script,
         Err(error) => {
             say(&error.to_string());

@@ -1,10 +1,12 @@
-//! Rulesets as libnftables' JSON: what `nft -j list ruleset` prints (libnftables-json(5)).
+//! Rulesets as libnftables' JSON: what `nft -j list ruleset` prints (libnftables-json(5)), and in `read` what `nft -j -f`
+//! takes.
 //!
 //! The sentences are those of the text ([`super::syntax`]). Each object of the list becomes JSON when its turn comes,
 //! and each statement and each element of it likewise, so that no second tree of them stands in memory.
 
 mod expr;
 mod object;
+pub(super) mod read;
 mod stateful;
 mod statement;
 

@@ -9,8 +9,8 @@ use crate::nft::{Chain, ChainFlags, Device, Devices, Family, Hook, Policy, hook_
 use crate::text::hooks;
 use crate::text::syntax::{Expr, Place, Symbol};
 
-const TYPES: [&str; 3] = ["filter", "nat", "route"];
-const HOOKS: [&str; 7] = [
+pub(in crate::text) const TYPES: [&str; 3] = ["filter", "nat", "route"];
+pub(in crate::text) const HOOKS: [&str; 7] = [
     "prerouting",
     "input",
     "forward",
@@ -132,12 +132,7 @@ impl Parser<'_> {
         let Some(word) = self.at_any(&HOOKS) else {
             return Err(self.unknown("no hook", HOOKS));
         };
-        let number = (0..8).find(|number| hook_name(chain.family, *number) == Some(word));
-        let Some(number) = number else {
-            let known = (0..8).filter_map(|number| hook_name(chain.family, number));
-            let message = format!("tables of {} have no hook `{word}`", chain.family);
-            return Err(Fault::new(place, message).expecting(known));
-        };
+        let number = hook_number(chain.family, word, place)?;
         self.advance();
         let mut hook = Hook {
             number: Some(number),
@@ -194,7 +189,6 @@ impl Parser<'_> {
         let names = self.initial()?;
         let place = self.since(start);
         let none = || Fault::new(place, "these are no names of devices");
-        let mut devices = Devices::default();
         let names = match names {
             Expr::Set(elements) => elements.into_iter().map(|element| element.key).collect(),
             name => vec![Some(name)],
@@ -206,23 +200,45 @@ impl Parser<'_> {
                 _ => return Err(none()),
             }
         }
-        // nft sends the last one first.
-        for name in symbols.into_iter().rev() {
-            match name.text.strip_suffix('*') {
-                Some(prefix) if !prefix.ends_with('\\') => {
-                    devices.push(Device::Prefix(prefix.into()));
-                }
-                _ => {
-                    devices.push(Device::Name((*name.text).into()));
-                }
-            }
-        }
-        Ok(devices)
+        Ok(named_devices(symbols.iter().map(|symbol| &*symbol.text)))
     }
 }
 
+/// The number of a hook.
+pub(in crate::text) fn hook_number(family: Family, word: &str, place: Place) -> Result<u32, Fault> {
+    let number = (0..8).find(|number| hook_name(family, *number) == Some(word));
+    number.ok_or_else(|| {
+        let known = (0..8).filter_map(|number| hook_name(family, number));
+        let message = format!("tables of {family} have no hook `{word}`");
+        Fault::new(place, message).expecting(known)
+    })
+}
+
+/// Devices by their names; an asterisk at the end of one stands for whatever follows.
+pub(in crate::text) fn named_devices<'n>(
+    names: impl DoubleEndedIterator<Item = &'n str>,
+) -> Devices<'static> {
+    let mut devices = Devices::default();
+    // nft sends the last one first.
+    for name in names.rev() {
+        match name.strip_suffix('*') {
+            Some(prefix) if !prefix.ends_with('\\') => {
+                devices.push(Device::Prefix(prefix.into()));
+            }
+            _ => {
+                devices.push(Device::Name(name.into()));
+            }
+        }
+    }
+    devices
+}
+
 /// A priority by its name or number.
-fn priority_of(word: &Symbol, family: Family, hook: &str) -> Result<i32, Fault> {
+pub(in crate::text) fn priority_of(
+    word: &Symbol,
+    family: Family,
+    hook: &str,
+) -> Result<i32, Fault> {
     let text = &*word.text;
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),

@@ -102,7 +102,7 @@ const fn is_invisible(c: char) -> bool {
 }
 
 /// What of a text is repeated in a message.
-pub(super) fn shown(text: &str) -> String {
+pub(in crate::text) fn shown(text: &str) -> String {
     const LONGEST: usize = 40;
     let mut shown: String = text.chars().take(LONGEST).map(harmless).collect();
     if text.chars().nth(LONGEST).is_some() {

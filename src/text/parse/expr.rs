@@ -504,7 +504,7 @@ fn is_constant(expr: &Expr) -> bool {
 }
 
 /// A route that is only asked for, where that is what it is compared with.
-fn asked_for_presence(left: Expr, right: &Expr) -> Expr {
+pub(in crate::text) fn asked_for_presence(left: Expr, right: &Expr) -> Expr {
     use crate::nft::expr::{FibFlags, FibResult};
     let is_answer = |expr: &Expr| match expr {
         Expr::Symbol(symbol) => matches!(&*symbol.text, "exists" | "missing") && !symbol.is_quoted,

@@ -1,23 +1,23 @@
 //! From text to commands.
 
-mod chain;
+pub(super) mod chain;
 mod elements;
 mod error;
-mod expr;
+pub(super) mod expr;
 mod flowtable;
 mod lexer;
-mod nat;
-mod object;
-mod parser;
+pub(super) mod nat;
+pub(super) mod object;
+pub(super) mod parser;
 #[cfg(any(test, feature = "fuzzing"))]
 mod said;
-mod script;
-mod selector;
-mod set;
+pub(super) mod script;
+pub(super) mod selector;
+pub(super) mod set;
 mod source;
-mod stateful;
-mod statement;
-mod table;
+pub(super) mod stateful;
+pub(super) mod statement;
+pub(super) mod table;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -25,9 +25,11 @@ mod variables;
 
 pub(super) use elements::ElementList;
 pub use error::Error;
-pub(super) use error::Fault;
+pub(super) use error::{Fault, shown};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use said::parsed_rules;
 pub(super) use script::parse;
 pub(super) use source::{Directories, Includes, NoIncludes, Source, Sources};
-pub(super) use tree::{Command, Declared, Elements, Object, Position, Rule, SetDeclaration, Verb};
+pub(super) use tree::{
+    Command, Declared, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb,
+};

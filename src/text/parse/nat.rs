@@ -84,7 +84,6 @@ impl Parser<'_> {
     }
 
     fn translation_flags(&mut self) -> Result<Vec<&'static str>, Fault> {
-        const FLAGS: [&str; 3] = ["random", "fully-random", "persistent"];
         let mut flags = Vec::new();
         let Some(first) = self.eat_any(&FLAGS) else {
             return Ok(flags);
@@ -113,6 +112,9 @@ impl Parser<'_> {
         })
     }
 }
+
+/// The flags of translations, in the order in which they are listed.
+pub(in crate::text) const FLAGS: [&str; 3] = ["random", "fully-random", "persistent"];
 
 /// The constant that an expression begins with, if it begins with one.
 fn first_symbol(expr: &Expr) -> Option<&Symbol> {

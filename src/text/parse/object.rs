@@ -8,26 +8,26 @@ use super::script::{FAMILIES, InTable};
 use super::tree::{Command, Object, Verb};
 use crate::nft::expr::{Counter, Decoded, ObjectType, Synproxy, SynproxyFlags};
 use crate::nft::stateful::{CtExpect, CtHelper, CtTimeout, HostMilliseconds, Secmark, Timeouts};
-use crate::nft::{DataType, Family, ObjectData, StatefulObject};
+use crate::nft::{DataType, Family, Name, ObjectData, StatefulObject};
 use crate::text::hooks;
 use crate::text::stateful::instruction;
-use crate::text::syntax::{Place, Statement};
+use crate::text::syntax::{Place, Statement, Symbol};
 use crate::text::types;
 
 /// What the entries of an object's block say.
 #[derive(Default)]
-struct Entries {
-    comment: Option<(String, Place)>,
-    statement: Option<Statement>,
-    helper: Option<String>,
-    l4proto: Option<u8>,
-    l3proto: Option<u16>,
-    dport: Option<u16>,
-    timeout: Option<u32>,
-    size: Option<u8>,
+pub(in crate::text) struct Entries {
+    pub(in crate::text) comment: Option<(String, Place)>,
+    pub(in crate::text) statement: Option<Statement>,
+    pub(in crate::text) helper: Option<String>,
+    pub(in crate::text) l4proto: Option<u8>,
+    pub(in crate::text) l3proto: Option<u16>,
+    pub(in crate::text) dport: Option<u16>,
+    pub(in crate::text) timeout: Option<u32>,
+    pub(in crate::text) size: Option<u8>,
     /// States and seconds.
-    policy: Vec<(String, u32, Place)>,
-    context: Option<String>,
+    pub(in crate::text) policy: Vec<(String, u32, Place)>,
+    pub(in crate::text) context: Option<String>,
 }
 
 impl Parser<'_> {
@@ -56,13 +56,7 @@ impl Parser<'_> {
                 self.object_entry(object_type, &mut entries)?;
             }
         }
-        let comment = entries.comment.take();
-        let data = entries.data(object_type, place)?;
-        let mut object = StatefulObject::new(at.family, at.table.clone(), name, data);
-        if let Some((comment, place)) = comment {
-            let commented = object.with_comment(&comment);
-            object = commented.map_err(|error| Fault::new(place, error.to_string()))?;
-        }
+        let object = entries.object(at, name, object_type, place)?;
         Ok(Command {
             verb,
             object: Object::Stateful(object),
@@ -139,19 +133,7 @@ impl Parser<'_> {
         match word {
             "type" => entries.helper = Some(self.string("the name of a helper")?),
             "protocol" => {
-                let word = self.constant("a protocol")?;
-                let symbols = types::symbols(DataType::INET_PROTO);
-                let found = symbols.iter().find(|(name, _)| **name == *word.text);
-                let number = found.map(|(_, number)| *number);
-                let number = number.or_else(|| parse_number(&word.text));
-                let number = number.and_then(|number| u8::try_from(number).ok());
-                let Some(number) = number else {
-                    let message = format!("`{}` is no protocol above IP", shown(&word.text));
-                    return Err(Fault::new(word.place, message)
-                        .expecting(["tcp", "udp", "sctp", "dccp", "icmp", "ipv6-icmp", "gre"])
-                        .nearest_to(&word.text));
-                };
-                entries.l4proto = Some(number);
+                entries.l4proto = Some(protocol(&self.constant("a protocol")?)?);
             }
             "l3proto" => {
                 let word = self.one_of(&FAMILIES)?;
@@ -203,6 +185,25 @@ impl Parser<'_> {
 }
 
 impl Entries {
+    /// The object that says this.
+    pub(in crate::text) fn object(
+        mut self,
+        at: &InTable,
+        name: Name<'static>,
+        object_type: ObjectType,
+        place: Place,
+    ) -> Result<StatefulObject<'static>, Fault> {
+        let comment = self.comment.take();
+        let data = self.data(object_type, place)?;
+        let object = StatefulObject::new(at.family, at.table.clone(), name, data);
+        match comment {
+            None => Ok(object),
+            Some((comment, place)) => object
+                .with_comment(&comment)
+                .map_err(|error| Fault::new(place, error.to_string())),
+        }
+    }
+
     /// What an object of this type holds.
     fn data(self, object_type: ObjectType, place: Place) -> Result<ObjectData<'static>, Fault> {
         let missing = |what: &str| Fault::new(place, format!("{what} is missing"));
@@ -260,6 +261,21 @@ impl Entries {
             .into(),
         })
     }
+}
+
+/// A protocol above IP, by its name or number.
+pub(in crate::text) fn protocol(word: &Symbol) -> Result<u8, Fault> {
+    let symbols = types::symbols(DataType::INET_PROTO);
+    let found = symbols.iter().find(|(name, _)| **name == *word.text);
+    let number = found.map(|(_, number)| *number);
+    let number = number.or_else(|| parse_number(&word.text));
+    let number = number.and_then(|number| u8::try_from(number).ok());
+    number.ok_or_else(|| {
+        let message = format!("`{}` is no protocol above IP", shown(&word.text));
+        Fault::new(word.place, message)
+            .expecting(["tcp", "udp", "sctp", "dccp", "icmp", "ipv6-icmp", "gre"])
+            .nearest_to(&word.text)
+    })
 }
 
 /// The timeouts of the states that are said.

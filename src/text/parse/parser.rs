@@ -15,7 +15,7 @@ const DEEPEST: usize = 32;
 /// How deep texts may include one another.
 const DEEPEST_INCLUDE: usize = 16;
 /// How long the name of a table, chain, set, … may be.
-const LONGEST_NAME: usize = 255;
+pub(in crate::text) const LONGEST_NAME: usize = 255;
 
 /// A text that is being read, and those that are to be read behind it.
 struct Open {
@@ -26,7 +26,7 @@ struct Open {
 }
 
 /// Reads texts.
-pub(super) struct Parser<'i> {
+pub(in crate::text) struct Parser<'i> {
     pub(super) includes: &'i dyn Includes,
     pub(super) sources: Sources,
     /// The texts that are being read, the innermost last.

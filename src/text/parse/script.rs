@@ -9,7 +9,7 @@ use crate::nft::expr::ObjectType;
 use crate::nft::{Chain, Family, Flowtable, Name, Set, StatefulObject, Table};
 use crate::text::syntax::Place;
 
-const VERBS: [(&str, Verb); 10] = [
+pub(in crate::text) const VERBS: [(&str, Verb); 10] = [
     ("add", Verb::Add),
     ("create", Verb::Create),
     ("insert", Verb::Insert),
@@ -25,7 +25,7 @@ const VERBS: [(&str, Verb); 10] = [
 /// Commands of nft's that are about no ruleset that could be made.
 const OTHER_VERBS: [&str; 5] = ["get", "monitor", "describe", "import", "export"];
 
-pub(super) const FAMILIES: [&str; 6] = ["ip", "ip6", "inet", "arp", "bridge", "netdev"];
+pub(in crate::text) const FAMILIES: [&str; 6] = ["ip", "ip6", "inet", "arp", "bridge", "netdev"];
 
 const OBJECTS: [&str; 13] = [
     "table",
@@ -44,21 +44,21 @@ const OBJECTS: [&str; 13] = [
 ];
 
 /// Stateful objects by their words; of two words the second is behind `ct`.
-pub(super) const STATEFUL: [(&str, ObjectType); 5] = [
+pub(in crate::text) const STATEFUL: [(&str, ObjectType); 5] = [
     ("counter", ObjectType::COUNTER),
     ("quota", ObjectType::QUOTA),
     ("limit", ObjectType::LIMIT),
     ("secmark", ObjectType::SECMARK),
     ("synproxy", ObjectType::SYNPROXY),
 ];
-const CT_OBJECTS: [(&str, ObjectType); 3] = [
+pub(in crate::text) const CT_OBJECTS: [(&str, ObjectType); 3] = [
     ("helper", ObjectType::CT_HELPER),
     ("timeout", ObjectType::CT_TIMEOUT),
     ("expectation", ObjectType::CT_EXPECT),
 ];
 
 /// Objects of which all are listed or reset, by their words.
-const KINDS: [(&str, Kind); 14] = [
+pub(in crate::text) const KINDS: [(&str, Kind); 14] = [
     ("tables", Kind::Tables),
     ("chains", Kind::Chains),
     ("rules", Kind::Rules),
@@ -106,9 +106,9 @@ pub(in crate::text) fn parse(
 
 /// A table, by family and name.
 #[derive(Debug, Clone)]
-pub(super) struct InTable {
-    pub(super) family: Family,
-    pub(super) table: Name<'static>,
+pub(in crate::text) struct InTable {
+    pub(in crate::text) family: Family,
+    pub(in crate::text) table: Name<'static>,
 }
 
 impl Parser<'_> {
@@ -699,7 +699,7 @@ impl Parser<'_> {
 }
 
 /// A set that is named alone.
-pub(super) fn only_named(set: Set<'static>, is_map: bool) -> SetDeclaration {
+pub(in crate::text) fn only_named(set: Set<'static>, is_map: bool) -> SetDeclaration {
     SetDeclaration {
         set,
         is_map,

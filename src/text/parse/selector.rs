@@ -8,9 +8,9 @@ use crate::nft::expr::{
     RtKey, SocketKey, XfrmDirection, XfrmKey,
 };
 use crate::nft::{DataType, Family};
-use crate::text::headers::{self, Extension, Protocol};
+use crate::text::headers::{self, Extension, Field, Protocol};
 use crate::text::keys;
-use crate::text::syntax::{Expr, OptionField, Payload};
+use crate::text::syntax::{Expr, OptionField, Payload, Place};
 use crate::text::types;
 
 /// What an expression begins with.
@@ -53,25 +53,74 @@ const NOT_HERE: [&str; 5] = ["vxlan", "geneve", "gre", "gretap", "tunnel"];
 const MOST_KEYS: u32 = 64;
 
 /// All keys of the packet's own data, by their names without `meta`.
-fn meta_names() -> impl Iterator<Item = (&'static str, MetaKey)> {
+pub(in crate::text) fn meta_names() -> impl Iterator<Item = (&'static str, MetaKey)> {
     (0..MOST_KEYS).map(MetaKey).filter_map(|key| {
         let name = keys::meta(key)?.name;
         Some((name.strip_prefix("meta ").unwrap_or(name), key))
     })
 }
 
+/// The key of the packet's own data that a word is, of which some are called otherwise too.
+pub(in crate::text) fn meta_key(word: &str) -> Option<MetaKey> {
+    let word = match word {
+        "ibriport" => "ibrname",
+        "obriport" => "obrname",
+        "secpath" => "ipsec",
+        word => word,
+    };
+    let found = meta_names().find(|(name, _)| *name == word);
+    found.map(|(_, key)| key)
+}
+
 /// All keys of a packet's connection.
-fn ct_names() -> impl Iterator<Item = (&'static str, CtKey)> {
+pub(in crate::text) fn ct_names() -> impl Iterator<Item = (&'static str, CtKey)> {
     let keys = (0..MOST_KEYS).map(CtKey);
     keys.filter_map(|key| Some((keys::ct(key, None)?.name, key)))
 }
 
+/// The key of a packet's connection that a word is, of which some are called otherwise too.
+pub(in crate::text) fn ct_key(word: &str) -> Option<CtKey> {
+    let word = match word {
+        "labels" => "label",
+        "l4proto" => "protocol",
+        word => word,
+    };
+    let found = ct_names().find(|(name, _)| *name == word);
+    found.map(|(_, key)| key)
+}
+
+/// Whether each direction of a connection has its own.
+pub(in crate::text) const fn needs_direction(key: CtKey) -> bool {
+    matches!(
+        key,
+        CtKey::SRC | CtKey::DST | CtKey::PROTO_SRC | CtKey::PROTO_DST
+    )
+}
+
+/// That it is not said of which direction something is meant.
+pub(in crate::text) fn without_direction(word: &str, place: Place) -> Fault {
+    Fault::new(
+        place,
+        format!("`{word}` is of one direction of a connection"),
+    )
+}
+
+/// The version of the addresses that a key is asked for in tables of a family.
+pub(in crate::text) const fn version_in(family: Family, key: CtKey) -> Option<Family> {
+    match (key, family) {
+        (CtKey::SRC | CtKey::DST, Family::IP | Family::IP6) => Some(family),
+        _ => None,
+    }
+}
+
 /// The names of a protocol's fields, as far as they are one word.
-fn field_names(protocol: &'static Protocol) -> impl Iterator<Item = &'static str> {
+pub(in crate::text) fn field_names(
+    protocol: &'static Protocol,
+) -> impl Iterator<Item = &'static str> {
     protocol.fields.iter().map(|field| field.name)
 }
 
-fn protocol(name: &str) -> Option<&'static Protocol> {
+pub(in crate::text) fn protocol(name: &str) -> Option<&'static Protocol> {
     headers::PROTOCOLS
         .iter()
         .copied()
@@ -79,21 +128,69 @@ fn protocol(name: &str) -> Option<&'static Protocol> {
 }
 
 /// The port of any protocol that stands at this place.
-fn port_at(offset: u32, bits: u32) -> Option<(&'static Protocol, usize)> {
+pub(in crate::text) fn port_at(offset: u32, bits: u32) -> Option<(&'static Protocol, usize)> {
     let mut fields = headers::TH.fields.iter();
     let index = fields.position(|field| field.offset == offset && field.bits == bits)?;
     Some((&headers::TH, index))
 }
 
+/// So many bits, if a field can have them.
+pub(in crate::text) fn bits_of_field(bits: u32, place: Place) -> Result<u32, Fault> {
+    const MOST: u32 = 2048;
+    match bits {
+        1..=MOST => Ok(bits),
+        _ => Err(Fault::new(
+            place,
+            format!("a field has from 1 to {MOST} bits"),
+        )),
+    }
+}
+
+/// Bits of the packet by their place; ports are ports, however they are written.
+pub(in crate::text) fn raw(base: PayloadBase, offset: u32, bits: u32) -> Payload {
+    Payload {
+        base,
+        offset,
+        bits,
+        field: match base {
+            PayloadBase::TRANSPORT => port_at(offset, bits),
+            _ => None,
+        },
+    }
+}
+
+/// The field of a protocol that has this number among them.
+pub(in crate::text) fn field_of(protocol: &'static Protocol, index: usize) -> Payload {
+    let field = &protocol.fields[index];
+    Payload {
+        base: protocol.base,
+        offset: field.offset,
+        bits: field.bits,
+        field: Some((protocol, index)),
+    }
+}
+
+/// An option of TCP by its number and a place in it.
+pub(in crate::text) fn raw_option(number: u8, offset: u32, bits: u32) -> OptionField {
+    let named = headers::extension(ExthdrOp::TCPOPT, number, offset, bits);
+    OptionField {
+        extension: named.unwrap_or(&headers::NAMELESS_TCP),
+        number,
+        offset,
+        bits,
+        presence: false,
+    }
+}
+
 /// The options, headers or chunks of a kind.
-fn extensions(kind: ExthdrOp) -> impl Iterator<Item = &'static Extension> {
+pub(in crate::text) fn extensions(kind: ExthdrOp) -> impl Iterator<Item = &'static Extension> {
     headers::EXTENSIONS
         .iter()
         .filter(move |extension| extension.kind == kind)
 }
 
 /// The option, header or chunk of a name, which some are called otherwise too.
-fn extension(kind: ExthdrOp, name: &str) -> Option<&'static Extension> {
+pub(in crate::text) fn extension(kind: ExthdrOp, name: &str) -> Option<&'static Extension> {
     let name = match (kind, name) {
         (ExthdrOp::TCPOPT, "noop") => "nop",
         (ExthdrOp::TCPOPT, "mss") => "maxseg",
@@ -191,15 +288,8 @@ impl Parser<'_> {
 
     /// A key of the packet's own data.
     fn meta_key(&mut self) -> Result<Expr, Fault> {
-        let word = match self.word() {
-            "ibriport" => "ibrname",
-            "obriport" => "obrname",
-            "secpath" => "ipsec",
-            word => word,
-        };
-        let found = meta_names().find(|(name, _)| *name == word && self.is_word());
-        match found {
-            Some((_, key)) => {
+        match meta_key(self.word()).filter(|_| self.is_word()) {
+            Some(key) => {
                 self.advance();
                 Ok(Expr::Meta(key))
             }
@@ -264,13 +354,7 @@ impl Parser<'_> {
             return Err(self.unknown(&format!("no field of {}", protocol.name), known));
         };
         self.advance();
-        let field = &protocol.fields[index];
-        Ok(Expr::Payload(Payload {
-            base: protocol.base,
-            offset: field.offset,
-            bits: field.bits,
-            field: Some((protocol, index)),
-        }))
+        Ok(Expr::Payload(field_of(protocol, index)))
     }
 
     /// An option of TCP or IP, a chunk of SCTP: a field of it, or whether it is there.
@@ -280,14 +364,7 @@ impl Parser<'_> {
             let number = u8::try_from(number).map_err(|_| {
                 Fault::new(self.current.place, "the number of an option is at most 255")
             })?;
-            let named = headers::extension(kind, number, offset, bits);
-            return Ok(Expr::Option(OptionField {
-                extension: named.unwrap_or(&headers::NAMELESS_TCP),
-                number,
-                offset,
-                bits,
-                presence: false,
-            }));
+            return Ok(Expr::Option(raw_option(number, offset, bits)));
         }
         let found = match self.is_word() {
             true => extension(kind, self.word()),
@@ -342,13 +419,7 @@ impl Parser<'_> {
         }
         if let Some(field) = extension.named(&name) {
             self.advance();
-            return Ok(Expr::Option(OptionField {
-                extension,
-                number: extension.number,
-                offset: field.offset,
-                bits: field.bits,
-                presence: false,
-            }));
+            return Ok(option_of(extension, field));
         }
         let is_header = extension.kind == ExthdrOp::IPV6;
         let is_answer = matches!(&*word, "exists" | "missing");
@@ -398,16 +469,9 @@ impl Parser<'_> {
     }
 
     fn bits(&mut self) -> Result<u32, Fault> {
-        const MOST: u32 = 2048;
         let place = self.current.place;
-        let bits: u32 = self.number("how many bits")?;
-        match bits {
-            1..=MOST => Ok(bits),
-            _ => Err(Fault::new(
-                place,
-                format!("a field has from 1 to {MOST} bits"),
-            )),
-        }
+        let bits = self.number("how many bits")?;
+        bits_of_field(bits, place)
     }
 
     /// `@nh,0,8`
@@ -423,16 +487,7 @@ impl Parser<'_> {
         let offset = self.number("the first bit")?;
         self.expect_sign(",")?;
         let bits = self.bits()?;
-        Ok(Expr::Payload(Payload {
-            base,
-            offset,
-            bits,
-            field: match base {
-                // Ports are ports, however they are written.
-                PayloadBase::TRANSPORT => port_at(offset, bits),
-                _ => None,
-            },
-        }))
+        Ok(Expr::Payload(raw(base, offset, bits)))
     }
 
     /// A key of the packet's connection, behind `ct`.
@@ -457,33 +512,17 @@ impl Parser<'_> {
             true => self.word(),
             false => "",
         };
-        let word = match word {
-            "labels" => "label",
-            "l4proto" => "protocol",
-            word => word,
-        };
-        let Some((_, key)) = ct_names().find(|(name, _)| *name == word) else {
+        let Some(key) = ct_key(word) else {
             let known = ct_names().map(|(name, _)| name);
             return Err(self.unknown("nothing that is known of a connection", known));
         };
-        let version = match (key, self.family) {
-            (CtKey::SRC | CtKey::DST, family @ (Family::IP | Family::IP6)) => Some(family),
-            _ => None,
-        };
-        let needs_direction = matches!(
-            key,
-            CtKey::SRC | CtKey::DST | CtKey::PROTO_SRC | CtKey::PROTO_DST
-        );
-        if needs_direction && direction.is_none() {
-            let message = format!("`{}` is of one direction of a connection", shown(word));
-            return Err(Fault::new(self.current.place, message).with_hint(format!(
-                "say which: ct original {} or ct reply {}",
-                shown(word),
-                shown(word)
-            )));
+        if needs_direction(key) && direction.is_none() {
+            let word = shown(word);
+            let hint = format!("say which: ct original {word} or ct reply {word}");
+            return Err(without_direction(&word, self.current.place).with_hint(hint));
         }
         self.advance();
-        Ok(Expr::Ct(key, direction, version))
+        Ok(Expr::Ct(key, direction, version_in(self.family, key)))
     }
 
     /// Of the packet's route, or of the header that routes it, behind `rt`.
@@ -657,26 +696,39 @@ impl Parser<'_> {
 
     /// The name of a type of values.
     pub(super) fn data_type(&mut self) -> Result<DataType, Fault> {
-        const MOST: u32 = 64;
-        let known = || {
-            (0..MOST).map(DataType).filter_map(|data_type| {
-                let info = types::info(data_type)?;
-                Some((info.name, data_type))
-            })
-        };
-        let found = known().find(|(name, _)| self.at(name));
+        let found = type_names().find(|(name, _)| self.at(name));
         match found {
             Some((_, data_type)) => {
                 self.advance();
                 Ok(data_type)
             }
-            None => Err(self.unknown("no type", known().map(|(name, _)| name))),
+            None => Err(self.unknown("no type", type_names().map(|(name, _)| name))),
         }
     }
 }
 
+/// A field of an option, a header or a chunk.
+pub(in crate::text) const fn option_of(extension: &'static Extension, field: &Field) -> Expr {
+    Expr::Option(OptionField {
+        extension,
+        number: extension.number,
+        offset: field.offset,
+        bits: field.bits,
+        presence: false,
+    })
+}
+
+/// The types of values by their names.
+pub(in crate::text) fn type_names() -> impl Iterator<Item = (&'static str, DataType)> {
+    const MOST: u32 = 64;
+    (0..MOST).map(DataType).filter_map(|data_type| {
+        let info = types::info(data_type)?;
+        Some((info.name, data_type))
+    })
+}
+
 /// Whether an option, a header or a chunk is there.
-fn presence(extension: &'static Extension, number: u8) -> Expr {
+pub(in crate::text) fn presence(extension: &'static Extension, number: u8) -> Expr {
     Expr::Option(OptionField {
         extension,
         number,

@@ -10,7 +10,7 @@ use crate::nft::expr::ObjectType;
 use crate::nft::{DataType, Milliseconds, Milliseconds32, Set, SetFlags, SetPolicy};
 use crate::text::syntax::{Element, Expr, Place};
 
-const FLAGS: [(&str, SetFlags); 4] = [
+pub(in crate::text) const FLAGS: [(&str, SetFlags); 4] = [
     ("constant", SetFlags::CONSTANT),
     ("interval", SetFlags::INTERVAL),
     ("timeout", SetFlags::TIMEOUT),

@@ -196,7 +196,7 @@ pub(in crate::text) struct Sources(Vec<(String, Arc<str>)>);
 
 impl Sources {
     /// Takes a text; `from` is where it was asked for.
-    pub(super) fn add(&mut self, source: Source, from: Place) -> Result<u32, Fault> {
+    pub(in crate::text) fn add(&mut self, source: Source, from: Place) -> Result<u32, Fault> {
         let Source { name, content, bad } = source;
         if self.0.len() >= MOST {
             let message = format!("more than {MOST} texts are included");
@@ -224,7 +224,7 @@ impl Sources {
     }
 
     /// A text itself.
-    pub(super) fn text(&self, source: u32) -> Arc<str> {
+    pub(in crate::text) fn text(&self, source: u32) -> Arc<str> {
         match self.0.get(source as usize) {
             Some((_, text)) => Arc::clone(text),
             None => Arc::from(""),

@@ -2,14 +2,15 @@
 
 use super::error::{Fault, shown};
 use super::parser::Parser;
-use crate::text::syntax::Statement;
+use crate::text::syntax::{Place, Statement};
 use crate::text::units;
 
 /// Bytes, by the names of how many.
-const BYTES: [(&str, u64); 3] = [("bytes", 1), ("kbytes", 1 << 10), ("mbytes", 1 << 20)];
+pub(in crate::text) const BYTES: [(&str, u64); 3] =
+    [("bytes", 1), ("kbytes", 1 << 10), ("mbytes", 1 << 20)];
 
 /// What a limit lets through if nothing is said: so many packets at once.
-const USUAL_BURST: u32 = 5;
+pub(in crate::text) const USUAL_BURST: u32 = 5;
 
 impl Parser<'_> {
     /// What counts or limits, if it begins here.
@@ -98,14 +99,7 @@ impl Parser<'_> {
         let start = self.current.place;
         let (rate, glued) = self.glued_number("a rate like 5/second")?;
         let (bytes, unit) = self.rate_unit(&glued)?;
-        let rate = match bytes {
-            Some(size) => rate.checked_mul(size),
-            None => Some(rate),
-        };
-        let Some(rate) = rate.filter(|rate| *rate > 0) else {
-            let message = "this is no rate: it is 0 or beyond what the kernel counts";
-            return Err(Fault::new(self.since(start), message));
-        };
+        let rate = rate_of(rate, bytes, self.since(start))?;
         let mut burst = match bytes {
             Some(_) => 0,
             None => USUAL_BURST,
@@ -128,11 +122,7 @@ impl Parser<'_> {
                     return Err(Fault::new(self.since(start), message).expecting(["packets"]));
                 }
             };
-            let all = number
-                .checked_mul(size)
-                .and_then(|all| u32::try_from(all).ok());
-            burst =
-                all.ok_or_else(|| Fault::new(self.since(start), "a burst is at most 4294967295"))?;
+            burst = burst_of(number, size, self.since(start))?;
         }
         Ok(Statement::Limit {
             rate,
@@ -217,9 +207,7 @@ impl Parser<'_> {
             let message = format!("`{}` is no number of bytes", shown(&glued));
             return Err(Fault::new(start, message).expecting(BYTES.map(|(name, _)| name)));
         };
-        number
-            .checked_mul(size)
-            .ok_or_else(|| Fault::new(self.since(start), "this is more bytes than can be counted"))
+        bytes_of(number, size, self.since(start))
     }
 
     /// `mss 1460 wscale 7 timestamp sack-perm`
@@ -241,7 +229,6 @@ impl Parser<'_> {
     pub(super) fn synproxy_options(
         &mut self,
     ) -> Result<(Option<u16>, Option<u8>, bool, bool), Fault> {
-        const WIDEST: u8 = 14;
         let (mut mss, mut window_scale) = (None, None);
         let (mut timestamp, mut sack_permitted) = (false, false);
         loop {
@@ -249,11 +236,7 @@ impl Parser<'_> {
                 Some("mss") => mss = Some(self.number("a size")?),
                 Some("wscale") => {
                     let place = self.current.place;
-                    let scale = self.number("a scale")?;
-                    if scale > WIDEST {
-                        return Err(Fault::new(place, "a window's scale is at most 14"));
-                    }
-                    window_scale = Some(scale);
+                    window_scale = Some(scale_of_window(self.number("a scale")?, place)?);
                 }
                 Some("timestamp") => timestamp = true,
                 Some(_) => sack_permitted = true,
@@ -263,12 +246,43 @@ impl Parser<'_> {
     }
 }
 
-fn size_of_bytes(name: &str) -> Option<u64> {
+pub(in crate::text) fn size_of_bytes(name: &str) -> Option<u64> {
     let found = BYTES.iter().find(|(known, _)| *known == name);
     found.map(|(_, size)| *size)
 }
 
 /// What a rate is given for.
-fn unit(word: &str) -> Option<&'static str> {
+pub(in crate::text) fn unit(word: &str) -> Option<&'static str> {
     units::times().find(|known| *known == word)
+}
+
+/// A rate of packets, or of bytes of which this many are its unit.
+pub(in crate::text) fn rate_of(rate: u64, bytes: Option<u64>, place: Place) -> Result<u64, Fault> {
+    let rate = rate.checked_mul(bytes.unwrap_or(1));
+    rate.filter(|rate| *rate > 0).ok_or_else(|| {
+        let message = "this is no rate: it is 0 or beyond what the kernel counts";
+        Fault::new(place, message)
+    })
+}
+
+/// A burst of so many units.
+pub(in crate::text) fn burst_of(number: u64, size: u64, place: Place) -> Result<u32, Fault> {
+    let all = number.checked_mul(size);
+    let all = all.and_then(|all| u32::try_from(all).ok());
+    all.ok_or_else(|| Fault::new(place, "a burst is at most 4294967295"))
+}
+
+/// So many units of bytes.
+pub(in crate::text) fn bytes_of(number: u64, size: u64, place: Place) -> Result<u64, Fault> {
+    let all = number.checked_mul(size);
+    all.ok_or_else(|| Fault::new(place, "this is more bytes than can be counted"))
+}
+
+/// The scale of a window, which is no larger than the kernel takes.
+pub(in crate::text) fn scale_of_window(scale: u8, place: Place) -> Result<u8, Fault> {
+    const WIDEST: u8 = 14;
+    match scale {
+        0..=WIDEST => Ok(scale),
+        _ => Err(Fault::new(place, "a window's scale is at most 14")),
+    }
 }

@@ -6,7 +6,8 @@ use super::lexer::Kind;
 use super::parser::{Parser, parse_number};
 use crate::nft::expr::{CtKey, MetaKey};
 use crate::nft::{DataType, Family};
-use crate::text::syntax::{Element, Expr, Line, Place, Statement, Value};
+use crate::text::print::statement::LOG_LEVELS;
+use crate::text::syntax::{Element, Expr, Line, Place, Statement, Symbol, Value};
 use crate::text::types;
 
 /// What a statement begins with that begins with no expression.
@@ -202,20 +203,10 @@ impl Parser<'_> {
         }
         let value = self.any()?;
         let value = self.flags(value)?;
-        match left {
-            Expr::Ct(CtKey::HELPER, None, _) => Ok(Statement::Object("ct helper set", value)),
-            // From a connection's mark it is no object.
-            Expr::Meta(MetaKey::SECMARK) if !is_mark(&value) => {
-                Ok(Statement::Object("meta secmark set", value))
-            }
-            left => Ok(Statement::Set(left, value)),
-        }
+        Ok(assigned(left, value))
     }
 
     fn log(&mut self) -> Result<Statement, Fault> {
-        const LEVELS: [&str; 9] = [
-            "emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit",
-        ];
         self.expect("log")?;
         let (mut prefix, mut group, mut snaplen) = (None, None, None);
         let (mut queue_threshold, mut level, mut flags) = (None, None, 0);
@@ -237,16 +228,12 @@ impl Parser<'_> {
                     .replace(self.number("a number of packets")?)
                     .is_some(),
                 Some("level") => {
-                    let found = LEVELS.iter().position(|name| self.at(name));
-                    let found = match self.at("warning") {
-                        true => Some(4),
-                        false => found,
-                    };
+                    let found = level_of(self.word()).filter(|_| self.is_word());
                     let Some(number) = found else {
-                        return Err(self.unknown("no level of a log", LEVELS));
+                        return Err(self.unknown("no level of a log", LOG_LEVELS));
                     };
                     self.advance();
-                    level.replace(number as u32).is_some() // one of nine
+                    level.replace(number).is_some()
                 }
                 Some(_) => {
                     flags |= self.log_flags()?;
@@ -347,28 +334,8 @@ impl Parser<'_> {
         };
         self.eat("type");
         let code = self.constant("a code")?;
-        let known = types::symbols(data_type);
-        let number = known
-            .iter()
-            .find(|(name, _)| **name == *code.text)
-            .map(|(_, number)| *number)
-            .or_else(|| parse_number(&code.text).filter(|number| *number <= 255));
-        match number {
-            Some(number) => {
-                let code = Value {
-                    data_type,
-                    bits: 8,
-                    number: number.into(),
-                };
-                Ok(Statement::Reject(Some((words, Some(code)))))
-            }
-            None => {
-                let message = format!("`{}` is no code of {words}", shown(&code.text));
-                Err(Fault::new(code.place, message)
-                    .expecting(known.iter().map(|(name, _)| *name))
-                    .nearest_to(&code.text))
-            }
-        }
+        let code = code_of(words, data_type, &code)?;
+        Ok(Statement::Reject(Some((words, Some(code)))))
     }
 
     fn queue(&mut self) -> Result<Statement, Fault> {
@@ -511,6 +478,54 @@ impl Parser<'_> {
             size,
             element,
         })
+    }
+}
+
+/// The number of a level of logs.
+pub(in crate::text) fn level_of(word: &str) -> Option<u32> {
+    let word = match word {
+        "warning" => "warn",
+        word => word,
+    };
+    let found = (0..).zip(LOG_LEVELS).find(|(_, name)| *name == word);
+    found.map(|(number, _)| number)
+}
+
+/// The code of a rejection of this type.
+pub(in crate::text) fn code_of(
+    words: &str,
+    data_type: DataType,
+    code: &Symbol,
+) -> Result<Value, Fault> {
+    let known = types::symbols(data_type);
+    let found = known.iter().find(|(name, _)| **name == *code.text);
+    let number = found
+        .map(|(_, number)| *number)
+        .or_else(|| parse_number(&code.text).filter(|number| *number <= 255));
+    match number {
+        Some(number) => Ok(Value {
+            data_type,
+            bits: 8,
+            number: number.into(),
+        }),
+        None => {
+            let message = format!("`{}` is no code of {words}", shown(&code.text));
+            Err(Fault::new(code.place, message)
+                .expecting(known.iter().map(|(name, _)| *name))
+                .nearest_to(&code.text))
+        }
+    }
+}
+
+/// What is done where something gets a value: some get an object.
+pub(in crate::text) fn assigned(left: Expr, value: Expr) -> Statement {
+    match left {
+        Expr::Ct(CtKey::HELPER, None, _) => Statement::Object("ct helper set", value),
+        // From a connection's mark it is no object.
+        Expr::Meta(MetaKey::SECMARK) if !is_mark(&value) => {
+            Statement::Object("meta secmark set", value)
+        }
+        left => Statement::Set(left, value),
     }
 }
 

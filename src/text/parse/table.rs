@@ -8,7 +8,7 @@ use super::tree::{Command, Object, Verb};
 use crate::nft::{Table, TableFlags};
 use crate::text::syntax::Place;
 
-const FLAGS: [(&str, TableFlags); 3] = [
+pub(in crate::text) const FLAGS: [(&str, TableFlags); 3] = [
     ("dormant", TableFlags::DORMANT),
     ("owner", TableFlags::OWNER),
     ("persist", TableFlags::PERSIST),

@@ -31,20 +31,23 @@ pub(in crate::text) const LOG_LEVELS: [&str; 9] = [
     "emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit",
 ];
 
+/// What else of a packet is logged.
+pub(in crate::text) const LOG_FLAGS: [(u32, &str); 5] = [
+    (1, "tcp sequence"),
+    (2, "tcp options"),
+    (4, "ip options"),
+    (8, "skuid"),
+    (0x20, "ether"),
+];
+/// All of it.
+pub(in crate::text) const ALL_LOG_FLAGS: u32 = 0x2f;
+
 /// The words for what else of a packet is logged.
 pub(in crate::text) fn log_flags(flags: u32) -> Vec<&'static str> {
-    const ALL: u32 = 0x2f;
-    if flags & ALL == ALL {
+    if flags & ALL_LOG_FLAGS == ALL_LOG_FLAGS {
         return vec!["all"];
     }
-    let words = [
-        (1, "tcp sequence"),
-        (2, "tcp options"),
-        (4, "ip options"),
-        (8, "skuid"),
-        (0x20, "ether"),
-    ];
-    let words = words.iter().filter(|(flag, _)| flags & flag != 0);
+    let words = LOG_FLAGS.iter().filter(|(flag, _)| flags & flag != 0);
     words.map(|(_, word)| *word).collect()
 }
 

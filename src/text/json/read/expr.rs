@@ -1,0 +1,704 @@
+//! Expressions.
+
+use super::Reader;
+use super::fields::Fields;
+use super::node::{Kind, Node};
+use crate::nft::Family;
+use crate::nft::expr::{
+    CtDirection, CtKey, ExthdrOp, FibFlags, FibResult, NumgenType, OsfTtl, PayloadBase, RtKey,
+    SocketKey, XfrmDirection, XfrmKey,
+};
+use crate::text::headers;
+use crate::text::parse::selector::{
+    bits_of_field, ct_key, ct_names, extension, extensions, field_names, field_of, meta_key,
+    meta_names, needs_direction, option_of, presence, protocol, raw, raw_option, version_in,
+    without_direction,
+};
+use crate::text::parse::{Fault, shown};
+use crate::text::syntax::{Element, Expr, Operator, Place, Target, Verdict};
+
+/// What an expression is called.
+const KNOWN: [&str; 33] = [
+    "payload",
+    "exthdr",
+    "tcp option",
+    "ip option",
+    "sctp chunk",
+    "meta",
+    "ct",
+    "rt",
+    "socket",
+    "fib",
+    "osf",
+    "ipsec",
+    "numgen",
+    "jhash",
+    "symhash",
+    "prefix",
+    "range",
+    "concat",
+    "set",
+    "map",
+    "elem",
+    "accept",
+    "drop",
+    "continue",
+    "break",
+    "return",
+    "jump",
+    "goto",
+    "&",
+    "|",
+    "^",
+    "<<",
+    ">>",
+];
+
+const VERSIONS: [&str; 2] = ["ip", "ip6"];
+
+fn operator(sign: &str) -> Option<Operator> {
+    use Operator::{And, LeftShift, Or, RightShift, Xor};
+    let mut all = [And, Or, Xor, LeftShift, RightShift].into_iter();
+    all.find(|operator| operator.sign() == sign)
+}
+
+impl Reader {
+    /// Any expression.
+    pub(super) fn expr(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        match &node.kind {
+            Kind::Text(text) => match text.strip_prefix('@') {
+                Some(name) => self.name_of(name, "a set", node.place).map(Expr::Reference),
+                None if text == "*" => Err(Fault::new(
+                    node.place,
+                    "`*` stands for all other keys of a set: it is an element, and no value",
+                )),
+                None => node.symbol("a value").map(Expr::Symbol),
+            },
+            Kind::Number(_) | Kind::Negative(_) | Kind::Bool(_) => {
+                node.symbol("a value").map(Expr::Symbol)
+            }
+            Kind::List(entries) => self.flags(node, entries),
+            Kind::Object(_) => self.tagged(node),
+            Kind::Null | Kind::OtherNumber => Err(node.wrong(["an expression"])),
+        }
+    }
+
+    /// Several flags.
+    fn flags(self, node: &Node<'_>, entries: &[Node<'_>]) -> Result<Expr, Fault> {
+        let mut flags = Vec::with_capacity(entries.len());
+        for entry in entries {
+            if let Kind::List(_) = entry.kind {
+                return Err(entry.wrong(["a flag"]));
+            }
+            flags.push(self.expr(entry)?);
+        }
+        match (flags.pop(), flags.is_empty()) {
+            (None, _) => Err(Fault::new(node.place, "this list is empty")),
+            (Some(one), true) => Ok(one),
+            (Some(last), false) => {
+                flags.push(last);
+                Ok(Expr::Flags(flags))
+            }
+        }
+    }
+
+    /// What is looked at.
+    pub(super) fn left(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        let left = self.expr(node)?;
+        match is_asked(&left) {
+            true => Ok(left),
+            false => Err(Fault::new(
+                node.place,
+                "a constant stands where it is said what is looked at",
+            )
+            .expecting(["an expression like {\"payload\": …}, {\"meta\": …} or {\"ct\": …}"])),
+        }
+    }
+
+    /// An object of one key, which says what it is.
+    fn tagged(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        let (key, value) = node.tagged("expression")?;
+        if let Some(verdict) = self.verdict(&key.text, value)? {
+            return Ok(Expr::Verdict(verdict));
+        }
+        match &*key.text {
+            "payload" => payload(value),
+            "exthdr" => option(value, ExthdrOp::IPV6),
+            "tcp option" => option(value, ExthdrOp::TCPOPT),
+            "ip option" => option(value, ExthdrOp::IPV4),
+            "sctp chunk" => option(value, ExthdrOp::SCTP),
+            "meta" => meta(value),
+            "ct" => self.ct(value),
+            "rt" => self.rt(value),
+            "socket" => socket(value),
+            "fib" => fib(value),
+            "osf" => osf(value),
+            "ipsec" => ipsec(value),
+            "numgen" => numgen(value),
+            "jhash" | "symhash" => self.hash(value, &key.text),
+            "prefix" => self.prefix(value),
+            "range" => match value.list("two values")? {
+                [from, to] => Ok(Expr::Range(self.boxed(from)?, self.boxed(to)?)),
+                _ => Err(Fault::new(value.place, "a range has two ends")),
+            },
+            "concat" => {
+                let parts = value.list("expressions")?;
+                if parts.len() < 2 {
+                    return Err(Fault::new(value.place, "a concatenation has several parts"));
+                }
+                let parts = parts.iter().map(|part| self.expr(part));
+                Ok(Expr::Concat(parts.collect::<Result<_, _>>()?))
+            }
+            "set" => self.set(value),
+            "map" => {
+                let (asked, map) = self.key_and_map(value, "a map")?;
+                Ok(Expr::Map(Box::new(asked), Box::new(map)))
+            }
+            "elem" => Err(Fault::new(key.place, "an element stands in a set alone")),
+            "opaque" => Err(opaque(key.place)),
+            sign => match operator(sign) {
+                Some(operator) => self.operation(operator, value),
+                None => {
+                    let message = format!("`{}` is no expression", shown(sign));
+                    Err(Fault::new(key.place, message)
+                        .expecting(KNOWN)
+                        .nearest_to(sign))
+                }
+            },
+        }
+    }
+
+    fn boxed(self, node: &Node<'_>) -> Result<Box<Expr>, Fault> {
+        self.expr(node).map(Box::new)
+    }
+
+    /// Two operands; of more the first two are the first of the next.
+    fn operation(self, operator: Operator, node: &Node<'_>) -> Result<Expr, Fault> {
+        /// As many bits as the longest value has.
+        const MOST: usize = 128;
+        let operands = node.list("two operands")?;
+        let [first, others @ ..] = operands else {
+            return Err(Fault::new(node.place, "an operation has two operands"));
+        };
+        if others.is_empty() || others.len() > MOST {
+            return Err(Fault::new(node.place, "an operation has two operands"));
+        }
+        let mut left = self.expr(first)?;
+        for other in others {
+            left = Expr::Binary(operator, Box::new(left), self.boxed(other)?);
+        }
+        Ok(left)
+    }
+
+    fn prefix(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        let fields = Fields::new(node, "a prefix", &["addr", "len"])?;
+        let bits = fields.need("len")?;
+        let bits = bits.number("the length of a prefix in bits")?;
+        Ok(Expr::Prefix(self.boxed(fields.need("addr")?)?, bits))
+    }
+
+    /// What is looked up, and the map.
+    pub(super) fn key_and_map(self, node: &Node<'_>, of: &str) -> Result<(Expr, Expr), Fault> {
+        let fields = Fields::new(node, of, &["key", "data"])?;
+        let key = self.left(fields.need("key")?)?;
+        let data = fields.need("data")?;
+        let map = match self.expr(data)? {
+            map @ (Expr::Set(_) | Expr::Reference(_)) => map,
+            _ => {
+                return Err(data.wrong([
+                    "{\"set\": [[key, value], …]}",
+                    "a map's name like \"@name\"",
+                ]));
+            }
+        };
+        Ok((key, map))
+    }
+
+    /// A set that stands in a rule.
+    fn set(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        let mut elements = Vec::new();
+        for entry in node.one_or_many() {
+            self.element(entry, &mut |element| elements.push(element))?;
+        }
+        match elements.is_empty() {
+            true => Err(Fault::new(node.place, "a set in a rule has elements")),
+            false => Ok(Expr::Set(elements)),
+        }
+    }
+
+    /// An element of a set, or of a map a list of the key and what it has for that; a set in a set is its elements.
+    pub(super) fn element(
+        self,
+        node: &Node<'_>,
+        take: &mut dyn FnMut(Element),
+    ) -> Result<(), Fault> {
+        match &node.kind {
+            Kind::List(pair) => {
+                let [key, data] = &pair[..] else {
+                    return Err(Fault::new(
+                        node.place,
+                        "an element is a value, or of a map a list of a key and what it has",
+                    ));
+                };
+                let mut element = self.key(key)?;
+                element.data = Some(self.data(data)?);
+                take(element);
+                Ok(())
+            }
+            Kind::Object(entries) => match &entries[..] {
+                [(key, inner)] if key.text == "set" => {
+                    let mut inner = inner.one_or_many().iter();
+                    inner.try_for_each(|entry| self.element(entry, take))
+                }
+                _ => {
+                    take(self.key(node)?);
+                    Ok(())
+                }
+            },
+            _ => {
+                take(self.key(node)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// The key of an element, with what is kept with it.
+    pub(super) fn key(self, node: &Node<'_>) -> Result<Element, Fault> {
+        let value = |node: &Node<'_>| match &node.kind {
+            Kind::Text(text) if text == "*" => Ok(None),
+            Kind::List(_) => Err(node.wrong(["a value"])),
+            _ => self.expr(node).map(Some),
+        };
+        let Kind::Object(entries) = &node.kind else {
+            return Ok(Element::new(value(node)?));
+        };
+        let [(tag, inner)] = &entries[..] else {
+            return Ok(Element::new(value(node)?));
+        };
+        if tag.text != "elem" {
+            return Ok(Element::new(value(node)?));
+        }
+        const KEYS: [&str; 9] = [
+            "val", "timeout", "expires", "comment", "counter", "limit", "quota", "ct count", "last",
+        ];
+        let fields = Fields::new(inner, "an element", &KEYS)?;
+        let mut element = Element::new(value(fields.need("val")?)?);
+        let seconds = |key| match fields.get(key) {
+            None => Ok(None),
+            Some(node) => milliseconds(node).map(Some),
+        };
+        element.timeout = seconds("timeout")?;
+        element.expires = seconds("expires")?;
+        if let Some(comment) = fields.get("comment") {
+            element.comment = Some(comment.text("a comment")?.to_owned());
+        }
+        if let Kind::Object(entries) = &inner.kind {
+            for (key, value) in entries {
+                element.statements.extend(self.stateful(&key.text, value)?);
+            }
+        }
+        Ok(element)
+    }
+
+    /// What a map has for a key.
+    pub(super) fn data(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        match self.expr(node)? {
+            Expr::Verdict(Verdict::Jump(Target::Rules(_)) | Verdict::Goto(Target::Rules(_))) => {
+                Err(Fault::new(
+                    node.place,
+                    "a map leads to chains that have a name",
+                ))
+            }
+            Expr::Reference(_) | Expr::Set(_) => Err(node.wrong(["a value", "a verdict"])),
+            data => Ok(data),
+        }
+    }
+
+    /// A verdict, if that is what the key is.
+    pub(super) fn verdict(self, key: &str, value: &Node<'_>) -> Result<Option<Verdict>, Fault> {
+        let plain = match key {
+            "accept" => Verdict::Accept,
+            "drop" => Verdict::Drop,
+            "continue" => Verdict::Continue,
+            "break" => Verdict::Break,
+            "return" => Verdict::Return,
+            "jump" => return self.target(value).map(|to| Some(Verdict::Jump(to))),
+            "goto" => return self.target(value).map(|to| Some(Verdict::Goto(to))),
+            _ => return Ok(None),
+        };
+        match value.is_null() {
+            true => Ok(Some(plain)),
+            false => Err(value.wrong(["null"])),
+        }
+    }
+
+    /// Where a jump leads to.
+    fn target(self, node: &Node<'_>) -> Result<Target, Fault> {
+        let fields = Fields::new(node, "a jump", &["target", "rules"])?;
+        match (fields.get("target"), fields.get("rules")) {
+            (Some(target), None) => {
+                let name = target.text("the name of a chain")?;
+                self.name_of(name, "a chain", target.place)
+                    .map(Target::Chain)
+            }
+            (None, Some(rules)) => self.lines(rules).map(Target::Rules),
+            (Some(_), Some(rules)) => Err(Fault::new(
+                rules.place,
+                "a jump leads to a chain or to rules, not to both",
+            )),
+            (None, None) => Err(fields.missing("target")),
+        }
+    }
+
+    fn ct(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        let fields = Fields::new(
+            node,
+            "an expression of a connection",
+            &["key", "dir", "family"],
+        )?;
+        let direction = fields.word("dir", "no direction", &["original", "reply"])?;
+        let direction = direction.map(|word| match word {
+            "original" => CtDirection::ORIGINAL,
+            _ => CtDirection::REPLY,
+        });
+        let node = fields.need("key")?;
+        let word = node.text("a key")?;
+        let version = fields.word("family", "no version of IP", &VERSIONS)?;
+        let of_version = match (version, word.split_once(' ')) {
+            (Some(version), _) => Some((version, word)),
+            (None, Some((version, key))) => Some((version, key)),
+            (None, None) => None,
+        };
+        // Addresses with their version.
+        let found = match of_version {
+            Some(("ip", "saddr")) => Some(CtKey::SRC_IP),
+            Some(("ip", "daddr")) => Some(CtKey::DST_IP),
+            Some(("ip6", "saddr")) => Some(CtKey::SRC_IP6),
+            Some(("ip6", "daddr")) => Some(CtKey::DST_IP6),
+            _ => None,
+        };
+        if let Some(key) = found {
+            return Ok(Expr::Ct(key, direction, None));
+        }
+        if let Some(family) = fields.get("family") {
+            let message = "this is not asked of a version of IP: saddr and daddr are";
+            return Err(Fault::new(family.place, message));
+        }
+        let Some(key) = ct_key(word) else {
+            let known = ct_names().map(|(name, _)| name);
+            return Err(node.unknown("nothing that is known of a connection", known));
+        };
+        if needs_direction(key) && direction.is_none() {
+            let hint = "say which: \"dir\": \"original\" or \"reply\"";
+            return Err(without_direction(&shown(word), node.place).with_hint(hint));
+        }
+        Ok(Expr::Ct(key, direction, version_in(self.family, key)))
+    }
+
+    fn rt(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        let fields = Fields::new(node, "an expression of a route", &["key", "family"])?;
+        let version = fields.word("family", "no version of IP", &VERSIONS)?;
+        let keys = ["classid", "nexthop", "mtu", "ipsec"];
+        let key = fields
+            .need("key")?
+            .word("nothing that is known of a route", &keys)?;
+        let key = match (key, version) {
+            ("nexthop", Some("ip6")) => RtKey::NEXTHOP6,
+            ("nexthop", None) if self.family == Family::IP6 => RtKey::NEXTHOP6,
+            ("nexthop", _) => RtKey::NEXTHOP4,
+            (_, Some(_)) => {
+                let place = fields.need("family")?.place;
+                return Err(Fault::new(place, "this is not asked of a version of IP"));
+            }
+            ("classid", None) => RtKey::CLASSID,
+            ("mtu", None) => RtKey::TCPMSS,
+            (_, None) => RtKey::XFRM,
+        };
+        Ok(Expr::Rt(key))
+    }
+
+    fn hash(self, node: &Node<'_>, word: &str) -> Result<Expr, Fault> {
+        let of_key = word == "jhash";
+        let known: &[&str] = match of_key {
+            true => &["mod", "seed", "offset", "expr"],
+            false => &["mod", "offset"],
+        };
+        let fields = Fields::new(node, "a hash", known)?;
+        let key = match of_key {
+            true => Some(Box::new(self.left(fields.need("expr")?)?)),
+            false => None,
+        };
+        Ok(Expr::Hash {
+            key,
+            modulus: modulus(&fields)?,
+            seed: small(&fields, "seed", "a seed")?,
+            offset: small(&fields, "offset", "an offset")?.unwrap_or(0),
+        })
+    }
+}
+
+/// That nft has no words for it.
+pub(super) fn opaque(place: Place) -> Fault {
+    Fault::new(
+        place,
+        "this stands for what nft has no words for, which nothing can be made of",
+    )
+    .with_hint("copies of rulesets that have such rules are made with `backup`")
+}
+
+/// Whether something of a packet is looked at, and not only constants.
+fn is_asked(expr: &Expr) -> bool {
+    match expr {
+        Expr::Payload(_)
+        | Expr::Option(_)
+        | Expr::Meta(_)
+        | Expr::Ct(..)
+        | Expr::Rt(_)
+        | Expr::Socket(..)
+        | Expr::Fib(..)
+        | Expr::Osf { .. }
+        | Expr::Xfrm { .. }
+        | Expr::Numgen { .. }
+        | Expr::Hash { .. } => true,
+        Expr::Binary(_, left, _) | Expr::Map(left, _) => is_asked(left),
+        Expr::Concat(parts) => parts.iter().all(is_asked),
+        _ => false,
+    }
+}
+
+/// Seconds, in milliseconds.
+pub(super) fn milliseconds(node: &Node<'_>) -> Result<u64, Fault> {
+    let seconds: u64 = node.number("a number of seconds")?;
+    seconds
+        .checked_mul(1000)
+        .ok_or_else(|| Fault::new(node.place, "this is longer than can be counted"))
+}
+
+fn bits(node: &Node<'_>) -> Result<u32, Fault> {
+    bits_of_field(node.number("how many bits")?, node.place)
+}
+
+fn payload(node: &Node<'_>) -> Result<Expr, Fault> {
+    let known = ["protocol", "field", "base", "offset", "len"];
+    let fields = Fields::new(node, "an expression of the packet", &known)?;
+    if let Some(base) = fields.get("base") {
+        if let Some(other) = fields.get("protocol").or_else(|| fields.get("field")) {
+            let message = "bits have a protocol and a field, or a base, an offset and a length";
+            return Err(Fault::new(other.place, message));
+        }
+        let base = match base.word("no header", &["ll", "nh", "th", "ih"])? {
+            "ll" => PayloadBase::LINK,
+            "nh" => PayloadBase::NETWORK,
+            "th" => PayloadBase::TRANSPORT,
+            _ => PayloadBase::INNER,
+        };
+        let offset = fields.need("offset")?.number("the first bit")?;
+        let bits = bits(fields.need("len")?)?;
+        return Ok(Expr::Payload(raw(base, offset, bits)));
+    }
+    let (asked, field) = (fields.need("protocol")?, fields.need("field")?);
+    if let Some(other) = fields.get("offset").or_else(|| fields.get("len")) {
+        return Err(Fault::new(other.place, "a field stands where it does"));
+    }
+    let name = asked.text("the name of a protocol")?;
+    let Some(protocol) = protocol(name) else {
+        let known = headers::PROTOCOLS.iter().map(|protocol| protocol.name);
+        return Err(asked.unknown("no protocol whose fields are known", known));
+    };
+    let name = match (protocol.name, field.text("the name of a field")?) {
+        ("icmpv6", "param-problem") => "parameter-problem",
+        (_, name) => name,
+    };
+    match field_names(protocol).position(|known| known == name) {
+        Some(index) => Ok(Expr::Payload(field_of(protocol, index))),
+        None => {
+            let what = format!("no field of {}", protocol.name);
+            Err(field.unknown(&what, field_names(protocol)))
+        }
+    }
+}
+
+/// An option, an extension header or a chunk: a field of it, or whether it is there.
+pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Fault> {
+    let (of, known): (_, &[&str]) = match kind {
+        ExthdrOp::TCPOPT => ("an option", &["name", "field", "base", "offset", "len"]),
+        ExthdrOp::IPV4 => ("an option", &["name", "field"]),
+        ExthdrOp::SCTP => ("a chunk", &["name", "field"]),
+        _ => ("an extension header", &["name", "field"]),
+    };
+    let fields = Fields::new(node, of, known)?;
+    if let Some(base) = fields.get("base") {
+        if let Some(other) = fields.get("name").or_else(|| fields.get("field")) {
+            let message = "bits have a name and a field, or a base, an offset and a length";
+            return Err(Fault::new(other.place, message));
+        }
+        let number = base.number("the option's number")?;
+        let offset = fields.need("offset")?.number("the first bit")?;
+        let length = fields.need("len")?;
+        // The whole of an option that has no name.
+        let bits = match (offset, &length.kind) {
+            (0, Kind::Number(0)) => 0,
+            _ => bits(length)?,
+        };
+        return Ok(Expr::Option(raw_option(number, offset, bits)));
+    }
+    if let Some(other) = fields.get("offset").or_else(|| fields.get("len")) {
+        return Err(Fault::new(other.place, "a field stands where it does"));
+    }
+    let name = fields.need("name")?;
+    let Some(found) = extension(kind, name.text("a name")?) else {
+        let what = match kind {
+            ExthdrOp::TCPOPT => "no option of tcp",
+            ExthdrOp::IPV4 => "no option of ip",
+            ExthdrOp::SCTP => "no chunk of sctp",
+            _ => "no extension header",
+        };
+        return Err(name.unknown(what, extensions(kind).map(|each| each.name)));
+    };
+    let Some(asked) = fields.get("field") else {
+        return Ok(presence(found, found.number));
+    };
+    match found.named(asked.text("the name of a field")?) {
+        Some(field) => Ok(option_of(found, field)),
+        None => {
+            let what = format!("no field of {}", found.name);
+            Err(asked.unknown(&what, found.fields_named()))
+        }
+    }
+}
+
+fn meta(node: &Node<'_>) -> Result<Expr, Fault> {
+    let fields = Fields::new(node, "an expression of the packet's own data", &["key"])?;
+    let node = fields.need("key")?;
+    match meta_key(node.text("a key")?) {
+        Some(key) => Ok(Expr::Meta(key)),
+        None => {
+            let known = meta_names().map(|(name, _)| name);
+            Err(node.unknown("nothing that is known of a packet", known))
+        }
+    }
+}
+
+fn socket(node: &Node<'_>) -> Result<Expr, Fault> {
+    let fields = Fields::new(node, "an expression of a socket", &["key", "level"])?;
+    let keys = ["transparent", "mark", "wildcard", "cgroupv2"];
+    let key = fields
+        .need("key")?
+        .word("nothing that is known of a socket", &keys)?;
+    let key = match key {
+        "transparent" => SocketKey::TRANSPARENT,
+        "mark" => SocketKey::MARK,
+        "wildcard" => SocketKey::WILDCARD,
+        _ => {
+            let level = fields.need("level")?.number("a level")?;
+            return Ok(Expr::Socket(SocketKey::CGROUPV2, level));
+        }
+    };
+    match fields.get("level") {
+        None => Ok(Expr::Socket(key, 0)),
+        Some(level) => Err(Fault::new(level.place, "control groups alone have levels")),
+    }
+}
+
+fn fib(node: &Node<'_>) -> Result<Expr, Fault> {
+    let fields = Fields::new(
+        node,
+        "an expression of the routing tables",
+        &["result", "flags"],
+    )?;
+    let names = FibFlags::NAMED.map(|(_, name)| name);
+    fields.need("flags")?;
+    let mut flags = FibFlags::default();
+    for word in fields.words("flags", "nothing that is looked up", &names)? {
+        let found = FibFlags::NAMED.iter().find(|(_, name)| *name == word);
+        flags |= found.map_or(FibFlags::default(), |(flag, _)| *flag);
+    }
+    let results = ["oif", "oifname", "type", "check"];
+    let result = fields.need("result")?;
+    let result = match result.word("no answer of the routing tables", &results)? {
+        "oif" => FibResult::OIF,
+        "oifname" => FibResult::OIFNAME,
+        "type" => FibResult::ADDRTYPE,
+        _ => {
+            flags |= FibFlags::PRESENT;
+            FibResult::OIF
+        }
+    };
+    Ok(Expr::Fib(flags, result))
+}
+
+fn osf(node: &Node<'_>) -> Result<Expr, Fault> {
+    let fields = Fields::new(node, "an expression of operating systems", &["key", "ttl"])?;
+    let ttl = match fields.word("ttl", "no way to look at it", &["loose", "skip"])? {
+        None => OsfTtl::TRUE,
+        Some("loose") => OsfTtl::LESS,
+        Some(_) => OsfTtl::NOCHECK,
+    };
+    let key = fields.need("key")?;
+    let version = key.word("nothing that is known of a system", &["name", "version"])?;
+    Ok(Expr::Osf {
+        ttl,
+        version: version == "version",
+    })
+}
+
+fn ipsec(node: &Node<'_>) -> Result<Expr, Fault> {
+    let known = ["key", "family", "dir", "spnum"];
+    let fields = Fields::new(node, "an expression of IPsec", &known)?;
+    let direction = fields.need("dir")?.word("no direction", &["in", "out"])?;
+    let version = fields.word("family", "no version of IP", &VERSIONS)?;
+    let keys = ["reqid", "spi", "saddr", "daddr"];
+    let key = fields
+        .need("key")?
+        .word("nothing that is known of a state", &keys)?;
+    let key = match (key, version) {
+        ("saddr", Some("ip")) => XfrmKey::SADDR_IP4,
+        ("daddr", Some("ip")) => XfrmKey::DADDR_IP4,
+        ("saddr", Some(_)) => XfrmKey::SADDR_IP6,
+        ("daddr", Some(_)) => XfrmKey::DADDR_IP6,
+        ("saddr" | "daddr", None) => return Err(fields.missing("family")),
+        (_, Some(_)) => {
+            let place = fields.need("family")?.place;
+            return Err(Fault::new(place, "this is not asked of a version of IP"));
+        }
+        ("reqid", None) => XfrmKey::REQID,
+        (_, None) => XfrmKey::SPI,
+    };
+    Ok(Expr::Xfrm {
+        direction: match direction {
+            "in" => XfrmDirection::IN,
+            _ => XfrmDirection::OUT,
+        },
+        key,
+        number: fields.number("spnum", "which state")?.unwrap_or(0),
+    })
+}
+
+/// How many values there are.
+fn modulus(fields: &Fields<'_, '_>) -> Result<u32, Fault> {
+    let node = fields.need("mod")?;
+    match node.small_count("how many values")? {
+        0 => Err(Fault::new(node.place, "a remainder by 0 is none")),
+        modulus => Ok(modulus),
+    }
+}
+
+fn small(fields: &Fields<'_, '_>, key: &str, what: &str) -> Result<Option<u32>, Fault> {
+    let node = fields.get(key);
+    node.map(|node| node.small_count(what)).transpose()
+}
+
+fn numgen(node: &Node<'_>) -> Result<Expr, Fault> {
+    let fields = Fields::new(node, "a generator of numbers", &["mode", "mod", "offset"])?;
+    let mode = fields
+        .need("mode")?
+        .word("no way to make numbers", &["inc", "random"])?;
+    Ok(Expr::Numgen {
+        kind: match mode {
+            "inc" => NumgenType::INCREMENTAL,
+            _ => NumgenType::RANDOM,
+        },
+        modulus: modulus(&fields)?,
+        offset: small(&fields, "offset", "an offset")?.unwrap_or(0),
+    })
+}

@@ -1,0 +1,163 @@
+//! What counts and limits: in rules, with elements, and as objects.
+
+use super::Reader;
+use super::fields::Fields;
+use super::node::{Kind, Node};
+use crate::text::parse::Fault;
+use crate::text::parse::stateful::{
+    BYTES, USUAL_BURST, burst_of, bytes_of, rate_of, scale_of_window, size_of_bytes,
+};
+use crate::text::syntax::Statement;
+use crate::text::units;
+
+/// What a statement of a limit and an object of one have.
+pub(super) const LIMIT: [&str; 6] = ["rate", "rate_unit", "per", "burst", "burst_unit", "inv"];
+pub(super) const SYNPROXY: [&str; 3] = ["mss", "wscale", "flags"];
+pub(super) const COUNTER: [&str; 2] = ["packets", "bytes"];
+
+impl Reader {
+    /// What counts or limits, if that is what the key is.
+    pub(super) fn stateful(self, key: &str, value: &Node<'_>) -> Result<Option<Statement>, Fault> {
+        let object = match key {
+            "counter" => "counter name",
+            "limit" => "limit name",
+            "quota" => "quota name",
+            "ct count" => "ct count name",
+            "last" => "",
+            _ => return Ok(None),
+        };
+        if !object.is_empty() && is_object(value) {
+            return Ok(Some(Statement::Object(object, self.expr(value)?)));
+        }
+        Ok(Some(match key {
+            "counter" if value.is_null() => Statement::Counter {
+                packets: 0,
+                bytes: 0,
+            },
+            "counter" => counter(&Fields::new(value, "a counter", &COUNTER)?)?,
+            "limit" => limit(&Fields::new(value, "a limit", &LIMIT)?, true)?,
+            "quota" => quota(value)?,
+            "last" if value.is_null() => Statement::Last(None),
+            "last" => {
+                let fields = Fields::new(value, "a last use", &["used"])?;
+                Statement::Last(fields.number("used", "a number of milliseconds")?)
+            }
+            _ => {
+                let fields = Fields::new(value, "a number of connections", &["val", "inv"])?;
+                Statement::Connections {
+                    count: fields.need("val")?.small_count("how many connections")?,
+                    over: fields.flag("inv")?,
+                }
+            }
+        }))
+    }
+}
+
+/// Whether it is the name of an object, or a map to some.
+pub(super) fn is_object(node: &Node<'_>) -> bool {
+    match &node.kind {
+        Kind::Text(_) => true,
+        Kind::Object(entries) => matches!(&entries[..], [(key, _)] if key.text == "map"),
+        _ => false,
+    }
+}
+
+pub(super) fn counter(fields: &Fields<'_, '_>) -> Result<Statement, Fault> {
+    let count = |key, what| match fields.get(key) {
+        Some(node) => node.count(what),
+        None => Ok(0),
+    };
+    Ok(Statement::Counter {
+        packets: count("packets", "how many packets")?,
+        bytes: count("bytes", "how many bytes")?,
+    })
+}
+
+/// The size of a unit of bytes, if one is said.
+fn unit(fields: &Fields<'_, '_>, key: &str, what: &str) -> Result<Option<u64>, Fault> {
+    let word = fields.word(key, what, &BYTES.map(|(name, _)| name))?;
+    Ok(word.and_then(size_of_bytes))
+}
+
+fn quota(node: &Node<'_>) -> Result<Statement, Fault> {
+    let known = ["val", "val_unit", "used", "used_unit", "inv"];
+    let fields = Fields::new(node, "a quota", &known)?;
+    let val = fields.need("val")?;
+    let size = unit(&fields, "val_unit", "no unit of bytes")?;
+    let bytes = bytes_of(val.count("how many bytes")?, size.unwrap_or(1), val.place)?;
+    let size = unit(&fields, "used_unit", "no unit of bytes")?;
+    let used = match fields.get("used") {
+        None => 0,
+        Some(used) => bytes_of(used.count("how many bytes")?, size.unwrap_or(1), used.place)?,
+    };
+    Ok(Statement::Quota {
+        bytes,
+        used,
+        over: fields.flag("inv")?,
+    })
+}
+
+/// A limit. Without a time it is one of a second; in rules nft wants that said.
+pub(super) fn limit(fields: &Fields<'_, '_>, needs_time: bool) -> Result<Statement, Fault> {
+    let units = ["packets", "bytes", "kbytes", "mbytes"];
+    let bytes = fields.word("rate_unit", "no unit of a rate", &units)?;
+    let bytes = bytes.and_then(size_of_bytes);
+    let times: Vec<&str> = units::times().collect();
+    let time = fields.word("per", "no time of a rate", &times)?;
+    let unit = match time.and_then(|word| units::times().find(|known| *known == word)) {
+        Some(unit) => unit,
+        None if needs_time => return Err(fields.missing("per")),
+        None => "second",
+    };
+    let rate = fields.need("rate")?;
+    let rate = rate_of(rate.count("a rate")?, bytes, rate.place)?;
+    let burst_unit = fields.word("burst_unit", "no unit of a burst", &units)?;
+    let burst = match fields.get("burst") {
+        None if bytes.is_some() => 0,
+        None => USUAL_BURST,
+        Some(burst) => {
+            let number = burst.number("a burst")?;
+            let size = match bytes {
+                // Of packets the unit says nothing.
+                None => 1,
+                Some(_) => burst_unit.and_then(size_of_bytes).unwrap_or(1),
+            };
+            burst_of(number, size, burst.place)?
+        }
+    };
+    if let (Some(_), Some("packets"), Some(node)) = (bytes, burst_unit, fields.get("burst_unit")) {
+        let message = "the burst of a rate of bytes is in bytes";
+        return Err(Fault::new(node.place, message).expecting(BYTES.map(|(name, _)| name)));
+    }
+    if let (None, Some(unit), Some(node)) = (bytes, burst_unit, fields.get("burst_unit"))
+        && unit != "packets"
+    {
+        let message = "the burst of a rate of packets is in packets";
+        return Err(Fault::new(node.place, message).expecting(["packets"]));
+    }
+    Ok(Statement::Limit {
+        rate,
+        unit,
+        burst,
+        bytes: bytes.is_some(),
+        over: fields.flag("inv")?,
+    })
+}
+
+pub(super) fn synproxy(fields: &Fields<'_, '_>) -> Result<Statement, Fault> {
+    let flags = fields.words(
+        "flags",
+        "no flag of a synproxy",
+        &["timestamp", "sack-perm"],
+    )?;
+    let window_scale = match fields.get("wscale") {
+        None => None,
+        Some(node) => Some(scale_of_window(node.number("a scale")?, node.place)?),
+    };
+    Ok(Statement::Synproxy {
+        mss: fields.number("mss", "a size")?,
+        window_scale,
+        timestamp: flags.contains(&"timestamp"),
+        sack_permitted: flags.contains(&"sack-perm"),
+    })
+}

@@ -1,0 +1,128 @@
+//! Scripts: how they are carried out, and how what they make is compared with what nft makes.
+
+use chainwright::netns::Sandbox;
+use chainwright::nft::{Connection, PlanOptions, Scope};
+use chainwright::text::{Error, Script};
+
+use super::rulesets::{Listing, data, directory, listing_in, same};
+use super::{connect, report};
+
+/// Chains without names have numbers, which differ from one kernel's life to the next.
+fn nameless(listing: &Listing) -> Listing {
+    let nameless = |text: &str| {
+        let mut parts = text.split("__chain");
+        let mut out = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            out.push_str("__chain");
+            out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+        }
+        out
+    };
+    Listing {
+        text: nameless(&listing.text),
+        bytecode: nameless(&listing.bytecode),
+    }
+}
+
+/// What nft says of both must be the same.
+pub(crate) fn compare(theirs: &Sandbox, ours: &Sandbox, any_order: bool) -> Result<(), String> {
+    compare_listings(theirs, ours, any_order)?;
+    compare_objects(theirs, ours)
+}
+
+pub(crate) fn compare_listings(
+    theirs: &Sandbox,
+    ours: &Sandbox,
+    any_order: bool,
+) -> Result<(), String> {
+    let listed = |sandbox: &Sandbox| nameless(&listing_in(sandbox, any_order));
+    same(&listed(theirs), &listed(ours))
+}
+
+/// Whether nft lists the same text of both, whatever the bytecode is.
+pub(crate) fn is_same_text(one: &Sandbox, other: &Sandbox) -> bool {
+    let text = |sandbox: &Sandbox| nameless(&listing_in(sandbox, false)).text;
+    text(one) == text(other)
+}
+
+/// What nft does not list must be the same, too: user data, flags, sizes.
+pub(crate) fn compare_objects(theirs: &Sandbox, ours: &Sandbox) -> Result<(), String> {
+    let snapshot = |sandbox: &Sandbox| connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
+    let mut options = PlanOptions::default();
+    options.remove_other_tables = true;
+    options.remove_dynamic_elements = true;
+    let plan = snapshot(ours)
+        .plan(&snapshot(theirs), options)
+        .map_err(|error| report(&error))?;
+    match plan.is_empty() {
+        true => Ok(()),
+        false => Err(format!("there is left\n{plan}")),
+    }
+}
+
+/// Carries a text out.
+pub(crate) fn apply(sandbox: &Sandbox, nft: &mut Connection, text: &str) -> Result<(), String> {
+    let script = Script::parse("rules.nft", text).map_err(|error| error.to_string())?;
+    carry_out(sandbox, nft, script)
+}
+
+/// Carries a script out.
+pub(crate) fn carry_out(
+    sandbox: &Sandbox,
+    nft: &mut Connection,
+    script: Script,
+) -> Result<(), String> {
+    let script = script.with_time_zone("UTC").expect("it is known");
+    let now = match script.needs_listing() {
+        true => Some(nft.snapshot(Scope::all()).expect("a ruleset")),
+        false => None,
+    };
+    // Interfaces are those of the sandbox.
+    let change = sandbox
+        .run(|| {
+            script
+                .transaction(now.as_ref())
+                .map_err(|error| error.to_string())
+        })
+        .expect("it can be entered")?;
+    nft.commit(change.transaction()).map_err(|error| {
+        let at: Vec<String> = change
+            .explain(&error)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        format!("{}\n{}", report(&error), at.join("\n"))
+    })?;
+    Ok(())
+}
+
+/// What is said of each text of a file, which has it between a line `=== what it is` and a line `---`, and what is said of
+/// it behind that; how many they are. With `CHAINWRIGHT_WRITE_WRONG=1` what is said is written there.
+pub(crate) fn compare_errors(file: &str, say: impl Fn(&str) -> Option<Error>) -> usize {
+    let path = directory("data").join(file);
+    let text = data(file);
+    let mut written = String::new();
+    let mut cases = 0;
+    let mut differ = Vec::new();
+    for case in text.split("=== ").skip(1) {
+        let (title, rest) = case.split_once('\n').expect("a title");
+        let (input, expected) = rest.split_once("---\n").expect("what is said");
+        let expected = expected.trim_end();
+        let said = match say(input.trim_end_matches('\n')) {
+            None => "nothing is wrong".to_owned(),
+            Some(error) => error.to_string(),
+        };
+        if said != expected {
+            differ.push(format!("{title}\n{said}\n\nexpected:\n{expected}"));
+        }
+        written += &format!("=== {title}\n{input}---\n{said}\n\n");
+        cases += 1;
+    }
+    if std::env::var_os("CHAINWRIGHT_WRITE_WRONG").is_some() {
+        std::fs::write(&path, written).expect("it is written");
+        return cases;
+    }
+    assert!(differ.is_empty(), "{}", differ.join("\n\n"));
+    assert!(!text.contains("nothing is wrong"), "something is not wrong");
+    cases
+}
