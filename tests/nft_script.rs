@@ -276,37 +276,6 @@ fn instructions(sandbox: &Sandbox) -> Vec<String> {
     all
 }
 
-/// What is said of each text of a file, which has it between a line `=== what it is` and a line `---`, and what is said of
-/// it behind that; how many they are. With `CHAINWRIGHT_WRITE_WRONG=1` what is said is written there.
-fn compare_errors(file: &str, say: impl Fn(&str) -> Option<Error>) -> usize {
-    let path = directory("data").join(file);
-    let text = data(file);
-    let mut written = String::new();
-    let mut cases = 0;
-    let mut differ = Vec::new();
-    for case in text.split("=== ").skip(1) {
-        let (title, rest) = case.split_once('\n').expect("a title");
-        let (input, expected) = rest.split_once("---\n").expect("what is said");
-        let expected = expected.trim_end();
-        let said = match say(input.trim_end_matches('\n')) {
-            None => "nothing is wrong".to_owned(),
-            Some(error) => error.to_string(),
-        };
-        if said != expected {
-            differ.push(format!("{title}\n{said}\n\nexpected:\n{expected}"));
-        }
-        written += &format!("=== {title}\n{input}---\n{said}\n\n");
-        cases += 1;
-    }
-    if std::env::var_os("CHAINWRIGHT_WRITE_WRONG").is_some() {
-        std::fs::write(&path, written).expect("it is written");
-        return cases;
-    }
-    assert!(differ.is_empty(), "{}", differ.join("\n\n"));
-    assert!(!text.contains("nothing is wrong"), "something is not wrong");
-    cases
-}
-
 /// Texts that cannot be read.
 #[test]
 fn what_is_wrong_is_said_where_it_is() {

@@ -162,8 +162,11 @@ impl<'c> Context<'c> {
     }
 }
 
+/// What stands in each, where it is there.
+type ValueAndVerdict<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
+
 /// The value and the verdict in data that is said to be one of them: of several, the last.
-fn value_and_verdict(attributes: &[u8]) -> Result<(Option<&[u8]>, Option<&[u8]>), Errno> {
+fn value_and_verdict(attributes: &[u8]) -> Result<ValueAndVerdict<'_>, Errno> {
     let (mut value, mut verdict) = (None, None);
     for attribute in Attributes::new(attributes).map_while(Result::ok) {
         match attribute.kind {
