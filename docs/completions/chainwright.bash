@@ -70,6 +70,9 @@ _chainwright() {
             chainwright,trace-packets)
                 cmd="chainwright__subcmd__trace__subcmd__packets"
                 ;;
+            chainwright,translate)
+                cmd="chainwright__subcmd__translate"
+                ;;
             chainwright,watch)
                 cmd="chainwright__subcmd__watch"
                 ;;
@@ -187,6 +190,9 @@ _chainwright() {
             chainwright__subcmd__help,trace-packets)
                 cmd="chainwright__subcmd__help__subcmd__trace__subcmd__packets"
                 ;;
+            chainwright__subcmd__help,translate)
+                cmd="chainwright__subcmd__help__subcmd__translate"
+                ;;
             chainwright__subcmd__help,watch)
                 cmd="chainwright__subcmd__help__subcmd__watch"
                 ;;
@@ -257,7 +263,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore kubelet watch trace-packets bench demo completions man help"
+            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore translate kubelet watch trace-packets bench demo completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -275,7 +281,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__apply)
-            opts="-c -I -h --check --include --netns --json --help"
+            opts="-c -e -a -I -h --check --echo --handles --include --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -843,7 +849,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__diff)
-            opts="-4 -6 -t -h --counters --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --counters --bytecode --ipv4 --ipv6 --family --backend --table --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -877,7 +883,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help)
-            opts="chains rules sets list apply backup rollback reconcile diff save restore kubelet watch trace-packets bench demo completions man help"
+            opts="chains rules sets list apply backup rollback reconcile diff save restore translate kubelet watch trace-packets bench demo completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1310,6 +1316,20 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__help__subcmd__translate)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__help__subcmd__watch)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1499,7 +1519,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__list)
-            opts="-a -s -t -j -h --handles --stateless --terse --netns --json --help"
+            opts="-a -s -t -n -y -p -T -u -S -j -h --handles --stateless --terse --numeric --numeric-priority --numeric-protocol --numeric-time --guid --service --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1623,7 +1643,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__rollback)
-            opts="-4 -6 -t -h --dry-run --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --dry-run --bytecode --ipv4 --ipv6 --family --backend --table --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1808,8 +1828,30 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__translate)
+            opts="-4 -6 -h --rule --ipv4 --ipv6 --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --rule)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__watch)
-            opts="-4 -6 -t -h --count --show --buffer --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --count --show --buffer --bytecode --ipv4 --ipv6 --family --backend --table --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

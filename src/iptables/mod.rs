@@ -8,6 +8,7 @@
 //! | look at what was read | [`Tables`], [`Table`], [`Chain`], [`RuleView`] |
 //! | have a rule as a value | [`Rule`], [`Rule::parse`], [`xt`](crate::xt) for its matches and target |
 //! | read and write the text of iptables-save | [`text`] |
+//! | say rules in nft's language | `translate`, with the feature `text` |
 //! | turn a rule into nf_tables' expressions, or an entry of a legacy table, and back | [`nft`], [`legacy`] |
 //!
 //! The way of a rule: bytes from the kernel ([`RuleView`]) → [`Entry`] ([`nft::decode`],
@@ -33,6 +34,8 @@ mod rule;
 mod said;
 mod sets;
 pub mod text;
+#[cfg(feature = "text")]
+pub mod translate;
 mod view;
 
 pub use crate::legacy::{Counters, Policy};

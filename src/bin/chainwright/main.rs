@@ -27,6 +27,7 @@ mod save;
 mod scope;
 mod sets;
 mod trace_packets;
+mod translate;
 mod watch;
 
 use std::ffi::OsString;
@@ -78,6 +79,7 @@ enum Verb {
     Diff(diff::Args),
     Save(save::Args),
     Restore(restore::Args),
+    Translate(translate::Args),
     Kubelet(kubelet::Args),
     Watch(watch::Args),
     TracePackets(trace_packets::Args),
@@ -127,6 +129,7 @@ impl Verb {
             Self::Diff(args) => diff::run(args, json),
             Self::Save(args) => save::run(args, json),
             Self::Restore(args) => restore::run(args, json),
+            Self::Translate(args) => translate::run(args, json),
             Self::Kubelet(args) => kubelet::run(args, json),
             Self::Watch(args) => watch::run(args, json),
             Self::TracePackets(args) => trace_packets::run(args, json),
@@ -179,6 +182,7 @@ mod tests {
                 "list",
                 "man",
                 "help",
+                "translate",
             ];
             if others.contains(&verb) {
                 continue;

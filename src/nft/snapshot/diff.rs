@@ -206,7 +206,7 @@ enum Shown<'s> {
     Table(TableRef<'s>),
     Chain(ChainRef<'s>),
     Set(SnapshotSet<'s>),
-    Element(SetRef<'s>, ElementRef<'s>),
+    Element(SnapshotSet<'s>, ElementRef<'s>),
     Object(StatefulObjectRef<'s>),
     Flowtable(FlowtableRef<'s>),
     Rule(RuleRef<'s>),
@@ -258,7 +258,7 @@ impl DiffOptions {
     }
 
     fn elements<'s>(self, set: &SnapshotSet<'s>) -> Vec<Item<'s>> {
-        let of = set.set();
+        let of = *set;
         let item = |element: ElementRef<'s>| Item {
             name: element_name(&element),
             key: self.compare().element(&element),
@@ -414,7 +414,7 @@ impl Differ<'_> {
                 Shown::Table(table) => words.table(table),
                 Shown::Chain(chain) => words.chain(chain),
                 Shown::Set(set) => words.set(set),
-                Shown::Element(set, element) => words.element(set, element),
+                Shown::Element(set, element) => words.element(&set.set(), element),
                 Shown::Object(object) => words.object(object),
                 Shown::Flowtable(flowtable) => words.flowtable(flowtable),
                 Shown::Rule(_) => None,
@@ -529,7 +529,7 @@ impl Side<'_> {
                 .elements()
                 .map(|element| {
                     let words = words.element(&view, &element);
-                    words.unwrap_or_else(|| Shown::Element(view, element).to_string())
+                    words.unwrap_or_else(|| Shown::Element(set, element).to_string())
                 })
                 .collect();
             elements.sort_unstable();
