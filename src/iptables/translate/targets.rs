@@ -69,7 +69,7 @@ pub(super) fn said(target: &Target, family: Family) -> Words {
             if nflog.cut {
                 text += &format!(" snaplen {}", nflog.length);
             }
-            if nflog.threshold > 1 {
+            if nflog.threshold > 0 {
                 text += &format!(" queue-threshold {}", nflog.threshold);
             }
             one(text)
