@@ -55,6 +55,8 @@ mod value;
 
 #[cfg(feature = "text-json")]
 pub use json::Json;
+#[cfg(feature = "nftables-crate")]
+pub use json::NotInStructs;
 #[cfg(feature = "text")]
 pub use list::{Listing, Options, Part, rule};
 #[cfg(feature = "text")]
