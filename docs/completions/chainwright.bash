@@ -275,7 +275,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__apply)
-            opts="-c -I -h --check --include --netns --json --help"
+            opts="-c -I -j -h --check --include --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

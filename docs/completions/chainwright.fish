@@ -109,6 +109,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s h -l he
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s I -l include -d 'Files in this directory, and below it, may be included (`include "file"`); may be given more than once. Without it nothing may' -r -F
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s c -l check -d 'Only check the text, and have the kernel check the changes; change nothing'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s j -d 'The text is libnftables\' JSON'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
