@@ -61,7 +61,8 @@
 //! | `tokio` | changes of the ruleset as a stream: `nft::live::MonitorStream` |
 //! | `kube` | Kubernetes' chains and services; with `conntrack` |
 //! | `text` | rulesets in nft's language: `text::Listing` |
-//! | `text-json` | the same as libnftables' JSON: `text::Listing::json` |
+//! | `text-json` | the same as libnftables' JSON: `text::Listing::json`, `text::Script::parse_json` |
+//! | `nftables-crate` | the structs of the crate `nftables`: `text::Script::from_nftables` |
 //! | `k8s-openapi` | services, endpoint slices and nodes from the API's types of the crate of that name |
 //! | `k8s-openapi-latest` | the newest version of that API, for builds of this library by itself |
 //! | `conntrack` | tracked connections: [`conntrack`] |

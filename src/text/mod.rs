@@ -60,6 +60,8 @@ mod words;
 
 #[cfg(feature = "text-json")]
 pub use json::Json;
+#[cfg(feature = "nftables-crate")]
+pub use json::NotInStructs;
 #[cfg(feature = "text")]
 pub use list::{Listing, Options, Part, rule};
 #[cfg(feature = "text")]

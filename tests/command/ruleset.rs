@@ -140,6 +140,42 @@ fn a_text_is_applied_whole_or_not_at_all() {
 }
 
 #[test]
+fn libnftables_json_is_applied_as_text_is() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let (_directory, path) = file();
+    let other = crate::common::sandbox();
+    Tools::new(&other).run_with("nft -f -", RULESET);
+    // What `list` writes.
+    std::fs::write(&path, run(&other, "list -j ruleset").expect(0).out).unwrap();
+    assert_eq!(run(&sandbox, &format!("apply -j {path}")).expect(0).out, "");
+    let made = tools.run("nft -s list ruleset");
+    assert_eq!(made, Tools::new(&other).run("nft -s list ruleset"));
+    // What is wrong, and what the kernel refuses, is shown where it stands, and nothing is changed.
+    for (json, place, why) in [
+        (
+            "{\"nftables\": [\n  {\"add\": {\"table\": {\"family\": \"ip\", \"nmae\": \"x\"}}}\n]}",
+            ":2:40: ",
+            "did you mean `name`?",
+        ),
+        (
+            "{\"nftables\": [\n  {\"add\": {\"chain\": {\"family\": \"ip\", \"table\": \"x\", \"name\": \"y\"}}}\n]}",
+            ":2:12: ",
+            "the kernel refuses this: ENOENT",
+        ),
+    ] {
+        std::fs::write(&path, json).unwrap();
+        let ran = run(&sandbox, &format!("apply -j {path}")).expect(2);
+        for said in [place, why, "nothing was changed"] {
+            assert!(ran.err.contains(said), "{}", ran.err);
+        }
+    }
+    assert_eq!(tools.run("nft -s list ruleset"), made);
+    // Nothing is included by JSON.
+    run(&sandbox, &format!("apply -j -I / {path}")).expect(2);
+}
+
+#[test]
 fn rules_stand_under_their_chains() {
     let sandbox = loaded();
     let ran = run(&sandbox, "rules").expect(0);

@@ -5,6 +5,8 @@
 //! and each statement and each element of it likewise, so that no second tree of them stands in memory.
 
 mod expr;
+#[cfg(feature = "nftables-crate")]
+mod nftables;
 mod object;
 pub(super) mod read;
 mod stateful;
@@ -16,6 +18,8 @@ use std::io;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
+#[cfg(feature = "nftables-crate")]
+pub use self::nftables::NotInStructs;
 use self::object::Object;
 use super::list::{Listing, Options, Part};
 use crate::nft::{ChainFlags, Family, SetFlags, SnapshotTable};

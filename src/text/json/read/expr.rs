@@ -326,7 +326,7 @@ impl Reader {
             "goto" => return self.target(value).map(|to| Some(Verdict::Goto(to))),
             _ => return Ok(None),
         };
-        match value.is_null() {
+        match value.is_bare() {
             true => Ok(Some(plain)),
             false => Err(value.wrong(["null"])),
         }
@@ -524,7 +524,7 @@ pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Fault> {
         ExthdrOp::TCPOPT => ("an option", &["name", "field", "base", "offset", "len"]),
         ExthdrOp::IPV4 => ("an option", &["name", "field"]),
         ExthdrOp::SCTP => ("a chunk", &["name", "field"]),
-        _ => ("an extension header", &["name", "field"]),
+        _ => ("an extension header", &["name", "field", "offset"]),
     };
     let fields = Fields::new(node, of, known)?;
     if let Some(base) = fields.get("base") {

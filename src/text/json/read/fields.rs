@@ -30,10 +30,13 @@ impl<'n, 't> Fields<'n, 't> {
         })
     }
 
+    /// What it has for a key; null says nothing.
     pub(super) fn get(&self, key: &str) -> Option<&'n Node<'t>> {
         let mut entries = self.entries.iter();
         let found = entries.find(|(known, _)| known.text == key);
-        found.map(|(_, value)| value)
+        found
+            .map(|(_, value)| value)
+            .filter(|value| !value.is_null())
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
@@ -207,6 +210,15 @@ impl<'t> Node<'t> {
 
     pub(super) const fn is_null(&self) -> bool {
         matches!(self.kind, Kind::Null)
+    }
+
+    /// Whether nothing more is said: null, or an object without keys.
+    pub(super) const fn is_bare(&self) -> bool {
+        match &self.kind {
+            Kind::Null => true,
+            Kind::Object(entries) => entries.is_empty(),
+            _ => false,
+        }
     }
 
     /// A constant: what it stands for is known later.

@@ -16,7 +16,7 @@ mod statement;
 use std::collections::HashSet;
 
 use self::fields::Fields;
-use self::node::{Key, Node};
+use self::node::{Key, Kind as Json, Node};
 use self::object::STATEFUL;
 use crate::nft::{Family, SetFlags};
 use crate::text::parse::script::{FAMILIES, KINDS, VERBS};
@@ -199,6 +199,20 @@ fn metainfo(node: &Node<'_>) -> Result<(), Fault> {
 
 /// What a verb is about.
 fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Fault> {
+    // What these are about is plain, and the crate `nftables` does not say it.
+    let is_plain = match &node.kind {
+        Json::Object(entries) => entries.iter().any(|(key, _)| key.text == "family"),
+        _ => false,
+    };
+    let plain = match verb {
+        Verb::Replace if is_plain => Some("rule"),
+        Verb::Rename if is_plain => Some("chain"),
+        _ => None,
+    };
+    if let Some(kind) = plain {
+        let found = object::commands(verb, kind, node, node.place, true)?;
+        return Ok(found.unwrap_or_default());
+    }
     let (key, value) = node.tagged("object")?;
     let place = key.place_with(value);
     let known: Vec<&str> = match verb {

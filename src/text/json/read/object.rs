@@ -649,8 +649,7 @@ fn tracking(
             entries.helper = Some(helper.to_owned());
         }
         ObjectType::CT_TIMEOUT => {
-            // nft writes null where no state has a time of its own.
-            let Some(node) = fields.get("policy").filter(|node| !node.is_null()) else {
+            let Some(node) = fields.get("policy") else {
                 return Ok(());
             };
             let Kind::Object(policy) = &node.kind else {

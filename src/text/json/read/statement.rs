@@ -101,6 +101,10 @@ impl Reader {
     }
 
     pub(super) fn statement(self, node: &Node<'_>) -> Result<Statement, Fault> {
+        // So the crate `nftables` writes it.
+        if matches!(&node.kind, Kind::Text(text) if text == "notrack") {
+            return Ok(Statement::Notrack);
+        }
         let (key, value) = node.tagged("statement")?;
         if let Some(verdict) = self.verdict(&key.text, value)? {
             return Ok(Statement::Verdict(Expr::Verdict(verdict)));
@@ -135,7 +139,7 @@ impl Reader {
                 })
             }
             "queue" => self.queue(value),
-            "notrack" => match value.is_null() {
+            "notrack" => match value.is_bare() {
                 true => Ok(Statement::Notrack),
                 false => Err(value.wrong(["null"])),
             },
