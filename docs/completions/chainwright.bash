@@ -281,7 +281,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__apply)
-            opts="-c -e -a -I -h --check --echo --handles --include --netns --json --help"
+            opts="-c -e -a -I -j -h --check --echo --handles --include --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -118,6 +118,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l netns 
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s c -l check -d 'Only check the text, and have the kernel check the changes; change nothing'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s e -l echo -d 'Print what was added, in nft\'s language, as the kernel tells of it; with --json, in the document'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s a -l handles -d 'With --echo: with the handles that the kernel gave'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s j -d 'The text is libnftables\' JSON'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
