@@ -1,7 +1,7 @@
 //! From text to commands.
 
 pub(super) mod chain;
-mod error;
+pub(super) mod error;
 pub(super) mod expr;
 mod flowtable;
 mod lexer;
@@ -19,15 +19,13 @@ pub(super) mod statement;
 pub(super) mod table;
 #[cfg(test)]
 mod tests;
-mod tree;
+pub(super) mod tree;
 mod variables;
 
 pub use error::Error;
-pub(super) use error::{Fault, shown};
+pub(super) use error::Fault;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use said::parsed_rules;
 pub(super) use script::parse;
 pub(super) use source::{Directories, Includes, NoIncludes, Source, Sources};
-pub(super) use tree::{
-    Command, Declared, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb,
-};
+pub(super) use tree::{Command, Declared, Elements, Object, Position, Rule, SetDeclaration, Verb};

@@ -9,12 +9,13 @@ use crate::nft::expr::{
     SocketKey, XfrmDirection, XfrmKey,
 };
 use crate::text::headers;
+use crate::text::parse::Fault;
+use crate::text::parse::error::shown;
 use crate::text::parse::selector::{
     bits_of_field, ct_key, ct_names, extension, extensions, field_names, field_of, meta_key,
     meta_names, needs_direction, option_of, presence, protocol, raw, raw_option, version_in,
     without_direction,
 };
-use crate::text::parse::{Fault, shown};
 use crate::text::syntax::{Element, Expr, Operator, Place, Target, Verdict};
 
 /// What an expression is called.

@@ -19,8 +19,10 @@ use self::fields::Fields;
 use self::node::{Key, Kind as Json, Node};
 use self::object::STATEFUL;
 use crate::nft::{Family, SetFlags};
+use crate::text::parse::error::shown;
 use crate::text::parse::script::{FAMILIES, KINDS, VERBS};
-use crate::text::parse::{Command, Error, Fault, Kind, Object, Source, Sources, Verb, shown};
+use crate::text::parse::tree::Kind;
+use crate::text::parse::{Command, Error, Fault, Object, Source, Sources, Verb};
 use crate::text::syntax::{Expr, Place, Statement, Target, Verdict};
 
 /// Objects that commands are about, but for stateful ones.

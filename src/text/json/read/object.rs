@@ -11,13 +11,13 @@ use crate::nft::{
     Milliseconds32, Name, Policy, Set, SetFlags, SetPolicy, StatefulObject, Table, TableFlags,
 };
 use crate::text::parse::chain::{HOOKS, TYPES, hook_number, named_devices, priority_of};
+use crate::text::parse::error::shown;
 use crate::text::parse::object::{Entries, protocol};
 use crate::text::parse::parser::LONGEST_NAME;
 use crate::text::parse::script::{FAMILIES, InTable, only_named};
 use crate::text::parse::selector::type_names;
 use crate::text::parse::{
-    Command, Declared, Elements, Fault, Object, Position, Rule, SetDeclaration, Verb, set, shown,
-    table,
+    Command, Declared, Elements, Fault, Object, Position, Rule, SetDeclaration, Verb, set, table,
 };
 use crate::text::syntax::{Expr, Place, Statement};
 

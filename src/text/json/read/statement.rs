@@ -7,10 +7,11 @@ use super::node::{Kind, Node};
 use super::stateful::{SYNPROXY, is_object, synproxy};
 use crate::nft::expr::ExthdrOp;
 use crate::nft::{DataType, Family};
+use crate::text::parse::Fault;
+use crate::text::parse::error::shown;
 use crate::text::parse::expr::asked_for_presence;
 use crate::text::parse::nat::FLAGS;
 use crate::text::parse::statement::{assigned, code_of, level_of};
-use crate::text::parse::{Fault, shown};
 use crate::text::print::statement::{ALL_LOG_FLAGS, LOG_FLAGS, LOG_LEVELS};
 use crate::text::syntax::{
     Element, Expr, Line, OptionField, Place, Relation, Statement, Translation,
