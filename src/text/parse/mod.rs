@@ -4,6 +4,7 @@ pub(super) mod chain;
 pub(super) mod error;
 pub(super) mod expr;
 mod flowtable;
+pub(super) mod known;
 mod lexer;
 pub(super) mod nat;
 pub(super) mod object;
@@ -11,7 +12,7 @@ pub(super) mod parser;
 #[cfg(any(test, feature = "fuzzing"))]
 mod said;
 pub(super) mod script;
-pub(super) mod selector;
+mod selector;
 pub(super) mod set;
 mod source;
 pub(super) mod stateful;

@@ -5,11 +5,13 @@
 //! | `node` | JSON itself, with places |
 //! | `fields` | the keys of an object, none of which is passed over |
 //! | `object`, `statement`, `expr`, `stateful` | as in the writer |
+//! | `selector` | what can be looked at |
 
 mod expr;
 mod fields;
 mod node;
 mod object;
+mod selector;
 mod stateful;
 mod statement;
 
