@@ -166,7 +166,7 @@ fn libnftables_json_is_applied_as_text_is() {
         ),
         (
             "{\"nftables\": [\n  {\"add\": {\"chain\": {\"family\": \"ip\", \"table\": \"x\", \"name\": \"y\"}}}\n]}",
-            ":2:11: ",
+            ":2:12: ",
             "the kernel refuses this: ENOENT",
         ),
     ] {
