@@ -145,7 +145,13 @@ fn libnftables_json_is_applied_as_text_is() {
     let tools = Tools::new(&sandbox);
     let (_directory, path) = file();
     let other = crate::common::sandbox();
-    Tools::new(&other).run_with("nft -f -", RULESET);
+    let text = "table ip t {
+        set s { type ipv4_addr; elements = { 192.0.2.1 }; }
+        map m { type inet_service : verdict; elements = { 22 : jump d }; }
+        chain c { type filter hook input priority 0; ip saddr @s tcp dport vmap @m; }
+        chain d { counter accept comment \"in\"; }
+    }";
+    Tools::new(&other).run_with("nft -f -", text);
     // What `list` writes.
     std::fs::write(&path, run(&other, "list -j ruleset").expect(0).out).unwrap();
     assert_eq!(run(&sandbox, &format!("apply -j {path}")).expect(0).out, "");
@@ -155,7 +161,7 @@ fn libnftables_json_is_applied_as_text_is() {
     for (json, place, why) in [
         (
             "{\"nftables\": [\n  {\"add\": {\"table\": {\"family\": \"ip\", \"nmae\": \"x\"}}}\n]}",
-            ":2:40: ",
+            ":2:38: ",
             "did you mean `name`?",
         ),
         (

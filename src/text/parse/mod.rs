@@ -2,9 +2,10 @@
 
 pub(super) mod chain;
 mod elements;
-mod error;
+pub(super) mod error;
 pub(super) mod expr;
 mod flowtable;
+pub(super) mod known;
 mod lexer;
 pub(super) mod nat;
 pub(super) mod object;
@@ -12,7 +13,7 @@ pub(super) mod parser;
 #[cfg(any(test, feature = "fuzzing"))]
 mod said;
 pub(super) mod script;
-pub(super) mod selector;
+mod selector;
 pub(super) mod set;
 mod source;
 pub(super) mod stateful;
@@ -20,16 +21,14 @@ pub(super) mod statement;
 pub(super) mod table;
 #[cfg(test)]
 mod tests;
-mod tree;
+pub(super) mod tree;
 mod variables;
 
 pub(super) use elements::ElementList;
 pub use error::Error;
-pub(super) use error::{Fault, shown};
+pub(super) use error::Fault;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use said::parsed_rules;
 pub(super) use script::parse;
 pub(super) use source::{Directories, Includes, NoIncludes, Source, Sources};
-pub(super) use tree::{
-    Command, Declared, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb,
-};
+pub(super) use tree::{Command, Declared, Elements, Object, Position, Rule, SetDeclaration, Verb};

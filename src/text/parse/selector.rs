@@ -2,16 +2,19 @@
 
 use super::error::{Fault, shown};
 use super::expr::Side;
+use super::known::{
+    bits_of_field, ct_key, ct_names, extension, extensions, field_names, field_of, meta_key,
+    meta_names, needs_direction, option_of, presence, protocol, raw, raw_option, type_names,
+    version_in, without_direction,
+};
 use super::parser::Parser;
 use crate::nft::expr::{
-    CtDirection, CtKey, ExthdrOp, FibFlags, FibResult, MetaKey, NumgenType, OsfTtl, PayloadBase,
-    RtKey, SocketKey, XfrmDirection, XfrmKey,
+    CtDirection, CtKey, ExthdrOp, FibFlags, FibResult, NumgenType, OsfTtl, PayloadBase, RtKey,
+    SocketKey, XfrmDirection, XfrmKey,
 };
 use crate::nft::{DataType, Family};
-use crate::text::headers::{self, Extension, Field, Protocol};
-use crate::text::keys;
-use crate::text::syntax::{Expr, OptionField, Payload, Place};
-use crate::text::types;
+use crate::text::headers::{self, Extension, Protocol};
+use crate::text::syntax::Expr;
 
 /// What an expression begins with.
 const WORDS: &[&str] = &[
@@ -48,158 +51,6 @@ const BARE: &[&str] = &[
 
 /// What nft 1.1 has words for and this crate has not.
 const NOT_HERE: [&str; 5] = ["vxlan", "geneve", "gre", "gretap", "tunnel"];
-
-/// How many keys each kind of them has at most.
-const MOST_KEYS: u32 = 64;
-
-/// All keys of the packet's own data, by their names without `meta`.
-pub(in crate::text) fn meta_names() -> impl Iterator<Item = (&'static str, MetaKey)> {
-    (0..MOST_KEYS).map(MetaKey).filter_map(|key| {
-        let name = keys::meta(key)?.name;
-        Some((name.strip_prefix("meta ").unwrap_or(name), key))
-    })
-}
-
-/// The key of the packet's own data that a word is, of which some are called otherwise too.
-pub(in crate::text) fn meta_key(word: &str) -> Option<MetaKey> {
-    let word = match word {
-        "ibriport" => "ibrname",
-        "obriport" => "obrname",
-        "secpath" => "ipsec",
-        word => word,
-    };
-    let found = meta_names().find(|(name, _)| *name == word);
-    found.map(|(_, key)| key)
-}
-
-/// All keys of a packet's connection.
-pub(in crate::text) fn ct_names() -> impl Iterator<Item = (&'static str, CtKey)> {
-    let keys = (0..MOST_KEYS).map(CtKey);
-    keys.filter_map(|key| Some((keys::ct(key, None)?.name, key)))
-}
-
-/// The key of a packet's connection that a word is, of which some are called otherwise too.
-pub(in crate::text) fn ct_key(word: &str) -> Option<CtKey> {
-    let word = match word {
-        "labels" => "label",
-        "l4proto" => "protocol",
-        word => word,
-    };
-    let found = ct_names().find(|(name, _)| *name == word);
-    found.map(|(_, key)| key)
-}
-
-/// Whether each direction of a connection has its own.
-pub(in crate::text) const fn needs_direction(key: CtKey) -> bool {
-    matches!(
-        key,
-        CtKey::SRC | CtKey::DST | CtKey::PROTO_SRC | CtKey::PROTO_DST
-    )
-}
-
-/// That it is not said of which direction something is meant.
-pub(in crate::text) fn without_direction(word: &str, place: Place) -> Fault {
-    Fault::new(
-        place,
-        format!("`{word}` is of one direction of a connection"),
-    )
-}
-
-/// The version of the addresses that a key is asked for in tables of a family.
-pub(in crate::text) const fn version_in(family: Family, key: CtKey) -> Option<Family> {
-    match (key, family) {
-        (CtKey::SRC | CtKey::DST, Family::IP | Family::IP6) => Some(family),
-        _ => None,
-    }
-}
-
-/// The names of a protocol's fields, as far as they are one word.
-pub(in crate::text) fn field_names(
-    protocol: &'static Protocol,
-) -> impl Iterator<Item = &'static str> {
-    protocol.fields.iter().map(|field| field.name)
-}
-
-pub(in crate::text) fn protocol(name: &str) -> Option<&'static Protocol> {
-    headers::PROTOCOLS
-        .iter()
-        .copied()
-        .find(|protocol| protocol.name == name)
-}
-
-/// The port of any protocol that stands at this place.
-pub(in crate::text) fn port_at(offset: u32, bits: u32) -> Option<(&'static Protocol, usize)> {
-    let mut fields = headers::TH.fields.iter();
-    let index = fields.position(|field| field.offset == offset && field.bits == bits)?;
-    Some((&headers::TH, index))
-}
-
-/// So many bits, if a field can have them.
-pub(in crate::text) fn bits_of_field(bits: u32, place: Place) -> Result<u32, Fault> {
-    const MOST: u32 = 2048;
-    match bits {
-        1..=MOST => Ok(bits),
-        _ => Err(Fault::new(
-            place,
-            format!("a field has from 1 to {MOST} bits"),
-        )),
-    }
-}
-
-/// Bits of the packet by their place; ports are ports, however they are written.
-pub(in crate::text) fn raw(base: PayloadBase, offset: u32, bits: u32) -> Payload {
-    Payload {
-        base,
-        offset,
-        bits,
-        field: match base {
-            PayloadBase::TRANSPORT => port_at(offset, bits),
-            _ => None,
-        },
-    }
-}
-
-/// The field of a protocol that has this number among them.
-pub(in crate::text) fn field_of(protocol: &'static Protocol, index: usize) -> Payload {
-    let field = &protocol.fields[index];
-    Payload {
-        base: protocol.base,
-        offset: field.offset,
-        bits: field.bits,
-        field: Some((protocol, index)),
-    }
-}
-
-/// An option of TCP by its number and a place in it.
-pub(in crate::text) fn raw_option(number: u8, offset: u32, bits: u32) -> OptionField {
-    let named = headers::extension(ExthdrOp::TCPOPT, number, offset, bits);
-    OptionField {
-        extension: named.unwrap_or(&headers::NAMELESS_TCP),
-        number,
-        offset,
-        bits,
-        presence: false,
-    }
-}
-
-/// The options, headers or chunks of a kind.
-pub(in crate::text) fn extensions(kind: ExthdrOp) -> impl Iterator<Item = &'static Extension> {
-    headers::EXTENSIONS
-        .iter()
-        .filter(move |extension| extension.kind == kind)
-}
-
-/// The option, header or chunk of a name, which some are called otherwise too.
-pub(in crate::text) fn extension(kind: ExthdrOp, name: &str) -> Option<&'static Extension> {
-    let name = match (kind, name) {
-        (ExthdrOp::TCPOPT, "noop") => "nop",
-        (ExthdrOp::TCPOPT, "mss") => "maxseg",
-        (ExthdrOp::TCPOPT, "sack-permitted") => "sack-perm",
-        (ExthdrOp::TCPOPT, "sack0") => "sack",
-        (_, name) => name,
-    };
-    extensions(kind).find(|extension| extension.name == name)
-}
 
 /// The words that what is looked at begins with.
 pub(super) fn words() -> impl Iterator<Item = &'static str> {
@@ -705,35 +556,4 @@ impl Parser<'_> {
             None => Err(self.unknown("no type", type_names().map(|(name, _)| name))),
         }
     }
-}
-
-/// A field of an option, a header or a chunk.
-pub(in crate::text) const fn option_of(extension: &'static Extension, field: &Field) -> Expr {
-    Expr::Option(OptionField {
-        extension,
-        number: extension.number,
-        offset: field.offset,
-        bits: field.bits,
-        presence: false,
-    })
-}
-
-/// The types of values by their names.
-pub(in crate::text) fn type_names() -> impl Iterator<Item = (&'static str, DataType)> {
-    const MOST: u32 = 64;
-    (0..MOST).map(DataType).filter_map(|data_type| {
-        let info = types::info(data_type)?;
-        Some((info.name, data_type))
-    })
-}
-
-/// Whether an option, a header or a chunk is there.
-pub(in crate::text) fn presence(extension: &'static Extension, number: u8) -> Expr {
-    Expr::Option(OptionField {
-        extension,
-        number,
-        offset: 0,
-        bits: 8,
-        presence: true,
-    })
 }

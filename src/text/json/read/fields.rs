@@ -1,7 +1,8 @@
 //! What an object of a document has for its keys.
 
 use super::node::{Key, Kind, Node};
-use crate::text::parse::{Fault, shown};
+use crate::text::parse::Fault;
+use crate::text::parse::error::shown;
 use crate::text::syntax::{Place, Symbol};
 
 /// The entries of an object, all of them of keys that are known.

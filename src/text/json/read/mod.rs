@@ -5,11 +5,13 @@
 //! | `node` | JSON itself, with places |
 //! | `fields` | the keys of an object, none of which is passed over |
 //! | `object`, `statement`, `expr`, `stateful` | as in the writer |
+//! | `selector` | what can be looked at |
 
 mod expr;
 mod fields;
 mod node;
 mod object;
+mod selector;
 mod stateful;
 mod statement;
 
@@ -19,8 +21,10 @@ use self::fields::Fields;
 use self::node::{Key, Kind as Json, Node};
 use self::object::STATEFUL;
 use crate::nft::{Family, SetFlags};
+use crate::text::parse::error::shown;
 use crate::text::parse::script::{FAMILIES, KINDS, VERBS};
-use crate::text::parse::{Command, Error, Fault, Kind, Object, Source, Sources, Verb, shown};
+use crate::text::parse::tree::Kind;
+use crate::text::parse::{Command, Error, Fault, Object, Source, Sources, Verb};
 use crate::text::syntax::{Expr, Place, Statement, Target, Verdict};
 
 /// Objects that commands are about, but for stateful ones.

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::text::parse::{Fault, shown};
+use crate::text::parse::Fault;
+use crate::text::parse::error::shown;
 use crate::text::syntax::Place;
 
 /// How deep lists and objects may stand in one another: a little more than 128 operations do, which is what a set of

@@ -4,20 +4,20 @@ use super::Reader;
 use super::expr::milliseconds;
 use super::fields::Fields;
 use super::node::{Kind, Node};
-use super::stateful::{COUNTER, LIMIT, SYNPROXY, counter, limit, synproxy};
+use super::stateful::object;
 use crate::nft::expr::ObjectType;
 use crate::nft::{
     Chain, ChainFlags, DataType, Devices, Family, Flowtable, FlowtableFlags, Hook, Milliseconds,
-    Milliseconds32, Name, Policy, Set, SetFlags, SetPolicy, StatefulObject, Table, TableFlags,
+    Milliseconds32, Name, Policy, Set, SetFlags, SetPolicy, Table, TableFlags,
 };
 use crate::text::parse::chain::{HOOKS, TYPES, hook_number, named_devices, priority_of};
-use crate::text::parse::object::{Entries, protocol};
+use crate::text::parse::error::shown;
+use crate::text::parse::known::type_names;
 use crate::text::parse::parser::LONGEST_NAME;
 use crate::text::parse::script::{FAMILIES, InTable, only_named};
-use crate::text::parse::selector::type_names;
 use crate::text::parse::{
     Command, Declared, ElementList, Elements, Fault, Object, Position, Rule, SetDeclaration, Verb,
-    set, shown, table,
+    set, table,
 };
 use crate::text::syntax::{Expr, Place, Statement};
 
@@ -63,7 +63,7 @@ const FLOWTABLE: [&str; 8] = [
 ];
 
 /// An object's family and table, and the reader of what is in it.
-fn in_table(fields: &Fields<'_, '_>) -> Result<(InTable, Reader), Fault> {
+pub(super) fn in_table(fields: &Fields<'_, '_>) -> Result<(InTable, Reader), Fault> {
     let family = family(fields)?;
     let table = name(fields, "table", "a table")?;
     Ok((InTable { family, table }, Reader { family }))
@@ -75,7 +75,7 @@ pub(super) fn family(fields: &Fields<'_, '_>) -> Result<Family, Fault> {
 }
 
 /// A name that must be there.
-fn name(fields: &Fields<'_, '_>, key: &str, of: &str) -> Result<Name<'static>, Fault> {
+pub(super) fn name(fields: &Fields<'_, '_>, key: &str, of: &str) -> Result<Name<'static>, Fault> {
     let node = fields.need(key)?;
     let text = node.text(&format!("the name of {of}"))?;
     checked(text, of, node.place).map(|name| name.to_owned().into())
@@ -94,7 +94,7 @@ pub(super) fn checked<'n>(name: &'n str, of: &str, place: Place) -> Result<&'n s
 }
 
 /// A handle in the place of a name, where there is none.
-fn handle_instead(fields: &Fields<'_, '_>) -> Result<Option<u64>, Fault> {
+pub(super) fn handle_instead(fields: &Fields<'_, '_>) -> Result<Option<u64>, Fault> {
     match fields.has("name") {
         true => Ok(None),
         false => fields.number("handle", "a handle"),
@@ -102,7 +102,7 @@ fn handle_instead(fields: &Fields<'_, '_>) -> Result<Option<u64>, Fault> {
 }
 
 /// Whether a verb is about something that is there, by its name or its handle.
-const fn is_by_name(verb: Verb) -> bool {
+pub(super) const fn is_by_name(verb: Verb) -> bool {
     !matches!(
         verb,
         Verb::Add | Verb::Create | Verb::Insert | Verb::Replace
@@ -150,7 +150,7 @@ pub(super) fn commands(
         "flowtable" => Object::Flowtable(flowtable(verb, node)?),
         kind => match STATEFUL.iter().find(|(word, _)| *word == kind) {
             Some((_, object_type)) => {
-                Object::Stateful(stateful(verb, *object_type, kind, node, place)?)
+                Object::Stateful(object(verb, *object_type, kind, node, place)?)
             }
             None => return Ok(None),
         },
@@ -450,15 +450,7 @@ impl Reader {
         let comment = fields.get("comment").map(|node| node.text("a comment"));
         declared.comment = comment.transpose()?.map(str::to_owned);
         if let Some(statements) = fields.get("stmt") {
-            for node in statements.one_or_many() {
-                let (key, value) = node.tagged("statement")?;
-                let Some(statement) = self.stateful(&key.text, value)? else {
-                    let message = format!("`{}` is not kept with elements", shown(&key.text));
-                    return Err(Fault::new(key.place, message)
-                        .expecting(["counter", "limit", "quota", "ct count", "last"]));
-                };
-                declared.statements.push((statement, node.place));
-            }
+            declared.statements = self.kept(statements)?;
         }
         Ok(declared)
     }
@@ -560,113 +552,4 @@ fn flowtable(verb: Verb, node: &Node<'_>) -> Result<Flowtable<'static>, Fault> {
         flowtable.flags = Some(flowtable.flags.unwrap_or_default() | flag);
     }
     Ok(flowtable)
-}
-
-fn stateful(
-    verb: Verb,
-    object_type: ObjectType,
-    kind: &str,
-    node: &Node<'_>,
-    place: Place,
-) -> Result<StatefulObject<'static>, Fault> {
-    let own: &[&str] = match object_type {
-        ObjectType::COUNTER => &COUNTER,
-        ObjectType::QUOTA => &["bytes", "used", "inv"],
-        ObjectType::LIMIT => &LIMIT,
-        ObjectType::SECMARK => &["context"],
-        ObjectType::SYNPROXY => &SYNPROXY,
-        ObjectType::CT_HELPER => &["type", "protocol", "l3proto"],
-        ObjectType::CT_TIMEOUT => &["protocol", "l3proto", "policy"],
-        _ => &["protocol", "l3proto", "dport", "timeout", "size"],
-    };
-    let common = ["family", "table", "name", "handle", "comment"];
-    let known: Vec<&str> = common.into_iter().chain(own.iter().copied()).collect();
-    let fields = Fields::new(node, &format!("a {kind}"), &known)?;
-    let (at, _) = in_table(&fields)?;
-    if is_by_name(verb) {
-        return Ok(match handle_instead(&fields)? {
-            Some(handle) => StatefulObject {
-                family: at.family,
-                table: Some(at.table),
-                object_type: Some(object_type),
-                handle: Some(handle),
-                ..StatefulObject::default()
-            },
-            None => {
-                let name = name(&fields, "name", "an object")?;
-                StatefulObject::named(at.family, at.table, object_type, name)
-            }
-        });
-    }
-    let name = name(&fields, "name", "an object")?;
-    let entries = entries(object_type, &fields)?;
-    entries.object(&at, name, object_type, place)
-}
-
-/// What the object says.
-fn entries(object_type: ObjectType, fields: &Fields<'_, '_>) -> Result<Entries, Fault> {
-    let mut entries = Entries::default();
-    if let Some(node) = fields.get("comment") {
-        entries.comment = Some((node.text("a comment")?.to_owned(), node.place));
-    }
-    match object_type {
-        ObjectType::COUNTER => entries.statement = Some(counter(fields)?),
-        ObjectType::LIMIT => entries.statement = Some(limit(fields, false)?),
-        ObjectType::SYNPROXY => entries.statement = Some(synproxy(fields)?),
-        ObjectType::QUOTA => {
-            entries.statement = Some(Statement::Quota {
-                bytes: fields.need("bytes")?.count("how many bytes")?,
-                used: match fields.get("used") {
-                    None => 0,
-                    Some(used) => used.count("how many bytes")?,
-                },
-                over: fields.flag("inv")?,
-            });
-        }
-        ObjectType::SECMARK => {
-            let context = fields.need("context")?.text("a security context")?;
-            entries.context = Some(context.to_owned());
-        }
-        kind => tracking(kind, fields, &mut entries)?,
-    }
-    Ok(entries)
-}
-
-/// What helpers, timeouts and expectations of connections are made of.
-fn tracking(
-    object_type: ObjectType,
-    fields: &Fields<'_, '_>,
-    entries: &mut Entries,
-) -> Result<(), Fault> {
-    let l4proto = fields.need("protocol")?.symbol("a protocol")?;
-    entries.l4proto = Some(protocol(&l4proto)?);
-    if let Some(word) = fields.word("l3proto", "no family", &FAMILIES)? {
-        entries.l3proto = Some(Family::from_name(word).unwrap_or_default().0.into());
-    }
-    match object_type {
-        ObjectType::CT_HELPER => {
-            let helper = fields.need("type")?.text("the name of a helper")?;
-            entries.helper = Some(helper.to_owned());
-        }
-        ObjectType::CT_TIMEOUT => {
-            let Some(node) = fields.get("policy") else {
-                return Ok(());
-            };
-            let Kind::Object(policy) = &node.kind else {
-                return Err(node.wrong(["the seconds of each state as an object"]));
-            };
-            for (state, seconds) in policy {
-                let seconds = seconds.number("a number of seconds")?;
-                entries
-                    .policy
-                    .push((state.text.to_string(), seconds, state.place));
-            }
-        }
-        _ => {
-            entries.dport = fields.number("dport", "a port")?;
-            entries.timeout = fields.number("timeout", "a number of milliseconds")?;
-            entries.size = fields.number("size", "how many")?;
-        }
-    }
-    Ok(())
 }

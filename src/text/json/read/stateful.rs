@@ -3,17 +3,22 @@
 use super::Reader;
 use super::fields::Fields;
 use super::node::{Kind, Node};
-use crate::text::parse::Fault;
+use super::object::{handle_instead, in_table, is_by_name, name};
+use crate::nft::expr::ObjectType;
+use crate::nft::{Family, StatefulObject};
+use crate::text::parse::object::{Entries, protocol};
+use crate::text::parse::script::FAMILIES;
 use crate::text::parse::stateful::{
     BYTES, USUAL_BURST, burst_of, bytes_of, rate_of, scale_of_window, size_of_bytes,
 };
-use crate::text::syntax::Statement;
+use crate::text::parse::{Fault, Verb};
+use crate::text::syntax::{Place, Statement};
 use crate::text::units;
 
 /// What a statement of a limit and an object of one have.
-pub(super) const LIMIT: [&str; 6] = ["rate", "rate_unit", "per", "burst", "burst_unit", "inv"];
+const LIMIT: [&str; 6] = ["rate", "rate_unit", "per", "burst", "burst_unit", "inv"];
 pub(super) const SYNPROXY: [&str; 3] = ["mss", "wscale", "flags"];
-pub(super) const COUNTER: [&str; 2] = ["packets", "bytes"];
+const COUNTER: [&str; 2] = ["packets", "bytes"];
 
 impl Reader {
     /// What counts or limits, if that is what the key is.
@@ -62,7 +67,7 @@ pub(super) fn is_object(node: &Node<'_>) -> bool {
     }
 }
 
-pub(super) fn counter(fields: &Fields<'_, '_>) -> Result<Statement, Fault> {
+fn counter(fields: &Fields<'_, '_>) -> Result<Statement, Fault> {
     let count = |key, what| match fields.get(key) {
         Some(node) => node.count(what),
         None => Ok(0),
@@ -98,7 +103,7 @@ fn quota(node: &Node<'_>) -> Result<Statement, Fault> {
 }
 
 /// A limit. Without a time it is one of a second; in rules nft wants that said.
-pub(super) fn limit(fields: &Fields<'_, '_>, needs_time: bool) -> Result<Statement, Fault> {
+fn limit(fields: &Fields<'_, '_>, needs_time: bool) -> Result<Statement, Fault> {
     let units = ["packets", "bytes", "kbytes", "mbytes"];
     let bytes = fields.word("rate_unit", "no unit of a rate", &units)?;
     let bytes = bytes.and_then(size_of_bytes);
@@ -160,4 +165,114 @@ pub(super) fn synproxy(fields: &Fields<'_, '_>) -> Result<Statement, Fault> {
         timestamp: flags.contains(&"timestamp"),
         sack_permitted: flags.contains(&"sack-perm"),
     })
+}
+
+/// A stateful object.
+pub(super) fn object(
+    verb: Verb,
+    object_type: ObjectType,
+    kind: &str,
+    node: &Node<'_>,
+    place: Place,
+) -> Result<StatefulObject<'static>, Fault> {
+    let own: &[&str] = match object_type {
+        ObjectType::COUNTER => &COUNTER,
+        ObjectType::QUOTA => &["bytes", "used", "inv"],
+        ObjectType::LIMIT => &LIMIT,
+        ObjectType::SECMARK => &["context"],
+        ObjectType::SYNPROXY => &SYNPROXY,
+        ObjectType::CT_HELPER => &["type", "protocol", "l3proto"],
+        ObjectType::CT_TIMEOUT => &["protocol", "l3proto", "policy"],
+        _ => &["protocol", "l3proto", "dport", "timeout", "size"],
+    };
+    let common = ["family", "table", "name", "handle", "comment"];
+    let known: Vec<&str> = common.into_iter().chain(own.iter().copied()).collect();
+    let fields = Fields::new(node, &format!("a {kind}"), &known)?;
+    let (at, _) = in_table(&fields)?;
+    if is_by_name(verb) {
+        return Ok(match handle_instead(&fields)? {
+            Some(handle) => StatefulObject {
+                family: at.family,
+                table: Some(at.table),
+                object_type: Some(object_type),
+                handle: Some(handle),
+                ..StatefulObject::default()
+            },
+            None => {
+                let name = name(&fields, "name", "an object")?;
+                StatefulObject::named(at.family, at.table, object_type, name)
+            }
+        });
+    }
+    let name = name(&fields, "name", "an object")?;
+    let entries = entries(object_type, &fields)?;
+    entries.object(&at, name, object_type, place)
+}
+
+/// What the object says.
+fn entries(object_type: ObjectType, fields: &Fields<'_, '_>) -> Result<Entries, Fault> {
+    let mut entries = Entries::default();
+    if let Some(node) = fields.get("comment") {
+        entries.comment = Some((node.text("a comment")?.to_owned(), node.place));
+    }
+    match object_type {
+        ObjectType::COUNTER => entries.statement = Some(counter(fields)?),
+        ObjectType::LIMIT => entries.statement = Some(limit(fields, false)?),
+        ObjectType::SYNPROXY => entries.statement = Some(synproxy(fields)?),
+        ObjectType::QUOTA => {
+            entries.statement = Some(Statement::Quota {
+                bytes: fields.need("bytes")?.count("how many bytes")?,
+                used: match fields.get("used") {
+                    None => 0,
+                    Some(used) => used.count("how many bytes")?,
+                },
+                over: fields.flag("inv")?,
+            });
+        }
+        ObjectType::SECMARK => {
+            let context = fields.need("context")?.text("a security context")?;
+            entries.context = Some(context.to_owned());
+        }
+        kind => tracking(kind, fields, &mut entries)?,
+    }
+    Ok(entries)
+}
+
+/// What helpers, timeouts and expectations of connections are made of.
+fn tracking(
+    object_type: ObjectType,
+    fields: &Fields<'_, '_>,
+    entries: &mut Entries,
+) -> Result<(), Fault> {
+    let l4proto = fields.need("protocol")?.symbol("a protocol")?;
+    entries.l4proto = Some(protocol(&l4proto)?);
+    if let Some(word) = fields.word("l3proto", "no family", &FAMILIES)? {
+        entries.l3proto = Some(Family::from_name(word).unwrap_or_default().0.into());
+    }
+    match object_type {
+        ObjectType::CT_HELPER => {
+            let helper = fields.need("type")?.text("the name of a helper")?;
+            entries.helper = Some(helper.to_owned());
+        }
+        ObjectType::CT_TIMEOUT => {
+            let Some(node) = fields.get("policy") else {
+                return Ok(());
+            };
+            let Kind::Object(policy) = &node.kind else {
+                return Err(node.wrong(["the seconds of each state as an object"]));
+            };
+            for (state, seconds) in policy {
+                let seconds = seconds.number("a number of seconds")?;
+                entries
+                    .policy
+                    .push((state.text.to_string(), seconds, state.place));
+            }
+        }
+        _ => {
+            entries.dport = fields.number("dport", "a port")?;
+            entries.timeout = fields.number("timeout", "a number of milliseconds")?;
+            entries.size = fields.number("size", "how many")?;
+        }
+    }
+    Ok(())
 }

@@ -1,16 +1,18 @@
 //! Statements, and the rules that they are in.
 
 use super::Reader;
-use super::expr::{opaque, option};
+use super::expr::{VERSIONS, opaque};
 use super::fields::Fields;
 use super::node::{Kind, Node};
+use super::selector::option;
 use super::stateful::{SYNPROXY, is_object, synproxy};
 use crate::nft::expr::ExthdrOp;
 use crate::nft::{DataType, Family};
+use crate::text::parse::Fault;
+use crate::text::parse::error::shown;
 use crate::text::parse::expr::asked_for_presence;
 use crate::text::parse::nat::FLAGS;
 use crate::text::parse::statement::{assigned, code_of, level_of};
-use crate::text::parse::{Fault, shown};
 use crate::text::print::statement::{ALL_LOG_FLAGS, LOG_FLAGS, LOG_LEVELS};
 use crate::text::syntax::{
     Element, Expr, Line, OptionField, Place, Relation, Statement, Translation,
@@ -62,8 +64,6 @@ const KNOWN: [&str; 40] = [
 
 /// Which element of which set a rule changes, and how.
 const OPERATIONS: [&str; 3] = ["add", "update", "delete"];
-
-const VERSIONS: [&str; 2] = ["ip", "ip6"];
 
 impl Reader {
     /// The statements of a rule, each with its place.
@@ -341,12 +341,13 @@ impl Reader {
         })
     }
 
-    /// What is kept with elements that a rule makes.
-    fn kept(self, node: &Node<'_>, element: &mut Element) -> Result<(), Fault> {
+    /// What is kept with elements.
+    pub(super) fn kept(self, node: &Node<'_>) -> Result<Vec<(Statement, Place)>, Fault> {
+        let mut statements = Vec::new();
         for entry in node.one_or_many() {
             let (key, value) = entry.tagged("statement")?;
             match self.stateful(&key.text, value)? {
-                Some(statement) => element.statements.push(statement),
+                Some(statement) => statements.push((statement, entry.place)),
                 None => {
                     let message = format!("`{}` is not kept with elements", shown(&key.text));
                     let known = ["counter", "limit", "quota", "ct count", "last"];
@@ -356,6 +357,13 @@ impl Reader {
                 }
             }
         }
+        Ok(statements)
+    }
+
+    /// The same, put behind what an element of a rule has.
+    fn keep(self, node: &Node<'_>, element: &mut Element) -> Result<(), Fault> {
+        let statements = self.kept(node)?.into_iter();
+        element.statements.extend(statements.map(|(each, _)| each));
         Ok(())
     }
 
@@ -372,7 +380,7 @@ impl Reader {
         let word = OPERATIONS.iter().find(|known| **known == word);
         let mut element = self.key(fields.need("elem")?)?;
         if let Some(statements) = fields.get("stmt") {
-            self.kept(statements, &mut element)?;
+            self.keep(statements, &mut element)?;
         }
         if of == "map" {
             element.data = Some(self.data(fields.need("data")?)?);
@@ -389,7 +397,7 @@ impl Reader {
         let fields = Fields::new(node, "a meter", &["name", "size", "key", "stmt"])?;
         let name = fields.need("name")?;
         let mut element = self.key(fields.need("key")?)?;
-        self.kept(fields.need("stmt")?, &mut element)?;
+        self.keep(fields.need("stmt")?, &mut element)?;
         Ok(Statement::Meter {
             name: self.name_of(name.text("the name of a meter")?, "a meter", name.place)?,
             size: fields.number("size", "how many elements there may be")?,
