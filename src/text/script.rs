@@ -134,7 +134,7 @@ impl Script {
     /// assert_eq!(script.transaction(None)?.transaction().len(), 3);
     ///
     /// let error = Script::parse_json("rules.json", json.replace("dport", "dprot")).unwrap_err();
-    /// assert_eq!((error.line, error.column), (5, 77));
+    /// assert_eq!((error.line, error.column), (5, 81));
     /// assert!(error.to_string().contains("did you mean `dport`?"));
     /// # Ok::<(), chainwright::text::Error>(())
     /// ```
