@@ -109,6 +109,11 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
         "ct status seen-reply,assured ct direction reply counter",
     ),
     (
+        "with it packets of any protocol draw upon the limit",
+        "-p tcp -m limit --limit 5/sec -m tcp --dport 22 -j ACCEPT",
+        "ip protocol tcp limit rate 5/second burst 5 packets tcp dport 22 counter accept",
+    ),
+    (
         "it clears bits after it has flipped them",
         "-j CONNMARK --set-xmark 5/0xff",
         "counter ct mark set ct mark & 0xffffff00 ^ 0x5",

@@ -309,12 +309,7 @@ fn iptables_rules_are_translated() {
         ),
         ("-p tcp --dport 22", "tcp dport 22 counter\n"),
     ] {
-        assert_eq!(
-            run_here(&["translate", &format!("--rule={rule}")])
-                .expect(0)
-                .out,
-            said
-        );
+        assert_eq!(run_here(&["translate", "--rule", rule]).expect(0).out, said);
     }
     let six = run_here(&["translate", "-6", "--rule=-s ::1 -j ACCEPT"]).expect(0);
     assert_eq!(six.out, "ip6 saddr ::1 counter accept\n");

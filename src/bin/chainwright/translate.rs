@@ -24,7 +24,12 @@ use crate::output::{Error, Exit, Output, Printable, note};
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// This rule, as it is typed behind `iptables`: '-t nat -A POSTROUTING -j MASQUERADE'; or only its options
-    #[arg(long, value_name = "RULE", conflicts_with = "file")]
+    #[arg(
+        long,
+        value_name = "RULE",
+        conflicts_with = "file",
+        allow_hyphen_values = true
+    )]
     rule: Option<String>,
 
     /// It is of IPv4, which is what is taken if nothing is said

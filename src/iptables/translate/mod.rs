@@ -94,7 +94,8 @@ impl Rule {
             Some(false) => words.push("ip frag-off & 0x1fff == 0".to_owned()),
             None => {}
         }
-        let (mut behind, mut comment, mut implies) = (Vec::new(), None, false);
+        let (mut behind, mut comment) = (Vec::new(), None);
+        let (mut implies, mut is_limited) = (false, false);
         for one in &self.matches {
             if let xt::Match::Comment(said) = one {
                 let text = quoted(said.as_bytes().as_bstr(), 127)?;
@@ -104,8 +105,10 @@ impl Rule {
                 continue;
             }
             let said = matches::said(one, self, family)?;
-            // nft itself asks for the protocol of a field.
-            implies |= matches::implies_protocol(one) && !said.is_empty();
+            // nft itself asks for the protocol of a field, in front of the field: behind a limit that is too late, which
+            // is to be drawn upon by packets of the protocol alone.
+            implies |= !is_limited && matches::implies_protocol(one) && !said.is_empty();
+            is_limited |= matches!(one, xt::Match::Limit(_));
             behind.extend(said);
         }
         if let Some(protocol) = self.protocol.filter(|protocol| !implies || protocol.invert) {
