@@ -2,7 +2,7 @@
 //!
 //! A rule is translated whole or not at all. What only an extension of x_tables can say has no equal: such a rule is
 //! [refused](Untranslatable), and in a [text](Translation) it is a comment. Each rule that is said is one that
-//! [`Script`](crate::text::Script) reads and compiles.
+//! [`Script`] reads and compiles.
 //!
 //! | iptables' | nft's |
 //! |---|---|
