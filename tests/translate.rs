@@ -136,6 +136,11 @@ const NOT_SAID: &[&str] = &[
     "-j LOG --log-prefix a$b",
     "-p tcp --tcp-option 5",
     "-m owner --socket-exists",
+    "-m owner ! --uid-owner 5",
+    "-m owner ! --uid-owner 5 ! --gid-owner 3",
+    "-m conntrack ! --ctstate DNAT",
+    "-m conntrack --ctstate INVALID,NEW --ctdir ORIGINAL",
+    "-m conntrack ! --ctstate NEW --ctstatus ASSURED",
     "-m comment --comment \"a \\\"b\\\"\"",
 ];
 

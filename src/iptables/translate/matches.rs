@@ -138,6 +138,11 @@ pub(super) fn said(one: &Match, rule: &Rule, family: Family) -> Words {
             vec![format!("meta length {}{range}", sign(length.invert))]
         }
         Match::Owner(owner) if owner.socket_exists.is_none() && !owner.suppl_groups => {
+            // A packet of no socket is not of these: iptables takes it for one that was asked for, nft for none.
+            let mut ids = owner.uid.iter().chain(&owner.gid);
+            if ids.all(|ids| ids.invert) {
+                return Err(no_equal());
+            }
             let mut words = Vec::new();
             for (ids, what) in [(&owner.uid, "meta skuid"), (&owner.gid, "meta skgid")] {
                 if let Some(ids) = ids {
@@ -299,6 +304,12 @@ fn conntrack(conntrack: &Conntrack) -> Option<Vec<String>> {
     rest.then_some(())?;
     let mut words = Vec::new();
     if let Some(state) = conntrack.state {
+        // A packet of no connection: iptables knows its state and asks for nothing more then, nft asks and finds nothing.
+        let of_none = ConntrackState::INVALID | ConntrackState::UNTRACKED;
+        let asks_more = conntrack.status.is_some() || conntrack.direction.is_some();
+        if asks_more && (state.invert || state.value.intersects(of_none)) {
+            return None;
+        }
         let mut left = state.value;
         let mut names = Vec::new();
         for (flag, name) in STATES {
@@ -314,6 +325,8 @@ fn conntrack(conntrack: &Conntrack) -> Option<Vec<String>> {
         };
         match (&names[..], nat) {
             (&[], "") => return None,
+            // Nor is it asked whether it was translated.
+            (&[], _) if state.invert => return None,
             (&[], nat) => words.push(bits("ct status", &[nat], state.invert)),
             // One or the other: that is no single comparison.
             (_, _) if !left.is_empty() => return None,
