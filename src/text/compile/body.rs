@@ -10,6 +10,7 @@ use crate::nft::expr::{
 };
 use crate::nft::{Family, Name, SetId};
 use crate::text::parse::Fault;
+use crate::text::parse::known::field_of;
 use crate::text::syntax::{Element, Expr, Payload};
 
 /// Words of 4 bytes in a register of 16.
@@ -318,12 +319,5 @@ impl<'b, 'c> Body<'b, 'c> {
 /// A field by its name.
 fn field(protocol: &'static crate::text::headers::Protocol, name: &str) -> Payload {
     let index = protocol.fields.iter().position(|field| field.name == name);
-    let index = index.unwrap_or_default();
-    let field = &protocol.fields[index];
-    Payload {
-        base: protocol.base,
-        offset: field.offset,
-        bits: field.bits,
-        field: Some((protocol, index)),
-    }
+    field_of(protocol, index.unwrap_or_default())
 }

@@ -1,7 +1,7 @@
 //! What there is to be looked at, by its names: for text and for JSON.
 
 use super::error::Fault;
-use crate::nft::expr::{CtKey, ExthdrOp, MetaKey, PayloadBase};
+use crate::nft::expr::{CtKey, ExthdrOp, FibFlags, FibResult, MetaKey, PayloadBase};
 use crate::nft::{DataType, Family};
 use crate::text::headers::{self, Extension, Field, Protocol};
 use crate::text::keys;
@@ -116,6 +116,19 @@ pub(in crate::text) fn raw(base: PayloadBase, offset: u32, bits: u32) -> Payload
             PayloadBase::TRANSPORT => port_at(offset, bits),
             _ => None,
         },
+    }
+}
+
+/// What the routing tables are asked for.
+pub(in crate::text) const FIB_RESULTS: [&str; 4] = ["oif", "oifname", "type", "check"];
+
+/// What is looked up in the routing tables, for one of these words.
+pub(in crate::text) fn fib_of(flags: FibFlags, result: &str) -> Expr {
+    match result {
+        "oif" => Expr::Fib(flags, FibResult::OIF),
+        "oifname" => Expr::Fib(flags, FibResult::OIFNAME),
+        "type" => Expr::Fib(flags, FibResult::ADDRTYPE),
+        _ => Expr::Fib(flags | FibFlags::PRESENT, FibResult::OIF),
     }
 }
 

@@ -27,7 +27,8 @@ const OTHER_VERBS: [&str; 5] = ["get", "monitor", "describe", "import", "export"
 
 pub(in crate::text) const FAMILIES: [&str; 6] = ["ip", "ip6", "inet", "arp", "bridge", "netdev"];
 
-const OBJECTS: [&str; 13] = [
+/// Objects that commands are about, but for stateful ones.
+pub(in crate::text) const OBJECTS: [&str; 7] = [
     "table",
     "chain",
     "rule",
@@ -35,13 +36,14 @@ const OBJECTS: [&str; 13] = [
     "map",
     "element",
     "flowtable",
-    "counter",
-    "quota",
-    "limit",
-    "ct",
-    "secmark",
-    "synproxy",
 ];
+
+/// The words that objects begin with.
+fn object_words() -> impl Iterator<Item = &'static str> {
+    let [counter, quota, limit, secmark, synproxy] = STATEFUL.map(|(word, _)| word);
+    let stateful = [counter, quota, limit, "ct", secmark, synproxy];
+    OBJECTS.into_iter().chain(stateful)
+}
 
 /// Stateful objects by their words; of two words the second is behind `ct`.
 pub(in crate::text) const STATEFUL: [(&str, ObjectType); 5] = [
@@ -193,7 +195,7 @@ impl Parser<'_> {
         let known = || {
             let verbs = VERBS.iter().map(|(word, _)| *word);
             verbs
-                .chain(OBJECTS)
+                .chain(object_words())
                 .chain(["include", "define", "redefine", "undefine"])
         };
         if verb.is_none() {
@@ -201,7 +203,7 @@ impl Parser<'_> {
                 let message = format!("`{word}` is no command of a script");
                 return Err(Fault::new(start, message).expecting(VERBS.map(|(word, _)| word)));
             }
-            if self.at_any(&OBJECTS).is_none() {
+            if !object_words().any(|word| self.at(word)) {
                 return Err(self.unknown("no command", known()));
             }
         } else {
@@ -326,14 +328,14 @@ impl Parser<'_> {
                     commands.push(self.rule_command(verb, start)?);
                     return Ok(());
                 }
-                Err(self.unknown("no kind of object", OBJECTS))
+                Err(self.unknown("no kind of object", object_words()))
             }
         }
     }
 
     /// The kind of objects that a word is nearly called.
     fn near_object(&self) -> Option<&'static str> {
-        crate::spelling::nearest(self.word().as_bytes(), OBJECTS)
+        crate::spelling::nearest(self.word().as_bytes(), object_words())
     }
 
     /// The type of a stateful object, if its words are here.
@@ -475,7 +477,7 @@ impl Parser<'_> {
             }
             None => {
                 let Some(object_type) = self.stateful_word()? else {
-                    return Err(self.unknown("no kind of object", OBJECTS));
+                    return Err(self.unknown("no kind of object", object_words()));
                 };
                 let at = self.in_table()?;
                 match self.handle()? {

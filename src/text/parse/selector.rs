@@ -3,14 +3,14 @@
 use super::error::{Fault, shown};
 use super::expr::Side;
 use super::known::{
-    bits_of_field, ct_key, ct_names, extension, extensions, field_names, field_of, meta_key,
-    meta_names, needs_direction, option_of, presence, protocol, raw, raw_option, type_names,
-    version_in, without_direction,
+    FIB_RESULTS, bits_of_field, ct_key, ct_names, extension, extensions, fib_of, field_names,
+    field_of, meta_key, meta_names, needs_direction, option_of, presence, protocol, raw,
+    raw_option, type_names, version_in, without_direction,
 };
 use super::parser::Parser;
 use crate::nft::expr::{
-    CtDirection, CtKey, ExthdrOp, FibFlags, FibResult, NumgenType, OsfTtl, PayloadBase, RtKey,
-    SocketKey, XfrmDirection, XfrmKey,
+    CtDirection, CtKey, ExthdrOp, FibFlags, NumgenType, OsfTtl, PayloadBase, RtKey, SocketKey,
+    XfrmDirection, XfrmKey,
 };
 use crate::nft::{DataType, Family};
 use crate::text::headers::{self, Extension, Protocol};
@@ -432,30 +432,17 @@ impl Parser<'_> {
     }
 
     fn fib(&mut self) -> Result<Expr, Fault> {
-        const INPUTS: [&str; 5] = ["saddr", "daddr", "mark", "iif", "oif"];
         let mut flags = FibFlags::default();
         loop {
-            flags |= match self.one_of(&INPUTS)? {
-                "saddr" => FibFlags::SADDR,
-                "daddr" => FibFlags::DADDR,
-                "mark" => FibFlags::MARK,
-                "iif" => FibFlags::IIF,
-                _ => FibFlags::OIF,
-            };
+            let word = self.one_of(&FibFlags::NAMED.map(|(_, name)| name))?;
+            let named = FibFlags::NAMED.iter().find(|(_, name)| *name == word);
+            flags |= named.map_or(FibFlags::default(), |(flag, _)| *flag);
             if !self.eat_sign(".") {
                 break;
             }
         }
-        let result = match self.one_of(&["oif", "oifname", "type", "check"])? {
-            "oif" => FibResult::OIF,
-            "oifname" => FibResult::OIFNAME,
-            "type" => FibResult::ADDRTYPE,
-            _ => {
-                flags |= FibFlags::PRESENT;
-                FibResult::OIF
-            }
-        };
-        Ok(Expr::Fib(flags, result))
+        let result = self.one_of(&FIB_RESULTS)?;
+        Ok(fib_of(flags, result))
     }
 
     fn osf(&mut self) -> Result<Expr, Fault> {

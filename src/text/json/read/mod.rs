@@ -19,24 +19,14 @@ use std::collections::HashSet;
 
 use self::fields::Fields;
 use self::node::{Key, Kind as Json, Node};
-use self::object::STATEFUL;
+use self::object::stateful;
+use crate::nft::expr::ObjectType;
 use crate::nft::{Family, SetFlags};
 use crate::text::parse::error::shown;
-use crate::text::parse::script::{FAMILIES, KINDS, VERBS};
+use crate::text::parse::script::{FAMILIES, KINDS, OBJECTS, VERBS};
 use crate::text::parse::tree::Kind;
 use crate::text::parse::{Command, Error, Fault, Object, Source, Sources, Verb};
 use crate::text::syntax::{Expr, Place, Statement, Target, Verdict};
-
-/// Objects that commands are about, but for stateful ones.
-const OBJECTS: [&str; 7] = [
-    "table",
-    "chain",
-    "rule",
-    "set",
-    "map",
-    "element",
-    "flowtable",
-];
 
 /// The schema that is read.
 const SCHEMA: u64 = 1;
@@ -162,8 +152,7 @@ fn document(node: &Node<'_>) -> Result<Vec<Command>, Fault> {
 }
 
 fn objects() -> impl Iterator<Item = &'static str> {
-    let stateful = STATEFUL.iter().map(|(word, _)| *word);
-    OBJECTS.into_iter().chain(stateful)
+    OBJECTS.into_iter().chain(stateful().map(|(word, _)| word))
 }
 
 fn no_command(key: &Key<'_>) -> Fault {
@@ -266,14 +255,10 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Fault> {
 /// Kinds of objects, of which all are listed or reset.
 fn kinds() -> impl Iterator<Item = (&'static str, Kind)> {
     let of_connections = [
-        ("ct helpers", "ct helper"),
-        ("ct timeouts", "ct timeout"),
-        ("ct expectations", "ct expectation"),
+        ("ct helpers", Kind::Stateful(ObjectType::CT_HELPER)),
+        ("ct timeouts", Kind::Stateful(ObjectType::CT_TIMEOUT)),
+        ("ct expectations", Kind::Stateful(ObjectType::CT_EXPECT)),
     ];
-    let of_connections = of_connections.into_iter().filter_map(|(words, word)| {
-        let found = STATEFUL.iter().find(|(known, _)| *known == word);
-        found.map(|(_, object_type)| (words, Kind::Stateful(*object_type)))
-    });
     KINDS.into_iter().chain(of_connections)
 }
 

@@ -10,11 +10,12 @@ use crate::nft::{
     Chain, ChainFlags, DataType, Devices, Family, Flowtable, FlowtableFlags, Hook, Milliseconds,
     Milliseconds32, Name, Policy, Set, SetFlags, SetPolicy, Table, TableFlags,
 };
+use crate::text::list::object::object_name;
 use crate::text::parse::chain::{HOOKS, TYPES, hook_number, named_devices, priority_of};
 use crate::text::parse::error::shown;
 use crate::text::parse::known::type_names;
 use crate::text::parse::parser::LONGEST_NAME;
-use crate::text::parse::script::{FAMILIES, InTable, only_named};
+use crate::text::parse::script::{CT_OBJECTS, FAMILIES, InTable, STATEFUL, only_named};
 use crate::text::parse::{
     Command, Declared, ElementList, Elements, Fault, Object, Position, Rule, SetDeclaration, Verb,
     set, table,
@@ -22,16 +23,10 @@ use crate::text::parse::{
 use crate::text::syntax::{Expr, Place, Statement};
 
 /// Stateful objects by their words.
-pub(super) const STATEFUL: [(&str, ObjectType); 8] = [
-    ("counter", ObjectType::COUNTER),
-    ("quota", ObjectType::QUOTA),
-    ("limit", ObjectType::LIMIT),
-    ("secmark", ObjectType::SECMARK),
-    ("synproxy", ObjectType::SYNPROXY),
-    ("ct helper", ObjectType::CT_HELPER),
-    ("ct timeout", ObjectType::CT_TIMEOUT),
-    ("ct expectation", ObjectType::CT_EXPECT),
-];
+pub(super) fn stateful() -> impl Iterator<Item = (&'static str, ObjectType)> {
+    let all = STATEFUL.into_iter().chain(CT_OBJECTS);
+    all.map(|(_, object_type)| (object_name(object_type), object_type))
+}
 
 const TABLE: [&str; 5] = ["family", "name", "handle", "flags", "comment"];
 const CHAIN: [&str; 12] = [
@@ -148,9 +143,9 @@ pub(super) fn commands(
         "set" | "map" | "meter" => return set(verb, node, kind == "map", place).map(Some),
         "element" => elements(node)?,
         "flowtable" => Object::Flowtable(flowtable(verb, node)?),
-        kind => match STATEFUL.iter().find(|(word, _)| *word == kind) {
+        kind => match stateful().find(|(word, _)| *word == kind) {
             Some((_, object_type)) => {
-                Object::Stateful(object(verb, *object_type, kind, node, place)?)
+                Object::Stateful(object(verb, object_type, kind, node, place)?)
             }
             None => return Ok(None),
         },
@@ -408,12 +403,12 @@ impl Reader {
         if declared.is_map {
             let data = fields.need("map")?;
             let objects = match &data.kind {
-                Kind::Text(word) => STATEFUL.iter().find(|(known, _)| known == word),
+                Kind::Text(word) => stateful().find(|(known, _)| known == word),
                 _ => None,
             };
             let is_verdict = matches!(&data.kind, Kind::Text(word) if word == "verdict");
             let data_type = match objects {
-                Some((_, object_type)) => Declared::Objects(*object_type),
+                Some((_, object_type)) => Declared::Objects(object_type),
                 None if is_verdict => Declared::Types(vec![DataType::VERDICT]),
                 None => self.declared(data)?,
             };

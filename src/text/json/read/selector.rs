@@ -4,14 +4,13 @@ use super::expr::VERSIONS;
 use super::fields::Fields;
 use super::node::{Kind, Node};
 use crate::nft::expr::{
-    ExthdrOp, FibFlags, FibResult, NumgenType, OsfTtl, PayloadBase, SocketKey, XfrmDirection,
-    XfrmKey,
+    ExthdrOp, FibFlags, NumgenType, OsfTtl, PayloadBase, SocketKey, XfrmDirection, XfrmKey,
 };
 use crate::text::headers;
 use crate::text::parse::Fault;
 use crate::text::parse::known::{
-    bits_of_field, extension, extensions, field_names, field_of, meta_key, meta_names, option_of,
-    presence, protocol, raw, raw_option,
+    FIB_RESULTS, bits_of_field, extension, extensions, fib_of, field_names, field_of, meta_key,
+    meta_names, option_of, presence, protocol, raw, raw_option,
 };
 use crate::text::syntax::Expr;
 
@@ -154,18 +153,9 @@ pub(super) fn fib(node: &Node<'_>) -> Result<Expr, Fault> {
         let found = FibFlags::NAMED.iter().find(|(_, name)| *name == word);
         flags |= found.map_or(FibFlags::default(), |(flag, _)| *flag);
     }
-    let results = ["oif", "oifname", "type", "check"];
     let result = fields.need("result")?;
-    let result = match result.word("no answer of the routing tables", &results)? {
-        "oif" => FibResult::OIF,
-        "oifname" => FibResult::OIFNAME,
-        "type" => FibResult::ADDRTYPE,
-        _ => {
-            flags |= FibFlags::PRESENT;
-            FibResult::OIF
-        }
-    };
-    Ok(Expr::Fib(flags, result))
+    let result = result.word("no answer of the routing tables", &FIB_RESULTS)?;
+    Ok(fib_of(flags, result))
 }
 
 pub(super) fn osf(node: &Node<'_>) -> Result<Expr, Fault> {
