@@ -137,5 +137,5 @@ fn any_ruleset_that_is_listed_is_made_again() {
         failures.len(),
         failures.join("\n====\n")
     );
-    assert!(whole > 0);
+    assert!(whole > rounds / 2, "{whole} of {rounds}");
 }
