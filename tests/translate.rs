@@ -109,6 +109,21 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
         "ct status seen-reply,assured ct direction reply counter",
     ),
     (
+        "it forgets that there is to be a header, which later fragments lack",
+        "-p tcp -m tcp -j ACCEPT",
+        "ip protocol tcp ip frag-off & 0x1fff == 0 counter accept",
+    ),
+    (
+        "the same",
+        "-p udp --dport 0:65535 -j ACCEPT",
+        "ip protocol udp ip frag-off & 0x1fff == 0 counter accept",
+    ),
+    (
+        "the same",
+        "-p icmp --icmp-type any -j ACCEPT",
+        "ip protocol icmp ip frag-off & 0x1fff == 0 counter accept",
+    ),
+    (
         "with it packets of any protocol draw upon the limit",
         "-p tcp -m limit --limit 5/sec -m tcp --dport 22 -j ACCEPT",
         "ip protocol tcp limit rate 5/second burst 5 packets tcp dport 22 counter accept",
@@ -136,6 +151,8 @@ const NOT_SAID: &[&str] = &[
     "-j LOG --log-prefix a$b",
     "-p tcp --tcp-option 5",
     "-m owner --socket-exists",
+    "-m connmark --mark 0/0",
+    "-m connmark ! --mark 0x100/0xff",
     "-m owner ! --uid-owner 5",
     "-m owner ! --uid-owner 5 ! --gid-owner 3",
     "-m conntrack ! --ctstate DNAT",
@@ -274,6 +291,29 @@ COMMIT
 -D INPUT 1
 COMMIT
 ";
+
+/// What is not said has its place among the rules, so that those that are said keep their order.
+#[test]
+fn a_comment_stands_where_its_rule_would() {
+    let text = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -m recent --set\n-A INPUT -s 10.0.0.1 -j DROP\n\
+                -I INPUT 2 -j ACCEPT\n-I INPUT -m recent --set\nCOMMIT\n";
+    let translation = Translation::of(Family::Ipv4, text).unwrap();
+    let lines = translation.text.lines().map(str::trim);
+    let lines: Vec<_> = lines
+        .map(|line| line.split(": ").next().unwrap_or_default())
+        .collect();
+    assert_eq!(
+        lines[3..7],
+        [
+            "# -I INPUT -m recent --set",
+            "# -A INPUT -m recent --set",
+            "counter accept",
+            "ip saddr 10.0.0.1 counter drop",
+        ]
+    );
+    let twice = Translation::of(Family::Ipv4, "*filter\nCOMMIT\n*filter\nCOMMIT\n");
+    assert_eq!(twice.unwrap_err().line, 3);
+}
 
 #[test]
 fn a_text_is_one_that_nft_takes() {

@@ -162,7 +162,7 @@ impl Teller {
         if let Some(bound) = bound {
             told[bound.event] = self.said_elements(&[bound.message], &bound);
         }
-        if self.known.tidy_definitions().is_err() {
+        if self.known.tidy().is_err() {
             self.known = Snapshot::of_nothing();
         }
         // What belongs to a rule that could not be said is to be seen.

@@ -315,6 +315,9 @@ fn iptables_rules_are_translated() {
     assert_eq!(six.out, "ip6 saddr ::1 counter accept\n");
     run_here(&["translate", "--rule=-A INPUT --nix"]).expect(2);
     run_here(&["translate", "--rule=-I INPUT 3 -j DROP"]).expect(2);
+    // What nft's language cannot hold.
+    run_here(&["translate", "--rule=-A a:b -j DROP"]).expect(2);
+    run_here(&["translate", "--rule=-t 'x; y' -A INPUT -j DROP"]).expect(2);
     run_here(&["translate", "/nowhere/at/all"]).expect(2);
 }
 

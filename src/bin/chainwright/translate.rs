@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bstr::ByteSlice;
 use chainwright::iptables::Family;
 use chainwright::iptables::text::{self, Command, Verb};
-use chainwright::iptables::translate::{NotSaid, Translation};
+use chainwright::iptables::translate::{NotSaid, Translation, name};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable, note};
@@ -152,6 +152,8 @@ fn one(family: Family, typed: &str) -> Result<Translation, Error> {
         Family::Ipv6 => "ip6",
     };
     let chain = command.chain.clone().unwrap_or_default();
+    let nfts = |of: &[u8]| name(of.as_bstr()).map_err(|why| Error::Other(why.to_string()));
+    let (table, chain) = (nfts(table.as_bytes())?, nfts(&chain)?);
     let head = match (&command.verb, has_verb) {
         (_, false) => String::new(),
         (Verb::Append, _) => format!("add rule {word} {table} {chain} "),

@@ -53,27 +53,40 @@ const ADDRESS_TYPES: [(AddressTypes, &str); 9] = [
     (AddressTypes::PROHIBIT, "prohibit"),
 ];
 
-/// Whether nft asks for the rule's protocol itself where this says something.
-pub(super) const fn implies_protocol(one: &Match) -> bool {
-    matches!(
+/// Packets that are whole, or the first fragments of some.
+const WHOLE_PACKETS: &str = "ip frag-off & 0x1fff == 0";
+
+/// Whether nft asks for the rule's protocol itself where this is said.
+pub(super) fn implies_protocol(one: &Match, said: &[String]) -> bool {
+    let is_of_protocol = matches!(
         one,
         Match::Tcp(_) | Match::Udp(_) | Match::Icmp(_) | Match::Icmp6(_) | Match::Multiport(_)
-    )
+    );
+    is_of_protocol && said.first().is_some_and(|said| said != WHOLE_PACKETS)
 }
 
 pub(super) fn said(one: &Match, rule: &Rule, family: Family) -> Words {
     let no_equal = || Untranslatable::Extension(part(one));
     let ip = word(family);
     Ok(match one {
-        Match::Tcp(tcp) => self::tcp(tcp, &no_equal)?,
+        Match::Tcp(tcp) => unfragmented(self::tcp(tcp, &no_equal)?, family, &no_equal)?,
         Match::Udp(udp) => {
             let mut words = ports("udp sport", &udp.source)?;
             words.extend(ports("udp dport", &udp.destination)?);
-            words
+            unfragmented(words, family, &no_equal)?
         }
         Match::Multiport(multiport) => self::multiport(multiport, rule, &no_equal)?,
         Match::Mark(mark) => masked("meta mark", mark.value, mark.mask, mark.invert)?,
-        Match::Connmark(mark) => masked("ct mark", mark.value, mark.mask, mark.invert)?,
+        Match::Connmark(mark) => {
+            let words = masked("ct mark", mark.value, mark.mask, mark.invert)?;
+            // Whatever its mark is, there is to be a connection.
+            if words.is_empty() {
+                return Err(no_equal());
+            }
+            words
+        }
+        // The kernel refuses it in iptables' rules, and takes it for 5 in nft's.
+        Match::Limit(limit) if limit.burst == 0 => return Err(no_equal()),
         Match::Limit(limit) => {
             let (packets, seconds) = limit.rate();
             let unit = match seconds {
@@ -101,7 +114,7 @@ pub(super) fn said(one: &Match, rule: &Rule, family: Family) -> Words {
         Match::Conntrack(conntrack) => self::conntrack(conntrack).ok_or_else(no_equal)?,
         Match::Icmp(icmp) => match icmp.kind {
             None if icmp.invert => return Err(no_equal()),
-            None => Vec::new(),
+            None => unfragmented(Vec::new(), family, &no_equal)?,
             Some(kind) => icmp_type("icmp", kind, icmp.code, icmp.invert).ok_or_else(no_equal)?,
         },
         Match::Icmp6(icmp) => {
@@ -157,6 +170,19 @@ pub(super) fn said(one: &Match, rule: &Rule, family: Family) -> Words {
         }
         _ => return Err(no_equal()),
     })
+}
+
+/// What asks for a header; where it asks for nothing in it, that there is one: not in the later fragments of a packet.
+fn unfragmented(
+    words: Vec<String>,
+    family: Family,
+    no_equal: &dyn Fn() -> Untranslatable,
+) -> Words {
+    match family {
+        _ if !words.is_empty() => Ok(words),
+        Family::Ipv4 => Ok(vec![WHOLE_PACKETS.to_owned()]),
+        Family::Ipv6 => Err(no_equal()),
+    }
 }
 
 fn span(first: u32, last: u32) -> String {

@@ -107,7 +107,7 @@ impl Rule {
             let said = matches::said(one, self, family)?;
             // nft itself asks for the protocol of a field, in front of the field: behind a limit that is too late, which
             // is to be drawn upon by packets of the protocol alone.
-            implies |= !is_limited && matches::implies_protocol(one) && !said.is_empty();
+            implies |= !is_limited && matches::implies_protocol(one, &said);
             is_limited |= matches!(one, xt::Match::Limit(_));
             behind.extend(said);
         }
@@ -190,8 +190,11 @@ fn protocol_word(number: u8) -> String {
     }
 }
 
-/// A chain's or table's name.
-fn name(name: &BStr) -> Result<String, Untranslatable> {
+/// A chain's or table's name as nft's language has it.
+///
+/// # Errors
+/// [`Untranslatable::Text`] where it cannot hold the name.
+pub fn name(name: &BStr) -> Result<String, Untranslatable> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-./".contains(byte);
     let starts = name
         .first()
@@ -236,10 +239,17 @@ fn said_address(address: &Address, family: Family, field: &str) -> Words {
     if address.family() != family {
         return Err(Untranslatable::Text(address.address.to_string()));
     }
-    let whole = match address.address {
-        IpAddr::V4(_) => 32,
-        IpAddr::V6(_) => 128,
+    let (whole, has_more) = match (address.address, address.mask) {
+        (IpAddr::V4(address), IpAddr::V4(mask)) => (32, address & mask != address),
+        (IpAddr::V6(address), IpAddr::V6(mask)) => (128, address & mask != address),
+        _ => return Err(Untranslatable::Text(address.mask.to_string())),
     };
+    // No address has bits outside of the mask once it is applied.
+    match (has_more, address.invert) {
+        (true, true) => return Ok(Vec::new()),
+        (true, false) => return Err(Untranslatable::Never),
+        (false, _) => {}
+    }
     let not = sign(address.invert);
     let said = match address.prefix() {
         Some(0) if address.invert => return Err(Untranslatable::Never),

@@ -80,8 +80,16 @@ struct Chain {
     name: BString,
     /// `type … hook … priority …; policy …;`, or nothing.
     hook: Option<String>,
-    /// Rules and comments; of a rule that it is one.
-    lines: Vec<String>,
+    lines: Vec<Line>,
+}
+
+/// A line of a chain.
+enum Line {
+    Rule(String),
+    /// A comment that stands for a rule.
+    NotSaid(String),
+    /// Another one.
+    Note(String),
 }
 
 impl Translation {
@@ -126,6 +134,11 @@ impl Reader {
         if let Some(table) = content.strip_prefix(b"*") {
             let table =
                 name(table.trim_ascii().as_bstr()).map_err(|why| wrong(&why.to_string()))?;
+            if self.tables.iter().any(|other| other.name == table) {
+                return Err(wrong(
+                    "the table is in the text already: one of each is translated",
+                ));
+            }
             self.tables.push(Table {
                 name: table,
                 chains: Vec::new(),
@@ -155,13 +168,11 @@ impl Reader {
         if command.for_other_family {
             return Ok(());
         }
-        let mut not_said = |table: &mut Table, chain: Option<usize>, why: String| {
+        let mut not_said = |why: String| {
             let text = content.to_str_lossy().into_owned();
-            if let Some(chain) = chain {
-                let comment = format!("# {}: {why}", text.replace(char::is_control, "?"));
-                table.chains[chain].lines.push(comment);
-            }
+            let comment = format!("# {}: {why}", text.replace(char::is_control, "?"));
             self.translation.not_said.push(NotSaid { line, text, why });
+            comment
         };
         let chain = command.chain.as_ref();
         let chain = chain.map(|chain| table.chain(family, chain.as_bstr()));
@@ -175,16 +186,17 @@ impl Reader {
                 for rule in command.spec.rules() {
                     let said = name(table.chains[chain].name.as_bstr())
                         .and_then(|_| rule.to_nft_with(family, counters));
-                    match said {
+                    let said = match said {
                         Ok(said) => {
-                            let lines = &mut table.chains[chain].lines;
-                            let at = place.map_or(lines.len(), |at| place_of_rule(lines, at));
-                            lines.insert(at, said);
-                            place = place.map(|place| place.saturating_add(1));
                             self.translation.rules += 1;
+                            Line::Rule(said)
                         }
-                        Err(why) => not_said(table, Some(chain), why.to_string()),
-                    }
+                        Err(why) => Line::NotSaid(not_said(why.to_string())),
+                    };
+                    let lines = &mut table.chains[chain].lines;
+                    let at = place.map_or(lines.len(), |at| place_of_rule(lines, at));
+                    lines.insert(at, said);
+                    place = place.map(|place| place.saturating_add(1));
                 }
             }
             (Verb::NewChain, Some(_)) => {}
@@ -202,8 +214,10 @@ impl Reader {
                     .map_err(|why| wrong(&why))?;
             }
             (_, chain) => {
-                let why = "it is about rules that are there already".to_owned();
-                not_said(table, chain, why);
+                let note = not_said("it is about rules that are there already".to_owned());
+                if let Some(chain) = chain {
+                    table.chains[chain].lines.push(Line::Note(note));
+                }
             }
         }
         Ok(())
@@ -225,7 +239,10 @@ impl Reader {
                 let shown = said
                     .unwrap_or_else(|_| chain.name.to_str_lossy().replace(char::is_control, "?"));
                 let _ = writeln!(out, "\t{comment}chain {shown} {{");
-                for line in chain.hook.iter().chain(&chain.lines) {
+                let lines = chain.lines.iter().map(|line| match line {
+                    Line::Rule(line) | Line::NotSaid(line) | Line::Note(line) => line,
+                });
+                for line in chain.hook.iter().chain(lines) {
                     let _ = writeln!(out, "\t{comment}\t{line}");
                 }
                 let _ = writeln!(out, "\t{comment}}}");
@@ -236,11 +253,11 @@ impl Reader {
 }
 
 /// Where among the lines of a chain the rule of this number stands, from 0, or would.
-fn place_of_rule(lines: &[String], number: usize) -> usize {
+fn place_of_rule(lines: &[Line], number: usize) -> usize {
     let rules = lines
         .iter()
         .enumerate()
-        .filter(|(_, line)| !line.starts_with('#'));
+        .filter(|(_, line)| !matches!(line, Line::Note(_)));
     rules.map(|(at, _)| at).nth(number).unwrap_or(lines.len())
 }
 

@@ -98,11 +98,6 @@ impl Snapshot {
             false => Ok(()),
         }
     }
-
-    /// Gives back memory that is no longer needed.
-    pub(crate) fn tidy_definitions(&mut self) -> Result<(), Malformed> {
-        self.tidy()
-    }
 }
 
 impl<'s> SnapshotTable<'s> {

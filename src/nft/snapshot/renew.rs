@@ -132,7 +132,7 @@ impl Snapshot {
     }
 
     /// Gives back the memory of what is no longer needed, if it is a third of all.
-    pub(in crate::nft) fn tidy(&mut self) -> Result<(), Malformed> {
+    pub(crate) fn tidy(&mut self) -> Result<(), Malformed> {
         if self.dead < WORTHWHILE || self.dead < self.arena.len() / 3 {
             return Ok(());
         }
