@@ -407,20 +407,58 @@ fn what_is_deep_or_long_is_bounded() {
              [{{\"match\": {{\"op\": \"==\", \"left\": {{\"meta\": {{\"key\": \"mark\"}}}}, \"right\": {right}}}}}]}}}}}}]}}"
         )
     };
-    for (open, close, count) in [
-        ("{\"|\": [", ", 1]}", 155),
-        ("{\"|\": [1, ", "]}", 155),
-        ("{\"prefix\": {\"len\": 32, \"addr\": ", "}}", 155),
-        ("{\"range\": [1, ", "]}", 155),
-        ("{\"concat\": [1, ", "]}", 155),
-        ("{\"set\": [", "]}", 155),
-        ("{\"set\": [{\"elem\": {\"val\": ", "}}]}", 77),
-        ("{\"map\": {\"data\": \"@m\", \"key\": ", "}}", 155),
+    let mark = "{\"meta\": {\"key\": \"mark\"}}";
+    for (open, innermost, close, count, wrong) in [
+        ("{\"|\": [", "1", ", 1]}", 155, None),
+        ("{\"|\": [1, ", "1", "]}", 155, None),
+        (
+            "{\"prefix\": {\"len\": 32, \"addr\": ",
+            "1",
+            "}}",
+            155,
+            None,
+        ),
+        ("{\"range\": [1, ", "1", "]}", 155, None),
+        (
+            "{\"concat\": [1, ",
+            "1",
+            "]}",
+            155,
+            Some("a mark is expected here"),
+        ),
+        ("{\"set\": [", "1", "]}", 155, None),
+        (
+            "{\"set\": [{\"elem\": {\"val\": ",
+            "1",
+            "}}]}",
+            77,
+            Some("a field is compared with constants and sets only"),
+        ),
+        (
+            "{\"map\": {\"data\": \"@m\", \"key\": ",
+            mark,
+            "}}",
+            155,
+            Some("a field is compared with constants and sets only"),
+        ),
     ] {
+        let nested = format!("{}{innermost}{}", open.repeat(count), close.repeat(count));
+        let made = Script::parse_json("deep.json", rule(&nested))
+            .and_then(|script| script.transaction(None).map(drop));
+        let message = made.err().map(|error| error.message);
+        assert_eq!(message.as_deref(), wrong, "{open}");
+    }
+
+    // Both together: each of many operations has many operands. It is refused before anything is made of it.
+    let many = vec!["1"; 128].join(", ");
+    let (open, close) = ("{\"|\": [", format!(", {many}]}}"));
+    for count in [8, 100] {
         let json = rule(&format!("{}1{}", open.repeat(count), close.repeat(count)));
-        if let Ok(script) = Script::parse_json("deep.json", json) {
-            let _ = script.transaction(None);
-        }
+        let message = "its parts stand in one another more than 1024 deep";
+        assert_eq!(
+            Script::parse_json("deep.json", json).unwrap_err().message,
+            message
+        );
     }
 
     // Long: a list of elements, one of keys, and one of operands.
@@ -434,7 +472,10 @@ fn what_is_deep_or_long_is_bounded() {
         "`0` does not stand in a document"
     );
     let error = Script::parse_json("long.json", rule(&format!("{{\"|\": [{elements}]}}")));
-    assert_eq!(error.unwrap_err().message, "an operation has two operands");
+    assert_eq!(
+        error.unwrap_err().message,
+        "its parts stand in one another more than 1024 deep"
+    );
 }
 
 /// What the kernel refuses is said at the object that asked for it.

@@ -117,7 +117,8 @@ impl Script {
     /// the order that the block of a table has: tables, chains, stateful objects, sets with their elements, flowtables,
     /// rules. Handles of such objects say nothing.
     ///
-    /// Nothing is passed over: a key or a word that is not known is an error.
+    /// A key or a word that is not known is an error. Keys that are known and mean nothing for a verb are not looked at:
+    /// handles of what is added, and what is said of an object that is deleted.
     ///
     /// ```
     /// use chainwright::text::Script;

@@ -34,7 +34,8 @@ impl std::error::Error for NotInStructs {}
 
 impl Script {
     /// What a program asks for that uses the crate [`nftables`]: its objects are handed over instead of running `nft`
-    /// with them. They are read as [`parse_json`](Self::parse_json) reads what that program would get.
+    /// with them. They are read as [`parse_json`](Self::parse_json) reads what that program would get, but that an element
+    /// whose counter is `null` has none: the structs cannot leave it away.
     ///
     /// ```
     /// use std::borrow::Cow;

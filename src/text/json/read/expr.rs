@@ -50,7 +50,7 @@ const KNOWN: [&str; 33] = [
 
 pub(super) const VERSIONS: [&str; 2] = ["ip", "ip6"];
 
-fn operator(sign: &str) -> Option<Operator> {
+pub(super) fn operator(sign: &str) -> Option<Operator> {
     use Operator::{And, LeftShift, Or, RightShift, Xor};
     let mut all = [And, Or, Xor, LeftShift, RightShift].into_iter();
     all.find(|operator| operator.sign() == sign)
@@ -168,13 +168,11 @@ impl Reader {
 
     /// Two operands; of more the first two are the first of the next.
     fn operation(self, operator: Operator, node: &Node<'_>) -> Result<Expr, Fault> {
-        /// As many bits as the longest value has.
-        const MOST: usize = 128;
         let operands = node.list("two operands")?;
         let [first, others @ ..] = operands else {
             return Err(Fault::new(node.place, "an operation has two operands"));
         };
-        if others.is_empty() || others.len() > MOST {
+        if others.is_empty() {
             return Err(Fault::new(node.place, "an operation has two operands"));
         }
         let mut left = self.expr(first)?;

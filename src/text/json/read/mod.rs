@@ -114,6 +114,27 @@ fn mark_dynamic(commands: &mut [Command]) {
     }
 }
 
+/// How deep parts of a command may stand in one another: more than those of text, and no more than fits on any stack.
+const DEEPEST: usize = 1024;
+
+/// How deep what is made of a node stands in itself: of an operation each operand is one more.
+fn depth(node: &Node<'_>) -> usize {
+    let deepest = |nodes: &[Node<'_>]| nodes.iter().map(depth).max().unwrap_or(0);
+    match &node.kind {
+        Json::List(entries) => 1 + deepest(entries),
+        Json::Object(entries) => {
+            let each = entries.iter().map(|(key, value)| match &value.kind {
+                Json::List(operands) if expr::operator(&key.text).is_some() => {
+                    operands.len() + deepest(operands)
+                }
+                _ => 1 + depth(value),
+            });
+            each.max().unwrap_or(0)
+        }
+        _ => 0,
+    }
+}
+
 fn document(node: &Node<'_>) -> Result<Vec<Command>, Fault> {
     let fields = Fields::new(node, "a document", &["nftables"])?;
     let entries = fields.need("nftables")?.list("commands and objects")?;
@@ -128,6 +149,10 @@ fn document(node: &Node<'_>) -> Result<Vec<Command>, Fault> {
     };
     for entry in entries {
         let (key, value) = entry.tagged("command or object")?;
+        if depth(value) > DEEPEST {
+            let message = format!("its parts stand in one another more than {DEEPEST} deep");
+            return Err(Fault::new(key.place, message));
+        }
         if key.text == "metainfo" {
             metainfo(value)?;
             continue;
@@ -230,7 +255,12 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Fault> {
             .nearest_to(&key.text));
     }
     if key.text == "ruleset" {
-        let object = Object::Ruleset(any_family(value)?.0);
+        let (family, table) = any_family(value)?;
+        if table.is_some() {
+            let message = "a ruleset is that of a family or of all of them, not of a table";
+            return Err(Fault::new(value.place, message));
+        }
+        let object = Object::Ruleset(family);
         return Ok(vec![Command {
             verb,
             object,

@@ -88,8 +88,11 @@ pub(super) fn checked<'n>(name: &'n str, of: &str, place: Place) -> Result<&'n s
     }
 }
 
-/// A handle in the place of a name, where there is none.
-pub(super) fn handle_instead(fields: &Fields<'_, '_>) -> Result<Option<u64>, Fault> {
+/// A handle in the place of a name, where there is none; what is flushed has a name.
+pub(super) fn handle_instead(verb: Verb, fields: &Fields<'_, '_>) -> Result<Option<u64>, Fault> {
+    if verb == Verb::Flush {
+        fields.need("name")?;
+    }
     match fields.has("name") {
         true => Ok(None),
         false => fields.number("handle", "a handle"),
@@ -161,7 +164,7 @@ fn table(verb: Verb, node: &Node<'_>) -> Result<Table<'static>, Fault> {
     let fields = Fields::new(node, "a table", &TABLE)?;
     let family = family(&fields)?;
     if is_by_name(verb) {
-        let handle = handle_instead(&fields)?;
+        let handle = handle_instead(verb, &fields)?;
         return Ok(Table {
             family,
             name: match handle {
@@ -210,7 +213,7 @@ fn chain(verb: Verb, node: &Node<'_>) -> Result<Object, Fault> {
             return Err(Fault::new(devices.place, message)
                 .with_hint("in nft's text they are: delete chain … { devices = { … }; }"));
         }
-        let handle = handle_instead(&fields)?;
+        let handle = handle_instead(verb, &fields)?;
         let chain = Chain {
             family: at.family,
             table: Some(at.table),
@@ -339,7 +342,7 @@ fn set(verb: Verb, node: &Node<'_>, is_map: bool, place: Place) -> Result<Vec<Co
         place,
     };
     if is_by_name(verb) {
-        let handle = handle_instead(&fields)?;
+        let handle = handle_instead(verb, &fields)?;
         let mut set = match handle {
             Some(_) => Set {
                 family: at.family,
@@ -512,7 +515,7 @@ fn flowtable(verb: Verb, node: &Node<'_>) -> Result<Flowtable<'static>, Fault> {
             return Err(Fault::new(devices.place, message)
                 .with_hint("in nft's text they are: delete flowtable … { devices = { … }; }"));
         }
-        let handle = handle_instead(&fields)?;
+        let handle = handle_instead(verb, &fields)?;
         return Ok(Flowtable {
             family: at.family,
             table: Some(at.table),

@@ -190,7 +190,7 @@ pub(super) fn object(
     let fields = Fields::new(node, &format!("a {kind}"), &known)?;
     let (at, _) = in_table(&fields)?;
     if is_by_name(verb) {
-        return Ok(match handle_instead(&fields)? {
+        return Ok(match handle_instead(verb, &fields)? {
             Some(handle) => StatefulObject {
                 family: at.family,
                 table: Some(at.table),
