@@ -1829,7 +1829,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__translate)
-            opts="-4 -6 -h --rule --ipv4 --ipv6 --netns --json --help"
+            opts="-4 -6 -h --rule --to --ipv4 --ipv6 --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1837,6 +1837,10 @@ _chainwright() {
             case "${prev}" in
                 --rule)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -W "nft iptables" -- "${cur}"))
                     return 0
                     ;;
                 --netns)

@@ -39,7 +39,7 @@ complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "reconcile" 
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "diff" -d 'Show what changed since a backup, or between two'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "save" -d 'Print iptables\' tables as iptables-save does'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "restore" -d 'Put tables into the kernel as iptables-restore does, all at once or not at all'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "translate" -d 'Say iptables\' rules in nft\'s language'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "translate" -d 'Say iptables\' rules in nft\'s language, or nft\'s in iptables\''
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "kubelet" -d 'Make, check or remove the chains that a kubelet makes when it starts'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "watch" -d 'Tell who changes nf_tables, and what'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "trace-packets" -d 'Tell which rules packets meet'
@@ -227,6 +227,8 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s 6 -l
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l rule -d 'This rule, as it is typed behind `iptables`: \'-t nat -A POSTROUTING -j MASQUERADE\'; or only its options' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l to -d 'Into which language' -r -f -a "nft\t'nft\'s'
+iptables\t'iptables-save\'s'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -s 4 -l ipv4 -d 'It is of IPv4, which is what is taken if nothing is said'
 complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -s 6 -l ipv6 -d 'It is of IPv6'
@@ -444,7 +446,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff save restore translate kubelet watch trace-packets bench demo completions man help" -f -a "diff" -d 'Show what changed since a backup, or between two'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff save restore translate kubelet watch trace-packets bench demo completions man help" -f -a "save" -d 'Print iptables\' tables as iptables-save does'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff save restore translate kubelet watch trace-packets bench demo completions man help" -f -a "restore" -d 'Put tables into the kernel as iptables-restore does, all at once or not at all'
-complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff save restore translate kubelet watch trace-packets bench demo completions man help" -f -a "translate" -d 'Say iptables\' rules in nft\'s language'
+complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff save restore translate kubelet watch trace-packets bench demo completions man help" -f -a "translate" -d 'Say iptables\' rules in nft\'s language, or nft\'s in iptables\''
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff save restore translate kubelet watch trace-packets bench demo completions man help" -f -a "kubelet" -d 'Make, check or remove the chains that a kubelet makes when it starts'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff save restore translate kubelet watch trace-packets bench demo completions man help" -f -a "watch" -d 'Tell who changes nf_tables, and what'
 complete -c chainwright -n "__fish_chainwright_using_subcommand help; and not __fish_seen_subcommand_from chains rules sets list apply backup rollback reconcile diff save restore translate kubelet watch trace-packets bench demo completions man help" -f -a "trace-packets" -d 'Tell which rules packets meet'

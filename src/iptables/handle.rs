@@ -12,7 +12,7 @@ use change::{Done, change_legacy, change_nft, connection};
 use super::builtin::builtins;
 use super::edit::{Edit, Editor, TableEdit};
 use super::nft::Profile;
-use super::sets::Sets;
+use super::sets::{self, Sets};
 use super::view::Tables;
 use super::{Backend, Error, Family};
 use crate::Retry;
@@ -97,7 +97,7 @@ impl Iptables {
                 connection: Box::new(NftConnection::open()?),
                 profile: Profile::default(),
             },
-            sets: sets(),
+            sets: sets::open(),
             names: Names::system(),
             retry: Retry::DEFAULT,
             made: None,
@@ -131,7 +131,7 @@ impl Iptables {
                 policy: LockPolicy::Standard,
                 wait: Retry::within(Duration::from_secs(5)),
             },
-            sets: sets(),
+            sets: sets::open(),
             names: Names::system(),
             retry: Retry::DEFAULT,
             made: None,
@@ -405,11 +405,6 @@ impl Iptables {
         edit(&mut Edit::new(&mut session, &owned, &self.sets))?;
         Ok(session.finish().transaction.datagram(<[u8]>::to_vec))
     }
-}
-
-/// The way to the sets of the calling thread's network namespace.
-fn sets() -> Sets {
-    crate::ipset::Connection::open().map(Arc::new)
 }
 
 #[cfg(all(test, feature = "sandbox"))]

@@ -60,6 +60,11 @@ impl SetNames for &ipset::Connection {
 /// set.
 pub(super) type Sets = Result<Arc<ipset::Connection>, ipset::Error>;
 
+/// The way to the sets of the calling thread's network namespace.
+pub(super) fn open() -> Sets {
+    ipset::Connection::open().map(Arc::new)
+}
+
 /// The rule with its sets' indexes in the place of their names, as it can be written.
 pub(super) fn resolved<'r>(
     rule: &'r Rule,

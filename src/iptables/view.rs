@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bstr::{BStr, BString, ByteSlice};
 
 use super::builtin::{self, builtin, builtins};
-use super::sets::{Sets, named};
+use super::sets::{self, Sets, named};
 use super::{Backend, Counters, Entry, NotExpressible, Policy, Target, said};
 use crate::legacy;
 use crate::nft::{self, Snapshot, SnapshotChain, SnapshotTable};
@@ -50,6 +50,28 @@ impl LegacyTable {
 }
 
 impl Tables {
+    /// The iptables tables of a family in a snapshot, wherever that is from: a connection, a file, the model. Of sets that
+    /// rules refer to by their indexes the running kernel knows the names.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = chainwright::netns::Sandbox::new()?;
+    /// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// use chainwright::iptables::{Family, Tables};
+    /// use chainwright::nft::{Connection, Scope};
+    ///
+    /// let snapshot = Connection::open()?.snapshot(Scope::all())?;
+    /// let tables = Tables::in_snapshot(Family::Ipv4, snapshot);
+    /// assert!(tables.table("nat").is_none());
+    /// # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn in_snapshot(family: Family, snapshot: Snapshot) -> Self {
+        Self::of_snapshot(family, snapshot, sets::open(), Names::system())
+    }
+
     /// The iptables tables of a family in a snapshot.
     pub(super) fn of_snapshot(
         family: Family,
@@ -223,6 +245,14 @@ impl<'t> Table<'t> {
         });
         nft.map(move |chain| Chain::of_nft(name, chain))
             .chain(legacy)
+    }
+
+    /// The table as the snapshot of nf_tables has it.
+    pub(super) const fn in_snapshot(&self) -> Option<SnapshotTable<'t>> {
+        match self.inner {
+            Inner::Nft(table) => Some(table),
+            Inner::Legacy(_) => None,
+        }
     }
 
     /// The chain of that name.

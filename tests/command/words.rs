@@ -294,7 +294,8 @@ fn iptables_rules_are_translated() {
     assert_eq!(ran.out, expected);
     assert!(ran.err.contains("not said: line 3: "), "{}", ran.err);
     let json = run_here(&["translate", "--json", &path]).expect(1);
-    json::check("translate", &[&json]);
+    let back = run_here(&["translate", "--to", "iptables", "--json", "-"]).expect(0);
+    json::check("translate", &[&json, &back]);
     fs::write(&path, text.replace("-A INPUT -m recent --set\n", "")).unwrap();
     assert_eq!(run_here(&["translate", &path]).expect(0).err, "");
     for (rule, said) in [
@@ -319,6 +320,72 @@ fn iptables_rules_are_translated() {
     run_here(&["translate", "--rule=-A a:b -j DROP"]).expect(2);
     run_here(&["translate", "--rule=-t 'x; y' -A INPUT -j DROP"]).expect(2);
     run_here(&["translate", "/nowhere/at/all"]).expect(2);
+}
+
+/// What iptables-nft reads of a ruleset of nft's is said as it is saved, the rest is named.
+#[test]
+fn rulesets_are_said_in_iptables_words() {
+    let (_directory, path) = file();
+    let tables = "table ip filter {\n\tchain INPUT {\n\t\ttype filter hook input priority 0; policy drop;\n\
+        \t\tip saddr 10.0.0.0/8 iifname \"eth0\" tcp dport 22 counter packets 1 bytes 60 accept\n\
+        \t\tmeta mark & 0x4000 == 0x4000 counter packets 0 bytes 0 jump LOCAL\n\t}\n\n\
+        \tchain LOCAL {\n\t\ticmp type echo-request limit rate 5/second burst 5 packets counter packets 0 bytes 0 drop\n\t}\n}\n";
+    fs::write(&path, tables).unwrap();
+    let ran = run_here(&["translate", "--to", "iptables", &path]).expect(0);
+    assert_eq!(ran.err, "");
+    // As the real tool sees it.
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.load_nft(tables);
+    let words = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(words(&ran.out), words(&tools.save("iptables-nft-save -c")));
+
+    let more = format!(
+        "{tables}table inet firewall {{ }}\ntable ip filter {{ chain web {{ tcp dport {{ 80, 443 }} accept; }}; }}\n"
+    );
+    fs::write(&path, &more).unwrap();
+    let ran = run_here(&["translate", "--to", "iptables", &path]).expect(1);
+    assert!(
+        ran.out
+            .starts_with("# the table inet firewall, which iptables does not know\n# Generated"),
+        "{}",
+        ran.out.lines().next().unwrap()
+    );
+    assert!(
+        ran.out.contains("#   tcp dport { 80, 443 } accept\n"),
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.err.contains("iptables cannot express 1 rule\n"),
+        "{}",
+        ran.err
+    );
+    assert!(
+        ran.err
+            .contains("iptables does not know the table inet firewall\n"),
+        "{}",
+        ran.err
+    );
+    let json = run_here(&["translate", "--to", "iptables", "--json", &path]).expect(1);
+    let json: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(
+        json["omitted"],
+        serde_json::json!({"rules": 1, "chains": 0, "tables": ["inet firewall"]})
+    );
+    // Of IPv6 there is nothing.
+    let six = run_here(&["translate", "-6", "--to", "iptables", &path]).expect(1);
+    assert_eq!(six.out.lines().count(), 2, "{}", six.out);
+
+    // What cannot be made where nothing is, and what is none.
+    fs::write(&path, "add rule ip filter INPUT accept\n").unwrap();
+    let ran = run_here(&["translate", "--to", "iptables", &path]).expect(2);
+    assert!(ran.err.contains(":1:"), "{}", ran.err);
+    fs::write(&path, "table ip filter {\n\tchain\n").unwrap();
+    run_here(&["translate", "--to", "iptables", &path]).expect(2);
 }
 
 /// As `nft --echo --handle` says it, but for these: where sets and objects have their handles, semicolons, chains'

@@ -3,6 +3,7 @@
 use bstr::ByteSlice;
 use chainwright::iptables::text::{Omissions, SaveOptions};
 use chainwright::iptables::{Backend, Chain, ChainKind, Policy, RuleView, Tables};
+use chainwright::text::{self, Words};
 use serde::Serialize;
 
 use crate::iptables::{ChainRecord, RuleRecord, TableRecord, Whose};
@@ -16,7 +17,7 @@ use crate::scope::Scope;
 /// generation of the ruleset.
 ///
 /// The exit code is 2 if the text is not all that there is, and standard error says what is missing: a rule
-/// that iptables cannot express (somebody wrote it with nft) is there as a comment with its bytecode, and so is
+/// that iptables cannot express (somebody wrote it with nft) is there as a comment in nft's words, and so is
 /// a base chain of nft's, or a chain whose name iptables does not take. `backup` keeps those. The exit code is
 /// 2, too, if iptables has no options for the data of an extension, and the text has them as bytes (`-m NAME
 /// --xt-revision NUMBER --xt-data HEX`): `restore` takes that, other tools do not. If there is no table,
@@ -54,7 +55,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         let options = SaveOptions {
             counters: args.counters,
         };
-        tables.save(options, out.bytes()).map_err(Error::Output)?
+        {
+            let words = text::Options::here();
+            let words = Words::new(&words);
+            tables
+                .save_in_words(options, &words, out.bytes())
+                .map_err(Error::Output)?
+        }
     };
     out.flush()?;
     if !omissions.is_whole() {
@@ -93,7 +100,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-fn said(omissions: Omissions) -> String {
+/// What was left out, in words.
+pub(crate) fn said(omissions: Omissions) -> String {
     let parts = [
         (omissions.rules, "rule", "rules"),
         (omissions.chains, "chain", "chains"),

@@ -1,19 +1,22 @@
-//! `chainwright translate`: iptables' text in nft's language.
+//! `chainwright translate`: iptables' text in nft's language, and nft's in iptables'.
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice;
 use chainwright::iptables::Family;
-use chainwright::iptables::text::{self, Command, Verb};
-use chainwright::iptables::translate::{NotSaid, Translation, name};
+use chainwright::iptables::text::{self, SaveOptions};
+use chainwright::iptables::translate::{Back, NotSaid, Translation};
+use chainwright::text::{Options, Script, Words};
+use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable, note};
+use crate::save::said;
 
-/// Say iptables' rules in nft's language
+/// Say iptables' rules in nft's language, or nft's in iptables'
 ///
 /// Takes the text of `save` or iptables-save, or one rule, and prints what it is in nft's language: what `apply` and
 /// `nft -f` take. Nothing is asked of the kernel, and nothing changed there.
@@ -21,16 +24,24 @@ use crate::output::{Error, Exit, Output, Printable, note};
 /// A rule is said whole or not at all, by nf_tables' own expressions. One that only an extension of x_tables can say is a
 /// comment in its place; standard error says how many these are, and the exit code is 1: without them the rules may let
 /// through what they did not, or keep out what they let through.
+///
+/// With `--to iptables` it is the other way round: it takes what `list` prints and `nft -f` takes, and prints the tables of
+/// IPv4 or IPv6 as iptables-nft would see and save them, once they are loaded where nothing is. Rules that iptables does
+/// not know are comments in nft's words; tables that it does not know are named.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// This rule, as it is typed behind `iptables`: '-t nat -A POSTROUTING -j MASQUERADE'; or only its options
     #[arg(
         long,
         value_name = "RULE",
-        conflicts_with = "file",
+        conflicts_with_all = ["file", "to"],
         allow_hyphen_values = true
     )]
     rule: Option<String>,
+
+    /// Into which language
+    #[arg(long, value_enum, value_name = "LANGUAGE", default_value_t = Language::Nft)]
+    to: Language,
 
     /// It is of IPv4, which is what is taken if nothing is said
     #[arg(short = '4', long, conflicts_with = "ipv6")]
@@ -43,6 +54,14 @@ pub(crate) struct Args {
     /// The text; standard input if there is none, or `-`
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Language {
+    /// nft's
+    Nft,
+    /// iptables-save's
+    Iptables,
 }
 
 /// All that `--json` writes.
@@ -76,8 +95,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         true => Family::Ipv6,
         false => Family::Ipv4,
     };
+    if args.to == Language::Iptables {
+        return back(args, family, json);
+    }
     let translation = match &args.rule {
-        Some(rule) => one(family, rule)?,
+        Some(rule) => Translation::of_rule(family, rule)
+            .map_err(|wrong| Error::Other(Printable(&wrong.error).to_string()))?,
         None => whole(args, family)?,
     };
     let mut out = Output::new();
@@ -109,8 +132,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     Ok(Exit::Absent)
 }
 
-/// A text.
-fn whole(args: &Args, family: Family) -> Result<Translation, Error> {
+/// A text, and what it is called.
+fn read(args: &Args) -> Result<(String, Vec<u8>), Error> {
     let file = args.file.as_deref().filter(|file| *file != Path::new("-"));
     let name = file.map_or(Cow::Borrowed("<stdin>"), |file| file.to_string_lossy());
     let text = match file {
@@ -118,64 +141,82 @@ fn whole(args: &Args, family: Family) -> Result<Translation, Error> {
         None => text::read(io::stdin().lock()),
     }
     .map_err(|error| Error::Other(format!("cannot read {}: {error}", Printable(&name))))?;
+    Ok((Printable(&name).to_string(), text))
+}
+
+/// A text of iptables'.
+fn whole(args: &Args, family: Family) -> Result<Translation, Error> {
+    let (name, text) = read(args)?;
     Translation::of(family, text).map_err(|wrong| {
-        let (name, error) = (Printable(&name), Printable(&wrong.error));
+        let error = Printable(&wrong.error);
         Error::Other(format!("{name}:{}: {error}", wrong.line))
     })
 }
 
-/// A rule as it is typed.
-fn one(family: Family, typed: &str) -> Result<Translation, Error> {
-    let wrong = |error: text::ParseError| Error::Other(error.to_string());
-    let mut found = Vec::new();
-    text::words(typed.as_bytes(), &mut found).map_err(wrong)?;
-    let mut table = "filter".to_owned();
-    let is_table = |word: &text::Word<'_>| matches!(&*word.bytes, b"-t" | b"--table");
-    if let Some(at) = found.iter().position(is_table)
-        && at + 1 < found.len()
-    {
-        table = found[at + 1].bytes.to_str_lossy().into_owned();
-        found.drain(at..at + 2);
-    }
-    let is_verb =
-        |word: &text::Word<'_>| matches!(&*word.bytes, b"-A" | b"--append" | b"-I" | b"--insert");
-    let has_verb = found.iter().any(is_verb);
-    if !has_verb {
-        let mut all = Vec::new();
-        text::words(b"-A c", &mut all).map_err(wrong)?;
-        all.append(&mut found);
-        found = all;
-    }
-    let command = Command::parse(family, &found, |_| false).map_err(wrong)?;
-    let word = match family {
-        Family::Ipv4 => "ip",
-        Family::Ipv6 => "ip6",
-    };
-    let chain = command.chain.clone().unwrap_or_default();
-    let nfts = |of: &[u8]| name(of.as_bstr()).map_err(|why| Error::Other(why.to_string()));
-    let (table, chain) = (nfts(table.as_bytes())?, nfts(&chain)?);
-    let head = match (&command.verb, has_verb) {
-        (_, false) => String::new(),
-        (Verb::Append, _) => format!("add rule {word} {table} {chain} "),
-        (Verb::Insert(1), _) => format!("insert rule {word} {table} {chain} "),
-        _ => {
-            let why = "only -A, and -I without a number, say one rule by itself";
-            return Err(Error::Other(why.into()));
+/// All that `--to iptables --json` writes.
+#[derive(Serialize)]
+struct BackDocument<'d> {
+    text: &'d str,
+    omitted: Omitted<'d>,
+}
+
+/// What stands in the text as comments.
+#[derive(Serialize)]
+struct Omitted<'d> {
+    rules: usize,
+    chains: usize,
+    tables: &'d [String],
+}
+
+/// A text of nft's as iptables'.
+fn back(args: &Args, family: Family, json: bool) -> Result<Exit, Error> {
+    let (name, text) = read(args)?;
+    let script = Script::parse(&name, text).map_err(|error| Error::Other(error.to_string()))?;
+    let back = Back::of(family, &script).map_err(|error| Error::Other(error.to_string()))?;
+    let (options, words) = (SaveOptions { counters: true }, Options::here());
+    let mut text = Vec::new();
+    let omissions = back
+        .tables
+        .save_in_words(options, &Words::new(&words), &mut text)
+        .map_err(Error::Output)?;
+    let mut out = Output::new();
+    if json {
+        out.json(
+            "translate",
+            &BackDocument {
+                text: &text.to_str_lossy(),
+                omitted: Omitted {
+                    rules: omissions.rules,
+                    chains: omissions.chains,
+                    tables: &back.others,
+                },
+            },
+        )?;
+    } else {
+        for table in &back.others {
+            writeln!(
+                out,
+                "# the table {}, which iptables does not know",
+                Printable(table)
+            )?;
         }
-    };
-    let mut translation = Translation::default();
-    for rule in command.spec.rules() {
-        match rule.to_nft(family) {
-            Ok(said) => {
-                translation.text += &format!("{head}{said}\n");
-                translation.rules += 1;
-            }
-            Err(why) => {
-                translation.text += &format!("# {rule}: {why}\n");
-                let (text, why) = (rule.to_string(), why.to_string());
-                translation.not_said.push(NotSaid::new(1, text, why));
-            }
-        }
+        out.bytes().write_all(&text).map_err(Error::Output)?;
     }
-    Ok(translation)
+    out.flush()?;
+    if !omissions.is_none() {
+        note(&format!("iptables cannot express {}", said(omissions)));
+    }
+    if let [first, ..] = &*back.others {
+        note(&match back.others.len() {
+            1 => format!("iptables does not know the table {}", Printable(first)),
+            many => format!(
+                "iptables does not know {many} tables, the first of them {}",
+                Printable(first)
+            ),
+        });
+    }
+    Ok(match omissions.is_none() && back.others.is_empty() {
+        true => Exit::Done,
+        false => Exit::Absent,
+    })
 }

@@ -9,6 +9,7 @@ use crate::iptables::{
     Backend, Chain, ChainKind, Counters, Entry, NotExpressible, RuleView, Table, Tables,
 };
 use crate::legacy::start_of;
+use crate::nft::{RuleRef, Words};
 use crate::xt::Text;
 
 /// When so many bytes of text are there, they are written out.
@@ -64,7 +65,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     Deviation {
         about: "a rule that iptables has no words for",
         iptables: "leaves parts of it out, or refuses the table",
-        ours: "writes it as a comment with its bytecode; exit code 2",
+        ours: "writes it as a comment, in nft's words or as bytecode; exit code 2",
         why: "A rule is never said wider than it is.",
     },
     Deviation {
@@ -90,9 +91,32 @@ impl Tables {
     /// # Errors
     /// What writing says.
     pub fn save(&self, options: SaveOptions, out: &mut impl Write) -> io::Result<Omissions> {
+        self.save_with(options, None, out)
+    }
+
+    /// The same, where a rule of nf_tables that iptables has no words for is a comment in other words than bytecode: those
+    /// of nft's language, say (`text::Words`).
+    ///
+    /// # Errors
+    /// What writing says.
+    pub fn save_in_words(
+        &self,
+        options: SaveOptions,
+        words: &dyn Words,
+        out: &mut impl Write,
+    ) -> io::Result<Omissions> {
+        self.save_with(options, Some(words), out)
+    }
+
+    fn save_with(
+        &self,
+        options: SaveOptions,
+        words: Option<&dyn Words>,
+        out: &mut impl Write,
+    ) -> io::Result<Omissions> {
         let mut omissions = Omissions::default();
         for table in self.iter() {
-            omissions += table.save(self, options, out)?;
+            omissions += table.save(self, options, words, out)?;
         }
         Ok(omissions)
     }
@@ -103,8 +127,13 @@ impl Table<'_> {
         &self,
         tables: &Tables,
         options: SaveOptions,
+        words: Option<&dyn Words>,
         out: &mut impl Write,
     ) -> io::Result<Omissions> {
+        let unsaid = |rule: &RuleRef<'_>| {
+            let said = words.and_then(|words| words.whole_rule(&self.in_snapshot()?, rule));
+            said.unwrap_or_else(|| rule.to_string())
+        };
         let backend = tables.backend();
         let mut text = Text::with_names(tables.names.clone());
         let mut omissions = Omissions::default();
@@ -142,7 +171,14 @@ impl Table<'_> {
             }
             for rule in chain.rules() {
                 let read = tables.entry_into(&rule, &mut entry).map(|()| &entry);
-                line(&mut text, chain, &rule, read, options, &mut omissions);
+                line(
+                    &mut text,
+                    chain,
+                    (&rule, read),
+                    options,
+                    &unsaid,
+                    &mut omissions,
+                );
                 if text.as_bytes().len() >= PIECE {
                     out.write_all(text.as_bytes())?;
                     text.clear();
@@ -191,13 +227,13 @@ fn head(text: &mut Text, chain: &Chain<'_>, omissions: &mut Omissions) {
     text.push("\n");
 }
 
-/// The line of a rule.
+/// The line of a rule, and those of one that iptables has no words for.
 fn line(
     text: &mut Text,
     chain: &Chain<'_>,
-    rule: &RuleView<'_>,
-    entry: Result<&Entry, NotExpressible>,
+    (rule, entry): (&RuleView<'_>, Result<&Entry, NotExpressible>),
     options: SaveOptions,
+    unsaid: &dyn Fn(&RuleRef<'_>) -> String,
     omissions: &mut Omissions,
 ) {
     let start = text.as_bytes().len();
@@ -228,7 +264,7 @@ fn line(
     text.display(format_args!(" that iptables has no words for ({error}):\n"));
     match rule {
         RuleView::Nft(rule) => {
-            for line in rule.to_string().lines() {
+            for line in unsaid(rule).lines() {
                 text.push("#   ").push(line.trim_start()).push("\n");
             }
         }

@@ -1,5 +1,7 @@
 //! iptables' rules in nft's language: what they do, said by nf_tables' own expressions.
 //!
+//! And back: `Back`, with the feature `model`.
+//!
 //! A rule is translated whole or not at all. What only an extension of x_tables can say has no equal: such a rule is
 //! [refused](Untranslatable), and in a [text](Translation) it is a comment. Each rule that is said is one that
 //! [`Script`] reads and compiles.
@@ -14,6 +16,8 @@
 //! | `-j LOG`, `NFLOG`, `REJECT`, `MARK`, `CONNMARK`, `CLASSIFY`, `DSCP`, `TRACE`, `CT --notrack` | `log`, `reject`, `meta mark set`, `ct mark set`, `meta priority set`, `ip dscp set`, `meta nftrace set`, `notrack` |
 //! | `-j DNAT`, `SNAT`, `MASQUERADE`, `REDIRECT` | `dnat to`, `snat to`, `masquerade`, `redirect` |
 
+#[cfg(feature = "model")]
+mod back;
 mod matches;
 mod script;
 mod targets;
@@ -26,6 +30,8 @@ use super::{Address, Counters, Interface, Rule, Target};
 use crate::text::Script;
 use crate::xt::{self, Family};
 
+#[cfg(feature = "model")]
+pub use back::{Back, NotMade};
 pub use script::{NotRead, NotSaid, Translation};
 
 /// Why a rule cannot be said in nft's language.

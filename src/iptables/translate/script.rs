@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use bstr::{BStr, BString, ByteSlice};
 
 use super::{Untranslatable, name, word};
-use crate::iptables::text::{Command, ParseError, Verb, words};
+use crate::iptables::text::{Command, ParseError, Verb, Word, words};
 use crate::iptables::{Counters, builtin};
 use crate::nft::{Family as NftFamily, hook_name};
 use crate::xt::Family;
@@ -48,14 +48,6 @@ pub struct NotSaid {
     pub text: String,
     /// Why.
     pub why: String,
-}
-
-impl NotSaid {
-    /// This line of this number is not said.
-    #[must_use]
-    pub const fn new(line: usize, text: String, why: String) -> Self {
-        Self { line, text, why }
-    }
 }
 
 /// A line that is none of iptables-restore's.
@@ -112,6 +104,85 @@ impl Translation {
         }
         reader.write();
         Ok(reader.translation)
+    }
+
+    /// Translates one rule as it is typed behind `iptables`: a command of nft's for each rule that it is (names may have
+    /// several addresses), or, without a verb, the rules alone.
+    ///
+    /// ```
+    /// use chainwright::iptables::{Family, translate::Translation};
+    ///
+    /// let typed = "-t nat -I POSTROUTING -o eth0 -j MASQUERADE";
+    /// let translation = Translation::of_rule(Family::Ipv4, typed)?;
+    /// assert_eq!(
+    ///     translation.text,
+    ///     "insert rule ip nat POSTROUTING oifname \"eth0\" counter masquerade\n"
+    /// );
+    /// let translation = Translation::of_rule(Family::Ipv4, "-i lo -j ACCEPT")?;
+    /// assert_eq!(translation.text, "iifname \"lo\" counter accept\n");
+    /// # Ok::<(), chainwright::iptables::translate::NotRead>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What is no rule, or put elsewhere than before or behind all others.
+    pub fn of_rule(family: Family, typed: &str) -> Result<Self, NotRead> {
+        let wrong = |error: &dyn std::fmt::Display| NotRead {
+            line: 1,
+            error: error.to_string(),
+        };
+        let of_text = |error: ParseError| wrong(&error);
+        let mut found = Vec::new();
+        words(typed.as_bytes(), &mut found).map_err(of_text)?;
+        let mut table = "filter".to_owned();
+        let is_table = |word: &Word<'_>| matches!(&*word.bytes, b"-t" | b"--table");
+        if let Some(at) = found.iter().position(is_table)
+            && at + 1 < found.len()
+        {
+            table = found[at + 1].bytes.to_str_lossy().into_owned();
+            found.drain(at..at + 2);
+        }
+        let is_verb =
+            |word: &Word<'_>| matches!(&*word.bytes, b"-A" | b"--append" | b"-I" | b"--insert");
+        let has_verb = found.iter().any(is_verb);
+        if !has_verb {
+            let mut all = Vec::new();
+            words(b"-A c", &mut all).map_err(of_text)?;
+            all.append(&mut found);
+            found = all;
+        }
+        let command = Command::parse(family, &found, |_| false).map_err(of_text)?;
+        let chain = command.chain.clone().unwrap_or_default();
+        let nfts = |of: &[u8]| name(of.as_bstr()).map_err(|why| wrong(&why));
+        let (table, chain) = (nfts(table.as_bytes())?, nfts(&chain)?);
+        let family_word = NftFamily::from(family).name().unwrap_or_default();
+        let head = match (&command.verb, has_verb) {
+            (_, false) => String::new(),
+            (Verb::Append, _) => format!("add rule {family_word} {table} {chain} "),
+            (Verb::Insert(1), _) => format!("insert rule {family_word} {table} {chain} "),
+            _ => {
+                return Err(wrong(
+                    &"only -A, and -I without a number, say one rule by itself",
+                ));
+            }
+        };
+        let mut translation = Self::default();
+        for rule in command.spec.rules() {
+            match rule.to_nft(family) {
+                Ok(said) => {
+                    translation.text += &format!("{head}{said}\n");
+                    translation.rules += 1;
+                }
+                Err(why) => {
+                    translation.text += &format!("# {rule}: {why}\n");
+                    translation.not_said.push(NotSaid {
+                        line: 1,
+                        text: rule.to_string(),
+                        why: why.to_string(),
+                    });
+                }
+            }
+        }
+        Ok(translation)
     }
 }
 
