@@ -2,6 +2,8 @@
 //! tools.
 #![cfg(feature = "cli")]
 
+#[path = "command_iptables/cleaning.rs"]
+mod cleaning;
 mod common;
 #[path = "command_iptables/refusing.rs"]
 mod refusing;

@@ -28,6 +28,9 @@ _chainwright() {
             chainwright,chains)
                 cmd="chainwright__subcmd__chains"
                 ;;
+            chainwright,cleanup)
+                cmd="chainwright__subcmd__cleanup"
+                ;;
             chainwright,completions)
                 cmd="chainwright__subcmd__completions"
                 ;;
@@ -148,6 +151,9 @@ _chainwright() {
             chainwright__subcmd__help,chains)
                 cmd="chainwright__subcmd__help__subcmd__chains"
                 ;;
+            chainwright__subcmd__help,cleanup)
+                cmd="chainwright__subcmd__help__subcmd__cleanup"
+                ;;
             chainwright__subcmd__help,completions)
                 cmd="chainwright__subcmd__help__subcmd__completions"
                 ;;
@@ -263,7 +269,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore translate kubelet watch trace-packets bench demo completions man help"
+            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore cleanup translate kubelet watch trace-packets bench demo completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -812,6 +818,56 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__cleanup)
+            opts="-w -4 -6 -t -h --dry-run --comment --wait --lock --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --comment)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__completions)
             opts="-h --netns --json --help bash zsh fish"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -883,7 +939,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help)
-            opts="chains rules sets list apply backup rollback reconcile diff save restore translate kubelet watch trace-packets bench demo completions man help"
+            opts="chains rules sets list apply backup rollback reconcile diff save restore cleanup translate kubelet watch trace-packets bench demo completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1065,6 +1121,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__chains)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__cleanup)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1593,12 +1663,16 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__restore)
-            opts="-n -c -t -T -w -4 -6 -h --noflush --counters --test --table --profile --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help"
+            opts="-n -c -t -T -w -4 -6 -h --noflush --counters --test --keep-foreign --table --profile --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --keep-foreign)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --table)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

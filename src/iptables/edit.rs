@@ -211,6 +211,12 @@ impl TableEdit<'_> {
         self.name
     }
 
+    /// The table's family.
+    #[must_use]
+    pub const fn family(&self) -> Family {
+        self.family
+    }
+
     /// The names of the chains.
     ///
     /// # Errors
@@ -287,6 +293,14 @@ impl TableEdit<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Removes chains with their rules; nothing may lead to them but they themselves.
+    pub(super) fn remove_chains(&mut self, chains: &[BString]) -> Result<(), Error> {
+        for chain in chains {
+            self.flush(chain)?;
+        }
+        chains.iter().try_for_each(|chain| self.remove_chain(chain))
     }
 
     /// Gives a chain another name (`-E`). What leads to it still does.
@@ -513,7 +527,7 @@ impl TableEdit<'_> {
         }
     }
 
-    fn is_builtin(&self, chain: &BStr) -> bool {
+    pub(super) fn is_builtin(&self, chain: &BStr) -> bool {
         chain
             .to_str()
             .is_ok_and(|chain| builtin(self.name, chain).is_some())

@@ -4,7 +4,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::nft::Unwritable;
 use super::text::ParseError;
-use super::{Backend, Family, SetError};
+use super::{Backend, CleanedUp, Family, SetError};
 use crate::legacy::{self, DraftError};
 use crate::netlink::{self, Unfit};
 use crate::nft::{CommitError, ExtensionKind, Outcome, SnapshotError};
@@ -118,6 +118,9 @@ pub enum Error {
         /// The chain.
         chain: BString,
     },
+    /// What was taken out is there again: somebody else put it back.
+    #[error("{}", said_again(.0))]
+    ThereAgain(Box<CleanedUp>),
     /// There is no such rule.
     #[error("rule not found in chain {chain} of table {table}: {rule}")]
     NoSuchRule {
@@ -237,7 +240,7 @@ impl Error {
         match self {
             Self::Commit(error) => error.outcome == Outcome::NothingApplied,
             Self::Legacy(error) => !matches!(error, legacy::Error::CountersLost { .. }),
-            Self::Partly { .. } => false,
+            Self::Partly { .. } | Self::ThereAgain(_) => false,
             Self::Line { error, .. } | Self::Input { error, .. } => error.nothing_applied(),
             Self::Nft(_)
             | Self::Snapshot(_)
@@ -345,4 +348,17 @@ impl std::fmt::Display for Backend {
             Self::Legacy => "the legacy tables",
         })
     }
+}
+
+fn said_again(again: &CleanedUp) -> String {
+    let CleanedUp { family, table, .. } = again;
+    let what = match (&*again.chains, &*again.rules) {
+        ([chain, ..], _) => format!("chain {chain}"),
+        (_, [(chain, Ok(rule)), ..]) => format!("the rule {rule} of chain {chain}"),
+        (_, [(chain, Err(_)), ..]) => format!("a rule of chain {chain}"),
+        ([], []) => "what was taken out".to_owned(),
+    };
+    format!(
+        "{what} of table {table} ({family}) was taken out and is there again: somebody else put it back"
+    )
 }

@@ -11,6 +11,7 @@ use change::{Done, change_legacy, change_nft, connection};
 
 use super::builtin::builtins;
 use super::edit::{Edit, Editor, TableEdit};
+use super::in_use::in_nft;
 use super::nft::Profile;
 use super::sets::{self, Sets};
 use super::view::Tables;
@@ -191,6 +192,11 @@ impl Iptables {
         }
     }
 
+    /// The way to sets.
+    pub(super) const fn sets(&self) -> &Sets {
+        &self.sets
+    }
+
     /// The names in texts.
     pub(super) fn names(&self) -> Arc<Names> {
         self.names.clone()
@@ -207,6 +213,23 @@ impl Iptables {
         match self.inner {
             Inner::Nft { .. } => Backend::Nft,
             Inner::Legacy { .. } => Backend::Legacy,
+        }
+    }
+
+    /// The names of the tables that are in use. Where the kernel has no legacy tables of the family there are none.
+    ///
+    /// # Errors
+    /// Those of listing tables.
+    pub fn tables_in_use(&mut self, family: Family) -> Result<Vec<String>, Error> {
+        match &mut self.inner {
+            Inner::Nft { connection, .. } => in_nft(connection, family),
+            Inner::Legacy { connections, .. } => match connection(connections, family) {
+                Err(Error::Legacy(LegacyError::NotBuilt { .. })) => Ok(Vec::new()),
+                connection => {
+                    let tables = connection?.tables()?;
+                    Ok(tables.iter().map(ToString::to_string).collect())
+                }
+            },
         }
     }
 

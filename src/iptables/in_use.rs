@@ -31,10 +31,7 @@ pub fn tables_in_use(backend: Backend, family: Family) -> Result<Vec<String>, Er
                 Err(netlink::Error::NotLoaded) => return Ok(Vec::new()),
                 opened => opened?,
             };
-            let mut tables = List::<nft::Table<'_>>::new(Scope::family(family.into()));
-            tables.refresh(&mut nft)?;
-            let names = tables.iter().map(|table| table.name().to_string());
-            Ok(names.filter(|name| builtins(name).is_some()).collect())
+            in_nft(&mut nft, family)
         }
         Backend::Legacy => {
             let family = family.into();
@@ -45,6 +42,14 @@ pub fn tables_in_use(backend: Backend, family: Family) -> Result<Vec<String>, Er
             }
         }
     }
+}
+
+/// The names of those that iptables-nft knows.
+pub(super) fn in_nft(nft: &mut Connection, family: Family) -> Result<Vec<String>, Error> {
+    let mut tables = List::<nft::Table<'_>>::new(Scope::family(family.into()));
+    tables.refresh(nft)?;
+    let names = tables.iter().map(|table| table.name().to_string());
+    Ok(names.filter(|name| builtins(name).is_some()).collect())
 }
 
 fn no_permission(family: legacy::Family, access: Access) -> Error {

@@ -5,6 +5,8 @@
 //! | read, change, save or restore tables | [`Iptables`] |
 //! | say what is to be changed | [`TableEdit`], [`Edit`] |
 //! | see to it that a chain holds certain rules, or that some stand first | [`TableEdit::reconcile_chain`], [`TableEdit::ensure_first`] |
+//! | take out chains that somebody left behind | [`Iptables::clean_up`] |
+//! | restore tables in which others have chains | [`Iptables::restore_keeping`] |
 //! | look at what was read | [`Tables`], [`Table`], [`Chain`], [`RuleView`] |
 //! | have a rule as a value | [`Rule`], [`Rule::parse`], [`xt`](crate::xt) for its matches and target |
 //! | read and write the text of iptables-save | [`text`] |
@@ -20,6 +22,7 @@
 //! bytecode, never as a wider rule.
 
 mod builtin;
+mod cleanup;
 mod convert;
 mod deviation;
 mod edit;
@@ -41,6 +44,7 @@ mod view;
 pub use crate::legacy::{Counters, Policy};
 pub use crate::xt::Family;
 pub use builtin::{Builtin, builtin, builtins};
+pub use cleanup::{CleanedUp, Cleanup};
 pub use convert::NoEquivalent;
 pub use deviation::{Deviation, deviations};
 pub use edit::{Edit, TableEdit};

@@ -31,6 +31,14 @@ impl ChainChanges {
     }
 }
 
+impl std::ops::AddAssign for ChainChanges {
+    fn add_assign(&mut self, more: Self) {
+        self.kept += more.kept;
+        self.inserted += more.inserted;
+        self.deleted += more.deleted;
+    }
+}
+
 impl TableEdit<'_> {
     /// Sees to it that a chain holds these rules, in this order, and no others. A chain that is not there is made.
     ///
@@ -61,7 +69,22 @@ impl TableEdit<'_> {
         rules: &[Rule],
     ) -> Result<ChainChanges, Error> {
         let chain = chain.as_ref().as_bstr();
-        self.make_chain_hold(chain, rules, Others::Go)
+        self.make_chain_hold(chain, rules, Others::Go(&|_| false))
+    }
+
+    /// The same, but rules of which `keep` says so stay where they are among the others: those of somebody else, who put
+    /// jumps to their own chains into this one, say. What comes in the place of other rules stands there.
+    ///
+    /// # Errors
+    /// As [`reconcile_chain`](Self::reconcile_chain).
+    pub fn reconcile_chain_keeping(
+        &mut self,
+        chain: impl AsRef<[u8]>,
+        rules: &[Rule],
+        keep: impl Fn(&Rule) -> bool,
+    ) -> Result<ChainChanges, Error> {
+        let chain = chain.as_ref().as_bstr();
+        self.make_chain_hold(chain, rules, Others::Go(&keep))
     }
 
     /// Sees to it that these rules stand in a chain before all others, in this order, each once: a rule elsewhere in
@@ -86,7 +109,7 @@ impl TableEdit<'_> {
         &mut self,
         chain: &BStr,
         rules: &[Rule],
-        others: Others,
+        others: Others<'_>,
     ) -> Result<ChainChanges, Error> {
         let wanted = rules.iter().map(|rule| self.to_put_in(rule));
         let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
@@ -95,28 +118,47 @@ impl TableEdit<'_> {
         let mut meanings = Meanings::default();
         let after: Vec<usize> = wanted.iter().map(|rule| meanings.number(rule)).collect();
         let ours = meanings.next;
-        let number = |entry: &Result<Entry, NotExpressible>| match entry {
+        let mut number = |entry: &Result<Entry, NotExpressible>| match entry {
             Ok(entry) => meanings.number(&entry.rule),
             Err(_) => meanings.another(),
         };
-        let before: Vec<usize> = known.iter().map(number).collect();
-        // The others stay where they are: ours come before the first of them.
-        let is_other = |&number: &usize| others == Others::Follow && number >= ours;
-        let end = before.iter().position(is_other).unwrap_or(before.len());
-
         let mut changes = ChainChanges::default();
+        // What is to become the wanted rules: their places, and their numbers.
+        let (mut places, mut before) = (Vec::new(), Vec::new());
+        for (place, entry) in known.iter().enumerate() {
+            if matches!((others, entry), (Others::Go(keep), Ok(entry)) if keep(&entry.rule)) {
+                changes.kept += 1;
+            } else {
+                places.push(place);
+                before.push(number(entry));
+            }
+        }
+        // The others stay where they are: ours come before the first of them.
+        let is_other = |number: &usize| matches!(others, Others::Follow) && *number >= ours;
+        let end = before.iter().position(is_other).unwrap_or(before.len());
+        let place = |at: usize| places.get(at).copied().unwrap_or(known.len());
+
         let mut splices: Vec<Splice<'_>> = Vec::new();
         for operation in sequence::changes(&before[..end], &after) {
             let (out, put) = (operation.old_range(), operation.new_range());
-            match operation {
-                DiffOp::Equal { .. } => changes.kept += out.len(),
-                _ => add(&mut splices, out, wanted[put].iter().map(|rule| &**rule)),
+            if let DiffOp::Equal { .. } = operation {
+                changes.kept += out.len();
+                continue;
+            }
+            let first = place(out.start);
+            add(
+                &mut splices,
+                first..first,
+                wanted[put].iter().map(|rule| &**rule),
+            );
+            for at in out {
+                add(&mut splices, place(at)..place(at) + 1, []);
             }
         }
         for (at, number) in before.iter().enumerate().skip(end) {
             match is_other(number) {
                 true => changes.kept += 1,
-                false => add(&mut splices, at..at + 1, []),
+                false => add(&mut splices, place(at)..place(at) + 1, []),
             }
         }
         if !splices.is_empty() {
@@ -128,7 +170,10 @@ impl TableEdit<'_> {
     }
 
     /// The rules of a chain that is there; a built-in one of nf_tables may only come with its first rule.
-    fn rules_of(&mut self, chain: &BStr) -> Result<Vec<Result<Entry, NotExpressible>>, Error> {
+    pub(super) fn rules_of(
+        &mut self,
+        chain: &BStr,
+    ) -> Result<Vec<Result<Entry, NotExpressible>>, Error> {
         match self.rules(chain) {
             Err(Error::NoSuchChain { .. }) if self.has_chain(chain)? => Ok(Vec::new()),
             rules => rules,
@@ -137,9 +182,10 @@ impl TableEdit<'_> {
 }
 
 /// What becomes of a chain's other rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Others {
-    Go,
+#[derive(Clone, Copy)]
+enum Others<'k> {
+    /// They go, but for those that are kept where they are.
+    Go(&'k dyn Fn(&Rule) -> bool),
     /// They stay, behind the wanted ones.
     Follow,
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
 use super::{Address, Counters, Interface, Protocol};
 use crate::xt::{self, Text};
@@ -120,6 +120,23 @@ impl Rule {
     /// A rule that sends every packet through a chain.
     pub fn jump(chain: impl Into<BString>) -> Self {
         Self::new(Target::Jump(chain.into()))
+    }
+
+    /// The chain that it jumps or goes to.
+    #[must_use]
+    pub fn leads_to(&self) -> Option<&BStr> {
+        match &self.target {
+            Target::Jump(chain) | Target::Goto(chain) => Some(chain.as_bstr()),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(super) const fn leads_to_mut(&mut self) -> Option<&mut BString> {
+        match &mut self.target {
+            Target::Jump(chain) | Target::Goto(chain) => Some(chain),
+            _ => None,
+        }
     }
 
     /// Whether an extension of it is said by its bytes, for which the real tools have no words.

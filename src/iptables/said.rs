@@ -63,8 +63,8 @@ pub(super) fn rule(
     in_chain: &BStr,
     rule: &Rule,
 ) -> Result<(), Unsaid> {
-    if let Target::Jump(to) | Target::Goto(to) = &rule.target {
-        chain(table, to.as_bstr())?;
+    if let Some(to) = rule.leads_to() {
+        chain(table, to)?;
     }
     let in_interface = rule.in_interface.as_ref().map(interface).transpose()?;
     let out_interface = rule.out_interface.as_ref().map(interface).transpose()?;

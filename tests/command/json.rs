@@ -137,8 +137,11 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     let file = directory.path().join("text");
     fs::write(&file, text).unwrap();
     let restore = json(&format!("restore {}", file.display())).expect(0);
-    check("restore", &[&restore]);
+    let keep = format!("restore --keep-foreign KUBE-* {}", file.display());
+    check("restore", &[&restore, &json(&keep).expect(0)]);
     tools.run("nft add rule ip filter USER meta length 5 drop");
+    let would = json("cleanup --backend nft --dry-run USER").expect(1);
+    check("cleanup", &[&would]);
     tools.run("nft add chain ip filter early { type filter hook prerouting priority -5 ; }");
     check("save", &[&json("save").expect(2)]);
 

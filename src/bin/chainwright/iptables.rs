@@ -1,8 +1,11 @@
 //! What the verbs of iptables' language share: whose tables, in which backend, and how programs get them.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
+use chainwright::Retry;
 use chainwright::iptables::{self, Counters, Entry, Iptables};
+use chainwright::legacy::LockPolicy;
 use serde::Serialize;
 
 use crate::output::{Error, note};
@@ -59,6 +62,39 @@ impl Whose {
                 tables.join(", ")
             ));
         }
+    }
+}
+
+/// How changes of legacy tables are kept apart.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Locking {
+    /// For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 5)]
+    wait: u64,
+
+    /// For legacy tables: which lock. `standard` is the legacy tools' (the file that XTABLES_LOCKFILE names,
+    /// else /run/xtables.lock); `none` is for a network namespace of your own; else the path of a file
+    #[arg(long, value_name = "none|standard|PATH", value_parser = lock, default_value = "standard")]
+    lock: LockPolicy,
+}
+
+impl Locking {
+    /// The same tables, changed so.
+    pub(crate) fn of(&self, iptables: Iptables) -> Iptables {
+        let wait = match self.wait {
+            0 => Retry::ONCE,
+            seconds => Retry::within(Duration::from_secs(seconds)),
+        };
+        iptables.with_lock(self.lock.clone(), wait)
+    }
+}
+
+fn lock(text: &str) -> Result<LockPolicy, &'static str> {
+    match text {
+        "" => Err("`none`, `standard` or a file's path"),
+        "none" => Ok(LockPolicy::None),
+        "standard" => Ok(LockPolicy::Standard),
+        path => Ok(LockPolicy::Path(path.into())),
     }
 }
 

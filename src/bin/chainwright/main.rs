@@ -8,6 +8,7 @@ mod apply;
 mod backup;
 mod bench;
 mod chains;
+mod cleanup;
 mod completions;
 mod demo;
 mod diff;
@@ -79,6 +80,7 @@ enum Verb {
     Diff(diff::Args),
     Save(save::Args),
     Restore(restore::Args),
+    Cleanup(cleanup::Args),
     Translate(translate::Args),
     Kubelet(kubelet::Args),
     Watch(watch::Args),
@@ -129,6 +131,7 @@ impl Verb {
             Self::Diff(args) => diff::run(args, json),
             Self::Save(args) => save::run(args, json),
             Self::Restore(args) => restore::run(args, json),
+            Self::Cleanup(args) => cleanup::run(args, json),
             Self::Translate(args) => translate::run(args, json),
             Self::Kubelet(args) => kubelet::run(args, json),
             Self::Watch(args) => watch::run(args, json),
@@ -200,7 +203,7 @@ mod tests {
                 tried += 1;
             }
         }
-        assert_eq!(tried, 12 * 5);
+        assert_eq!(tried, 13 * 5);
     }
 
     /// Whether a file of `docs` is what is made of the definition of the arguments. If the environment has

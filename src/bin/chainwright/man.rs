@@ -32,6 +32,7 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-diff",
     "chainwright-save",
     "chainwright-restore",
+    "chainwright-cleanup",
     "chainwright-translate",
     "chainwright-kubelet",
     "chainwright-kubelet-ensure",

@@ -4,19 +4,17 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use bstr::ByteSlice;
-use chainwright::Retry;
+use bstr::{BStr, ByteSlice};
 use chainwright::iptables;
 use chainwright::iptables::nft::Profile;
 use chainwright::iptables::text::{self, RestoreOptions, ShortenedLine};
-use chainwright::legacy::LockPolicy;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::iptables::Whose;
+use crate::glob::Glob;
+use crate::iptables::{Locking, Whose};
 use crate::output::{Error, Exit, Output, Printable, color_of_errors, note, say};
 use crate::progress::Progress;
 use crate::scope::Selection;
@@ -46,6 +44,13 @@ pub(crate) struct Args {
     #[arg(short, long)]
     test: bool,
 
+    /// Leave chains whose names match, and the jumps to them from other chains, where they are, and change only what differs
+    /// from the text: how tables are restored while agents run that have chains in them (KUBE-*, CNI-*, cali-*).
+    /// May be given more than once. What the text itself has of such chains is passed over; rules that stay keep their
+    /// counters
+    #[arg(long, value_name = "GLOB", num_args = 1, conflicts_with_all = ["noflush", "counters"])]
+    keep_foreign: Vec<Glob>,
+
     /// Only this table of the text, which must have it (-t is --test, as iptables-restore has it)
     #[arg(short = 'T', long, value_name = "NAME")]
     table: Option<String>,
@@ -55,14 +60,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "VERSION", default_value_t = Version::V1_8_7)]
     profile: Version,
 
-    /// For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait
-    #[arg(short, long, value_name = "SECONDS", default_value_t = 5)]
-    wait: u64,
-
-    /// For legacy tables: which lock. `standard` is the legacy tools' (the file that XTABLES_LOCKFILE names,
-    /// else /run/xtables.lock); `none` is for a network namespace of your own; else the path of a file
-    #[arg(long, value_name = "none|standard|PATH", value_parser = lock, default_value = "standard")]
-    lock: LockPolicy,
+    #[command(flatten)]
+    locking: Locking,
 
     /// The text; standard input if there is none, or `-`
     #[arg(value_name = "FILE")]
@@ -96,15 +95,6 @@ impl From<Version> for Profile {
     }
 }
 
-fn lock(text: &str) -> Result<LockPolicy, &'static str> {
-    match text {
-        "" => Err("`none`, `standard` or a file's path"),
-        "none" => Ok(LockPolicy::None),
-        "standard" => Ok(LockPolicy::Standard),
-        path => Ok(LockPolicy::Path(path.into())),
-    }
-}
-
 /// What was restored, for programs.
 #[derive(Serialize)]
 struct Record {
@@ -112,6 +102,32 @@ struct Record {
     chains: usize,
     rules: usize,
     shortened: Vec<Cut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<KeptRecord>,
+}
+
+/// What `--keep-foreign` did.
+#[derive(Serialize)]
+struct KeptRecord {
+    chains: usize,
+    passed_over: usize,
+    removed_chains: usize,
+    kept_rules: usize,
+    inserted_rules: usize,
+    deleted_rules: usize,
+}
+
+impl From<&text::Kept> for KeptRecord {
+    fn from(kept: &text::Kept) -> Self {
+        Self {
+            chains: kept.chains,
+            passed_over: kept.passed_over,
+            removed_chains: kept.removed,
+            kept_rules: kept.rules.kept,
+            inserted_rules: kept.rules.inserted,
+            deleted_rules: kept.rules.deleted,
+        }
+    }
 }
 
 /// A text that was too long.
@@ -167,14 +183,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     drop(progress);
 
     whose.warn_of_the_other();
-    let wait = match args.wait {
-        0 => Retry::ONCE,
-        seconds => Retry::within(Duration::from_secs(seconds)),
-    };
-    let mut iptables = whose
-        .open()?
-        .with_profile(args.profile.into())
-        .with_lock(args.lock.clone(), wait);
+    let iptables = whose.open()?.with_profile(args.profile.into());
+    let mut iptables = args.locking.of(iptables);
     let options = RestoreOptions {
         noflush: args.noflush,
         counters: args.counters,
@@ -182,11 +192,29 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         table: args.table.clone(),
     };
     let progress = Progress::new(format!("restoring {name}"));
-    let restored = iptables.restore(whose.family, &text, &options);
+    let restored = match &*args.keep_foreign {
+        [] => iptables
+            .restore(whose.family, &text, &options)
+            .map(|restored| (restored, None)),
+        globs => {
+            let keep = |name: &BStr| globs.iter().any(|glob| glob.is_match(name));
+            iptables
+                .restore_keeping(whose.family, &text, &options, keep)
+                .map(|kept| (kept.restored.clone(), Some(kept)))
+        }
+    };
     drop(progress);
     match restored {
-        Ok(restored) => {
+        Ok((restored, kept)) => {
             warn(&name, &restored.shortened);
+            if let Some(passed) = kept.as_ref().map(|kept| kept.passed_over)
+                && passed > 0
+            {
+                note(&format!(
+                    "{passed} chains and rules of {} are about chains that are kept as they are: passed over",
+                    Printable(&name)
+                ));
+            }
             if json {
                 let mut out = Output::new();
                 out.json(
@@ -196,6 +224,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                         chains: restored.chains,
                         rules: restored.rules,
                         shortened: restored.shortened.iter().map(Cut::from).collect(),
+                        kept: kept.as_ref().map(KeptRecord::from),
                     },
                 )?;
                 out.flush()?;

@@ -56,7 +56,7 @@ pub(crate) struct Selection {
         hide_possible_values = true,
         help_heading = HEADING,
         long_help = "Only this backend: nft (nf_tables), legacy (the x_tables of iptables-legacy), or all. By \
-                     default all for chains, rules and sets, and nft for everything else"
+                     default all for chains, rules, sets and cleanup, and nft for everything else"
     )]
     backend: Option<Backend>,
 }
@@ -128,6 +128,15 @@ impl Selection {
             Some(Backend::All) => Err(Error::Other(
                 "a text is of one backend: --backend nft or --backend legacy".into(),
             )),
+        }
+    }
+
+    /// The backends of iptables' tables: both, if nothing is said.
+    pub(crate) fn iptables_backends(&self) -> &'static [iptables::Backend] {
+        match self.listed() {
+            Backend::Nft => &[iptables::Backend::Nft],
+            Backend::Legacy => &[iptables::Backend::Legacy],
+            Backend::All => &[iptables::Backend::Nft, iptables::Backend::Legacy],
         }
     }
 

@@ -301,7 +301,7 @@ impl<'c> Session<'c> {
             let mut entry = decode(&rule);
             if state.renamed
                 && let Ok(entry) = &mut entry
-                && let Target::Jump(to) | Target::Goto(to) = &mut entry.rule.target
+                && let Some(to) = entry.rule.leads_to_mut()
             {
                 let mut chains = state.chains.iter();
                 let renamed = chains.find(|(_, chain)| chain.old_name.as_ref() == Some(to));

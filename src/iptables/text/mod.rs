@@ -1,7 +1,9 @@
 //! The text of `iptables-save` and `iptables-restore`.
 
 mod command;
+mod draft;
 mod error;
+mod keep;
 mod options;
 mod read;
 mod restore;
@@ -12,6 +14,7 @@ pub(super) use command::DEVIATIONS as LINE_DEVIATIONS;
 pub use command::{Command, RuleSpec, Verb};
 pub use error::ParseError;
 pub(super) use error::nearest;
+pub use keep::Kept;
 pub use read::{LONGEST_TEXT, read};
 pub(super) use restore::DEVIATIONS as RESTORE_DEVIATIONS;
 #[cfg(feature = "fuzzing")]

@@ -82,8 +82,91 @@ impl Iptables {
         inputs: &[(Family, &[u8])],
         options: &RestoreOptions,
     ) -> Result<Restored, Error> {
+        let texts = Texts::new(inputs, options)?;
+        let tables = &texts.tables;
+        let mut replaced = Vec::new();
+        if self.backend() == Backend::Legacy && !options.noflush {
+            replaced.extend(tables.iter().copied().filter(|(family, name)| {
+                let mut texts = inputs.iter().filter(|(other, _)| other == family);
+                texts.any(|(_, text)| sets_all_policies(text, name))
+            }));
+        }
+        let change = Change {
+            apply: !options.test,
+            tracking: false,
+            replaced: &replaced,
+            repeatable: !options.noflush,
+        };
+        let mut input = 0;
+        let (native_log, text_names) = (self.has_native_log(), self.names());
+        let result = self.change(tables, change, &mut |edit| {
+            let mut restored = Restored::default();
+            for (position, (family, text)) in inputs.iter().enumerate() {
+                input = position;
+                let restorer = Restorer {
+                    family: *family,
+                    options,
+                    tables,
+                    first_line: texts.starts[position],
+                    chains: HashSet::new(),
+                    native_log,
+                    names: &text_names,
+                    multiplied: 0,
+                };
+                restorer.restore(text, edit, &mut restored)?;
+            }
+            Ok(restored)
+        });
+        result.map_err(|error| self.explain(&texts, options, input, error))
+    }
+
+    /// What the kernel refused, at the line that asked for it; and in which text something is wrong.
+    pub(super) fn explain(
+        &mut self,
+        texts: &Texts<'_>,
+        options: &RestoreOptions,
+        input: usize,
+        error: Error,
+    ) -> Error {
+        let (inputs, starts) = (texts.inputs, &texts.starts);
+        match error {
+            // The kernel refused a line of any of the texts.
+            Error::Refused { line, failure, .. } => {
+                let text = starts
+                    .partition_point(|start| *start < line)
+                    .saturating_sub(1);
+                let line = line - starts.get(text).copied().unwrap_or(0);
+                let lines = inputs.get(text).map(|(_, text)| text.lines());
+                let content = lines.and_then(|mut lines| lines.nth(line.saturating_sub(1)));
+                let missing = inputs.get(text).and_then(|(family, text)| {
+                    self.missing(*family, text, line, content.unwrap_or_default(), options)
+                });
+                let refused = missing.unwrap_or_else(|| Error::Refused {
+                    line,
+                    text: BString::from(content.unwrap_or_default()),
+                    failure,
+                });
+                in_input(inputs, text, refused)
+            }
+            other => in_input(inputs, input, other),
+        }
+    }
+}
+
+/// Texts that are restored, and the tables in them.
+pub(super) struct Texts<'i> {
+    pub(super) inputs: &'i [(Family, &'i [u8])],
+    pub(super) tables: Vec<(Family, &'i str)>,
+    /// How many lines there are before each: those of the second text come behind those of the first.
+    starts: Vec<usize>,
+}
+
+impl<'i> Texts<'i> {
+    pub(super) fn new(
+        inputs: &'i [(Family, &'i [u8])],
+        options: &RestoreOptions,
+    ) -> Result<Self, Error> {
         let mut tables = Vec::new();
-        // Lines of the second text come behind those of the first.
         let mut starts = vec![0];
         for (position, (family, text)) in inputs.iter().enumerate() {
             let mut lines = 0;
@@ -110,59 +193,10 @@ impl Iptables {
                 inputs.iter().map(|(_, text)| *text),
             ));
         }
-        let mut replaced = Vec::new();
-        if self.backend() == Backend::Legacy && !options.noflush {
-            replaced.extend(tables.iter().copied().filter(|(family, name)| {
-                let mut texts = inputs.iter().filter(|(other, _)| other == family);
-                texts.any(|(_, text)| sets_all_policies(text, name))
-            }));
-        }
-        let change = Change {
-            apply: !options.test,
-            tracking: false,
-            replaced: &replaced,
-            repeatable: !options.noflush,
-        };
-        let mut input = 0;
-        let (native_log, text_names) = (self.has_native_log(), self.names());
-        let result = self.change(&tables, change, &mut |edit| {
-            let mut restored = Restored::default();
-            for (position, (family, text)) in inputs.iter().enumerate() {
-                input = position;
-                let restorer = Restorer {
-                    family: *family,
-                    options,
-                    tables: &tables,
-                    first_line: starts[position],
-                    chains: HashSet::new(),
-                    native_log,
-                    names: &text_names,
-                    multiplied: 0,
-                };
-                restorer.restore(text, edit, &mut restored)?;
-            }
-            Ok(restored)
-        });
-        result.map_err(|error| match error {
-            // The kernel refused a line of any of the texts.
-            Error::Refused { line, failure, .. } => {
-                let text = starts
-                    .partition_point(|start| *start < line)
-                    .saturating_sub(1);
-                let line = line - starts.get(text).copied().unwrap_or(0);
-                let lines = inputs.get(text).map(|(_, text)| text.lines());
-                let content = lines.and_then(|mut lines| lines.nth(line.saturating_sub(1)));
-                let missing = inputs.get(text).and_then(|(family, text)| {
-                    self.missing(*family, text, line, content.unwrap_or_default(), options)
-                });
-                let refused = missing.unwrap_or_else(|| Error::Refused {
-                    line,
-                    text: BString::from(content.unwrap_or_default()),
-                    failure,
-                });
-                in_input(inputs, text, refused)
-            }
-            other => in_input(inputs, input, other),
+        Ok(Self {
+            inputs,
+            tables,
+            starts,
         })
     }
 }
@@ -378,21 +412,21 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     },
 ];
 
-struct Restorer<'r> {
-    family: Family,
-    options: &'r RestoreOptions,
+pub(super) struct Restorer<'r> {
+    pub(super) family: Family,
+    pub(super) options: &'r RestoreOptions,
     /// The tables that were opened.
-    tables: &'r [(Family, &'r str)],
+    pub(super) tables: &'r [(Family, &'r str)],
     /// How many lines are before this text's.
-    first_line: usize,
+    pub(super) first_line: usize,
     /// Chains of the table at hand that have the name of a target.
-    chains: HashSet<BString>,
+    pub(super) chains: HashSet<BString>,
     /// As in [`Context`](xt::Context).
-    native_log: bool,
+    pub(super) native_log: bool,
     /// As there.
-    names: &'r Names,
+    pub(super) names: &'r Names,
     /// How many rules there are beside one for each line.
-    multiplied: usize,
+    pub(super) multiplied: usize,
 }
 
 /// The longest line of a text, in bytes. A rule of a legacy table has at most 64 KiB, and the kernel
@@ -413,7 +447,7 @@ enum Place<'t> {
 }
 
 impl<'r> Restorer<'r> {
-    fn restore(
+    pub(super) fn restore(
         mut self,
         text: &[u8],
         edit: &mut Edit<'_>,

@@ -6,7 +6,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::{ChainState, Rules, Session, Slot, hooked};
 use crate::iptables::edit::{Editor, Splice};
-use crate::iptables::{Counters, Entry, Error, NotExpressible, Policy, Rule, Target};
+use crate::iptables::{Counters, Entry, Error, NotExpressible, Policy, Rule};
 use crate::nft::expr::{Counter, Decoded};
 use crate::nft::{self, Chain, Compat, RuleFilter, Scope};
 
@@ -181,7 +181,7 @@ impl Editor for Session<'_> {
             for slot in slots {
                 let (Slot::Kept { entry, .. } | Slot::New { entry, .. }) = slot;
                 if let Ok(entry) = &mut **entry
-                    && let Target::Jump(name) | Target::Goto(name) = &mut entry.rule.target
+                    && let Some(name) = entry.rule.leads_to_mut()
                     && name == from
                 {
                     *name = to.to_owned();

@@ -1,0 +1,179 @@
+//! Chains and rules that somebody left behind, taken out at once.
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::edit::{Edit, Splice};
+use super::handle::Change;
+use super::sets::named;
+use super::{Error, Family, Iptables, NotExpressible, Rule, TableEdit};
+use crate::xt;
+
+/// What goes: chains with all that leads to them, and rules.
+#[derive(Clone, Copy)]
+pub struct Cleanup<'c> {
+    /// Only from tables with this name.
+    pub table: Option<&'c str>,
+    /// Whether a chain of this name goes. Built-in ones never do.
+    pub chains: &'c dyn Fn(&BStr) -> bool,
+    /// Whether rules with this comment go.
+    pub comments: &'c dyn Fn(&BStr) -> bool,
+}
+
+impl<'c> Cleanup<'c> {
+    /// The chains whose names these are.
+    #[must_use]
+    pub fn chains(chains: &'c dyn Fn(&BStr) -> bool) -> Self {
+        Self {
+            table: None,
+            chains,
+            comments: &|_| false,
+        }
+    }
+
+    fn has(&self, rule: &Rule) -> bool {
+        let is_its = |one: &xt::Match| match one {
+            xt::Match::Comment(comment) => (self.comments)(comment.as_bytes().as_bstr()),
+            _ => false,
+        };
+        rule.leads_to().is_some_and(self.chains) || rule.matches.iter().any(is_its)
+    }
+}
+
+impl std::fmt::Debug for Cleanup<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cleanup").finish_non_exhaustive()
+    }
+}
+
+/// What went from a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CleanedUp {
+    /// The table's family.
+    pub family: Family,
+    /// The table.
+    pub table: String,
+    /// Chains, in the kernel's order.
+    pub chains: Vec<BString>,
+    /// Rules with their chains: those of the chains that went, those that led to them, and others that were to go.
+    pub rules: Vec<(BString, Result<Rule, NotExpressible>)>,
+}
+
+impl CleanedUp {
+    /// Whether nothing went.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.chains.is_empty() && self.rules.is_empty()
+    }
+}
+
+impl TableEdit<'_> {
+    /// Takes chains out with their rules and all rules that lead to them, and other rules.
+    ///
+    /// Of a rule that iptables has no words for it is not known where it leads. If it leads to a chain that goes, the
+    /// change is refused when it is committed.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn clean_up(&mut self, what: &Cleanup<'_>) -> Result<CleanedUp, Error> {
+        let mut gone = CleanedUp {
+            family: self.family(),
+            table: self.name().to_owned(),
+            chains: Vec::new(),
+            rules: Vec::new(),
+        };
+        for chain in self.chains()? {
+            let goes = (what.chains)(chain.as_bstr()) && !self.is_builtin(chain.as_bstr());
+            let mut splices = Vec::new();
+            for (place, entry) in self.rules_of(chain.as_bstr())?.into_iter().enumerate() {
+                if !goes && !entry.as_ref().is_ok_and(|entry| what.has(&entry.rule)) {
+                    continue;
+                }
+                splices.push(Splice {
+                    out: place..place + 1,
+                    put: Vec::new(),
+                });
+                gone.rules
+                    .push((chain.clone(), entry.map(|entry| entry.rule)));
+            }
+            match goes {
+                true => gone.chains.push(chain),
+                false if splices.is_empty() => {}
+                false => self.editor.splice(self.table, chain.as_bstr(), &splices)?,
+            }
+        }
+        self.remove_chains(&gone.chains)?;
+        Ok(gone)
+    }
+}
+
+impl Iptables {
+    /// Takes chains and rules out of all tables that are there, of these families: on nf_tables at once, of each legacy table
+    /// at once. No table is made. Tables of which nothing goes are not in what is returned.
+    ///
+    /// Afterwards it is looked whether they are gone. With `test` nothing is changed, and what would go is returned; on
+    /// nf_tables the kernel looks at it.
+    ///
+    /// ```no_run
+    /// use chainwright::iptables::{Backend, Cleanup, Family, Iptables};
+    ///
+    /// let mut legacy = Iptables::open(Backend::Legacy)?;
+    /// let left_behind = Cleanup::chains(&|name| name.starts_with(b"AZURE-NPM"));
+    /// for gone in legacy.clean_up(&[Family::Ipv4, Family::Ipv6], &left_behind, false)? {
+    ///     println!("{} chains of {}", gone.chains.len(), gone.table);
+    /// }
+    /// # Ok::<(), chainwright::iptables::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`update_tables`](Self::update_tables); [`Error::ThereAgain`].
+    pub fn clean_up(
+        &mut self,
+        families: &[Family],
+        what: &Cleanup<'_>,
+        test: bool,
+    ) -> Result<Vec<CleanedUp>, Error> {
+        let mut names = Vec::new();
+        for family in families {
+            let in_use = self.tables_in_use(*family)?.into_iter();
+            let wanted = in_use.filter(|name| what.table.is_none_or(|only| only == name));
+            names.extend(wanted.map(|name| (*family, name)));
+        }
+        let tables: Vec<_> = names.iter().map(|(f, name)| (*f, name.as_str())).collect();
+        if tables.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut gone = self.clean(&tables, what, !test)?;
+        gone.retain(|gone| !gone.is_empty());
+        if !test && !gone.is_empty() {
+            let again = self.clean(&tables, what, false)?;
+            if let Some(again) = again.into_iter().find(|again| !again.is_empty()) {
+                return Err(Error::ThereAgain(Box::new(again)));
+            }
+        }
+        let rules = gone.iter_mut().flat_map(|gone| &mut gone.rules);
+        for rule in rules.filter_map(|(_, rule)| rule.as_mut().ok()) {
+            // One whose name cannot be found is said by its index.
+            let _ = named(rule, self.sets());
+        }
+        Ok(gone)
+    }
+
+    fn clean(
+        &mut self,
+        tables: &[(Family, &str)],
+        what: &Cleanup<'_>,
+        apply: bool,
+    ) -> Result<Vec<CleanedUp>, Error> {
+        let change = Change {
+            apply,
+            tracking: false,
+            replaced: &[],
+            repeatable: true,
+        };
+        self.change(tables, change, &mut |edit: &mut Edit<'_>| {
+            let each = (0..tables.len()).map(|table| edit.at(table).clean_up(what));
+            each.collect()
+        })
+    }
+}

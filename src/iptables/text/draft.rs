@@ -1,0 +1,264 @@
+//! Tables that a text makes where nothing was, in memory.
+
+use std::collections::HashMap;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use crate::iptables::edit::Editor;
+use crate::iptables::{Counters, Entry, Error, Family, NotExpressible, Policy, Rule, builtins};
+
+/// Tables as they are asked for, by their places in a list.
+#[derive(Debug)]
+pub(super) struct Draft {
+    tables: Vec<DraftTable>,
+    line: usize,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct DraftTable {
+    name: String,
+    chains: Vec<DraftChain>,
+    places: HashMap<BString, usize>,
+}
+
+/// A chain.
+#[derive(Debug)]
+pub(super) struct DraftChain {
+    pub(super) name: BString,
+    pub(super) policy: Option<Policy>,
+    pub(super) rules: Vec<Rule>,
+    /// The line that asked for something of it last; 0 if none did.
+    pub(super) line: usize,
+}
+
+impl Draft {
+    /// Tables with the built-in chains alone.
+    pub(super) fn new(tables: &[(Family, &str)]) -> Self {
+        let empty = |(_, name): &(Family, &str)| {
+            let mut table = DraftTable {
+                name: (*name).to_owned(),
+                chains: Vec::new(),
+                places: HashMap::new(),
+            };
+            for builtin in builtins(name).unwrap_or_default() {
+                table.add(builtin.chain.into(), 0);
+            }
+            table
+        };
+        Self {
+            tables: tables.iter().map(empty).collect(),
+            line: 0,
+        }
+    }
+
+    /// The chains of each table, in the order in which they came.
+    pub(super) fn into_chains(self) -> Vec<Vec<DraftChain>> {
+        self.tables.into_iter().map(|table| table.chains).collect()
+    }
+
+    fn chain(&mut self, table: usize, chain: &BStr) -> Result<&mut DraftChain, Error> {
+        let table = &mut self.tables[table];
+        let Some(&place) = table.places.get(chain) else {
+            let known: Vec<_> = table
+                .chains
+                .iter()
+                .map(|one| one.name.to_string())
+                .collect();
+            let known = known.iter().map(String::as_str);
+            return Err(Error::no_such_chain(&table.name, chain, known));
+        };
+        let chain = &mut table.chains[place];
+        chain.line = self.line;
+        Ok(chain)
+    }
+}
+
+impl DraftTable {
+    fn add(&mut self, name: BString, line: usize) {
+        self.places.insert(name.clone(), self.chains.len());
+        self.chains.push(DraftChain {
+            name,
+            policy: None,
+            rules: Vec::new(),
+            line,
+        });
+    }
+
+    fn is_free(&self, chain: &BStr) -> Result<(), Error> {
+        match self.places.contains_key(chain) {
+            false => Ok(()),
+            true => Err(Error::ChainExists {
+                table: self.name.clone(),
+                chain: chain.to_owned(),
+            }),
+        }
+    }
+
+    fn is_builtin(&self, chain: &BStr) -> bool {
+        let mut all = builtins(&self.name).into_iter().flatten();
+        all.any(|builtin| builtin.chain.as_bytes() == chain.as_bytes())
+    }
+
+    /// The places, after chains went or have other names.
+    fn number(&mut self) {
+        let names = self.chains.iter().map(|chain| chain.name.clone());
+        self.places = names.zip(0..).collect();
+    }
+}
+
+impl Editor for Draft {
+    fn set_line(&mut self, line: usize) {
+        self.line = line;
+    }
+
+    /// It is empty when the text begins.
+    fn clear(&mut self, _table: usize) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn chains(&mut self, table: usize) -> Result<Vec<BString>, Error> {
+        let chains = self.tables[table].chains.iter();
+        Ok(chains.map(|chain| chain.name.clone()).collect())
+    }
+
+    fn has_chain(&mut self, table: usize, chain: &BStr) -> Result<bool, Error> {
+        Ok(self.tables[table].places.contains_key(chain))
+    }
+
+    fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        self.tables[table].is_free(chain)?;
+        let line = self.line;
+        self.tables[table].add(chain.to_owned(), line);
+        Ok(())
+    }
+
+    fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        if !self.has_chain(table, chain)? {
+            return self.new_chain(table, chain);
+        }
+        let is_builtin = self.tables[table].is_builtin(chain);
+        let known = self.chain(table, chain)?;
+        if !is_builtin {
+            known.rules.clear();
+        }
+        Ok(())
+    }
+
+    fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        let has_rules = !self.chain(table, chain)?.rules.is_empty();
+        let table = &mut self.tables[table];
+        if has_rules {
+            return Err(Error::NotEmpty {
+                table: table.name.clone(),
+                chain: chain.to_owned(),
+            });
+        }
+        table.chains.retain(|other| other.name != chain);
+        table.number();
+        Ok(())
+    }
+
+    fn rename_chain(&mut self, table: usize, from: &BStr, to: &BStr) -> Result<(), Error> {
+        self.tables[table].is_free(to)?;
+        self.chain(table, from)?.name = to.to_owned();
+        let table = &mut self.tables[table];
+        let rules = table.chains.iter_mut().flat_map(|chain| &mut chain.rules);
+        for rule in rules {
+            if let Some(target) = rule.leads_to_mut().filter(|target| *target == from) {
+                *target = to.to_owned();
+            }
+        }
+        table.number();
+        Ok(())
+    }
+
+    fn flush(&mut self, table: usize, chain: Option<&BStr>) -> Result<(), Error> {
+        match chain {
+            Some(chain) => self.chain(table, chain)?.rules.clear(),
+            None => {
+                let chains = &mut self.tables[table].chains;
+                chains.iter_mut().for_each(|chain| chain.rules.clear());
+            }
+        }
+        Ok(())
+    }
+
+    fn set_policy(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        policy: Option<Policy>,
+        _counters: Option<Counters>,
+    ) -> Result<(), Error> {
+        let known = self.chain(table, chain)?;
+        known.policy = policy.or(known.policy);
+        Ok(())
+    }
+
+    fn rule_count(&mut self, table: usize, chain: &BStr) -> Result<usize, Error> {
+        Ok(self.chain(table, chain)?.rules.len())
+    }
+
+    fn rules(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+    ) -> Result<Vec<Result<Entry, NotExpressible>>, Error> {
+        let rules = self.chain(table, chain)?.rules.iter();
+        let entry = |rule: &Rule| Entry {
+            rule: rule.clone(),
+            ..Entry::default()
+        };
+        Ok(rules.map(|rule| Ok(entry(rule))).collect())
+    }
+
+    fn append(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        rule: &Rule,
+        _counters: Counters,
+    ) -> Result<(), Error> {
+        self.chain(table, chain)?.rules.push(rule.clone());
+        Ok(())
+    }
+
+    fn insert(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        position: usize,
+        rule: &Rule,
+        _counters: Counters,
+    ) -> Result<(), Error> {
+        let rules = &mut self.chain(table, chain)?.rules;
+        rules.insert(position.min(rules.len()), rule.clone());
+        Ok(())
+    }
+
+    fn replace(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        position: usize,
+        rule: &Rule,
+        counters: Counters,
+    ) -> Result<(), Error> {
+        self.remove(table, chain, position)?;
+        self.insert(table, chain, position, rule, counters)
+    }
+
+    fn remove(&mut self, table: usize, chain: &BStr, position: usize) -> Result<(), Error> {
+        let rules = &mut self.chain(table, chain)?.rules;
+        if position < rules.len() {
+            rules.remove(position);
+        }
+        Ok(())
+    }
+
+    /// Nothing is counted here.
+    fn zero(&mut self, table: usize, chain: &BStr, _position: Option<usize>) -> Result<(), Error> {
+        self.chain(table, chain).map(drop)
+    }
+}

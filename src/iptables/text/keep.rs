@@ -1,0 +1,174 @@
+//! Restoring a text where chains of others stay.
+
+use std::collections::HashSet;
+
+use bstr::{BStr, ByteSlice};
+
+use super::draft::{Draft, DraftChain};
+use super::restore::{Restorer, Texts};
+use super::{RestoreOptions, Restored};
+use crate::iptables::edit::Edit;
+use crate::iptables::handle::Change;
+use crate::iptables::{ChainChanges, Error, Iptables};
+use crate::xt::Family;
+
+/// What became of tables whose chains of others were kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Kept {
+    /// What the text has.
+    pub restored: Restored,
+    /// How many chains and rules of the text were passed over: of chains that are kept, and jumps to them.
+    pub passed_over: usize,
+    /// How many chains were kept.
+    pub chains: usize,
+    /// How many chains went.
+    pub removed: usize,
+    /// What was done to the rules of the text's chains, and of built-in ones.
+    pub rules: ChainChanges,
+}
+
+impl Iptables {
+    /// Makes tables what a text says, but for the chains of others, of whose names `keep` says so: these, and the jumps to
+    /// them from chains of the text and from built-in ones, stay where they are. So tables are restored while agents
+    /// run that have chains in them: on nf_tables in one transaction, legacy tables each in one replacement.
+    ///
+    /// Rules that are there already stay with their counters, and so does a policy that is already what the text says. What
+    /// the text has of kept chains, and its jumps to them, is passed over: it is of the time when the text was written. A
+    /// chain that is neither in the text nor kept goes; where a kept chain leads to it that is an error, and nothing
+    /// changes. Tables that the text does not have stay.
+    ///
+    /// ```no_run
+    /// use bstr::ByteSlice;
+    /// use chainwright::iptables::text::RestoreOptions;
+    /// use chainwright::iptables::{Backend, Family, Iptables};
+    ///
+    /// let text = std::fs::read("/etc/iptables/rules.v4")?;
+    /// let mut iptables = Iptables::open(Backend::Nft)?;
+    /// let kept = iptables.restore_keeping(Family::Ipv4, text, &RestoreOptions::default(), |chain| {
+    ///     chain.starts_with(b"KUBE-") || chain.starts_with(b"CNI-")
+    /// })?;
+    /// println!("{} chains of others stayed", kept.chains);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Of the options [`test`](RestoreOptions::test) and [`table`](RestoreOptions::table) count: nothing is flushed, and
+    /// no counters are set.
+    ///
+    /// # Errors
+    /// As [`restore`](Self::restore).
+    pub fn restore_keeping(
+        &mut self,
+        family: Family,
+        text: impl AsRef<[u8]>,
+        options: &RestoreOptions,
+        keep: impl Fn(&BStr) -> bool,
+    ) -> Result<Kept, Error> {
+        let inputs = [(family, text.as_ref())];
+        let texts = Texts::new(&inputs, options)?;
+        let (mut wanted, mut kept) = self.draft(family, &texts, options)?;
+        for chains in &mut wanted {
+            kept.passed_over += pass_over(chains, &keep);
+        }
+        let change = Change {
+            apply: !options.test,
+            tracking: false,
+            replaced: &[],
+            repeatable: true,
+        };
+        let changed = self.change(&texts.tables, change, &mut |edit| {
+            let mut changed = kept.clone();
+            for (table, chains) in wanted.iter().enumerate() {
+                make(edit, table, chains, &keep, &mut changed)?;
+            }
+            Ok(changed)
+        });
+        changed.map_err(|error| self.explain(&texts, options, 0, error))
+    }
+
+    /// The chains that a text makes where nothing is, of each of its tables.
+    fn draft(
+        &self,
+        family: Family,
+        texts: &Texts<'_>,
+        options: &RestoreOptions,
+    ) -> Result<(Vec<Vec<DraftChain>>, Kept), Error> {
+        let names = self.names();
+        let restorer = Restorer {
+            family,
+            options,
+            tables: &texts.tables,
+            first_line: 0,
+            chains: HashSet::new(),
+            native_log: self.has_native_log(),
+            names: &names,
+            multiplied: 0,
+        };
+        let owned: Vec<_> = texts
+            .tables
+            .iter()
+            .map(|(family, name)| (*family, (*name).to_owned()))
+            .collect();
+        let (mut draft, mut kept) = (Draft::new(&texts.tables), Kept::default());
+        let mut edit = Edit::new(&mut draft, &owned, self.sets());
+        restorer.restore(texts.inputs[0].1, &mut edit, &mut kept.restored)?;
+        Ok((draft.into_chains(), kept))
+    }
+}
+
+/// Takes what is others' out of what is wanted; how much it is.
+fn pass_over(chains: &mut Vec<DraftChain>, keep: &impl Fn(&BStr) -> bool) -> usize {
+    let is_kept = |chain: &DraftChain| keep(chain.name.as_bstr());
+    let gone = chains.iter().filter(|chain| is_kept(chain));
+    let mut count: usize = gone.map(|chain| 1 + chain.rules.len()).sum();
+    chains.retain(|chain| !is_kept(chain));
+    for chain in chains {
+        let before = chain.rules.len();
+        chain
+            .rules
+            .retain(|rule| !rule.leads_to().is_some_and(keep));
+        count += before - chain.rules.len();
+    }
+    count
+}
+
+/// Makes a table what is wanted.
+fn make(
+    edit: &mut Edit<'_>,
+    table: usize,
+    wanted: &[DraftChain],
+    keep: &impl Fn(&BStr) -> bool,
+    changed: &mut Kept,
+) -> Result<(), Error> {
+    let mut known = edit.at(table).chains()?;
+    changed.chains += known.iter().filter(|name| keep(name.as_bstr())).count();
+    known.retain(|name| !keep(name.as_bstr()));
+    // Chains come before rules that jump to them.
+    for chain in wanted {
+        edit.set_line(chain.line);
+        let mut table = edit.at(table);
+        if !table.is_builtin(chain.name.as_bstr()) {
+            table.ensure_chain(&chain.name)?;
+        }
+    }
+    for chain in wanted {
+        edit.set_line(chain.line);
+        let mut table = edit.at(table);
+        let rules = match known.contains(&chain.name) || !chain.rules.is_empty() {
+            true => table.reconcile_chain_keeping(&chain.name, &chain.rules, |rule| {
+                rule.leads_to().is_some_and(keep)
+            })?,
+            false => ChainChanges::default(),
+        };
+        changed.rules += rules;
+        if chain.policy.is_some() {
+            table.set_policy(&chain.name, chain.policy, None)?;
+        }
+    }
+    edit.set_line(0);
+    let mut table = edit.at(table);
+    let stay: HashSet<&BStr> = wanted.iter().map(|chain| chain.name.as_bstr()).collect();
+    known.retain(|name| !stay.contains(name.as_bstr()));
+    changed.removed += known.len();
+    table.remove_chains(&known)
+}

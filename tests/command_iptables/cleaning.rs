@@ -1,0 +1,123 @@
+//! `cleanup`, and `restore --keep-foreign`.
+
+use super::*;
+
+const LEFT: &str = "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n\
+                    :AZURE-NPM - [0:0]\n:AZURE-NPM-X - [0:0]\n:KUBE-A - [0:0]\n\
+                    -A INPUT -m comment --comment \"old net\" -j ACCEPT\n-A FORWARD -j AZURE-NPM\n\
+                    -A FORWARD -j KUBE-A\n-A AZURE-NPM -j AZURE-NPM-X\n-A AZURE-NPM-X -j DROP\nCOMMIT\n";
+
+/// The output of a real save, its rules alone.
+fn rules(sandbox: &Sandbox, backend: &str) -> Vec<String> {
+    let saved = Tools::new(sandbox).save(&format!("iptables-{backend}-save"));
+    let rules = saved.lines().filter(|line| line.starts_with("-A"));
+    rules.map(str::to_owned).collect()
+}
+
+#[test]
+fn what_was_left_behind_goes() {
+    let sandbox = sandbox();
+    for backend in ["nft", "legacy"] {
+        run_with(
+            &sandbox,
+            &format!("restore --lock none --backend {backend}"),
+            LEFT,
+        )
+        .expect(0);
+    }
+    // Only looked at, in both backends.
+    let said = |backend: &str| {
+        format!(
+            "table ip filter ({backend})\n- rule AZURE-NPM: -j AZURE-NPM-X\n- rule AZURE-NPM-X: -j DROP\n\
+             - rule FORWARD: -j AZURE-NPM\n- chain AZURE-NPM\n- chain AZURE-NPM-X\n"
+        )
+    };
+    let sorted = |text: &str| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let would = run(&sandbox, "cleanup --dry-run --lock none AZURE-NPM*").expect(1);
+    let both = said("nft") + &said("legacy");
+    assert_eq!(sorted(&would.out), sorted(&both));
+    assert_eq!(rules(&sandbox, "nft").len(), 5);
+
+    let json = run(&sandbox, "cleanup --json --dry-run --lock none AZURE-NPM*").expect(1);
+    let document: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(document["tables"].as_array().unwrap().len(), 2);
+    assert_eq!(document["tables"][1]["backend"], "legacy");
+
+    // Of one backend, of a family that has none, of a table that has none.
+    let nothing = run(&sandbox, "cleanup -6 --lock none AZURE-NPM*").expect(0);
+    assert_eq!(
+        (nothing.out.as_str(), nothing.err.trim()),
+        ("", "chainwright: there is nothing of that")
+    );
+    run(&sandbox, "cleanup -t nat --lock none AZURE-NPM*").expect(0);
+    assert_eq!(rules(&sandbox, "legacy").len(), 5);
+    let done = run(&sandbox, "cleanup --backend legacy --lock none AZURE-NPM*").expect(0);
+    assert_eq!(sorted(&done.out), sorted(&said("legacy")));
+    let left = [
+        "-A INPUT -m comment --comment \"old net\" -j ACCEPT",
+        "-A FORWARD -j KUBE-A",
+    ];
+    assert_eq!(rules(&sandbox, "legacy"), left);
+    assert_eq!(rules(&sandbox, "nft").len(), 5);
+    run(&sandbox, "cleanup --comment old* --lock none AZURE-NPM*").expect(0);
+    assert_eq!(rules(&sandbox, "nft"), left[1..]);
+    assert_eq!(rules(&sandbox, "legacy"), left[1..]);
+    // IPv6 was not made.
+    assert!(legacy::status(legacy::Family::Ipv6).is_ok());
+    assert_eq!(Tools::new(&sandbox).save("ip6tables-nft-save"), "");
+
+    // One that a rule of nft's leads to.
+    run_with(&sandbox, "restore", LEFT).expect(0);
+    Tools::new(&sandbox).run("nft add rule ip filter INPUT tcp dport { 1, 2 } jump AZURE-NPM-X");
+    let ran = run(&sandbox, "cleanup --lock none AZURE-NPM*").expect(2);
+    assert!(
+        ran.err.contains("AZURE-NPM-X") && ran.err.contains("nothing was changed in nf_tables"),
+        "{}",
+        ran.err
+    );
+    // Nothing to look for.
+    run(&sandbox, "cleanup").expect(2);
+    run(&sandbox, "cleanup [").expect(2);
+}
+
+#[test]
+fn chains_of_others_are_kept() {
+    for backend in ["nft", "legacy"] {
+        let sandbox = sandbox();
+        let restore = format!("restore --lock none --backend {backend}");
+        run_with(&sandbox, &restore, LEFT).expect(0);
+        let text = "*filter\n:INPUT DROP [0:0]\n:KUBE-A - [0:0]\n-A INPUT -i lo -j ACCEPT\n-A FORWARD -j DROP\n-A FORWARD -j KUBE-A\nCOMMIT\n";
+        let keep = format!("{restore} --keep-foreign KUBE-* --keep-foreign CNI-*");
+        run_with(&sandbox, &format!("{keep} --test"), text).expect(0);
+        assert_eq!(rules(&sandbox, backend).len(), 5);
+        let ran = run_with(&sandbox, &keep, text).expect(0);
+        assert_eq!(
+            ran.err,
+            "chainwright: 2 chains and rules of <stdin> are about chains that are kept as they are: passed over\n"
+        );
+        let expected = [
+            "-A INPUT -i lo -j ACCEPT",
+            "-A FORWARD -j DROP",
+            "-A FORWARD -j KUBE-A",
+        ];
+        assert_eq!(rules(&sandbox, backend), expected);
+        let json = run_with(&sandbox, &format!("{keep} --json"), text).expect(0);
+        let document: Value = serde_json::from_str(&json.out).unwrap();
+        let kept = json!({
+            "chains": 1, "passed_over": 2, "removed_chains": 0,
+            "kept_rules": 3, "inserted_rules": 0, "deleted_rules": 0,
+        });
+        assert_eq!(document["kept"], kept);
+        // Counters of the text would be those of rules that stay; what is not flushed is kept anyway.
+        run_with(&sandbox, &format!("{keep} -c"), text).expect(2);
+        run_with(&sandbox, &format!("{keep} --noflush"), text).expect(2);
+        // The place in the text.
+        let wrong = text.replace("-i lo", "--nix");
+        let ran = run_with(&sandbox, &keep, &wrong).expect(2);
+        assert!(ran.err.starts_with("<stdin>:4:10: "), "{}", ran.err);
+    }
+}
