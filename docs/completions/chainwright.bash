@@ -52,6 +52,9 @@ _chainwright() {
             chainwright,man)
                 cmd="chainwright__subcmd__man"
                 ;;
+            chainwright,migrate)
+                cmd="chainwright__subcmd__migrate"
+                ;;
             chainwright,reconcile)
                 cmd="chainwright__subcmd__reconcile"
                 ;;
@@ -175,6 +178,9 @@ _chainwright() {
             chainwright__subcmd__help,man)
                 cmd="chainwright__subcmd__help__subcmd__man"
                 ;;
+            chainwright__subcmd__help,migrate)
+                cmd="chainwright__subcmd__help__subcmd__migrate"
+                ;;
             chainwright__subcmd__help,reconcile)
                 cmd="chainwright__subcmd__help__subcmd__reconcile"
                 ;;
@@ -269,7 +275,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore cleanup translate kubelet watch trace-packets bench demo completions man help"
+            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate kubelet watch trace-packets bench demo completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -939,7 +945,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help)
-            opts="chains rules sets list apply backup rollback reconcile diff save restore cleanup translate kubelet watch trace-packets bench demo completions man help"
+            opts="chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate kubelet watch trace-packets bench demo completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1288,6 +1294,20 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__help__subcmd__migrate)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__help__subcmd__reconcile)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1613,6 +1633,48 @@ _chainwright() {
                 return 0
             fi
             case "${prev}" in
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__migrate)
+            opts="-4 -6 -w -h --from --to --dry-run --force --keep-foreign --ipv4 --ipv6 --wait --lock --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --from)
+                    COMPREPLY=($(compgen -W "nft legacy" -- "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -W "nft legacy" -- "${cur}"))
+                    return 0
+                    ;;
+                --keep-foreign)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -6,6 +6,7 @@
 //! | say what is to be changed | [`TableEdit`], [`Edit`] |
 //! | see to it that a chain holds certain rules, or that some stand first | [`TableEdit::reconcile_chain`], [`TableEdit::ensure_first`] |
 //! | take out chains that somebody left behind | [`Iptables::clean_up`] |
+//! | move tables to the other backend | [`Iptables::migrate_to`] |
 //! | restore tables in which others have chains | [`Iptables::restore_keeping`] |
 //! | look at what was read | [`Tables`], [`Table`], [`Chain`], [`RuleView`] |
 //! | have a rule as a value | [`Rule`], [`Rule::parse`], [`xt`](crate::xt) for its matches and target |
@@ -31,6 +32,7 @@ mod handle;
 mod header;
 mod in_use;
 pub mod legacy;
+mod migrate;
 pub mod nft;
 mod reconcile;
 mod rule;
@@ -52,6 +54,7 @@ pub use error::Error;
 pub use handle::Iptables;
 pub use header::{Address, Interface, Protocol};
 pub use in_use::tables_in_use;
+pub use migrate::{Migrated, Migration, MigrationError, Obstacle};
 pub use reconcile::ChainChanges;
 pub use rule::{Entry, NotExpressible, Rule, Target};
 pub use sets::SetError;

@@ -144,6 +144,10 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     check("cleanup", &[&would]);
     tools.run("nft add chain ip filter early { type filter hook prerouting priority -5 ; }");
     check("save", &[&json("save").expect(2)]);
+    tools.run("ip6tables-legacy -A INPUT -j ACCEPT");
+    let moves = json("migrate --from legacy --to nft -6 --dry-run").expect(0);
+    let stays = json("migrate --from nft --to legacy -4 --dry-run --force").expect(2);
+    check("migrate", &[&moves, &stays]);
 
     // Kubelet's chains.
     let missing = json("kubelet check").expect(1);

@@ -1,4 +1,4 @@
-//! `cleanup`, and `restore --keep-foreign`.
+//! `cleanup`, `restore --keep-foreign` and `migrate`.
 
 use super::*;
 
@@ -120,4 +120,63 @@ fn chains_of_others_are_kept() {
         let ran = run_with(&sandbox, &keep, &wrong).expect(2);
         assert!(ran.err.starts_with("<stdin>:4:10: "), "{}", ran.err);
     }
+}
+
+#[test]
+fn tables_move_to_the_other_backend() {
+    let sandbox = sandbox();
+    let migrate = "migrate --from legacy --to nft --lock none";
+    let ran = run(&sandbox, migrate).expect(0);
+    assert!(
+        ran.err.contains("there are no tables in the legacy tables"),
+        "{}",
+        ran.err
+    );
+    run_with(&sandbox, "restore -c --lock none --backend legacy", TEXT).expect(0);
+    let before = Tools::new(&sandbox).save("iptables-legacy-save -c");
+    let would = run(&sandbox, &format!("{migrate} --dry-run")).expect(0);
+    let mut lines: Vec<_> = would.out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "table ip filter: 1 chain of a user, 3 rules",
+            "table ip nat: 0 chains of users, 1 rule"
+        ]
+    );
+    assert_eq!(Tools::new(&sandbox).save("iptables-nft-save"), "");
+
+    // A kubelet would make its rules again.
+    let canary = "*mangle\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n";
+    run_with(&sandbox, "restore --lock none --backend legacy", canary).expect(0);
+    let ran = run(&sandbox, migrate).expect(2);
+    assert!(
+        ran.err.contains("KUBE-KUBELET-CANARY") && ran.err.contains("--force"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(Tools::new(&sandbox).save("iptables-nft-save"), "");
+
+    // Something of its own on the other side.
+    run_with(&sandbox, "restore", "*nat\n-A OUTPUT -j ACCEPT\nCOMMIT\n").expect(0);
+    let json = run(&sandbox, &format!("{migrate} --keep-foreign KUBE-* --json")).expect(2);
+    let document: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(document["obstacles"][0]["chain"], "OUTPUT");
+    assert_eq!(document["done"], false);
+    assert!(
+        json.err.contains("chain OUTPUT, table nat (IPv4): "),
+        "{}",
+        json.err
+    );
+    run_with(&sandbox, "restore", "*nat\nCOMMIT\n").expect(0);
+
+    let ran = run(&sandbox, &format!("{migrate} --keep-foreign KUBE-*")).expect(0);
+    assert_eq!(ran.out, would.out);
+    assert_eq!(Tools::new(&sandbox).save("iptables-nft-save -c"), before);
+    let left = Tools::new(&sandbox).save("iptables-legacy-save");
+    assert!(
+        !left.contains("-A ") && left.contains(":KUBE-KUBELET-CANARY"),
+        "{left}"
+    );
+    run(&sandbox, "migrate --from nft --to nft").expect(2);
 }

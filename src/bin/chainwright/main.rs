@@ -18,6 +18,7 @@ mod kubelet;
 mod legacy_tables;
 mod list;
 mod man;
+mod migrate;
 mod output;
 mod progress;
 mod reconcile;
@@ -81,6 +82,7 @@ enum Verb {
     Save(save::Args),
     Restore(restore::Args),
     Cleanup(cleanup::Args),
+    Migrate(migrate::Args),
     Translate(translate::Args),
     Kubelet(kubelet::Args),
     Watch(watch::Args),
@@ -132,6 +134,7 @@ impl Verb {
             Self::Save(args) => save::run(args, json),
             Self::Restore(args) => restore::run(args, json),
             Self::Cleanup(args) => cleanup::run(args, json),
+            Self::Migrate(args) => migrate::run(args, json),
             Self::Translate(args) => translate::run(args, json),
             Self::Kubelet(args) => kubelet::run(args, json),
             Self::Watch(args) => watch::run(args, json),
@@ -184,6 +187,8 @@ mod tests {
                 "completions",
                 "list",
                 "man",
+                // From one backend to the other.
+                "migrate",
                 "help",
                 "translate",
             ];

@@ -1,0 +1,230 @@
+//! `chainwright migrate`: tables from one backend to the other.
+
+use bstr::BStr;
+use chainwright::iptables::{
+    Backend, Family, Iptables, Migrated, Migration, MigrationError, tables_in_use,
+};
+use chainwright::kube::kubelet;
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::glob::Glob;
+use crate::iptables::Locking;
+use crate::output::{Error, Exit, Output, Printable, note, say};
+
+/// Move iptables' tables from one backend to the other
+///
+/// Reads all of iptables' tables in the one backend, writes them with their counters to the other, compares what they
+/// mean, and only then takes them out of the first: in between a packet meets both, and never neither. In
+/// nf_tables all tables change at once; legacy tables one after the other, and they stay, empty.
+///
+/// What the other backend cannot hold, and rules of its own in the same tables, are said before anything is changed. It is
+/// refused while chains in the old backend say that a kubelet writes there (KUBE-IPTABLES-HINT,
+/// KUBE-KUBELET-CANARY), which would make its rules again.
+///
+/// When it is broken off, it can be run again: tables that mean the same in both backends are only taken out.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The backend that has the tables
+    #[arg(long, value_enum, value_name = "BACKEND")]
+    from: Which,
+
+    /// The backend that is to have them
+    #[arg(long, value_enum, value_name = "BACKEND")]
+    to: Which,
+
+    /// Only look whether it can be done, and say what would move; in nf_tables the kernel looks at it, too
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Do it even if a kubelet seems to write to the old backend
+    #[arg(long)]
+    force: bool,
+
+    /// Leave chains whose names match, and the jumps to them, where they are; may be given more than once
+    #[arg(long, value_name = "GLOB", num_args = 1)]
+    keep_foreign: Vec<Glob>,
+
+    /// Only tables of IPv4
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    ipv4: bool,
+
+    /// Only tables of IPv6
+    #[arg(short = '6', long)]
+    ipv6: bool,
+
+    #[command(flatten)]
+    locking: Locking,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// nf_tables, as iptables-nft
+    Nft,
+    /// the legacy x_tables, as iptables-legacy
+    Legacy,
+}
+
+impl From<Which> for Backend {
+    fn from(which: Which) -> Self {
+        match which {
+            Which::Nft => Self::Nft,
+            Which::Legacy => Self::Legacy,
+        }
+    }
+}
+
+/// All that `--json` writes.
+#[derive(Serialize)]
+struct Document {
+    done: bool,
+    tables: Vec<Record>,
+    obstacles: Vec<ObstacleRecord>,
+}
+
+#[derive(Serialize)]
+struct Record {
+    family: &'static str,
+    table: String,
+    chains: usize,
+    rules: usize,
+    was_there: bool,
+}
+
+#[derive(Serialize)]
+struct ObstacleRecord {
+    family: &'static str,
+    table: String,
+    chain: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<usize>,
+    why: String,
+}
+
+fn word(family: Family) -> &'static str {
+    let family = chainwright::nft::Family::from(family);
+    family.name().unwrap_or_default()
+}
+
+impl From<&Migrated> for Record {
+    fn from(moved: &Migrated) -> Self {
+        Self {
+            family: word(moved.family),
+            table: moved.table.clone(),
+            chains: moved.chains,
+            rules: moved.rules,
+            was_there: moved.was_there,
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    let [from, to] = [args.from, args.to].map(Backend::from);
+    if from == to {
+        return Err(Error::Other("--from and --to are the same backend".into()));
+    }
+    let families = match (args.ipv4, args.ipv6) {
+        (true, _) => &[Family::Ipv4][..],
+        (_, true) => &[Family::Ipv6],
+        _ => &[Family::Ipv4, Family::Ipv6],
+    };
+    let keep = |name: &BStr| args.keep_foreign.iter().any(|glob| glob.is_match(name));
+    let mut is_used = false;
+    for family in families {
+        is_used |= !tables_in_use(from, *family)?.is_empty();
+    }
+    if !is_used {
+        note(&format!("there are no tables in {from}"));
+        return Ok(Exit::Done);
+    }
+    let [mut old, mut new] =
+        [Iptables::open(from)?, Iptables::open(to)?].map(|iptables| args.locking.of(iptables));
+    if !args.force {
+        refuse_kubelets(&mut old, families, &keep)?;
+    }
+    let migration = Migration {
+        families,
+        keep: &keep,
+        test: args.dry_run,
+    };
+    let (moved, obstacles) = match old.migrate_to(&mut new, &migration) {
+        Ok(moved) => (moved, Vec::new()),
+        Err(MigrationError::Obstacles(obstacles)) => (Vec::new(), obstacles),
+        Err(error) => return Err(Error::Other(crate::output::causes(&error))),
+    };
+    let mut out = Output::new();
+    if json {
+        let record = |obstacle: &chainwright::iptables::Obstacle| ObstacleRecord {
+            family: word(obstacle.family),
+            table: obstacle.table.clone(),
+            chain: obstacle.chain.to_string(),
+            rule: obstacle.rule,
+            why: obstacle.why.clone(),
+        };
+        out.json(
+            "migrate",
+            &Document {
+                done: !args.dry_run && obstacles.is_empty(),
+                tables: moved.iter().map(Record::from).collect(),
+                obstacles: obstacles.iter().map(record).collect(),
+            },
+        )?;
+    } else {
+        for moved in &moved {
+            let (family, table) = (word(moved.family), Printable(&moved.table));
+            let (chains, rules) = (moved.chains, moved.rules);
+            let there = if moved.was_there {
+                ", there already"
+            } else {
+                ""
+            };
+            let chains = counted(chains, "chain of a user", "chains of users");
+            let rules = counted(rules, "rule", "rules");
+            writeln!(out, "table {family} {table}: {chains}, {rules}{there}")?;
+        }
+    }
+    out.flush()?;
+    for obstacle in &obstacles {
+        say(&Printable(&obstacle.to_string()).to_string());
+    }
+    if !obstacles.is_empty() {
+        note("nothing was changed");
+        return Ok(Exit::Failed);
+    }
+    if moved.is_empty() {
+        note(&format!("there is nothing to move in {from}"));
+    } else if !args.dry_run && from == Backend::Legacy {
+        note(
+            "the legacy tables stay, empty: they are gone with the network namespace, or with their modules",
+        );
+    }
+    Ok(Exit::Done)
+}
+
+fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// Refuses while a kubelet writes to the old backend, unless its chains are kept there.
+fn refuse_kubelets(
+    old: &mut Iptables,
+    families: &[Family],
+    keep: &dyn Fn(&BStr) -> bool,
+) -> Result<(), Error> {
+    for family in families {
+        let tables = old.read(*family, &["mangle"])?;
+        let Some(mangle) = tables.table("mangle") else {
+            continue;
+        };
+        for name in [kubelet::HINT, kubelet::CANARY] {
+            if mangle.chain(name).is_some() && !keep(name.into()) {
+                return Err(Error::Other(format!(
+                    "the chain {name} in the table mangle ({family}) says that a kubelet writes to the old backend, and \
+                     would make its rules there again: move it first, keep its chains (--keep-foreign 'KUBE-*'), or use \
+                     --force"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
