@@ -7,6 +7,8 @@
 mod apply;
 mod backup;
 mod bench;
+mod called_as;
+mod carried_out;
 mod chains;
 mod completions;
 mod demo;
@@ -17,6 +19,7 @@ mod kubelet;
 mod legacy_tables;
 mod list;
 mod man;
+mod nft;
 mod output;
 mod progress;
 mod reconcile;
@@ -36,6 +39,7 @@ use std::process::ExitCode;
 use chainwright::netns::{Netns, become_namespace_root};
 use clap::{Parser, Subcommand};
 
+use called_as::Called;
 use output::{Error, Exit};
 
 const EXIT_CODES: &str = "\
@@ -80,6 +84,7 @@ enum Verb {
     Save(save::Args),
     Restore(restore::Args),
     Translate(translate::Args),
+    Nft(nft::Args),
     Kubelet(kubelet::Args),
     Watch(watch::Args),
     TracePackets(trace_packets::Args),
@@ -90,7 +95,16 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let command = Command::parse();
+    let called = Called::now();
+    let command = match Command::try_parse_from(called.arguments) {
+        Ok(command) => command,
+        Err(error) => {
+            // Where the output is closed there is nobody left to be told.
+            let _ = error.print();
+            let code = if error.use_stderr() { called.misused } else { 0 };
+            return code.into();
+        }
+    };
     let exit = run(&command).unwrap_or_else(|error| {
         error.report();
         Exit::Failed
@@ -130,6 +144,7 @@ impl Verb {
             Self::Save(args) => save::run(args, json),
             Self::Restore(args) => restore::run(args, json),
             Self::Translate(args) => translate::run(args, json),
+            Self::Nft(args) => nft::run(args, json),
             Self::Kubelet(args) => kubelet::run(args, json),
             Self::Watch(args) => watch::run(args, json),
             Self::TracePackets(args) => trace_packets::run(args, json),
@@ -181,6 +196,7 @@ mod tests {
                 "completions",
                 "list",
                 "man",
+                "nft",
                 "help",
                 "translate",
             ];

@@ -1,15 +1,19 @@
 //! Commands: what is to be done with which object.
 
 use super::error::{Error, Fault, shown};
+use super::known::type_names;
 use super::lexer::Kind as Token;
 use super::parser::Parser;
+use super::selector;
 use super::source::{Includes, Source, Sources};
-use super::tree::{Command, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb};
+use super::tree::{
+    Command, Described, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb, Watched, WatchedKind,
+};
 use crate::nft::expr::ObjectType;
 use crate::nft::{Chain, Family, Flowtable, Name, Set, StatefulObject, Table};
 use crate::text::syntax::Place;
 
-pub(in crate::text) const VERBS: [(&str, Verb); 10] = [
+pub(in crate::text) const VERBS: [(&str, Verb); 11] = [
     ("add", Verb::Add),
     ("create", Verb::Create),
     ("insert", Verb::Insert),
@@ -20,10 +24,26 @@ pub(in crate::text) const VERBS: [(&str, Verb); 10] = [
     ("rename", Verb::Rename),
     ("reset", Verb::Reset),
     ("list", Verb::List),
+    ("get", Verb::Get),
 ];
 
-/// Commands of nft's that are about no ruleset that could be made.
-const OTHER_VERBS: [&str; 5] = ["get", "monitor", "describe", "import", "export"];
+/// Commands that are about no object.
+const MONITOR: &str = "monitor";
+const DESCRIBE: &str = "describe";
+/// Commands that nft had.
+const GONE_VERBS: [&str; 2] = ["import", "export"];
+
+/// What is told by `monitor`, by its words.
+const WATCHED: [(&str, WatchedKind); 8] = [
+    ("ruleset", WatchedKind::Ruleset),
+    ("tables", WatchedKind::Tables),
+    ("chains", WatchedKind::Chains),
+    ("rules", WatchedKind::Rules),
+    ("sets", WatchedKind::Sets),
+    ("elements", WatchedKind::Elements),
+    ("objects", WatchedKind::Objects),
+    ("trace", WatchedKind::Trace),
+];
 
 pub(in crate::text) const FAMILIES: [&str; 6] = ["ip", "ip6", "inet", "arp", "bridge", "netdev"];
 
@@ -85,23 +105,54 @@ const CT_KINDS: [(&str, ObjectType); 6] = [
     ("expectation", ObjectType::CT_EXPECT),
 ];
 
+/// What a text says.
+pub(in crate::text) struct Parsed {
+    pub(in crate::text) commands: Vec<Command>,
+    /// The texts that were read for it.
+    pub(in crate::text) sources: Sources,
+    /// Whether it gives variables values, or takes them.
+    pub(in crate::text) defines: bool,
+}
+
 /// What a text says, and the texts that were read for it.
 ///
 /// # Errors
 /// The first thing that is wrong with it.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(in crate::text) fn parse(
     source: Source,
     includes: &dyn Includes,
 ) -> Result<(Vec<Command>, Sources), Error> {
+    let parsed = parse_behind(&[], source, includes)?;
+    Ok((parsed.commands, parsed.sources))
+}
+
+/// What a text says behind others, of which only the values of variables are left.
+///
+/// # Errors
+/// The first thing that is wrong with it.
+pub(in crate::text) fn parse_behind(
+    before: &[Source],
+    source: Source,
+    includes: &dyn Includes,
+) -> Result<Parsed, Error> {
     let mut parser = Parser::new(includes);
     let mut commands = Vec::new();
     let read = || {
-        parser.open(vec![source], Place::default())?;
-        parser.advance();
-        parser.script(&mut commands)
+        for source in before.iter().cloned().chain([source]) {
+            commands.clear();
+            parser.defines = false;
+            parser.begin(source)?;
+            parser.script(&mut commands)?;
+        }
+        Ok(())
     };
     match read() {
-        Ok(()) => Ok((commands, parser.sources)),
+        Ok(()) => Ok(Parsed {
+            commands,
+            sources: parser.sources,
+            defines: parser.defines,
+        }),
         Err(fault) => Err(parser.sources.explain(fault)),
     }
 }
@@ -139,6 +190,7 @@ impl Parser<'_> {
             Some("undefine") => {
                 let (name, place) = self.variable_name()?;
                 self.variables.undefine(&name, place)?;
+                self.defines = true;
             }
             Some(word) => {
                 let (name, place) = self.variable_name()?;
@@ -147,6 +199,7 @@ impl Parser<'_> {
                 self.end()?;
                 self.variables
                     .define(&name, value, word == "redefine", place)?;
+                self.defines = true;
             }
             None => return Ok(false),
         }
@@ -196,12 +249,21 @@ impl Parser<'_> {
             let verbs = VERBS.iter().map(|(word, _)| *word);
             verbs
                 .chain(object_words())
+                .chain([MONITOR, DESCRIBE])
                 .chain(["include", "define", "redefine", "undefine"])
         };
         if verb.is_none() {
-            if let Some(word) = self.at_any(&OTHER_VERBS) {
-                let message = format!("`{word}` is no command of a script");
-                return Err(Fault::new(start, message).expecting(VERBS.map(|(word, _)| word)));
+            if let Some(word) = self.at_any(&GONE_VERBS) {
+                let fault = Fault::new(start, format!("nft has no command `{word}` any more"));
+                return Err(fault.with_hint("`list ruleset` in JSON, and what reads that"));
+            }
+            if self.eat(MONITOR) {
+                commands.push(self.monitor(start)?);
+                return self.end_of_command();
+            }
+            if self.eat(DESCRIBE) {
+                commands.push(self.describe(start)?);
+                return self.end_of_command();
             }
             if !object_words().any(|word| self.at(word)) {
                 return Err(self.unknown("no command", known()));
@@ -232,8 +294,54 @@ impl Parser<'_> {
                 });
             }
             Verb::Reset | Verb::List => commands.push(self.show(verb, start)?),
+            Verb::Get => {
+                self.expect("element")?;
+                let at = self.in_table()?;
+                commands.push(self.elements_command(verb, &at, start)?);
+            }
         }
         self.end_of_command()
+    }
+
+    /// `monitor new rules`
+    fn monitor(&mut self, start: Place) -> Result<Command, Fault> {
+        let only = self.eat_any(&["new", "destroy"]);
+        let watched = WATCHED.iter().find(|(word, _)| self.at(word));
+        if watched.is_some() {
+            self.advance();
+        } else if !self.at_end() {
+            let verbs = ["new", "destroy"].into_iter().filter(|_| only.is_none());
+            let known = verbs.chain(WATCHED.map(|(word, _)| word));
+            return Err(self.unknown("nothing that is told of", known));
+        }
+        Ok(Command {
+            verb: Verb::List,
+            object: Object::Monitor(Watched {
+                is_named: only.is_some() || watched.is_some(),
+                additions: only != Some("destroy"),
+                deletions: only != Some("new"),
+                kind: watched.map_or(WatchedKind::Ruleset, |(_, kind)| *kind),
+            }),
+            place: self.since(start),
+        })
+    }
+
+    /// `describe tcp dport`, `describe ipv4_addr`
+    fn describe(&mut self, start: Place) -> Result<Command, Fault> {
+        let is_asked = selector::words().any(|word| self.at(word));
+        let found = type_names().find(|(name, _)| self.at(name));
+        let described = match found {
+            Some((_, data_type)) if !is_asked => {
+                self.advance();
+                Described::Type(data_type)
+            }
+            _ => Described::Expr(self.left()?),
+        };
+        Ok(Command {
+            verb: Verb::List,
+            object: Object::Described(described),
+            place: self.since(start),
+        })
     }
 
     /// Behind a command: also another one behind a block.
@@ -617,6 +725,11 @@ impl Parser<'_> {
                 let start = self.current.place;
                 let at = self.in_table()?;
                 self.elements_command(verb, &at, start)?.object
+            }
+            "meter" => {
+                let at = self.in_table()?;
+                let name = self.name("a set")?;
+                Object::Meter(Set::named(at.family, at.table, name))
             }
             word => self.named_set(word == "map")?,
         })

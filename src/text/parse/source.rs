@@ -59,12 +59,27 @@ impl Includes for NoIncludes {
 
 /// Files in some directories and below them, and no others.
 #[derive(Debug, Clone)]
-pub(in crate::text) struct Directories(Vec<PathBuf>);
+pub(in crate::text) struct Directories {
+    searched: Vec<PathBuf>,
+    /// Whether files may also be elsewhere, if the path says so.
+    and_elsewhere: bool,
+}
 
 impl Directories {
     /// Paths that are not absolute are looked for in these directories, one after the other.
     pub(in crate::text) fn new(directories: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self(directories.into_iter().collect())
+        Self {
+            searched: directories.into_iter().collect(),
+            and_elsewhere: false,
+        }
+    }
+
+    /// The same, but paths that say themselves where the file is may be any.
+    pub(in crate::text) fn anywhere(directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self {
+            and_elsewhere: true,
+            ..Self::new(directories)
+        }
     }
 
     /// A file by what it is without links, if it is in one of the directories.
@@ -80,7 +95,7 @@ impl Directories {
             let directory = directory.canonicalize();
             directory.is_ok_and(|directory| real.starts_with(directory))
         };
-        if !self.0.iter().any(is_inside) {
+        if !self.and_elsewhere && !self.searched.iter().any(is_inside) {
             return Err(format!(
                 "{} is not in a directory that files may be included from",
                 shown_path()
@@ -134,9 +149,11 @@ impl Includes for Directories {
             return Err("a path has no NUL".to_owned());
         }
         let path = Path::new(path);
-        let candidates: Vec<PathBuf> = match path.is_absolute() {
+        let says_where = path.is_absolute()
+            || (self.and_elsewhere && (path.starts_with(".") || path.starts_with("..")));
+        let candidates: Vec<PathBuf> = match says_where {
             true => vec![path.to_owned()],
-            false => self.0.iter().map(|each| each.join(path)).collect(),
+            false => self.searched.iter().map(|each| each.join(path)).collect(),
         };
         let is_pattern = has_wildcards(&path.to_string_lossy());
         for candidate in candidates {

@@ -216,6 +216,7 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Fault> {
             let singles = ["ruleset", "meter"].into_iter().chain(objects());
             singles.chain(kinds().map(|(word, _)| word)).collect()
         }
+        Verb::Get => vec!["element"],
         Verb::Add | Verb::Create | Verb::Delete | Verb::Destroy => objects().collect(),
     };
     if !known.contains(&&*key.text) {
