@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::syntax::Expr;
-use super::types::{self, Base, BITMASK, CT_EVENT, CT_LABEL, DATE, DAY, HOUR, LL_ADDR, symbols};
+use super::types::{self, BITMASK, Base, CT_EVENT, CT_LABEL, DATE, DAY, HOUR, LL_ADDR, symbols};
 use crate::nft::DataType;
 
 /// What kind of expression something is, in nft's words.

@@ -1,11 +1,14 @@
 //! What a script asks for: listings, elements, what is told from now on.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 use super::compile::{Compiler, not_a_change};
 use super::describe::describe;
 use super::list::{Listing, Options, Part};
-use super::parse::{Command, Described, Error, Fault, Kind, Object, SetDeclaration, Verb, WatchedKind};
+use super::parse::{
+    Command, Described, Error, Fault, Kind, Object, SetDeclaration, Verb, WatchedKind,
+};
 use super::run::RunError;
 use super::script::Script;
 use super::syntax::Place;
@@ -33,10 +36,37 @@ impl Answer<'_> {
         Listing::new(&self.snapshot, options).part(self.part)
     }
 
-    /// The tables that it is of.
+    /// The instructions of what it lists: what `nft --debug=netlink` prints before the listing.
     #[must_use]
-    pub const fn snapshot(&self) -> &Snapshot {
-        &self.snapshot
+    pub const fn bytecode(&self) -> impl fmt::Display {
+        Bytecode(self)
+    }
+}
+
+struct Bytecode<'a>(&'a Answer<'a>);
+
+impl fmt::Display for Bytecode<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Answer { snapshot, part } = self.0;
+        let Part::Chain(chain) = *part else {
+            return write!(f, "{snapshot}");
+        };
+        for table in snapshot.tables() {
+            for set in table.sets() {
+                writeln!(f, "{}", set.set())?;
+                for element in set.elements() {
+                    writeln!(f, "\t{element}")?;
+                }
+            }
+            let rules = table
+                .chain(chain)
+                .into_iter()
+                .flat_map(|chain| chain.rules());
+            for rule in rules {
+                write!(f, "{rule}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -114,7 +144,11 @@ impl<'s> Question<'s> {
             part,
         };
         let of_set = |set: &'s Set<'static>, part: fn(&'s [u8]) -> Part<'s>| {
-            of(set.family, set.table.as_ref(), part(named(set.name.as_ref())))
+            of(
+                set.family,
+                set.table.as_ref(),
+                part(named(set.name.as_ref())),
+            )
         };
         Ok(match &self.command.object {
             Object::Ruleset(family) => of(*family, None, Part::All),
@@ -154,12 +188,13 @@ impl<'s> Question<'s> {
                 of(*family, table.as_ref(), part)
             }
             Object::Elements(elements) => of(elements.family, Some(&elements.table), Part::All),
-            _ => return Err(self.fault("there is nothing to be listed of this")),
+            Object::Rule(rule) => of(rule.family, Some(&rule.table), Part::All),
+            _ => return Err(self.fault("nothing of this is listed")),
         })
     }
 
     /// Whether what it is about must be there.
-    const fn names_something(&self) -> bool {
+    pub(super) const fn names_something(&self) -> bool {
         !matches!(
             self.command.object,
             Object::Ruleset(_) | Object::Monitor(_) | Object::Described(_)
@@ -169,7 +204,11 @@ impl<'s> Question<'s> {
     /// That something is not there.
     fn missing(&self, about: &About<'_>, has_table: bool) -> Fault {
         let name = |name: &[u8]| super::parse::error::shown(&String::from_utf8_lossy(name));
-        let table = about.scope.table.as_deref().map_or("".into(), |table| name(table));
+        let table = about
+            .scope
+            .table
+            .as_deref()
+            .map_or("".into(), |table| name(table));
         let what = match (has_table, about.part) {
             (true, Part::Chain(chain)) => format!("chain `{}`", name(chain)),
             (true, Part::Set(set) | Part::Meter(set)) => format!("set `{}`", name(set)),
@@ -278,11 +317,9 @@ impl<'s> Question<'s> {
     /// `reset counters`
     fn reset(&self, nft: &mut Connection) -> Result<Answer<'s>, RunError> {
         let about = self.about().map_err(|fault| self.wrong(fault))?;
-        let asked = match &self.command.object {
-            Object::Kind(Kind::Stateful(object_type), ..) => {
-                Answered::Objects(*object_type, about.scope.clone())
-            }
-            Object::Stateful(object) => Answered::Object(object),
+        let asked = match (&self.command.object, about.part) {
+            (Object::Stateful(object), _) => Answered::Object(object),
+            (_, Part::Objects(object_type)) => Answered::Objects(object_type, about.scope.clone()),
             _ => {
                 let fault = self.fault("only counters and quotas are reset yet");
                 return Err(self.wrong(fault));
@@ -325,7 +362,11 @@ impl<'s> Question<'s> {
         let is_map = table.is_some_and(|table| Part::Map(part).is_in(&table));
         Ok(Answer {
             snapshot,
-            part: if is_map { Part::Map(part) } else { Part::Set(part) },
+            part: if is_map {
+                Part::Map(part)
+            } else {
+                Part::Set(part)
+            },
         })
     }
 }
@@ -380,11 +421,13 @@ impl<'s> Planned<'s> {
     fn table(&mut self, family: Family, table: Option<&'s Name<'static>>) -> &mut PlannedTable<'s> {
         let name = table.map_or(&[][..], |name| name.as_ref());
         let is_new = self.flushes(family);
-        self.tables.entry((family, name)).or_insert_with(|| PlannedTable {
-            is_there: is_new.then_some(false),
-            is_new,
-            inside: HashMap::new(),
-        })
+        self.tables
+            .entry((family, name))
+            .or_insert_with(|| PlannedTable {
+                is_there: is_new.then_some(false),
+                is_new,
+                inside: HashMap::new(),
+            })
     }
 
     /// Takes in what a command does.
@@ -430,7 +473,11 @@ impl<'s> Planned<'s> {
             }
             Object::Set(declared) => {
                 let set = &declared.set;
-                let kind = if declared.is_map { Inside::Map } else { Inside::Set };
+                let kind = if declared.is_map {
+                    Inside::Map
+                } else {
+                    Inside::Set
+                };
                 let name = set.name.as_ref().map(|name| kind(name));
                 (set.family, &set.table, name)
             }

@@ -7,9 +7,7 @@ use super::script::Script;
 use super::told::Teller;
 use crate::netlink;
 use crate::nft::live::{Change, Item, Monitor, MonitorOptions};
-use crate::nft::{
-    CommitError, Connection, Outcome, Scope, Snapshot, SnapshotError, Transaction,
-};
+use crate::nft::{CommitError, Connection, Outcome, Scope, Snapshot, SnapshotError, Transaction};
 
 /// How often it is tried again when others commit meanwhile.
 const ATTEMPTS: usize = 20;
@@ -127,6 +125,9 @@ impl Script {
         options: &Options,
     ) -> Result<Done, RunError> {
         if !self.changes_something() {
+            if self.questions().nth(1).is_some() {
+                self.check_questions(nft, None)?; // a single one says it itself
+            }
             return Ok(Done {
                 operations: 0,
                 echo: None,
@@ -179,8 +180,12 @@ impl Script {
     }
 
     /// Whether what is asked for will be there.
-    fn check_questions(&self, nft: &mut Connection, now: Option<&Snapshot>) -> Result<(), RunError> {
-        if self.questions().next().is_none() {
+    fn check_questions(
+        &self,
+        nft: &mut Connection,
+        now: Option<&Snapshot>,
+    ) -> Result<(), RunError> {
+        if !self.questions().any(|question| question.names_something()) {
             return Ok(());
         }
         let read;

@@ -261,8 +261,7 @@ impl Teller {
         }
         match bound.take() {
             Some(other) if other.makes_range_with(&this) => {
-                told[other.event] =
-                    self.said_elements::<F>(&[other.message, this.message], &this);
+                told[other.event] = self.said_elements::<F>(&[other.message, this.message], &this);
                 Told::Within
             }
             other => {
@@ -344,8 +343,7 @@ impl Form for Lines {
             true => Some(String::new()),
             false => body,
         };
-        let in_table =
-            |table: &BStr, name: &BStr| format!("{} {}", Plain(table), Plain(name));
+        let in_table = |table: &BStr, name: &BStr| format!("{} {}", Plain(table), Plain(name));
         let (kind, name, body) = match object {
             EventObject::Table(view) => {
                 let body = inside(line::table(view, options));

@@ -57,7 +57,11 @@ mod tests {
 
     fn with(words: &[&str]) -> (String, u8) {
         let called = Called::with(words.iter().map(OsString::from).collect());
-        let words: Vec<_> = called.arguments.iter().map(|word| word.to_string_lossy()).collect();
+        let words: Vec<_> = called
+            .arguments
+            .iter()
+            .map(|word| word.to_string_lossy())
+            .collect();
         (words.join(" "), called.misused)
     }
 
@@ -66,7 +70,11 @@ mod tests {
         let is = |words: &[&str], line: &str, misused| {
             assert_eq!(with(words), (line.to_owned(), misused));
         };
-        is(&["/usr/sbin/nft", "-a", "list", "ruleset"], "chainwright nft -a list ruleset", 1);
+        is(
+            &["/usr/sbin/nft", "-a", "list", "ruleset"],
+            "chainwright nft -a list ruleset",
+            1,
+        );
         is(&["nft"], "chainwright nft", 1);
         is(&["chainwright", "nft", "--foo"], "chainwright nft --foo", 1);
         is(&["chainwright", "list", "-x"], "chainwright list -x", 2);

@@ -8,12 +8,7 @@ use crate::output::{Error, note, say};
 use crate::rules::{Sets, said};
 
 /// An event in nft's words, or as a comment where it has none; `None` of one that is said with another.
-pub(crate) fn line(
-    event: &Event<'_>,
-    told: &Told,
-    handles: bool,
-    sets: &Sets,
-) -> Option<String> {
+pub(crate) fn line(event: &Event<'_>, told: &Told, handles: bool, sets: &Sets) -> Option<String> {
     match told {
         Told::Within => None,
         Told::Line(line) if handles => Some(format!("{line:#}")),

@@ -101,7 +101,11 @@ fn main() -> ExitCode {
         Err(error) => {
             // Where the output is closed there is nobody left to be told.
             let _ = error.print();
-            let code = if error.use_stderr() { called.misused } else { 0 };
+            let code = if error.use_stderr() {
+                called.misused
+            } else {
+                0
+            };
             return code.into();
         }
     };

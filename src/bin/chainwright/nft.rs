@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use chainwright::nft::Connection;
-use chainwright::nft::live::{Change, Item, MonitorOptions};
+use chainwright::nft::live::{Change, EventObject, Item, MonitorOptions};
 use chainwright::text::{
     Definitions, Includes, Mode, Options, RunError, Script, Teller, Told, Watched,
 };
@@ -135,7 +135,14 @@ impl Args {
 
     fn wrong_level(&self) -> Option<Error> {
         const LEVELS: [&str; 8] = [
-            "scanner", "parser", "eval", "netlink", "mnl", "proto-ctx", "segtree", "all",
+            "scanner",
+            "parser",
+            "eval",
+            "netlink",
+            "mnl",
+            "proto-ctx",
+            "segtree",
+            "all",
         ];
         let level = self.levels().find(|level| *level != "netlink")?;
         Some(Error::Other(match LEVELS.contains(&level) {
@@ -154,7 +161,10 @@ impl Args {
             json: json || self.libnftables_json,
             options: self.format.options(),
             includes: Includes::anywhere(
-                self.includepath.iter().cloned().chain([INCLUDED_FROM.into()]),
+                self.includepath
+                    .iter()
+                    .cloned()
+                    .chain([INCLUDED_FROM.into()]),
             ),
             definitions: Definitions::default(),
             sets: sets(),
@@ -264,7 +274,12 @@ impl Session<'_> {
         };
         let mut echo = None;
         let mut nft = None;
-        if script.changes_something() {
+        let changes = script.changes_something();
+        if changes || script.questions().nth(1).is_some() {
+            if changes && self.args.debug.is_some() {
+                let why = "--debug netlink is built for listings only";
+                return Err(Error::Other(why.to_owned()).into());
+            }
             let mut opened = Connection::open()?;
             echo = script.run(&mut opened, mode, &self.options)?.echo;
             nft = Some(opened);
@@ -282,9 +297,15 @@ impl Session<'_> {
                 Some(nft) => nft,
                 none => none.insert(Connection::open_to_look()?),
             };
-            let answer = question.answer(nft)?;
+            let answer = match question.answer(nft) {
+                // Only planned.
+                Err(RunError::Script(_)) if mode == Mode::Check && changes => {
+                    continue;
+                }
+                answer => answer?,
+            };
             if self.args.debug.is_some() {
-                write!(self.out, "{}", answer.snapshot())?;
+                write!(self.out, "{}", answer.bytecode())?;
             }
             let listing = answer.listing(&self.options);
             match self.json {
@@ -380,8 +401,14 @@ impl Session<'_> {
         teller: &mut Teller,
         change: &Change,
     ) -> Result<(), Error> {
-        let told = teller.tell(change);
-        for (event, told) in change.events().zip(&told) {
+        let mut told = teller.tell(change);
+        for (event, told) in change.events().zip(&mut told) {
+            // Of a rule that goes nft says no more than its handle.
+            if let (Told::Line(line), Ok(EventObject::Rule(_))) = (&mut *told, event.object())
+                && event.is_deletion()
+            {
+                line.body.clear();
+            }
             if watched.admits(&event)
                 && let Some(line) = line(&event, told, self.args.format.handles, &self.sets)
             {

@@ -70,9 +70,9 @@ use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 pub(super) use apply::{Applied, TableKey};
 pub(super) use reconcile::scope_of;
 
+pub use contents::Contents;
 #[cfg(feature = "text")]
 pub(crate) use definitions::Answered;
-pub use contents::Contents;
 #[cfg(feature = "diff")]
 pub use diff::{Change, Diff, DiffOptions, Fate, Words};
 #[cfg(feature = "backup")]

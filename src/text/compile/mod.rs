@@ -26,7 +26,8 @@ use jiff::tz::TimeZone;
 use crate::netlink::Unfit;
 use crate::nft::Object as KernelObject;
 use crate::nft::{
-    Chain, ChainFlags, DataType, Element, Family, Name, Rule as KernelRule, SetId, Snapshot, Transaction, userdata,
+    Chain, ChainFlags, DataType, Element, Family, Name, Rule as KernelRule, SetId, Snapshot,
+    Transaction, userdata,
 };
 use crate::text::parse::{Command, Elements, Fault, Object, Position, Rule, Verb};
 use crate::text::syntax::{Expr, Line, Place};

@@ -210,12 +210,7 @@ pub(super) struct Named<'o> {
 }
 
 impl<'o> Named<'o> {
-    pub(super) fn new(
-        of: Family,
-        table: &'o BStr,
-        named: &'o BStr,
-        handle: Option<u64>,
-    ) -> Self {
+    pub(super) fn new(of: Family, table: &'o BStr, named: &'o BStr, handle: Option<u64>) -> Self {
         Self {
             family: family(of),
             table: name(table),

@@ -7,8 +7,8 @@ use super::object::{Members, Named};
 use super::{Tagged, Writer};
 use crate::nft::live::{Event, EventObject};
 use crate::nft::{Family, SnapshotSet};
-use crate::text::list::object::object_name;
 use crate::text::list::is_map;
+use crate::text::list::object::object_name;
 use crate::text::told::{Form, Teller};
 
 /// An object an event: `{"add": {"rule": …}}`.

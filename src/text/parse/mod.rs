@@ -34,6 +34,6 @@ pub(super) use script::parse;
 pub(super) use script::parse_behind;
 pub(super) use source::{Directories, Includes, NoIncludes, Source, Sources};
 pub(super) use tree::{
-    Command, Declared, Described, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb, Watched,
-    WatchedKind,
+    Command, Declared, Described, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb,
+    Watched, WatchedKind,
 };

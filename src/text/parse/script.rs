@@ -7,10 +7,11 @@ use super::parser::Parser;
 use super::selector;
 use super::source::{Includes, Source, Sources};
 use super::tree::{
-    Command, Described, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb, Watched, WatchedKind,
+    Command, Described, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb, Watched,
+    WatchedKind,
 };
 use crate::nft::expr::ObjectType;
-use crate::nft::{Chain, Family, Flowtable, Name, Set, StatefulObject, Table};
+use crate::nft::{Chain, DataType, Family, Flowtable, Name, Set, StatefulObject, Table};
 use crate::text::syntax::Place;
 
 pub(in crate::text) const VERBS: [(&str, Verb); 11] = [
@@ -329,7 +330,8 @@ impl Parser<'_> {
     /// `describe tcp dport`, `describe ipv4_addr`
     fn describe(&mut self, start: Place) -> Result<Command, Fault> {
         let is_asked = selector::words().any(|word| self.at(word));
-        let found = type_names().find(|(name, _)| self.at(name));
+        let verdict = [("verdict", DataType::VERDICT)];
+        let found = type_names().chain(verdict).find(|(name, _)| self.at(name));
         let described = match found {
             Some((_, data_type)) if !is_asked => {
                 self.advance();
