@@ -33,6 +33,7 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-save",
     "chainwright-restore",
     "chainwright-translate",
+    "chainwright-nft",
     "chainwright-kubelet",
     "chainwright-kubelet-ensure",
     "chainwright-kubelet-check",
