@@ -43,7 +43,7 @@ fn watch_speaks_nfts_language() {
     let expected = r#"  + add table inet t handle 2 { comment "hello"; }
   + add chain inet t web handle 1 { comment "c"; }
   + add chain inet t in handle 2 { type filter hook input priority filter + 5; policy drop; }
-  + add counter inet t hits handle 3 { comment "x"; packets 3 bytes 4; }
+  + add counter inet t hits handle 3 { comment "x"; packets 3 bytes 4 }
   + add set inet t nets handle 4 { type ipv4_addr; flags interval; }
   + add element inet t nets { 1.2.3.4-1.2.3.9 }
   + add element inet t nets { 10.0.0.0/8 }
