@@ -380,6 +380,25 @@ fn apply_echoes_what_nft_echoes() {
     assert_eq!(lines.len(), 14, "{}", ran.out);
     let json = run(&third, &format!("apply --echo --json {path}")).expect(0);
     json::check("apply", &[&json]);
+    // As libnftables' document with -j.
+    fs::write(
+        &path,
+        r#"{"nftables": [{"add": {"chain": {"family": "inet", "table": "t", "name": "new"}}}]}"#,
+    )
+    .unwrap();
+    let document = run(&third, &format!("apply -j -e {path}")).expect(0).out;
+    let begin =
+        r#"{"nftables":[{"add":{"chain":{"family":"inet","table":"t","name":"new","handle":"#;
+    assert!(document.starts_with(begin), "{document}");
+    // What asks is no change.
+    fs::write(&path, "add table inet v\nlist tables\n").unwrap();
+    let asked = run(&third, &format!("apply {path}")).expect(2);
+    assert!(
+        asked.err.contains(":2:1: this asks for a listing"),
+        "{}",
+        asked.err
+    );
+    assert!(!run(&third, "list tables").expect(0).out.contains("inet v"));
     // What changes nothing adds nothing.
     fs::write(&path, "add table inet t\n").unwrap();
     assert_eq!(run(&third, &format!("apply -e {path}")).expect(0).out, "");

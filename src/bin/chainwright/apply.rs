@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         operations, echo, ..
     } = match done {
         Ok(done) => done,
-        Err(error) => return complain(error).map(|()| Exit::Failed),
+        Err(error) => return complain(error, true).map(|()| Exit::Failed),
     };
     let mut out = Output::new();
     match echo {

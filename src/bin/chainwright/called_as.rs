@@ -41,12 +41,26 @@ impl Called {
         if let Some(program) = link {
             arguments.splice(..1, ["chainwright".into(), program.verb.into()]);
         }
-        // Options of the whole command may stand before the verb.
-        let verb = |program: &&Program| arguments.iter().skip(1).any(|word| word == program.verb);
-        let program = link.or_else(|| PROGRAMS.iter().find(verb));
+        let program = link.or_else(|| {
+            let verb = verb(&arguments)?;
+            PROGRAMS.iter().find(|program| verb == program.verb)
+        });
         Self {
             misused: program.map_or(MISUSED, |program| program.misused),
             arguments,
+        }
+    }
+}
+
+/// The verb among arguments: options of the whole command may stand before it.
+fn verb(arguments: &[OsString]) -> Option<&OsStr> {
+    let mut words = arguments.iter().skip(1);
+    loop {
+        let word = words.next()?;
+        if word == "--netns" {
+            words.next();
+        } else if !word.as_encoded_bytes().starts_with(b"-") {
+            return Some(word);
         }
     }
 }
@@ -77,7 +91,16 @@ mod tests {
         );
         is(&["nft"], "chainwright nft", 1);
         is(&["chainwright", "nft", "--foo"], "chainwright nft --foo", 1);
-        is(&["chainwright", "list", "-x"], "chainwright list -x", 2);
+        is(
+            &["chainwright", "--netns", "x", "nft", "-z"],
+            "chainwright --netns x nft -z",
+            1,
+        );
+        is(
+            &["chainwright", "list", "-x", "nft"],
+            "chainwright list -x nft",
+            2,
+        );
         is(&["nft2", "-x"], "nft2 -x", 2);
         is(&[], "", 2);
     }

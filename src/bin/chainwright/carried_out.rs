@@ -62,18 +62,19 @@ fn complete(
     change.map(tell).unwrap_or_default()
 }
 
-/// Says why a script was not carried out, if its places say that.
+/// Says why a script was not carried out, if its places say that; and that nothing was changed, if it was to change
+/// something.
 ///
 /// # Errors
 /// What they do not.
-pub(crate) fn complain(error: RunError) -> Result<(), Error> {
+pub(crate) fn complain(error: RunError, changes: bool) -> Result<(), Error> {
     let is_unchanged = match &error {
         RunError::Script(_) => true,
         RunError::Refused { outcome, .. } => *outcome == Outcome::NothingApplied,
         _ => return Err(error.into()),
     };
     say(&error.to_string());
-    if is_unchanged {
+    if is_unchanged && changes {
         note("nothing was changed");
     }
     Ok(())

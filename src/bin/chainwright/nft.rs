@@ -250,8 +250,10 @@ impl Session<'_> {
             true => Script::parse_json(name, text),
             false => Script::parse_behind(&self.definitions, name, text, &self.includes),
         };
+        let mut changes = true;
         let done = match script {
             Ok(script) => {
+                changes = script.changes_something();
                 let done = self.carry_out(&script);
                 self.definitions.keep(&script);
                 done
@@ -261,7 +263,7 @@ impl Session<'_> {
         self.out.flush()?;
         match done {
             Ok(()) => Ok(true),
-            Err(Failure::Run(error)) => complain(error).map(|()| false),
+            Err(Failure::Run(error)) => complain(error, changes).map(|()| false),
             Err(Failure::Other(error)) => Err(error),
         }
     }

@@ -10,6 +10,7 @@ mod lexer;
 pub(super) mod nat;
 pub(super) mod object;
 pub(super) mod parser;
+pub(super) mod question;
 #[cfg(any(test, feature = "fuzzing"))]
 mod said;
 pub(super) mod script;

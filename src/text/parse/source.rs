@@ -45,6 +45,11 @@ pub(in crate::text) trait Includes {
     /// # Errors
     /// Why it stands for none that may be read.
     fn read(&self, path: &str) -> Result<Vec<Source>, String>;
+
+    /// Where they may be.
+    fn hint(&self) -> &'static str {
+        "files are included from directories that the caller allows"
+    }
 }
 
 /// Nothing may be included.
@@ -144,6 +149,15 @@ impl Directories {
 }
 
 impl Includes for Directories {
+    fn hint(&self) -> &'static str {
+        match self.and_elsewhere {
+            true => {
+                "paths that do not begin with / or ./ are looked for in the directories that the caller names"
+            }
+            false => NoIncludes.hint(),
+        }
+    }
+
     fn read(&self, path: &str) -> Result<Vec<Source>, String> {
         if path.contains('\0') {
             return Err("a path has no NUL".to_owned());
