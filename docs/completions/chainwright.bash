@@ -55,6 +55,9 @@ _chainwright() {
             chainwright,migrate)
                 cmd="chainwright__subcmd__migrate"
                 ;;
+            chainwright,nft)
+                cmd="chainwright__subcmd__nft"
+                ;;
             chainwright,reconcile)
                 cmd="chainwright__subcmd__reconcile"
                 ;;
@@ -181,6 +184,9 @@ _chainwright() {
             chainwright__subcmd__help,migrate)
                 cmd="chainwright__subcmd__help__subcmd__migrate"
                 ;;
+            chainwright__subcmd__help,nft)
+                cmd="chainwright__subcmd__help__subcmd__nft"
+                ;;
             chainwright__subcmd__help,reconcile)
                 cmd="chainwright__subcmd__help__subcmd__reconcile"
                 ;;
@@ -275,7 +281,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate kubelet watch trace-packets bench demo completions man help"
+            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate nft kubelet watch trace-packets bench demo completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -945,7 +951,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help)
-            opts="chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate kubelet watch trace-packets bench demo completions man help"
+            opts="chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate nft kubelet watch trace-packets bench demo completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1295,6 +1301,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__migrate)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__nft)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1672,6 +1692,56 @@ _chainwright() {
                     return 0
                     ;;
                 --lock)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__nft)
+            opts="-f -D -i -I -c -e -o -a -s -t -n -y -p -T -u -S -N -j -d -v -V -h --file --define --interactive --includepath --check --echo --optimize --handles --stateless --terse --numeric --numeric-priority --numeric-protocol --numeric-time --guid --service --reversedns --debug --version --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -f)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --define)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -D)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --includepath)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -I)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --debug)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -d)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

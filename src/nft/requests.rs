@@ -21,7 +21,7 @@ use super::{
     Chain, ChainRef, Element, ElementRef, Family, Flowtable, FlowtableRef, Rule, RuleRef, Set,
     SetId, SetRef, StatefulObject, StatefulObjectRef, Table, TableRef,
 };
-use crate::netlink::{Attributes, Error};
+use crate::netlink::{Attributes, Error, Message};
 
 impl Connection {
     /// Looks a table up by its name, without a listing; `None` if there is none.
@@ -230,13 +230,7 @@ impl Connection {
         set: &SetId<'_>,
         element: &Element<'_>,
     ) -> Result<Option<ElementRef<'_>>, Error> {
-        let reply = self.reply("look an element up", message, set.family, |writer| {
-            set.write(writer);
-            writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |writer| {
-                writer.nested(NFTA_LIST_ELEM, |writer| element.write_named(writer));
-            });
-        })?;
-        let Some(message) = reply else {
+        let Some(message) = self.element_message(message, set, element)? else {
             return Ok(None);
         };
         let list = span_of_list(message.payload)?;
@@ -246,6 +240,20 @@ impl Connection {
         }
         let (_, element) = attributes.advance()?;
         Ok(Some(ElementRef::parse(element)?))
+    }
+
+    pub(super) fn element_message(
+        &mut self,
+        message: u8,
+        set: &SetId<'_>,
+        element: &Element<'_>,
+    ) -> Result<Option<Message<'_>>, Error> {
+        self.reply("look an element up", message, set.family, |writer| {
+            set.write(writer);
+            writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |writer| {
+                writer.nested(NFTA_LIST_ELEM, |writer| element.write_named(writer));
+            });
+        })
     }
 
     /// Looks a stateful object up by its type and name, without a listing; `None` if there is none.

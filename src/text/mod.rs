@@ -8,6 +8,7 @@
 //! | `print`, `constant`, `list` | from sentences to text |
 //! | `parse` | from text to commands |
 //! | `compile`, `script` | from commands to a transaction |
+//! | `question`, `describe`, `run` | what a script asks for, and a script carried out |
 //! | `told` | from what the kernel tells of changes to text |
 //! | `json` | from sentences to libnftables' JSON, and from JSON to commands, with the feature `text-json` |
 //!
@@ -25,6 +26,8 @@ mod compile;
 #[cfg(feature = "text")]
 mod constant;
 #[cfg(feature = "text")]
+mod describe;
+#[cfg(feature = "text")]
 mod headers;
 #[cfg(feature = "text")]
 mod hooks;
@@ -39,7 +42,11 @@ mod parse;
 #[cfg(feature = "text")]
 mod print;
 #[cfg(feature = "text")]
+mod question;
+#[cfg(feature = "text")]
 mod read;
+#[cfg(feature = "text")]
+mod run;
 #[cfg(feature = "text")]
 mod script;
 #[cfg(feature = "text")]
@@ -69,7 +76,11 @@ pub use parse::Error;
 #[cfg(all(feature = "text", any(test, feature = "fuzzing")))]
 pub(crate) use parse::parsed_rules;
 #[cfg(feature = "text")]
-pub use script::{Change, Includes, Script};
+pub use question::{Answer, Question, Watched};
+#[cfg(feature = "text")]
+pub use run::{Done, Echo, Mode, RunError};
+#[cfg(feature = "text")]
+pub use script::{Change, Definitions, Includes, Script};
 #[cfg(feature = "text")]
 pub use told::{Line, Teller, Told};
 #[cfg(all(feature = "text", feature = "diff"))]

@@ -10,6 +10,7 @@ use super::parse::{
     self, Command, Directories, Error, Includes as Read, NoIncludes, Object, Position, Source,
     Sources, Verb,
 };
+use super::question::Question;
 use super::syntax::{Expr, Place, Statement};
 use crate::nft::{CommitError, Snapshot, Transaction};
 
@@ -50,6 +51,48 @@ pub struct Script {
     commands: Vec<Command>,
     sources: Sources,
     time_zone: TimeZone,
+    /// Itself, if it gives variables values.
+    definitions: Option<Source>,
+}
+
+/// Values of variables (`$name`) that are known before a script begins.
+///
+/// ```
+/// use chainwright::text::{Definitions, Includes, Script};
+///
+/// let mut definitions = Definitions::default();
+/// definitions.define("port", "{ 22, 80 }")?;
+/// let text = "add rule inet filter input tcp dport $port accept";
+/// let script = Script::parse_behind(&definitions, "rules.nft", text, &Includes::none())?;
+/// # Ok::<(), chainwright::text::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Definitions(Vec<Source>);
+
+impl Definitions {
+    /// Gives a variable a value, as `nft --define name=value` does.
+    ///
+    /// # Errors
+    /// What is wrong with either.
+    pub fn define(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        // One line for each: what stands in it cannot be more than a value.
+        let called = format!("definition {}", self.0.len() + 1);
+        let source = Source::new(called, format!("define {name} = {value}"));
+        let lone = parse::parse_behind(&self.0, source.clone(), &NoIncludes)?;
+        match lone.commands.first() {
+            None => self.0.push(source),
+            Some(command) => {
+                let fault = parse::Fault::new(command.place, "this is more than a value");
+                return Err(lone.sources.explain(fault));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the values that a script gave its variables: those that are read behind it know them.
+    pub fn keep(&mut self, script: &Script) {
+        self.0.extend(script.definitions.clone());
+    }
 }
 
 /// What a script may include (`include "file"`).
@@ -68,6 +111,13 @@ impl Includes {
     #[must_use]
     pub fn below(directories: impl IntoIterator<Item = PathBuf>) -> Self {
         Self(Some(Directories::new(directories)))
+    }
+
+    /// Any file, as `nft` has it: paths that begin with `/`, `./` or `../` are taken as they are, others are looked for in
+    /// these directories, one after the other.
+    #[must_use]
+    pub fn anywhere(directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self(Some(Directories::anywhere(directories)))
     }
 }
 
@@ -97,16 +147,30 @@ impl Script {
         text: impl AsRef<[u8]>,
         includes: &Includes,
     ) -> Result<Self, Error> {
+        Self::parse_behind(&Definitions::default(), name, text, includes)
+    }
+
+    /// The same where variables have values already.
+    ///
+    /// # Errors
+    /// As [`parse_with`](Self::parse_with).
+    pub fn parse_behind(
+        definitions: &Definitions,
+        name: &str,
+        text: impl AsRef<[u8]>,
+        includes: &Includes,
+    ) -> Result<Self, Error> {
         let source = Source::new(name, text.as_ref());
         let includes: &dyn Read = match &includes.0 {
             Some(directories) => directories,
             None => &NoIncludes,
         };
-        let (commands, sources) = parse::parse(source, includes)?;
+        let parsed = parse::parse_behind(&definitions.0, source.clone(), includes)?;
         Ok(Self {
-            commands,
-            sources,
+            commands: parsed.commands,
+            sources: parsed.sources,
             time_zone: TimeZone::system(),
+            definitions: parsed.defines.then_some(source),
         })
     }
 
@@ -150,6 +214,7 @@ impl Script {
             commands,
             sources,
             time_zone: TimeZone::system(),
+            definitions: None,
         })
     }
 
@@ -175,7 +240,7 @@ impl Script {
     #[must_use]
     pub fn needs_listing(&self) -> bool {
         let mut declared = HashSet::new();
-        for command in &self.commands {
+        for command in self.commands.iter().filter(|each| !each.is_question()) {
             let is_needed = match &command.object {
                 Object::Set(set) if matches!(command.verb, Verb::Add | Verb::Create) => {
                     declared.insert(name_of(&set.set));
@@ -221,17 +286,62 @@ impl Script {
     /// from 1.0.7 on.
     ///
     /// # Errors
-    /// What no transaction can be made of, first.
+    /// What no transaction can be made of, first: also what it [asks for](Self::questions), which
+    /// [`run`](Self::run) leaves out.
     pub fn transaction(&self, now: Option<&Snapshot>) -> Result<Change<'_>, Error> {
+        self.compiled(now, self.commands.iter())
+    }
+
+    /// The transaction without what is asked for.
+    pub(super) fn changes(&self, now: Option<&Snapshot>) -> Result<Change<'_>, Error> {
+        let changes = self.commands.iter().filter(|each| !each.is_question());
+        self.compiled(now, changes)
+    }
+
+    fn compiled<'s>(
+        &'s self,
+        now: Option<&Snapshot>,
+        commands: impl Iterator<Item = &'s Command>,
+    ) -> Result<Change<'s>, Error> {
         let compiler = Compiler::new(now, self.time_zone.clone());
         let (transaction, places) = compiler
-            .compile(&self.commands)
+            .compile(commands)
             .map_err(|fault| self.sources.explain(fault))?;
         Ok(Change {
             script: self,
             transaction,
             places,
         })
+    }
+}
+
+impl Script {
+    /// What it asks for, in its order: listings, elements, what is told.
+    pub fn questions(&self) -> impl Iterator<Item = Question<'_>> {
+        let commands = self.commands.iter().filter(|each| each.is_question());
+        commands.map(|command| self.question(command))
+    }
+
+    /// Whether it has commands that are no questions.
+    #[must_use]
+    pub fn changes_something(&self) -> bool {
+        !self.commands.iter().all(Command::is_question)
+    }
+
+    pub(super) const fn question<'s>(&'s self, command: &'s Command) -> Question<'s> {
+        Question::new(self, command)
+    }
+
+    pub(super) fn commands(&self) -> &[Command] {
+        &self.commands
+    }
+
+    pub(super) fn explain(&self, fault: parse::Fault) -> Error {
+        self.sources.explain(fault)
+    }
+
+    pub(super) fn time_zone(&self) -> TimeZone {
+        self.time_zone.clone()
     }
 }
 

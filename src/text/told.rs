@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bstr::ByteSlice;
+use bstr::{BStr, ByteSlice};
 
 use super::constant::Plain;
 use super::list::{self, Options, line};
@@ -10,7 +10,10 @@ use super::print::Printer;
 use super::read::set::SetReader;
 use crate::netlink::{Error, Message};
 use crate::nft::live::{Change, Event, EventFlags, EventObject};
-use crate::nft::{Connection, ElementsRef, Generation, RuleRef, SetFlags, Snapshot, SnapshotTable};
+use crate::nft::{
+    Connection, ElementsRef, Generation, RuleRef, SetFlags, SetRef, Snapshot, SnapshotSet,
+    SnapshotTable,
+};
 
 /// Says in nft's words what transactions did, as `nft monitor` and `nft --echo` do.
 ///
@@ -47,25 +50,25 @@ pub struct Teller {
     known: Snapshot,
     /// What is known is of this generation, or of a later one.
     since: Option<Generation>,
-    options: Options,
+    pub(super) options: Options,
 }
 
 /// What became of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Told {
+pub enum Told<L = Line> {
     /// It is said.
-    Line(Line),
+    Line(L),
     /// It is said with another event: the elements in braces of a rule, the other end of a range.
     Within,
     /// nft has no words for it, or what they would be is not known.
     Wordless,
 }
 
-impl Told {
+impl<L> Told<L> {
     /// What is said.
     #[must_use]
-    pub const fn line(&self) -> Option<&Line> {
+    pub const fn line(&self) -> Option<&L> {
         match self {
             Self::Line(line) => Some(line),
             _ => None,
@@ -81,7 +84,7 @@ pub struct Line {
     pub head: String,
     /// The rule, or what stands in braces behind the head, with the braces; empty if there is nothing.
     pub body: String,
-    /// The handle of what was added.
+    /// The handle of what was added, and of a table that went.
     pub handle: Option<u64>,
 }
 
@@ -103,7 +106,7 @@ struct Bound<'c> {
     event: usize,
     message: Message<'c>,
     elements: ElementsRef<'c>,
-    is_deletion: bool,
+    verb: &'static str,
 }
 
 impl Teller {
@@ -132,12 +135,23 @@ impl Teller {
 
     /// Says what a transaction did: for each of its [events](Change::events), in their order, what became of it.
     pub fn tell(&mut self, change: &Change) -> Vec<Told> {
+        self.tell_in::<Lines>(change)
+    }
+
+    /// The same as libnftables' JSON: for each event an object like `{"add": {"rule": …}}`, in one line.
+    #[cfg(feature = "text-json")]
+    pub fn tell_json(&mut self, change: &Change) -> Vec<Told<String>> {
+        self.tell_in::<super::json::Events>(change)
+    }
+
+    fn tell_in<F: Form>(&mut self, change: &Change) -> Vec<Told<F::Said>> {
         // What is known is of later: what is called the same may have been something else then.
         let is_past = self.since.is_some_and(|since| {
             let ahead = change.generation().number().wrapping_sub(since.number());
             ahead.cast_signed() <= 0
         });
-        let mut told = vec![Told::Wordless; change.events().len()];
+        let mut told = Vec::new();
+        told.resize_with(change.events().len(), || Told::Wordless);
         let mut bound: Option<Bound<'_>> = None;
         for (number, event) in change.events().enumerate() {
             let Ok(object) = event.object() else {
@@ -150,9 +164,9 @@ impl Teller {
             if !is_past {
                 told[number] = match &object {
                     EventObject::Elements(elements) => {
-                        self.elements(&mut told, &mut bound, number, &event, elements)
+                        self.elements::<F>(&mut told, &mut bound, number, &event, elements)
                     }
-                    object => self.object(&event, object),
+                    object => self.object::<F>(&event, object),
                 };
             }
             if event.is_deletion() {
@@ -160,7 +174,7 @@ impl Teller {
             }
         }
         if let Some(bound) = bound {
-            told[bound.event] = self.said_elements(&[bound.message], &bound);
+            told[bound.event] = self.said_elements::<F>(&[bound.message], &bound);
         }
         if self.known.tidy().is_err() {
             self.known = Snapshot::of_nothing();
@@ -168,9 +182,9 @@ impl Teller {
         // What belongs to a rule that could not be said is to be seen.
         let is_rule = |event: &Event<'_>| matches!(event.object(), Ok(EventObject::Rule(_)));
         let mut each = change.events().zip(&told);
-        if each.any(|(event, told)| is_rule(&event) && *told == Told::Wordless) {
+        if each.any(|(event, told)| is_rule(&event) && matches!(told, Told::Wordless)) {
             for (event, told) in change.events().zip(&mut told) {
-                if *told == Told::Within && self.is_of_nameless(&event) {
+                if matches!(told, Told::Within) && self.is_of_nameless(&event) {
                     *told = Told::Wordless;
                 }
             }
@@ -178,7 +192,7 @@ impl Teller {
         told
     }
 
-    fn table_of(&self, event: &Event<'_>) -> Option<SnapshotTable<'_>> {
+    pub(super) fn table_of(&self, event: &Event<'_>) -> Option<SnapshotTable<'_>> {
         self.known.table(event.family(), event.table()?)
     }
 
@@ -189,114 +203,40 @@ impl Teller {
         set.is_some_and(|set| is_nameless(set.set().flags().unwrap_or_default()))
     }
 
-    fn object(&self, event: &Event<'_>, object: &EventObject<'_>) -> Told {
-        let options = &self.options;
-        let is_deletion = event.is_deletion();
-        let family = event.family();
-        let verb = match (is_deletion, object) {
+    /// What a set is, as far as that is known: of one that goes nothing but the name is told.
+    pub(super) fn flags_of(&self, event: &Event<'_>, view: &SetRef<'_>) -> SetFlags {
+        let set = self.table_of(event).and_then(|t| t.set(view.name()));
+        let flags = set.map_or_else(|| view.flags(), |set| set.set().flags());
+        flags.unwrap_or_default()
+    }
+
+    fn object<F: Form>(&self, event: &Event<'_>, object: &EventObject<'_>) -> Told<F::Said> {
+        if let EventObject::Set(view) = object
+            && is_nameless(self.flags_of(event, view))
+        {
+            return Told::Within;
+        }
+        let verb = match (event.is_deletion(), object) {
             (true, _) => "delete",
             (false, EventObject::Rule(_)) if !event.flags().contains(EventFlags::APPEND) => {
                 "insert"
             }
-            (false, _) => "add",
+            (false, _) => added(event),
         };
-        let plain = |name: &bstr::BStr| Plain(name).to_string();
-        // Of what goes the name says all.
-        let inside = |body: Option<String>| match is_deletion {
-            true => Some(String::new()),
-            false => body,
-        };
-        let (kind, name, body) = match object {
-            EventObject::Table(view) => {
-                let body = inside(line::table(view, options));
-                ("table", plain(view.name()), body)
-            }
-            EventObject::Chain(view) => {
-                let body = inside(line::chain(view, options));
-                let name = format!("{} {}", plain(view.table()), plain(view.name()));
-                ("chain", name, body)
-            }
-            EventObject::Set(view) => {
-                let set = self.table_of(event).and_then(|t| t.set(view.name()));
-                // Of one that goes nothing but the name is told.
-                let flags = set.map_or_else(|| view.flags(), |set| set.set().flags());
-                let flags = flags.unwrap_or_default();
-                if is_nameless(flags) {
-                    return Told::Within;
-                }
-                let body = inside(set.and_then(|set| line::set(&set, options)));
-                let kind = match list::is_map(flags) {
-                    true => "map",
-                    false => "set",
-                };
-                let name = format!("{} {}", plain(view.table()), plain(view.name()));
-                (kind, name, body)
-            }
-            EventObject::Object(view) => {
-                let body = inside(line::object(view, options));
-                let name = format!("{} {}", plain(view.table()), plain(view.name()));
-                (list::object::object_name(view.object_type()), name, body)
-            }
-            EventObject::Flowtable(view) => {
-                let body = inside(line::flowtable(view, options));
-                let name = format!("{} {}", plain(view.table()), plain(view.name()));
-                ("flowtable", name, body)
-            }
-            EventObject::Rule(rule) => return self.rule(verb, event, rule),
-            _ => return Told::Wordless,
-        };
-        match body {
-            Some(body) => Told::Line(Line {
-                head: format!("{verb} {kind} {family} {name}"),
-                body: match body.is_empty() {
-                    true => body,
-                    false => format!("{{ {body}; }}"),
-                },
-                handle: event.handle(),
-            }),
+        match F::object(self, verb, event, object) {
+            Some(said) => Told::Line(said),
             None => Told::Wordless,
         }
     }
 
-    fn rule(&self, verb: &str, event: &Event<'_>, rule: &RuleRef<'_>) -> Told {
-        let mut head = format!(
-            "{verb} rule {} {} {}",
-            rule.family(),
-            Plain(rule.table()),
-            Plain(rule.chain())
-        );
-        let handle = match (event.is_deletion(), rule.position()) {
-            (true, _) => Some(rule.handle()),
-            (false, position) => position.filter(|position| *position > 0),
-        };
-        if let Some(handle) = handle {
-            head += &format!(" handle {handle}");
-        }
-        let body = match rule.expressions() {
-            Some(_) => self
-                .table_of(event)
-                .and_then(|table| list::rule(&table, rule, &self.options)),
-            None => Some(String::new()),
-        };
-        match body {
-            // Of one that goes nft gives the number; what it was is said beside it.
-            Some(body) => Told::Line(Line {
-                head,
-                body,
-                handle: (!event.is_deletion()).then(|| rule.handle()),
-            }),
-            None => Told::Wordless,
-        }
-    }
-
-    fn elements<'c>(
+    fn elements<'c, F: Form>(
         &self,
-        told: &mut [Told],
+        told: &mut [Told<F::Said>],
         bound: &mut Option<Bound<'c>>,
         number: usize,
         event: &Event<'c>,
         elements: &ElementsRef<'c>,
-    ) -> Told {
+    ) -> Told<F::Said> {
         let table = self.table_of(event);
         let Some(set) = table.and_then(|table| table.set(elements.set())) else {
             return Told::Wordless;
@@ -310,20 +250,23 @@ impl Teller {
             event: number,
             message: event.message(),
             elements: *elements,
-            is_deletion: event.is_deletion(),
+            verb: match event.is_deletion() {
+                true => "delete",
+                false => added(event),
+            },
         };
         let has_bounds = flags.contains(SetFlags::INTERVAL) && !flags.contains(SetFlags::CONCAT);
         if !has_bounds {
-            return self.said_elements(&[this.message], &this);
+            return self.said_elements::<F>(&[this.message], &this);
         }
         match bound.take() {
             Some(other) if other.makes_range_with(&this) => {
-                told[other.event] = self.said_elements(&[other.message, this.message], &this);
+                told[other.event] = self.said_elements::<F>(&[other.message, this.message], &this);
                 Told::Within
             }
             other => {
                 if let Some(other) = other {
-                    told[other.event] = self.said_elements(&[other.message], &other);
+                    told[other.event] = self.said_elements::<F>(&[other.message], &other);
                 }
                 *bound = Some(this);
                 Told::Wordless // until its other end is told
@@ -332,58 +275,173 @@ impl Teller {
     }
 
     /// `add element ip t s { 10.0.0.0/8 }`
-    fn said_elements(&self, messages: &[Message<'_>], of: &Bound<'_>) -> Told {
+    fn said_elements<F: Form>(&self, messages: &[Message<'_>], of: &Bound<'_>) -> Told<F::Said> {
         let elements = &of.elements;
-        let said = || -> Option<String> {
-            let table = self.known.table(elements.family(), elements.table())?;
-            let set = table.set(elements.set())?;
-            let excerpt = table.excerpt(&set, messages).ok()?;
-            let set = excerpt
-                .table(elements.family(), elements.table())?
-                .set(elements.set())?;
-            let elements = SetReader::named(&set).elements()?;
-            let mut body = String::from("{ ");
-            let mut printer = Printer::new(&mut body, &self.options);
-            printer.in_line = true;
-            for (index, element) in elements.iter().enumerate() {
-                if index > 0 {
-                    printer.out.push_str(", ");
-                }
-                printer.element(element).ok()?;
-            }
-            body.push_str(" }");
-            Some(body)
-        };
         // An end without a beginning stands before the first range, and says nothing.
         if let [_] = messages
             && end(elements).is_some_and(|(is_end, _)| is_end)
         {
             return Told::Within;
         }
-        let verb = match of.is_deletion {
-            true => "delete",
-            false => "add",
+        let said = || {
+            let table = self.known.table(elements.family(), elements.table())?;
+            let set = table.set(elements.set())?;
+            let excerpt = table.excerpt(&set, messages).ok()?;
+            let set = excerpt
+                .table(elements.family(), elements.table())?
+                .set(elements.set())?;
+            F::elements(self, of.verb, &set)
         };
         match said() {
-            Some(body) => Told::Line(Line {
-                head: format!(
-                    "{verb} element {} {} {}",
-                    elements.family(),
-                    Plain(elements.table()),
-                    Plain(elements.set())
-                ),
-                body,
-                handle: None,
-            }),
+            Some(said) => Told::Line(said),
             None => Told::Wordless,
         }
     }
 }
 
+/// What is added: `create` where it was not to be there yet.
+fn added(event: &Event<'_>) -> &'static str {
+    match event.flags().contains(EventFlags::EXCLUSIVE) {
+        true => "create",
+        false => "add",
+    }
+}
+
+/// How what happened is said.
+pub(super) trait Form {
+    /// What is said of an event.
+    type Said;
+
+    /// Of an object; `None` if there are no words for it.
+    fn object(
+        teller: &Teller,
+        verb: &'static str,
+        event: &Event<'_>,
+        object: &EventObject<'_>,
+    ) -> Option<Self::Said>;
+
+    /// Of the elements of a set that stands alone, with these elements alone.
+    fn elements(teller: &Teller, verb: &'static str, set: &SnapshotSet<'_>) -> Option<Self::Said>;
+}
+
+/// nft's lines.
+struct Lines;
+
+impl Form for Lines {
+    type Said = Line;
+
+    fn object(
+        teller: &Teller,
+        verb: &'static str,
+        event: &Event<'_>,
+        object: &EventObject<'_>,
+    ) -> Option<Line> {
+        let options = &teller.options;
+        let is_deletion = event.is_deletion();
+        // Of what goes the name says all.
+        let inside = |body: Option<String>| match is_deletion {
+            true => Some(String::new()),
+            false => body,
+        };
+        let in_table = |table: &BStr, name: &BStr| format!("{} {}", Plain(table), Plain(name));
+        let (kind, name, body) = match object {
+            EventObject::Table(view) => {
+                let body = inside(line::table(view, options));
+                ("table", Plain(view.name()).to_string(), body)
+            }
+            EventObject::Chain(view) => {
+                let body = inside(line::chain(view, options));
+                ("chain", in_table(view.table(), view.name()), body)
+            }
+            EventObject::Set(view) => {
+                let set = teller.table_of(event).and_then(|t| t.set(view.name()));
+                let body = inside(set.and_then(|set| line::set(&set, options)));
+                let kind = match list::is_map(teller.flags_of(event, view)) {
+                    true => "map",
+                    false => "set",
+                };
+                (kind, in_table(view.table(), view.name()), body)
+            }
+            EventObject::Object(view) => {
+                let body = inside(line::object(view, options));
+                let kind = list::object::object_name(view.object_type());
+                (kind, in_table(view.table(), view.name()), body)
+            }
+            EventObject::Flowtable(view) => {
+                let body = inside(line::flowtable(view, options));
+                ("flowtable", in_table(view.table(), view.name()), body)
+            }
+            EventObject::Rule(rule) => return rule_line(teller, verb, event, rule),
+            _ => return None,
+        };
+        let body = body?;
+        let is_table = matches!(object, EventObject::Table(_));
+        Some(Line {
+            head: format!("{verb} {kind} {} {name}", event.family()),
+            body: match object {
+                _ if body.is_empty() => body,
+                EventObject::Object(_) => format!("{{ {body} }}"),
+                _ => format!("{{ {body}; }}"),
+            },
+            handle: event.handle().filter(|_| is_table || !is_deletion),
+        })
+    }
+
+    fn elements(teller: &Teller, verb: &'static str, set: &SnapshotSet<'_>) -> Option<Line> {
+        let mut body = String::from("{ ");
+        let mut printer = Printer::new(&mut body, &teller.options);
+        printer.in_line = true;
+        for (index, element) in SetReader::named(set).elements()?.iter().enumerate() {
+            if index > 0 {
+                printer.out.push_str(", ");
+            }
+            printer.element(element).ok()?;
+        }
+        body.push_str(" }");
+        let view = set.set();
+        Some(Line {
+            head: format!(
+                "{verb} element {} {} {}",
+                view.family(),
+                Plain(view.table()),
+                Plain(view.name())
+            ),
+            body,
+            handle: None,
+        })
+    }
+}
+
+fn rule_line(teller: &Teller, verb: &str, event: &Event<'_>, rule: &RuleRef<'_>) -> Option<Line> {
+    let mut head = format!(
+        "{verb} rule {} {} {}",
+        rule.family(),
+        Plain(rule.table()),
+        Plain(rule.chain())
+    );
+    let handle = match (event.is_deletion(), rule.position()) {
+        (true, _) => Some(rule.handle()),
+        (false, position) => position.filter(|position| *position > 0),
+    };
+    if let Some(handle) = handle {
+        head += &format!(" handle {handle}");
+    }
+    let body = match rule.expressions() {
+        Some(_) => list::rule(&teller.table_of(event)?, rule, &teller.options)?,
+        None => String::new(),
+    };
+    // Of one that goes nft gives the number; what it was is said beside it.
+    Some(Line {
+        head,
+        body,
+        handle: (!event.is_deletion()).then(|| rule.handle()),
+    })
+}
+
 impl Bound<'_> {
     /// Whether the two are the ends of one range.
     fn makes_range_with(&self, other: &Self) -> bool {
-        let is_of_same = self.is_deletion == other.is_deletion
+        let is_of_same = self.verb == other.verb
             && self.elements.family() == other.elements.family()
             && self.elements.table() == other.elements.table()
             && self.elements.set() == other.elements.set();

@@ -23,7 +23,7 @@ fn documented(verb: &str) -> BTreeMap<String, String> {
 fn walk(at: &str, value: &Value, keys: &BTreeMap<String, String>, seen: &mut BTreeSet<String>) {
     if let Some(kind) = keys.get(at) {
         let fits = match kind.trim_end_matches('?') {
-            "library object" => value.is_object(),
+            "library object" | "object" => value.is_object(),
             "string" => value.is_string(),
             "string or null" => value.is_string() || value.is_null(),
             "number" => value.is_number(),

@@ -43,7 +43,7 @@ fn watch_speaks_nfts_language() {
     let expected = r#"  + add table inet t handle 2 { comment "hello"; }
   + add chain inet t web handle 1 { comment "c"; }
   + add chain inet t in handle 2 { type filter hook input priority filter + 5; policy drop; }
-  + add counter inet t hits handle 3 { comment "x"; packets 3 bytes 4; }
+  + add counter inet t hits handle 3 { comment "x"; packets 3 bytes 4 }
   + add set inet t nets handle 4 { type ipv4_addr; flags interval; }
   + add element inet t nets { 1.2.3.4-1.2.3.9 }
   + add element inet t nets { 10.0.0.0/8 }
@@ -447,6 +447,25 @@ fn apply_echoes_what_nft_echoes() {
     assert_eq!(lines.len(), 14, "{}", ran.out);
     let json = run(&third, &format!("apply --echo --json {path}")).expect(0);
     json::check("apply", &[&json]);
+    // As libnftables' document with -j.
+    fs::write(
+        &path,
+        r#"{"nftables": [{"add": {"chain": {"family": "inet", "table": "t", "name": "new"}}}]}"#,
+    )
+    .unwrap();
+    let document = run(&third, &format!("apply -j -e {path}")).expect(0).out;
+    let begin =
+        r#"{"nftables":[{"add":{"chain":{"family":"inet","table":"t","name":"new","handle":"#;
+    assert!(document.starts_with(begin), "{document}");
+    // What asks is no change.
+    fs::write(&path, "add table inet v\nlist tables\n").unwrap();
+    let asked = run(&third, &format!("apply {path}")).expect(2);
+    assert!(
+        asked.err.contains(":2:1: this asks for a listing"),
+        "{}",
+        asked.err
+    );
+    assert!(!run(&third, "list tables").expect(0).out.contains("inet v"));
     // What changes nothing adds nothing.
     fs::write(&path, "add table inet t\n").unwrap();
     assert_eq!(run(&third, &format!("apply -e {path}")).expect(0).out, "");

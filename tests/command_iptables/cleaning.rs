@@ -159,7 +159,7 @@ fn tables_move_to_the_other_backend() {
 
     // Something of its own on the other side.
     run_with(&sandbox, "restore", "*nat\n-A OUTPUT -j ACCEPT\nCOMMIT\n").expect(0);
-    let json = run(&sandbox, &format!("{migrate} --keep-foreign KUBE-* --json")).expect(2);
+    let json = run(&sandbox, &format!("{migrate} --keep-foreign KUBE-KUBELET-* --json")).expect(2);
     let document: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(document["obstacles"][0]["chain"], "OUTPUT");
     assert_eq!(document["done"], false);
@@ -170,7 +170,7 @@ fn tables_move_to_the_other_backend() {
     );
     run_with(&sandbox, "restore", "*nat\nCOMMIT\n").expect(0);
 
-    let ran = run(&sandbox, &format!("{migrate} --keep-foreign KUBE-*")).expect(0);
+    let ran = run(&sandbox, &format!("{migrate} --keep-foreign KUBE-KUBELET-*")).expect(0);
     assert_eq!(ran.out, would.out);
     assert_eq!(Tools::new(&sandbox).save("iptables-nft-save -c"), before);
     let left = Tools::new(&sandbox).save("iptables-legacy-save");

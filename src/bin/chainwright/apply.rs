@@ -5,14 +5,15 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use chainwright::nft::live::{Event, EventObject, Item, Monitor, MonitorOptions};
-use chainwright::nft::{CommitError, Connection, Outcome, Scope, Transaction};
-use chainwright::text::{Includes, Options, Script, Teller, Told};
+use chainwright::nft::Connection;
+use chainwright::text::{Done, Includes, Mode, Options, Script};
 use serde::Serialize;
+use serde_json::Value;
 
+use crate::carried_out::{added, added_json, complain};
 use crate::output::{Error, Exit, Output, Printable, note, say};
 use crate::progress::Progress;
-use crate::rules::{Sets, said, sets};
+use crate::rules::sets;
 
 /// Change the ruleset as a text in nft's language says, all of it or nothing, as `nft -f` does
 ///
@@ -52,23 +53,13 @@ pub(crate) struct Args {
     file: Option<PathBuf>,
 }
 
-/// How often it is tried again when others commit.
-const ATTEMPTS: usize = 20;
-
 /// What was applied, for programs.
 #[derive(Serialize)]
 struct Record {
     operations: usize,
     checked: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    added: Option<Vec<String>>,
-}
-
-/// What came of it.
-struct Applied {
-    operations: usize,
-    /// What was added, a line each, if it was asked for.
-    added: Option<Vec<String>>,
+    added: Option<Vec<Value>>,
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
@@ -88,7 +79,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         true => Script::parse_json(&name, text),
         false => Script::parse_with(&name, text, &includes),
     };
-    let script = match parsed {
+    // Listings are for `list` and `nft`.
+    let only_changes = |script: Script| {
+        let question = script.questions().next().map(|each| each.no_change());
+        question.map_or(Ok(script), Err)
+    };
+    let script = match parsed.and_then(only_changes) {
         Ok(script) => script,
         Err(error) => {
             say(&error.to_string());
@@ -96,137 +92,42 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             return Ok(Exit::Failed);
         }
     };
+    let mode = match (args.check, args.echo) {
+        (true, _) => Mode::Check,
+        (false, true) => Mode::Echo,
+        (false, false) => Mode::Commit,
+    };
     let progress = Progress::new(format!("applying {name}"));
-    let applied = apply(&script, args);
+    let done = script.run(&mut Connection::open()?, mode, &Options::here());
     drop(progress);
-    let Some(applied) = applied? else {
-        return Ok(Exit::Failed);
+    let Done {
+        operations, echo, ..
+    } = match done {
+        Ok(done) => done,
+        Err(error) => return complain(error, true).map(|()| Exit::Failed),
     };
     let mut out = Output::new();
-    if json {
-        let record = Record {
-            operations: applied.operations,
-            checked: args.check,
-            added: applied.added,
-        };
-        out.json("apply", &record)?;
-    } else {
-        for line in applied.added.iter().flatten() {
-            writeln!(out, "{}", Printable(line))?;
+    match echo {
+        _ if json => {
+            let added = echo.map(added_json);
+            let value = |line: &String| serde_json::from_str(line).unwrap_or_default();
+            let record = Record {
+                operations,
+                checked: args.check,
+                added: added.map(|added| added.iter().map(value).collect()),
+            };
+            out.json("apply", &record)?;
         }
+        Some(echo) if args.libnftables_json => {
+            writeln!(out, "{{\"nftables\":[{}]}}", added_json(echo).join(","))?;
+        }
+        Some(echo) => {
+            for line in added(echo, args.handles, &sets()) {
+                writeln!(out, "{}", Printable(&line))?;
+            }
+        }
+        None => {}
     }
     out.flush()?;
     Ok(Exit::Done)
-}
-
-/// Carries it out; how many operations it was, or nothing if the text is wrong, which is said then.
-fn apply(script: &Script, args: &Args) -> Result<Option<Applied>, Error> {
-    let mut nft = Connection::open()?;
-    let mut echo = match args.echo {
-        true => Some(Echo::begin(&mut nft)?),
-        false => None,
-    };
-    let mut attempt = 1;
-    loop {
-        let now = match script.needs_listing() {
-            true => Some(nft.snapshot(Scope::all())?),
-            false => None,
-        };
-        let change = match script.transaction(now.as_ref()) {
-            Ok(change) => change,
-            Err(error) => {
-                say(&error.to_string());
-                note("nothing was changed");
-                return Ok(None);
-            }
-        };
-        let operations = change.transaction().len();
-        let committed = match &mut echo {
-            Some(echo) => echo
-                .commit(&mut nft, change.transaction(), args.handles)
-                .map(Some),
-            None if args.check => nft.check(change.transaction()).map(|()| None),
-            None => nft.commit(change.transaction()).map(|()| None),
-        };
-        let error = match committed {
-            Ok(added) => return Ok(Some(Applied { operations, added })),
-            Err(error) => error,
-        };
-        if error.generation_moved() && attempt < ATTEMPTS {
-            attempt += 1;
-            continue;
-        }
-        let places = change.explain(&error);
-        if places.is_empty() {
-            return Err(error.into());
-        }
-        for place in &places {
-            say(&place.to_string());
-        }
-        if error.outcome == Outcome::NothingApplied {
-            note("nothing was changed");
-        }
-        return Ok(None);
-    }
-}
-
-/// Who is told of what is committed.
-struct Echo {
-    monitor: Monitor,
-    teller: Teller,
-    sets: Sets,
-}
-
-impl Echo {
-    fn begin(nft: &mut Connection) -> Result<Self, Error> {
-        // What is told from here on is later than what is known.
-        let monitor = MonitorOptions::default().open_beside(nft)?;
-        Ok(Self {
-            monitor,
-            teller: Teller::new(nft, Options::here())?,
-            sets: sets(),
-        })
-    }
-
-    /// Commits it; what it added, a line each.
-    fn commit(
-        &mut self,
-        nft: &mut Connection,
-        transaction: &Transaction,
-        handles: bool,
-    ) -> Result<Vec<String>, CommitError> {
-        let committed = nft.commit_echo(transaction)?;
-        if committed.generation().is_none() && committed.is_whole() {
-            return Ok(Vec::new()); // it changed nothing
-        }
-        // The kernel has told of it by now.
-        while let Ok(Some(item)) = self.monitor.try_receive() {
-            let Item::Change(change) = item else {
-                continue;
-            };
-            let told = self.teller.tell(&change);
-            if !committed.made(&change) {
-                continue; // somebody else's, before it
-            }
-            let lines = change.events().zip(&told);
-            let added = lines.filter(|(event, _)| !event.is_deletion());
-            return Ok(added
-                .filter_map(|(event, told)| self.line(&event, told, handles))
-                .collect());
-        }
-        note("it is done, and the kernel did not tell of all that was added: list it");
-        Ok(Vec::new())
-    }
-
-    fn line(&self, event: &Event<'_>, told: &Told, handles: bool) -> Option<String> {
-        match told {
-            Told::Within => None,
-            Told::Line(line) if handles => Some(format!("{line:#}")),
-            Told::Line(line) => Some(line.to_string()),
-            _ => Some(match event.object() {
-                Ok(EventObject::Rule(rule)) => format!("# {event}: {}", said(&rule, &self.sets)),
-                _ => format!("# {event}"),
-            }),
-        }
-    }
 }

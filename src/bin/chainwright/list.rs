@@ -30,9 +30,20 @@ pub(crate) struct Args {
     #[arg(value_name = "WHAT", default_value = "ruleset")]
     what: Vec<OsString>,
 
+    #[command(flatten)]
+    format: Format,
+
+    /// As libnftables' JSON, which `nft -j` writes: what `--json` says, too
+    #[arg(short = 'j')]
+    libnftables_json: bool,
+}
+
+/// How it is written: as nft has it.
+#[derive(clap::Args)]
+pub(crate) struct Format {
     /// With the handles that the kernel gave
-    #[arg(short = 'a', long)]
-    handles: bool,
+    #[arg(short = 'a', long, alias = "handle")]
+    pub(crate) handles: bool,
 
     /// Without the numbers of counters and the like
     #[arg(short = 's', long)]
@@ -65,10 +76,29 @@ pub(crate) struct Args {
     /// Ports by the names that /etc/services has for them
     #[arg(short = 'S', long)]
     service: bool,
+}
 
-    /// As libnftables' JSON, which `nft -j` writes: what `--json` says, too
-    #[arg(short = 'j')]
-    libnftables_json: bool,
+impl Format {
+    /// With the names that there are here.
+    pub(crate) fn options(&self) -> Options {
+        let mut options = Options::here();
+        options.handles = self.handles;
+        options.stateless = self.stateless;
+        options.terse = self.terse;
+        options.numeric_priority = self.numeric_priority;
+        options.numeric_protocol = self.numeric_protocol;
+        options.numeric_time = self.numeric_time;
+        if self.numeric {
+            options = options.numeric();
+        }
+        if self.guid {
+            options = options.with_accounts();
+        }
+        if self.service {
+            options = options.with_services();
+        }
+        options
+    }
 }
 
 /// What was asked for.
@@ -85,22 +115,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         table: asked.table.map(Into::into),
     };
     let snapshot = Connection::open_to_look()?.snapshot(scope)?;
-    let mut options = Options::here();
-    options.handles = args.handles;
-    options.stateless = args.stateless;
-    options.terse = args.terse;
-    options.numeric_priority = args.numeric_priority;
-    options.numeric_protocol = args.numeric_protocol;
-    options.numeric_time = args.numeric_time;
-    if args.numeric {
-        options = options.numeric();
-    }
-    if args.guid {
-        options = options.with_accounts();
-    }
-    if args.service {
-        options = options.with_services();
-    }
+    let options = args.format.options();
     let listing = Listing::new(&snapshot, &options).part(asked.part);
     if asked.table.is_some() && listing.is_empty() {
         note("there is no such table, or nothing of this name in it");

@@ -7,6 +7,8 @@
 mod apply;
 mod backup;
 mod bench;
+mod called_as;
+mod carried_out;
 mod chains;
 mod cleanup;
 mod completions;
@@ -19,6 +21,7 @@ mod legacy_tables;
 mod list;
 mod man;
 mod migrate;
+mod nft;
 mod output;
 mod progress;
 mod reconcile;
@@ -38,6 +41,7 @@ use std::process::ExitCode;
 use chainwright::netns::{Netns, become_namespace_root};
 use clap::{Parser, Subcommand};
 
+use called_as::Called;
 use output::{Error, Exit};
 
 const EXIT_CODES: &str = "\
@@ -84,6 +88,7 @@ enum Verb {
     Cleanup(cleanup::Args),
     Migrate(migrate::Args),
     Translate(translate::Args),
+    Nft(nft::Args),
     Kubelet(kubelet::Args),
     Watch(watch::Args),
     TracePackets(trace_packets::Args),
@@ -94,7 +99,20 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let command = Command::parse();
+    let called = Called::now();
+    let command = match Command::try_parse_from(called.arguments) {
+        Ok(command) => command,
+        Err(error) => {
+            // Where the output is closed there is nobody left to be told.
+            let _ = error.print();
+            let code = if error.use_stderr() {
+                called.misused
+            } else {
+                0
+            };
+            return code.into();
+        }
+    };
     let exit = run(&command).unwrap_or_else(|error| {
         error.report();
         Exit::Failed
@@ -136,6 +154,7 @@ impl Verb {
             Self::Cleanup(args) => cleanup::run(args, json),
             Self::Migrate(args) => migrate::run(args, json),
             Self::Translate(args) => translate::run(args, json),
+            Self::Nft(args) => nft::run(args, json),
             Self::Kubelet(args) => kubelet::run(args, json),
             Self::Watch(args) => watch::run(args, json),
             Self::TracePackets(args) => trace_packets::run(args, json),
@@ -189,6 +208,7 @@ mod tests {
                 "man",
                 // From one backend to the other.
                 "migrate",
+                "nft",
                 "help",
                 "translate",
             ];

@@ -35,6 +35,7 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-cleanup",
     "chainwright-migrate",
     "chainwright-translate",
+    "chainwright-nft",
     "chainwright-kubelet",
     "chainwright-kubelet-ensure",
     "chainwright-kubelet-check",

@@ -1,7 +1,8 @@
 //! What it takes to say in words what happens: tables, and sets without their elements.
 
 use chainwright_sys::nf_tables::{
-    NFT_MSG_GETSET, NFT_MSG_GETTABLE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE,
+    NFT_MSG_GETOBJ_RESET, NFT_MSG_GETSET, NFT_MSG_GETSETELEM, NFT_MSG_GETTABLE, NFT_MSG_NEWSET,
+    NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE,
 };
 
 use super::apply::Applied;
@@ -11,8 +12,10 @@ use super::within::is_anonymous;
 use super::{ElementsOf, Snapshot, SnapshotSet, SnapshotTable};
 use crate::netlink::{Error, Malformed, Message};
 use crate::nft::connection::{Connection, message_type};
+use crate::nft::expr::ObjectType;
 use crate::nft::live::{Event, EventObject};
-use crate::nft::{Family, Scope, SetFlags};
+use crate::nft::object::Written as _;
+use crate::nft::{Element, Family, Scope, SetFlags, SetId, StatefulObject};
 
 impl Connection {
     /// The tables and sets that there are, of one generation, without elements, chains and rules. Sets without a name of
@@ -43,6 +46,65 @@ impl Connection {
     }
 }
 
+/// What a request is about whose answer is a snapshot of that alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answered<'a> {
+    /// Stateful objects of a type, of a family or of one of its tables: they are set back.
+    Objects(ObjectType, Scope<'a>),
+    /// One of them.
+    Object(&'a StatefulObject<'a>),
+    /// Elements of a set, by their keys.
+    Elements(&'a SetId<'a>, &'a [Element<'a>]),
+}
+
+impl Connection {
+    /// Asks for it: a snapshot of what was answered, with the tables and sets that there are; `None` of what is not
+    /// there.
+    pub(crate) fn answered(&mut self, asked: &Answered<'_>) -> Result<Option<Snapshot>, Error> {
+        let mut snapshot = self.definitions()?;
+        match asked {
+            Answered::Objects(object_type, scope) => {
+                let mut reader = Reader::of(self, snapshot);
+                reader.dump(
+                    Lane::Long,
+                    "reset objects",
+                    NFT_MSG_GETOBJ_RESET,
+                    scope.family,
+                    |writer| {
+                        if let Some(table) = &scope.table {
+                            writer.string(NFTA_OBJ_TABLE, table);
+                        }
+                        writer.be32(NFTA_OBJ_TYPE, object_type.0);
+                    },
+                    |_| true,
+                )?;
+                snapshot = reader.snapshot;
+            }
+            Answered::Object(object) => {
+                let reply = self.reply(
+                    "reset an object",
+                    NFT_MSG_GETOBJ_RESET,
+                    object.family,
+                    |writer| object.write_identity(writer),
+                )?;
+                match reply {
+                    Some(message) => snapshot.take_in(&message)?,
+                    None => return Ok(None),
+                }
+            }
+            Answered::Elements(set, elements) => {
+                for element in *elements {
+                    match self.element_message(NFT_MSG_GETSETELEM, set, element)? {
+                        Some(message) => snapshot.take_in(&message)?,
+                        None => return Ok(None),
+                    }
+                }
+            }
+        }
+        Ok(Some(snapshot))
+    }
+}
+
 impl Reader<'_> {
     fn definitions(&mut self) -> Result<(), Error> {
         for (request, message) in [
@@ -66,6 +128,11 @@ impl Snapshot {
     /// One that knows nothing, and takes in what it is told.
     pub(crate) fn of_nothing() -> Self {
         Self::of(Scope::all(), ElementsOf::ANONYMOUS)
+    }
+
+    fn take_in(&mut self, message: &Message<'_>) -> Result<(), Malformed> {
+        let at = self.arena.put(message.raw)?;
+        self.index.insert(&self.arena, at).map(|_| ())
     }
 
     /// Takes out the sets that would be said by their elements.
@@ -118,8 +185,7 @@ impl<'s> SnapshotTable<'s> {
             if let Some(place) = raw.get_mut(4..6) {
                 place.copy_from_slice(&message_type(kind).to_ne_bytes());
             }
-            let at = excerpt.arena.put(&raw)?;
-            excerpt.index.insert(&excerpt.arena, at)?;
+            excerpt.take_in(&Message::first(&raw)?)?;
         }
         Ok(excerpt)
     }

@@ -71,6 +71,8 @@ pub(super) use apply::{Applied, TableKey};
 pub(super) use reconcile::scope_of;
 
 pub use contents::Contents;
+#[cfg(feature = "text")]
+pub(crate) use definitions::Answered;
 #[cfg(feature = "diff")]
 pub use diff::{Change, Diff, DiffOptions, Fate, Words};
 #[cfg(feature = "backup")]

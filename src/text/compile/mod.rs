@@ -26,13 +26,20 @@ use jiff::tz::TimeZone;
 use crate::netlink::Unfit;
 use crate::nft::Object as KernelObject;
 use crate::nft::{
-    Chain, ChainFlags, Family, Name, Rule as KernelRule, SetId, Snapshot, Transaction, userdata,
+    Chain, ChainFlags, DataType, Element, Family, Name, Rule as KernelRule, SetId, Snapshot,
+    Transaction, userdata,
 };
 use crate::text::parse::{Command, Elements, Fault, Object, Position, Rule, Verb};
-use crate::text::syntax::{Line, Place};
+use crate::text::syntax::{Expr, Line, Place};
 use crate::xt::Names;
 use body::Body;
 use sets::Shapes;
+
+/// That a command is none of those that make one.
+pub(super) fn not_a_change(place: Place) -> Fault {
+    let message = "this asks for a listing: it cannot be part of a transaction";
+    Fault::new(place, message)
+}
 
 /// Makes a transaction of commands.
 pub(super) struct Compiler<'c> {
@@ -71,17 +78,39 @@ impl<'c> Compiler<'c> {
     }
 
     /// The transaction that these commands are, and the place of the command that each of its operations comes from.
-    pub(super) fn compile(
+    pub(super) fn compile<'a>(
         mut self,
-        commands: &[Command],
+        commands: impl Iterator<Item = &'a Command>,
     ) -> Result<(Transaction, Vec<Place>), Fault> {
-        let mut places = Vec::with_capacity(commands.len());
-        for (index, command) in commands.iter().enumerate() {
+        let mut commands = commands.peekable();
+        let mut places = Vec::with_capacity(commands.size_hint().0);
+        while let Some(command) = commands.next() {
             self.place = command.place;
-            self.command(command, commands.get(index + 1))?;
+            self.command(command, commands.peek().copied())?;
             places.resize(self.tx.len(), command.place);
         }
         Ok((self.tx, places))
+    }
+
+    /// The elements that are looked up.
+    pub(super) fn sought_elements(
+        mut self,
+        elements: &Elements,
+        place: Place,
+    ) -> Result<Vec<Element<'static>>, Fault> {
+        self.place = place;
+        let name = String::from_utf8_lossy(&elements.set).into_owned();
+        let known = self.set(elements.family, &elements.table, &name, false)?;
+        // They are named by their keys alone, as those that are deleted.
+        let each = self.elements_of(&known, &elements.elements, Verb::Delete)?;
+        each.collect()
+    }
+
+    /// Of what type the value of an expression is, and how many bits it has.
+    pub(super) fn type_of(mut self, expr: &Expr) -> (DataType, u32) {
+        let body = Body::new(&mut self, Family::INET, Name::default());
+        let want = body.want_of(expr);
+        (want.data_type, want.bits)
     }
 
     fn fitted<T>(&self, added: Result<T, Unfit>) -> Result<(), Fault> {
@@ -140,13 +169,16 @@ impl<'c> Compiler<'c> {
                 let flushed = self.tx.flush_ruleset(*family).map(|_| ());
                 self.fitted(flushed)
             }
-            Object::Ruleset(_) | Object::Kind(..) => Err(self.not_a_change()),
+            Object::Ruleset(_)
+            | Object::Kind(..)
+            | Object::Meter(_)
+            | Object::Monitor(_)
+            | Object::Described(_) => Err(self.not_a_change()),
         }
     }
 
     fn not_a_change(&self) -> Fault {
-        let message = "this asks for a listing: it cannot be part of a transaction";
-        Fault::new(self.place, message)
+        not_a_change(self.place)
     }
 
     fn object<T: KernelObject>(&mut self, verb: Verb, object: &T) -> Result<(), Fault> {

@@ -11,6 +11,7 @@ mod object;
 pub(super) mod read;
 mod stateful;
 mod statement;
+mod told;
 
 use std::fmt;
 use std::io;
@@ -21,6 +22,7 @@ use serde::{Serialize, Serializer};
 #[cfg(feature = "nftables-crate")]
 pub use self::nftables::NotInStructs;
 use self::object::Object;
+pub(super) use self::told::Events;
 use super::list::{Listing, Options, Part};
 use crate::nft::{ChainFlags, Family, SetFlags, SnapshotTable};
 

@@ -199,6 +199,48 @@ enum Data {
     },
 }
 
+/// What is said of something that is only named.
+#[derive(Debug, Serialize)]
+pub(super) struct Named<'o> {
+    family: &'static str,
+    table: Cow<'o, str>,
+    name: Cow<'o, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handle: Option<u64>,
+}
+
+impl<'o> Named<'o> {
+    pub(super) fn new(of: Family, table: &'o BStr, named: &'o BStr, handle: Option<u64>) -> Self {
+        Self {
+            family: family(of),
+            table: name(table),
+            name: name(named),
+            handle,
+        }
+    }
+}
+
+/// Elements of a set that stand alone.
+#[derive(Debug, Serialize)]
+pub(super) struct Members<'o> {
+    family: &'static str,
+    table: Cow<'o, str>,
+    name: Cow<'o, str>,
+    elem: Tagged<Elements<'o>>,
+}
+
+impl<'o> Members<'o> {
+    pub(super) fn of(writer: Writer<'o>, set: &SnapshotSet<'o>) -> Self {
+        let view = set.set();
+        Self {
+            family: family(view.family()),
+            table: name(view.table()),
+            name: name(view.name()),
+            elem: Tagged("set", Elements::of(writer, set)),
+        }
+    }
+}
+
 /// Times by the names of states.
 #[derive(Debug)]
 struct Policies(Vec<(&'static str, u32)>);
@@ -231,7 +273,14 @@ enum Elements<'o> {
     Opaque,
 }
 
-impl Elements<'_> {
+impl<'o> Elements<'o> {
+    fn of(writer: Writer<'o>, set: &SnapshotSet<'o>) -> Self {
+        match SetReader::named(set).elements() {
+            Some(elements) => Self::Spoken(writer, elements),
+            None => Self::Opaque,
+        }
+    }
+
     const fn is_empty(&self) -> bool {
         matches!(self, Self::Spoken(_, elements) if elements.is_empty())
     }
@@ -310,7 +359,6 @@ impl<'o> Writer<'o> {
 
     pub(super) fn set(self, set: &SnapshotSet<'o>) -> Object<'o> {
         let view = set.set();
-        let reader = SetReader::named(set);
         let flags = view.flags().unwrap_or_default();
         let is_map = is_map(flags);
         let is_constant = flags.contains(SetFlags::CONSTANT);
@@ -327,10 +375,7 @@ impl<'o> Writer<'o> {
         });
         let elem = match self.options.terse {
             true => Elements::Spoken(self, Vec::new()),
-            false => match reader.elements() {
-                Some(elements) => Elements::Spoken(self, elements),
-                None => Elements::Opaque,
-            },
+            false => Elements::of(self, set),
         };
         let statements = set::statements(&view);
         let is_small = view.policy() == Some(SetPolicy::MEMORY);

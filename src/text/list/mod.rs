@@ -282,7 +282,7 @@ impl<'s> Listing<'s> {
 
 impl Part<'_> {
     /// Whether a table has something of it.
-    fn is_in(&self, table: &SnapshotTable<'_>) -> bool {
+    pub(super) fn is_in(&self, table: &SnapshotTable<'_>) -> bool {
         let set = |name: &[u8], map| {
             let found = table.set(name);
             found.is_some_and(|set| is_map(set.set().flags().unwrap_or_default()) == map)

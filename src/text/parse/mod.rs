@@ -10,6 +10,7 @@ mod lexer;
 pub(super) mod nat;
 pub(super) mod object;
 pub(super) mod parser;
+pub(super) mod question;
 #[cfg(any(test, feature = "fuzzing"))]
 mod said;
 pub(super) mod script;
@@ -29,6 +30,11 @@ pub use error::Error;
 pub(super) use error::Fault;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use said::parsed_rules;
+#[cfg(any(test, feature = "fuzzing"))]
 pub(super) use script::parse;
+pub(super) use script::parse_behind;
 pub(super) use source::{Directories, Includes, NoIncludes, Source, Sources};
-pub(super) use tree::{Command, Declared, Elements, Object, Position, Rule, SetDeclaration, Verb};
+pub(super) use tree::{
+    Command, Declared, Described, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb,
+    Watched, WatchedKind,
+};

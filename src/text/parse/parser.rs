@@ -44,6 +44,8 @@ pub(in crate::text) struct Parser<'i> {
     depth: usize,
     /// The family of the table that is being read.
     pub(super) family: Family,
+    /// Whether variables got values or lost them.
+    pub(super) defines: bool,
 }
 
 impl<'i> Parser<'i> {
@@ -65,7 +67,23 @@ impl<'i> Parser<'i> {
             variables: Variables::new(),
             depth: 0,
             family: Family::IP,
+            defines: false,
         }
+    }
+
+    /// Begins to read a text, the first one or behind the end of another.
+    pub(super) fn begin(&mut self, source: Source) -> Result<(), Fault> {
+        let nowhere = Place::default();
+        self.open.clear();
+        self.open(vec![source], nowhere)?;
+        self.current = Token {
+            kind: Kind::Newline,
+            place: nowhere,
+        };
+        self.ahead = None;
+        self.family = Family::IP;
+        self.advance();
+        Ok(())
     }
 
     /// Reads these texts next, behind the current token, which ends a line.

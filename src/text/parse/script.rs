@@ -4,12 +4,12 @@ use super::error::{Error, Fault, shown};
 use super::lexer::Kind as Token;
 use super::parser::Parser;
 use super::source::{Includes, Source, Sources};
-use super::tree::{Command, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb};
+use super::tree::{Command, Elements, Object, Position, Rule, SetDeclaration, Verb};
 use crate::nft::expr::ObjectType;
 use crate::nft::{Chain, Family, Flowtable, Name, Set, StatefulObject, Table};
 use crate::text::syntax::Place;
 
-pub(in crate::text) const VERBS: [(&str, Verb); 10] = [
+pub(in crate::text) const VERBS: [(&str, Verb); 11] = [
     ("add", Verb::Add),
     ("create", Verb::Create),
     ("insert", Verb::Insert),
@@ -20,10 +20,14 @@ pub(in crate::text) const VERBS: [(&str, Verb); 10] = [
     ("rename", Verb::Rename),
     ("reset", Verb::Reset),
     ("list", Verb::List),
+    ("get", Verb::Get),
 ];
 
-/// Commands of nft's that are about no ruleset that could be made.
-const OTHER_VERBS: [&str; 5] = ["get", "monitor", "describe", "import", "export"];
+/// Commands that are about no object.
+const MONITOR: &str = "monitor";
+const DESCRIBE: &str = "describe";
+/// Commands that nft had.
+const GONE_VERBS: [&str; 2] = ["import", "export"];
 
 pub(in crate::text) const FAMILIES: [&str; 6] = ["ip", "ip6", "inet", "arp", "bridge", "netdev"];
 
@@ -59,49 +63,54 @@ pub(in crate::text) const CT_OBJECTS: [(&str, ObjectType); 3] = [
     ("expectation", ObjectType::CT_EXPECT),
 ];
 
-/// Objects of which all are listed or reset, by their words.
-pub(in crate::text) const KINDS: [(&str, Kind); 14] = [
-    ("tables", Kind::Tables),
-    ("chains", Kind::Chains),
-    ("rules", Kind::Rules),
-    ("sets", Kind::Sets),
-    ("maps", Kind::Maps),
-    ("meters", Kind::Meters),
-    ("flowtables", Kind::Flowtables),
-    ("hooks", Kind::Hooks),
-    ("counters", Kind::Stateful(ObjectType::COUNTER)),
-    ("quotas", Kind::Stateful(ObjectType::QUOTA)),
-    ("limits", Kind::Stateful(ObjectType::LIMIT)),
-    ("secmarks", Kind::Stateful(ObjectType::SECMARK)),
-    ("synproxys", Kind::Stateful(ObjectType::SYNPROXY)),
-    ("synproxies", Kind::Stateful(ObjectType::SYNPROXY)),
-];
-const CT_KINDS: [(&str, ObjectType); 6] = [
-    ("helpers", ObjectType::CT_HELPER),
-    ("timeouts", ObjectType::CT_TIMEOUT),
-    ("expectations", ObjectType::CT_EXPECT),
-    ("helper", ObjectType::CT_HELPER),
-    ("timeout", ObjectType::CT_TIMEOUT),
-    ("expectation", ObjectType::CT_EXPECT),
-];
+/// What a text says.
+pub(in crate::text) struct Parsed {
+    pub(in crate::text) commands: Vec<Command>,
+    /// The texts that were read for it.
+    pub(in crate::text) sources: Sources,
+    /// Whether it gives variables values, or takes them.
+    pub(in crate::text) defines: bool,
+}
 
 /// What a text says, and the texts that were read for it.
 ///
 /// # Errors
 /// The first thing that is wrong with it.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(in crate::text) fn parse(
     source: Source,
     includes: &dyn Includes,
 ) -> Result<(Vec<Command>, Sources), Error> {
+    let parsed = parse_behind(&[], source, includes)?;
+    Ok((parsed.commands, parsed.sources))
+}
+
+/// What a text says behind others, of which only the values of variables are left.
+///
+/// # Errors
+/// The first thing that is wrong with it.
+pub(in crate::text) fn parse_behind(
+    before: &[Source],
+    source: Source,
+    includes: &dyn Includes,
+) -> Result<Parsed, Error> {
     let mut parser = Parser::new(includes);
     let mut commands = Vec::new();
     let read = || {
-        parser.open(vec![source], Place::default())?;
-        parser.advance();
-        parser.script(&mut commands)
+        for source in before.iter().cloned().chain([source]) {
+            commands.clear();
+            parser.defines = false;
+            parser.begin(source)?;
+            parser.script(&mut commands)?;
+        }
+        Ok(())
     };
     match read() {
-        Ok(()) => Ok((commands, parser.sources)),
+        Ok(()) => Ok(Parsed {
+            commands,
+            sources: parser.sources,
+            defines: parser.defines,
+        }),
         Err(fault) => Err(parser.sources.explain(fault)),
     }
 }
@@ -139,6 +148,7 @@ impl Parser<'_> {
             Some("undefine") => {
                 let (name, place) = self.variable_name()?;
                 self.variables.undefine(&name, place)?;
+                self.defines = true;
             }
             Some(word) => {
                 let (name, place) = self.variable_name()?;
@@ -147,6 +157,7 @@ impl Parser<'_> {
                 self.end()?;
                 self.variables
                     .define(&name, value, word == "redefine", place)?;
+                self.defines = true;
             }
             None => return Ok(false),
         }
@@ -179,10 +190,8 @@ impl Parser<'_> {
         }
         debug_assert!(self.is_alone());
         let found = self.includes.read(&path);
-        let sources = found.map_err(|why| {
-            Fault::new(place, why)
-                .with_hint("files are included from directories that the caller allows")
-        })?;
+        let hint = self.includes.hint();
+        let sources = found.map_err(|why| Fault::new(place, why).with_hint(hint))?;
         if self.current.kind == Token::End {
             self.at_line_end();
         }
@@ -196,12 +205,21 @@ impl Parser<'_> {
             let verbs = VERBS.iter().map(|(word, _)| *word);
             verbs
                 .chain(object_words())
+                .chain([MONITOR, DESCRIBE])
                 .chain(["include", "define", "redefine", "undefine"])
         };
         if verb.is_none() {
-            if let Some(word) = self.at_any(&OTHER_VERBS) {
-                let message = format!("`{word}` is no command of a script");
-                return Err(Fault::new(start, message).expecting(VERBS.map(|(word, _)| word)));
+            if let Some(word) = self.at_any(&GONE_VERBS) {
+                let fault = Fault::new(start, format!("nft has no command `{word}` any more"));
+                return Err(fault.with_hint("`list ruleset` in JSON, and what reads that"));
+            }
+            if self.eat(MONITOR) {
+                commands.push(self.monitor(start)?);
+                return self.end_of_command();
+            }
+            if self.eat(DESCRIBE) {
+                commands.push(self.describe(start)?);
+                return self.end_of_command();
             }
             if !object_words().any(|word| self.at(word)) {
                 return Err(self.unknown("no command", known()));
@@ -232,6 +250,11 @@ impl Parser<'_> {
                 });
             }
             Verb::Reset | Verb::List => commands.push(self.show(verb, start)?),
+            Verb::Get => {
+                self.expect("element")?;
+                let at = self.in_table()?;
+                commands.push(self.elements_command(verb, &at, start)?);
+            }
         }
         self.end_of_command()
     }
@@ -356,7 +379,7 @@ impl Parser<'_> {
         Ok(found.map(|(_, object_type)| *object_type))
     }
 
-    fn rule_command(&mut self, verb: Verb, start: Place) -> Result<Command, Fault> {
+    pub(super) fn rule_command(&mut self, verb: Verb, start: Place) -> Result<Command, Fault> {
         let InTable { family, table } = self.in_table()?;
         let chain = self.name("a chain")?;
         let place = self.current.place;
@@ -525,7 +548,7 @@ impl Parser<'_> {
     }
 
     /// A set or a map by its name.
-    fn named_set(&mut self, is_map: bool) -> Result<Object, Fault> {
+    pub(super) fn named_set(&mut self, is_map: bool) -> Result<Object, Fault> {
         let at = self.in_table()?;
         let name = self.name("a set")?;
         let set = Set::named(at.family, at.table, name);
@@ -533,96 +556,12 @@ impl Parser<'_> {
     }
 
     /// A family, or all of them.
-    fn any_family(&mut self) -> Family {
+    pub(super) fn any_family(&mut self) -> Family {
         let found = self.eat_any(&FAMILIES);
         found.and_then(Family::from_name).unwrap_or(Family::UNSPEC)
     }
 
-    /// `list …` and `reset …`.
-    fn show(&mut self, verb: Verb, start: Place) -> Result<Command, Fault> {
-        let object = self.shown_object(verb)?;
-        Ok(Command {
-            verb,
-            object,
-            place: self.since(start),
-        })
-    }
-
-    fn shown_object(&mut self, verb: Verb) -> Result<Object, Fault> {
-        let singles = [
-            "ruleset",
-            "table",
-            "chain",
-            "set",
-            "map",
-            "meter",
-            "flowtable",
-            "rule",
-            "element",
-        ];
-        let known = || {
-            let kinds = KINDS.iter().map(|(word, _)| *word);
-            kinds
-                .chain(singles)
-                .chain(["ct", "counter", "quota", "limit", "secmark", "synproxy"])
-        };
-        if let Some((_, kind)) = KINDS.iter().find(|(word, _)| self.at(word)) {
-            self.advance();
-            return self.kind(*kind);
-        }
-        if self.at("ct") {
-            self.advance();
-            let Some((word, object_type)) = CT_KINDS.iter().find(|(word, _)| self.at(word)) else {
-                return Err(self.unknown("no kind of object", CT_KINDS.map(|(word, _)| word)));
-            };
-            self.advance();
-            let is_one = CT_OBJECTS.iter().any(|(one, _)| one == word);
-            if !is_one || self.at("table") || self.at_end() {
-                return self.kind(Kind::Stateful(*object_type));
-            }
-            return self.named_object_of(*object_type);
-        }
-        if let Some((_, object_type)) = STATEFUL.iter().find(|(word, _)| self.at(word)) {
-            self.advance();
-            return self.named_object_of(*object_type);
-        }
-        let Some(word) = self.eat_any(&singles) else {
-            let what = match verb {
-                Verb::List => "nothing that is listed",
-                _ => "nothing that is reset",
-            };
-            return Err(self.unknown(what, known()));
-        };
-        Ok(match word {
-            "ruleset" => Object::Ruleset(self.any_family()),
-            "table" => {
-                let at = self.in_table()?;
-                Object::Table(Table::new(at.family, at.table))
-            }
-            "chain" => {
-                let at = self.in_table()?;
-                let name = self.name("a chain")?;
-                Object::Chain(Chain::new(at.family, at.table, name))
-            }
-            "flowtable" => {
-                let at = self.in_table()?;
-                let name = self.name("a flowtable")?;
-                Object::Flowtable(Flowtable::named(at.family, at.table, name))
-            }
-            "rule" => {
-                let start = self.current.place;
-                self.rule_command(Verb::Reset, start)?.object
-            }
-            "element" => {
-                let start = self.current.place;
-                let at = self.in_table()?;
-                self.elements_command(verb, &at, start)?.object
-            }
-            word => self.named_set(word == "map")?,
-        })
-    }
-
-    fn named_object_of(&mut self, object_type: ObjectType) -> Result<Object, Fault> {
+    pub(super) fn named_object_of(&mut self, object_type: ObjectType) -> Result<Object, Fault> {
         let at = self.in_table()?;
         self.named_object_in(at, object_type)
     }
@@ -637,32 +576,8 @@ impl Parser<'_> {
         )))
     }
 
-    /// All of a kind: of a family, or of a table.
-    fn kind(&mut self, kind: Kind) -> Result<Object, Fault> {
-        if self.at("device") {
-            let message = "hooks are listed of all devices";
-            return Err(Fault::new(self.current.place, message));
-        }
-        if kind == Kind::Rules && self.eat("chain") {
-            let at = self.in_table()?;
-            let name = self.name("a chain")?;
-            return Ok(Object::Chain(Chain::new(at.family, at.table, name)));
-        }
-        if self.eat("table") {
-            let at = self.in_table()?;
-            return Ok(Object::Kind(kind, at.family, Some(at.table)));
-        }
-        let found = self.eat_any(&FAMILIES);
-        let family = found.and_then(Family::from_name).unwrap_or(Family::UNSPEC);
-        if self.eat("table") || (found.is_some() && self.is_word()) {
-            let table = self.name("a table")?;
-            return Ok(Object::Kind(kind, family, Some(table)));
-        }
-        Ok(Object::Kind(kind, family, None))
-    }
-
     /// `ip t s { … }`: elements of a set.
-    fn elements_command(
+    pub(super) fn elements_command(
         &mut self,
         verb: Verb,
         at: &InTable,

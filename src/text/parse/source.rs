@@ -45,6 +45,11 @@ pub(in crate::text) trait Includes {
     /// # Errors
     /// Why it stands for none that may be read.
     fn read(&self, path: &str) -> Result<Vec<Source>, String>;
+
+    /// Where they may be.
+    fn hint(&self) -> &'static str {
+        "files are included from directories that the caller allows"
+    }
 }
 
 /// Nothing may be included.
@@ -59,12 +64,27 @@ impl Includes for NoIncludes {
 
 /// Files in some directories and below them, and no others.
 #[derive(Debug, Clone)]
-pub(in crate::text) struct Directories(Vec<PathBuf>);
+pub(in crate::text) struct Directories {
+    searched: Vec<PathBuf>,
+    /// Whether files may also be elsewhere, if the path says so.
+    and_elsewhere: bool,
+}
 
 impl Directories {
     /// Paths that are not absolute are looked for in these directories, one after the other.
     pub(in crate::text) fn new(directories: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self(directories.into_iter().collect())
+        Self {
+            searched: directories.into_iter().collect(),
+            and_elsewhere: false,
+        }
+    }
+
+    /// The same, but paths that say themselves where the file is may be any.
+    pub(in crate::text) fn anywhere(directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self {
+            and_elsewhere: true,
+            ..Self::new(directories)
+        }
     }
 
     /// A file by what it is without links, if it is in one of the directories.
@@ -80,7 +100,7 @@ impl Directories {
             let directory = directory.canonicalize();
             directory.is_ok_and(|directory| real.starts_with(directory))
         };
-        if !self.0.iter().any(is_inside) {
+        if !self.and_elsewhere && !self.searched.iter().any(is_inside) {
             return Err(format!(
                 "{} is not in a directory that files may be included from",
                 shown_path()
@@ -129,14 +149,25 @@ impl Directories {
 }
 
 impl Includes for Directories {
+    fn hint(&self) -> &'static str {
+        match self.and_elsewhere {
+            true => {
+                "paths that do not begin with / or ./ are looked for in the directories that the caller names"
+            }
+            false => NoIncludes.hint(),
+        }
+    }
+
     fn read(&self, path: &str) -> Result<Vec<Source>, String> {
         if path.contains('\0') {
             return Err("a path has no NUL".to_owned());
         }
         let path = Path::new(path);
-        let candidates: Vec<PathBuf> = match path.is_absolute() {
+        let says_where = path.is_absolute()
+            || (self.and_elsewhere && (path.starts_with(".") || path.starts_with("..")));
+        let candidates: Vec<PathBuf> = match says_where {
             true => vec![path.to_owned()],
-            false => self.0.iter().map(|each| each.join(path)).collect(),
+            false => self.searched.iter().map(|each| each.join(path)).collect(),
         };
         let is_pattern = has_wildcards(&path.to_string_lossy());
         for candidate in candidates {

@@ -23,6 +23,8 @@ pub(in crate::text) enum Verb {
     Rename,
     Reset,
     List,
+    /// Look elements up.
+    Get,
 }
 
 /// One command.
@@ -32,6 +34,13 @@ pub(in crate::text) struct Command {
     pub(in crate::text) object: Object,
     /// Of its first line: the words that name the object.
     pub(in crate::text) place: Place,
+}
+
+impl Command {
+    /// Whether it asks, and is no part of a transaction.
+    pub(in crate::text) const fn is_question(&self) -> bool {
+        matches!(self.verb, Verb::List | Verb::Reset | Verb::Get)
+    }
 }
 
 /// What a command is about. Where the text has all that the kernel's object needs, it is that object; a name or a handle
@@ -51,6 +60,44 @@ pub(in crate::text) enum Object {
     Stateful(StatefulObject<'static>),
     /// All objects of a kind, to be listed or reset.
     Kind(Kind, Family, Option<Name<'static>>),
+    /// A set that a rule's `meter` made, to be listed.
+    Meter(Set<'static>),
+    /// What is to be told of as it happens.
+    Monitor(Watched),
+    /// What is to be explained.
+    Described(Described),
+}
+
+/// What of the changes is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::text) struct Watched {
+    /// Whether it is said what; all is told otherwise, and generations, too.
+    pub(in crate::text) is_named: bool,
+    pub(in crate::text) additions: bool,
+    pub(in crate::text) deletions: bool,
+    pub(in crate::text) kind: WatchedKind,
+}
+
+/// Of which kind of objects is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::text) enum WatchedKind {
+    Ruleset,
+    Tables,
+    Chains,
+    Rules,
+    Sets,
+    Elements,
+    Objects,
+    Trace,
+}
+
+/// What is explained.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::text) enum Described {
+    /// The type of a set's keys or data.
+    Type(DataType),
+    /// What a rule can look at.
+    Expr(Expr),
 }
 
 /// Kinds of objects, of which all are listed or reset.

@@ -23,7 +23,8 @@ use self::object::stateful;
 use crate::nft::expr::ObjectType;
 use crate::nft::{Family, SetFlags};
 use crate::text::parse::error::shown;
-use crate::text::parse::script::{FAMILIES, KINDS, OBJECTS, VERBS};
+use crate::text::parse::question::KINDS;
+use crate::text::parse::script::{FAMILIES, OBJECTS, VERBS};
 use crate::text::parse::tree::Kind;
 use crate::text::parse::{Command, Error, Fault, Object, Source, Sources, Verb};
 use crate::text::syntax::{Expr, Place, Statement, Target, Verdict};
@@ -241,6 +242,7 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Fault> {
             let singles = ["ruleset", "meter"].into_iter().chain(objects());
             singles.chain(kinds().map(|(word, _)| word)).collect()
         }
+        Verb::Get => vec!["element"],
         Verb::Add | Verb::Create | Verb::Delete | Verb::Destroy => objects().collect(),
     };
     if !known.contains(&&*key.text) {

@@ -143,7 +143,15 @@ pub(super) fn commands(
         "table" => Object::Table(self::table(verb, node)?),
         "chain" => chain(verb, node)?,
         "rule" => Object::Rule(Box::new(rule(verb, node, is_said)?)),
-        "set" | "map" | "meter" => return set(verb, node, kind == "map", place).map(Some),
+        "set" | "map" | "meter" => {
+            let mut commands = set(verb, node, kind == "map", place)?;
+            if let [Command { object, .. }] = &mut commands[..]
+                && let (Object::Set(declared), Verb::List, "meter") = (&*object, verb, kind)
+            {
+                *object = Object::Meter(declared.set.clone());
+            }
+            return Ok(Some(commands));
+        }
         "element" => elements(node)?,
         "flowtable" => Object::Flowtable(flowtable(verb, node)?),
         kind => match stateful().find(|(word, _)| *word == kind) {

@@ -38,6 +38,9 @@ fn short(commands: &[Command]) -> Vec<String> {
         Object::Flowtable(flowtable) => format!("flowtable {}", name(&flowtable.name)),
         Object::Stateful(object) => format!("object {}", name(&object.name)),
         Object::Kind(kind, family, table) => format!("{kind:?} {family} {}", name(table)),
+        Object::Meter(set) => format!("meter {}", name(&set.name)),
+        Object::Monitor(watched) => format!("{watched:?}"),
+        Object::Described(described) => format!("{described:?}"),
     };
     let one = |command: &Command| format!("{:?} {}", command.verb, object(&command.object));
     commands.iter().map(one).collect()

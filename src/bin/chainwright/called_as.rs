@@ -1,0 +1,107 @@
+//! Links to this program that are called like other programs, and behave as they do.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// A program that this one can stand in for: a link of this name is this verb.
+struct Program {
+    name: &'static str,
+    verb: &'static str,
+    /// Its exit code where it cannot read its arguments.
+    misused: u8,
+}
+
+/// One line a name.
+const PROGRAMS: &[Program] = &[Program {
+    name: "nft",
+    verb: "nft",
+    misused: 1,
+}];
+
+/// The arguments that this program was called with.
+pub(crate) struct Called {
+    /// With the name of the verb, if it is a link's.
+    pub(crate) arguments: Vec<OsString>,
+    /// The exit code where they cannot be read.
+    pub(crate) misused: u8,
+}
+
+/// What this program's own verbs end with where their arguments cannot be read.
+const MISUSED: u8 = 2;
+
+impl Called {
+    pub(crate) fn now() -> Self {
+        Self::with(std::env::args_os().collect())
+    }
+
+    fn with(mut arguments: Vec<OsString>) -> Self {
+        let file = |path: &OsString| Path::new(path).file_name().map(OsStr::to_owned);
+        let name = arguments.first().and_then(file).unwrap_or_default();
+        let link = PROGRAMS.iter().find(|program| name == program.name);
+        if let Some(program) = link {
+            arguments.splice(..1, ["chainwright".into(), program.verb.into()]);
+        }
+        let program = link.or_else(|| {
+            let verb = verb(&arguments)?;
+            PROGRAMS.iter().find(|program| verb == program.verb)
+        });
+        Self {
+            misused: program.map_or(MISUSED, |program| program.misused),
+            arguments,
+        }
+    }
+}
+
+/// The verb among arguments: options of the whole command may stand before it.
+fn verb(arguments: &[OsString]) -> Option<&OsStr> {
+    let mut words = arguments.iter().skip(1);
+    loop {
+        let word = words.next()?;
+        if word == "--netns" {
+            words.next();
+        } else if !word.as_encoded_bytes().starts_with(b"-") {
+            return Some(word);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(words: &[&str]) -> (String, u8) {
+        let called = Called::with(words.iter().map(OsString::from).collect());
+        let words: Vec<_> = called
+            .arguments
+            .iter()
+            .map(|word| word.to_string_lossy())
+            .collect();
+        (words.join(" "), called.misused)
+    }
+
+    #[test]
+    fn links_are_verbs() {
+        let is = |words: &[&str], line: &str, misused| {
+            assert_eq!(with(words), (line.to_owned(), misused));
+        };
+        is(
+            &["/usr/sbin/nft", "-a", "list", "ruleset"],
+            "chainwright nft -a list ruleset",
+            1,
+        );
+        is(&["nft"], "chainwright nft", 1);
+        is(&["chainwright", "nft", "--foo"], "chainwright nft --foo", 1);
+        is(
+            &["chainwright", "--netns", "x", "nft", "-z"],
+            "chainwright --netns x nft -z",
+            1,
+        );
+        is(
+            &["chainwright", "list", "-x", "nft"],
+            "chainwright list -x nft",
+            2,
+        );
+        is(&["nft2", "-x"], "nft2 -x", 2);
+        is(&[], "", 2);
+    }
+}

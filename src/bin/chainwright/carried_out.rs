@@ -1,0 +1,81 @@
+//! What comes of a script that was carried out, for people and for programs.
+
+use chainwright::nft::Outcome;
+use chainwright::nft::live::{Change, Event, EventObject};
+use chainwright::text::{Echo, RunError, Told};
+
+use crate::output::{Error, note, say};
+use crate::rules::{Sets, said};
+
+/// An event in nft's words, or as a comment where it has none; `None` of one that is said with another.
+pub(crate) fn line(event: &Event<'_>, told: &Told, handles: bool, sets: &Sets) -> Option<String> {
+    match told {
+        Told::Within => None,
+        Told::Line(line) if handles => Some(format!("{line:#}")),
+        Told::Line(line) => Some(line.to_string()),
+        _ => Some(match event.object() {
+            Ok(EventObject::Rule(rule)) => format!("# {event}: {}", said(&rule, sets)),
+            _ => format!("# {event}"),
+        }),
+    }
+}
+
+/// What was added, a line each.
+pub(crate) fn added(echo: Echo, handles: bool, sets: &Sets) -> Vec<String> {
+    let Echo { mut teller, .. } = echo;
+    let tell = |change: &Change| {
+        let told = teller.tell(change);
+        let lines = change.events().zip(&told);
+        let added = lines.filter(|(event, _)| !event.is_deletion());
+        added
+            .filter_map(|(event, told)| line(&event, told, handles, sets))
+            .collect()
+    };
+    complete(echo.change.as_ref(), echo.is_lost, tell)
+}
+
+/// What was added, as objects of libnftables' JSON.
+pub(crate) fn added_json(echo: Echo) -> Vec<String> {
+    let Echo { mut teller, .. } = echo;
+    let tell = |change: &Change| {
+        let told = teller.tell_json(change);
+        let lines = change.events().zip(told);
+        let added = lines.filter(|(event, _)| !event.is_deletion());
+        added
+            .filter_map(|(_, told)| match told {
+                Told::Line(line) => Some(line),
+                _ => None,
+            })
+            .collect()
+    };
+    complete(echo.change.as_ref(), echo.is_lost, tell)
+}
+
+fn complete(
+    change: Option<&Change>,
+    is_lost: bool,
+    tell: impl FnOnce(&Change) -> Vec<String>,
+) -> Vec<String> {
+    if is_lost {
+        note("it is done, and the kernel did not tell of all that was added: list it");
+    }
+    change.map(tell).unwrap_or_default()
+}
+
+/// Says why a script was not carried out, if its places say that; and that nothing was changed, if it was to change
+/// something.
+///
+/// # Errors
+/// What they do not.
+pub(crate) fn complain(error: RunError, changes: bool) -> Result<(), Error> {
+    let is_unchanged = match &error {
+        RunError::Script(_) => true,
+        RunError::Refused { outcome, .. } => *outcome == Outcome::NothingApplied,
+        _ => return Err(error.into()),
+    };
+    say(&error.to_string());
+    if is_unchanged && changes {
+        note("nothing was changed");
+    }
+    Ok(())
+}

@@ -1,0 +1,473 @@
+//! `chainwright nft`, and links of that name: what `nft` does.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, IsTerminal, Read as _, Write as _};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use chainwright::nft::Connection;
+use chainwright::nft::live::{Change, EventObject, Item, MonitorOptions};
+use chainwright::text::{
+    Definitions, Includes, Mode, Options, RunError, Script, Teller, Told, Watched,
+};
+
+use crate::carried_out::{added, added_json, complain, line};
+use crate::list::Format;
+use crate::output::{Error, Exit, Output, Printable, note, say};
+use crate::rules::{Sets, sets};
+
+/// The version of nft whose words these are.
+const NFT: &str = "1.0.6";
+/// Where nft looks for files that are included, too.
+const INCLUDED_FROM: &str = "/etc";
+
+/// Behave as the program `nft` does: also what a link to this command does that is called nft
+///
+/// Takes commands in nft's language as arguments, from a file, or line by line: changes (add, create, insert, replace,
+/// delete, destroy, flush, rename), listings (list), resets of counters and quotas (reset), looks at elements (get
+/// element), explanations (describe) and monitor. All changes of one input are one transaction; what it asks for is
+/// printed behind that, as it is then. If a line is wrong, if the kernel refuses one, or if something that is asked for
+/// will not be there, nothing is changed.
+///
+/// Options stand before the commands. Files may include any file, as nft has it: absolute paths and those that begin
+/// with ./ as they are, others from the directories of -I and from /etc.
+///
+/// It is nft 1.0.6, but for its messages on standard error and for what docs/nft.md names. Exit codes are nft's: 0, and
+/// 1 for any error.
+#[derive(clap::Args)]
+#[command(args_override_self = true, infer_long_args = true)]
+pub(crate) struct Args {
+    /// Read commands from this file; from standard input if it is `-`
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Give a variable a value, for the file; may be given more than once
+    #[arg(short = 'D', long, value_name = "NAME=VALUE")]
+    define: Vec<String>,
+
+    /// Read commands from standard input, a line at a time, until `quit` or the end; a wrong one does not end it. Lines
+    /// are edited as the terminal does it
+    #[arg(short, long)]
+    interactive: bool,
+
+    /// Look for included files in this directory; may be given more than once
+    #[arg(short = 'I', long, value_name = "DIRECTORY")]
+    includepath: Vec<PathBuf>,
+
+    /// Have the kernel check the changes; change nothing
+    #[arg(short, long)]
+    check: bool,
+
+    /// Print what was added, as the kernel tells of it
+    #[arg(short, long)]
+    echo: bool,
+
+    /// Optimize a ruleset: not built
+    #[arg(short, long)]
+    optimize: bool,
+
+    #[command(flatten)]
+    format: Format,
+
+    /// Names of hosts instead of addresses: not built, as a look-up can hang or lie
+    #[arg(short = 'N', long)]
+    reversedns: bool,
+
+    /// Write libnftables' JSON, and read it where the input is JSON
+    #[arg(short = 'j')]
+    libnftables_json: bool,
+
+    /// Print the instructions of what is listed first. Of nft's levels only `netlink` is built, and of listings only
+    #[arg(short, long, value_name = "LEVEL[,LEVEL]")]
+    debug: Option<String>,
+
+    /// Print the version, behind that of the nft whose words these are
+    #[arg(short, long)]
+    version: bool,
+
+    /// The same, and what is built in
+    #[arg(short = 'V')]
+    long_version: bool,
+
+    /// Commands in nft's language; several arguments are one text, with blanks between
+    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
+    commands: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    let done = args.wrong().map_or_else(|| args.run(json), Err);
+    Ok(match done {
+        Ok(true) => Exit::Done,
+        Ok(false) => Exit::Code(1),
+        Err(error) => {
+            error.report();
+            Exit::Code(1)
+        }
+    })
+}
+
+impl Args {
+    /// What is wrong with the options.
+    fn wrong(&self) -> Option<Error> {
+        let mut words = self.commands.iter().map(|word| word.as_bytes());
+        let words = words.by_ref().take_while(|word| !word.starts_with(b"{"));
+        // As nft has it, which takes options for these words otherwise.
+        let late = words.skip(1).find(|word| word.starts_with(b"-"));
+        let why = if let Some(word) = late {
+            let word = String::from_utf8_lossy(word);
+            format!("{word}: options must stand before commands")
+        } else if self.optimize {
+            "--optimize is not built: rulesets are not optimized".to_owned()
+        } else if self.reversedns {
+            "--reversedns is not built: names of hosts are not looked up".to_owned()
+        } else if !self.define.is_empty() && self.file.is_none() {
+            "--define is for the commands of --file only".to_owned()
+        } else {
+            return self.wrong_level();
+        };
+        Some(Error::Other(why))
+    }
+
+    fn levels(&self) -> impl Iterator<Item = &str> {
+        self.debug.iter().flat_map(|levels| levels.split(','))
+    }
+
+    fn wrong_level(&self) -> Option<Error> {
+        const LEVELS: [&str; 8] = [
+            "scanner",
+            "parser",
+            "eval",
+            "netlink",
+            "mnl",
+            "proto-ctx",
+            "segtree",
+            "all",
+        ];
+        let level = self.levels().find(|level| *level != "netlink")?;
+        Some(Error::Other(match LEVELS.contains(&level) {
+            true => format!("--debug {level} is not built: of the levels only netlink is"),
+            false => format!("invalid debug parameter {:?}", Printable(level).to_string()),
+        }))
+    }
+
+    /// Whether all went well.
+    fn run(&self, json: bool) -> Result<bool, Error> {
+        if self.version || self.long_version {
+            return version(self.long_version).map(|()| true);
+        }
+        let mut session = Session {
+            args: self,
+            json: json || self.libnftables_json,
+            options: self.format.options(),
+            includes: Includes::anywhere(
+                self.includepath
+                    .iter()
+                    .cloned()
+                    .chain([INCLUDED_FROM.into()]),
+            ),
+            definitions: Definitions::default(),
+            sets: sets(),
+            out: Output::new(),
+        };
+        if !self.commands.is_empty() {
+            let text = self.commands.join(" ".as_ref()).into_vec();
+            return session.input("<command line>", text);
+        }
+        if let Some(file) = &self.file {
+            let (name, text) = read(file)?;
+            for definition in &self.define {
+                session.define(definition)?;
+            }
+            return session.input(&name, text);
+        }
+        if self.interactive {
+            return session.interact().map(|()| true);
+        }
+        Err(Error::Other("no command is given; see --help".to_owned()))
+    }
+}
+
+fn version(is_long: bool) -> Result<(), Error> {
+    let mut out = Output::new();
+    let own = env!("CARGO_PKG_VERSION");
+    writeln!(out, "nftables v{NFT} (chainwright {own})")?;
+    if is_long {
+        writeln!(out, "  cli:\t\tlines")?;
+        writeln!(out, "  json:\t\tyes")?;
+        writeln!(out, "  minigmp:\tno")?;
+        writeln!(out, "  libxtables:\tno")?;
+    }
+    out.flush()
+}
+
+/// A file, and what it is called.
+fn read(file: &Path) -> Result<(String, Vec<u8>), Error> {
+    let is_stdin = file == Path::new("-") || file == Path::new("/dev/stdin");
+    let name = match is_stdin {
+        true => "<stdin>".into(),
+        false => file.to_string_lossy(),
+    };
+    let mut text = Vec::new();
+    match is_stdin {
+        true => io::stdin().lock().read_to_end(&mut text),
+        false => File::open(file).and_then(|mut file| file.read_to_end(&mut text)),
+    }
+    .map_err(|error| Error::Other(format!("cannot read {}: {error}", Printable(&name))))?;
+    Ok((name.into_owned(), text))
+}
+
+/// What inputs have in common.
+struct Session<'a> {
+    args: &'a Args,
+    json: bool,
+    options: Options,
+    includes: Includes,
+    definitions: Definitions,
+    sets: Sets,
+    out: Output,
+}
+
+impl Session<'_> {
+    fn define(&mut self, definition: &str) -> Result<(), Error> {
+        let wrong = |why: &str| {
+            let definition = Printable(definition);
+            Err(Error::Other(format!("--define {definition}: {why}")))
+        };
+        let Some((name, value)) = definition.split_once('=') else {
+            return wrong("it is NAME=VALUE");
+        };
+        match self.definitions.define(name, value) {
+            Ok(()) => Ok(()),
+            Err(error) => wrong(&error.to_string()),
+        }
+    }
+
+    /// Carries an input out: whether it went well.
+    fn input(&mut self, name: &str, text: Vec<u8>) -> Result<bool, Error> {
+        let is_json = self.json && text.trim_ascii_start().starts_with(b"{");
+        let script = match is_json {
+            true => Script::parse_json(name, text),
+            false => Script::parse_behind(&self.definitions, name, text, &self.includes),
+        };
+        let mut changes = true;
+        let done = match script {
+            Ok(script) => {
+                changes = script.changes_something();
+                let done = self.carry_out(&script);
+                self.definitions.keep(&script);
+                done
+            }
+            Err(error) => Err(Failure::Run(RunError::Script(Box::new(error)))),
+        };
+        self.out.flush()?;
+        match done {
+            Ok(()) => Ok(true),
+            Err(Failure::Run(error)) => complain(error, changes).map(|()| false),
+            Err(Failure::Other(error)) => Err(error),
+        }
+    }
+
+    fn carry_out(&mut self, script: &Script) -> Result<(), Failure> {
+        let mode = match (self.args.check, self.args.echo) {
+            (true, _) => Mode::Check,
+            (false, true) => Mode::Echo,
+            (false, false) => Mode::Commit,
+        };
+        let mut echo = None;
+        let mut nft = None;
+        let changes = script.changes_something();
+        if changes || script.questions().nth(1).is_some() {
+            if changes && self.args.debug.is_some() {
+                let why = "--debug netlink is built for listings only";
+                return Err(Error::Other(why.to_owned()).into());
+            }
+            let mut opened = Connection::open()?;
+            echo = script.run(&mut opened, mode, &self.options)?.echo;
+            nft = Some(opened);
+        }
+        for question in script.questions() {
+            if let Some(text) = question.description() {
+                write!(self.out, "{text}")?;
+                continue;
+            }
+            if let Some(watched) = question.watched() {
+                self.monitor(watched)?;
+                continue;
+            }
+            let nft = match &mut nft {
+                Some(nft) => nft,
+                none => none.insert(Connection::open_to_look()?),
+            };
+            let answer = match question.answer(nft) {
+                // Only planned.
+                Err(RunError::Script(_)) if mode == Mode::Check && changes => {
+                    continue;
+                }
+                answer => answer?,
+            };
+            if self.args.debug.is_some() {
+                write!(self.out, "{}", answer.bytecode())?;
+            }
+            let listing = answer.listing(&self.options);
+            match self.json {
+                true => {
+                    self.out.value(&listing.json())?;
+                    writeln!(self.out)?;
+                }
+                false => write!(self.out, "{listing}")?,
+            }
+        }
+        if let Some(echo) = echo {
+            match self.json {
+                true => {
+                    let added = added_json(echo);
+                    if !added.is_empty() {
+                        writeln!(self.out, "{{\"nftables\":[{}]}}", added.join(","))?;
+                    }
+                }
+                false => {
+                    for line in added(echo, self.args.format.handles, &self.sets) {
+                        writeln!(self.out, "{}", Printable(&line))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lines from standard input, until they end.
+    fn interact(&mut self) -> Result<(), Error> {
+        let mut input = io::stdin().lock();
+        let has_prompt = input.is_terminal();
+        let mut text = Vec::new();
+        loop {
+            if has_prompt {
+                let prompt = if text.is_empty() { "nft> " } else { ".... " };
+                let mut out = io::stdout().lock();
+                // Whoever reads nothing need not be asked.
+                let _ = out.write_all(prompt.as_bytes()).and_then(|()| out.flush());
+            }
+            let read = input
+                .read_until(b'\n', &mut text)
+                .map_err(|error| Error::Other(format!("cannot read <stdin>: {error}")))?;
+            if read > 0 && text.ends_with(b"\\\n") {
+                continue; // the line goes on
+            }
+            let line = std::mem::take(&mut text);
+            if line.trim_ascii() == b"quit" {
+                return Ok(());
+            }
+            if let Err(error) = self.input("<stdin>", line) {
+                error.report();
+            }
+            if read == 0 || !self.out.is_read() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Tells of changes for as long as somebody reads.
+    fn monitor(&mut self, watched: Watched) -> Result<(), Error> {
+        if watched.is_trace() {
+            let why = "monitor trace is not built: `chainwright trace-packets` tells which rules packets meet";
+            return Err(Error::Other(why.to_owned()));
+        }
+        let mut monitor = MonitorOptions::default().open_to_look()?;
+        let mut teller = self.teller()?;
+        while self.out.is_read() {
+            match monitor.receive()? {
+                Item::Change(change) if self.json => {
+                    self.tell_json(&watched, &mut teller, &change)?;
+                }
+                Item::Change(change) => self.tell(&watched, &mut teller, &change)?,
+                Item::Lost(lost) => {
+                    note(&lost.to_string());
+                    teller = self.teller()?;
+                }
+                _ => {}
+            }
+            self.out.flush()?;
+        }
+        Ok(())
+    }
+
+    fn teller(&self) -> Result<Teller, Error> {
+        let mut nft = Connection::open_to_look()?;
+        Ok(Teller::new(&mut nft, self.options.clone())?)
+    }
+
+    fn tell(
+        &mut self,
+        watched: &Watched,
+        teller: &mut Teller,
+        change: &Change,
+    ) -> Result<(), Error> {
+        let mut told = teller.tell(change);
+        for (event, told) in change.events().zip(&mut told) {
+            // Of a rule that goes nft says no more than its handle.
+            if let (Told::Line(line), Ok(EventObject::Rule(_))) = (&mut *told, event.object())
+                && event.is_deletion()
+            {
+                line.body.clear();
+            }
+            if watched.admits(&event)
+                && let Some(line) = line(&event, told, self.args.format.handles, &self.sets)
+            {
+                writeln!(self.out, "{}", Printable(&line))?;
+            }
+        }
+        if watched.is_all() {
+            let name = change.thread_name().map(ToString::to_string);
+            writeln!(
+                self.out,
+                "# new generation {} by process {} ({})",
+                change.generation(),
+                change.thread_id().unwrap_or_default(),
+                Printable(&name.unwrap_or_default()),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn tell_json(
+        &mut self,
+        watched: &Watched,
+        teller: &mut Teller,
+        change: &Change,
+    ) -> Result<(), Error> {
+        let told = teller.tell_json(change);
+        for (event, told) in change.events().zip(told) {
+            match told {
+                Told::Line(line) if watched.admits(&event) => writeln!(self.out, "{line}")?,
+                Told::Wordless if watched.admits(&event) => say(&format!("# {event}")),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why an input was not carried out to its end.
+enum Failure {
+    Run(RunError),
+    Other(Error),
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        Self::Run(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<chainwright::netlink::Error> for Failure {
+    fn from(error: chainwright::netlink::Error) -> Self {
+        Self::Other(error.into())
+    }
+}

@@ -1,0 +1,85 @@
+//! What the kernel tells of changes, as libnftables' JSON.
+
+use bstr::BStr;
+use serde::Serialize;
+
+use super::object::{Members, Named};
+use super::{Tagged, Writer};
+use crate::nft::live::{Event, EventObject};
+use crate::nft::{Family, SnapshotSet};
+use crate::text::list::is_map;
+use crate::text::list::object::object_name;
+use crate::text::told::{Form, Teller};
+
+/// An object an event: `{"add": {"rule": …}}`.
+pub(in crate::text) struct Events;
+
+impl Events {
+    fn writer(teller: &Teller, family: Family) -> Writer<'_> {
+        Writer {
+            options: &teller.options,
+            family,
+            stateless: teller.options.stateless,
+        }
+    }
+}
+
+fn line(verb: &'static str, object: impl Serialize) -> Option<String> {
+    serde_json::to_string(&Tagged(verb, object)).ok()
+}
+
+/// What happened to an object; it is read anew, to live no longer than what is known of its table.
+fn spoken<'e>(teller: &'e Teller, verb: &'static str, event: Event<'e>) -> Option<String> {
+    let writer = Events::writer(teller, event.family());
+    // Of what goes the name says all.
+    let gone = |kind: &'static str, table: &'e BStr, name: &'e BStr| {
+        let named = Named::new(event.family(), table, name, event.handle());
+        line(verb, Tagged(kind, named))
+    };
+    let is_deletion = event.is_deletion();
+    let object = match &event.object().ok()? {
+        EventObject::Table(view) => writer.table(view),
+        EventObject::Chain(view) if is_deletion => {
+            return gone("chain", view.table(), view.name());
+        }
+        EventObject::Chain(view) => writer.chain(view),
+        EventObject::Set(view) if is_deletion => {
+            let kind = match is_map(teller.flags_of(&event, view)) {
+                true => "map",
+                false => "set",
+            };
+            return gone(kind, view.table(), view.name());
+        }
+        EventObject::Set(view) => writer.set(&teller.table_of(&event)?.set(view.name())?),
+        EventObject::Object(view) if is_deletion => {
+            let kind = object_name(view.object_type());
+            return gone(kind, view.table(), view.name());
+        }
+        EventObject::Object(view) => writer.object(view),
+        EventObject::Flowtable(view) if is_deletion => {
+            return gone("flowtable", view.table(), view.name());
+        }
+        EventObject::Flowtable(view) => writer.flowtable(view),
+        EventObject::Rule(rule) => writer.rule(&teller.table_of(&event)?, rule),
+        _ => return None,
+    };
+    line(verb, object)
+}
+
+impl Form for Events {
+    type Said = String;
+
+    fn object(
+        teller: &Teller,
+        verb: &'static str,
+        event: &Event<'_>,
+        _: &EventObject<'_>,
+    ) -> Option<String> {
+        spoken(teller, verb, *event)
+    }
+
+    fn elements(teller: &Teller, verb: &'static str, set: &SnapshotSet<'_>) -> Option<String> {
+        let writer = Events::writer(teller, set.set().family());
+        line(verb, Tagged("element", Members::of(writer, set)))
+    }
+}

@@ -1,0 +1,206 @@
+//! Commands that ask: what is listed, looked up, explained and told.
+
+use super::error::Fault;
+use super::known::type_names;
+use super::parser::Parser;
+use super::script::{CT_OBJECTS, FAMILIES, STATEFUL};
+use super::selector;
+use super::tree::{Command, Described, Kind, Object, Verb, Watched, WatchedKind};
+use crate::nft::expr::ObjectType;
+use crate::nft::{Chain, DataType, Family, Flowtable, Set, Table};
+use crate::text::syntax::Place;
+
+/// What is told by `monitor`, by its words.
+const WATCHED: [(&str, WatchedKind); 8] = [
+    ("ruleset", WatchedKind::Ruleset),
+    ("tables", WatchedKind::Tables),
+    ("chains", WatchedKind::Chains),
+    ("rules", WatchedKind::Rules),
+    ("sets", WatchedKind::Sets),
+    ("elements", WatchedKind::Elements),
+    ("objects", WatchedKind::Objects),
+    ("trace", WatchedKind::Trace),
+];
+
+/// Objects of which all are listed or reset, by their words.
+pub(in crate::text) const KINDS: [(&str, Kind); 14] = [
+    ("tables", Kind::Tables),
+    ("chains", Kind::Chains),
+    ("rules", Kind::Rules),
+    ("sets", Kind::Sets),
+    ("maps", Kind::Maps),
+    ("meters", Kind::Meters),
+    ("flowtables", Kind::Flowtables),
+    ("hooks", Kind::Hooks),
+    ("counters", Kind::Stateful(ObjectType::COUNTER)),
+    ("quotas", Kind::Stateful(ObjectType::QUOTA)),
+    ("limits", Kind::Stateful(ObjectType::LIMIT)),
+    ("secmarks", Kind::Stateful(ObjectType::SECMARK)),
+    ("synproxys", Kind::Stateful(ObjectType::SYNPROXY)),
+    ("synproxies", Kind::Stateful(ObjectType::SYNPROXY)),
+];
+const CT_KINDS: [(&str, ObjectType); 6] = [
+    ("helpers", ObjectType::CT_HELPER),
+    ("timeouts", ObjectType::CT_TIMEOUT),
+    ("expectations", ObjectType::CT_EXPECT),
+    ("helper", ObjectType::CT_HELPER),
+    ("timeout", ObjectType::CT_TIMEOUT),
+    ("expectation", ObjectType::CT_EXPECT),
+];
+
+impl Parser<'_> {
+    /// `monitor new rules`
+    pub(super) fn monitor(&mut self, start: Place) -> Result<Command, Fault> {
+        let only = self.eat_any(&["new", "destroy"]);
+        let watched = WATCHED.iter().find(|(word, _)| self.at(word));
+        if watched.is_some() {
+            self.advance();
+        } else if !self.at_end() {
+            let verbs = ["new", "destroy"].into_iter().filter(|_| only.is_none());
+            let known = verbs.chain(WATCHED.map(|(word, _)| word));
+            return Err(self.unknown("nothing that is told of", known));
+        }
+        Ok(Command {
+            verb: Verb::List,
+            object: Object::Monitor(Watched {
+                is_named: only.is_some() || watched.is_some(),
+                additions: only != Some("destroy"),
+                deletions: only != Some("new"),
+                kind: watched.map_or(WatchedKind::Ruleset, |(_, kind)| *kind),
+            }),
+            place: self.since(start),
+        })
+    }
+
+    /// `describe tcp dport`, `describe ipv4_addr`
+    pub(super) fn describe(&mut self, start: Place) -> Result<Command, Fault> {
+        let is_asked = selector::words().any(|word| self.at(word));
+        let verdict = [("verdict", DataType::VERDICT)];
+        let found = type_names().chain(verdict).find(|(name, _)| self.at(name));
+        let described = match found {
+            Some((_, data_type)) if !is_asked => {
+                self.advance();
+                Described::Type(data_type)
+            }
+            _ => Described::Expr(self.left()?),
+        };
+        Ok(Command {
+            verb: Verb::List,
+            object: Object::Described(described),
+            place: self.since(start),
+        })
+    }
+
+    /// `list …` and `reset …`.
+    pub(super) fn show(&mut self, verb: Verb, start: Place) -> Result<Command, Fault> {
+        let object = self.shown_object(verb)?;
+        Ok(Command {
+            verb,
+            object,
+            place: self.since(start),
+        })
+    }
+
+    fn shown_object(&mut self, verb: Verb) -> Result<Object, Fault> {
+        let singles = [
+            "ruleset",
+            "table",
+            "chain",
+            "set",
+            "map",
+            "meter",
+            "flowtable",
+            "rule",
+            "element",
+        ];
+        let known = || {
+            let kinds = KINDS.iter().map(|(word, _)| *word);
+            kinds
+                .chain(singles)
+                .chain(["ct", "counter", "quota", "limit", "secmark", "synproxy"])
+        };
+        if let Some((_, kind)) = KINDS.iter().find(|(word, _)| self.at(word)) {
+            self.advance();
+            return self.kind(*kind);
+        }
+        if self.at("ct") {
+            self.advance();
+            let Some((word, object_type)) = CT_KINDS.iter().find(|(word, _)| self.at(word)) else {
+                return Err(self.unknown("no kind of object", CT_KINDS.map(|(word, _)| word)));
+            };
+            self.advance();
+            let is_one = CT_OBJECTS.iter().any(|(one, _)| one == word);
+            if !is_one || self.at("table") || self.at_end() {
+                return self.kind(Kind::Stateful(*object_type));
+            }
+            return self.named_object_of(*object_type);
+        }
+        if let Some((_, object_type)) = STATEFUL.iter().find(|(word, _)| self.at(word)) {
+            self.advance();
+            return self.named_object_of(*object_type);
+        }
+        let Some(word) = self.eat_any(&singles) else {
+            let what = match verb {
+                Verb::List => "nothing that is listed",
+                _ => "nothing that is reset",
+            };
+            return Err(self.unknown(what, known()));
+        };
+        Ok(match word {
+            "ruleset" => Object::Ruleset(self.any_family()),
+            "table" => {
+                let at = self.in_table()?;
+                Object::Table(Table::new(at.family, at.table))
+            }
+            "chain" => {
+                let at = self.in_table()?;
+                let name = self.name("a chain")?;
+                Object::Chain(Chain::new(at.family, at.table, name))
+            }
+            "flowtable" => {
+                let at = self.in_table()?;
+                let name = self.name("a flowtable")?;
+                Object::Flowtable(Flowtable::named(at.family, at.table, name))
+            }
+            "rule" => {
+                let start = self.current.place;
+                self.rule_command(Verb::Reset, start)?.object
+            }
+            "element" => {
+                let start = self.current.place;
+                let at = self.in_table()?;
+                self.elements_command(verb, &at, start)?.object
+            }
+            "meter" => {
+                let at = self.in_table()?;
+                let name = self.name("a set")?;
+                Object::Meter(Set::named(at.family, at.table, name))
+            }
+            word => self.named_set(word == "map")?,
+        })
+    }
+
+    /// All of a kind: of a family, or of a table.
+    fn kind(&mut self, kind: Kind) -> Result<Object, Fault> {
+        if self.at("device") {
+            let message = "hooks are listed of all devices";
+            return Err(Fault::new(self.current.place, message));
+        }
+        if kind == Kind::Rules && self.eat("chain") {
+            let at = self.in_table()?;
+            let name = self.name("a chain")?;
+            return Ok(Object::Chain(Chain::new(at.family, at.table, name)));
+        }
+        if self.eat("table") {
+            let at = self.in_table()?;
+            return Ok(Object::Kind(kind, at.family, Some(at.table)));
+        }
+        let found = self.eat_any(&FAMILIES);
+        let family = found.and_then(Family::from_name).unwrap_or(Family::UNSPEC);
+        if self.eat("table") || (found.is_some() && self.is_word()) {
+            let table = self.name("a table")?;
+            return Ok(Object::Kind(kind, family, Some(table)));
+        }
+        Ok(Object::Kind(kind, family, None))
+    }
+}

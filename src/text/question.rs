@@ -1,0 +1,500 @@
+//! What a script asks for: listings, elements, what is told from now on.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use super::compile::{Compiler, not_a_change};
+use super::describe::describe;
+use super::list::{Listing, Options, Part};
+use super::parse::{
+    Command, Described, Error, Fault, Kind, Object, SetDeclaration, Verb, WatchedKind,
+};
+use super::run::RunError;
+use super::script::Script;
+use super::syntax::Place;
+use crate::nft::live::{Event, EventObject};
+use crate::nft::{Answered, Connection, Family, Name, Scope, Set, SetId, Snapshot};
+
+/// A command of a script that changes nothing in a transaction: `list`, `reset`, `get`, `describe`, `monitor`.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'s> {
+    script: &'s Script,
+    command: &'s Command,
+}
+
+/// A part of a ruleset that was asked for.
+#[derive(Debug)]
+pub struct Answer<'s> {
+    snapshot: Snapshot,
+    part: Part<'s>,
+}
+
+impl Answer<'_> {
+    /// The listing that it is.
+    #[must_use]
+    pub const fn listing<'a>(&'a self, options: &'a Options) -> Listing<'a> {
+        Listing::new(&self.snapshot, options).part(self.part)
+    }
+
+    /// The instructions of what it lists: what `nft --debug=netlink` prints before the listing.
+    #[must_use]
+    pub const fn bytecode(&self) -> impl fmt::Display {
+        Bytecode(self)
+    }
+}
+
+struct Bytecode<'a>(&'a Answer<'a>);
+
+impl fmt::Display for Bytecode<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Answer { snapshot, part } = self.0;
+        let Part::Chain(chain) = *part else {
+            return write!(f, "{snapshot}");
+        };
+        for table in snapshot.tables() {
+            for set in table.sets() {
+                writeln!(f, "{}", set.set())?;
+                for element in set.elements() {
+                    writeln!(f, "\t{element}")?;
+                }
+            }
+            let rules = table
+                .chain(chain)
+                .into_iter()
+                .flat_map(|chain| chain.rules());
+            for rule in rules {
+                write!(f, "{rule}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which changes are to be told: `monitor new rules`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watched(super::parse::Watched);
+
+impl Watched {
+    /// Whether an event is one of them.
+    #[must_use]
+    pub fn admits(&self, event: &Event<'_>) -> bool {
+        let is_wanted = match event.is_deletion() {
+            true => self.0.deletions,
+            false => self.0.additions,
+        };
+        is_wanted
+            && match (self.0.kind, event.object()) {
+                (WatchedKind::Ruleset, _) => true,
+                (WatchedKind::Tables, Ok(object)) => matches!(object, EventObject::Table(_)),
+                (WatchedKind::Chains, Ok(object)) => matches!(object, EventObject::Chain(_)),
+                (WatchedKind::Rules, Ok(object)) => matches!(object, EventObject::Rule(_)),
+                (WatchedKind::Sets, Ok(object)) => matches!(object, EventObject::Set(_)),
+                (WatchedKind::Elements, Ok(object)) => matches!(object, EventObject::Elements(_)),
+                (WatchedKind::Objects, Ok(object)) => matches!(object, EventObject::Object(_)),
+                (_, _) => false,
+            }
+    }
+
+    /// Whether all is, so that nft also tells the generations.
+    #[must_use]
+    pub const fn is_all(&self) -> bool {
+        !self.0.is_named
+    }
+
+    /// Whether it is the rules that packets meet (`monitor trace`), which a
+    /// [`Tracer`](crate::nft::live::Tracer) tells.
+    #[must_use]
+    pub fn is_trace(&self) -> bool {
+        self.0.kind == WatchedKind::Trace
+    }
+}
+
+/// What a question is about, and which tables it takes to answer it.
+struct About<'s> {
+    scope: Scope<'s>,
+    part: Part<'s>,
+}
+
+impl<'s> Question<'s> {
+    pub(super) const fn new(script: &'s Script, command: &'s Command) -> Self {
+        Self { script, command }
+    }
+
+    fn place(&self) -> Place {
+        self.command.place
+    }
+
+    fn fault(&self, message: impl Into<String>) -> Fault {
+        Fault::new(self.place(), message)
+    }
+
+    fn wrong(&self, fault: Fault) -> RunError {
+        RunError::Script(Box::new(self.script.explain(fault)))
+    }
+
+    fn about(&self) -> Result<About<'s>, Fault> {
+        fn named<'s>(name: Option<&'s Name<'static>>) -> &'s [u8] {
+            name.map_or(&[][..], |name| name.as_ref())
+        }
+        let of = |family, table: Option<&'s Name<'static>>, part| About {
+            scope: Scope {
+                family,
+                table: table.map(|table| Name::from(named(Some(table)))),
+            },
+            part,
+        };
+        let of_set = |set: &'s Set<'static>, part: fn(&'s [u8]) -> Part<'s>| {
+            of(
+                set.family,
+                set.table.as_ref(),
+                part(named(set.name.as_ref())),
+            )
+        };
+        Ok(match &self.command.object {
+            Object::Ruleset(family) => of(*family, None, Part::All),
+            Object::Table(table) => of(table.family, table.name.as_ref(), Part::All),
+            Object::Chain(chain) => of(
+                chain.family,
+                chain.table.as_ref(),
+                Part::Chain(named(chain.name.as_ref())),
+            ),
+            Object::Set(declared) => {
+                let SetDeclaration { set, is_map, .. } = &**declared;
+                of_set(set, if *is_map { Part::Map } else { Part::Set })
+            }
+            Object::Meter(set) => of_set(set, Part::Meter),
+            Object::Flowtable(flowtable) => of(
+                flowtable.family,
+                flowtable.table.as_ref(),
+                Part::Flowtable(named(flowtable.name.as_ref())),
+            ),
+            Object::Stateful(object) => {
+                let kind = object.object_type.unwrap_or_default();
+                let part = Part::Object(kind, named(object.name.as_ref()));
+                of(object.family, object.table.as_ref(), part)
+            }
+            Object::Kind(kind, family, table) => {
+                let part = match kind {
+                    Kind::Tables => Part::Tables,
+                    Kind::Chains => Part::Chains,
+                    Kind::Rules => Part::All,
+                    Kind::Sets => Part::Sets,
+                    Kind::Maps => Part::Maps,
+                    Kind::Meters => Part::Meters,
+                    Kind::Flowtables => Part::Flowtables,
+                    Kind::Stateful(object_type) => Part::Objects(*object_type),
+                    Kind::Hooks => return Err(self.fault("hooks are not listed yet")),
+                };
+                of(*family, table.as_ref(), part)
+            }
+            Object::Elements(elements) => of(elements.family, Some(&elements.table), Part::All),
+            Object::Rule(rule) => of(rule.family, Some(&rule.table), Part::All),
+            _ => return Err(self.fault("nothing of this is listed")),
+        })
+    }
+
+    /// Whether what it is about must be there.
+    pub(super) const fn names_something(&self) -> bool {
+        !matches!(
+            self.command.object,
+            Object::Ruleset(_) | Object::Monitor(_) | Object::Described(_)
+        )
+    }
+
+    /// That something is not there.
+    fn missing(&self, about: &About<'_>, has_table: bool) -> Fault {
+        let name = |name: &[u8]| super::parse::error::shown(&String::from_utf8_lossy(name));
+        let table = about
+            .scope
+            .table
+            .as_deref()
+            .map_or("".into(), |table| name(table));
+        let what = match (has_table, about.part) {
+            (true, Part::Chain(chain)) => format!("chain `{}`", name(chain)),
+            (true, Part::Set(set) | Part::Meter(set)) => format!("set `{}`", name(set)),
+            (true, Part::Map(map)) => format!("map `{}`", name(map)),
+            (true, Part::Flowtable(flowtable)) => format!("flowtable `{}`", name(flowtable)),
+            (true, Part::Object(_, object)) => format!("object `{}`", name(object)),
+            _ => {
+                let family = about.scope.family;
+                return self.fault(format!("there is no table {family} {table}"));
+            }
+        };
+        let family = about.scope.family;
+        self.fault(format!("there is no {what} in table {family} {table}"))
+    }
+
+    /// Whether it can be answered once what is planned is done to what is there.
+    pub(super) fn check(&self, now: &Snapshot, planned: &Planned<'_>) -> Result<(), Fault> {
+        if !self.names_something() {
+            return Ok(());
+        }
+        let about = self.about()?;
+        let Some(table) = about.scope.table.as_deref() else {
+            return Ok(());
+        };
+        let family = about.scope.family;
+        let tables = (now.tables()).filter(|each| {
+            let each = each.table();
+            about.scope.admits(each.family(), each.name())
+        });
+        let found = tables.last();
+        let (has_table, has_part) = match planned.of(family, table) {
+            Some(table) => (
+                table.is_there.unwrap_or(found.is_some()),
+                match part_name(about.part) {
+                    None => true,
+                    Some(name) => match table.inside.get(&name) {
+                        Some(is_there) => *is_there,
+                        None if table.is_new => false,
+                        None => found.is_some_and(|found| about.part.is_in(&found)),
+                    },
+                },
+            ),
+            None => (
+                found.is_some() && !planned.flushes(family),
+                found.is_some_and(|found| about.part.is_in(&found)),
+            ),
+        };
+        match has_table && has_part {
+            true => Ok(()),
+            false => Err(self.missing(&about, has_table)),
+        }
+    }
+
+    /// That it cannot be part of a transaction, for who takes changes alone.
+    #[must_use]
+    pub fn no_change(&self) -> Error {
+        self.script.explain(not_a_change(self.place()))
+    }
+
+    /// What is to be told from now on, for as long as somebody listens (`monitor`): who asks opens a
+    /// [`Monitor`](crate::nft::live::Monitor) for it.
+    #[must_use]
+    pub const fn watched(&self) -> Option<Watched> {
+        match &self.command.object {
+            Object::Monitor(watched) => Some(Watched(*watched)),
+            _ => None,
+        }
+    }
+
+    /// What is explained (`describe`); that takes no kernel.
+    #[must_use]
+    pub fn description(&self) -> Option<String> {
+        let Object::Described(described) = &self.command.object else {
+            return None;
+        };
+        Some(match described {
+            Described::Type(data_type) => describe(None, *data_type, None),
+            Described::Expr(expr) => {
+                let compiler = Compiler::new(None, self.script.time_zone());
+                let (data_type, bits) = compiler.type_of(expr);
+                describe(Some(expr), data_type, Some(bits))
+            }
+        })
+    }
+
+    /// Answers it with what is there now, if it is a listing (`list`), a reset or a look at elements (`get`).
+    ///
+    /// # Errors
+    /// [`RunError::Script`] if what it asks for is not there, or is no part of a ruleset; otherwise those of requests.
+    pub fn answer(&self, nft: &mut Connection) -> Result<Answer<'s>, RunError> {
+        match self.command.verb {
+            Verb::Get => return self.elements(nft),
+            Verb::Reset => return self.reset(nft),
+            _ => {}
+        }
+        let about = self.about().map_err(|fault| self.wrong(fault))?;
+        let snapshot = nft.snapshot(about.scope.clone())?;
+        self.check(&snapshot, &Planned::default())
+            .map_err(|fault| self.wrong(fault))?;
+        Ok(Answer {
+            snapshot,
+            part: about.part,
+        })
+    }
+
+    /// `reset counters`
+    fn reset(&self, nft: &mut Connection) -> Result<Answer<'s>, RunError> {
+        let about = self.about().map_err(|fault| self.wrong(fault))?;
+        let asked = match (&self.command.object, about.part) {
+            (Object::Stateful(object), _) => Answered::Object(object),
+            (_, Part::Objects(object_type)) => Answered::Objects(object_type, about.scope.clone()),
+            _ => {
+                let fault = self.fault("only counters and quotas are reset yet");
+                return Err(self.wrong(fault));
+            }
+        };
+        let snapshot = nft.answered(&asked)?;
+        let snapshot = match snapshot {
+            Some(snapshot) => snapshot,
+            None => nft.snapshot(about.scope.clone())?, // to say what is missing
+        };
+        self.check(&snapshot, &Planned::default())
+            .map_err(|fault| self.wrong(fault))?;
+        Ok(Answer {
+            snapshot,
+            part: about.part,
+        })
+    }
+
+    /// `get element ip t s { 10.0.0.1 }`
+    fn elements(&self, nft: &mut Connection) -> Result<Answer<'s>, RunError> {
+        let Object::Elements(elements) = &self.command.object else {
+            return Err(self.wrong(self.fault("only elements are looked up")));
+        };
+        let known = nft.definitions()?;
+        self.check(&known, &Planned::default())
+            .map_err(|fault| self.wrong(fault))?;
+        let compiler = Compiler::new(Some(&known), self.script.time_zone());
+        let sought = compiler.sought_elements(elements, self.place());
+        let sought = sought.map_err(|fault| self.wrong(fault))?;
+        let set = SetId::new(
+            elements.family,
+            elements.table.clone(),
+            elements.set.clone(),
+        );
+        let Some(snapshot) = nft.answered(&Answered::Elements(&set, &sought))? else {
+            return Err(self.wrong(self.fault("there is no such element")));
+        };
+        let part: &'s [u8] = elements.set.as_ref();
+        let table = snapshot.table(elements.family, &*elements.table);
+        let is_map = table.is_some_and(|table| Part::Map(part).is_in(&table));
+        Ok(Answer {
+            snapshot,
+            part: if is_map {
+                Part::Map(part)
+            } else {
+                Part::Set(part)
+            },
+        })
+    }
+}
+
+/// What is in a table, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Inside<'s> {
+    Chain(&'s [u8]),
+    Set(&'s [u8]),
+    Map(&'s [u8]),
+    Flowtable(&'s [u8]),
+    Object(u32, &'s [u8]),
+}
+
+fn part_name<'s>(part: Part<'s>) -> Option<Inside<'s>> {
+    Some(match part {
+        Part::Chain(name) => Inside::Chain(name),
+        Part::Set(name) | Part::Meter(name) => Inside::Set(name),
+        Part::Map(name) => Inside::Map(name),
+        Part::Flowtable(name) => Inside::Flowtable(name),
+        Part::Object(kind, name) => Inside::Object(kind.0, name),
+        _ => return None,
+    })
+}
+
+/// Which names a script makes and takes away, as far as its commands went.
+#[derive(Debug, Default)]
+pub(super) struct Planned<'s> {
+    tables: HashMap<(Family, &'s [u8]), PlannedTable<'s>>,
+    /// Of which families all that was there goes.
+    flushed: HashSet<Family>,
+}
+
+#[derive(Debug, Default)]
+struct PlannedTable<'s> {
+    /// `None` if nothing is done to it itself.
+    is_there: Option<bool>,
+    /// Whether nothing of what was in it is left.
+    is_new: bool,
+    inside: HashMap<Inside<'s>, bool>,
+}
+
+impl<'s> Planned<'s> {
+    fn flushes(&self, family: Family) -> bool {
+        self.flushed.contains(&family) || self.flushed.contains(&Family::UNSPEC)
+    }
+
+    fn of<'b>(&'b self, family: Family, table: &'b [u8]) -> Option<&'b PlannedTable<'b>> {
+        self.tables.get(&(family, table))
+    }
+
+    fn table(&mut self, family: Family, table: Option<&'s Name<'static>>) -> &mut PlannedTable<'s> {
+        let name = table.map_or(&[][..], |name| name.as_ref());
+        let is_new = self.flushes(family);
+        self.tables
+            .entry((family, name))
+            .or_insert_with(|| PlannedTable {
+                is_there: is_new.then_some(false),
+                is_new,
+                inside: HashMap::new(),
+            })
+    }
+
+    /// Takes in what a command does.
+    pub(super) fn take(&mut self, command: &'s Command) {
+        let is_there = match command.verb {
+            Verb::Add | Verb::Create => true,
+            Verb::Delete | Verb::Destroy => false,
+            Verb::Flush => {
+                if let Object::Ruleset(family) = command.object {
+                    match family {
+                        Family::UNSPEC => self.tables.clear(),
+                        family => self.tables.retain(|(of, _), _| *of != family),
+                    }
+                    self.flushed.insert(family);
+                }
+                return;
+            }
+            Verb::Rename => {
+                if let Object::Renamed(chain, new) = &command.object {
+                    let table = self.table(chain.family, chain.table.as_ref());
+                    if let Some(old) = &chain.name {
+                        table.inside.insert(Inside::Chain(old), false);
+                    }
+                    table.inside.insert(Inside::Chain(new), true);
+                }
+                return;
+            }
+            _ => return,
+        };
+        let (family, table, inside) = match &command.object {
+            Object::Table(table) => {
+                let planned = self.table(table.family, table.name.as_ref());
+                planned.is_there = Some(is_there);
+                if !is_there {
+                    planned.is_new = true;
+                    planned.inside.clear();
+                }
+                return;
+            }
+            Object::Chain(chain) => {
+                let name = chain.name.as_ref().map(|name| Inside::Chain(name));
+                (chain.family, &chain.table, name)
+            }
+            Object::Set(declared) => {
+                let set = &declared.set;
+                let kind = if declared.is_map {
+                    Inside::Map
+                } else {
+                    Inside::Set
+                };
+                let name = set.name.as_ref().map(|name| kind(name));
+                (set.family, &set.table, name)
+            }
+            Object::Flowtable(flowtable) => {
+                let name = flowtable.name.as_ref().map(|name| Inside::Flowtable(name));
+                (flowtable.family, &flowtable.table, name)
+            }
+            Object::Stateful(object) => {
+                let kind = object.object_type.unwrap_or_default().0;
+                let name = object.name.as_ref().map(|name| Inside::Object(kind, name));
+                (object.family, &object.table, name)
+            }
+            _ => return,
+        };
+        if let Some(inside) = inside {
+            let table = self.table(family, table.as_ref());
+            table.inside.insert(inside, is_there);
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Scripts carried out: what they change as one transaction, what they ask for behind it.
+
+use super::list::Options;
+use super::parse::Error;
+use super::question::Planned;
+use super::script::Script;
+use super::told::Teller;
+use crate::netlink;
+use crate::nft::live::{Change, Item, Monitor, MonitorOptions};
+use crate::nft::{CommitError, Connection, Outcome, Scope, Snapshot, SnapshotError, Transaction};
+
+/// How often it is tried again when others commit meanwhile.
+const ATTEMPTS: usize = 20;
+
+/// How a script is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// It is committed.
+    #[default]
+    Commit,
+    /// The same, and what it added is told ([`Done::echo`]).
+    Echo,
+    /// The kernel checks it; nothing is changed.
+    Check,
+}
+
+/// What came of a script's changes.
+#[derive(Debug)]
+pub struct Done {
+    /// How many operations they were.
+    pub operations: usize,
+    /// What was added, where that was asked for.
+    pub echo: Option<Echo>,
+}
+
+/// What a transaction did, as the kernel told of it, and who has words for it.
+#[derive(Debug)]
+pub struct Echo {
+    /// `None` if it changed nothing, or the kernel's message was lost.
+    pub change: Option<Change>,
+    /// Whether it changed something that the kernel did not tell of.
+    pub is_lost: bool,
+    /// One that knows what was there before the change, which it is to be told.
+    pub teller: Teller,
+}
+
+/// Why a script was not carried out, or not to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The script is wrong, or asks for what is not there. Its changes were not made, if it is said before they were.
+    #[error("{0}")]
+    Script(Box<Error>),
+    /// The kernel refused what these places ask for.
+    #[error("{}", Lines(places))]
+    Refused {
+        /// The places.
+        places: Vec<Error>,
+        /// Whether nothing was applied, or that cannot be known.
+        outcome: Outcome,
+    },
+    /// It was not committed.
+    #[error(transparent)]
+    Commit(Box<CommitError>),
+    /// The ruleset could not be read.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// A request failed.
+    #[error(transparent)]
+    Netlink(#[from] netlink::Error),
+}
+
+/// Errors one below the other.
+struct Lines<'e>(&'e [Error]);
+
+impl std::fmt::Display for Lines<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Script {
+    /// Carries out what it changes: all of it in one transaction, or nothing. Where it speaks of what must be there, and
+    /// others commit meanwhile, it is read again and tried again.
+    ///
+    /// What it [asks for](Self::questions) is not answered by this, but if something of that will not be there, nothing is
+    /// changed. What an echo is told in, the options say.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = chainwright::netns::Sandbox::new()?;
+    /// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// use chainwright::nft::Connection;
+    /// use chainwright::text::{Mode, Options, Script};
+    ///
+    /// let mut nft = Connection::open()?;
+    /// let options = Options::here();
+    /// let script = Script::parse("rules.nft", "add table inet t; list tables")?;
+    /// let done = script.run(&mut nft, Mode::Commit, &options)?;
+    /// assert_eq!(done.operations, 1);
+    /// for question in script.questions() {
+    ///     let answer = question.answer(&mut nft)?;
+    ///     assert_eq!(answer.listing(&options).to_string(), "table inet t\n");
+    /// }
+    ///
+    /// let script = Script::parse("rules.nft", "add table inet u; list table inet v")?;
+    /// assert!(script.run(&mut nft, Mode::Commit, &options).is_err()); // and there is no table u
+    /// # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`RunError`]
+    pub fn run(
+        &self,
+        nft: &mut Connection,
+        mode: Mode,
+        options: &Options,
+    ) -> Result<Done, RunError> {
+        if !self.changes_something() {
+            if self.questions().nth(1).is_some() {
+                self.check_questions(nft, None)?; // a single one says it itself
+            }
+            return Ok(Done {
+                operations: 0,
+                echo: None,
+            });
+        }
+        let mut listener = match mode {
+            Mode::Echo => Some(Listener::begin(nft, options)?),
+            _ => None,
+        };
+        let mut attempt = 1;
+        loop {
+            let now = match self.needs_listing() {
+                true => Some(nft.snapshot(Scope::all())?),
+                false => None,
+            };
+            self.check_questions(nft, now.as_ref())?;
+            let change = self
+                .changes(now.as_ref())
+                .map_err(|error| RunError::Script(Box::new(error)))?;
+            let operations = change.transaction().len();
+            let committed = match (&mut listener, mode) {
+                (Some(listener), _) => listener.commit(nft, change.transaction()).map(Some),
+                (None, Mode::Check) => nft.check(change.transaction()).map(|()| None),
+                (None, _) => nft.commit(change.transaction()).map(|()| None),
+            };
+            let error = match committed {
+                Ok(heard) => {
+                    let echo = heard.zip(listener).map(|(heard, listener)| Echo {
+                        change: heard.change,
+                        is_lost: heard.is_lost,
+                        teller: listener.teller,
+                    });
+                    return Ok(Done { operations, echo });
+                }
+                Err(error) => error,
+            };
+            if error.generation_moved() && attempt < ATTEMPTS {
+                attempt += 1;
+                continue;
+            }
+            let places = change.explain(&error);
+            return Err(match places.is_empty() {
+                true => RunError::Commit(Box::new(error)),
+                false => RunError::Refused {
+                    places,
+                    outcome: error.outcome,
+                },
+            });
+        }
+    }
+
+    /// Whether what is asked for will be there.
+    fn check_questions(
+        &self,
+        nft: &mut Connection,
+        now: Option<&Snapshot>,
+    ) -> Result<(), RunError> {
+        if !self.questions().any(|question| question.names_something()) {
+            return Ok(());
+        }
+        let read;
+        let now = match now {
+            Some(now) => now,
+            None => {
+                read = nft.snapshot(Scope::all())?;
+                &read
+            }
+        };
+        let mut planned = Planned::default();
+        for command in self.commands() {
+            match command.is_question() {
+                true => self
+                    .question(command)
+                    .check(now, &planned)
+                    .map_err(|fault| RunError::Script(Box::new(self.explain(fault))))?,
+                false => planned.take(command),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Who is told of what is committed.
+struct Listener {
+    monitor: Monitor,
+    teller: Teller,
+}
+
+/// What was told of it.
+struct Heard {
+    change: Option<Change>,
+    is_lost: bool,
+}
+
+impl Listener {
+    fn begin(nft: &mut Connection, options: &Options) -> Result<Self, netlink::Error> {
+        // What is told from here on is later than what is known.
+        let monitor = MonitorOptions::default().open_beside(nft)?;
+        Ok(Self {
+            monitor,
+            teller: Teller::new(nft, options.clone())?,
+        })
+    }
+
+    fn commit(
+        &mut self,
+        nft: &mut Connection,
+        transaction: &Transaction,
+    ) -> Result<Heard, CommitError> {
+        let committed = nft.commit_echo(transaction)?;
+        if committed.generation().is_none() && committed.is_whole() {
+            return Ok(Heard {
+                change: None,
+                is_lost: false,
+            }); // it changed nothing
+        }
+        // The kernel has told of it by now.
+        while let Ok(Some(item)) = self.monitor.try_receive() {
+            let Item::Change(change) = item else {
+                continue;
+            };
+            if committed.made(&change) {
+                return Ok(Heard {
+                    change: Some(change),
+                    is_lost: false,
+                });
+            }
+            self.teller.tell(&change); // somebody else's, before it
+        }
+        Ok(Heard {
+            change: None,
+            is_lost: true,
+        })
+    }
+}

@@ -1,0 +1,215 @@
+//! `chainwright nft`, called by a link, beside the real nft: the same arguments and inputs, and then the same exit code,
+//! the same standard output and the same ruleset.
+#![cfg(feature = "cli")]
+
+#[path = "command_nft/cases.rs"]
+mod cases;
+mod common;
+#[path = "command_nft/live.rs"]
+mod live;
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use chainwright::netns::Sandbox;
+use common::needs::find;
+use common::sandbox;
+use common::tools::words;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use cases::{CASES, Case, Same};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
+
+/// One of the two, in a sandbox of its own.
+pub(crate) struct Side {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) program: std::path::PathBuf,
+    /// Where it is run, with the files that it may read.
+    pub(crate) directory: TempDir,
+}
+
+/// What a run left.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Side {
+    fn new(program: impl AsRef<Path>) -> Self {
+        let directory = TempDir::new().unwrap();
+        for (name, text) in cases::FILES {
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        Self {
+            sandbox: sandbox(),
+            program: program.as_ref().to_owned(),
+            directory,
+        }
+    }
+
+    pub(crate) fn theirs() -> Self {
+        Self::new(find("nft"))
+    }
+
+    /// Ours, by a link of that name.
+    pub(crate) fn ours() -> Self {
+        let mut side = Self::new(PROGRAM);
+        let link = side.directory.path().join("nft");
+        symlink(PROGRAM, &link).unwrap();
+        side.program = link;
+        side
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        self.command_of(&self.program, arguments)
+    }
+
+    fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .env("LC_ALL", "C")
+            .env("TZ", "UTC");
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str], input: &str) -> Ran {
+        self.run_with(&self.program, arguments, input)
+    }
+
+    /// Runs another program in its place.
+    pub(crate) fn run_with(&self, program: &Path, arguments: &[&str], input: &str) -> Ran {
+        let run = || {
+            let mut child = self
+                .command_of(program, arguments)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            // Who reads nothing of it says so by its exit code.
+            let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+            child.wait_with_output().unwrap()
+        };
+        let output = self.sandbox.run(run).unwrap();
+        Ran {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// What the real nft lists of it.
+    fn ruleset(&self) -> String {
+        let ran = self.run_with(&find("nft"), &["-a", "list", "ruleset"], "");
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.out
+    }
+}
+
+/// What both print alike: no blanks at the ends of lines, no generations, JSON without what made it.
+fn plain(out: &str) -> Vec<String> {
+    let lines = out
+        .lines()
+        .filter(|line| !line.starts_with("# new generation"));
+    let plain = |line: &str| match serde_json::from_str::<Value>(line) {
+        Ok(mut json) => {
+            if let Some(Value::Array(objects)) = json.get_mut("nftables") {
+                objects.retain(|object| object.get("metainfo").is_none());
+            }
+            json.to_string()
+        }
+        Err(_) => line.trim_end().to_owned(),
+    };
+    lines.map(plain).collect()
+}
+
+/// What differs between the two, in words.
+fn difference(case: &Case) -> Option<String> {
+    let (theirs, ours) = (Side::theirs(), Side::ours());
+    for side in [&theirs, &ours] {
+        if !case.before.is_empty() {
+            let ran = side.run_with(&find("nft"), &["-f", "-"], case.before);
+            assert_eq!(ran.code, Some(0), "{}: {}", case.before, ran.err);
+        }
+    }
+    let arguments = words(case.arguments);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (their, our) = (
+        theirs.run(&arguments, case.input),
+        ours.run(&arguments, case.input),
+    );
+    let is_of_chain = [case.arguments, case.input]
+        .iter()
+        .any(|text| text.contains("list chain "));
+    let mut found = String::new();
+    let (code, same) = match case.same {
+        Same::AllBut(_, code, _) => (Some(code), false),
+        _ => (their.code, true),
+    };
+    if our.code != code {
+        found += &format!("exit code {:?} instead of {code:?}\n", our.code);
+    }
+    let lines = |out: &str| {
+        let lines = plain(out).into_iter();
+        // Of the table of one chain nft does not know the handle.
+        lines
+            .map(
+                |line| match line.strip_prefix("table ").filter(|_| is_of_chain) {
+                    Some(_) => line
+                        .split(" # handle")
+                        .next()
+                        .unwrap_or_default()
+                        .to_owned(),
+                    None => line,
+                },
+            )
+            .collect::<Vec<_>>()
+    };
+    let is_same_out = lines(&their.out) == lines(&our.out);
+    match case.same {
+        Same::All if !is_same_out => {
+            found += &format!("output\n{}instead of\n{}", our.out, their.out);
+        }
+        Same::ButOutput(why, expected) if our.out != expected => {
+            found += &format!("output\n{}expected ({why})\n{expected}", our.out);
+        }
+        Same::ButOutput(why, _) if is_same_out => {
+            found += &format!("the output is the same, although {why}\n");
+        }
+        Same::AllBut(why, _, expected)
+            if !our.out.contains(expected) && !our.err.contains(expected) =>
+        {
+            found += &format!("no {expected:?} ({why}) in\n{}", our.out);
+        }
+        _ => {}
+    }
+    if same && their.err.is_empty() != our.err.is_empty() {
+        found += &format!("errors\n{:?} instead of\n{:?}\n", our.err, their.err);
+    }
+    let (one, other) = (theirs.ruleset(), ours.ruleset());
+    if same && one != other {
+        found += &format!("ruleset\n{other}instead of\n{one}");
+    }
+    (!found.is_empty()).then(|| {
+        let errors = &our.err;
+        format!("nft {}: {found}errors: {errors}", case.arguments)
+    })
+}
+
+#[test]
+fn it_is_what_nft_does() {
+    let differ: Vec<_> = CASES.iter().filter_map(difference).collect();
+    assert!(differ.is_empty(), "{}", differ.join("\n\n"));
+    assert!(CASES.len() >= 100, "{}", CASES.len());
+}

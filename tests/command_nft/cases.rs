@@ -1,0 +1,544 @@
+//! Invocations.
+
+/// An invocation.
+pub(crate) struct Case {
+    /// What is there before.
+    pub(crate) before: &'static str,
+    /// Words as a shell splits them.
+    pub(crate) arguments: &'static str,
+    /// Standard input.
+    pub(crate) input: &'static str,
+    pub(crate) same: Same,
+}
+
+/// What must be the same of both.
+pub(crate) enum Same {
+    /// Exit code, standard output, whether there are errors, and the ruleset.
+    All,
+    /// All but the output, for a reason: what ours is.
+    ButOutput(&'static str, &'static str),
+    /// Nothing, for a reason: the exit code, and what ours says.
+    AllBut(&'static str, i32, &'static str),
+}
+
+/// Files in the directory of a run.
+pub(crate) const FILES: &[(&str, &str)] = &[
+    ("empty.nft", ""),
+    ("comment.nft", "# nothing\n\n  # here\n"),
+    (
+        "table.nft",
+        "table inet f {\n\tchain c {\n\t\ttcp dport { 22, 80 } accept\n\t}\n}\n",
+    ),
+    (
+        "shebang.nft",
+        "#!/usr/sbin/nft -f\nflush ruleset\ntable ip f {\n}\n",
+    ),
+    ("wrong.nft", "add table ip good\nadd rule ip good\n"),
+    (
+        "refused.nft",
+        "add table ip good\nadd rule ip good missing accept\n",
+    ),
+    ("port.nft", "add rule ip t c tcp dport $port accept\n"),
+    (
+        "mixed.nft",
+        "add table ip one\nlist tables\nadd table ip two\n",
+    ),
+    ("included/one.nft", "add table ip one\n"),
+    ("included/two.nft", "define two = 2\nadd table ip two\n"),
+    ("by-name.nft", "include \"one.nft\"\n"),
+    ("by-dot.nft", "include \"./included/one.nft\"\n"),
+    ("by-path.nft", "include \"included/one.nft\"\n"),
+    (
+        "by-glob.nft",
+        "include \"./included/*.nft\"\nadd chain ip two c\n",
+    ),
+    ("by-empty-glob.nft", "include \"./nothing/*.nft\"\n"),
+    ("itself.nft", "include \"./itself.nft\"\n"),
+    (
+        "text.json",
+        r#"{"nftables": [{"add": {"table": {"family": "ip", "name": "j"}}}, {"add": {"chain": {"family": "ip", "table": "j", "name": "c"}}}]}"#,
+    ),
+    (
+        "list.json",
+        r#"{"nftables": [{"list": {"chains": null}}, {"list": {"chains": {"family": "inet"}}}]}"#,
+    ),
+    (
+        "wrong.json",
+        r#"{"nftables": [{"add": {"table": {"family": "ip"}}}]}"#,
+    ),
+];
+
+/// What most of them are about.
+const T: &str = r#"
+table ip t {
+    counter k { packets 5 bytes 60; }
+    quota q { over 100 mbytes used 3 bytes; }
+    limit l { rate 5/second; }
+    ct helper h { type "ftp" protocol tcp; }
+    set s { type ipv4_addr; elements = { 192.0.2.1, 192.0.2.2 }; }
+    set r { type ipv4_addr; flags interval; elements = { 10.0.0.0/8, 192.0.2.1-192.0.2.9 }; }
+    set w { type ipv4_addr . inet_service; elements = { 192.0.2.1 . 80 }; }
+    map m { type inet_service : verdict; elements = { 80 : accept, 22 : jump d }; }
+    chain d { meta l4proto tcp counter name "k"; }
+    chain c {
+        type filter hook input priority filter; policy accept;
+        tcp dport { 22, 80 } counter packets 1 bytes 2 accept comment "web"
+        ip saddr @s drop
+        tcp dport vmap @m
+        ct state new meta mark set 0x7 meta skuid 0
+    }
+}
+table inet u { chain e { type filter hook input priority -5; }; }
+"#;
+
+const fn case(arguments: &'static str) -> Case {
+    Case {
+        before: T,
+        arguments,
+        input: "",
+        same: Same::All,
+    }
+}
+
+const fn with(arguments: &'static str, input: &'static str) -> Case {
+    Case {
+        input,
+        ..case(arguments)
+    }
+}
+
+const fn but_output(arguments: &'static str, why: &'static str, output: &'static str) -> Case {
+    Case {
+        same: Same::ButOutput(why, output),
+        ..case(arguments)
+    }
+}
+
+const fn but(arguments: &'static str, why: &'static str, code: i32, says: &'static str) -> Case {
+    Case {
+        same: Same::AllBut(why, code, says),
+        ..case(arguments)
+    }
+}
+
+const fn of_nothing(case: Case) -> Case {
+    Case { before: "", ..case }
+}
+
+const BEHIND: &str =
+    "nft lists before it commits, and shows of what is planned some things and not others";
+const NEWER: &str = "a newer nft takes it";
+const BETTER: &str = "nft passes it over, or does nothing useful";
+
+pub(crate) const CASES: &[Case] = &[
+    // Listings.
+    case("list ruleset"),
+    case("list ruleset inet"),
+    case("list ruleset arp"),
+    case("-a list ruleset"),
+    case("-s list ruleset"),
+    case("-t list ruleset"),
+    case("-n list ruleset"),
+    case("-nn list ruleset"),
+    case("-y list table inet u"),
+    case("-p list chain ip t d"),
+    case("-T list set ip t s"),
+    case("-u list chain ip t c"),
+    case("-S list chain ip t c"),
+    case("-as list chain ip t c"),
+    case("-nat list table ip t"),
+    case("--handle --stateless list ruleset"),
+    case("--hand --stateless list ruleset"),
+    case("-j list ruleset"),
+    case("-ja list table ip t"),
+    case("-j -s list chain ip t c"),
+    case("--json list sets"),
+    case("list tables"),
+    case("list tables ip"),
+    case("-a list tables"),
+    case("list table t"),
+    case("list table ip t"),
+    case("list chains"),
+    case("list chains inet"),
+    case("list chain t c"),
+    case("list sets"),
+    case("list set ip t s"),
+    case("list set ip t r"),
+    case("list maps"),
+    case("list map ip t m"),
+    case("list meters"),
+    case("list flowtables"),
+    case("list counters"),
+    case("list counters table ip t"),
+    case("list counter ip t k"),
+    case("list quotas"),
+    case("list quota t q"),
+    case("list limits"),
+    case("list limit ip t l"),
+    case("list ct helpers table ip t"),
+    case("list ct helper ip t h"),
+    case("list secmarks"),
+    case("list synproxys"),
+    of_nothing(case("list ruleset")),
+    of_nothing(case("list tables")),
+    of_nothing(case("-j list ruleset")),
+    of_nothing(case("list counters")),
+    case("\"list tables; list sets\""),
+    but_output(
+        "list tables \\; list chain ip t d",
+        "nft has read but one table, for the second",
+        "table ip t\ntable inet u\ntable ip t {\n\tchain d {\n\t\tmeta l4proto tcp counter name \"k\"\n\t}\n}\n",
+    ),
+    case("list sets \\; list maps"),
+    case("-j list tables \\; list tables"),
+    // What is not there.
+    case("list table ip nope"),
+    case("list table inet t"),
+    case("list chain ip t nope"),
+    case("list chain ip nope c"),
+    case("list set ip t nope"),
+    case("list set ip t m"),
+    case("list map ip t s"),
+    case("list meter ip t nope"),
+    case("list counter ip t nope"),
+    case("list flowtable inet u nope"),
+    case("list counters table ip nope"),
+    case("-j list table ip nope"),
+    case("\"list tables; list table ip nope\""),
+    case("\"add table ip x; list table ip nope\""),
+    case("\"list table ip nope; add table ip x\""),
+    case("\"delete table ip t; list table ip t\""),
+    case("\"flush ruleset; list chain ip t c\""),
+    case("\"delete table ip t; add table ip t; list chain ip t c\""),
+    // Resets and elements.
+    case("reset counters"),
+    case("reset counters table ip t"),
+    case("reset counter ip t k"),
+    case("reset quotas"),
+    case("reset quota ip t q"),
+    case("-j reset counters"),
+    case("reset counter ip t nope"),
+    case("reset chains"),
+    case("get element ip t s { 192.0.2.1 }"),
+    case("get element ip t s { 192.0.2.1, 192.0.2.2 }"),
+    case("get element ip t r { 10.1.2.3 }"),
+    case("get element ip t w { 192.0.2.1 . 80 }"),
+    case("get element ip t m { 80 }"),
+    case("get element ip t s { 192.0.2.9 }"),
+    case("get element ip t nope { 192.0.2.9 }"),
+    // Changes.
+    case("add table ip x"),
+    case("add chain ip t x { type filter hook input priority 0 \\; policy drop \\; }"),
+    case("\"add chain ip t x { type filter hook input priority -5; policy drop; }\""),
+    case("add chain ip t x { type filter hook input priority -5 \\; }"),
+    case("-- add table ip x"),
+    case("add rule ip t c tcp dport 443 accept"),
+    case("add rule ip t c ip saddr { 192.0.2.1, 192.0.2.7 } drop"),
+    case("insert rule ip t c index 1 drop"),
+    case("add element ip t s { 192.0.2.77 }"),
+    case("delete element ip t s { 192.0.2.1 }"),
+    case("add rule ip t c comment \"\\\"two words\\\"\" accept"),
+    case("flush chain ip t c"),
+    case("flush set ip t s"),
+    case("flush table ip t"),
+    case("flush ruleset"),
+    case("rename chain ip t d dd"),
+    case("delete table ip t"),
+    case("\"delete rule ip t c handle 9999\""),
+    case("\"add table ip x; add chain ip x c; # comment\""),
+    case("\"add table ip x\nadd chain ip x c\""),
+    case("add table ip x-y_z.0"),
+    case("\"\""),
+    case("\" \""),
+    of_nothing(case(
+        "\"add table ip x; add chain ip x c; add rule ip x c accept\"",
+    )),
+    // What the kernel or the language refuses.
+    case("create table ip t"),
+    case("delete table ip nope"),
+    case("add chain ip nope c"),
+    case("add rule ip t nope accept"),
+    case("add rule ip t c tcp dport 99999"),
+    case("add rule ip t c tcp dprot 22"),
+    case("add rule ip t c jump nope"),
+    case("add rule ip t c ip saddr @nope"),
+    case("add element ip t s { 300.0.0.1 }"),
+    case("add element ip t nope { 1.2.3.4 }"),
+    case("\"add table ip x; add rule ip t nope accept\""),
+    case("\"add table ip x; nonsense\""),
+    case("nonsense"),
+    case("list"),
+    case("list nonsense"),
+    case("list ruleset nonsense"),
+    case("flush ruleset nonsense"),
+    case("monitor nonsense"),
+    case("import ruleset"),
+    case("export ruleset"),
+    // Options.
+    case(""),
+    case("--nonsense"),
+    case("-z list ruleset"),
+    case("-f"),
+    case("-I"),
+    case("--handle=1 list tables"),
+    but(
+        "list ruleset -a",
+        "nft writes to standard output where it is",
+        1,
+        "options must stand before commands",
+    ),
+    but(
+        "list -a ruleset",
+        "nft writes to standard output where it is",
+        1,
+        "options must stand before commands",
+    ),
+    but(
+        "add rule ip t c tcp dport -5",
+        "nft writes to standard output where it is",
+        1,
+        "options must stand before commands",
+    ),
+    case("-D port=22 list tables"),
+    case("-d nonsense list tables"),
+    case("-d netlink list chain inet u e"),
+    case("--debug=netlink list table inet u"),
+    // Files.
+    case("-f table.nft"),
+    case("-ftable.nft"),
+    case("--file=table.nft"),
+    case("--fil table.nft"),
+    case("-f empty.nft"),
+    case("-f comment.nft"),
+    case("-f shebang.nft"),
+    case("-f wrong.nft"),
+    case("-f refused.nft"),
+    case("-f nonexistent.nft"),
+    case("-f /etc/hostname"),
+    case("-f table.nft -f empty.nft"),
+    case("-f table.nft list tables"),
+    with("-f -", "add table ip x\nlist tables ip6\n"),
+    with("-f /dev/stdin", "add table ip x\n"),
+    with("-f -", ""),
+    with("-f -", "nonsense\n"),
+    with(
+        "-f -",
+        "add table ip x\nadd chain ip x c \\\n { type filter hook \\\n input priority 0; }\n",
+    ),
+    with(
+        "-f -",
+        "define p = 22\nadd rule ip t c tcp dport $p accept\n",
+    ),
+    case("-f port.nft"),
+    case("-D port=22 -f port.nft"),
+    case("--define port=22 --file port.nft"),
+    case("-D port=http -f port.nft"),
+    case("-f port.nft -D port=22"),
+    case("-D port -f port.nft"),
+    case("-D port={22,80} -f port.nft"),
+    case("-D port=nonsense -f port.nft"),
+    case("-f by-name.nft"),
+    case("-I included -f by-name.nft"),
+    case("-I nonexistent -I included -f by-name.nft"),
+    case("--includepath included -f by-name.nft"),
+    case("-f by-dot.nft"),
+    case("-f by-path.nft"),
+    case("-I . -f by-path.nft"),
+    case("-f by-glob.nft"),
+    case("-f by-empty-glob.nft"),
+    case("-f itself.nft"),
+    case("include \"\\\"./included/one.nft\\\"\""),
+    // Checked only.
+    case("-c -f table.nft"),
+    case("-c -f refused.nft"),
+    case("-c flush ruleset"),
+    case("-c add table ip x"),
+    case("-c delete table ip nope"),
+    case("-c -e add table ip x"),
+    case("-ca list chain ip t c"),
+    case("\"-c\" \"add table ip x; add chain ip x c\""),
+    // Echoed.
+    case("-e add table ip x"),
+    case("-e -a add table ip x"),
+    case("-ea add rule ip t c tcp dport 443 counter accept"),
+    case("-e insert rule ip t c index 1 tcp dport { 1, 2-5 } drop"),
+    case("-e create chain ip t x"),
+    case("-e add chain ip t x { type filter hook input priority 0 \\; }"),
+    case("-ne add chain ip t x { type filter hook input priority 0 \\; }"),
+    case("-e add element ip t s { 192.0.2.77, 192.0.2.78 }"),
+    case("-e add element ip t r { 172.16.0.0/12 }"),
+    case("-e \"add set ip t x { type inet_service; flags timeout; timeout 1h; }\""),
+    case("-e \"add map ip t x { type inet_service : ipv4_addr; elements = { 80 : 192.0.2.1 }; }\""),
+    case("-e add counter ip t x"),
+    case("-e add quota ip t x { 5 mbytes \\; }"),
+    case("-e delete table ip t"),
+    case("-e add table ip t"),
+    case("-e -f table.nft"),
+    case("-e add chain ip nope c"),
+    case("-je add table ip x"),
+    case("-je add rule ip t c tcp dport 443 counter accept"),
+    case("-j -e -s add rule ip t c counter accept"),
+    case("-je add element ip t s { 192.0.2.77, 192.0.2.78 }"),
+    case("-je add element ip t r { 172.16.0.0/12 }"),
+    case("-je \"add set ip t x { type ipv4_addr; elements = { 192.0.2.1 }; }\""),
+    case(
+        "-je \"add table ip x; create chain ip x c; insert rule ip x c accept; add counter ip x k\"",
+    ),
+    case("-je delete table ip t"),
+    case("-je -f table.nft"),
+    // JSON.
+    case("-j -f text.json"),
+    case("-j -f list.json"),
+    case("-j -f wrong.json"),
+    case("-f text.json"),
+    case("-j -f table.nft"),
+    with(
+        "-j -f -",
+        r#"{"nftables": [{"add": {"table": {"family": "ip", "name": "x"}}}]}"#,
+    ),
+    Case {
+        input: r#"{"nftables": ["#,
+        ..but("-j -f -", BETTER, 1, "the text ends too early")
+    },
+    with("-j -f -", r#"{"nftables": []}"#),
+    case(r#"-j "{\"nftables\": [{\"add\": {\"table\": {\"family\": \"ip\", \"name\": \"x\"}}}]}""#),
+    // Explanations.
+    case("describe ipv4_addr"),
+    case("describe inet_service"),
+    case("describe icmp_type"),
+    case("describe icmpv6_code"),
+    case("describe ct_status"),
+    case("describe tcp_flag"),
+    case("describe dscp"),
+    case("describe boolean"),
+    case("describe pkt_type"),
+    case("describe verdict"),
+    case("describe mark"),
+    case("describe ifname"),
+    case("describe ether_addr"),
+    case("describe tcp dport"),
+    case("describe ip saddr"),
+    case("describe ip6 flowlabel"),
+    case("describe ip version"),
+    case("describe tcp flags"),
+    case("describe icmp type"),
+    case("describe icmpv6 code"),
+    case("describe vlan id"),
+    case("describe meta iifname"),
+    case("describe meta length"),
+    case("describe meta nfproto"),
+    case("describe meta skuid"),
+    case("describe meta day"),
+    but_output(
+        "describe ct state",
+        "nft has them in another order",
+        "ct expression, datatype ct_state (conntrack state) (basetype bitmask, integer), 32 bits\n\n\
+         pre-defined symbolic constants (in hexadecimal):\n\
+         \tinvalid                       \t0x00000001\n\
+         \testablished                   \t0x00000002\n\
+         \trelated                       \t0x00000004\n\
+         \tnew                           \t0x00000008\n\
+         \tuntracked                     \t0x00000040\n",
+    ),
+    case("describe ct mark"),
+    case("describe ct bytes"),
+    case("describe ct original ip saddr"),
+    case("describe fib saddr oif"),
+    case("describe rt mtu"),
+    case("describe socket mark"),
+    case("describe osf name"),
+    case("describe numgen inc mod 3"),
+    case("describe jhash ip saddr mod 3"),
+    case("describe tcp option maxseg size"),
+    case("describe ip option rr length"),
+    case("describe dst hdrlength"),
+    case("describe frag id"),
+    case("describe ipsec in reqid"),
+    // Line by line.
+    with("-i", "list tables\nquit\nlist tables\n"),
+    with("-i", "list tables"),
+    with("-i", "nonsense\nadd table ip x\nlist tables\n"),
+    with(
+        "-i",
+        "add table ip x\nadd chain ip x c { type filter hook input priority 0; }\nadd rule ip x c \\\n  accept\nlist table ip x\nquit\n",
+    ),
+    with(
+        "-i",
+        "define p = 22\nadd rule ip t c tcp dport $p accept\nlist chain ip t c\n",
+    ),
+    with("-i", "add chain ip t x {\n}\nlist chains inet\n"),
+    with("-ia", "list chain ip t c\n"),
+    with("-ij", "list tables\n"),
+    with("-ie", "add table ip x\n\n\n# nothing\nadd chain ip x c\n"),
+    with("-i", ""),
+    with("--interactive", "list tables ip6\nquit\n"),
+    with("-i list tables", "list chains\n"),
+    with("-i -f table.nft", "list chains\n"),
+    // Otherwise, and why.
+    but_output(
+        "\"add rule ip t d accept; list chain ip t d\"",
+        BEHIND,
+        "table ip t {\n\tchain d {\n\t\tmeta l4proto tcp counter name \"k\"\n\t\taccept\n\t}\n}\n",
+    ),
+    but_output(
+        "\"delete element ip t s { 192.0.2.1 }; list set ip t s\"",
+        BEHIND,
+        "table ip t {\n\tset s {\n\t\ttype ipv4_addr\n\t\telements = { 192.0.2.2 }\n\t}\n}\n",
+    ),
+    but_output(
+        "\"add table ip x; list tables; delete table ip nope\"",
+        "nft lists what is never committed",
+        "",
+    ),
+    but_output(
+        "-c \"add table arp x; list tables arp\"",
+        "what is only checked is not listed",
+        "",
+    ),
+    but_output(
+        "-j get element ip t s { 192.0.2.1 }",
+        "nft prints text",
+        "{\"nftables\":[{\"metainfo\":{\"version\":\"0.1.0\",\"release_name\":\"chainwright\",\
+         \"json_schema_version\":1}},{\"set\":{\"family\":\"ip\",\"name\":\"s\",\"table\":\"t\",\
+         \"type\":\"ipv4_addr\",\"handle\":7,\"elem\":[\"192.0.2.1\"]}}]}\n",
+    ),
+    but("list rules", NEWER, 0, "chain c {"),
+    but("list ct helpers", NEWER, 0, "ct helper h {"),
+    but("destroy table ip t", NEWER, 0, ""),
+    but("-o list tables", BETTER, 1, "--optimize is not built"),
+    but("-N list tables", BETTER, 1, "--reversedns is not built"),
+    but(
+        "-d mnl list tables",
+        "it is not built",
+        1,
+        "--debug mnl is not built",
+    ),
+    but(
+        "-d netlink add table ip x",
+        "it is not built",
+        1,
+        "for listings only",
+    ),
+    but(
+        "list hooks",
+        "it is not built",
+        1,
+        "hooks are not listed yet",
+    ),
+    but("-f .", "nft ends with 2 there", 1, "Is a directory"),
+    but(
+        "-v",
+        "it is not that program",
+        0,
+        "nftables v1.0.6 (chainwright",
+    ),
+    but(
+        "--version",
+        "it is not that program",
+        0,
+        "nftables v1.0.6 (chainwright",
+    ),
+    but("-V", "it is not that program", 0, "json:"),
+    but("-h", "its own words", 0, "--includepath"),
+    but("--help", "its own words", 0, "--includepath"),
+];
