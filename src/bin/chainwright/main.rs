@@ -7,6 +7,7 @@
 mod apply;
 mod backup;
 mod bench;
+mod called_as;
 mod chains;
 mod completions;
 mod demo;
@@ -90,6 +91,10 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(exit) = called_as::iptables(&words) {
+        return exit;
+    }
     let command = Command::parse();
     let exit = run(&command).unwrap_or_else(|error| {
         error.report();
