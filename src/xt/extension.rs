@@ -376,7 +376,8 @@ impl<T> fmt::Debug for Spec<T> {
 }
 
 /// An extension of revision 0 that is one value, which another one has as well: `ttl` and `hl`, `SNPT` and
-/// `DNPT`. Of the value there are `read(info)`, `write()`, `parse(groups, given)` and `print(text, prefix)`.
+/// `DNPT`. Of the value there are `read(info)`, `write()`, `parse(groups, given)` and `print(text, prefix)` and
+/// `list(text, name)`.
 macro_rules! shared {
     (
         $Type:ident($Value:ty), $name:literal, $families:expr,
@@ -407,6 +408,10 @@ macro_rules! shared {
 
             fn print(&self, text: &mut $crate::xt::Text) {
                 self.0.print(text, $prefix);
+            }
+
+            fn list(&self, text: &mut $crate::xt::Text, _: $crate::xt::ListStyle) {
+                self.0.list(text, $name);
             }
         }
     };

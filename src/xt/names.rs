@@ -195,6 +195,17 @@ impl Names {
         self.services.get_or_init(read)
     }
 
+    /// The first name of a user, or of a group.
+    pub(crate) fn account(&self, is_user: bool, number: u32) -> Option<Vec<u8>> {
+        let text = self.read(if is_user { "etc/passwd" } else { "etc/group" });
+        let mut lines = text.lines().map(|line| line.split_str(":"));
+        lines.find_map(|mut fields| {
+            let (name, _, own) = (fields.next()?, fields.next()?, fields.next()?);
+            let own = own.to_str().ok()?.parse::<u32>().ok()?;
+            (own == number && is_word(name)).then(|| name.to_vec())
+        })
+    }
+
     /// The first name of the service of a port.
     pub(crate) fn service_name(&self, port: u16, protocol: Option<u8>) -> Option<&[u8]> {
         let read = || service_names(&self.read("etc/services"));

@@ -10,7 +10,7 @@ use super::list::{Columns, as_rules};
 use super::{Program, in_a_line};
 use crate::Retry;
 use crate::iptables::text::{Called, Command, Listing, Verb, Wait, carry_out};
-use crate::iptables::{Backend, Error, Iptables, Rule, Target, builtins, tables_in_use};
+use crate::iptables::{Backend, Counters, Error, Iptables, Rule, Target, builtins, tables_in_use};
 use crate::legacy::LockPolicy;
 use crate::xt::{Names, Text};
 
@@ -19,10 +19,14 @@ impl Program {
         &self,
         words: &[BString],
         output: &mut dyn Write,
+        notes: &mut BString,
     ) -> Result<(), Complaint> {
         let line = in_a_line(words);
         let (command, called) = Command::called(self.family, false, &Names::system(), &line)
             .map_err(|error| Complaint::of_words(&error))?;
+        if called.wait_interval {
+            notes.extend_from_slice(b"Ignoring deprecated --wait-interval option.\n");
+        }
         if command.for_other_family {
             return Err(Complaint::parameter("this is for the other family"));
         }
@@ -103,8 +107,21 @@ impl Program {
         };
         let mut iptables = self.open().map_err(|error| failed(&error))?;
         iptables = iptables.with_lock(LockPolicy::Standard, wait);
+        let builtin = builtins(table).unwrap_or_default();
         let changed = iptables.update(self.family, table, |edit| {
-            carry_out(&mut command.clone(), None, edit)
+            carry_out(&mut command.clone(), None, edit)?;
+            // As the real tools: packets are counted from here on.
+            let counted_anew = match (&command.verb, self.backend) {
+                (Verb::Policy(_), Backend::Nft) | (Verb::Flush, Backend::Legacy) => builtin,
+                _ => &[],
+            };
+            for builtin in counted_anew {
+                let is_it = |chain: &BString| chain == builtin.chain;
+                if command.chain.as_ref().is_none_or(is_it) {
+                    edit.set_policy(builtin.chain, None, Some(Counters::default()))?;
+                }
+            }
+            Ok(())
         });
         let Err(error) = changed else {
             return Ok(());

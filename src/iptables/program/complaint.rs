@@ -5,7 +5,7 @@ use bstr::{BString, ByteSlice};
 use super::Program;
 use crate::errno::Errno;
 use crate::iptables::text::{Command, ParseError, Verb};
-use crate::iptables::{Backend, Deviation, Error};
+use crate::iptables::{Backend, Deviation, Error, Target};
 use crate::legacy::{self, DraftError};
 
 /// Where the programs behave otherwise than iptables'.
@@ -216,7 +216,15 @@ impl Complaint {
             }
             Error::Text { error, .. } => Self::of_words(error),
             Error::NoSuchTable { name, .. } => Self::no_table(program, name),
-            Error::NoSuchRule { .. } => Self::plain(NO_RULE),
+            // Of what leads to a chain or an extension, legacy tools say it in other words.
+            Error::NoSuchRule { .. } => match command.spec.rule.target {
+                Target::Jump(_) | Target::Goto(_) | Target::Extension(_)
+                    if program.backend == Backend::Legacy =>
+                {
+                    Self::plain(NO_CHAIN)
+                }
+                _ => Self::plain(NO_RULE),
+            },
             Error::NoSuchChain { .. } => match command.verb {
                 Verb::Check | Verb::Delete => Self::plain(NO_RULE),
                 Verb::Policy(_) => Self::plain("Bad built-in chain name."),

@@ -137,7 +137,7 @@ impl Program {
         } = streams;
         let mut notes = BString::default();
         let result = match self.tool {
-            Tool::Iptables => self.command(&words, output),
+            Tool::Iptables => self.command(&words, output, &mut notes),
             Tool::Save => self.save(&words, output, &mut notes),
             Tool::Restore => self.restore(&words, input, output, &mut notes),
         };

@@ -117,6 +117,9 @@ impl Program {
         let mut table = None;
         for (letter, value) in &given {
             match letter {
+                b'W' if self.backend == Backend::Legacy => {
+                    notes.extend_from_slice(b"Ignoring deprecated --wait-interval option.\n")
+                }
                 b'w' => wait = Wait::parse(value).map_err(Complaint::parameter)?,
                 b'T' => table = Some(value.to_str_lossy().into_owned()),
                 _ => {}
@@ -164,7 +167,19 @@ impl Program {
             complaint.behind(&format!("Error occurred at line: {line}"))
         };
         match error {
-            Error::Text { line, error } => at(Complaint::of_words(error), *line),
+            Error::Text { line, error } => {
+                let content = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+                match content.first() {
+                    Some(b':') if error.message.contains("is not a policy") => {
+                        Complaint::plain("Bad policy name.").in_line(self.backend, *line)
+                    }
+                    // It is no line of a table.
+                    _ if error.message.contains("is expected") => {
+                        Complaint::plain(&format!("line {line} failed"))
+                    }
+                    _ => at(Complaint::of_words(error), *line),
+                }
+            }
             Error::NoCommit { .. } => {
                 let end = text.lines().count() + 1;
                 Complaint::plain(&format!("COMMIT expected at line {end}"))

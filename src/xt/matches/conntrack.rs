@@ -406,9 +406,7 @@ impl Extension for Conntrack {
         }
         match self.direction {
             None => {}
-            Some(ConntrackDirection::Original) => {
-                _ = text.option(false, "ctdir").word("ORIGINAL")
-            }
+            Some(ConntrackDirection::Original) => _ = text.option(false, "ctdir").word("ORIGINAL"),
             Some(ConntrackDirection::Reply) => _ = text.option(false, "ctdir").word("REPLY"),
         }
     }

@@ -170,8 +170,12 @@ impl Extension for Log {
             text.push(" level ").number(self.level);
         } else {
             let name = LEVELS.iter().find(|(_, level)| *level == self.level);
-            text.push(" LOG level")
-                .word(name.map_or("", |(name, _)| name));
+            text.push(" LOG level").word(match name {
+                // What is printed of it is its old name.
+                Some((_, 4)) => "warn",
+                Some((name, _)) => name,
+                None => "",
+            });
             for (flag, option) in FLAGS.iter().filter(|(flag, _)| self.flags.contains(*flag)) {
                 let _ = flag;
                 text.word(option.trim_start_matches("log-"));

@@ -33,7 +33,7 @@ pub(in crate::iptables) struct Called {
     /// `-V`
     pub(in crate::iptables) version: bool,
     /// Whether `-W` is given.
-    wait_interval: bool,
+    pub(in crate::iptables) wait_interval: bool,
 }
 
 /// How long to wait for the lock.
