@@ -324,3 +324,41 @@ fn calico() {
 fn by_hand() {
     all_are_as_the_real_tools("hands", 150);
 }
+
+/// Debian's own plugins, which are programs that run `iptables` by its name.
+#[test]
+fn network_plugins_work_with_the_links() {
+    assert!(
+        Path::new("/usr/lib/cni/portmap").exists(),
+        "containernetworking-plugins is missing: tests/setup installs it"
+    );
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dropin/plugins.sh");
+    let ours = links();
+    let theirs = TempDir::new().unwrap();
+    let real = find("iptables-nft-save").parent().unwrap().to_owned();
+    for name in Program::names().filter(|name| !name.contains("-nft") && !name.contains("legacy")) {
+        let (family, tool) = name.split_once('-').unwrap_or((&name, ""));
+        let dash = if tool.is_empty() { "" } else { "-" };
+        let target = real.join(format!("{family}-nft{dash}{tool}"));
+        symlink(target, theirs.path().join(&name)).unwrap();
+    }
+    let run = |directory: &Path| {
+        let work = || {
+            Command::new("sh")
+                .arg(&script)
+                .arg(directory)
+                .output()
+                .unwrap()
+        };
+        let output = sandbox().run(work).unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}{output:?}");
+        text
+    };
+    let (their, our) = (run(theirs.path()), run(ours.path()));
+    assert!(
+        their.contains("-j DNAT --to-destination 10.88.0."),
+        "{their}"
+    );
+    assert_eq!(their, our);
+}

@@ -21,6 +21,8 @@ pub(crate) enum Exit {
     Absent,
     /// It could not be done, or only in part, and standard error says why: exit code 2.
     Failed,
+    /// As the program that the verb stands for says it.
+    Of(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -29,6 +31,7 @@ impl From<Exit> for ExitCode {
             Exit::Done => 0,
             Exit::Absent => 1,
             Exit::Failed => 2,
+            Exit::Of(code) => code,
         })
     }
 }

@@ -7,8 +7,8 @@ use bstr::{BStr, BString, ByteSlice};
 use super::Program;
 use crate::iptables::handle::OneChain;
 use crate::iptables::{
-    Backend, Chain, ChainKind, Counters, Entry, Error, Iptables, NotExpressible, Policy, RuleView,
-    Tables, Target, builtins,
+    Backend, Builtin, Chain, ChainKind, Counters, Entry, Error, Iptables, NotExpressible, Policy,
+    RuleView, Tables, Target, builtins,
 };
 
 /// A rule, or why it cannot be said, and its bytes.
@@ -17,7 +17,8 @@ pub(super) type Line = Result<Entry, (NotExpressible, String)>;
 /// What was read of a table.
 pub(super) enum Read {
     Whole(Tables),
-    One(BString, OneChain),
+    /// Of nf_tables, where it is there.
+    One(BString, Option<OneChain>),
 }
 
 /// A chain to be listed.
@@ -42,9 +43,8 @@ impl Read {
         table: &str,
         chain: Option<&BStr>,
     ) -> Result<Self, Error> {
-        if let Some(chain) = chain.filter(|_| program.backend == Backend::Nft)
-            && let Some(one) = iptables.one_chain(program.family, table, chain)?
-        {
+        if let Some(chain) = chain.filter(|_| program.backend == Backend::Nft) {
+            let one = iptables.one_chain(program.family, table, chain)?;
             return Ok(Self::One(chain.to_owned(), one));
         }
         Ok(Self::Whole(iptables.read(program.family, &[table])?))
@@ -54,7 +54,12 @@ impl Read {
     /// are not there yet.
     pub(super) fn chains(&self, table: &str, only: Option<&BStr>) -> Vec<Listed<'_>> {
         let tables = match self {
-            Self::One(name, one) => {
+            Self::One(name, None) => {
+                let is_it = |known: &&Builtin| name == known.chain;
+                let builtin = builtins(table).unwrap_or_default().iter().find(is_it);
+                return builtin.into_iter().map(Listed::missing).collect();
+            }
+            Self::One(name, Some(one)) => {
                 return vec![Listed {
                     name: name.clone(),
                     kind: one.kind,
@@ -80,15 +85,7 @@ impl Read {
             let is_it = |chain: &Chain<'_>| chain.name() == builtin.chain;
             !there.iter().any(is_it)
         });
-        chains.extend(missing.map(|builtin| Listed {
-            name: builtin.chain.into(),
-            kind: ChainKind::Builtin {
-                policy: Policy::Accept,
-                counters: Counters::default(),
-            },
-            references: 0,
-            rules: Rules::None,
-        }));
+        chains.extend(missing.map(Listed::missing));
         chains.extend(there.iter().map(|chain| Listed {
             name: chain.name().to_owned(),
             kind: chain.kind(),
@@ -105,6 +102,19 @@ impl Read {
 }
 
 impl Listed<'_> {
+    /// A built-in chain that is not there yet.
+    fn missing(builtin: &Builtin) -> Self {
+        Self {
+            name: builtin.chain.into(),
+            kind: ChainKind::Builtin {
+                policy: Policy::Accept,
+                counters: Counters::default(),
+            },
+            references: 0,
+            rules: Rules::None,
+        }
+    }
+
     /// The rules, in order.
     pub(super) fn lines(&self) -> Box<dyn Iterator<Item = Line> + '_> {
         match &self.rules {

@@ -38,6 +38,18 @@ pub enum Tool {
     Restore,
 }
 
+impl Tool {
+    /// Its options in words, one a line.
+    #[must_use]
+    pub fn options(self) -> String {
+        match self {
+            Self::Iptables => command::OPTIONS.to_owned(),
+            Self::Save => texts::options_of(texts::OF_SAVE),
+            Self::Restore => texts::options_of(texts::OF_RESTORE),
+        }
+    }
+}
+
 /// One of the programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {

@@ -12,29 +12,59 @@ use crate::iptables::text::{Command, RestoreOptions, SaveOptions, Wait, read, wo
 use crate::iptables::{Backend, Error, Target, builtins};
 use crate::legacy::LockPolicy;
 
-/// An option: letter, name, whether it has a value.
-type Known = (u8, &'static str, bool);
+/// An option: letter, name, the name of its value if it has one, what it is for.
+type Known = (u8, &'static str, Option<&'static str>, &'static str);
 
-const OF_SAVE: &[Known] = &[
-    (b'c', "counters", false),
-    (b't', "table", true),
-    (b'M', "modprobe", true),
-    (b'f', "file", true),
-    (b'V', "version", false),
+pub(super) const OF_SAVE: &[Known] = &[
+    (b'c', "counters", None, "with the counters of rules"),
+    (b't', "table", Some("table"), "only this table"),
+    (
+        b'M',
+        "modprobe",
+        Some("command"),
+        "is taken and does nothing",
+    ),
+    (b'f', "file", Some("file"), "into this file"),
+    (b'V', "version", None, "says the version"),
 ];
 
-const OF_RESTORE: &[Known] = &[
-    (b'c', "counters", false),
-    (b'v', "verbose", false),
-    (b'V', "version", false),
-    (b't', "test", false),
-    (b'h', "help", false),
-    (b'n', "noflush", false),
-    (b'w', "wait", true),
-    (b'W', "wait-interval", true),
-    (b'T', "table", true),
-    (b'M', "modprobe", true),
+pub(super) const OF_RESTORE: &[Known] = &[
+    (b'c', "counters", None, "sets counters to those in the text"),
+    (b'v', "verbose", None, "is taken and does nothing"),
+    (b'V', "version", None, "says the version"),
+    (b't', "test", None, "only checks the text"),
+    (b'h', "help", None, "says the options"),
+    (b'n', "noflush", None, "keeps what is in the tables"),
+    (
+        b'w',
+        "wait",
+        Some("secs"),
+        "waits so long for the lock of the legacy tools",
+    ),
+    (
+        b'W',
+        "wait-interval",
+        Some("usecs"),
+        "is taken and does nothing",
+    ),
+    (b'T', "table", Some("table"), "only this table of the text"),
+    (
+        b'M',
+        "modprobe",
+        Some("command"),
+        "is taken and does nothing",
+    ),
 ];
+
+/// The options in words, one a line.
+pub(super) fn options_of(known: &[Known]) -> String {
+    let each = known.iter().map(|(letter, name, value, what)| {
+        let value = value.map_or_else(String::new, |value| format!(" <{value}>"));
+        let option = format!("-{}, --{name}{value}", char::from(*letter));
+        format!("  {option:<30}{what}\n")
+    });
+    each.collect()
+}
 
 /// Letters with their values, and the words that are no options.
 type Given<'w> = (Vec<(u8, &'w BStr)>, Vec<&'w BStr>);
@@ -262,13 +292,13 @@ impl Program {
                         Some((name, value)) => (name, Some(value.as_bstr())),
                         None => (name, None),
                     };
-                    let exact = known.iter().filter(|(_, long, _)| long.as_bytes() == name);
+                    let exact = known.iter().filter(|(_, long, ..)| long.as_bytes() == name);
                     let starting = known
                         .iter()
-                        .filter(|(_, l, _)| l.as_bytes().starts_with(name));
+                        .filter(|(_, l, ..)| l.as_bytes().starts_with(name));
                     let mut found = exact
                         .chain(starting)
-                        .map(|(letter, _, takes)| (*letter, *takes));
+                        .map(|(letter, _, value, _)| (*letter, value.is_some()));
                     let shown = word.split_str("=").next().unwrap_or_default().as_bstr();
                     let first = found.next();
                     let (letter, takes) =
@@ -293,10 +323,10 @@ impl Program {
                         let shown = [*letter];
                         let shown = shown.as_bstr();
                         let found = known.iter().find(|(other, ..)| other == letter);
-                        let (_, _, takes) =
+                        let (_, _, takes, _) =
                             found.ok_or_else(|| wrong(format!("invalid option -- '{shown}'")))?;
                         let mut value: &BStr = Default::default();
-                        if *takes {
+                        if takes.is_some() {
                             value = match rest {
                                 [] => words.next().ok_or_else(|| {
                                     wrong(format!("option requires an argument -- '{shown}'"))
@@ -319,12 +349,12 @@ impl Program {
     }
 
     fn restore_help(&self) -> String {
-        let options = OF_RESTORE.iter().map(|(_, name, takes)| {
-            let value = if *takes { "=<value>" } else { "" };
+        let options = OF_RESTORE.iter().map(|(_, name, value, _)| {
+            let value = value.map_or_else(String::new, |value| format!("=<{value}>"));
             format!("\t   [ --{name}{value} ]\n")
         });
-        let letters = OF_RESTORE.iter().map(|(letter, _, takes)| {
-            let value = if *takes { " value" } else { "" };
+        let letters = OF_RESTORE.iter().map(|(letter, _, value, _)| {
+            let value = value.map_or_else(String::new, |value| format!(" {value}"));
             format!(" [-{}{value}]", char::from(*letter))
         });
         let (letters, options) = (letters.collect::<String>(), options.collect::<String>());
