@@ -11,7 +11,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use chainwright::Retry;
 use chainwright::iptables::program::Program;
+use chainwright::legacy::{Lock, LockPolicy};
 use chainwright::netns::Sandbox;
 use common::needs::find;
 use common::sandbox;
@@ -323,6 +325,67 @@ fn calico() {
 #[test]
 fn by_hand() {
     all_are_as_the_real_tools("hands", 150);
+}
+
+#[test]
+fn each_extension_is_listed_so() {
+    all_are_as_the_real_tools("extensions", 400);
+}
+
+/// Programs try again later when they are told so.
+#[test]
+fn who_cannot_have_the_lock_ends_with_4() {
+    let links = links();
+    let real = find("iptables-legacy-save").parent().unwrap().to_owned();
+    for directory in [&real, links.path()] {
+        let side = Side::new(directory, "legacy");
+        let path = side.lock.path().join("lock");
+        let held = Lock::take(&LockPolicy::Path(path), Retry::ONCE).unwrap();
+        let words = words("iptables -w 1 -N A");
+        let ran = side.run(directory, &words, "");
+        assert_eq!(ran.code, 4, "{ran:?}");
+        let said = "Another app is currently holding the xtables lock. Stopped waiting after 1s.";
+        assert!(ran.err.contains(said), "{ran:?}");
+        drop(held);
+        assert_eq!(side.run(directory, &words, "").code, 0);
+    }
+}
+
+/// What nothing is known of is not read: a change or a look costs the same, however many chains there are.
+#[test]
+fn other_chains_cost_nothing() {
+    let links = links();
+    let side = Side::new(links.path(), "nft");
+    let mut text = "*filter\n".to_owned();
+    for number in 0..2000 {
+        text.push_str(&format!(":CH-{number} - [0:0]\n-A CH-{number} -j ACCEPT\n"));
+    }
+    text.push_str("COMMIT\n");
+    assert_eq!(
+        side.run(links.path(), &words("iptables-restore"), &text)
+            .code,
+        0
+    );
+    for call in [
+        "-A CH-7 -s 10.0.0.2 -j ACCEPT",
+        "-C CH-7 -s 10.0.0.2 -j ACCEPT",
+        "-S CH-7",
+        "-L CH-7 -n",
+        "-D CH-7 -s 10.0.0.2 -j ACCEPT",
+    ] {
+        let trace = side.lock.path().join("trace");
+        let program = links.path().join("iptables-nft");
+        let (trace, program) = (trace.to_str().unwrap(), program.to_str().unwrap());
+        let line = format!("strace -f -e trace=recvmsg,recvfrom -o {trace} {program} {call}");
+        let ran = side.run(links.path(), &words(&line), "");
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let received = fs::read_to_string(trace).unwrap();
+        let lengths = received
+            .lines()
+            .filter_map(|line| line.rsplit_once(" = ")?.1.parse::<usize>().ok());
+        let all: usize = lengths.sum();
+        assert!((1..8192).contains(&all), "{call}: {all} bytes\n{received}");
+    }
 }
 
 /// Debian's own plugins, which are programs that run `iptables` by its name.

@@ -11,8 +11,11 @@ use crate::iptables::{
     RuleView, Tables, Target, builtins,
 };
 
-/// A rule, or why it cannot be said, and its bytes.
-pub(super) type Line = Result<Entry, (NotExpressible, String)>;
+/// Why a rule cannot be said, and its bytes.
+pub(super) type Unsaid = (NotExpressible, String);
+
+/// A rule, if it can be said.
+pub(super) type Line = Result<Entry, Unsaid>;
 
 /// What was read of a table.
 pub(super) enum Read {

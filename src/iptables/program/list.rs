@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use bstr::ByteSlice;
 
-use super::chains::{Line, Listed};
+use super::chains::{Listed, Unsaid};
 use crate::iptables::text::Called;
 use crate::iptables::{
     Address, ChainKind, Counters, Entry, Family, Interface, Protocol, Rule, Target,
@@ -292,21 +292,13 @@ pub(super) fn as_rules(
 }
 
 /// A rule that iptables has no words for, as a comment with its bytes.
-fn text_of_unsaid(text: &mut Text, (why, bytes): &<Line as Unsaid>::Error) {
+fn text_of_unsaid(text: &mut Text, (why, bytes): &Unsaid) {
     text.display(format_args!(
         "# a rule that iptables has no words for ({why}):"
     ));
     for line in bytes.lines() {
         text.push("\n#   ").push(line.trim_start());
     }
-}
-
-trait Unsaid {
-    type Error;
-}
-
-impl<T, E> Unsaid for Result<T, E> {
-    type Error = E;
 }
 
 /// `!`, or a blank in its place.

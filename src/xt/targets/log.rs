@@ -176,8 +176,7 @@ impl Extension for Log {
                 Some((name, _)) => name,
                 None => "",
             });
-            for (flag, option) in FLAGS.iter().filter(|(flag, _)| self.flags.contains(*flag)) {
-                let _ = flag;
+            for (_, option) in FLAGS.iter().filter(|(flag, _)| self.flags.contains(*flag)) {
                 text.word(option.trim_start_matches("log-"));
             }
         }

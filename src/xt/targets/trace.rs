@@ -29,9 +29,7 @@ impl Extension for Trace {
 
     fn print(&self, _: &mut Text) {}
 
-    fn list(&self, text: &mut Text, _: ListStyle) {
-        let _ = text;
-    }
+    fn list(&self, _: &mut Text, _: ListStyle) {}
 }
 
 #[cfg(test)]
