@@ -43,6 +43,24 @@ _chainwright() {
             chainwright,help)
                 cmd="chainwright__subcmd__help"
                 ;;
+            chainwright,ip6tables)
+                cmd="chainwright__subcmd__ip6tables"
+                ;;
+            chainwright,ip6tables-restore)
+                cmd="chainwright__subcmd__ip6tables__subcmd__restore"
+                ;;
+            chainwright,ip6tables-save)
+                cmd="chainwright__subcmd__ip6tables__subcmd__save"
+                ;;
+            chainwright,iptables)
+                cmd="chainwright__subcmd__iptables"
+                ;;
+            chainwright,iptables-restore)
+                cmd="chainwright__subcmd__iptables__subcmd__restore"
+                ;;
+            chainwright,iptables-save)
+                cmd="chainwright__subcmd__iptables__subcmd__save"
+                ;;
             chainwright,kubelet)
                 cmd="chainwright__subcmd__kubelet"
                 ;;
@@ -172,6 +190,24 @@ _chainwright() {
             chainwright__subcmd__help,help)
                 cmd="chainwright__subcmd__help__subcmd__help"
                 ;;
+            chainwright__subcmd__help,ip6tables)
+                cmd="chainwright__subcmd__help__subcmd__ip6tables"
+                ;;
+            chainwright__subcmd__help,ip6tables-restore)
+                cmd="chainwright__subcmd__help__subcmd__ip6tables__subcmd__restore"
+                ;;
+            chainwright__subcmd__help,ip6tables-save)
+                cmd="chainwright__subcmd__help__subcmd__ip6tables__subcmd__save"
+                ;;
+            chainwright__subcmd__help,iptables)
+                cmd="chainwright__subcmd__help__subcmd__iptables"
+                ;;
+            chainwright__subcmd__help,iptables-restore)
+                cmd="chainwright__subcmd__help__subcmd__iptables__subcmd__restore"
+                ;;
+            chainwright__subcmd__help,iptables-save)
+                cmd="chainwright__subcmd__help__subcmd__iptables__subcmd__save"
+                ;;
             chainwright__subcmd__help,kubelet)
                 cmd="chainwright__subcmd__help__subcmd__kubelet"
                 ;;
@@ -281,7 +317,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate nft kubelet watch trace-packets bench demo completions man help"
+            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate nft kubelet watch trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -951,7 +987,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help)
-            opts="chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate nft kubelet watch trace-packets bench demo completions man help"
+            opts="chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate nft kubelet watch trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1216,6 +1252,90 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__help__subcmd__ip6tables)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__ip6tables__subcmd__restore)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__ip6tables__subcmd__save)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__iptables)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__iptables__subcmd__restore)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__iptables__subcmd__save)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__help__subcmd__kubelet)
             opts="ensure check remove"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1447,6 +1567,114 @@ _chainwright() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__ip6tables)
+            opts="--netns --json"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__ip6tables__subcmd__restore)
+            opts="--netns --json"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__ip6tables__subcmd__save)
+            opts="--netns --json"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__iptables)
+            opts="--netns --json"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__iptables__subcmd__restore)
+            opts="--netns --json"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__iptables__subcmd__save)
+            opts="--netns --json"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;

@@ -3,7 +3,7 @@
 //!
 //! [`xt::Difference`]: crate::xt::Difference
 
-use super::{edit, nft, text};
+use super::{edit, nft, program, text};
 
 /// Something that is done otherwise than iptables 1.8.9 does it, on purpose.
 #[derive(Debug, Clone, Copy)]
@@ -27,5 +27,9 @@ pub fn deviations() -> Vec<(&'static str, &'static [Deviation])> {
         ("Saving", text::SAVE_DEVIATIONS),
         ("Tables and chains", edit::DEVIATIONS),
         ("Rules in nf_tables", nft::DEVIATIONS),
+        (
+            "The programs by the names of iptables'",
+            program::DEVIATIONS,
+        ),
     ]
 }

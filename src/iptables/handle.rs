@@ -1,6 +1,7 @@
 //! A node's iptables tables in one backend: reading, changing, saving and restoring them.
 
 mod change;
+mod one_chain;
 mod own;
 
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 pub(super) use change::Change;
 use change::{Done, change_legacy, change_nft, connection};
+pub(super) use one_chain::OneChain;
 
 use super::builtin::builtins;
 use super::edit::{Edit, Editor, TableEdit};

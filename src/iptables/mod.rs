@@ -11,6 +11,7 @@
 //! | look at what was read | [`Tables`], [`Table`], [`Chain`], [`RuleView`] |
 //! | have a rule as a value | [`Rule`], [`Rule::parse`], [`xt`](crate::xt) for its matches and target |
 //! | read and write the text of iptables-save | [`text`] |
+//! | be `iptables`, for programs that run it | [`program`] |
 //! | say rules in nft's language | `translate`, with the feature `text` |
 //! | turn a rule into nf_tables' expressions, or an entry of a legacy table, and back | [`nft`], [`legacy`] |
 //!
@@ -34,6 +35,7 @@ mod in_use;
 pub mod legacy;
 mod migrate;
 pub mod nft;
+pub mod program;
 mod reconcile;
 mod rule;
 mod said;

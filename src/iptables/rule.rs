@@ -243,6 +243,12 @@ impl Rule {
 
     /// Adds the rule as `iptables-save` prints it behind `-A CHAIN`, with a blank before it.
     pub fn print(&self, text: &mut Text) {
+        self.print_conditions(text);
+        self.print_target(text);
+    }
+
+    /// Adds all but the target.
+    pub(super) fn print_conditions(&self, text: &mut Text) {
         for (option, address) in [("-s", &self.source), ("-d", &self.destination)] {
             if let Some(address) = address.as_ref().filter(|a| !a.is_everything()) {
                 address.print(text, option);
@@ -264,6 +270,10 @@ impl Rule {
         for extension in &self.matches {
             extension.print(text);
         }
+    }
+
+    /// Adds the target.
+    pub(super) fn print_target(&self, text: &mut Text) {
         match &self.target {
             Target::None => {}
             Target::Accept => drop(text.push(" -j ACCEPT")),

@@ -152,10 +152,7 @@ impl Tables {
             RuleView::Nft(rule) => super::nft::decode_into(rule, entry)?,
             RuleView::Legacy(rule) => super::legacy::decode_into(rule, entry)?,
         }
-        named(&mut entry.rule, &self.sets).map_err(|_| NotExpressible {
-            expression: None,
-            reason: "it refers to a set whose name cannot be found",
-        })?;
+        named(&mut entry.rule, &self.sets).map_err(|_| SET_UNKNOWN)?;
         if let (RuleView::Legacy(rule), Source::Legacy(tables)) = (rule, &self.source)
             && let Target::Jump(to) | Target::Goto(to) = &entry.rule.target
         {
@@ -291,6 +288,34 @@ pub enum ChainKind {
     Foreign,
 }
 
+impl ChainKind {
+    /// What a chain of nf_tables is to iptables.
+    pub(super) fn of_nft(table: &BStr, chain: &nft::ChainRef<'_>) -> Self {
+        let known = |name: &BStr| builtin(table.to_str().ok()?, name.to_str().ok()?);
+        match (known(chain.name()), chain.hook()) {
+            (None, None) => Self::User,
+            (Some(builtin), Some(_)) if builtin.is(chain) => Self::Builtin {
+                policy: match chain.policy() {
+                    Some(nft::Policy::DROP) => Policy::Drop,
+                    _ => Policy::Accept,
+                },
+                counters: chain
+                    .counters()
+                    .as_ref()
+                    .map(Into::into)
+                    .unwrap_or_default(),
+            },
+            _ => Self::Foreign,
+        }
+    }
+}
+
+/// Why a rule cannot be said that names a set which is not found.
+pub(super) const SET_UNKNOWN: NotExpressible = NotExpressible {
+    expression: None,
+    reason: "it refers to a set whose name cannot be found",
+};
+
 const SHARED: &str = "several chains have the same name";
 
 /// A chain of a table.
@@ -310,21 +335,8 @@ enum InnerChain<'t> {
 
 impl<'t> Chain<'t> {
     fn of_nft(table: &BStr, inner: SnapshotChain<'t>) -> Self {
-        let view = inner.chain();
-        let known = |name: &BStr| builtin(table.to_str().ok()?, name.to_str().ok()?);
-        let kind = match (known(view.name()), view.hook()) {
-            (None, None) => ChainKind::User,
-            (Some(builtin), Some(_)) if builtin.is(&view) => ChainKind::Builtin {
-                policy: match view.policy() {
-                    Some(nft::Policy::DROP) => Policy::Drop,
-                    _ => Policy::Accept,
-                },
-                counters: view.counters().as_ref().map(Into::into).unwrap_or_default(),
-            },
-            _ => ChainKind::Foreign,
-        };
         Self {
-            kind,
+            kind: ChainKind::of_nft(table, &inner.chain()),
             shared: false,
             inner: InnerChain::Nft(inner),
         }
@@ -396,6 +408,14 @@ impl<'t> Chain<'t> {
         }
     }
 
+    /// How many rules of the table lead to it, where the kernel says so: for a chain of nf_tables.
+    pub(super) fn references(&self) -> Option<u32> {
+        match self.inner {
+            InnerChain::Nft(chain) => references(chain.chain().references(), chain.rules().len()),
+            InnerChain::Legacy(_) => None,
+        }
+    }
+
     /// The rules, in order.
     pub fn rules(&self) -> impl Iterator<Item = RuleView<'t>> + use<'t> {
         let (nft, legacy) = match self.inner {
@@ -405,6 +425,13 @@ impl<'t> Chain<'t> {
         let nft = nft.into_iter().flatten().map(RuleView::Nft);
         nft.chain(legacy.into_iter().flatten().map(RuleView::Legacy))
     }
+}
+
+/// How many jumps lead to a chain of nf_tables, of which the kernel says how many there are together with its
+/// rules.
+pub(super) fn references(uses: Option<u32>, rules: usize) -> Option<u32> {
+    let rules = u32::try_from(rules).unwrap_or(u32::MAX);
+    Some(uses?.saturating_sub(rules))
 }
 
 impl fmt::Debug for Chain<'_> {

@@ -66,6 +66,17 @@ impl Families {
     }
 }
 
+/// How `iptables -L` shows rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListStyle {
+    /// The rule's family.
+    pub family: Family,
+    /// The rule's protocol, for the names of ports.
+    pub protocol: Option<u8>,
+    /// With numbers in the place of names (`-n`).
+    pub numeric: bool,
+}
+
 /// The typed value of an extension.
 pub(super) trait Extension: Sized {
     /// The extension's name in the kernel.
@@ -142,6 +153,12 @@ pub(super) trait Extension: Sized {
 
     /// Adds the options as `iptables-save` prints them, each with a blank before it.
     fn print(&self, text: &mut Text);
+
+    /// Adds it as `iptables -L` shows it, with a blank before it: by default its name and its options.
+    fn list(&self, text: &mut Text, _style: ListStyle) {
+        text.word(self.shown_name());
+        self.print(text);
+    }
 
     /// The sets that it names. With one that has no index it is not written.
     fn sets(&self) -> impl Iterator<Item = &SetId> {
@@ -359,7 +376,8 @@ impl<T> fmt::Debug for Spec<T> {
 }
 
 /// An extension of revision 0 that is one value, which another one has as well: `ttl` and `hl`, `SNPT` and
-/// `DNPT`. Of the value there are `read(info)`, `write()`, `parse(groups, given)` and `print(text, prefix)`.
+/// `DNPT`. Of the value there are `read(info)`, `write()`, `parse(groups, given)` and `print(text, prefix)` and
+/// `list(text, name)`.
 macro_rules! shared {
     (
         $Type:ident($Value:ty), $name:literal, $families:expr,
@@ -390,6 +408,10 @@ macro_rules! shared {
 
             fn print(&self, text: &mut $crate::xt::Text) {
                 self.0.print(text, $prefix);
+            }
+
+            fn list(&self, text: &mut $crate::xt::Text, _: $crate::xt::ListStyle) {
+                self.0.list(text, $name);
             }
         }
     };
@@ -599,6 +621,18 @@ macro_rules! registry {
                     })*
                     Self::Opaque(opaque) => {
                         text.push($option).display(opaque);
+                    }
+                }
+            }
+        }
+
+        impl $Name {
+            /// Adds the extension as `iptables -L` shows it, with a blank before it.
+            pub fn list(&self, text: &mut $crate::xt::Text, style: $crate::xt::ListStyle) {
+                match self {
+                    $(Self::$Variant(value) => $crate::xt::Extension::list(value, text, style),)*
+                    Self::Opaque(opaque) => {
+                        text.push(" ").display(opaque);
                     }
                 }
             }

@@ -29,7 +29,7 @@ mod tests;
 
 pub use compared::Compared;
 pub use difference::{Difference, Does};
-pub use extension::{EncodeError, Encoded, Families, Family, Opaque, Spec};
+pub use extension::{EncodeError, Encoded, Families, Family, ListStyle, Opaque, Spec};
 pub use mask::Mask;
 pub use matches::Match;
 pub use name::Name;

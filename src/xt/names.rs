@@ -69,6 +69,7 @@ pub struct Names {
     root: Option<PathBuf>,
     protocols: OnceLock<Protocols>,
     services: OnceLock<Services>,
+    service_names: OnceLock<ServiceNames>,
     users: OnceLock<Accounts>,
     groups: OnceLock<Accounts>,
     device_groups: OnceLock<Numbered>,
@@ -84,6 +85,9 @@ struct Protocols {
 
 /// Port and protocol's name of each service's name.
 type Services = HashMap<BString, Vec<(u16, BString)>>;
+
+/// The first name of each port and protocol's name.
+type ServiceNames = HashMap<(u16, BString), BString>;
 
 /// Numbers of users or groups.
 type Accounts = HashMap<BString, u32>;
@@ -189,6 +193,27 @@ impl Names {
     fn services(&self) -> &Services {
         let read = || services(&self.read("etc/services"));
         self.services.get_or_init(read)
+    }
+
+    /// The first name of a user, or of a group.
+    pub(crate) fn account(&self, is_user: bool, number: u32) -> Option<Vec<u8>> {
+        let text = self.read(if is_user { "etc/passwd" } else { "etc/group" });
+        let mut lines = text.lines().map(|line| line.split_str(":"));
+        lines.find_map(|mut fields| {
+            let (name, _, own) = (fields.next()?, fields.next()?, fields.next()?);
+            let own = own.to_str().ok()?.parse::<u32>().ok()?;
+            (own == number && is_word(name)).then(|| name.to_vec())
+        })
+    }
+
+    /// The first name of the service of a port.
+    pub(crate) fn service_name(&self, port: u16, protocol: Option<u8>) -> Option<&[u8]> {
+        let read = || service_names(&self.read("etc/services"));
+        let names = self.service_names.get_or_init(read);
+        let protocol = self.protocol_name(protocol?)?;
+        names
+            .get(&(port, protocol.into()))
+            .map(|name| name.as_slice())
     }
 
     fn users(&self) -> &Accounts {
@@ -323,15 +348,27 @@ fn protocols(text: &[u8]) -> Protocols {
     all
 }
 
+/// Port, protocol's name and names of each service.
+fn each_service(text: &[u8]) -> impl Iterator<Item = (u16, &[u8], Vec<&[u8]>)> {
+    lines(text).filter_map(|words| {
+        let (port, protocol) = words[1].split_once_str("/")?;
+        let port = port.to_str().ok()?.parse().ok()?;
+        Some((port, protocol, words))
+    })
+}
+
+fn service_names(text: &[u8]) -> ServiceNames {
+    let mut all = ServiceNames::new();
+    for (port, protocol, words) in each_service(text) {
+        let name = || words[0].into();
+        all.entry((port, protocol.into())).or_insert_with(name);
+    }
+    all
+}
+
 fn services(text: &[u8]) -> Services {
     let mut all = Services::new();
-    for words in lines(text) {
-        let Some((port, protocol)) = words[1].split_once_str("/") else {
-            continue;
-        };
-        let Some(port) = port.to_str().ok().and_then(|text| text.parse().ok()) else {
-            continue;
-        };
+    for (port, protocol, words) in each_service(text) {
         for name in words[..1].iter().chain(&words[2..]) {
             all.entry((*name).into())
                 .or_default()

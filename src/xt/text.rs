@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bstr::ByteSlice;
 
-use super::Names;
+use super::{ListStyle, Names};
 
 /// Text that grows. What it is told to add comes with a blank before it, unless it says otherwise.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +14,8 @@ pub struct Text {
     bytes: Vec<u8>,
     /// Those of the system, if they were not needed so far.
     names: Option<Arc<Names>>,
+    /// Whether options are written without their dashes.
+    bare: bool,
 }
 
 impl PartialEq for Text {
@@ -31,6 +33,7 @@ impl Text {
         Self {
             bytes: Vec::new(),
             names: None,
+            bare: false,
         }
     }
 
@@ -40,6 +43,7 @@ impl Text {
         Self {
             bytes: Vec::new(),
             names: Some(names),
+            bare: false,
         }
     }
 
@@ -57,6 +61,18 @@ impl Text {
                 Some(name) => self.push(name),
                 None => self.number(number),
             },
+        }
+    }
+
+    /// Adds a port's number, or its service's name, without a blank.
+    pub(crate) fn port(&mut self, port: u16, protocol: Option<u8>, style: ListStyle) -> &mut Self {
+        let names = self.names();
+        match names
+            .service_name(port, protocol)
+            .filter(|_| !style.numeric)
+        {
+            Some(name) => self.push(name),
+            None => self.number(port),
         }
     }
 
@@ -96,7 +112,15 @@ impl Text {
 
     /// Adds ` --name`, or ` ! --name`.
     pub(crate) fn option(&mut self, invert: bool, name: &str) -> &mut Self {
-        self.push(if invert { " ! --" } else { " --" }).push(name)
+        self.push(if invert { " !" } else { "" });
+        self.push(if self.bare { " " } else { " --" }).push(name)
+    }
+
+    /// Adds something with its options' names alone, without their dashes.
+    pub(crate) fn bare(&mut self, add: impl FnOnce(&mut Self)) {
+        let before = std::mem::replace(&mut self.bare, true);
+        add(self);
+        self.bare = before;
     }
 
     /// Adds ` --name` if it is on.

@@ -1,4 +1,5 @@
-//! Links to this program that are called like other programs, and behave as they do.
+//! Links to this program that are called like a verb's other name. Those of iptables' programs, whose words are none that
+//! verbs take, are in `programs`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -30,11 +31,7 @@ pub(crate) struct Called {
 const MISUSED: u8 = 2;
 
 impl Called {
-    pub(crate) fn now() -> Self {
-        Self::with(std::env::args_os().collect())
-    }
-
-    fn with(mut arguments: Vec<OsString>) -> Self {
+    pub(crate) fn with(mut arguments: Vec<OsString>) -> Self {
         let file = |path: &OsString| Path::new(path).file_name().map(OsStr::to_owned);
         let name = arguments.first().and_then(file).unwrap_or_default();
         let link = PROGRAMS.iter().find(|program| name == program.name);

@@ -23,6 +23,7 @@ mod man;
 mod migrate;
 mod nft;
 mod output;
+mod programs;
 mod progress;
 mod reconcile;
 mod restore;
@@ -96,10 +97,16 @@ enum Verb {
     Demo(demo::Args),
     Completions(completions::Args),
     Man(man::Args),
+    #[command(flatten)]
+    Program(programs::Verb),
 }
 
 fn main() -> ExitCode {
-    let called = Called::now();
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(exit) = programs::called(&words) {
+        return exit;
+    }
+    let called = Called::with(words);
     let command = match Command::try_parse_from(called.arguments) {
         Ok(command) => command,
         Err(error) => {
@@ -162,6 +169,7 @@ impl Verb {
             Self::Demo(args) => demo::run(args, json),
             Self::Completions(args) => completions::run(args),
             Self::Man(args) => man::run(args),
+            Self::Program(program) => Ok(Exit::Code(program.run())),
         }
     }
 }
@@ -198,7 +206,10 @@ mod tests {
         };
         let mut tried = 0;
         for verb in command.get_subcommands().map(clap::Command::get_name) {
-            // `list` and `apply` have theirs from nft.
+            // `list` and `apply` have theirs from nft, others from iptables.
+            if chainwright::iptables::program::Program::named(verb).is_some() {
+                continue;
+            }
             let others = [
                 "apply",
                 "bench",

@@ -55,6 +55,12 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-demo",
     "chainwright-completions",
     "chainwright-man",
+    "chainwright-iptables",
+    "chainwright-iptables-save",
+    "chainwright-iptables-restore",
+    "chainwright-ip6tables",
+    "chainwright-ip6tables-save",
+    "chainwright-ip6tables-restore",
 ];
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Error> {

@@ -5,12 +5,15 @@
 //! |---|---|
 //! | words, options and whose they are | `parser.rs` |
 //! | what the main options mean; the rule | `main_options.rs` |
+//! | what only a program is told: which table, what to list | `called.rs` |
 //! | names and addresses | `names.rs` |
 
+mod called;
 mod main_options;
 mod names;
 mod parser;
 
+pub(in crate::iptables) use called::{Called, Listing, Wait};
 pub(super) use names::chain_name;
 
 use std::cell::RefCell;
@@ -191,7 +194,7 @@ impl Command {
     }
 
     /// One that changes nothing.
-    pub(super) fn none() -> Self {
+    pub(in crate::iptables) fn none() -> Self {
         Self {
             verb: Verb::Check,
             chain: None,
@@ -371,6 +374,8 @@ struct Parser<'p, 'a> {
     seen: u32,
     /// Whether the option at hand has a value that looks like no option.
     wants_no_option: bool,
+    /// What else the command line of a program says; `None` for a line of a text.
+    called: Option<Called>,
 }
 
 #[cfg(test)]

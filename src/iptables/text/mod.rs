@@ -1,5 +1,6 @@
 //! The text of `iptables-save` and `iptables-restore`.
 
+mod carry_out;
 mod command;
 mod draft;
 mod error;
@@ -10,7 +11,9 @@ mod restore;
 mod save;
 mod words;
 
+pub(super) use carry_out::carry_out;
 pub(super) use command::DEVIATIONS as LINE_DEVIATIONS;
+pub(super) use command::{Called, Listing, Wait};
 pub use command::{Command, RuleSpec, Verb};
 pub use error::ParseError;
 pub(super) use error::nearest;

@@ -32,10 +32,44 @@ pub(super) enum Main {
     SetCounters,
     Ipv4,
     Ipv6,
+    // These are for the command line only.
+    List,
+    ListRules,
+    Table,
+    Numeric,
+    Exact,
+    Verbose,
+    LineNumbers,
+    Wait,
+    WaitInterval,
+    Modprobe,
+    Help,
+    Version,
 }
 
-/// Letter, names and meaning of each.
-const MAIN: &[(u8, &[&str], Main)] = &[
+impl Main {
+    /// Whether nothing belongs to it, so that another letter may follow in the same word.
+    pub(super) const fn is_flag(self) -> bool {
+        matches!(
+            self,
+            Self::Fragment
+                | Self::Ipv4
+                | Self::Ipv6
+                | Self::Numeric
+                | Self::Exact
+                | Self::Verbose
+                | Self::LineNumbers
+                | Self::Help
+                | Self::Version
+        )
+    }
+}
+
+/// Letter, names and meaning.
+type Known = (u8, &'static [&'static str], Main);
+
+/// Those that a line of a text may have, too.
+const MAIN: &[Known] = &[
     (b'A', &["append"], Main::Append),
     (b'C', &["check"], Main::Check),
     (b'D', &["delete"], Main::Delete),
@@ -61,20 +95,61 @@ const MAIN: &[(u8, &[&str], Main)] = &[
     (b'6', &["ipv6"], Main::Ipv6),
 ];
 
+/// Those of the command line alone.
+const PROGRAM: &[Known] = &[
+    (b'L', &["list"], Main::List),
+    (b'S', &["list-rules"], Main::ListRules),
+    (b't', &["table"], Main::Table),
+    (b'n', &["numeric"], Main::Numeric),
+    (b'x', &["exact"], Main::Exact),
+    (b'v', &["verbose"], Main::Verbose),
+    (b'0', &["line-numbers"], Main::LineNumbers),
+    (b'w', &["wait"], Main::Wait),
+    (b'W', &["wait-interval"], Main::WaitInterval),
+    (b'M', &["modprobe"], Main::Modprobe),
+    (b'h', &["help"], Main::Help),
+    (b'V', &["version"], Main::Version),
+];
+
+/// Where options stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a line of a text, or a rule by itself.
+    Text,
+    /// Behind the name of the program.
+    Program,
+}
+
+impl Place {
+    fn options(self) -> impl Iterator<Item = &'static Known> {
+        let more: &[Known] = match self {
+            Self::Text => &[],
+            Self::Program => PROGRAM,
+        };
+        MAIN.iter().chain(more)
+    }
+}
+
 /// The option of each letter.
-const BY_LETTER: [Option<Main>; 128] = {
+const fn by_letter(known: &[Known]) -> [Option<Main>; 128] {
     let mut all = [None; 128];
     let mut at = 0;
-    while at < MAIN.len() {
-        all[MAIN[at].0 as usize] = Some(MAIN[at].2);
+    while at < known.len() {
+        all[known[at].0 as usize] = Some(known[at].2);
         at += 1;
     }
     all
-};
+}
 
 /// The option of that letter.
-pub(super) fn short(letter: u8) -> Option<Main> {
-    *BY_LETTER.get(usize::from(letter))?
+pub(super) fn short(place: Place, letter: u8) -> Option<Main> {
+    const OF_TEXT: [Option<Main>; 128] = by_letter(MAIN);
+    const OF_PROGRAM: [Option<Main>; 128] = by_letter(PROGRAM);
+    let at = usize::from(letter);
+    match (*OF_TEXT.get(at)?, place) {
+        (None, Place::Program) => OF_PROGRAM[at],
+        (found, _) => found,
+    }
 }
 
 /// What to say of an option that the command has and a line of a text has not.
@@ -103,11 +178,13 @@ pub(super) enum Found {
 /// # Errors
 /// What is wrong and what may have been meant.
 pub(super) fn long(
+    place: Place,
     name: &[u8],
     extensions: impl DoubleEndedIterator<Item = &'static [OptionSpec]> + ExactSizeIterator + Clone,
 ) -> Result<Found, (String, Option<String>)> {
     let general = || {
-        MAIN.iter()
+        place
+            .options()
             .flat_map(|(_, names, main)| names.iter().map(|n| (*n, *main)))
     };
     // No extension has an option of a general one's name. The extension that was named last comes first.
@@ -117,7 +194,7 @@ pub(super) fn long(
             return Ok(Found::Of(place, spec));
         }
     }
-    for (_, names, main) in MAIN {
+    for (_, names, main) in place.options() {
         if names.iter().any(|known| known.as_bytes() == name) {
             return Ok(Found::Main(*main));
         }

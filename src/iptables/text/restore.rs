@@ -6,12 +6,13 @@ use std::collections::HashSet;
 
 use bstr::{BStr, BString, ByteSlice};
 
+use super::carry_out::carry_out;
 use super::command::Lists;
 use super::{Command, ParseError, Verb, Word, words};
 use crate::iptables::Deviation;
 use crate::iptables::edit::{Edit, TableEdit};
 use crate::iptables::handle::Change;
-use crate::iptables::{Backend, Counters, Error, Iptables, Policy, Rule, Target, builtins};
+use crate::iptables::{Backend, Counters, Error, Iptables, Policy, Target, builtins};
 use crate::xt::{self, Family, Names, Shortened, value};
 
 /// How a text is restored.
@@ -547,8 +548,8 @@ impl<'r> Restorer<'r> {
                         return Err(fault(1, message));
                     }
                     let mut table = edit.at(table);
-                    let rules = self
-                        .carry_out(&mut command, counters, &mut table)
+                    let counters = counters.filter(|_| self.options.counters);
+                    let rules = carry_out(&mut command, counters, &mut table)
                         .map_err(|error| error.at(number))?;
                     restored.rules += rules;
                 }
@@ -637,108 +638,6 @@ impl<'r> Restorer<'r> {
             table.set_policy(&chain, policy, Some(counters.unwrap_or_default()))?;
         }
         Ok(())
-    }
-
-    /// Does what a command says. How many rules were put in.
-    fn carry_out(
-        &self,
-        command: &mut Command,
-        counters: Option<Counters>,
-        table: &mut TableEdit<'_>,
-    ) -> Result<usize, Error> {
-        let Command {
-            verb,
-            chain,
-            spec,
-            for_other_family,
-        } = command;
-        if *for_other_family {
-            return Ok(0);
-        }
-        let counters = counters.filter(|_| self.options.counters);
-        let counters = spec.counters.take().or(counters).unwrap_or_default();
-        let Some(chain) = &*chain else {
-            match verb {
-                Verb::DeleteChain => table.remove_all_chains()?,
-                Verb::Flush => table.flush_all()?,
-                Verb::Zero(_) => {
-                    for chain in table.chains()? {
-                        table.zero(&chain, None)?;
-                    }
-                }
-                // These have a chain.
-                Verb::Append
-                | Verb::Check
-                | Verb::Delete
-                | Verb::DeleteNumber(_)
-                | Verb::Insert(_)
-                | Verb::NewChain
-                | Verb::Policy(_)
-                | Verb::RenameChain(_)
-                | Verb::Replace(_) => {}
-            }
-            return Ok(0);
-        };
-        let mut put_in = 0;
-        let mut with_each = |each: &mut dyn FnMut(&Rule) -> Result<(), Error>| {
-            if spec.more_sources.is_empty() && spec.more_destinations.is_empty() {
-                put_in += 1;
-                return each(&spec.rule);
-            }
-            for rule in std::mem::take(spec).rules() {
-                put_in += 1;
-                each(&rule)?;
-            }
-            Ok(())
-        };
-        match verb {
-            Verb::Append => {
-                with_each(&mut |rule| table.append_with(chain, rule, counters))?;
-            }
-            Verb::Insert(number) => {
-                with_each(&mut |rule| table.insert(chain, *number, rule, counters))?;
-            }
-            Verb::Replace(number) => {
-                with_each(&mut |rule| table.replace(chain, *number, rule, counters))?;
-            }
-            Verb::Delete => {
-                with_each(&mut |rule| table.delete(chain, rule))?;
-                put_in = 0;
-            }
-            Verb::Check => {
-                with_each(&mut |rule| match table.contains(chain, rule)? {
-                    true => Ok(()),
-                    false => Err(Error::NoSuchRule {
-                        table: table.name().to_owned(),
-                        chain: chain.clone(),
-                        rule: rule.to_string(),
-                    }),
-                })?;
-                put_in = 0;
-            }
-            Verb::DeleteNumber(number) => table.delete_number(chain, *number)?,
-            Verb::NewChain => table.new_chain(chain)?,
-            Verb::DeleteChain => table.remove_chain(chain)?,
-            Verb::Flush => table.flush(chain)?,
-            Verb::Zero(number) => table.zero(chain, *number)?,
-            Verb::RenameChain(name) => table.rename_chain(chain, name)?,
-            Verb::Policy(policy) => {
-                // As iptables has it: a line `:CHAIN DROP` may say so, and `-P` may not.
-                if table.name() == "nat" && policy == "DROP" {
-                    return Err(Error::NatDrop);
-                }
-                let policy = match policy.as_slice() {
-                    b"ACCEPT" => Policy::Accept,
-                    b"DROP" => Policy::Drop,
-                    _ => {
-                        let policy = policy.clone();
-                        return Err(Error::Policy { policy });
-                    }
-                };
-                table.set_policy(chain, Some(policy), None)?;
-            }
-        }
-        Ok(put_in)
     }
 }
 

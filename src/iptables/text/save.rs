@@ -122,7 +122,7 @@ impl Tables {
     }
 }
 
-impl Table<'_> {
+impl<'t> Table<'t> {
     fn save(
         &self,
         tables: &Tables,
@@ -192,7 +192,7 @@ impl Table<'_> {
 
     /// The chains in the order of the real tool: of nf_tables the built-in ones and then the others by
     /// name, of a legacy table the kernel's.
-    fn in_order(&self, backend: Backend) -> Vec<Chain<'_>> {
+    pub(in crate::iptables) fn in_order(&self, backend: Backend) -> Vec<Chain<'t>> {
         let mut chains: Vec<_> = self.chains().collect();
         if backend == Backend::Nft {
             let name = self.name().to_str_lossy();

@@ -12,8 +12,8 @@ use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::any_start_of;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 bitflags::bitflags! {
@@ -205,6 +205,26 @@ impl Extension for Addrtype {
             None => {}
             Some(AddrtypeInterface::In) => drop(text.option(false, "limit-iface-in")),
             Some(AddrtypeInterface::Out) => drop(text.option(false, "limit-iface-out")),
+        }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" ADDRTYPE match");
+        for (option, types) in [("src-type", self.source), ("dst-type", self.destination)] {
+            let Some(types) = types else { continue };
+            text.word(option);
+            let mut separator = if types.invert { " !" } else { " " };
+            for (name, kind) in TYPES {
+                if types.value.contains(kind) {
+                    text.push(separator).push(name);
+                    separator = ",";
+                }
+            }
+        }
+        match self.interface {
+            None => {}
+            Some(AddrtypeInterface::In) => drop(text.push(" limit-in")),
+            Some(AddrtypeInterface::Out) => drop(text.push(" limit-out")),
         }
     }
 }

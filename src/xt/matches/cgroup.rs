@@ -12,8 +12,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{line, number, string};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
-    read_struct, write_struct,
+    Compared, Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec,
+    Text, read_struct, write_struct,
 };
 
 /// Longest path, in bytes.
@@ -119,6 +119,10 @@ impl Extension for Cgroup {
                 text.number(class.value)
             }
         };
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.bare(|text| self.print(text));
     }
 }
 

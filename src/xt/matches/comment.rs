@@ -4,7 +4,7 @@
 
 use bstr::{BString, ByteSlice};
 
-use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
 
 /// Length of the data; the comment itself is one byte shorter at least.
 const LENGTH: usize = 256;
@@ -70,6 +70,10 @@ impl Extension for Comment {
 
     fn print(&self, text: &mut Text) {
         text.option(false, "comment").string(&self.0);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" /* ").push(&self.0).push(" */");
     }
 }
 

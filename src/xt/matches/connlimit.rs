@@ -8,8 +8,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{network, number, width};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Mask, OptionError, OptionGroup, OptionSpec,
-    Text, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, ListStyle, Mask, OptionError, OptionGroup,
+    OptionSpec, Text, read_struct, write_struct,
 };
 
 /// `-m connlimit`: compares how many connections a host or network has.
@@ -121,6 +121,20 @@ impl Extension for Connlimit {
         } else {
             " --connlimit-saddr"
         });
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(if self.destination {
+            " #conn dst/"
+        } else {
+            " #conn src/"
+        });
+        match self.mask.prefix_length() {
+            Some(length) => text.number(length),
+            None => text.display(self.mask.address()),
+        };
+        text.push(if self.upto { " <= " } else { " > " })
+            .number(self.limit);
     }
 }
 

@@ -4,7 +4,7 @@
 //! that of the match `mark`.
 
 use crate::xt::matches::mark::Mark;
-use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
 
 /// `-m connmark`: compares the connection's mark.
 ///
@@ -67,6 +67,15 @@ impl Extension for Connmark {
 
     fn print(&self, text: &mut Text) {
         self.mark().print(text);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" connmark match ")
+            .push(if self.invert { "!" } else { "" });
+        text.push(" ").hex(self.value);
+        if self.mask != u32::MAX {
+            text.push("/").hex(self.mask);
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, any_start_of, ends_of, number, word_of};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Names, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Family, Given, ListStyle, Names, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -406,9 +406,13 @@ impl Extension for Conntrack {
         }
         match self.direction {
             None => {}
-            Some(ConntrackDirection::Original) => drop(text.push(" --ctdir ORIGINAL")),
-            Some(ConntrackDirection::Reply) => drop(text.push(" --ctdir REPLY")),
+            Some(ConntrackDirection::Original) => _ = text.option(false, "ctdir").word("ORIGINAL"),
+            Some(ConntrackDirection::Reply) => _ = text.option(false, "ctdir").word("REPLY"),
         }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.bare(|text| self.print(text));
     }
 }
 

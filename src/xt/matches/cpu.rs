@@ -6,7 +6,8 @@ use chainwright_sys::xt_cpu::xt_cpu_info;
 
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `-m cpu`: compares which CPU works on the packet.
@@ -55,6 +56,10 @@ impl Extension for Cpu {
 
     fn print(&self, text: &mut Text) {
         text.option(self.invert, "cpu").push(" ").number(self.cpu);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.bare(|text| self.print(text));
     }
 }
 

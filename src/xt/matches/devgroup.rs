@@ -11,8 +11,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::Parsed;
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, Names, OptionError, OptionGroup, OptionSpec, Text,
-    read_struct, write_struct,
+    Compared, Context, Extension, Family, Given, ListStyle, Names, OptionError, OptionGroup,
+    OptionSpec, Text, read_struct, write_struct,
 };
 
 /// A group of interfaces.
@@ -122,6 +122,10 @@ impl Extension for Devgroup {
                 .device_groups()
                 .print((value.value, value.mask), text);
         }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.bare(|text| self.print(text));
     }
 }
 

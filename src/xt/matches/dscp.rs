@@ -8,8 +8,8 @@ use chainwright_sys::xt_dscp::{XT_DSCP_MAX, xt_dscp_info};
 
 use crate::xt::value::{Parsed, number_within, one_of};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// Names of code points.
@@ -99,6 +99,15 @@ impl Extension for Dscp {
     fn print(&self, text: &mut Text) {
         text.option(self.invert, "dscp")
             .display(format_args!(" {:#04x}", self.code_point));
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(if self.invert {
+            " DSCP match !"
+        } else {
+            " DSCP match "
+        });
+        text.display(format_args!("{:#04x}", self.code_point));
     }
 }
 

@@ -15,8 +15,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, network, number, number_within, one_of, prefix_length, width};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Name, OptionError, OptionGroup, OptionSpec,
-    Text, rate, read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, ListStyle, Name, OptionError, OptionGroup,
+    OptionSpec, Text, rate, read_struct, write_struct,
 };
 
 /// The name of a table of rates: 1 to 254 bytes, as a file in `/proc/net/ipt_hashlimit` has it.
@@ -346,10 +346,34 @@ impl Extension for Hashlimit {
         } else {
             " --hashlimit-upto"
         });
-        let expire = match self.rate {
+        let expire = self.print_rate(text, " --hashlimit-burst ");
+        if !self.keys.is_empty() {
+            text.push(" --hashlimit-mode");
+            self.print_keys(text, ",");
+        }
+        text.push(" --hashlimit-name").name(&self.name);
+        self.print_rest(text, "hashlimit-", expire);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" limit:")
+            .push(if self.above { " above" } else { " up to" });
+        let expire = self.print_rate(text, " burst ");
+        if !self.keys.is_empty() {
+            text.push(" mode");
+            self.print_keys(text, "-");
+        }
+        text.bare(|text| self.print_rest(text, "", expire));
+    }
+}
+
+impl Hashlimit {
+    /// Adds the rate, and how many may come at once behind this option; for how long entries are kept then.
+    fn print_rate(&self, text: &mut Text, burst_option: &str) -> u32 {
+        match self.rate {
             HashlimitRate::Packets { period, burst } => {
                 let unit = rate::print(period, SCALE, text);
-                text.push(" --hashlimit-burst ").number(burst);
+                text.push(burst_option).number(burst);
                 unit * 1000
             }
             HashlimitRate::Bytes { cost, burst } => {
@@ -360,47 +384,56 @@ impl Extension for Hashlimit {
                 if burst == 0 {
                     BYTES_EXPIRE.0
                 } else {
-                    text.push(" --hashlimit-burst ");
+                    text.push(burst_option);
                     let all = bytes.saturating_mul(burst);
                     print_size(all, |less| in_seconds(less, cost) == Ok(burst), text);
                     BYTES_EXPIRE.1
                 }
             }
-        };
-        if !self.keys.is_empty() {
-            text.push(" --hashlimit-mode");
-            let mut separator = " ";
-            for (name, key) in KEYS {
-                if self.keys.contains(key) {
-                    text.push(separator).push(name);
-                    separator = ",";
-                }
+        }
+    }
+
+    /// Adds what packets are told apart by.
+    fn print_keys(&self, text: &mut Text, between: &str) {
+        let mut separator = " ";
+        for (name, key) in KEYS {
+            if self.keys.contains(key) {
+                text.push(separator).push(name);
+                separator = between;
             }
         }
-        text.push(" --hashlimit-name").name(&self.name);
-        for (option, value, default) in [
+    }
+
+    /// Adds what is not as it is by default.
+    fn print_rest(&self, text: &mut Text, prefix: &str, expire: u32) {
+        let mut option = |name: &str, value: Option<u32>| {
+            text.option(false, prefix).push(name);
+            if let Some(value) = value {
+                text.push(" ").number(value);
+            }
+        };
+        for (name, value, default) in [
             ("htable-size", self.buckets, 0),
             ("htable-max", self.max, 0),
             ("htable-gcinterval", self.gc_interval, GC_INTERVAL),
             ("htable-expire", self.expire, expire),
         ] {
             if value != default {
-                text.push(" --hashlimit-").push(option);
-                text.push(" ").number(value);
+                option(name, Some(value));
             }
         }
-        for (option, prefix) in [
-            (" --hashlimit-srcmask ", self.source_prefix),
-            (" --hashlimit-dstmask ", self.destination_prefix),
+        for (name, bits) in [
+            ("srcmask", self.source_prefix),
+            ("dstmask", self.destination_prefix),
         ] {
-            if let Some(prefix) = prefix {
-                text.push(option).number(prefix);
+            if let Some(bits) = bits {
+                option(name, Some(bits.into()));
             }
         }
         if let Some(interval) = self.interval {
-            text.push(" --hashlimit-rate-match");
+            option("rate-match", None);
             if interval != 1 {
-                text.push(" --hashlimit-rate-interval ").number(interval);
+                option("rate-interval", Some(interval));
             }
         }
     }

@@ -8,8 +8,8 @@ use chainwright_sys::ip_tables::{IPT_ICMP_INV, ipt_icmp};
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number, starts};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, OptionError, OptionSpec, Text,
-    read_struct, write_struct,
+    Context, Difference, Extension, Families, Family, Given, ListStyle, OptionError, OptionSpec,
+    Text, read_struct, write_struct,
 };
 
 /// Codes of an ICMP message, from the first to the last; none, if the last comes before the first.
@@ -126,6 +126,21 @@ impl Extension for Icmp {
             (kind, code) => print(kind.unwrap_or(ANY), code, text),
         }
     }
+
+    fn list(&self, text: &mut Text, style: ListStyle) {
+        match (self.kind, self.code) {
+            (None, None) if style.numeric => drop(text.push(" icmptype 255")),
+            (kind, code) => list(
+                "icmp",
+                self.invert,
+                kind.unwrap_or(ANY),
+                code,
+                NAMES,
+                text,
+                style,
+            ),
+        }
+    }
 }
 
 /// Name, type and code.
@@ -165,6 +180,34 @@ pub(super) fn print(kind: u8, code: Option<IcmpCodes>, text: &mut Text) {
         text.push("/").number(first);
         if last != first {
             text.push(":").number(last);
+        }
+    }
+}
+
+/// Adds type and codes as `iptables -L` shows them: by their name if they have one.
+pub(super) fn list(
+    protocol: &str,
+    invert: bool,
+    kind: u8,
+    code: Option<IcmpCodes>,
+    names: &[Name],
+    text: &mut Text,
+    style: ListStyle,
+) {
+    let is_it = |(_, known, of): &&Name| *known == kind && of.map(IcmpCodes::from) == code;
+    text.word(protocol);
+    match names.iter().find(is_it).filter(|_| !style.numeric) {
+        Some((name, ..)) => drop(text.push(if invert { " !" } else { " " }).push(name)),
+        None => {
+            text.push(if invert { " !type " } else { "type " })
+                .number(kind);
+            if let Some(IcmpCodes { first, last }) = code {
+                text.push(if first == last { " code " } else { " codes " })
+                    .number(first);
+                if first != last {
+                    text.push("-").number(last);
+                }
+            }
         }
     }
 }

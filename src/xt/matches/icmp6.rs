@@ -4,10 +4,10 @@
 
 use chainwright_sys::ip6_tables::{IP6T_ICMP_INV, ip6t_icmp};
 
-use super::icmp::{IcmpCodes, Name, parse, print};
+use super::icmp::{IcmpCodes, Name, list, parse, print};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, OptionError, OptionSpec, Text,
-    read_struct, write_struct,
+    Context, Difference, Extension, Families, Family, Given, ListStyle, OptionError, OptionSpec,
+    Text, read_struct, write_struct,
 };
 
 /// `-m icmp6`: compares type and code of ICMPv6. The rule is for `-p ipv6-icmp`.
@@ -70,6 +70,18 @@ impl Extension for Icmp6 {
     fn print(&self, text: &mut Text) {
         text.option(self.invert, "icmpv6-type").push(" ");
         print(self.kind, self.code, text);
+    }
+
+    fn list(&self, text: &mut Text, style: ListStyle) {
+        list(
+            "ipv6-icmp",
+            self.invert,
+            self.kind,
+            self.code,
+            NAMES,
+            text,
+            style,
+        );
     }
 }
 

@@ -15,8 +15,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, from_octets, network};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
-    read_struct, write_struct,
+    Compared, Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec,
+    Text, read_struct, write_struct,
 };
 
 /// `-m iprange`: compares the packet's addresses with ranges.
@@ -118,6 +118,20 @@ impl Extension for Iprange {
             if let Some(Compared { value, invert }) = range {
                 text.option(*invert, name).push(" ").display(value.start());
                 text.push("-").display(value.end());
+            }
+        }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        for (name, range) in [
+            (" source", &self.source),
+            (" destination", &self.destination),
+        ] {
+            if let Some(Compared { value, invert }) = range {
+                text.push(name)
+                    .push(" IP range ")
+                    .push(if *invert { "! " } else { "" });
+                text.display(value.start()).push("-").display(value.end());
             }
         }
     }

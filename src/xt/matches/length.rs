@@ -7,8 +7,8 @@ use chainwright_sys::xt_length::xt_length_info;
 
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-m length`: compares the packet's length.
@@ -80,6 +80,12 @@ impl Extension for Length {
 
     fn print(&self, text: &mut Text) {
         text.option(self.invert, "length").push(" ");
+        text.range(self.min, self.max);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" length ")
+            .push(if self.invert { "!" } else { "" });
         text.range(self.min, self.max);
     }
 }

@@ -7,7 +7,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, rate, read_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, rate, read_struct,
     write_struct,
 };
 
@@ -105,6 +105,12 @@ impl Extension for Limit {
         if self.burst != BURST {
             text.push(" --limit-burst ").number(self.burst);
         }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" limit: avg");
+        rate::print(self.period.into(), XT_LIMIT_SCALE, text);
+        text.push(" burst ").number(self.burst);
     }
 }
 

@@ -6,7 +6,8 @@ use chainwright_sys::xt_mac::xt_mac_info;
 
 use crate::xt::value::mac;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `-m mac`: compares the Ethernet address that the packet comes from.
@@ -55,6 +56,15 @@ impl Extension for Mac {
 
     fn print(&self, text: &mut Text) {
         text.option(self.invert, "mac-source");
+        let mut separator = " ";
+        for byte in self.source {
+            text.push(separator).display(format_args!("{byte:02x}"));
+            separator = ":";
+        }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(if self.invert { " MAC !" } else { " MAC" });
         let mut separator = " ";
         for byte in self.source {
             text.push(separator).display(format_args!("{byte:02x}"));

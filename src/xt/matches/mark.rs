@@ -7,7 +7,8 @@ use chainwright_sys::xt_mark::xt_mark_mtinfo1;
 
 use crate::xt::value::masked;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `-m mark`: compares the packet's mark.
@@ -62,6 +63,15 @@ impl Extension for Mark {
 
     fn print(&self, text: &mut Text) {
         text.option(self.invert, "mark").push(" ").hex(self.value);
+        if self.mask != u32::MAX {
+            text.push("/").hex(self.mask);
+        }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" mark match")
+            .push(if self.invert { " !" } else { "" });
+        text.push(" ").hex(self.value);
         if self.mask != u32::MAX {
             text.push("/").hex(self.mask);
         }

@@ -14,8 +14,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, port};
 use crate::xt::{
-    Context, Extension, Family, Given, Names, OptionError, OptionGroup, OptionSpec, Text,
-    read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, Names, OptionError, OptionGroup, OptionSpec,
+    Text, read_struct, write_struct,
 };
 
 /// Which ports are compared.
@@ -166,6 +166,23 @@ impl Extension for Multiport {
         let mut separator = " ";
         for range in &self.ports {
             text.push(separator).range(*range.start(), *range.end());
+            separator = ",";
+        }
+    }
+
+    fn list(&self, text: &mut Text, style: ListStyle) {
+        text.push(match self.side {
+            MultiportSide::Source => " multiport sports",
+            MultiportSide::Destination => " multiport dports",
+            MultiportSide::Either => " multiport ports",
+        });
+        let mut separator = if self.invert { "  !" } else { " " };
+        for range in &self.ports {
+            text.push(separator)
+                .port(*range.start(), style.protocol, style);
+            if range.start() != range.end() {
+                text.push(":").port(*range.end(), style.protocol, style);
+            }
             separator = ",";
         }
     }

@@ -14,8 +14,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
-    read_struct, write_struct,
+    Compared, Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec,
+    Text, read_struct, write_struct,
 };
 
 /// The last number is nobody's.
@@ -167,6 +167,40 @@ impl Extension for Owner {
         }
         if self.suppl_groups && self.gid.is_some() {
             text.option(false, "suppl-groups");
+        }
+    }
+
+    fn list(&self, text: &mut Text, style: ListStyle) {
+        if let Some(exists) = self.socket_exists {
+            text.push(if exists {
+                " owner socket exists"
+            } else {
+                " ! owner socket exists"
+            });
+        }
+        for (name, ids, is_user) in [
+            (" owner UID", &self.uid, true),
+            (" owner GID", &self.gid, false),
+        ] {
+            let Some(Compared { value, invert }) = ids else {
+                continue;
+            };
+            text.push(if *invert { " !" } else { "" })
+                .push(name)
+                .push(" match ");
+            let (first, last) = (*value.start(), *value.end());
+            let names = text.names();
+            match names
+                .account(is_user, first)
+                .filter(|_| !style.numeric && first == last)
+            {
+                Some(name) => text.push(name),
+                None if first == last => text.number(first),
+                None => text.number(first).push("-").number(last),
+            };
+        }
+        if self.suppl_groups && self.gid.is_some() {
+            text.push(" incl. suppl. groups");
         }
     }
 }

@@ -13,8 +13,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, string, until_nul};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Compared, Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// Room for an interface's name, its closing NUL included (`IFNAMSIZ`).
@@ -174,6 +174,11 @@ impl Extension for Physdev {
         is(text, self.is_out, "physdev-is-out");
         port(text, &self.port_out, "physdev-out");
         is(text, self.is_bridged, "physdev-is-bridged");
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" PHYSDEV match");
+        self.print(text);
     }
 }
 

@@ -8,7 +8,8 @@ use chainwright_sys::xt_pkttype::xt_pkttype_info;
 
 use crate::xt::value::one_of;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Whom a packet is for on the link (`PACKET_*` of `linux/if_packet.h`).
@@ -89,6 +90,16 @@ impl Extension for Pkttype {
         let name = NAMES.iter().find(|(_, kind)| *kind == self.kind);
         text.option(self.invert, "pkt-type")
             .word(name.map_or("", |(name, _)| name));
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        let name = NAMES.iter().find(|(_, kind)| *kind == self.kind);
+        text.push(if self.invert {
+            " PKTTYPE !="
+        } else {
+            " PKTTYPE ="
+        });
+        text.word(name.map_or("", |(name, _)| name));
     }
 }
 

@@ -15,8 +15,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, from_octets, host_and_mask, number, one_of};
 use crate::xt::{
-    Compared, Context, Difference, Extension, Family, Given, Mask, Names, OptionError, OptionSpec,
-    Text, read_struct, write_struct,
+    Compared, Context, Difference, Extension, Family, Given, ListStyle, Mask, Names, OptionError,
+    OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Which transformations are meant.
@@ -413,6 +413,10 @@ impl Extension for Policy {
             }
             element.print(text);
         }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" policy match").bare(|text| self.print(text));
     }
 }
 

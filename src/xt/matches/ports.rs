@@ -3,7 +3,7 @@
 use bstr::{BStr, ByteSlice};
 
 use crate::xt::value::{Parsed, ends_of, ports};
-use crate::xt::{Context, Given, Names, OptionError, OptionSpec, Text};
+use crate::xt::{Context, Given, ListStyle, Names, OptionError, OptionSpec, Text};
 
 /// A range of ports, or what is outside it; host byte order. Nothing is within a range that ends
 /// before it starts.
@@ -105,6 +105,26 @@ impl PortRange {
     pub(super) fn print_unless_any(self, text: &mut Text, option: &str) {
         if self != Self::ANY {
             self.print(text, option);
+        }
+    }
+}
+
+impl PortRange {
+    /// Adds it as `iptables -L` shows it, unless every port is in it.
+    pub(super) fn list(self, text: &mut Text, name: &str, protocol: Option<u8>, style: ListStyle) {
+        let Self {
+            first,
+            last,
+            invert,
+        } = self;
+        if self == Self::ANY {
+            return;
+        }
+        text.word(name).push(if first == last { ":" } else { "s:" });
+        text.push(if invert { "!" } else { "" });
+        text.port(first, protocol, style);
+        if first != last {
+            text.push(":").port(last, protocol, style);
         }
     }
 }

@@ -6,8 +6,8 @@
 use chainwright_sys::xt_realm::xt_realm_info;
 
 use crate::xt::{
-    Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Families, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-m realm`: compares the realm of the packet's route.
@@ -61,6 +61,10 @@ impl Extension for Realm {
     fn print(&self, text: &mut Text) {
         text.option(self.invert, "realm");
         text.names().realms().print((self.value, self.mask), text);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.bare(|text| self.print(text));
     }
 }
 

@@ -12,7 +12,7 @@ use chainwright_sys::xt_recent::{
 
 use crate::xt::value::{address, field, number, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Mask, Name, OptionError, OptionGroup,
+    Context, Difference, Extension, Family, Given, ListStyle, Mask, Name, OptionError, OptionGroup,
     OptionSpec, Text, read_struct, write_struct,
 };
 
@@ -248,6 +248,38 @@ impl Extension for Recent {
             RecentSide::Source => " --rsource",
             RecentSide::Destination => " --rdest",
         });
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(if self.invert {
+            " ! recent:"
+        } else {
+            " recent:"
+        });
+        text.push(match self.action {
+            RecentAction::Set => " SET",
+            RecentAction::Check => " CHECK",
+            RecentAction::Update => " UPDATE",
+            RecentAction::Remove => " REMOVE",
+        });
+        if self.seconds != 0 {
+            text.push(" seconds: ").number(self.seconds);
+        }
+        if self.reap {
+            text.push(" reap");
+        }
+        if self.hit_count != 0 {
+            text.push(" hit_count: ").number(self.hit_count);
+        }
+        if self.same_ttl {
+            text.push(" TTL-Match");
+        }
+        text.push(" name:").name(&self.name);
+        text.push(match self.side {
+            RecentSide::Source => " side: source",
+            RecentSide::Destination => " side: dest",
+        });
+        text.push(" mask: ").display(self.mask.address());
     }
 }
 

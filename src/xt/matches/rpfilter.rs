@@ -8,7 +8,8 @@ use chainwright_sys::xt_rpfilter::{
 };
 
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 bitflags::bitflags! {
@@ -64,6 +65,10 @@ impl Extension for Rpfilter {
 
     fn print(&self, text: &mut Text) {
         text.flags(*self, &FLAGS);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" rpfilter").bare(|text| self.print(text));
     }
 }
 

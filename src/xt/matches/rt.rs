@@ -16,8 +16,8 @@ use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, address};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, OptionError, OptionSpec, Text,
-    read_struct, write_struct,
+    Context, Difference, Extension, Families, Family, Given, ListStyle, OptionError, OptionSpec,
+    Text, read_struct, write_struct,
 };
 
 /// `-m rt`: compares the routing header of an IPv6 packet.
@@ -166,6 +166,22 @@ impl Extension for Rt {
             separator = ",";
         }
         text.switch(self.not_strict, "rt-0-not-strict");
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" rt");
+        let only_type = Self {
+            kind: self.kind,
+            ..Self::default()
+        };
+        match self.kind {
+            Some(kind) if *self == only_type => {
+                text.push(" type:")
+                    .push(if kind.invert { "!" } else { "" })
+                    .number(kind.value);
+            }
+            _ => self.print(text),
+        }
     }
 }
 

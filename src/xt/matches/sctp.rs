@@ -14,7 +14,8 @@ use super::ports::{self, PortRange};
 use crate::xt::fit;
 use crate::xt::value::{Parsed, word_of};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// How the chunks of a packet are compared with types.
@@ -198,6 +199,23 @@ impl Extension for Sctp {
                 Some([]) => drop(text.push(" NONE")),
                 Some(types) => print_types(types, text),
             }
+        }
+    }
+
+    fn list(&self, text: &mut Text, style: ListStyle) {
+        text.push(" sctp");
+        for (ports, name) in [(self.source, "spt"), (self.destination, "dpt")] {
+            if let Some(ports) = ports {
+                ports.list(text, name, Some(132), style);
+            }
+        }
+        if self.chunks.is_some() {
+            let chunks = Self {
+                source: None,
+                destination: None,
+                chunks: self.chunks.clone(),
+            };
+            chunks.print(text);
         }
     }
 }

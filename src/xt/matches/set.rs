@@ -19,8 +19,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Extension, Family, Given, Name, OptionError, OptionSpec, SetId, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, Given, ListStyle, Name, OptionError, OptionSpec, SetId, Text,
+    read_struct, write_struct,
 };
 
 /// `-m set`: looks for the packet in a set of `ipset(8)`.
@@ -339,20 +339,22 @@ impl Extension for Set {
         text.option(self.invert, "match-set");
         self.set.print(text);
         self.directions.print(text);
-        if self.return_nomatch {
-            text.push(" --return-nomatch");
-        }
+        text.switch(self.return_nomatch, "return-nomatch");
         if self.keep_counters {
-            text.push(" ! --update-counters");
+            text.option(true, "update-counters");
         }
         if self.keep_subcounters {
-            text.push(" ! --update-subcounters");
+            text.option(true, "update-subcounters");
         }
         for (name, counter) in [("packets", self.packets), ("bytes", self.bytes)] {
             if let Some(counter) = counter {
                 counter.print(name, text);
             }
         }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.bare(|text| self.print(text));
     }
 
     fn sets(&self) -> impl Iterator<Item = &SetId> {

@@ -9,7 +9,8 @@ use chainwright_sys::xt_socket::{
 };
 
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 bitflags::bitflags! {
@@ -67,6 +68,11 @@ impl Extension for Socket {
 
     fn print(&self, text: &mut Text) {
         text.flags(*self, &FLAGS);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" socket");
+        self.print(text);
     }
 }
 

@@ -10,8 +10,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number, number_within, one_of};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-m statistic`: matches some packets, at random or in turn.
@@ -146,16 +146,20 @@ impl Extension for Statistic {
     fn print(&self, text: &mut Text) {
         match self.mode {
             StatisticMode::Random { probability } => {
-                text.push(" --mode random")
-                    .option(self.invert, "probability");
+                text.option(false, "mode").word("random");
+                text.option(self.invert, "probability");
                 print_fraction(probability, text);
             }
             StatisticMode::Nth { every, packet } => {
-                text.push(" --mode nth").option(self.invert, "every");
-                text.push(" ").number(every);
-                text.push(" --packet ").number(packet);
+                text.option(false, "mode").word("nth");
+                text.option(self.invert, "every").push(" ").number(every);
+                text.option(false, "packet").push(" ").number(packet);
             }
         }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.word("statistic").bare(|text| self.print(text));
     }
 }
 

@@ -11,10 +11,11 @@ use chainwright_sys::xt_string::{
 use zerocopy::FromZeros;
 
 use crate::xt::fit;
+use crate::xt::targets::quoted;
 use crate::xt::value::{Parsed, field, number, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// Longest name of an algorithm, in bytes.
@@ -214,24 +215,11 @@ impl Extension for String {
     }
 
     fn print(&self, text: &mut Text) {
-        let printable = |byte: &u8| (b' '..=b'~').contains(byte);
-        // A `\` at the end is printed in a block, although the quotes would do.
-        if self.pattern.iter().all(printable) && !self.pattern.ends_with(b"\\") {
-            text.option(self.invert, "string").push(" \"");
-            for byte in self.pattern.iter() {
-                if matches!(byte, b'"' | b'\\') {
-                    text.push("\\");
-                }
-                text.push([*byte]);
-            }
-            text.push("\"");
-        } else {
-            text.option(self.invert, "hex-string").push(" \"|");
-            for byte in self.pattern.iter() {
-                text.display(format_args!("{byte:02x}"));
-            }
-            text.push("|\"");
-        }
+        let option = match self.is_printable() {
+            true => "string",
+            false => "hex-string",
+        };
+        self.print_pattern(text.option(self.invert, option));
         text.option(false, "algo").word(&self.algorithm);
         if self.from != 0 {
             text.option(false, "from").push(" ").number(self.from);
@@ -240,6 +228,42 @@ impl Extension for String {
             text.option(false, "to").push(" ").number(self.to);
         }
         text.switch(self.ignore_case, "icase");
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" STRING match ")
+            .push(if self.invert { "!" } else { "" });
+        self.print_pattern(text);
+        text.push(" ALGO name").word(&self.algorithm);
+        if self.from != 0 {
+            text.push(" FROM ").number(self.from);
+        }
+        if self.to != u16::MAX {
+            text.push(" TO ").number(self.to);
+        }
+        text.push(if self.ignore_case { " ICASE" } else { "" });
+    }
+}
+
+impl String {
+    /// Whether it can stand in quotes as it is. A `\` at its end is printed in a block, although the quotes
+    /// would do.
+    fn is_printable(&self) -> bool {
+        let printable = |byte: &u8| (b' '..=b'~').contains(byte);
+        self.pattern.iter().all(printable) && !self.pattern.ends_with(b"\\")
+    }
+
+    /// Adds the bytes in quotes.
+    fn print_pattern(&self, text: &mut Text) {
+        if self.is_printable() {
+            quoted(text, &self.pattern);
+            return;
+        }
+        text.push(" \"|");
+        for byte in self.pattern.iter() {
+            text.display(format_args!("{byte:02x}"));
+        }
+        text.push("|\"");
     }
 }
 

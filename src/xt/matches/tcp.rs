@@ -12,8 +12,8 @@ use super::ports::{self, PortRange};
 use crate::xt::Compared;
 use crate::xt::value::{any_word_of, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
-    add_struct, read_struct,
+    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec,
+    Text, add_struct, read_struct,
 };
 
 bitflags::bitflags! {
@@ -184,6 +184,35 @@ impl Extension for Tcp {
             print_flags(self.flags.comp, text);
         }
     }
+
+    fn list(&self, text: &mut Text, style: ListStyle) {
+        text.push(" tcp");
+        self.source.list(text, "spt", Some(6), style);
+        self.destination.list(text, "dpt", Some(6), style);
+        if let Some(option) = self.option.filter(|option| option.value != 0) {
+            text.push(if option.invert {
+                " option=!"
+            } else {
+                " option="
+            });
+            text.number(option.value);
+        }
+        if self.flags != TcpFlagsTest::default() {
+            text.push(if self.flags.invert {
+                " flags:!"
+            } else {
+                " flags:"
+            });
+            let TcpFlagsTest { mask, comp, .. } = self.flags;
+            if style.numeric {
+                let (mask, comp) = (mask.bits(), comp.bits());
+                text.display(format_args!("0x{mask:02X}/0x{comp:02X}"));
+            } else {
+                list_flags(mask, text);
+                list_flags(comp, text.push("/"));
+            }
+        }
+    }
 }
 
 /// Names of flags: those that are printed first.
@@ -199,7 +228,12 @@ const WORDS: [(&str, u8); 8] = [
 ];
 
 fn print_flags(flags: TcpFlags, text: &mut Text) {
-    let mut separator = " ";
+    list_flags(flags, text.push(" "));
+}
+
+/// Adds the names of flags, without a blank.
+fn list_flags(flags: TcpFlags, text: &mut Text) {
+    let mut separator = "";
     for (name, bit) in &WORDS[..6] {
         if flags.bits() & bit != 0 {
             text.push(separator).push(name);
@@ -207,7 +241,7 @@ fn print_flags(flags: TcpFlags, text: &mut Text) {
         }
     }
     if flags.is_empty() {
-        text.push(" NONE");
+        text.push("NONE");
     }
 }
 

@@ -9,7 +9,8 @@ use chainwright_sys::xt_dscp::xt_tos_match_info;
 
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Names of values; they are compared or set with the mask [`SYMBOL_MASK`].
@@ -23,6 +24,12 @@ const SYMBOLS: &[(&str, u8)] = &[
 
 /// The bits that names are about.
 const SYMBOL_MASK: u8 = 0x3f;
+
+/// The name of a value under a mask.
+pub(in crate::xt) fn symbol(value: u8, mask: u8) -> Option<&'static str> {
+    let mut known = SYMBOLS.iter().filter(|_| mask == SYMBOL_MASK);
+    known.find(|(_, own)| *own == value).map(|(name, _)| *name)
+}
 
 /// Reads `value`, `value/mask` or a name: the value and the mask.
 pub(in crate::xt) fn masked_octet(text: &BStr) -> Parsed<(u8, u8)> {
@@ -89,6 +96,15 @@ impl Extension for Tos {
     fn print(&self, text: &mut Text) {
         text.option(self.invert, "tos")
             .display(format_args!(" {:#04x}/{:#04x}", self.value, self.mask));
+    }
+
+    fn list(&self, text: &mut Text, style: ListStyle) {
+        text.push(" tos match")
+            .push(if self.invert { "!" } else { "" });
+        match symbol(self.value, self.mask).filter(|_| !style.numeric) {
+            Some(name) => text.word(name),
+            None => text.display(format_args!("{:#04x}/{:#04x}", self.value, self.mask)),
+        };
     }
 }
 

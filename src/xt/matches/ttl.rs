@@ -58,6 +58,18 @@ impl Hops {
         })
     }
 
+    pub(super) fn list(self, text: &mut Text, name: &str) {
+        let (how, hops) = match self {
+            Self::Equal(hops) => (" == ", hops),
+            Self::NotEqual(hops) => (" != ", hops),
+            Self::Less(hops) => (" < ", hops),
+            Self::Greater(hops) => (" > ", hops),
+        };
+        let name = name.to_ascii_uppercase();
+        text.word(&name).push(" match").word(&name);
+        text.push(how).number(hops);
+    }
+
     pub(super) fn print(self, text: &mut Text, name: &str) {
         let (invert, how, hops) = match self {
             Self::Equal(hops) => (false, "-eq ", hops),

@@ -7,8 +7,8 @@ use chainwright_sys::xt_tcpudp::{XT_UDP_INV_DSTPT, XT_UDP_INV_MASK, XT_UDP_INV_S
 
 use super::ports::{self, PortRange};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-m udp`: compares ports of the UDP header. The rule is for `-p udp`.
@@ -77,6 +77,12 @@ impl Extension for Udp {
     fn print(&self, text: &mut Text) {
         self.source.print_unless_any(text, "sport");
         self.destination.print_unless_any(text, "dport");
+    }
+
+    fn list(&self, text: &mut Text, style: ListStyle) {
+        text.push(" udp");
+        self.source.list(text, "spt", Some(17), style);
+        self.destination.list(text, "dpt", Some(17), style);
     }
 }
 

@@ -6,7 +6,8 @@
 use chainwright_sys::xt_checksum_target::{XT_CHECKSUM_OP_FILL, xt_CHECKSUM_info};
 
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `-j CHECKSUM`: computes a checksum that was left to the network card.
@@ -41,6 +42,10 @@ impl Extension for Checksum {
 
     fn print(&self, text: &mut Text) {
         text.option(false, "checksum-fill");
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" CHECKSUM fill");
     }
 }
 

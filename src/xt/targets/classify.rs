@@ -7,7 +7,8 @@ use bstr::{BStr, ByteSlice};
 use chainwright_sys::xt_classify_target::xt_classify_target_info;
 
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `-j CLASSIFY`: puts the packet into a class of traffic control.
@@ -62,6 +63,11 @@ impl Extension for Classify {
     fn print(&self, text: &mut Text) {
         text.option(false, "set-class").push(" ");
         text.display(format_args!("{:04x}:{:04x}", self.major, self.minor));
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" CLASSIFY set ");
+        text.display(format_args!("{:x}:{:x}", self.major, self.minor));
     }
 }
 

@@ -9,10 +9,11 @@ use chainwright_sys::xt_connmark::{
 };
 use zerocopy::FromZeros;
 
+use super::mark::list_change;
 use crate::xt::value::{masked, number, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-j CONNMARK`: sets the connection's mark, or copies marks between it and the packet.
@@ -206,6 +207,34 @@ impl Extension for Connmark {
             Some(ConnmarkShift::Right(bits)) => ("right-shift-mark", bits),
         };
         text.option(false, option).push(" ").number(bits);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        let mut masks = |name: &str, masks: [(&str, u32); 2]| {
+            text.push(" CONNMARK ").push(name);
+            match masks {
+                [(_, u32::MAX), (_, u32::MAX)] => {}
+                [(_, one), (_, other)] if one == other => drop(text.push(" mask ").hex(one)),
+                [(first, one), (second, other)] => {
+                    text.word(first).push(" ").hex(one);
+                    text.word(second).push(" ~").hex(other);
+                }
+            }
+        };
+        match self.operation {
+            ConnmarkOperation::Set { value, mask } => list_change(" CONNMARK", value, mask, text),
+            ConnmarkOperation::Save { nfmask, ctmask } => {
+                masks("save", [("nfmask", nfmask), ("ctmask", ctmask)]);
+            }
+            ConnmarkOperation::Restore { nfmask, ctmask } => {
+                masks("restore", [("ctmask", ctmask), ("nfmask", nfmask)]);
+            }
+        }
+        match self.shift {
+            None => {}
+            Some(ConnmarkShift::Left(bits)) => drop(text.push(" left-shift-mark ").number(bits)),
+            Some(ConnmarkShift::Right(bits)) => drop(text.push(" right-shift-mark ").number(bits)),
+        }
     }
 }
 

@@ -19,8 +19,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, any_of, number, string, until_nul};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
-    read_struct, write_struct,
+    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec,
+    Text, read_struct, write_struct,
 };
 
 bitflags::bitflags! {
@@ -321,6 +321,15 @@ impl Extension for Ct {
                 CtZone::Mark => text.push(" mark"),
             };
         }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(if self.shown_as_notrack {
+            " NOTRACK"
+        } else {
+            " CT"
+        });
+        text.bare(|text| self.print(text));
     }
 }
 

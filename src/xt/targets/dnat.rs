@@ -7,7 +7,9 @@
 use chainwright_sys::nf_nat::{NF_NAT_RANGE_PERSISTENT, NF_NAT_RANGE_PROTO_RANDOM};
 
 use super::nat::{AddressRange, Layout, NatPorts, Range, flag};
-use crate::xt::{Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text};
+use crate::xt::{
+    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+};
 
 /// `-j DNAT`: changes a connection's destination.
 ///
@@ -97,6 +99,14 @@ impl Extension for Dnat {
         self.range().print_to(text, "to-destination");
         text.switch(self.random, "random");
         text.switch(self.persistent, "persistent");
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        self.range().list_to(text);
+        text.bare(|text| {
+            text.switch(self.random, "random");
+            text.switch(self.persistent, "persistent");
+        });
     }
 }
 

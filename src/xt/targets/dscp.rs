@@ -7,8 +7,8 @@ use chainwright_sys::xt_dscp_target::xt_DSCP_info;
 
 use crate::xt::matches::dscp::code_point;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-j DSCP`: sets the differentiated services code point of the IPv4 or IPv6 header.
@@ -51,6 +51,10 @@ impl Extension for Dscp {
     fn print(&self, text: &mut Text) {
         text.option(false, "set-dscp")
             .display(format_args!(" {:#04x}", self.code_point));
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.display(format_args!(" DSCP set {:#04x}", self.code_point));
     }
 }
 

@@ -10,7 +10,8 @@ use chainwright_sys::xt_log_target::{
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number_within, one_of, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 bitflags::bitflags! {
@@ -161,6 +162,27 @@ impl Extension for Log {
             text.option(false, "log-level").push(" ").number(self.level);
         }
         text.flags(self.flags, &FLAGS);
+    }
+
+    fn list(&self, text: &mut Text, style: ListStyle) {
+        if style.numeric {
+            text.push(" LOG flags ").number(self.flags.bits());
+            text.push(" level ").number(self.level);
+        } else {
+            let name = LEVELS.iter().find(|(_, level)| *level == self.level);
+            text.push(" LOG level").word(match name {
+                // What is printed of it is its old name.
+                Some((_, 4)) => "warn",
+                Some((name, _)) => name,
+                None => "",
+            });
+            for (_, option) in FLAGS.iter().filter(|(flag, _)| self.flags.contains(*flag)) {
+                text.word(option.trim_start_matches("log-"));
+            }
+        }
+        if !self.prefix.is_empty() {
+            text.push(" prefix \"").push(&self.prefix).push("\"");
+        }
     }
 }
 

@@ -7,8 +7,8 @@ use chainwright_sys::xt_mark::xt_mark_tginfo2;
 
 use crate::xt::value::{masked, number};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-j MARK`: sets the packet's mark.
@@ -106,6 +106,22 @@ impl Extension for Mark {
         text.option(false, "set-xmark").push(" ").hex(self.value);
         text.push("/").hex(self.mask);
     }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        list_change(" MARK", self.value, self.mask, text);
+    }
+}
+
+/// Adds what `value` and `mask` do to a mark, as `iptables -L` says it.
+pub(super) fn list_change(name: &str, value: u32, mask: u32, text: &mut Text) {
+    text.push(name);
+    match (value, mask) {
+        (0, mask) => text.push(" and ").hex(!mask),
+        (value, mask) if value == mask => text.push(" or ").hex(value),
+        (value, 0) => text.push(" xor ").hex(value),
+        (value, u32::MAX) => text.push(" set ").hex(value),
+        (value, mask) => text.push(" xset ").hex(value).push("/").hex(mask),
+    };
 }
 
 #[cfg(test)]

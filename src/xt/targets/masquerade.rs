@@ -6,7 +6,7 @@
 use chainwright_sys::nf_nat::{NF_NAT_RANGE_PROTO_RANDOM, NF_NAT_RANGE_PROTO_RANDOM_FULLY};
 
 use super::nat::{Layout, NatPorts, Range, flag};
-use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
 
 /// `-j MASQUERADE`: changes a connection's source to the address of the interface that it leaves by.
 ///
@@ -75,6 +75,14 @@ impl Extension for Masquerade {
         self.range().print_ports(text);
         text.switch(self.random, "random");
         text.switch(self.random_fully, "random-fully");
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        self.range().list_ports(" masq ports: ", text);
+        text.bare(|text| {
+            text.switch(self.random, "random");
+            text.switch(self.random_fully, "random-fully");
+        });
     }
 }
 

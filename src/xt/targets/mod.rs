@@ -9,6 +9,8 @@ mod npt;
 mod testing;
 mod words;
 
+pub(super) use words::quoted;
+
 use super::extension::registry;
 
 // What several of them have.

@@ -223,7 +223,15 @@ impl Range {
     /// Adds addresses and ports as an option: `address-address:port-port/port`, an IPv6 address
     /// before ports in brackets.
     pub(super) fn print_to(&self, text: &mut Text, option: &str) {
-        text.option(false, option).push(" ");
+        self.print_addresses(text.option(false, option).push(" "));
+    }
+
+    /// Adds the same as `iptables -L` shows it.
+    pub(super) fn list_to(&self, text: &mut Text) {
+        self.print_addresses(text.push(" to:"));
+    }
+
+    fn print_addresses(&self, text: &mut Text) {
         if let Some(AddressRange { first, last }) = self.addresses {
             let brackets = first.is_ipv6() && self.ports.is_some();
             text.push(if brackets { "[" } else { "" }).address(first);
@@ -243,6 +251,13 @@ impl Range {
         if let Some(ports) = self.ports {
             text.option(false, "to-ports").push(" ");
             self.print_range(ports, text);
+        }
+    }
+
+    /// The same as `iptables -L` shows it, behind these words.
+    pub(super) fn list_ports(&self, words: &str, text: &mut Text) {
+        if let Some(ports) = self.ports {
+            self.print_range(ports, text.push(words));
         }
     }
 

@@ -9,7 +9,9 @@ use std::net::IpAddr;
 use super::nat::{AddressRange, Layout, Range};
 use crate::xt::fit;
 use crate::xt::value::{and, network, prefix_length, prefix_mask, width};
-use crate::xt::{Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text};
+use crate::xt::{
+    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+};
 
 /// `-j NETMAP`: translates a network onto another one of the same size, keeping the host part.
 ///
@@ -106,6 +108,11 @@ impl Extension for Netmap {
 
     fn print(&self, text: &mut Text) {
         text.option(false, "to").push(" ").address(self.address);
+        text.push("/").number(self.prefix);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" to:").address(self.address);
         text.push("/").number(self.prefix);
     }
 }

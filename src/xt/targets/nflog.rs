@@ -8,10 +8,12 @@ use chainwright_sys::xt_nflog_target::{XT_NFLOG_F_COPY_LEN, xt_nflog_info};
 use zerocopy::FromZeros;
 
 use super::log::{prefix, read_prefix};
+use super::words::quoted;
 use crate::xt::fit;
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `-j NFLOG`: sends the packet to the programs that listen on a netlink group.
@@ -123,6 +125,18 @@ impl Extension for Nflog {
                 .push(" ")
                 .number(self.threshold);
         }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        if !self.prefix.is_empty() {
+            text.push(" nflog-prefix");
+            quoted(text, &self.prefix);
+        }
+        let rest = Self {
+            prefix: Default::default(),
+            ..self.clone()
+        };
+        text.bare(|text| rest.print(text));
     }
 }
 

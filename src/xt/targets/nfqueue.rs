@@ -11,7 +11,8 @@ use chainwright_sys::xt_nfqueue_target::{
 
 use crate::xt::value::{number, range};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `-j NFQUEUE`: hands the packet to a program, which decides.
@@ -132,6 +133,18 @@ impl Extension for Nfqueue {
         }
         text.switch(self.bypass, "queue-bypass");
         text.switch(self.cpu_fanout, "queue-cpu-fanout");
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        if self.last > self.first {
+            text.push(" NFQUEUE balance ").range(self.first, self.last);
+        } else {
+            text.push(" NFQUEUE num ").number(self.first);
+        }
+        text.bare(|text| {
+            text.switch(self.bypass, "bypass");
+            text.switch(self.cpu_fanout, "cpu-fanout");
+        });
     }
 }
 

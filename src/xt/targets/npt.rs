@@ -62,6 +62,10 @@ impl PrefixTranslation {
         })
     }
 
+    pub(super) fn list(self, text: &mut Text, name: &str) {
+        self.print(text.word(name), name);
+    }
+
     pub(super) fn print(self, text: &mut Text, _: &str) {
         for (option, (address, length)) in [("src-pfx", self.before), ("dst-pfx", self.after)] {
             text.option(false, option).push(" ").address(address);

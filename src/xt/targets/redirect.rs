@@ -6,7 +6,7 @@
 use chainwright_sys::nf_nat::NF_NAT_RANGE_PROTO_RANDOM;
 
 use super::nat::{Layout, NatPorts, Range, flag};
-use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
 
 /// `-j REDIRECT`: changes a connection's destination to this machine.
 ///
@@ -67,6 +67,11 @@ impl Extension for Redirect {
     fn print(&self, text: &mut Text) {
         self.range().print_ports(text);
         text.switch(self.random, "random");
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        self.range().list_ports(" redir ports ", text);
+        text.bare(|text| _ = text.switch(self.random, "random"));
     }
 }
 

@@ -7,7 +7,9 @@
 use chainwright_sys::ip6t_reject_target as v6;
 use chainwright_sys::ipt_reject_target as v4;
 
-use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct};
+use crate::xt::{
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+};
 
 /// `-j REJECT`: drops the packet and tells its sender.
 ///
@@ -167,6 +169,10 @@ impl Extension for Reject {
     fn print(&self, text: &mut Text) {
         text.option(false, "reject-with")
             .word(self.entry().names[0]);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.bare(|text| self.print(text));
     }
 }
 

@@ -18,8 +18,8 @@ use zerocopy::FromZeros;
 use crate::xt::matches::set::{SetDirections, parse_set, read_info, upgrade, write_info};
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, SetId, Text,
-    read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, SetId,
+    Text, read_struct, write_struct,
 };
 
 /// `-j SET`: adds the packet to a set of `ipset(8)`, deletes it from one, or takes its mark, class or
@@ -200,19 +200,19 @@ impl Extension for Set {
 
     fn print(&self, text: &mut Text) {
         if let Some(add) = &self.add {
-            add.print(text.push(" --add-set"));
+            add.print(text.option(false, "add-set"));
         }
         if self.exist {
-            text.push(" --exist");
+            text.option(false, "exist");
         }
         if let Some(timeout) = self.timeout {
-            text.push(" --timeout ").number(timeout);
+            text.option(false, "timeout").push(" ").number(timeout);
         }
         if let Some(delete) = &self.delete {
-            delete.print(text.push(" --del-set"));
+            delete.print(text.option(false, "del-set"));
         }
         if let Some(map) = &self.map {
-            map.print(text.push(" --map-set"));
+            map.print(text.option(false, "map-set"));
         }
         for (set, option) in [
             (self.map_mark, " --map-mark"),
@@ -223,6 +223,10 @@ impl Extension for Set {
                 text.push(option);
             }
         }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.bare(|text| self.print(text));
     }
 
     fn sets(&self) -> impl Iterator<Item = &SetId> {

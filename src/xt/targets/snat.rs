@@ -8,7 +8,7 @@ use chainwright_sys::nf_nat::{
 };
 
 use super::nat::{AddressRange, Layout, NatPorts, Range, UNSHIFTED, flag};
-use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
 
 /// `-j SNAT`: changes a connection's source.
 ///
@@ -100,6 +100,15 @@ impl Extension for Snat {
         text.switch(self.random, "random");
         text.switch(self.random_fully, "random-fully");
         text.switch(self.persistent, "persistent");
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        self.range().list_to(text);
+        text.bare(|text| {
+            text.switch(self.random, "random");
+            text.switch(self.random_fully, "random-fully");
+            text.switch(self.persistent, "persistent");
+        });
     }
 }
 

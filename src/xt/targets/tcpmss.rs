@@ -7,8 +7,8 @@ use chainwright_sys::xt_tcpmss_target::{XT_TCPMSS_CLAMP_PMTU, xt_tcpmss_info};
 
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-j TCPMSS`: changes the maximum segment size that a TCP connection starts with.
@@ -80,6 +80,13 @@ impl Extension for Tcpmss {
         match self {
             Self::Set(size) => text.option(false, "set-mss").push(" ").number(*size),
             Self::ClampToPmtu => text.option(false, "clamp-mss-to-pmtu"),
+        };
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        match self {
+            Self::Set(size) => text.push(" TCPMSS set ").number(*size),
+            Self::ClampToPmtu => text.push(" TCPMSS clamp to PMTU"),
         };
     }
 }

@@ -7,10 +7,11 @@
 use chainwright_sys::xt_dscp_target::xt_tos_target_info;
 
 use crate::xt::matches::tos::masked_octet;
+use crate::xt::matches::tos::symbol;
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-j TOS`: changes bits of the type of service of the IPv4 header, or of the traffic class of the
@@ -71,6 +72,22 @@ impl Extension for Tos {
     fn print(&self, text: &mut Text) {
         text.option(false, "set-tos")
             .display(format_args!(" {:#04x}/{:#04x}", self.value, self.mask));
+    }
+
+    fn list(&self, text: &mut Text, style: ListStyle) {
+        let (value, mask) = (self.value, self.mask);
+        match (symbol(value, mask), value, mask) {
+            _ if style.numeric => {
+                text.display(format_args!(" TOS set {value:#04x}/{mask:#04x}"));
+            }
+            (Some(name), ..) => _ = text.push("  TOS set").push(name),
+            (_, 0, _) => _ = text.display(format_args!(" TOS and {:#04x}", !mask)),
+            (_, value, mask) if value == mask => {
+                text.display(format_args!(" TOS or {value:#04x}"));
+            }
+            (_, value, 0) => _ = text.display(format_args!(" TOS xor {value:#04x}")),
+            _ => _ = text.display(format_args!(" TOS set {value:#04x}/{mask:#04x}")),
+        }
     }
 }
 

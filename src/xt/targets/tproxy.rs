@@ -12,8 +12,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{address, from_octets, masked, port};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-j TPROXY`: hands the packet to a local socket without changing its addresses.
@@ -110,6 +110,17 @@ impl Extension for Tproxy {
         text.option(false, "on-port").push(" ").number(self.port);
         text.option(false, "on-ip").push(" ").address(self.address);
         text.option(false, "tproxy-mark").push(" ").hex(self.mark);
+        text.push("/").hex(self.mask);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" TPROXY redirect ");
+        let brackets = self.address.is_ipv6();
+        text.push(if brackets { "[" } else { "" })
+            .address(self.address);
+        text.push(if brackets { "]:" } else { ":" })
+            .number(self.port);
+        text.push(" mark ").hex(self.mark);
         text.push("/").hex(self.mask);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Revision 0 has no data. iptables-nft writes `meta nftrace set 1` instead.
 
-use crate::xt::{Context, Extension, Family, Given, OptionError, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
 
 /// `-j TRACE`: has every rule that the packet meets from here on reported.
 ///
@@ -28,6 +28,8 @@ impl Extension for Trace {
     }
 
     fn print(&self, _: &mut Text) {}
+
+    fn list(&self, _: &mut Text, _: ListStyle) {}
 }
 
 #[cfg(test)]

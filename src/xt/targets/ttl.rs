@@ -54,6 +54,15 @@ impl HopsChange {
         })
     }
 
+    pub(super) fn list(self, text: &mut Text, name: &str) {
+        let (how, hops) = match self {
+            Self::Set(hops) => (" set to ", hops),
+            Self::Increase(hops) => (" increment by ", hops),
+            Self::Decrease(hops) => (" decrement by ", hops),
+        };
+        text.word(name).push(how).number(hops);
+    }
+
     pub(super) fn print(self, text: &mut Text, name: &str) {
         let (how, hops) = match self {
             Self::Set(hops) => ("-set ", hops),

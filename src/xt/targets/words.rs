@@ -14,7 +14,7 @@ pub(super) fn bare(text: &mut Text, string: &[u8]) {
 }
 
 /// Adds a string in quotes, with `"` and `\` escaped.
-pub(super) fn quoted(text: &mut Text, string: &[u8]) {
+pub(in crate::xt) fn quoted(text: &mut Text, string: &[u8]) {
     text.push(" \"");
     for byte in string {
         if matches!(byte, b'"' | b'\\') {

@@ -52,6 +52,21 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
         self.wants_no_option = true;
         match main {
+            Main::List
+            | Main::ListRules
+            | Main::Table
+            | Main::Numeric
+            | Main::Exact
+            | Main::Verbose
+            | Main::LineNumbers
+            | Main::Wait
+            | Main::WaitInterval
+            | Main::Modprobe
+            | Main::Help
+            | Main::Version => {
+                self.wants_no_option = false;
+                self.program(main, word, attached)?;
+            }
             Main::Ipv4 => self.for_other_family |= self.family != Family::Ipv4,
             Main::Ipv6 => self.for_other_family |= self.family != Family::Ipv6,
             Main::Fragment => {
@@ -184,7 +199,8 @@ impl<'p, 'a> Parser<'p, 'a> {
             Main::Zero => Verb::Zero(self.place()?),
             Main::Policy => {
                 let (policy, column) = self.value(word, None)?;
-                if !matches!(policy.as_bytes(), b"ACCEPT" | b"DROP") {
+                // Of a program's line it is known only later whether the chain can have a policy at all.
+                if self.called.is_none() && !matches!(policy.as_bytes(), b"ACCEPT" | b"DROP") {
                     let message = format!("`{policy}` is not a policy (ACCEPT or DROP)");
                     return Err(ParseError::new(column, message));
                 }

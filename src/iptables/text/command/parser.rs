@@ -6,7 +6,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::{Lists, Loaded, Parser, Placed, RuleSpec, Verb, Which};
 use crate::iptables::Target;
 use crate::iptables::text::error::nearest;
-use crate::iptables::text::options::{self, Found, implied_by, owners};
+use crate::iptables::text::options::{self, Found, Place, implied_by, owners};
 use crate::iptables::text::{ParseError, Word};
 use crate::xt::{self, Family, Given, Names, OptionError, OptionSpec, Spec, Values};
 
@@ -37,6 +37,15 @@ impl<'p, 'a> Parser<'p, 'a> {
             interfaces: [0; 2],
             seen: 0,
             wants_no_option: false,
+            called: None,
+        }
+    }
+
+    /// Where its options stand.
+    pub(super) const fn place_of_options(&self) -> Place {
+        match self.called {
+            None => Place::Text,
+            Some(_) => Place::Program,
         }
     }
 
@@ -48,17 +57,25 @@ impl<'p, 'a> Parser<'p, 'a> {
             return Ok((Verb::Check, None));
         }
         let end = self.end();
+        let has_rule = self.seen != 0
+            || !self.lists.extensions.is_empty()
+            || !self.opaque_matches.is_empty()
+            || self.target.is_some()
+            || !matches!(self.spec.rule.target, Target::None);
+        if let Some(called) = &mut self.called {
+            let verb = self.verb.as_ref().map(|(verb, _)| verb);
+            called.check(verb, has_rule, end)?;
+            if called.lists_instead() {
+                self.spec.clear();
+                return Ok((Verb::Check, self.chain.take()));
+            }
+        }
         let Some((verb, column)) = self.verb.take() else {
             return Err(ParseError::new(
                 end,
                 "no command in the line (-A, -I, -D, …)",
             ));
         };
-        let has_rule = self.seen != 0
-            || !self.lists.extensions.is_empty()
-            || !self.opaque_matches.is_empty()
-            || self.target.is_some()
-            || !matches!(self.spec.rule.target, Target::None);
         if !verb.takes_rule() && has_rule {
             return Err(ParseError::new(column, "this command takes no rule"));
         }
@@ -128,14 +145,29 @@ impl<'p, 'a> Parser<'p, 'a> {
         match bytes {
             [b'-', b'-', name @ ..] if !name.is_empty() => self.long(word, name, invert),
             [b'-', letter, attached @ ..] if *letter != b'-' => {
-                let Some(main) = options::short(*letter) else {
-                    let shown = bytes[..2].as_bstr();
+                let unknown = |letter: u8| {
+                    let shown = [b'-', letter];
+                    let shown = shown.as_bstr();
                     let fault = ParseError::new(word.column, format!("unknown option `{shown}`"));
-                    let hint = options::elsewhere(&[*letter]).map(str::to_owned);
-                    return Err(fault.with_hint(hint));
+                    let hint = options::elsewhere(&[letter]).map(str::to_owned);
+                    fault.with_hint(hint)
                 };
-                let attached = (!attached.is_empty()).then(|| (attached, word.column + 2));
-                self.main(main, word, attached, invert)
+                let place = self.place_of_options();
+                let (mut letter, mut attached) = (*letter, attached);
+                loop {
+                    let main = options::short(place, letter).ok_or_else(|| unknown(letter))?;
+                    match attached {
+                        [next, rest @ ..] if main.is_flag() && place == Place::Program => {
+                            self.main(main, word, None, invert)?;
+                            (letter, attached) = (*next, rest);
+                        }
+                        _ => {
+                            let at = word.column + bytes.len() - attached.len();
+                            let attached = (!attached.is_empty()).then_some((attached, at));
+                            return self.main(main, word, attached, invert);
+                        }
+                    }
+                }
             }
             _ => {
                 let shown = word.text();
@@ -193,7 +225,11 @@ impl<'p, 'a> Parser<'p, 'a> {
                 .get(*place)
                 .map_or(&[][..], |l| l.options)
         };
-        let found = options::long(name, self.lists.distinct.iter().map(of))?;
+        let found = options::long(
+            self.place_of_options(),
+            name,
+            self.lists.distinct.iter().map(of),
+        )?;
         Ok(match found {
             Found::Of(at, spec) => Found::Of(self.lists.distinct[at], spec),
             main => main,
@@ -351,9 +387,10 @@ impl Loaded {
 pub(super) fn is_option(word: &BStr) -> bool {
     match word.as_bytes() {
         [b'-', b'-', name @ ..] => {
-            matches!(options::long(name, [].into_iter()), Ok(Found::Main(_)))
+            let found = options::long(Place::Text, name, [].into_iter());
+            matches!(found, Ok(Found::Main(_)))
         }
-        [b'-', letter] => options::short(*letter).is_some(),
+        [b'-', letter] => options::short(Place::Text, *letter).is_some(),
         _ => false,
     }
 }

@@ -1,0 +1,71 @@
+//! One chain of a table, without the others.
+
+use bstr::BStr;
+
+use super::{Inner, Iptables};
+use crate::iptables::nft::decode;
+use crate::iptables::sets::named;
+use crate::iptables::view::{SET_UNKNOWN, references};
+use crate::iptables::{ChainKind, Entry, Error, Family, NotExpressible};
+use crate::nft::{Family as NftFamily, RuleFilter};
+
+/// A chain of nf_tables by itself.
+pub(in crate::iptables) struct OneChain {
+    pub(in crate::iptables) kind: ChainKind,
+    /// How many rules lead to it.
+    pub(in crate::iptables) references: u32,
+    /// Its rules; of one that iptables has no words for, its bytecode.
+    pub(in crate::iptables) rules: Vec<Result<Entry, (NotExpressible, String)>>,
+}
+
+impl Iptables {
+    /// Reads one chain of nf_tables, at the cost of that chain alone. `None` if there is no such chain, or
+    /// the backend is another one.
+    pub(in crate::iptables) fn one_chain(
+        &mut self,
+        family: Family,
+        table: &str,
+        chain: &BStr,
+    ) -> Result<Option<OneChain>, Error> {
+        let Inner::Nft { connection, .. } = &mut self.inner else {
+            return Ok(None);
+        };
+        let of = NftFamily::from(family);
+        let mut attempts = self.retry.begin();
+        loop {
+            let generation = connection.generation()?;
+            let found = connection.chain(of, table, chain)?;
+            let Some((kind, uses)) =
+                found.map(|found| (ChainKind::of_nft(table.into(), &found), found.references()))
+            else {
+                return Ok(None);
+            };
+            let mut rules = Vec::new();
+            let listed = connection
+                .rules(RuleFilter::chain(of, table, chain))?
+                .for_each(|rule| rules.push(decode(&rule).map_err(|why| (why, rule.to_string()))));
+            match listed {
+                Err(error) if !error.ask_again() => return Err(error.into()),
+                Ok(()) if connection.generation()? == generation => {}
+                _ if attempts.again() => continue,
+                _ => {
+                    return Err(Error::Contended {
+                        attempts: attempts.made(),
+                    });
+                }
+            }
+            for line in &mut rules {
+                if let Ok(entry) = line
+                    && named(&mut entry.rule, &self.sets).is_err()
+                {
+                    *line = Err((SET_UNKNOWN, String::new()));
+                }
+            }
+            return Ok(Some(OneChain {
+                kind,
+                references: references(uses, rules.len()).unwrap_or_default(),
+                rules,
+            }));
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The chains that are listed, and their rules.
+
+use std::collections::HashMap;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::Program;
+use crate::iptables::handle::OneChain;
+use crate::iptables::{
+    Backend, Builtin, Chain, ChainKind, Counters, Entry, Error, Iptables, NotExpressible, Policy,
+    RuleView, Tables, Target, builtins,
+};
+
+/// Why a rule cannot be said, and its bytes.
+pub(super) type Unsaid = (NotExpressible, String);
+
+/// A rule, if it can be said.
+pub(super) type Line = Result<Entry, Unsaid>;
+
+/// What was read of a table.
+pub(super) enum Read {
+    Whole(Tables),
+    /// Of nf_tables, where it is there.
+    One(BString, Option<OneChain>),
+}
+
+/// A chain to be listed.
+pub(super) struct Listed<'r> {
+    pub(super) name: BString,
+    pub(super) kind: ChainKind,
+    pub(super) references: u32,
+    rules: Rules<'r>,
+}
+
+enum Rules<'r> {
+    None,
+    Of(&'r Tables, Chain<'r>),
+    Read(&'r [Line]),
+}
+
+impl Read {
+    /// Reads the chain, or all of the table.
+    pub(super) fn new(
+        iptables: &mut Iptables,
+        program: &Program,
+        table: &str,
+        chain: Option<&BStr>,
+    ) -> Result<Self, Error> {
+        if let Some(chain) = chain.filter(|_| program.backend == Backend::Nft) {
+            let one = iptables.one_chain(program.family, table, chain)?;
+            return Ok(Self::One(chain.to_owned(), one));
+        }
+        Ok(Self::Whole(iptables.read(program.family, &[table])?))
+    }
+
+    /// The chain of that name, or all of the table, in the real tool's order: built-in ones also where they
+    /// are not there yet.
+    pub(super) fn chains(&self, table: &str, only: Option<&BStr>) -> Vec<Listed<'_>> {
+        let tables = match self {
+            Self::One(name, None) => {
+                let is_it = |known: &&Builtin| name == known.chain;
+                let builtin = builtins(table).unwrap_or_default().iter().find(is_it);
+                return builtin.into_iter().map(Listed::missing).collect();
+            }
+            Self::One(name, Some(one)) => {
+                return vec![Listed {
+                    name: name.clone(),
+                    kind: one.kind,
+                    references: one.references,
+                    rules: Rules::Read(&one.rules),
+                }];
+            }
+            Self::Whole(tables) => tables,
+        };
+        let found = tables.table(table);
+        let there = found.map_or_else(Vec::new, |table| table.in_order(tables.backend()));
+        let jumps = match tables.backend() {
+            Backend::Nft => HashMap::new(),
+            Backend::Legacy => jumps(tables, &there),
+        };
+        let listed = |chain: &Chain<'_>| {
+            let references = chain.references();
+            references.unwrap_or_else(|| jumps.get(chain.name()).copied().unwrap_or_default())
+        };
+        let mut chains = Vec::new();
+        let builtin = builtins(table).unwrap_or_default();
+        let missing = builtin.iter().filter(|builtin| {
+            let is_it = |chain: &Chain<'_>| chain.name() == builtin.chain;
+            !there.iter().any(is_it)
+        });
+        chains.extend(missing.map(Listed::missing));
+        chains.extend(there.iter().map(|chain| Listed {
+            name: chain.name().to_owned(),
+            kind: chain.kind(),
+            references: listed(chain),
+            rules: Rules::Of(tables, *chain),
+        }));
+        let place = |name: &BStr| builtin.iter().position(|builtin| name == builtin.chain);
+        chains.sort_by_key(|chain| place(chain.name.as_bstr()).unwrap_or(usize::MAX));
+        if let Some(only) = only {
+            chains.retain(|chain| chain.name == only);
+        }
+        chains
+    }
+}
+
+impl Listed<'_> {
+    /// A built-in chain that is not there yet.
+    fn missing(builtin: &Builtin) -> Self {
+        Self {
+            name: builtin.chain.into(),
+            kind: ChainKind::Builtin {
+                policy: Policy::Accept,
+                counters: Counters::default(),
+            },
+            references: 0,
+            rules: Rules::None,
+        }
+    }
+
+    /// The rules, in order.
+    pub(super) fn lines(&self) -> Box<dyn Iterator<Item = Line> + '_> {
+        match &self.rules {
+            Rules::None => Box::new(std::iter::empty()),
+            Rules::Read(lines) => Box::new(lines.iter().cloned()),
+            Rules::Of(tables, chain) => Box::new(chain.rules().map(|rule| {
+                let entry = tables.entry(&rule);
+                entry.map_err(|why| (why, bytes(&rule)))
+            })),
+        }
+    }
+}
+
+/// A rule's bytecode, or what a legacy one holds.
+fn bytes(rule: &RuleView<'_>) -> String {
+    match rule {
+        RuleView::Nft(rule) => rule.to_string(),
+        RuleView::Legacy(rule) => format!("{rule:?}"),
+    }
+}
+
+/// How many rules lead to each chain.
+fn jumps(tables: &Tables, chains: &[Chain<'_>]) -> HashMap<BString, u32> {
+    let mut jumps = HashMap::new();
+    for chain in chains {
+        for rule in chain.rules() {
+            if let Ok(entry) = tables.entry(&rule)
+                && let Target::Jump(to) | Target::Goto(to) = entry.rule.target
+            {
+                *jumps.entry(to).or_default() += 1;
+            }
+        }
+    }
+    jumps
+}

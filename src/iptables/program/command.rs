@@ -1,0 +1,225 @@
+//! `iptables`: one change of a table, or a listing.
+
+use std::io::Write;
+
+use bstr::{BString, ByteSlice};
+
+use super::chains::Read;
+use super::complaint::{Complaint, NO_CHAIN};
+use super::list::{Columns, as_rules};
+use super::{Program, in_a_line};
+use crate::Retry;
+use crate::iptables::text::{Called, Command, Listing, Verb, Wait, carry_out};
+use crate::iptables::{Backend, Counters, Error, Iptables, Rule, Target, builtins, tables_in_use};
+use crate::legacy::LockPolicy;
+use crate::xt::{Names, Text};
+
+impl Program {
+    pub(super) fn command(
+        &self,
+        words: &[BString],
+        output: &mut dyn Write,
+        notes: &mut BString,
+    ) -> Result<(), Complaint> {
+        let line = in_a_line(words);
+        let (command, called) = Command::called(self.family, false, &Names::system(), &line)
+            .map_err(|error| Complaint::of_words(&error))?;
+        if called.wait_interval {
+            notes.extend_from_slice(b"Ignoring deprecated --wait-interval option.\n");
+        }
+        if command.for_other_family {
+            return Err(Complaint::parameter("this is for the other family"));
+        }
+        if called.help || called.version {
+            let said = match called.help {
+                true => self.help(),
+                false => format!("{}\n", self.version()),
+            };
+            return output
+                .write_all(said.as_bytes())
+                .map_err(Complaint::of_output);
+        }
+        let table = called.table.as_deref().unwrap_or("filter");
+        if builtins(table).is_none() {
+            return Err(Complaint::no_table(self, table));
+        }
+        if let Some(listing) = called.listing {
+            return self.list(&command, &called, listing, table, output);
+        }
+        self.change(&command, called.wait, table)?;
+        match called.verbose {
+            true => self.show(&command, output),
+            false => Ok(()),
+        }
+    }
+
+    fn list(
+        &self,
+        command: &Command,
+        called: &Called,
+        listing: Listing,
+        table: &str,
+        output: &mut dyn Write,
+    ) -> Result<(), Complaint> {
+        let failed = |error: Error| Complaint::of_command(self, &error, command);
+        let mut iptables = self.open().map_err(failed)?;
+        let only = command.chain.as_ref().map(|chain| chain.as_bstr());
+        let read = Read::new(&mut iptables, self, table, only).map_err(failed)?;
+        let chains = read.chains(table, only);
+        if only.is_some() && chains.is_empty() {
+            return Err(Complaint::plain(NO_CHAIN));
+        }
+        let written = if listing.as_rules {
+            as_rules(&chains, listing.number, called.verbose, output)
+        } else {
+            let columns = Columns::new(self.family, called);
+            chains.iter().enumerate().try_for_each(|(place, chain)| {
+                if place > 0 {
+                    output.write_all(b"\n")?;
+                }
+                columns.chain(chain, listing.number, output)
+            })
+        };
+        written.map_err(Complaint::of_output)?;
+        if called.zero {
+            let zero = Command {
+                verb: Verb::Zero(listing.number),
+                ..command.clone()
+            };
+            self.change(&zero, called.wait, table)?;
+        }
+        Ok(())
+    }
+
+    /// Carries out a command.
+    fn change(&self, command: &Command, wait: Wait, table: &str) -> Result<(), Complaint> {
+        let failed = |error: &Error| Complaint::of_command(self, error, command);
+        // Nothing is made for it to be emptied.
+        if command.chain.is_none() && self.backend == Backend::Nft {
+            let there = tables_in_use(self.backend, self.family).map_err(|error| failed(&error))?;
+            if !there.iter().any(|name| name == table) {
+                return Ok(());
+            }
+        }
+        let wait = match wait {
+            Wait::No | Wait::Forever => Retry::FOREVER,
+            Wait::For(time) => Retry::within(time),
+        };
+        let mut iptables = self.open().map_err(|error| failed(&error))?;
+        iptables = iptables.with_lock(LockPolicy::Standard, wait);
+        let builtin = builtins(table).unwrap_or_default();
+        let changed = iptables.update(self.family, table, |edit| {
+            carry_out(&mut command.clone(), None, edit)?;
+            // As the real tools: packets are counted from here on.
+            let counted_anew = match (&command.verb, self.backend) {
+                (Verb::Policy(_), Backend::Nft) | (Verb::Flush, Backend::Legacy) => builtin,
+                _ => &[],
+            };
+            for builtin in counted_anew {
+                let is_it = |chain: &BString| chain == builtin.chain;
+                if command.chain.as_ref().is_none_or(is_it) {
+                    edit.set_policy(builtin.chain, None, Some(Counters::default()))?;
+                }
+            }
+            Ok(())
+        });
+        let Err(error) = changed else {
+            return Ok(());
+        };
+        if let Some(complaint) = self.missing_target(&mut iptables, &command.spec.rule, table) {
+            return Err(complaint);
+        }
+        // Of a rule that the kernel did not take, it may be the chain that is not there.
+        if let (Error::Commit(_), Verb::Append | Verb::Insert(_), Some(chain)) =
+            (&error, &command.verb, &command.chain)
+            && let Ok(false) = iptables.update(self.family, table, |edit| edit.has_chain(chain))
+        {
+            return Err(Complaint::plain(NO_CHAIN));
+        }
+        Err(failed(&error))
+    }
+
+    /// What to say if the chain is not there that the rule leads to: that is what callers are told first.
+    fn missing_target(
+        &self,
+        iptables: &mut Iptables,
+        rule: &Rule,
+        table: &str,
+    ) -> Option<Complaint> {
+        let (Target::Jump(to) | Target::Goto(to)) = &rule.target else {
+            return None;
+        };
+        let is_goto = matches!(rule.target, Target::Goto(_));
+        let there = iptables.update(self.family, table, |edit| edit.has_chain(to));
+        let missing = matches!(there, Ok(false));
+        missing.then(|| Complaint::no_target(self.backend, to, is_goto))
+    }
+
+    /// Shows the command's rules.
+    fn show(&self, command: &Command, output: &mut dyn Write) -> Result<(), Complaint> {
+        let takes_rule = matches!(
+            command.verb,
+            Verb::Append | Verb::Insert(_) | Verb::Replace(_) | Verb::Delete | Verb::Check
+        );
+        let mut text = Text::new();
+        if takes_rule {
+            for rule in command.spec.clone().rules() {
+                Columns::in_a_line(self.family, &rule, &mut text);
+            }
+        }
+        if let (Verb::DeleteChain, Some(chain)) = (&command.verb, &command.chain) {
+            text.push("Deleting chain `").push(chain).push("'\n");
+        }
+        output
+            .write_all(text.as_bytes())
+            .map_err(Complaint::of_output)
+    }
+
+    /// What `-h` prints.
+    fn help(&self) -> String {
+        let (version, name) = (self.version(), &self.name);
+        format!(
+            "{version}\n\n\
+             Usage: {name} -[ACD] chain rule-specification [options]\n       \
+             {name} -I chain [rulenum] rule-specification [options]\n       \
+             {name} -R chain rulenum rule-specification [options]\n       \
+             {name} -D chain rulenum [options]\n       \
+             {name} -[LS] [chain [rulenum]] [options]\n       \
+             {name} -[FZ] [chain] [options]\n       \
+             {name} -[NX] chain\n       \
+             {name} -E old-chain-name new-chain-name\n       \
+             {name} -P chain target [options]\n\n{OPTIONS}"
+        )
+    }
+}
+
+/// The options that are no extension's, for people.
+pub(super) const OPTIONS: &str = "\
+Commands (either way):
+  -A, --append CHAIN             put a rule behind the chain's last one
+  -C, --check CHAIN              whether the chain has such a rule
+  -D, --delete CHAIN [NUMBER]    take such a rule away, or that of this number
+  -I, --insert CHAIN [NUMBER]    put a rule at the head, or in this place
+  -R, --replace CHAIN NUMBER     put a rule in the place of another
+  -L, --list [CHAIN [NUMBER]]    list rules in columns
+  -S, --list-rules [CHAIN [NUMBER]]  list rules as the options that make them
+  -F, --flush [CHAIN]            take all rules away
+  -Z, --zero [CHAIN [NUMBER]]    set counters to 0
+  -N, --new-chain CHAIN          make a chain
+  -X, --delete-chain [CHAIN]     take a chain away, or all that are empty
+  -P, --policy CHAIN TARGET      ACCEPT or DROP where no rule decides
+  -E, --rename-chain OLD NEW     give a chain another name
+Options:
+  -t, --table TABLE              filter (if none is given), nat, mangle, raw, security
+  -4, --ipv4; -6, --ipv6         nothing, or an error in the other family's program
+  -p, --protocol; -s, --source; -d, --destination; -i, --in-interface;
+  -o, --out-interface; -f, --fragment; -m, --match; -j, --jump; -g, --goto;
+  -c, --set-counters             the rule, as iptables-extensions(8) has it
+  -n, --numeric                  numbers instead of names
+  -v, --verbose                  counters and interfaces, too
+  -x, --exact                    whole numbers
+      --line-numbers             the rules' numbers
+  -w, --wait [SECONDS]           wait for the lock of the legacy tools
+  -W, --wait-interval, -M, --modprobe  are taken and do nothing
+  -h, --help; -V, --version
+";

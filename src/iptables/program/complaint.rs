@@ -1,0 +1,413 @@
+//! What a program says of an error, and its exit code.
+
+use bstr::{BString, ByteSlice};
+
+use super::Program;
+use crate::errno::Errno;
+use crate::iptables::text::{Command, ParseError, Verb};
+use crate::iptables::{Backend, Deviation, Error, Target};
+use crate::legacy::{self, DraftError};
+
+/// Where the programs behave otherwise than iptables'.
+pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
+    Deviation {
+        about: "what is said of wrong words (exit code 2)",
+        iptables: "a message for each",
+        ours: "messages of our own, with what may have been meant",
+        why: "Programs look at the exit code; people are helped better.",
+    },
+    Deviation {
+        about: "`-L CHAIN` and `-S CHAIN` in nf_tables where there is no such chain",
+        iptables: "1.8.9 calls it incompatible; other versions say that there is none",
+        ours: "says that there is none; the exit code is the same",
+        why: "It is what is so, and what callers look for.",
+    },
+    Deviation {
+        about: "`-L` and `-S` of a table that is not there",
+        iptables: "a legacy table is made by looking at it",
+        ours: "shows it empty, and makes none",
+        why: "Reading has no side effects.",
+    },
+    Deviation {
+        about: "addresses in `-L` without `-n`",
+        iptables: "asks for the names of hosts and networks",
+        ours: "shows numbers",
+        why: "A listing should not wait for a name server.",
+    },
+    Deviation {
+        about: "`-v` with -F, -X and -Z, and iptables-restore -v",
+        iptables: "says which chains it goes through",
+        ours: "says nothing",
+        why: "Nobody reads it by program.",
+    },
+    Deviation {
+        about: "`iptables-restore` of a text with -L or -S in it",
+        iptables: "lists",
+        ours: "refuses it",
+        why: "A text changes tables.",
+    },
+    Deviation {
+        about: "`-E INPUT NAME`",
+        iptables: "in nf_tables gives the built-in chain that name",
+        ours: "refuses it",
+        why: "The table is then none that iptables reads.",
+    },
+];
+
+/// Exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Done = 0,
+    /// Something is not there, or cannot be done.
+    Other = 1,
+    /// Wrong words.
+    Parameter = 2,
+    /// There is no such table.
+    Version = 3,
+    /// The kernel, the lock, or memory.
+    Resource = 4,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Complaint {
+    pub(super) status: Status,
+    how: How,
+    message: BString,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// `iptables: Chain already exists.`
+    Plain,
+    /// `iptables v1.8.9 (nf_tables): …`
+    WithVersion,
+    /// The message alone.
+    Bare,
+}
+
+pub(super) const NO_CHAIN: &str = "No chain/target/match by that name.";
+const NO_RULE: &str = "Bad rule (does a matching rule exist in that chain?).";
+
+impl Complaint {
+    fn new(status: Status, how: How, message: impl Into<String>) -> Self {
+        let message: String = message.into();
+        Self {
+            status,
+            how,
+            message: message.into(),
+        }
+    }
+
+    /// One of the messages that programs know.
+    pub(super) fn plain(message: &str) -> Self {
+        Self::new(Status::Other, How::Plain, message)
+    }
+
+    /// Wrong words.
+    pub(super) fn parameter(message: impl Into<String>) -> Self {
+        Self::new(Status::Parameter, How::WithVersion, message)
+    }
+
+    /// A message of several lines of its own.
+    pub(super) fn bare(status: Status, message: impl Into<String>) -> Self {
+        Self::new(status, How::Bare, message)
+    }
+
+    /// Something that has no message that programs know.
+    pub(super) fn other(message: impl Into<String>) -> Self {
+        Self::new(Status::Other, How::WithVersion, message)
+    }
+
+    /// The same with another line behind it.
+    pub(super) fn behind(mut self, line: &str) -> Self {
+        self.message.push(b'\n');
+        self.message.extend_from_slice(line.as_bytes());
+        self
+    }
+
+    /// The same about a line of a text.
+    pub(super) fn in_line(self, backend: Backend, line: usize) -> Self {
+        let message = &self.message;
+        match (self.how, backend) {
+            (How::Plain, Backend::Nft) => Self::plain(&format!("line {line} failed: {message}")),
+            (How::Plain, Backend::Legacy) => Self::plain(&format!("line {line} failed")),
+            _ if self.status == Status::Resource => Self {
+                message: format!("\nline {line}:{message}").into(),
+                ..self
+            },
+            _ => self.behind(&format!("Error occurred at line: {line}")),
+        }
+    }
+
+    /// What the kernel refused of the command of a line, by what is said of it.
+    pub(super) fn of_refused(command: &Command, failure: &str) -> Self {
+        let chain = command.chain.clone().unwrap_or_default();
+        let named = |errno: &i32| failure.contains(&Errno::new(*errno).to_string());
+        let known = [
+            libc::EINVAL,
+            libc::ENOENT,
+            libc::EBUSY,
+            libc::EEXIST,
+            libc::EMLINK,
+            libc::ELOOP,
+        ];
+        match known.iter().find(|errno| named(errno)) {
+            Some(&libc::EEXIST) if command.verb == Verb::NewChain => {
+                Self::plain("Chain already exists.")
+            }
+            Some(errno) => Self::of_kernel(Errno::new(*errno), command, &chain),
+            None => Self::resource(format!(" {failure}")),
+        }
+    }
+
+    fn resource(message: impl Into<String>) -> Self {
+        Self::new(Status::Resource, How::WithVersion, message)
+    }
+
+    /// What was written could not be.
+    pub(super) fn of_output(error: std::io::Error) -> Self {
+        Self::new(Status::Other, How::WithVersion, error.to_string())
+    }
+
+    pub(super) fn of_words(error: &ParseError) -> Self {
+        Self::parameter(match &error.hint {
+            Some(hint) => format!("{} ({hint})", error.message),
+            None => error.message.clone(),
+        })
+    }
+
+    /// There is no such table.
+    pub(super) fn no_table(program: &Program, table: &str) -> Self {
+        let message = match program.backend {
+            Backend::Nft => format!("table '{table}' does not exist"),
+            Backend::Legacy => format!(
+                "can't initialize {} table `{table}': Table does not exist (do you need to insmod?)",
+                program.name
+            ),
+        };
+        Self::new(
+            Status::Version,
+            How::WithVersion,
+            format!(
+                "{message}\nPerhaps {} or your kernel needs to be upgraded.",
+                program.name
+            ),
+        )
+    }
+
+    /// What a rule jumps to is not there.
+    pub(super) fn no_target(backend: Backend, target: &BString, is_goto: bool) -> Self {
+        Self::parameter(match (backend, is_goto) {
+            (Backend::Nft, _) => format!("Chain '{target}' does not exist"),
+            (Backend::Legacy, false) => {
+                format!("Couldn't load target `{target}':No such file or directory\n")
+            }
+            (Backend::Legacy, true) => format!("goto '{target}' is not a chain"),
+        })
+    }
+
+    /// Why a command could not be carried out.
+    pub(super) fn of_command(program: &Program, error: &Error, command: &Command) -> Self {
+        let chain = command.chain.clone().unwrap_or_default();
+        match error {
+            Error::Line { error, .. } | Error::Input { error, .. } => {
+                Self::of_command(program, error, command)
+            }
+            Error::Text { error, .. } => Self::of_words(error),
+            Error::NoSuchTable { name, .. } => Self::no_table(program, name),
+            // Of what leads to a chain or an extension, legacy tools say it in other words.
+            Error::NoSuchRule { .. } => match command.spec.rule.target {
+                Target::Jump(_) | Target::Goto(_) | Target::Extension(_)
+                    if program.backend == Backend::Legacy =>
+                {
+                    Self::plain(NO_CHAIN)
+                }
+                _ => Self::plain(NO_RULE),
+            },
+            Error::NoSuchChain { .. } => match command.verb {
+                Verb::Check | Verb::Delete => Self::plain(NO_RULE),
+                Verb::Policy(_) => Self::plain("Bad built-in chain name."),
+                _ => Self::plain(NO_CHAIN),
+            },
+            Error::ChainExists { .. } if matches!(command.verb, Verb::RenameChain(_)) => {
+                Self::plain("File exists.")
+            }
+            Error::ChainExists { .. } => Self::plain("Chain already exists."),
+            Error::Builtin { .. } => match (&command.verb, program.backend) {
+                (Verb::NewChain, _) => Self::plain("Chain already exists."),
+                (Verb::RenameChain(to), _) if is_builtin(error, to) => Self::plain("File exists."),
+                (Verb::RenameChain(_), _) | (Verb::DeleteChain, Backend::Nft) => {
+                    Self::plain(NO_CHAIN)
+                }
+                _ => Self::of_errno(Errno::new(libc::EINVAL)),
+            },
+            Error::TargetName { .. } => {
+                Self::parameter("chain name may not clash with target name")
+            }
+            Error::NatDrop => Self::parameter(
+                "\nThe \"nat\" table is not intended for filtering, the use of DROP is therefore \
+                 inhibited.\n\n",
+            ),
+            Error::NoPolicy { .. } => Self::plain("Bad built-in chain name."),
+            Error::Policy { .. } => {
+                Self::plain("Bad policy name. Run `dmesg' for more information.")
+            }
+            Error::NoSuchNumber { .. } => Self::plain(match command.verb {
+                Verb::Insert(_) => "Index of insertion too big.",
+                Verb::Replace(_) => "Index of replacement too big.",
+                Verb::Zero(_) => "Index of counter too big.",
+                _ => "Index of deletion too big.",
+            }),
+            Error::NotEmpty { .. } | Error::Draft(DraftError::NotEmpty { .. }) => {
+                match program.backend {
+                    Backend::Nft => Self::of_kernel(Errno::new(libc::EBUSY), command, &chain),
+                    Backend::Legacy => Self::plain("Directory not empty."),
+                }
+            }
+            Error::Draft(DraftError::Referenced { .. }) => Self::plain("Too many links."),
+            Error::Commit(error) => match error.failures.first() {
+                Some(failure) => match (failure.errno.number(), &command.verb) {
+                    (libc::EEXIST, Verb::NewChain) => Self::plain("Chain already exists."),
+                    (libc::ENOENT, verb) if !has_rule(verb) => Self::plain(NO_CHAIN),
+                    (libc::EPERM, _) => Self::no_permission(),
+                    _ => Self::of_kernel(failure.errno, command, &chain),
+                },
+                None => Self::resource(error.to_string()),
+            },
+            Error::Legacy(error) => Self::of_legacy(program, error),
+            Error::Nft(error) if error.errno().is_some_and(is_permission) => Self::no_permission(),
+            Error::UnknownExtension { .. } => {
+                Self::of_kernel(Errno::new(libc::ENOENT), command, &chain)
+            }
+            Error::Set(error) => Self::parameter(format!("{error}\n")),
+            Error::Unwritable(error) => Self::parameter(error.to_string()),
+            Error::Contended { .. } => Self::resource(error.to_string()),
+            _ => Self::resource(causes(error)),
+        }
+    }
+
+    /// What the kernel refused of a table in nf_tables.
+    fn of_kernel(errno: Errno, command: &Command, chain: &BString) -> Self {
+        let (verb, what) = match command.verb {
+            Verb::Append => ("RULE_APPEND", "rule in chain"),
+            Verb::Insert(_) => ("RULE_INSERT", "rule in chain"),
+            Verb::Replace(_) => ("RULE_REPLACE", "rule in chain"),
+            Verb::Delete | Verb::DeleteNumber(_) | Verb::Check => ("RULE_DELETE", "rule in chain"),
+            Verb::NewChain => ("CHAIN_USER_ADD", "chain"),
+            Verb::DeleteChain => ("CHAIN_DEL", "chain"),
+            Verb::Flush => ("RULE_FLUSH", "rule in chain"),
+            Verb::Policy(_) | Verb::Zero(_) => ("CHAIN_UPDATE", "chain"),
+            Verb::RenameChain(_) => ("CHAIN_RENAME", "chain"),
+        };
+        Self::resource(format!(" {verb} failed ({}): {what} {chain}", words(errno)))
+    }
+
+    fn no_permission() -> Self {
+        Self::resource(
+            "Could not fetch rule set generation id: Permission denied (you must be root)",
+        )
+    }
+
+    fn of_legacy(program: &Program, error: &legacy::Error) -> Self {
+        match error {
+            legacy::Error::Refused { errno, .. } | legacy::Error::System { errno, .. } => {
+                Self::of_errno(*errno)
+            }
+            legacy::Error::UnknownExtension { .. } => Self::plain(NO_CHAIN),
+            legacy::Error::NoSuchTable { table, .. } => Self::no_table(program, &table.to_string()),
+            legacy::Error::NotBuilt { .. } => Self::no_table(program, "filter"),
+            legacy::Error::Locked { waited, .. } => Self::bare(
+                Status::Resource,
+                format!(
+                    "Another app is currently holding the xtables lock. Stopped waiting after {}s.\n",
+                    waited.as_secs()
+                ),
+            ),
+            legacy::Error::LockFile { path, errno } => Self::bare(
+                Status::Resource,
+                format!(
+                    "Fatal: can't open lock file {}: {}\n",
+                    path.display(),
+                    words(*errno)
+                ),
+            ),
+            legacy::Error::NoPermission { .. } => Self::new(
+                Status::Version,
+                How::WithVersion,
+                format!(
+                    "can't initialize {0} table `filter': Permission denied (you must be root)\n\
+                     Perhaps {0} or your kernel needs to be upgraded.",
+                    program.name
+                ),
+            ),
+            other => Self::resource(other.to_string()),
+        }
+    }
+
+    /// What the kernel refused of a legacy table.
+    fn of_errno(errno: Errno) -> Self {
+        match errno.number() {
+            libc::ENOENT => Self::plain(NO_CHAIN),
+            libc::EINVAL => Self::plain(&format!(
+                "{}. Run `dmesg' for more information.",
+                words(errno)
+            )),
+            _ => Self::plain(&format!("{}.", words(errno))),
+        }
+    }
+
+    /// What is written on standard error.
+    pub(super) fn text(&self, program: &Program) -> BString {
+        let name = &program.name;
+        let mut text = BString::default();
+        match self.how {
+            How::Bare => return self.message.clone(),
+            How::Plain => text.extend_from_slice(format!("{name}: ").as_bytes()),
+            How::WithVersion => {
+                text.extend_from_slice(format!("{}: ", program.version()).as_bytes());
+            }
+        }
+        text.extend_from_slice(self.message.as_bytes());
+        text.push(b'\n');
+        if self.status == Status::Parameter {
+            let more = format!("Try `{name} -h' or '{name} --help' for more information.\n");
+            text.extend_from_slice(more.as_bytes());
+        }
+        text
+    }
+}
+
+/// Whether the rule is what the kernel may not find a part of.
+const fn has_rule(verb: &Verb) -> bool {
+    matches!(verb, Verb::Append | Verb::Insert(_) | Verb::Replace(_))
+}
+
+/// Whether the built-in chain is this one.
+fn is_builtin(error: &Error, name: &BString) -> bool {
+    matches!(error, Error::Builtin { chain, .. } if chain == name)
+}
+
+fn is_permission(errno: Errno) -> bool {
+    matches!(errno.number(), libc::EPERM | libc::EACCES)
+}
+
+/// The error in words, as the C library has them.
+fn words(errno: Errno) -> String {
+    let said = std::io::Error::from(errno).to_string();
+    let words = said
+        .split_once(" (os error ")
+        .map(|(words, _)| words.to_owned());
+    words.unwrap_or(said)
+}
+
+/// The error and what lies behind it.
+fn causes(error: &Error) -> String {
+    let mut said = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        said.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    said
+}

@@ -1,0 +1,230 @@
+//! The programs `iptables`, `iptables-save` and `iptables-restore`, for those that run them: options,
+//! output, exit codes and the texts on standard error that others look at are those of iptables 1.8.9.
+//!
+//! | what | where |
+//! |---|---|
+//! | which program is meant by a name | [`Program::named`] |
+//! | `iptables` | `command.rs` |
+//! | what it lists (`-L`, `-S`) | `list.rs`, `chains.rs` |
+//! | `iptables-save` and `iptables-restore` | `texts.rs` |
+//! | exit codes and what is said of errors | `complaint.rs` |
+
+mod chains;
+mod command;
+mod complaint;
+mod list;
+mod texts;
+
+use std::io::{Read, Write};
+
+use bstr::{BString, ByteSlice};
+
+pub(super) use complaint::DEVIATIONS;
+use complaint::{Complaint, Status};
+
+use super::{Backend, Error, Family, Iptables};
+
+/// The version of iptables that the programs say they are, and whose behaviour they have.
+pub const VERSION: &str = "1.8.9";
+
+/// What a program does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tool {
+    /// `iptables`: one change of a table, or a listing.
+    Iptables,
+    /// `iptables-save`: tables as a text.
+    Save,
+    /// `iptables-restore`: tables from a text.
+    Restore,
+}
+
+impl Tool {
+    /// Its options in words, one a line.
+    #[must_use]
+    pub fn options(self) -> String {
+        match self {
+            Self::Iptables => command::OPTIONS.to_owned(),
+            Self::Save => texts::options_of(texts::OF_SAVE),
+            Self::Restore => texts::options_of(texts::OF_RESTORE),
+        }
+    }
+}
+
+/// One of the programs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// What it does.
+    pub tool: Tool,
+    /// Whose tables.
+    pub family: Family,
+    /// Where they live.
+    pub backend: Backend,
+    /// What it calls itself in messages.
+    name: String,
+}
+
+/// What a program reads and writes.
+pub struct Streams<'s> {
+    /// Standard input.
+    pub input: &'s mut dyn Read,
+    /// Standard output.
+    pub output: &'s mut dyn Write,
+    /// Standard error.
+    pub errors: &'s mut dyn Write,
+}
+
+impl std::fmt::Debug for Streams<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Streams").finish_non_exhaustive()
+    }
+}
+
+impl Program {
+    /// The program of that name: `iptables`, `ip6tables-save`, `iptables-nft-restore`,
+    /// `ip6tables-legacy`, … A plain name means nf_tables.
+    ///
+    /// ```
+    /// use chainwright::iptables::program::{Program, Tool};
+    /// use chainwright::iptables::{Backend, Family};
+    ///
+    /// let program = Program::named("ip6tables-legacy-restore").unwrap();
+    /// assert_eq!(program.tool, Tool::Restore);
+    /// assert_eq!((program.family, program.backend), (Family::Ipv6, Backend::Legacy));
+    /// assert_eq!(Program::named("iptables-xml"), None);
+    /// ```
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let (family, rest) = match name.strip_prefix("ip6tables") {
+            Some(rest) => (Family::Ipv6, rest),
+            None => (Family::Ipv4, name.strip_prefix("iptables")?),
+        };
+        let (backend, rest) = match rest.strip_prefix("-legacy") {
+            Some(rest) => (Backend::Legacy, rest),
+            None => (Backend::Nft, rest.strip_prefix("-nft").unwrap_or(rest)),
+        };
+        let tool = match rest {
+            "" => Tool::Iptables,
+            "-save" => Tool::Save,
+            "-restore" => Tool::Restore,
+            _ => return None,
+        };
+        let plain = match family {
+            Family::Ipv4 => "iptables",
+            Family::Ipv6 => "ip6tables",
+        };
+        // As the real ones: that of nf_tables keeps the name by which a text is asked for.
+        let name = match (tool, backend) {
+            (Tool::Save | Tool::Restore, Backend::Nft) => name.to_owned(),
+            (Tool::Iptables, _) => plain.to_owned(),
+            (_, Backend::Legacy) => format!("{plain}{rest}"),
+        };
+        Some(Self {
+            tool,
+            family,
+            backend,
+            name,
+        })
+    }
+
+    /// All names that [`named`](Self::named) knows.
+    pub fn names() -> impl Iterator<Item = String> {
+        ["iptables", "ip6tables"].into_iter().flat_map(|family| {
+            ["", "-nft", "-legacy"]
+                .into_iter()
+                .flat_map(move |backend| {
+                    ["", "-save", "-restore"].map(|tool| format!("{family}{backend}{tool}"))
+                })
+        })
+    }
+
+    /// Does what the words behind the program's name say, in the calling thread's network namespace; the
+    /// exit code: 0 done, 1 something is not there or could not be done, 2 wrong words, 3 no such table, 4 a
+    /// matter of resources, a lock or the kernel's.
+    pub fn run<W: AsRef<[u8]>>(&self, words: &[W], streams: Streams<'_>) -> u8 {
+        let words: Vec<BString> = words.iter().map(|word| word.as_ref().into()).collect();
+        let Streams {
+            input,
+            output,
+            errors,
+        } = streams;
+        let mut notes = BString::default();
+        let result = match self.tool {
+            Tool::Iptables => self.command(&words, output, &mut notes),
+            Tool::Save => self.save(&words, output, &mut notes),
+            Tool::Restore => self.restore(&words, input, output, &mut notes),
+        };
+        let result = result.and_then(|()| output.flush().map_err(Complaint::of_output));
+        // Where it cannot be said, the exit code has to do.
+        let _ = errors.write_all(&notes);
+        match result {
+            Ok(()) => Status::Done as u8,
+            Err(complaint) => {
+                let _ = errors.write_all(&complaint.text(self));
+                complaint.status as u8
+            }
+        }
+    }
+
+    /// The program with its version.
+    fn version(&self) -> String {
+        let backend = match self.backend {
+            Backend::Nft => "nf_tables",
+            Backend::Legacy => "legacy",
+        };
+        format!("{} v{VERSION} ({backend})", self.name)
+    }
+
+    fn open(&self) -> Result<Iptables, Error> {
+        Iptables::open(self.backend)
+    }
+}
+
+/// The words as a parser takes them: those of a line that has a blank between each two.
+fn in_a_line(words: &[BString]) -> Vec<super::text::Word<'_>> {
+    let mut column = 1;
+    let mut found = Vec::with_capacity(words.len());
+    for word in words {
+        found.push(super::text::Word {
+            bytes: word.as_bytes().into(),
+            column,
+        });
+        column += word.len() + 1;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_programs_and_back() {
+        let all: Vec<_> = Program::names().collect();
+        assert_eq!(all.len(), 18);
+        for name in &all {
+            let program = Program::named(name).unwrap();
+            assert_eq!(program.family == Family::Ipv6, name.starts_with("ip6"));
+            assert_eq!(program.backend == Backend::Legacy, name.contains("legacy"));
+        }
+        for other in [
+            "",
+            "nft",
+            "iptables-",
+            "iptables-nft-legacy",
+            "arptables",
+            "iptables-xml",
+        ] {
+            assert_eq!(Program::named(other), None, "{other}");
+        }
+        let said = |name: &str| Program::named(name).unwrap().version();
+        assert_eq!(said("iptables-nft"), "iptables v1.8.9 (nf_tables)");
+        assert_eq!(
+            said("ip6tables-legacy-save"),
+            "ip6tables-save v1.8.9 (legacy)"
+        );
+        assert_eq!(
+            said("iptables-nft-restore"),
+            "iptables-nft-restore v1.8.9 (nf_tables)"
+        );
+    }
+}

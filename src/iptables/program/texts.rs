@@ -1,0 +1,363 @@
+//! `iptables-save` and `iptables-restore`.
+
+use std::fs::File;
+use std::io::{Read, Write};
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::Program;
+use super::complaint::{Complaint, Status};
+use crate::Retry;
+use crate::iptables::text::{Command, RestoreOptions, SaveOptions, Wait, read, words};
+use crate::iptables::{Backend, Error, Target, builtins};
+use crate::legacy::LockPolicy;
+
+/// An option: letter, name, the name of its value if it has one, what it is for.
+type Known = (u8, &'static str, Option<&'static str>, &'static str);
+
+pub(super) const OF_SAVE: &[Known] = &[
+    (b'c', "counters", None, "with the counters of rules"),
+    (b't', "table", Some("table"), "only this table"),
+    (
+        b'M',
+        "modprobe",
+        Some("command"),
+        "is taken and does nothing",
+    ),
+    (b'f', "file", Some("file"), "into this file"),
+    (b'V', "version", None, "says the version"),
+];
+
+pub(super) const OF_RESTORE: &[Known] = &[
+    (b'c', "counters", None, "sets counters to those in the text"),
+    (b'v', "verbose", None, "is taken and does nothing"),
+    (b'V', "version", None, "says the version"),
+    (b't', "test", None, "only checks the text"),
+    (b'h', "help", None, "says the options"),
+    (b'n', "noflush", None, "keeps what is in the tables"),
+    (
+        b'w',
+        "wait",
+        Some("secs"),
+        "waits so long for the lock of the legacy tools",
+    ),
+    (
+        b'W',
+        "wait-interval",
+        Some("usecs"),
+        "is taken and does nothing",
+    ),
+    (b'T', "table", Some("table"), "only this table of the text"),
+    (
+        b'M',
+        "modprobe",
+        Some("command"),
+        "is taken and does nothing",
+    ),
+];
+
+/// The options in words, one a line.
+pub(super) fn options_of(known: &[Known]) -> String {
+    let each = known.iter().map(|(letter, name, value, what)| {
+        let value = value.map_or_else(String::new, |value| format!(" <{value}>"));
+        let option = format!("-{}, --{name}{value}", char::from(*letter));
+        format!("  {option:<30}{what}\n")
+    });
+    each.collect()
+}
+
+/// Letters with their values, and the words that are no options.
+type Given<'w> = (Vec<(u8, &'w BStr)>, Vec<&'w BStr>);
+
+impl Program {
+    pub(super) fn save(
+        &self,
+        words: &[BString],
+        mut output: &mut dyn Write,
+        notes: &mut BString,
+    ) -> Result<(), Complaint> {
+        let (given, others) =
+            self.options(words, OF_SAVE, "Look at manual page `iptables-save.8'")?;
+        if !others.is_empty() {
+            return Err(self.usage("Unknown arguments found on commandline"));
+        }
+        let value = |letter: u8| {
+            let mut found = given.iter().rev().filter(|(other, _)| *other == letter);
+            found.next().map(|(_, value)| *value)
+        };
+        if value(b'V').is_some() {
+            return writeln!(output, "{}", self.version()).map_err(Complaint::of_output);
+        }
+        let table = value(b't').map(|name| name.to_str_lossy());
+        if let Some(table) = table.as_deref().filter(|name| builtins(name).is_none()) {
+            return Err(match self.backend {
+                Backend::Nft => {
+                    Complaint::bare(Status::Other, format!("Table `{table}' does not exist\n"))
+                }
+                Backend::Legacy => Complaint::other(
+                    "Cannot initialize: Table does not exist (do you need to insmod?)",
+                ),
+            });
+        }
+        let names: Vec<&str> = table.as_deref().into_iter().collect();
+        let failed = |error: Error| Complaint::of_command(self, &error, &Command::none());
+        let tables = self
+            .open()
+            .map_err(failed)?
+            .read(self.family, &names)
+            .map_err(failed)?;
+        let options = SaveOptions {
+            counters: value(b'c').is_some(),
+        };
+        let saved = match value(b'f') {
+            None => tables.save(options, &mut output),
+            Some(path) => path
+                .to_path()
+                .map_err(std::io::Error::other)
+                .and_then(File::create)
+                .and_then(|mut file| tables.save(options, &mut file)),
+        };
+        let omissions = saved.map_err(Complaint::of_output)?;
+        if !omissions.is_none() {
+            notes.extend_from_slice(
+                b"# There are rules or chains that iptables has no words for: see the comments.\n",
+            );
+        }
+        Ok(())
+    }
+
+    pub(super) fn restore(
+        &self,
+        words: &[BString],
+        input: &mut dyn Read,
+        output: &mut dyn Write,
+        notes: &mut BString,
+    ) -> Result<(), Complaint> {
+        let hint = format!("Try `{} -h'", self.name);
+        let (given, others) = self.options(words, OF_RESTORE, &hint)?;
+        let has = |letter: u8| given.iter().any(|(other, _)| *other == letter);
+        if has(b'h') {
+            notes.extend_from_slice(self.restore_help().as_bytes());
+            return Ok(());
+        }
+        if has(b'V') {
+            return writeln!(output, "{}", self.version()).map_err(Complaint::of_output);
+        }
+        let mut wait = Wait::No;
+        let mut table = None;
+        for (letter, value) in &given {
+            match letter {
+                b'W' if self.backend == Backend::Legacy => {
+                    notes.extend_from_slice(b"Ignoring deprecated --wait-interval option.\n")
+                }
+                b'w' => wait = Wait::parse(value).map_err(Complaint::parameter)?,
+                b'T' => table = Some(value.to_str_lossy().into_owned()),
+                _ => {}
+            }
+        }
+        let text = match others[..] {
+            [] => read(input),
+            [path] => {
+                let opened = path
+                    .to_path()
+                    .map_err(std::io::Error::other)
+                    .and_then(File::open);
+                read(opened.map_err(|error| {
+                    let why = error.to_string();
+                    let why = why.split(" (os error").next().unwrap_or_default();
+                    self.usage(&format!("Can't open {path}: {why}"))
+                })?)
+            }
+            _ => return Err(self.usage("Unknown arguments found on commandline")),
+        };
+        let text = text.map_err(|error| Complaint::other(error.to_string()))?;
+        let options = RestoreOptions {
+            noflush: has(b'n'),
+            counters: has(b'c'),
+            test: has(b't'),
+            table,
+        };
+        let wait = match wait {
+            Wait::No | Wait::Forever => Retry::FOREVER,
+            Wait::For(time) => Retry::within(time),
+        };
+        let failed = |error: Error| Complaint::of_command(self, &error, &Command::none());
+        let mut iptables = self.open().map_err(failed)?;
+        iptables = iptables.with_lock(LockPolicy::Standard, wait);
+        match iptables.restore(self.family, &text, &options) {
+            // As the real ones: a table that the text lacks is one that nothing is to be done with.
+            Ok(_) | Err(Error::NotInText { .. }) => Ok(()),
+            Err(error) => Err(self.of_text(&error, &text)),
+        }
+    }
+
+    /// Why a text was not restored, and in which line.
+    fn of_text(&self, error: &Error, text: &[u8]) -> Complaint {
+        let at = |complaint: Complaint, line: usize| {
+            complaint.behind(&format!("Error occurred at line: {line}"))
+        };
+        match error {
+            Error::Text { line, error } => {
+                let content = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+                match content.first() {
+                    Some(b':') if error.message.contains("is not a policy") => {
+                        Complaint::plain("Bad policy name.").in_line(self.backend, *line)
+                    }
+                    // It is no line of a table.
+                    _ if error.message.contains("is expected") => {
+                        Complaint::plain(&format!("line {line} failed"))
+                    }
+                    _ => at(Complaint::of_words(error), *line),
+                }
+            }
+            Error::NoCommit { .. } => {
+                let end = text.lines().count() + 1;
+                Complaint::plain(&format!("COMMIT expected at line {end}"))
+            }
+            Error::Line { line, error } => {
+                let command = self.command_of(text, *line);
+                if let (Error::NoSuchTable { name, .. }, Backend::Nft) = (&**error, self.backend) {
+                    let message = format!("{}: line {line} table name '{name}' invalid", self.name);
+                    return at(Complaint::parameter(message), *line);
+                }
+                if let Error::NoSuchTable { name, .. } = &**error {
+                    let message = format!("{}: unable to initialize table '{name}'", self.name);
+                    return at(Complaint::parameter(message), *line);
+                }
+                if let (Error::NoSuchChain { chain, .. }, target) =
+                    (&**error, &command.spec.rule.target)
+                    && let Target::Jump(to) | Target::Goto(to) = target
+                    && to == chain
+                    && command.chain.as_ref() != Some(chain)
+                {
+                    let is_goto = matches!(target, Target::Goto(_));
+                    return at(Complaint::no_target(self.backend, to, is_goto), *line);
+                }
+                Complaint::of_command(self, error, &command).in_line(self.backend, *line)
+            }
+            Error::Refused { line, failure, .. } => match self.backend {
+                Backend::Nft => Complaint::of_refused(&self.command_of(text, *line), failure)
+                    .in_line(self.backend, *line),
+                Backend::Legacy => Complaint::plain(&format!("line {line} failed")),
+            },
+            // The kernel refused a legacy table as a whole, at the end of which it was sent.
+            Error::Legacy(crate::legacy::Error::Refused { table, .. }) => {
+                let mut is_here = false;
+                let end = text.lines().position(|line| {
+                    if let Some(name) = line.strip_prefix(b"*") {
+                        is_here = name.trim_ascii() == table.as_bstr().as_bytes();
+                    }
+                    is_here && line.trim_ascii_end() == b"COMMIT"
+                });
+                Complaint::plain(&format!("line {} failed", end.map_or(0, |at| at + 1)))
+            }
+            other => Complaint::of_command(self, other, &Command::none()),
+        }
+    }
+
+    /// The command in a line of the text, as far as it can be read.
+    fn command_of(&self, text: &[u8], line: usize) -> Command {
+        let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+        let mut found = Vec::new();
+        let read = words(line, &mut found).and_then(|()| {
+            let first = found.first();
+            let skipped = first.is_some_and(|word| word.bytes.starts_with(b"["));
+            Command::parse(self.family, &found[usize::from(skipped)..], |_| false)
+        });
+        read.unwrap_or_else(|_| Command::none())
+    }
+
+    /// Finds the options as `getopt_long` does: letters together, values attached or in the next word,
+    /// names cut short.
+    fn options<'w>(
+        &self,
+        words: &'w [BString],
+        known: &[Known],
+        hint: &str,
+    ) -> Result<Given<'w>, Complaint> {
+        let program = &self.name;
+        let wrong = |what: String| {
+            Complaint::bare(
+                Status::Other,
+                format!("{program}: {what}\n{hint} for more information.\n"),
+            )
+        };
+        let (mut given, mut others) = (Vec::new(), Vec::new());
+        let mut words = words.iter().map(|word| word.as_bstr());
+        while let Some(word) = words.next() {
+            match word.as_bytes() {
+                b"--" => others.extend(words.by_ref()),
+                [b'-', b'-', name @ ..] => {
+                    let (name, attached) = match name.split_once_str("=") {
+                        Some((name, value)) => (name, Some(value.as_bstr())),
+                        None => (name, None),
+                    };
+                    let exact = known.iter().filter(|(_, long, ..)| long.as_bytes() == name);
+                    let starting = known
+                        .iter()
+                        .filter(|(_, l, ..)| l.as_bytes().starts_with(name));
+                    let mut found = exact
+                        .chain(starting)
+                        .map(|(letter, _, value, _)| (*letter, value.is_some()));
+                    let shown = word.split_str("=").next().unwrap_or_default().as_bstr();
+                    let first = found.next();
+                    let (letter, takes) =
+                        first.ok_or_else(|| wrong(format!("unrecognized option '{shown}'")))?;
+                    let value = match (takes, attached) {
+                        (true, None) => Some(words.next().ok_or_else(|| {
+                            wrong(format!("option '{shown}' requires an argument"))
+                        })?),
+                        (true, Some(value)) => Some(value),
+                        (false, None) => None,
+                        (false, Some(_)) => {
+                            let what = format!("option '{shown}' doesn't allow an argument");
+                            return Err(wrong(what));
+                        }
+                    };
+                    given.push((letter, value.unwrap_or_default()));
+                }
+                [b'-', letters @ ..] if !letters.is_empty() => {
+                    let mut letters = letters;
+                    while let [letter, rest @ ..] = letters {
+                        letters = rest;
+                        let shown = [*letter];
+                        let shown = shown.as_bstr();
+                        let found = known.iter().find(|(other, ..)| other == letter);
+                        let (_, _, takes, _) =
+                            found.ok_or_else(|| wrong(format!("invalid option -- '{shown}'")))?;
+                        let mut value: &BStr = Default::default();
+                        if takes.is_some() {
+                            value = match rest {
+                                [] => words.next().ok_or_else(|| {
+                                    wrong(format!("option requires an argument -- '{shown}'"))
+                                })?,
+                                attached => attached.as_bstr(),
+                            };
+                            letters = &[];
+                        }
+                        given.push((*letter, value));
+                    }
+                }
+                _ => others.push(word),
+            }
+        }
+        Ok((given, others))
+    }
+
+    fn usage(&self, message: &str) -> Complaint {
+        Complaint::bare(Status::Other, format!("{message}\n"))
+    }
+
+    fn restore_help(&self) -> String {
+        let options = OF_RESTORE.iter().map(|(_, name, value, _)| {
+            let value = value.map_or_else(String::new, |value| format!("=<{value}>"));
+            format!("\t   [ --{name}{value} ]\n")
+        });
+        let letters = OF_RESTORE.iter().map(|(letter, _, value, _)| {
+            let value = value.map_or_else(String::new, |value| format!(" {value}"));
+            format!(" [-{}{value}]", char::from(*letter))
+        });
+        let (letters, options) = (letters.collect::<String>(), options.collect::<String>());
+        format!("Usage: {}{letters} [file]\n{options}", self.name)
+    }
+}

@@ -1,0 +1,213 @@
+//! What a command line has beside a line of a text: which table, listing, and how.
+
+use std::time::Duration;
+
+use bstr::{BStr, ByteSlice};
+
+use super::{Command, Parser, Verb};
+use crate::iptables::text::options::Main;
+use crate::iptables::text::{ParseError, Word};
+use crate::xt::{Family, Names, value};
+
+/// How a program was called.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(in crate::iptables) struct Called {
+    /// `-t`
+    pub(in crate::iptables) table: Option<String>,
+    /// `-L` or `-S`
+    pub(in crate::iptables) listing: Option<Listing>,
+    /// `-Z` beside one of these: counters are set to 0 once they are listed.
+    pub(in crate::iptables) zero: bool,
+    /// `-n`
+    pub(in crate::iptables) numeric: bool,
+    /// `-x`
+    pub(in crate::iptables) exact: bool,
+    /// `-v`
+    pub(in crate::iptables) verbose: bool,
+    /// `--line-numbers`
+    pub(in crate::iptables) line_numbers: bool,
+    /// `-w`
+    pub(in crate::iptables) wait: Wait,
+    /// `-h`
+    pub(in crate::iptables) help: bool,
+    /// `-V`
+    pub(in crate::iptables) version: bool,
+    /// Whether `-W` is given.
+    pub(in crate::iptables) wait_interval: bool,
+}
+
+/// How long to wait for the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::iptables) enum Wait {
+    /// Not at all.
+    #[default]
+    No,
+    /// As long as it takes.
+    Forever,
+    /// No longer than this.
+    For(Duration),
+}
+
+/// What is to be listed of the chain, or of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::iptables) struct Listing {
+    /// As rules (`-S`), not in columns (`-L`).
+    pub(in crate::iptables) as_rules: bool,
+    /// Only the rule in this place, from 1.
+    pub(in crate::iptables) number: Option<usize>,
+}
+
+impl Wait {
+    /// Reads a number of seconds.
+    pub(in crate::iptables) fn parse(seconds: &BStr) -> Result<Self, &'static str> {
+        let seconds = value::decimal(seconds).map_err(|_| "wait seconds not numeric")?;
+        Ok(match seconds {
+            0 => Self::Forever,
+            seconds => Self::For(Duration::from_secs(seconds)),
+        })
+    }
+}
+
+impl Command {
+    /// Reads the words behind a program's name. If something is to be listed, the command changes nothing
+    /// and has the chain.
+    pub(in crate::iptables) fn called(
+        family: Family,
+        native_log: bool,
+        names: &Names,
+        words: &[Word<'_>],
+    ) -> Result<(Self, Called), ParseError> {
+        let mut command = Self::none();
+        let is_chain = |_: &BStr| false;
+        let mut parser = Parser::new(family, names, words, &is_chain, &mut command.spec);
+        parser.native_log = native_log;
+        parser.shortened = Some(Default::default());
+        parser.called = Some(Called::default());
+        (command.verb, command.chain) = parser.parse()?;
+        command.for_other_family = parser.for_other_family;
+        let called = parser.called.take().unwrap_or_default();
+        Ok((command, called))
+    }
+}
+
+impl Called {
+    /// Whether nothing of a rule or a change counts.
+    pub(super) const fn lists_instead(&self) -> bool {
+        self.listing.is_some() || self.help || self.version
+    }
+
+    /// Says what does not go together.
+    pub(super) fn check(
+        &mut self,
+        verb: Option<&Verb>,
+        has_rule: bool,
+        end: usize,
+    ) -> Result<(), ParseError> {
+        let fault = |message: String| Err(ParseError::new(end, message));
+        if self.help || self.version {
+            return Ok(());
+        }
+        if self.wait_interval && self.wait == Wait::No {
+            return fault("--wait-interval only makes sense with --wait".to_owned());
+        }
+        match (self.listing, verb) {
+            (Some(_), Some(Verb::Zero(_))) => self.zero = true,
+            (Some(_), Some(_)) => return fault("a command beside -L or -S".to_owned()),
+            (Some(_), None) if has_rule => return fault("-L and -S take no rule".to_owned()),
+            _ => {}
+        }
+        let columns = [
+            (self.numeric, "-n"),
+            (self.exact, "-x"),
+            (self.line_numbers, "--line-numbers"),
+        ];
+        let only_listing = columns.into_iter().find(|(given, _)| *given);
+        let in_columns = self.listing.is_some_and(|listing| !listing.as_rules);
+        match only_listing {
+            Some((_, option)) if !in_columns && verb.is_some() | self.listing.is_some() => {
+                fault(format!("Illegal option `{option}' with this command"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<'p, 'a> Parser<'p, 'a> {
+    /// An option of the command line alone.
+    pub(super) fn program(
+        &mut self,
+        main: Main,
+        word: &'p Word<'a>,
+        attached: Option<(&'p [u8], usize)>,
+    ) -> Result<(), ParseError> {
+        let fault = |message: &str| ParseError::new(word.column, message);
+        if main.is_flag() && attached.is_some() {
+            return Err(fault("this option takes no value"));
+        }
+        let value = match main {
+            Main::Table | Main::WaitInterval | Main::Modprobe => Some(self.value(word, attached)?),
+            Main::Wait | Main::List | Main::ListRules => {
+                if attached.is_some() || self.a_value_follows() {
+                    Some(self.value(word, attached)?)
+                } else {
+                    None
+                }
+            }
+            _ => None,
+        };
+        if let (Main::List | Main::ListRules, Some((chain, _))) = (main, value) {
+            self.chain = Some(chain.to_owned());
+        }
+        let number = match (main, value) {
+            (Main::List | Main::ListRules, Some(_)) if self.a_value_follows() => {
+                let number = self.place()?;
+                if number.is_none() {
+                    let next = self.words.get(self.at).map(Word::text).unwrap_or_default();
+                    return Err(fault(&format!("Invalid rule number `{next}'")));
+                }
+                number
+            }
+            _ => None,
+        };
+        let Some(called) = &mut self.called else {
+            return Err(fault("it is for the command line only"));
+        };
+        match main {
+            Main::List | Main::ListRules => {
+                let listing = Listing {
+                    as_rules: main == Main::ListRules,
+                    number,
+                };
+                if called.listing.replace(listing).is_some() {
+                    return Err(fault("it is listed once only"));
+                }
+            }
+            Main::Table => {
+                called.table = value.map(|(name, _)| name.to_str_lossy().into_owned());
+            }
+            Main::Numeric => called.numeric = true,
+            Main::Exact => called.exact = true,
+            Main::Verbose => called.verbose = true,
+            Main::LineNumbers => called.line_numbers = true,
+            Main::Help => called.help = true,
+            Main::Version => called.version = true,
+            Main::WaitInterval => called.wait_interval = true,
+            Main::Wait => {
+                called.wait = match value {
+                    None => Wait::Forever,
+                    Some((seconds, column)) => {
+                        Wait::parse(seconds).map_err(|message| ParseError::new(column, message))?
+                    }
+                };
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the next word can be a value: an option is none.
+    fn a_value_follows(&self) -> bool {
+        let next = self.words.get(self.at);
+        next.is_some_and(|next| !next.bytes.starts_with(b"-") && next.text() != "!")
+    }
+}
