@@ -109,6 +109,17 @@ impl Program {
         iptables = iptables.with_lock(LockPolicy::Standard, wait);
         let builtin = builtins(table).unwrap_or_default();
         let changed = iptables.update(self.family, table, |edit| {
+            // Agents make chains that are there already all day, and a transaction that the kernel takes back costs it
+            // some 15 ms (a grace period of RCU).
+            if let (Verb::NewChain, Some(chain)) = (&command.verb, &command.chain)
+                && !edit.is_builtin(chain.as_bstr())
+                && edit.has_chain(chain)?
+            {
+                return Err(Error::ChainExists {
+                    table: table.to_owned(),
+                    chain: chain.clone(),
+                });
+            }
             carry_out(&mut command.clone(), None, edit)?;
             // As the real tools: packets are counted from here on.
             let counted_anew = match (&command.verb, self.backend) {

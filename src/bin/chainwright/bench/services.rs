@@ -391,6 +391,7 @@ fn saved(backend: Backend) -> Result<NamedTempFile, Error> {
 }
 
 /// What is drawn: what was measured, over the number of services, and whether by the clock.
+#[cfg(feature = "plot")]
 pub(super) const DRAWN: [(&str, bool); 4] = [
     ("cold start", false),
     ("one endpoint more", false),
