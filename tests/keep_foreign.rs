@@ -213,7 +213,7 @@ fn nothing_of_others_is_ever_missing() {
         });
         let (looks, writes) = (looks.into_inner(), writes.into_inner());
         println!("{backend}: {looks} looks, {writes} writes");
-        assert!(looks > 20 && writes > 20, "{looks} looks, {writes} writes");
+        assert!(looks > 5 && writes > 5, "{looks} looks, {writes} writes");
         assert_eq!(real_save(&tools, backend, Family::Ipv4), first, "{backend}");
     }
 }
@@ -386,4 +386,52 @@ fn what_cannot_be_done_changes_nothing() {
             assert_eq!(state(&sandbox, backend), untouched, "{backend} {text}");
         }
     }
+}
+
+/// Of a table that a text has twice the second one counts; a chain may have the name of a target that was one before; and
+/// what is kept stays between what it stood between.
+#[test]
+fn texts_mean_what_they_mean_to_restore() {
+    for (backend, family) in ALL {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        let before = "*filter\n:KUBE-A - [0:0]\n-A INPUT -p tcp -j ACCEPT\n-A INPUT -j KUBE-A\n-A INPUT -j DROP\nCOMMIT\n";
+        tools.run_with(&tool(backend, family, "-restore"), before);
+        let text = "*filter\n:OLD - [0:0]\n-A INPUT -p 47 -j ACCEPT\nCOMMIT\n\
+                    *filter\n:LOG - [0:0]\n-A INPUT -p udp -j ACCEPT\n-A INPUT -j REJECT\n-A INPUT -p esp\nCOMMIT\n";
+        open(&sandbox, backend)
+            .restore_keeping(family, text, &RestoreOptions::default(), is_of_kubernetes)
+            .unwrap();
+        let save = real_save(&tools, backend, family);
+        let rules: Vec<_> = save
+            .lines()
+            .filter_map(|line| line.split_once("-A INPUT "))
+            .map(|(_, rule)| rule.split(" --reject").next().unwrap())
+            .collect();
+        let expected = ["-p udp -j ACCEPT", "-j KUBE-A", "-j REJECT", "-p esp"];
+        assert_eq!(rules, expected, "{backend} {family}");
+        assert!(save.contains(":LOG ") && !save.contains(":OLD"), "{save}");
+    }
+}
+
+/// Of a rule without words it is not known where it leads: it is neither taken out nor passed over in silence.
+#[test]
+fn rules_without_words_are_not_lost() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run_with("iptables-nft-restore", TEXT);
+    tools.run("iptables-nft -N KUBE-A");
+    tools.run("nft insert rule ip filter INPUT meta cpu 0 jump KUBE-A");
+    let untouched = state(&sandbox, Backend::Nft);
+    let error = open(&sandbox, Backend::Nft)
+        .restore_keeping(
+            Family::Ipv4,
+            TEXT,
+            &RestoreOptions::default(),
+            is_of_kubernetes,
+        )
+        .unwrap_err();
+    assert!(matches!(error, Error::NoWords { number: 1, .. }), "{error}");
+    assert!(error.nothing_applied());
+    assert_eq!(state(&sandbox, Backend::Nft), untouched);
 }

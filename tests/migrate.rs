@@ -2,10 +2,11 @@
 
 mod common;
 
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bstr::BStr;
-use chainwright::iptables::{Backend, Family, Migration, MigrationError, Tables};
+use chainwright::iptables::{Backend, Family, Migration, MigrationError, Policy, Rule, Tables};
 use common::accounting::prepared;
 use common::iptables::{open, real_save, state, tool};
 use common::tools::Tools;
@@ -80,6 +81,7 @@ fn all(keep: &dyn Fn(&BStr) -> bool) -> Migration<'_> {
     Migration {
         families: &FAMILIES,
         keep,
+        apart: false,
         test: false,
     }
 }
@@ -195,8 +197,23 @@ fn chains_of_agents_stay() {
         );
         let there = "*filter\n:KUBE-B - [0:0]\n-A INPUT -j KUBE-B\n-A KUBE-B -j DROP\nCOMMIT\n";
         tools.run_with(&tool(to, Family::Ipv4, "-restore"), there);
-        open(&sandbox, from)
+        // Parted from the rules beside them, they decide otherwise: that must be asked for.
+        let states = [state(&sandbox, from), state(&sandbox, to)];
+        let error = open(&sandbox, from)
             .migrate_to(&mut open(&sandbox, to), &all(&keep))
+            .unwrap_err();
+        let MigrationError::Obstacles(obstacles) = &error else {
+            panic!("{error}");
+        };
+        let chains: Vec<_> = obstacles.iter().map(|one| one.chain.to_string()).collect();
+        assert_eq!(chains, ["INPUT", "INPUT"]);
+        assert_eq!([state(&sandbox, from), state(&sandbox, to)], states);
+        let apart = Migration {
+            apart: true,
+            ..all(&keep)
+        };
+        open(&sandbox, from)
+            .migrate_to(&mut open(&sandbox, to), &apart)
             .unwrap();
         let rules = |backend| -> Vec<String> {
             let save = real_save(&tools, backend, Family::Ipv4);
@@ -327,4 +344,67 @@ fn where_nothing_is_nothing_is_made() {
         assert!(moved.unwrap().is_empty());
         assert_eq!([state(&sandbox, from), state(&sandbox, to)], states);
     }
+}
+
+/// Somebody changes the old backend's tables when they are written already: nothing of that is lost.
+#[test]
+fn what_is_changed_meanwhile_is_not_taken_out() {
+    for (from, to) in WAYS {
+        for change in 0..3 {
+            let sandbox = prepared();
+            let tools = Tools::new(&sandbox);
+            tools.run_with(
+                &tool(from, Family::Ipv4, "-restore -c"),
+                &text(Family::Ipv4),
+            );
+            let others = RefCell::new((open(&sandbox, from), open(&sandbox, to)));
+            let is_done = Cell::new(false);
+            let keep = |_: &BStr| {
+                let Ok(mut others) = others.try_borrow_mut() else {
+                    return false;
+                };
+                let (old, new) = &mut *others;
+                let written = new.read(Family::Ipv4, &["filter"]).unwrap();
+                let is_written = rules_there(&written) == 3;
+                if is_written && !is_done.replace(true) {
+                    old.update(Family::Ipv4, "filter", |filter| match change {
+                        0 => filter.set_policy("OUTPUT", Some(Policy::Drop), None),
+                        1 => filter.new_chain("another"),
+                        _ => filter.append("OUTPUT", &Rule::jump("users")),
+                    })
+                    .unwrap();
+                }
+                false
+            };
+            let error = open(&sandbox, from)
+                .migrate_to(&mut open(&sandbox, to), &all(&keep))
+                .unwrap_err();
+            let MigrationError::Changed { chain, .. } = &error else {
+                panic!("{change}: {error}");
+            };
+            let expected = if change == 1 { "another" } else { "OUTPUT" };
+            assert_eq!(chain, expected);
+            for backend in [from, to] {
+                let save = real_save(&tools, backend, Family::Ipv4);
+                assert_eq!(save.matches("-A INPUT ").count(), 3, "{save}");
+            }
+        }
+    }
+}
+
+/// A family that is named twice moves once.
+#[test]
+fn families_are_each_moved_once() {
+    let sandbox = prepared();
+    let tools = Tools::new(&sandbox);
+    tools.run_with("iptables-legacy-restore -c", &text(Family::Ipv4));
+    let twice = Migration {
+        families: &[Family::Ipv4, Family::Ipv4],
+        ..all(&|_| false)
+    };
+    let (mut old, mut new) = (
+        open(&sandbox, Backend::Legacy),
+        open(&sandbox, Backend::Nft),
+    );
+    assert_eq!(old.migrate_to(&mut new, &twice).unwrap().len(), 3);
 }

@@ -8,45 +8,11 @@ use chainwright::netns::Sandbox;
 use chainwright::nft::Scope;
 use chainwright::text::{Listing, Options, Script};
 use common::rulesets::{OF_CLIENTS, Ruleset, TypedRules, data};
-use common::scripts::{apply, compare, compare_errors, compare_listings, is_same_text};
+use common::scripts::{
+    apply, compare, compare_errors, compare_listings, is_same_text, without_else,
+};
 use common::tools::Tools;
 use common::{connect, sandbox};
-
-/// What nft 1.0.6 makes something else of than it says, what is compared instead (nothing: the line is left out), and why.
-const ELSE: &[(&str, &str, &str)] = &[
-    (
-        "tcp dport 22 counter tcp sport 5",
-        "",
-        "both ports are asked for before the counter: packets to another port are not counted",
-    ),
-    (
-        "ip daddr 198.51.100.0/25 dnat prefix to 10.1.0.0/16 persistent",
-        "",
-        "with a flag the prefix is forgotten",
-    ),
-    (
-        "\"eth*\" } priority",
-        "eth9 } priority",
-        "later versions take it for all devices whose names begin so, this one for one device of that name",
-    ),
-];
-
-/// A text without that; in how many lines it was.
-fn without_else(text: &str) -> (String, usize) {
-    let mut count = 0;
-    let lines = text.split_inclusive('\n').map(|line| {
-        let Some((said, instead, _)) = ELSE.iter().find(|(said, ..)| line.contains(said)) else {
-            return line.to_owned();
-        };
-        count += 1;
-        match *instead {
-            "" => String::new(),
-            instead => line.replace(said, instead),
-        }
-    });
-    let text = lines.collect();
-    (text, count)
-}
 
 #[test]
 fn rulesets_are_made_as_nft_makes_them() {

@@ -259,12 +259,12 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l from
 legacy\t'the legacy x_tables, as iptables-legacy'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l to -d 'The backend that is to have them' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l keep-foreign -d 'Leave chains whose names match, and the jumps to them, where they are; may be given more than once' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l keep-foreign -d 'Leave chains whose names match, and the jumps to them, where they are; may be given more than once. Where rules stand beside such a jump in a built-in chain, or its policy is DROP, it needs --force: packets that the kept chain accepts still meet what moved, and the other way round' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l lock -d 'For legacy tables: which lock. `standard` is the legacy tools\' (the file that XTABLES_LOCKFILE names, else /run/xtables.lock); `none` is for a network namespace of your own; else the path of a file' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l dry-run -d 'Only look whether it can be done, and say what would move; in nf_tables the kernel looks at it, too'
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l force -d 'Do it even if a kubelet seems to write to the old backend'
+complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l force -d 'Do it even if a kubelet or kube-proxy seems to write to the old backend, or if jumps to chains that are kept would be parted from the rules beside them'
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s 4 -l ipv4 -d 'Only tables of IPv4'
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s 6 -l ipv6 -d 'Only tables of IPv6'
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'

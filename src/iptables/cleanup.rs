@@ -82,7 +82,7 @@ impl TableEdit<'_> {
             chains: Vec::new(),
             rules: Vec::new(),
         };
-        for chain in self.chains()? {
+        for chain in self.unique_chains()? {
             let goes = (what.chains)(chain.as_bstr()) && !self.is_builtin(chain.as_bstr());
             let mut splices = Vec::new();
             for (place, entry) in self.rules_of(chain.as_bstr())?.into_iter().enumerate() {
@@ -134,7 +134,10 @@ impl Iptables {
         test: bool,
     ) -> Result<Vec<CleanedUp>, Error> {
         let mut names = Vec::new();
-        for family in families {
+        for family in Family::ALL
+            .iter()
+            .filter(|family| families.contains(family))
+        {
             let in_use = self.tables_in_use(*family)?.into_iter();
             let wanted = in_use.filter(|name| what.table.is_none_or(|only| only == name));
             names.extend(wanted.map(|name| (*family, name)));
@@ -146,7 +149,9 @@ impl Iptables {
         let mut gone = self.clean(&tables, what, !test)?;
         gone.retain(|gone| !gone.is_empty());
         if !test && !gone.is_empty() {
-            let again = self.clean(&tables, what, false)?;
+            let again = self
+                .clean(&tables, what, false)
+                .map_err(|error| Error::NotVerified(Box::new(error)))?;
             if let Some(again) = again.into_iter().find(|again| !again.is_empty()) {
                 return Err(Error::ThereAgain(Box::new(again)));
             }
@@ -169,7 +174,7 @@ impl Iptables {
             apply,
             tracking: false,
             replaced: &[],
-            repeatable: true,
+            repeatable: false,
         };
         self.change(tables, change, &mut |edit: &mut Edit<'_>| {
             let each = (0..tables.len()).map(|table| edit.at(table).clean_up(what));

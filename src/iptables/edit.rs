@@ -1,6 +1,7 @@
 //! Changing tables: what a caller may do, in terms of chains and rules, on either backend.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
 
 use bstr::{BStr, BString, ByteSlice};
@@ -64,6 +65,8 @@ pub(super) trait Editor {
         policy: Option<Policy>,
         counters: Option<Counters>,
     ) -> Result<(), Error>;
+    /// The policy of a built-in chain that is there, as the kernel has it.
+    fn policy(&mut self, table: usize, chain: &BStr) -> Result<Option<Policy>, Error>;
     /// Number of the chain's rules.
     fn rule_count(&mut self, table: usize, chain: &BStr) -> Result<usize, Error>;
     /// The chain's rules.
@@ -225,6 +228,19 @@ impl TableEdit<'_> {
         self.editor.chains(self.table)
     }
 
+    /// The same, where each is to be one.
+    pub(super) fn unique_chains(&mut self) -> Result<Vec<BString>, Error> {
+        let chains = self.chains()?;
+        let mut seen = HashSet::with_capacity(chains.len());
+        match chains.iter().find(|chain| !seen.insert(*chain)) {
+            None => Ok(chains),
+            Some(shared) => Err(Error::SharedName {
+                table: self.name.to_owned(),
+                chain: shared.clone(),
+            }),
+        }
+    }
+
     /// Whether there is such a chain. Built-in chains are always there.
     ///
     /// # Errors
@@ -344,6 +360,11 @@ impl TableEdit<'_> {
     /// Those of reading.
     pub fn flush_all(&mut self) -> Result<(), Error> {
         self.editor.flush(self.table, None)
+    }
+
+    /// The policy of a built-in chain that is there, as the kernel has it.
+    pub(super) fn policy(&mut self, chain: &BStr) -> Result<Option<Policy>, Error> {
+        self.editor.policy(self.table, chain)
     }
 
     /// Sets the policy of a built-in chain (`-P`); its counters stay, unless they are given.

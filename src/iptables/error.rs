@@ -4,7 +4,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::nft::Unwritable;
 use super::text::ParseError;
-use super::{Backend, CleanedUp, Family, SetError};
+use super::{Backend, CleanedUp, Family, NotExpressible, SetError};
 use crate::legacy::{self, DraftError};
 use crate::netlink::{self, Unfit};
 use crate::nft::{CommitError, ExtensionKind, Outcome, SnapshotError};
@@ -118,6 +118,34 @@ pub enum Error {
         /// The chain.
         chain: BString,
     },
+    /// A rule that iptables has no words for may lead to a chain that is to be kept.
+    #[error(
+        "rule {number} of chain {chain} of table {table} has no words in iptables' language ({why}), so that it is not \
+         known whether it is to be kept"
+    )]
+    NoWords {
+        /// The table.
+        table: String,
+        /// The chain.
+        chain: BString,
+        /// The number of the rule, from 1.
+        number: usize,
+        /// Why it has none.
+        why: NotExpressible,
+    },
+    /// Several chains of a legacy table have the same name: which one is meant cannot be said.
+    #[error(
+        "several chains of table {table} are called {chain}: which one is meant cannot be said"
+    )]
+    SharedName {
+        /// The table.
+        table: String,
+        /// The name.
+        chain: BString,
+    },
+    /// It was done, and then could not be looked at again.
+    #[error("it is done, but it could not be looked whether it is still so")]
+    NotVerified(#[source] Box<Error>),
     /// What was taken out is there again: somebody else put it back.
     #[error("{}", said_again(.0))]
     ThereAgain(Box<CleanedUp>),
@@ -240,7 +268,7 @@ impl Error {
         match self {
             Self::Commit(error) => error.outcome == Outcome::NothingApplied,
             Self::Legacy(error) => !matches!(error, legacy::Error::CountersLost { .. }),
-            Self::Partly { .. } | Self::ThereAgain(_) => false,
+            Self::Partly { .. } | Self::ThereAgain(_) | Self::NotVerified(_) => false,
             Self::Line { error, .. } | Self::Input { error, .. } => error.nothing_applied(),
             Self::Nft(_)
             | Self::Snapshot(_)
@@ -257,6 +285,8 @@ impl Error {
             | Self::NoPolicy { .. }
             | Self::Policy { .. }
             | Self::NotEmpty { .. }
+            | Self::NoWords { .. }
+            | Self::SharedName { .. }
             | Self::NoSuchRule { .. }
             | Self::NoSuchNumber { .. }
             | Self::UnknownExtension { .. }

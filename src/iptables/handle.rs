@@ -258,8 +258,14 @@ impl Iptables {
                 ))
             }
             Inner::Legacy { connections, .. } => {
-                let connection = connection(connections, family)?;
                 let mut tables = Vec::new();
+                let connection = match connection(connections, family) {
+                    // There are none.
+                    Err(Error::Legacy(LegacyError::NotBuilt { .. })) => {
+                        return Ok(Tables::of_legacy(family, tables, sets, text_names));
+                    }
+                    connection => connection?,
+                };
                 for name in connection.tables()? {
                     if !names.is_empty() && !names.iter().any(|wanted| name == *wanted) {
                         continue;

@@ -3,7 +3,7 @@
 //! Packets go through the tables of both backends. So rules are written to the new one first, compared, and only then taken
 //! out of the old one: in between a packet meets both, and never neither.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use bstr::{BStr, BString, ByteSlice};
@@ -22,6 +22,9 @@ pub struct Migration<'m> {
     pub families: &'m [Family],
     /// Chains of these names stay, with the jumps to them, in either backend: those of agents that are at work.
     pub keep: &'m dyn Fn(&BStr) -> bool,
+    /// Also where a built-in chain has jumps to kept chains in either backend and rules or a policy move: what a kept chain
+    /// accepts is then no longer, or only then, kept from them. Otherwise that stands in the way.
+    pub apart: bool,
     /// Nothing is changed: everything is read and built, and a kernel's nf_tables looks at it.
     pub test: bool,
 }
@@ -95,8 +98,8 @@ pub enum MigrationError {
         /// The chain.
         chain: BString,
     },
-    /// The rules could not be taken out of the old backend. Both backends have them.
-    #[error("the rules cannot be taken out of {from}; both backends have them")]
+    /// The rules could not be taken out of the old backend, or not of all its legacy tables ([`Error::Partly`]).
+    #[error("the rules cannot all be taken out of {from}; the other backend has all of them")]
     TakeOut {
         /// The old backend.
         from: Backend,
@@ -151,6 +154,8 @@ struct Moving {
     name: BString,
     /// Of a built-in chain.
     policy: Option<(Policy, Counters)>,
+    /// How many of its rules lead to chains that are kept.
+    kept_jumps: usize,
     entries: Vec<Entry>,
 }
 
@@ -202,6 +207,7 @@ impl Iptables {
     /// let migration = Migration {
     ///     families: &[Family::Ipv4, Family::Ipv6],
     ///     keep: &|_| false,
+    ///     apart: false,
     ///     test: false,
     /// };
     /// for table in legacy.migrate_to(&mut nft, &migration)? {
@@ -219,7 +225,7 @@ impl Iptables {
     ) -> Result<Vec<Migrated>, MigrationError> {
         let mut moving = Vec::new();
         let mut obstacles = Vec::new();
-        for family in migration.families {
+        for family in &families(migration) {
             let tables = self.read(*family, &[]).map_err(MigrationError::Read)?;
             for table in tables.iter() {
                 let table = read(&tables, &table, migration, &mut obstacles);
@@ -292,7 +298,7 @@ impl Iptables {
         moving: &[MovingTable],
         migration: &Migration<'_>,
     ) -> Result<(), MigrationError> {
-        for family in migration.families {
+        for family in &families(migration) {
             let there = self.read(*family, &[]).map_err(MigrationError::Read)?;
             for table in moving.iter().filter(|table| table.family == *family) {
                 if let Err(chain) = is_there(table, &there, migration) {
@@ -363,9 +369,13 @@ fn read(
             _ => None,
         };
         if let Some(why) = chain.not_expressible() {
+            if is_kept {
+                continue;
+            }
             obstacles.push(moving.obstacle(chain.name(), None, why));
             continue;
         }
+        let mut kept_jumps = 0;
         let mut entries = Vec::new();
         for (number, rule) in (1..).zip(chain.rules()) {
             let entry = match tables.entry(&rule) {
@@ -385,7 +395,8 @@ fn read(
                         entry.rule
                     ),
                 )),
-                (true, _) | (false, Some(true)) => {}
+                (true, _) => {}
+                (false, Some(true)) => kept_jumps += 1,
                 (false, _) => entries.push(entry),
             }
         }
@@ -396,6 +407,7 @@ fn read(
             moving.chains.push(Moving {
                 name: chain.name().to_owned(),
                 policy,
+                kept_jumps,
                 entries,
             });
         }
@@ -403,7 +415,24 @@ fn read(
     let is_nothing = |chain: &Moving| {
         chain.entries.is_empty() && matches!(chain.policy, Some((Policy::Accept, _)))
     };
-    (!moving.chains.iter().all(is_nothing)).then_some(moving)
+    if moving.chains.iter().all(is_nothing) {
+        return None;
+    }
+    for chain in moving.chains.iter().filter(|chain| !is_nothing(chain)) {
+        if chain.kept_jumps > 0 && !migration.apart {
+            let why = "jumps to kept chains would stay behind: what these accept, and this chain not, or the other way \
+                       round, would be decided otherwise";
+            obstacles.push(moving.obstacle(chain.name.as_bstr(), None, why));
+        }
+    }
+    Some(moving)
+}
+
+/// Each once.
+fn families(migration: &Migration<'_>) -> Vec<Family> {
+    let mut all = Family::ALL.to_vec();
+    all.retain(|family| migration.families.contains(family));
+    all
 }
 
 /// What of a chain that is there is not somebody's who is kept.
@@ -434,6 +463,14 @@ fn look_there(
     for chain in known.chains().filter(|one| !(migration.keep)(one.name())) {
         let name = chain.name();
         let rules = own(there, &chain, migration).len();
+        let moves = table.chain(name).is_some_and(|moving| {
+            !moving.entries.is_empty() || matches!(moving.policy, Some((Policy::Drop, _)))
+        });
+        if rules == 0 && chain.rule_count() > 0 && moves && !migration.apart {
+            let why = "the other backend has jumps to kept chains there: what these accept would no longer be looked at by \
+                       this chain's rules";
+            obstacles.push(table.obstacle(name, None, why));
+        }
         if rules > 0 {
             let why = format!("the other backend has {rules} rules of its own there");
             obstacles.push(table.obstacle(name, None, why));
@@ -460,8 +497,10 @@ const fn policy_of(chain: &Chain<'_>) -> Policy {
 /// Whether a table means what another one does; the first chain that does not.
 fn is_there(table: &MovingTable, there: &Tables, migration: &Migration<'_>) -> Result<(), BString> {
     let known = there.table(&table.name);
+    let chains = known.into_iter().flat_map(|known| known.chains());
+    let chains: HashMap<&BStr, Chain<'_>> = chains.map(|chain| (chain.name(), chain)).collect();
     for moving in &table.chains {
-        let chain = known.and_then(|known| known.chain(&moving.name));
+        let chain = chains.get(moving.name.as_bstr()).copied();
         let policy = chain.map(|chain| policy_of(&chain));
         let differs = match (policy, moving.policy) {
             (Some(policy), Some((moving, _))) => policy != moving,
@@ -482,10 +521,9 @@ fn is_there(table: &MovingTable, there: &Tables, migration: &Migration<'_>) -> R
         }
     }
     // And nothing else.
-    let others = known.into_iter().flat_map(|known| known.chains());
-    for chain in others.filter(|one| !(migration.keep)(one.name())) {
+    for chain in chains.values().filter(|one| !(migration.keep)(one.name())) {
         let moves = table.chain(chain.name()).is_some();
-        if !moves && !own(there, &chain, migration).is_empty() {
+        if !moves && !own(there, chain, migration).is_empty() {
             return Err(chain.name().to_owned());
         }
     }
@@ -500,13 +538,23 @@ fn changed(
     migration: &Migration<'_>,
 ) -> Result<Option<BString>, Error> {
     let mut edit = edit.at(place);
-    for name in edit.chains()? {
+    let there = edit.unique_chains()?;
+    let known: HashSet<&BString> = there.iter().collect();
+    if let Some(gone) = table.chains.iter().find(|one| !known.contains(&one.name)) {
+        return Ok(Some(gone.name.clone()));
+    }
+    for name in there {
         if (migration.keep)(name.as_bstr()) {
             continue;
         }
         let Some(moving) = table.chain(name.as_bstr()) else {
             return Ok(Some(name));
         };
+        if let Some((policy, _)) = moving.policy
+            && edit.policy(name.as_bstr())? != Some(policy)
+        {
+            return Ok(Some(name));
+        }
         let mut entries = moving.entries.iter();
         for entry in edit.rules_of(name.as_bstr())? {
             let Ok(entry) = entry else {

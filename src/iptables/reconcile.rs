@@ -69,14 +69,15 @@ impl TableEdit<'_> {
         rules: &[Rule],
     ) -> Result<ChainChanges, Error> {
         let chain = chain.as_ref().as_bstr();
-        self.make_chain_hold(chain, rules, Others::Go(&|_| false))
+        self.make_chain_hold(chain, rules, Others::Go)
     }
 
     /// The same, but rules of which `keep` says so stay where they are among the others: those of somebody else, who put
     /// jumps to their own chains into this one, say. What comes in the place of other rules stands there.
     ///
     /// # Errors
-    /// As [`reconcile_chain`](Self::reconcile_chain).
+    /// As [`reconcile_chain`](Self::reconcile_chain); [`Error::NoWords`] if the chain has a rule that iptables has no words
+    /// for: whether it is to be kept is not known.
     pub fn reconcile_chain_keeping(
         &mut self,
         chain: impl AsRef<[u8]>,
@@ -84,7 +85,7 @@ impl TableEdit<'_> {
         keep: impl Fn(&Rule) -> bool,
     ) -> Result<ChainChanges, Error> {
         let chain = chain.as_ref().as_bstr();
-        self.make_chain_hold(chain, rules, Others::Go(&keep))
+        self.make_chain_hold(chain, rules, Others::Chosen(&keep))
     }
 
     /// Sees to it that these rules stand in a chain before all others, in this order, each once: a rule elsewhere in
@@ -126,7 +127,19 @@ impl TableEdit<'_> {
         // What is to become the wanted rules: their places, and their numbers.
         let (mut places, mut before) = (Vec::new(), Vec::new());
         for (place, entry) in known.iter().enumerate() {
-            if matches!((others, entry), (Others::Go(keep), Ok(entry)) if keep(&entry.rule)) {
+            let is_kept = match (others, entry) {
+                (Others::Chosen(keep), Ok(entry)) => keep(&entry.rule),
+                (Others::Chosen(_), Err(why)) => {
+                    return Err(Error::NoWords {
+                        table: self.name().to_owned(),
+                        chain: chain.to_owned(),
+                        number: place + 1,
+                        why: why.clone(),
+                    });
+                }
+                _ => false,
+            };
+            if is_kept {
                 changes.kept += 1;
             } else {
                 places.push(place);
@@ -145,14 +158,16 @@ impl TableEdit<'_> {
                 changes.kept += out.len();
                 continue;
             }
-            let first = place(out.start);
-            add(
-                &mut splices,
-                first..first,
-                wanted[put].iter().map(|rule| &**rule),
-            );
-            for at in out {
-                add(&mut splices, place(at)..place(at) + 1, []);
+            // One comes in the place of one, so that what is kept between stays between; the rest behind the last.
+            let mut rest = wanted[put].iter().map(|rule| &**rule);
+            if out.is_empty() {
+                let at = place(out.start);
+                add(&mut splices, at..at, rest.by_ref());
+            }
+            for at in out.clone() {
+                let count = if at + 1 == out.end { usize::MAX } else { 1 };
+                let put = rest.by_ref().take(count);
+                add(&mut splices, place(at)..place(at) + 1, put);
             }
         }
         for (at, number) in before.iter().enumerate().skip(end) {
@@ -184,8 +199,9 @@ impl TableEdit<'_> {
 /// What becomes of a chain's other rules.
 #[derive(Clone, Copy)]
 enum Others<'k> {
+    Go,
     /// They go, but for those that are kept where they are.
-    Go(&'k dyn Fn(&Rule) -> bool),
+    Chosen(&'k dyn Fn(&Rule) -> bool),
     /// They stay, behind the wanted ones.
     Follow,
 }

@@ -468,6 +468,16 @@ impl<'b> MessageWriter<'b> {
         self
     }
 
+    /// As [`string`](Self::string), but ended by its length alone. An empty one has its NUL: the kernel takes no string of
+    /// no bytes.
+    pub(crate) fn unended(&mut self, kind: u16, value: &[u8]) -> &mut Self {
+        match value {
+            [] => self.string(kind, value),
+            value if self.admits_name(kind, value) => self.bytes(kind, value),
+            _ => self,
+        }
+    }
+
     /// Appends a nested attribute (`NLA_F_NESTED`) with what `content` writes into it.
     #[inline]
     pub fn nested(&mut self, kind: u16, content: impl FnOnce(&mut Self)) -> &mut Self {

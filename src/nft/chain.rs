@@ -82,7 +82,10 @@ attributes! {
 
 object! {
     /// A chain, to be written: `enum nft_chain_attributes`.
-    pub struct Chain viewed as ChainRef, "a chain" {
+    pub struct Chain viewed as ChainRef, "a chain",
+    written as [
+        table, name, id, handle, chain_type, policy, hook, counters, flags, references, userdata
+    ] {
         /// Name of the table that the chain is in.
         NFTA_CHAIN_TABLE => table: Name<'a> [required, table],
         /// Name of the chain.

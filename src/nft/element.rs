@@ -229,12 +229,25 @@ impl<'a> SetId<'a> {
         }
     }
 
+    /// Writes the names of the set of which all elements are meant: in the order in which nft does.
+    pub(super) fn write_for_all(&self, writer: &mut MessageWriter<'_>) {
+        writer
+            .string(NFTA_SET_ELEM_LIST_SET, &self.set)
+            .string(NFTA_SET_ELEM_LIST_TABLE, &self.table);
+        self.write_id(writer);
+    }
+
     /// Writes the names.
     #[inline]
     pub(super) fn write(&self, writer: &mut MessageWriter<'_>) {
         writer
             .string(NFTA_SET_ELEM_LIST_TABLE, &self.table)
             .string(NFTA_SET_ELEM_LIST_SET, &self.set);
+        self.write_id(writer);
+    }
+
+    #[inline]
+    fn write_id(&self, writer: &mut MessageWriter<'_>) {
         if let Some(id) = self.id {
             writer.be32(NFTA_SET_ELEM_LIST_SET_ID, id);
         }

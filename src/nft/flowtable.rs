@@ -43,7 +43,8 @@ attributes! {
 
 object! {
     /// A flowtable, to be written: `enum nft_flowtable_attributes`.
-    pub struct Flowtable viewed as FlowtableRef, "a flowtable" {
+    pub struct Flowtable viewed as FlowtableRef, "a flowtable",
+    written as [table, name, handle, hook, flags, references] {
         /// Name of the table that the flowtable is in.
         NFTA_FLOWTABLE_TABLE => table: Name<'a> [required, table],
         /// Name of the flowtable.
@@ -156,10 +157,9 @@ mod tests {
         let mut writer = MessageWriter::bare(&mut bytes);
         flowtable.write(&mut writer);
         writer.finish_bare().unwrap();
-        // nft writes the flags behind the hook; the kernel lists them before it.
         let sent = hex("
-                06000100 74000000 06000200 66000000 08000700 00000000 20000380 08000100
-                00000000 08000200 00000000 0c000380 07000100 6c6f0000
+                06000100 74000000 06000200 66000000 20000380 08000100 00000000 08000200
+                00000000 0c000380 07000100 6c6f0000 08000700 00000000
             ");
         assert_eq!(bytes, sent);
     }

@@ -32,7 +32,10 @@ attributes! {
 
 object! {
     /// A rule, to be written: `enum nft_rule_attributes`.
-    pub struct Rule viewed as RuleRef, "a rule" {
+    pub struct Rule viewed as RuleRef, "a rule",
+    written as [
+        table, chain, chain_id, handle, expressions, compat, position, userdata, id, position_id
+    ] {
         /// Name of the table that the rule is in.
         NFTA_RULE_TABLE => table: Name<'a> [required, table],
         /// Name of the chain that the rule is in.

@@ -139,7 +139,11 @@ attributes! {
 
 object! {
     /// A set or map, to be written: `enum nft_set_attributes`.
-    pub struct Set viewed as SetRef, "a set" {
+    pub struct Set viewed as SetRef, "a set",
+    written as [
+        table, name, handle, flags, key_type, key_length, data_type, data_length, object_type, id, policy, description,
+        timeout, gc_interval, userdata, expression, expressions, implementation, count
+    ] {
         /// Name of the table that the set is in.
         NFTA_SET_TABLE => table: Name<'a> [required, table],
         /// Name of the set; of an anonymous one a pattern with `%d`, which the kernel numbers.

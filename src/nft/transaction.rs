@@ -11,12 +11,14 @@ use chainwright_sys::netlink::{
     NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_ECHO, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
 };
 use chainwright_sys::nf_tables::{
-    NFT_MSG_DELRULE, NFT_MSG_DELTABLE, NFTA_RULE_CHAIN, NFTA_RULE_TABLE,
+    NFT_MSG_DELRULE, NFT_MSG_DELTABLE, NFT_MSG_NEWTABLE, NFTA_RULE_CHAIN, NFTA_RULE_TABLE,
 };
 use chainwright_sys::nfnetlink::{
     NFNL_BATCH_GENID, NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END, NFNL_SUBSYS_NFTABLES,
 };
 
+#[cfg(feature = "text")]
+use super::Chain;
 use super::connection::message_type;
 use super::explain::{Operation, describe, name_of_operation};
 use super::generation::Generation;
@@ -63,6 +65,8 @@ pub struct Transaction {
     /// Where the last operation starts.
     last: usize,
     expected: Option<Generation>,
+    /// Whether it is written as nft writes it, where that differs.
+    as_nft: bool,
 }
 
 impl Default for Transaction {
@@ -86,11 +90,23 @@ impl Transaction {
             operations: 0,
             last: BEGIN,
             expected: None,
+            as_nft: false,
         };
         this.buffer.resize(BEGIN, 0);
         this.write_begin();
         this.seal();
         this
+    }
+
+    /// An empty transaction that becomes to the byte what nft sends: tables without `NLM_F_CREATE`, the elements of a
+    /// message numbered from 1 on where their attributes' type is `NFTA_LIST_ELEM`, and elements to be deleted with all that
+    /// is said of them. The kernel looks at none of it.
+    #[cfg(feature = "text")]
+    pub(crate) fn as_nft() -> Self {
+        Self {
+            as_nft: true,
+            ..Self::new()
+        }
     }
 
     /// Takes all operations out and keeps the memory.
@@ -218,6 +234,19 @@ impl Transaction {
         Ok(())
     }
 
+    /// The flags of what adds such an object. Those without an order take no notice of one, but do not get it either.
+    #[inline]
+    const fn flags_of<T: Object>(&self) -> u16 {
+        let created = match self.as_nft && T::MESSAGES.new == NFT_MSG_NEWTABLE {
+            true => 0,
+            false => NLM_F_CREATE,
+        };
+        match T::MESSAGES.ordered {
+            true => created | NLM_F_APPEND,
+            false => created,
+        }
+    }
+
     /// Adds an object; a rule goes to the end of its chain, or behind its `position`. A table or
     /// chain that is already there stays, and takes what is given (a policy, say).
     ///
@@ -226,7 +255,7 @@ impl Transaction {
     /// is then as it was before.
     #[inline]
     pub fn add<T: Object>(&mut self, object: &T) -> Result<&mut Self, Unfit> {
-        let flags = NLM_F_CREATE | append_flag::<T>();
+        let flags = self.flags_of::<T>();
         self.operation(T::MESSAGES.new, flags, object.family(), |writer| {
             object.write(writer);
         })
@@ -238,7 +267,7 @@ impl Transaction {
     /// As [`add`](Self::add).
     #[inline]
     pub fn create<T: Object>(&mut self, object: &T) -> Result<&mut Self, Unfit> {
-        let flags = NLM_F_CREATE | NLM_F_EXCL | append_flag::<T>();
+        let flags = NLM_F_EXCL | self.flags_of::<T>();
         self.operation(T::MESSAGES.new, flags, object.family(), |writer| {
             object.write(writer);
         })
@@ -290,6 +319,14 @@ impl Transaction {
         let message = Rule::MESSAGES.new;
         self.operation(message, NLM_F_REPLACE, rule.family, |writer| {
             rule.write(writer);
+        })
+    }
+
+    /// Gives the chain that has this handle this name.
+    #[cfg(feature = "text")]
+    pub(crate) fn rename(&mut self, chain: &Chain<'_>) -> Result<&mut Self, Unfit> {
+        self.operation(Chain::MESSAGES.new, 0, chain.family, |writer| {
+            chain.write(writer);
         })
     }
 
@@ -481,11 +518,6 @@ impl fmt::Debug for Transaction {
         }
         out.finish()
     }
-}
-
-/// Objects without an order take no notice of it, but do not get it either.
-const fn append_flag<T: Object>() -> u16 {
-    if T::MESSAGES.ordered { NLM_F_APPEND } else { 0 }
 }
 
 /// `BATCH_BEGIN` or `BATCH_END`: header and nfgenmsg. By hand, and nothing is allocated: the end is written

@@ -301,7 +301,7 @@ impl Script {
     fn compiled<'s>(
         &'s self,
         now: Option<&Snapshot>,
-        commands: impl Iterator<Item = &'s Command>,
+        commands: impl Iterator<Item = &'s Command> + Clone,
     ) -> Result<Change<'s>, Error> {
         let compiler = Compiler::new(now, self.time_zone.clone());
         let (transaction, places) = compiler

@@ -40,6 +40,7 @@ pub(super) fn instruction(statement: &Statement) -> Option<Decoded<'static>> {
                     true => LimitFlags::INV,
                     false => LimitFlags::empty(),
                 }),
+                burst: (burst > 0).then_some(burst),
                 ..Limit::packets(*rate, units::seconds(unit)?, burst)
             })
         }

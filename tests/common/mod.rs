@@ -19,6 +19,8 @@ pub(crate) mod save;
 pub(crate) mod scripts;
 pub(crate) mod tools;
 pub(crate) mod unwritable;
+#[cfg(feature = "text")]
+pub(crate) mod wire;
 
 use std::error::Error;
 use std::sync::OnceLock;

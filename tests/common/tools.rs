@@ -131,41 +131,46 @@ impl<'s> Tools<'s> {
         self.run_with("iptables-nft-restore --noflush --counters", &pieces);
     }
 
-    /// Loads what `nft list ruleset` printed with `nft -f`: first all chains without rules, then
-    /// everything.
+    /// Loads what `nft list ruleset` printed with `nft -f`.
     #[track_caller]
     pub(crate) fn load_nft(&self, ruleset: &str) {
-        let (mut skeleton, mut pieces) = (String::new(), vec![String::new()]);
-        // The lines of a table, and of what is in it, are told apart by their indentation.
-        let (mut table, mut block) = ("", String::new());
-        for line in ruleset.lines() {
-            let depth = line.len() - line.trim_start_matches('\t').len();
-            if depth == 0 && line.starts_with("table ") {
-                table = line;
-                skeleton += &format!("{line}\n");
-            } else if depth == 0 && line == "}" {
-                skeleton += "}\n";
-            } else if depth == 1 && !line.ends_with(['{', '}']) {
-                skeleton += &format!("{line}\n"); // a table's comment or flags
-            } else if depth >= 1 {
-                block += &format!("{line}\n");
-                if depth == 1 && line.trim() == "}" {
-                    if let Some(chain) = chain_skeleton(&block) {
-                        skeleton += &chain;
-                    }
-                    let piece = format!("{table}\n{block}}}\n");
-                    block.clear();
-                    match pieces.last_mut() {
-                        Some(last) if last.len() + piece.len() <= SCRIPT => *last += &piece,
-                        _ => pieces.push(piece),
-                    }
+        for script in nft_pieces(ruleset) {
+            self.run_with("nft -f -", &script);
+        }
+    }
+}
+
+/// The output of `nft list ruleset` in pieces of a size that an ordinary user can load: first all chains without rules.
+pub(crate) fn nft_pieces(ruleset: &str) -> Vec<String> {
+    let (mut skeleton, mut pieces) = (String::new(), vec![String::new()]);
+    // The lines of a table, and of what is in it, are told apart by their indentation.
+    let (mut table, mut block) = ("", String::new());
+    for line in ruleset.lines() {
+        let depth = line.len() - line.trim_start_matches('\t').len();
+        if depth == 0 && line.starts_with("table ") {
+            table = line;
+            skeleton += &format!("{line}\n");
+        } else if depth == 0 && line == "}" {
+            skeleton += "}\n";
+        } else if depth == 1 && !line.ends_with(['{', '}']) {
+            skeleton += &format!("{line}\n"); // a table's comment or flags
+        } else if depth >= 1 {
+            block += &format!("{line}\n");
+            if depth == 1 && line.trim() == "}" {
+                if let Some(chain) = chain_skeleton(&block) {
+                    skeleton += &chain;
+                }
+                let piece = format!("{table}\n{block}}}\n");
+                block.clear();
+                match pieces.last_mut() {
+                    Some(last) if last.len() + piece.len() <= SCRIPT => *last += &piece,
+                    _ => pieces.push(piece),
                 }
             }
         }
-        for script in std::iter::once(&skeleton).chain(&pieces) {
-            self.run_with("nft -f -", script);
-        }
     }
+    pieces.insert(0, skeleton);
+    pieces
 }
 
 /// The output of `iptables-save` in pieces of a size that an ordinary user can load.

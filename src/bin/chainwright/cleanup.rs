@@ -5,7 +5,7 @@ use chainwright::iptables::{Backend, CleanedUp, Cleanup, Family, Iptables, table
 use serde::Serialize;
 
 use crate::glob::Glob;
-use crate::iptables::Locking;
+use crate::iptables::{Locking, backend_word, family_word};
 use crate::output::{Error, Exit, Output, Printable, note};
 use crate::scope::Scope;
 
@@ -46,6 +46,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Document {
     done: bool,
+    failed: Vec<&'static str>,
     tables: Vec<Record>,
 }
 
@@ -76,13 +77,8 @@ impl Record {
             not_expressible: rule.as_ref().err().map(ToString::to_string),
         });
         Self {
-            backend: match backend {
-                Backend::Nft => "nft",
-                Backend::Legacy => "legacy",
-            },
-            family: chainwright::nft::Family::from(gone.family)
-                .name()
-                .unwrap_or_default(),
+            backend: backend_word(backend),
+            family: family_word(gone.family),
             table: gone.table.clone(),
             chains: gone.chains.iter().map(ToString::to_string).collect(),
             rules: rules.collect(),
@@ -104,25 +100,14 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         comments: &|comment| matches(&args.comment, comment),
     };
     let mut tables = Vec::new();
-    let mut failed = false;
+    let mut failed = Vec::new();
     for &backend in args.scope.place.iptables_backends() {
-        // What is not there is not loaded, nor asked for more.
-        let mut is_used = false;
-        for family in &families {
-            is_used |= !tables_in_use(backend, *family)?.is_empty();
-        }
-        if !is_used {
-            continue;
-        }
-        let gone = Iptables::open(backend).and_then(|iptables| {
-            let mut iptables = args.locking.of(iptables);
-            iptables.clean_up(&families, &what, args.dry_run)
-        });
+        let gone = clean_up(args, backend, &families, &what);
         match gone {
             Ok(gone) => tables.extend(gone.iter().map(|gone| Record::of(backend, gone))),
             // The other one is cleaned all the same.
             Err(error) => {
-                failed = true;
+                failed.push(backend_word(backend));
                 let nothing_applied = error.nothing_applied();
                 Error::from(error).report();
                 if nothing_applied {
@@ -134,15 +119,20 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let is_empty = tables.is_empty();
     let mut out = Output::new();
     if json {
-        let done = !args.dry_run;
-        out.json("cleanup", &Document { done, tables })?;
+        let done = !args.dry_run && failed.is_empty();
+        let document = Document {
+            done,
+            failed: failed.clone(),
+            tables,
+        };
+        out.json("cleanup", &document)?;
     } else {
         for table in &tables {
             print(&mut out, table)?;
         }
     }
     out.flush()?;
-    if failed {
+    if !failed.is_empty() {
         return Ok(Exit::Failed);
     }
     if is_empty && !json {
@@ -152,6 +142,24 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         true => Exit::Absent,
         false => Exit::Done,
     })
+}
+
+/// Of one backend. What is not there is not loaded, nor asked for more.
+fn clean_up(
+    args: &Args,
+    backend: Backend,
+    families: &[Family],
+    what: &Cleanup<'_>,
+) -> Result<Vec<CleanedUp>, chainwright::iptables::Error> {
+    let mut is_used = false;
+    for family in families {
+        is_used |= !tables_in_use(backend, *family)?.is_empty();
+    }
+    if !is_used {
+        return Ok(Vec::new());
+    }
+    let mut iptables = args.locking.of(Iptables::open(backend)?);
+    iptables.clean_up(families, what, args.dry_run)
 }
 
 fn print(out: &mut Output, table: &Record) -> Result<(), Error> {

@@ -98,6 +98,20 @@ fn lock(text: &str) -> Result<LockPolicy, &'static str> {
     }
 }
 
+/// As `--backend` has it.
+pub(crate) const fn backend_word(backend: iptables::Backend) -> &'static str {
+    match backend {
+        iptables::Backend::Nft => "nft",
+        iptables::Backend::Legacy => "legacy",
+    }
+}
+
+/// As nft has it.
+pub(crate) fn family_word(family: iptables::Family) -> &'static str {
+    let family = chainwright::nft::Family::from(family);
+    family.name().unwrap_or_default()
+}
+
 /// A table for programs.
 #[derive(Serialize)]
 pub(crate) struct TableRecord<'t> {

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::glob::Glob;
-use crate::iptables::Locking;
+use crate::iptables::{Locking, family_word};
 use crate::output::{Error, Exit, Output, Printable, note, say};
 
 /// Move iptables' tables from one backend to the other
@@ -19,8 +19,8 @@ use crate::output::{Error, Exit, Output, Printable, note, say};
 /// nf_tables all tables change at once; legacy tables one after the other, and they stay, empty.
 ///
 /// What the other backend cannot hold, and rules of its own in the same tables, are said before anything is changed. It is
-/// refused while chains in the old backend say that a kubelet writes there (KUBE-IPTABLES-HINT,
-/// KUBE-KUBELET-CANARY), which would make its rules again.
+/// refused while chains in the old backend say that a kubelet or kube-proxy writes there (KUBE-IPTABLES-HINT,
+/// KUBE-KUBELET-CANARY, KUBE-PROXY-CANARY), which would make its rules again.
 ///
 /// When it is broken off, it can be run again: tables that mean the same in both backends are only taken out.
 #[derive(clap::Args)]
@@ -37,11 +37,14 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
 
-    /// Do it even if a kubelet seems to write to the old backend
+    /// Do it even if a kubelet or kube-proxy seems to write to the old backend, or if jumps to chains that are kept would
+    /// be parted from the rules beside them
     #[arg(long)]
     force: bool,
 
-    /// Leave chains whose names match, and the jumps to them, where they are; may be given more than once
+    /// Leave chains whose names match, and the jumps to them, where they are; may be given more than once. Where rules stand
+    /// beside such a jump in a built-in chain, or its policy is DROP, it needs --force: packets that the kept chain
+    /// accepts still meet what moved, and the other way round
     #[arg(long, value_name = "GLOB", num_args = 1)]
     keep_foreign: Vec<Glob>,
 
@@ -101,15 +104,10 @@ struct ObstacleRecord {
     why: String,
 }
 
-fn word(family: Family) -> &'static str {
-    let family = chainwright::nft::Family::from(family);
-    family.name().unwrap_or_default()
-}
-
 impl From<&Migrated> for Record {
     fn from(moved: &Migrated) -> Self {
         Self {
-            family: word(moved.family),
+            family: family_word(moved.family),
             table: moved.table.clone(),
             chains: moved.chains,
             rules: moved.rules,
@@ -134,6 +132,16 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         is_used |= !tables_in_use(from, *family)?.is_empty();
     }
     if !is_used {
+        if json {
+            let mut out = Output::new();
+            let nothing = Document {
+                done: !args.dry_run,
+                tables: Vec::new(),
+                obstacles: Vec::new(),
+            };
+            out.json("migrate", &nothing)?;
+            out.flush()?;
+        }
         note(&format!("there are no tables in {from}"));
         return Ok(Exit::Done);
     }
@@ -145,6 +153,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let migration = Migration {
         families,
         keep: &keep,
+        apart: args.force,
         test: args.dry_run,
     };
     let (moved, obstacles) = match old.migrate_to(&mut new, &migration) {
@@ -155,7 +164,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let mut out = Output::new();
     if json {
         let record = |obstacle: &chainwright::iptables::Obstacle| ObstacleRecord {
-            family: word(obstacle.family),
+            family: family_word(obstacle.family),
             table: obstacle.table.clone(),
             chain: obstacle.chain.to_string(),
             rule: obstacle.rule,
@@ -171,7 +180,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         )?;
     } else {
         for moved in &moved {
-            let (family, table) = (word(moved.family), Printable(&moved.table));
+            let (family, table) = (family_word(moved.family), Printable(&moved.table));
             let (chains, rules) = (moved.chains, moved.rules);
             let there = if moved.was_there {
                 ", there already"
@@ -212,17 +221,17 @@ fn refuse_kubelets(
     keep: &dyn Fn(&BStr) -> bool,
 ) -> Result<(), Error> {
     for family in families {
-        let tables = old.read(*family, &["mangle"])?;
-        let Some(mangle) = tables.table("mangle") else {
-            continue;
-        };
-        for name in [kubelet::HINT, kubelet::CANARY] {
-            if mangle.chain(name).is_some() && !keep(name.into()) {
-                return Err(Error::Other(format!(
-                    "the chain {name} in the table mangle ({family}) says that a kubelet writes to the old backend, and \
-                     would make its rules there again: move it first, keep its chains (--keep-foreign 'KUBE-*'), or use \
-                     --force"
-                )));
+        let tables = old.read(*family, &[])?;
+        for table in tables.iter() {
+            for name in [kubelet::HINT, kubelet::CANARY, "KUBE-PROXY-CANARY"] {
+                if table.chain(name).is_some() && !keep(name.into()) {
+                    return Err(Error::Other(format!(
+                        "the chain {name} in the table {} ({family}) says that an agent writes to the old backend, and \
+                         would make its rules there again: move it first, keep its chains (--keep-foreign 'KUBE-*'), or \
+                         use --force",
+                        table.name()
+                    )));
+                }
             }
         }
     }

@@ -214,6 +214,12 @@ impl Editor for Session<'_> {
         Ok(())
     }
 
+    fn policy(&mut self, table: usize, chain: &BStr) -> Result<Option<Policy>, Error> {
+        let draft = &self.drafts[table].1;
+        let known = draft.chain(chain).and_then(|id| draft.get(id));
+        Ok(known.and_then(|known| Some(known.builtin()?.policy)))
+    }
+
     fn rule_count(&mut self, table: usize, chain: &BStr) -> Result<usize, Error> {
         let id = self.chain(table, chain)?;
         let chain = self.drafts[table].1.get(id);

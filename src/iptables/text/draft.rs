@@ -18,7 +18,8 @@ pub(super) struct Draft {
 #[derive(Debug)]
 pub(super) struct DraftTable {
     name: String,
-    chains: Vec<DraftChain>,
+    /// `None` where one was removed.
+    chains: Vec<Option<DraftChain>>,
     places: HashMap<BString, usize>,
 }
 
@@ -35,54 +36,60 @@ pub(super) struct DraftChain {
 impl Draft {
     /// Tables with the built-in chains alone.
     pub(super) fn new(tables: &[(Family, &str)]) -> Self {
-        let empty = |(_, name): &(Family, &str)| {
-            let mut table = DraftTable {
-                name: (*name).to_owned(),
-                chains: Vec::new(),
-                places: HashMap::new(),
-            };
-            for builtin in builtins(name).unwrap_or_default() {
-                table.add(builtin.chain.into(), 0);
-            }
-            table
-        };
+        let tables = tables.iter().map(|(_, name)| DraftTable::new(name));
         Self {
-            tables: tables.iter().map(empty).collect(),
+            tables: tables.collect(),
             line: 0,
         }
     }
 
     /// The chains of each table, in the order in which they came.
     pub(super) fn into_chains(self) -> Vec<Vec<DraftChain>> {
-        self.tables.into_iter().map(|table| table.chains).collect()
+        let chains = |table: DraftTable| table.chains.into_iter().flatten().collect();
+        self.tables.into_iter().map(chains).collect()
     }
 
     fn chain(&mut self, table: usize, chain: &BStr) -> Result<&mut DraftChain, Error> {
         let table = &mut self.tables[table];
         let Some(&place) = table.places.get(chain) else {
-            let known: Vec<_> = table
-                .chains
-                .iter()
-                .map(|one| one.name.to_string())
-                .collect();
+            let known: Vec<_> = table.there().map(|one| one.name.to_string()).collect();
             let known = known.iter().map(String::as_str);
             return Err(Error::no_such_chain(&table.name, chain, known));
         };
-        let chain = &mut table.chains[place];
-        chain.line = self.line;
-        Ok(chain)
+        let known = table.chains[place].as_mut();
+        let known = known.ok_or_else(|| Error::no_such_chain(&table.name, chain, []))?;
+        known.line = self.line;
+        Ok(known)
     }
 }
 
 impl DraftTable {
+    /// With the built-in chains.
+    fn new(name: &str) -> Self {
+        let mut table = Self {
+            name: name.to_owned(),
+            chains: Vec::new(),
+            places: HashMap::new(),
+        };
+        for builtin in builtins(name).unwrap_or_default() {
+            table.add(builtin.chain.into(), 0);
+        }
+        table
+    }
+
+    /// Those that are there.
+    fn there(&self) -> impl Iterator<Item = &DraftChain> {
+        self.chains.iter().flatten()
+    }
+
     fn add(&mut self, name: BString, line: usize) {
         self.places.insert(name.clone(), self.chains.len());
-        self.chains.push(DraftChain {
+        self.chains.push(Some(DraftChain {
             name,
             policy: None,
             rules: Vec::new(),
             line,
-        });
+        }));
     }
 
     fn is_free(&self, chain: &BStr) -> Result<(), Error> {
@@ -99,12 +106,6 @@ impl DraftTable {
         let mut all = builtins(&self.name).into_iter().flatten();
         all.any(|builtin| builtin.chain.as_bytes() == chain.as_bytes())
     }
-
-    /// The places, after chains went or have other names.
-    fn number(&mut self) {
-        let names = self.chains.iter().map(|chain| chain.name.clone());
-        self.places = names.zip(0..).collect();
-    }
 }
 
 impl Editor for Draft {
@@ -112,13 +113,13 @@ impl Editor for Draft {
         self.line = line;
     }
 
-    /// It is empty when the text begins.
-    fn clear(&mut self, _table: usize) -> Result<(), Error> {
+    fn clear(&mut self, table: usize) -> Result<(), Error> {
+        self.tables[table] = DraftTable::new(&self.tables[table].name);
         Ok(())
     }
 
     fn chains(&mut self, table: usize) -> Result<Vec<BString>, Error> {
-        let chains = self.tables[table].chains.iter();
+        let chains = self.tables[table].there();
         Ok(chains.map(|chain| chain.name.clone()).collect())
     }
 
@@ -154,8 +155,9 @@ impl Editor for Draft {
                 chain: chain.to_owned(),
             });
         }
-        table.chains.retain(|other| other.name != chain);
-        table.number();
+        if let Some(place) = table.places.remove(chain) {
+            table.chains[place] = None;
+        }
         Ok(())
     }
 
@@ -163,13 +165,16 @@ impl Editor for Draft {
         self.tables[table].is_free(to)?;
         self.chain(table, from)?.name = to.to_owned();
         let table = &mut self.tables[table];
-        let rules = table.chains.iter_mut().flat_map(|chain| &mut chain.rules);
+        if let Some(place) = table.places.remove(from) {
+            table.places.insert(to.to_owned(), place);
+        }
+        let chains = table.chains.iter_mut().flatten();
+        let rules = chains.flat_map(|chain| &mut chain.rules);
         for rule in rules {
             if let Some(target) = rule.leads_to_mut().filter(|target| *target == from) {
                 *target = to.to_owned();
             }
         }
-        table.number();
         Ok(())
     }
 
@@ -177,8 +182,8 @@ impl Editor for Draft {
         match chain {
             Some(chain) => self.chain(table, chain)?.rules.clear(),
             None => {
-                let chains = &mut self.tables[table].chains;
-                chains.iter_mut().for_each(|chain| chain.rules.clear());
+                let chains = self.tables[table].chains.iter_mut().flatten();
+                chains.for_each(|chain| chain.rules.clear());
             }
         }
         Ok(())
@@ -194,6 +199,10 @@ impl Editor for Draft {
         let known = self.chain(table, chain)?;
         known.policy = policy.or(known.policy);
         Ok(())
+    }
+
+    fn policy(&mut self, table: usize, chain: &BStr) -> Result<Option<Policy>, Error> {
+        Ok(self.chain(table, chain)?.policy)
     }
 
     fn rule_count(&mut self, table: usize, chain: &BStr) -> Result<usize, Error> {

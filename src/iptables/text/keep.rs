@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use bstr::{BStr, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
 use super::draft::{Draft, DraftChain};
 use super::restore::{Restorer, Texts};
@@ -140,21 +140,24 @@ fn make(
     keep: &impl Fn(&BStr) -> bool,
     changed: &mut Kept,
 ) -> Result<(), Error> {
-    let mut known = edit.at(table).chains()?;
+    let mut known = edit.at(table).unique_chains()?;
     changed.chains += known.iter().filter(|name| keep(name.as_bstr())).count();
     known.retain(|name| !keep(name.as_bstr()));
+    let there: HashSet<BString> = known.iter().cloned().collect();
     // Chains come before rules that jump to them.
     for chain in wanted {
         edit.set_line(chain.line);
         let mut table = edit.at(table);
-        if !table.is_builtin(chain.name.as_bstr()) {
-            table.ensure_chain(&chain.name)?;
+        if !table.is_builtin(chain.name.as_bstr()) && !there.contains(&chain.name) {
+            table
+                .declare(&chain.name)
+                .map_err(|error| error.at(chain.line))?;
         }
     }
     for chain in wanted {
         edit.set_line(chain.line);
         let mut table = edit.at(table);
-        let rules = match known.contains(&chain.name) || !chain.rules.is_empty() {
+        let rules = match there.contains(&chain.name) || !chain.rules.is_empty() {
             true => table.reconcile_chain_keeping(&chain.name, &chain.rules, |rule| {
                 rule.leads_to().is_some_and(keep)
             })?,

@@ -1,11 +1,39 @@
 //! Owned builders: structs with one `Option` an attribute.
 
-/// Declares such a struct: its fields, and how it is written. A family stands before the attributes of
-/// an object.
+/// Declares such a struct: its fields, and how it is written, with the order in which it is if that is not
+/// the one in which they are declared. A family stands before the attributes of an object.
 macro_rules! builder {
     (
         $(#[$meta:meta])*
-        pub struct $Name:ident [$($life:lifetime)?] [$($family:ident)?] {
+        pub struct $Name:ident $life:tt $family:tt [] {
+            $(
+                $(#[$field_meta:meta])*
+                $KIND:ident => $field:ident : $Type:ident $(<$of:lifetime>)? $([$($note:ident),+])?,
+            )*
+        }
+    ) => {
+        $crate::nft::declare::builder! {
+            @ordered $(#[$meta])*
+            pub struct $Name $life $family [$($field)*] {
+                $(
+                    $(#[$field_meta])*
+                    $KIND => $field: $Type $(<$of>)? $([$($note),+])?,
+                )*
+            }
+        }
+    };
+    (
+        $(#[$meta:meta])*
+        pub struct $Name:ident $life:tt $family:tt [$($order:ident)+] $body:tt
+    ) => {
+        $crate::nft::declare::builder! {
+            @ordered $(#[$meta])* pub struct $Name $life $family [$($order)+] $body
+        }
+    };
+    (
+        @ordered
+        $(#[$meta:meta])*
+        pub struct $Name:ident [$($life:lifetime)?] [$($family:ident)?] [$($order:ident)*] {
             $(
                 $(#[$field_meta:meta])*
                 $KIND:ident => $field:ident : $Type:ident $(<$of:lifetime>)? $([$($note:ident),+])?,
@@ -45,12 +73,22 @@ macro_rules! builder {
                     $($($crate::nft::declare::Note::$note),+)?
                 ]),)*];
 
-            /// Writes the attributes that are set, in the order in which they are declared.
+            /// Writes the attributes that are set, in the order in which nft does.
             #[inline]
             pub fn write_attributes(&self, writer: &mut $crate::netlink::MessageWriter<'_>) {
-                $(if let Some(value) = &self.$field {
-                    $crate::nft::declare::Field::encode(value, writer, $KIND);
-                })*
+                // The steps, to be taken in order.
+                macro_rules! step {
+                    () => {};
+                    $(($field) => {
+                        if let Some(value) = &self.$field {
+                            $crate::nft::declare::builder!(
+                                @encode [$($($note)+)?] value, writer, $KIND
+                            );
+                        }
+                    };)*
+                }
+                $(step!($order);)*
+                step!();
                 self.unknown.write(writer);
             }
 
@@ -60,13 +98,21 @@ macro_rules! builder {
                 &self,
                 writer: &mut $crate::netlink::MessageWriter<'_>,
             ) {
-                $($crate::nft::declare::builder! {
-                    @identity [$($($note)+)?] {
-                        if let Some(value) = &self.$field {
-                            $crate::nft::declare::Field::encode(value, writer, $KIND);
+                // The steps, to be taken in order.
+                macro_rules! step {
+                    () => {};
+                    $(($field) => {
+                        $crate::nft::declare::builder! {
+                            @identity [$($($note)+)?] {
+                                if let Some(value) = &self.$field {
+                                    $crate::nft::declare::Field::encode(value, writer, $KIND);
+                                }
+                            }
                         }
-                    }
-                })*
+                    };)*
+                }
+                $(step!($order);)*
+                step!();
                 let _ = writer; // of what has no identity
             }
         }
@@ -94,6 +140,12 @@ macro_rules! builder {
     (@holds Expressions) => { $crate::nft::declare::Note::expressions };
     (@holds NestedExpression) => { $crate::nft::declare::Note::expression };
     (@holds $Type:ident) => { $crate::nft::declare::Note::value };
+    (@encode [unended $($note:ident)*] $value:ident, $writer:ident, $KIND:ident) => {
+        $writer.unended($KIND, $value);
+    };
+    (@encode [$($note:ident)*] $value:ident, $writer:ident, $KIND:ident) => {
+        $crate::nft::declare::Field::encode($value, $writer, $KIND);
+    };
     (@identity [] $write:tt) => {};
     (@identity [table $($rest:ident)*] $write:tt) => { $write };
     (@identity [chain $($rest:ident)*] $write:tt) => { $write };
@@ -175,7 +227,7 @@ macro_rules! attributes {
     ) => {
         $crate::nft::declare::builder! {
             $(#[$meta])*
-            pub struct $Name [$($life)?] [] {
+            pub struct $Name [$($life)?] [] [] {
                 $(
                     $(#[$field_meta])*
                     $KIND => $field: $Type $(<$of>)? $([$($note),+])?,
@@ -269,20 +321,22 @@ pub(in crate::nft) use attributes;
 
 /// Declares an object: an owned builder (a family and one `Option` an attribute) and a borrowed
 /// view with an accessor an attribute. The attributes are declared in the order in which the kernel
-/// sends them, so that a view is read in one straight pass; any other order is read as well.
+/// sends them, so that a view is read in one straight pass; any other order is read as well. The order
+/// in which they are written comes after the view's name, where it is another (`written as`).
 macro_rules! object {
     (
         $(#[$meta:meta])*
-        pub struct $Name:ident viewed as $View:ident, $what:literal $body:tt
+        pub struct $Name:ident viewed as $View:ident, $what:literal
+        $(, written as [$($order:ident),*])? { $($body:tt)* }
     ) => {
         $crate::nft::declare::builder! {
             $(#[$meta])*
-            pub struct $Name ['a] [family] $body
+            pub struct $Name ['a] [family] [$($($order)*)?] { $($body)* }
         }
 
         $crate::nft::declare::view! {
             #[doc = concat!("A borrowed view of ", $what, ", as the kernel sent it: [`", stringify!($Name), "`] for reading.")]
-            $View of $Name ['a] [family] [] $body
+            $View of $Name ['a] [family] [] { $($body)* }
         }
 
         impl<'a> $View<'a> {

@@ -63,6 +63,8 @@ pub(crate) enum Note {
     name,
     /// Says, with others, which object is meant when it is to be removed.
     identity,
+    /// A name that nft writes without the NUL at its end; the kernel takes and lists both.
+    unended,
     // By its type:
     /// Holds a list of expressions, which may have a state.
     expressions,

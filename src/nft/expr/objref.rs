@@ -9,8 +9,8 @@
 //! NFTA_OBJREF_SET_ID     be32: written, never listed
 //! ```
 //!
-//! Either the first two, or the others. libnftnl sends these two strings without the NUL, the
-//! kernel lists them with it; so does this crate write them.
+//! Either the first two, or the others. libnftnl sends these two strings without the NUL, and so does
+//! this crate; the kernel lists them with it.
 
 use chainwright_sys::nf_tables as sys;
 use chainwright_sys::nf_tables::{
@@ -56,12 +56,12 @@ expression! {
         /// What kind of object is named.
         NFTA_OBJREF_IMM_TYPE => imm_type: ObjectType,
         /// The object's name.
-        NFTA_OBJREF_IMM_NAME => imm_name: Name<'a>,
+        NFTA_OBJREF_IMM_NAME => imm_name: Name<'a> [unended],
         /// Where the key is that the map is asked for; no object for it, and the rule goes no
         /// further.
         NFTA_OBJREF_SET_SREG => set_sreg: Register,
         /// The map's name.
-        NFTA_OBJREF_SET_NAME => set_name: Name<'a>,
+        NFTA_OBJREF_SET_NAME => set_name: Name<'a> [unended],
         /// The map's number in the same batch, where it has no name yet.
         NFTA_OBJREF_SET_ID => set_id: u32,
     }
@@ -121,15 +121,15 @@ mod tests {
     fn layout() {
         let layout = [
             (1, "NFTA_OBJREF_IMM_TYPE", Wire::Be32),
-            (2, "NFTA_OBJREF_IMM_NAME", Wire::Text),
+            (2, "NFTA_OBJREF_IMM_NAME", Wire::Unended),
             (3, "NFTA_OBJREF_SET_SREG", Wire::Be32),
-            (4, "NFTA_OBJREF_SET_NAME", Wire::Text),
+            (4, "NFTA_OBJREF_SET_NAME", Wire::Unended),
             (5, "NFTA_OBJREF_SET_ID", Wire::Be32),
         ];
         assert_layout::<Objref<'_>>(Objref::ATTRIBUTES, &layout);
     }
 
-    /// nft 1.0.6: `add rule ip t c ct timeout set ti`, but for the NUL behind the name.
+    /// nft 1.0.6: `add rule ip t c ct timeout set ti`.
     #[test]
     fn a_named_object() {
         assert_element(
@@ -144,7 +144,7 @@ mod tests {
                 0b000100 6f626a72 65660000  ;   NFTA_EXPR_NAME: objref
                 14000280                    ;   NFTA_EXPR_DATA
                 08000100 00000007           ;     NFTA_OBJREF_IMM_TYPE
-                07000200 74690000           ;     NFTA_OBJREF_IMM_NAME
+                06000200 74690000           ;     NFTA_OBJREF_IMM_NAME
             ",
         );
     }
@@ -152,11 +152,11 @@ mod tests {
     /// nft 1.0.6: `counter name k`, `quota name q`, `limit name l`, `ct helper set h`,
     /// `ct timeout set ti`, `ct expectation set ex`, `meta secmark set s`, `synproxy name sp`,
     /// `counter name ip saddr map @m`, and `counter name ip saddr map { 1.2.3.4 : k }`, whose map
-    /// has no name yet: without a NUL as nft sends it, and with the NUL.
+    /// has no name yet. With a NUL behind the names they are read as well.
     #[test]
     fn named_and_mapped() {
         let named = Objref::named;
-        for (objref, sent, written) in [
+        for (objref, sent, ended) in [
             (
                 named(ObjectType::COUNTER, "k"),
                 "08000100 00000001 05000200 6b000000",
@@ -215,11 +215,11 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                Objref::from_attributes(&hex(sent)).as_ref(),
+                Objref::from_attributes(&hex(ended)).as_ref(),
                 Ok(&objref),
-                "{sent}"
+                "{ended}"
             );
-            assert_attributes(Decoded::Objref, objref, written);
+            assert_attributes(Decoded::Objref, objref, sent);
         }
     }
 

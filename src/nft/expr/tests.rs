@@ -207,6 +207,8 @@ pub(super) mod captured {
         Be64,
         /// A string that ends in a NUL.
         Text,
+        /// A string that is written without the NUL, and read with it as well.
+        Unended,
         /// Any bytes.
         Bytes,
         /// Nested: a value or a verdict.
@@ -255,6 +257,11 @@ pub(super) mod captured {
                     assert_eq!(copy(b""), Ok(wrap(b"\0")));
                     assert_eq!(copy(b"abc\0"), Ok(wrap(b"abc\0")));
                     assert_eq!(copy(b"abc"), Ok(wrap(b"abc\0")));
+                }
+                Wire::Unended => {
+                    assert_eq!(copy(b""), Ok(wrap(b"\0")));
+                    assert_eq!(copy(b"abc\0"), Ok(wrap(b"abc")));
+                    assert_eq!(copy(b"abc"), Ok(wrap(b"abc")));
                 }
                 Wire::Bytes => {
                     assert_eq!(copy(b""), Ok(wrap(b"")));

@@ -20,7 +20,7 @@ attributes! {
     /// A helper of connection tracking (`enum nft_ct_helper_attributes`).
     pub struct CtHelper<'a> {
         /// Name of the kernel's helper: `ftp`, `sip`, …
-        NFTA_CT_HELPER_NAME => helper: Name<'a>,
+        NFTA_CT_HELPER_NAME => helper: Name<'a> [unended],
         /// `NFPROTO_*` of the connections; the table's own if it is not said.
         NFTA_CT_HELPER_L3PROTO => l3proto: u16,
         /// `IPPROTO_*` of the connections.
@@ -57,7 +57,7 @@ mod tests {
     use crate::nft::stateful::tests::{assert_data, assert_listed};
 
     /// nft 1.0.6: `add ct helper inet t h { type "ftp" protocol tcp; l3proto ip; }`, which
-    /// leaves out the NUL; the kernel takes both.
+    /// leaves out the NUL.
     #[test]
     fn sent_and_listed() {
         let helper = CtHelper {
@@ -66,7 +66,7 @@ mod tests {
         };
         assert_data(
             helper.clone(),
-            "1c000480 08000100 66747000 06000200 00020000 05000300 06000000",
+            "1c000480 07000100 66747000 06000200 00020000 05000300 06000000",
             "[ ct_helper name ftp family 2 protocol 6 ]",
         );
         assert_listed(

@@ -182,7 +182,8 @@ registry! {
 object! {
     /// A stateful object, to be written: `enum nft_object_attributes`. Its name is one of its type:
     /// a counter and a quota may share one.
-    pub struct StatefulObject viewed as StatefulObjectRef, "a stateful object" {
+    pub struct StatefulObject viewed as StatefulObjectRef, "a stateful object",
+    written as [table, name, handle, object_type, references, userdata, data] {
         /// Name of the table that the object is in.
         NFTA_OBJ_TABLE => table: Name<'a> [required, table],
         /// Name of the object.
@@ -253,7 +254,9 @@ written!(
         NFT_MSG_GETOBJ,
         NFT_MSG_DELOBJ,
         NFT_MSG_DESTROYOBJ
-    ]
+    ],
+    // As nft does.
+    identity: |_, writer| _ = writer.nested(NFTA_OBJ_DATA, |_| {}),
 );
 
 listed!(

@@ -15,7 +15,7 @@ attributes! {
     /// A security context (`enum nft_secmark_attributes`).
     pub struct Secmark<'a> {
         /// The context, at most 4,096 bytes.
-        NFTA_SECMARK_CTX => context: Name<'a>,
+        NFTA_SECMARK_CTX => context: Name<'a> [unended],
     }
 }
 
@@ -43,15 +43,15 @@ mod tests {
     use crate::nft::stateful::tests::assert_data;
 
     /// nft 1.0.6: `add secmark inet t sm { "system_u:object_r:ssh_server_packet_t:s0" }`, which leaves
-    /// out the NUL; the kernel takes both.
+    /// out the NUL.
     #[test]
     fn sent() {
         let context = "system_u:object_r:ssh_server_packet_t:s0";
         assert_data(
             Secmark::new(context),
             "
-                34000480 2d000100 73797374 656d5f75 3a6f626a 6563745f 723a7373 685f7365
-                72766572 5f706163 6b65745f 743a7330 00000000
+                30000480 2c000100 73797374 656d5f75 3a6f626a 6563745f 723a7373 685f7365
+                72766572 5f706163 6b65745f 743a7330
             ",
             &format!("[ secmark context {context} ]"),
         );

@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use chainwright_sys::netlink::{NLM_F_CREATE, NLM_F_EXCL};
+use chainwright_sys::netlink::{NLA_F_NESTED, NLM_F_CREATE, NLM_F_EXCL};
 #[cfg(feature = "kube")]
 use chainwright_sys::nf_tables::{NFTA_DATA_VALUE, NFTA_SET_ELEM_DATA, NFTA_SET_ELEM_KEY};
 use chainwright_sys::nf_tables::{NFTA_LIST_ELEM, NFTA_SET_ELEM_LIST_ELEMENTS};
@@ -78,8 +78,10 @@ impl Transaction {
         elements: impl IntoIterator<Item = E>,
     ) -> Result<&mut Self, Unfit> {
         let kind = (Elements::MESSAGES.delete, 0);
-        self.elements(kind, set, elements, |element, writer| {
-            Element::write_named(element.borrow(), writer);
+        let as_nft = self.as_nft;
+        self.elements(kind, set, elements, |element, writer| match as_nft {
+            true => Element::write_attributes(element.borrow(), writer),
+            false => Element::write_named(element.borrow(), writer),
         })
     }
 
@@ -130,7 +132,7 @@ impl Transaction {
     /// As [`add`](Self::add).
     pub fn flush_set(&mut self, set: &SetId<'_>) -> Result<&mut Self, Unfit> {
         self.operation(Elements::MESSAGES.delete, 0, set.family, |writer| {
-            set.write(writer);
+            set.write_for_all(writer);
         })
     }
 
@@ -163,9 +165,10 @@ impl Transaction {
         write: impl Fn(&E, &mut MessageWriter<'_>),
     ) -> Result<(), Unfit> {
         let mut open = None;
+        let mut number = NFTA_LIST_ELEM;
         for element in elements {
-            self.element(kind, set, &mut open, |writer| {
-                writer.nested(NFTA_LIST_ELEM, |writer| write(&element, writer));
+            self.element(kind, set, &mut open, &mut number, |writer| {
+                write(&element, writer);
             })?;
         }
         if let Some(list) = open {
@@ -174,13 +177,15 @@ impl Transaction {
         Ok(())
     }
 
-    /// Writes one element into the message whose list starts at `open`, or begins another one.
+    /// Writes one element into the message whose list starts at `open`, or begins another one. `number` is its attribute's
+    /// type, and then that of the next.
     #[inline]
     fn element(
         &mut self,
         kind: (u8, u16),
         set: &SetId<'_>,
         open: &mut Option<usize>,
+        number: &mut u16,
         content: impl FnOnce(&mut MessageWriter<'_>),
     ) -> Result<(), Unfit> {
         let list = match *open {
@@ -189,10 +194,14 @@ impl Transaction {
         };
         let start = self.buffer.len();
         let mut writer = MessageWriter::bare(&mut self.buffer);
-        content(&mut writer);
+        writer.nested(*number, content);
         writer.finish_bare()?;
         if self.buffer.len() - list > usize::from(u16::MAX) {
             self.carry_over(kind, set, open, start)?;
+            *number = NFTA_LIST_ELEM;
+        }
+        if self.as_nft {
+            *number += 1; // a message has room for less than 2^14
         }
         Ok(())
     }
@@ -222,7 +231,11 @@ impl Transaction {
         let list = self.open_elements(kind, set)?;
         self.buffer[start..].rotate_left(length);
         self.last = start;
-        *open = Some(list - length);
+        let list = list - length;
+        *open = Some(list);
+        // It is the first one there.
+        let first = (NFTA_LIST_ELEM | NLA_F_NESTED).to_ne_bytes();
+        self.buffer[list + ATTRIBUTE + 2..list + ATTRIBUTE + 4].copy_from_slice(&first);
         Ok(())
     }
 

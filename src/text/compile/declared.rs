@@ -23,8 +23,10 @@ impl Compiler<'_> {
         for table in now.tables() {
             let view = table.table();
             for set in table.sets() {
+                let is_filled = set.elements().next().is_some();
                 let set = set.set();
-                if let Some(shape) = shape_of(&set) {
+                if let Some(mut shape) = shape_of(&set) {
+                    shape.is_filled = is_filled;
                     self.shapes
                         .insert(view.family(), view.name(), set.name(), shape);
                 }
@@ -69,6 +71,7 @@ impl Compiler<'_> {
         match verb {
             Verb::Add | Verb::Create => {}
             Verb::Flush => {
+                self.shapes.fill(family, &table, &name, false);
                 let flushed = self.tx.flush_set(&set.set_id()).map(|_| ());
                 return self.fitted(flushed);
             }
@@ -145,7 +148,8 @@ impl Compiler<'_> {
                 set = set.with_flags(SetFlags::EXPR);
             }
         }
-        let id = self.next_number();
+        self.declared += 1;
+        let id = self.declared;
         set.id = Some(id);
         let keys = match is_interval {
             true => wants.into_iter().map(in_order_of_ranges).collect(),
@@ -158,6 +162,7 @@ impl Compiler<'_> {
             is_interval,
             merges: declared.auto_merge,
             id: Some(id),
+            is_filled: false,
         };
         let has_size = set.description.as_ref().is_some_and(|d| d.size.is_some());
         if flags.contains(SetFlags::CONSTANT) && !has_size {
@@ -224,9 +229,21 @@ fn of_verb<'e>(
     verb: Verb,
 ) -> (Vec<Loaded>, impl Iterator<Item = Cow<'e, Element>>) {
     let keys = shape.keys.iter().copied().map(Loaded::of).collect();
-    let elements = elements.iter().map(move |element| match is_deletion(verb) {
-        true => Cow::Owned(Element::new(element.into_owned().key)),
-        false => element,
+    let is_interval = shape.is_interval;
+    let elements = elements.iter().map(move |element| {
+        if !is_deletion(verb) {
+            return element;
+        }
+        let element = element.into_owned();
+        // nft says of ranges nothing else, and of other elements all but what a map has for them.
+        Cow::Owned(match is_interval {
+            true => Element::new(element.key),
+            false => Element {
+                data: None,
+                statements: Vec::new(),
+                ..element
+            },
+        })
     });
     (keys, elements)
 }
@@ -236,7 +253,7 @@ impl Shape {
         Ranges {
             joins: self.merges,
             is_closed: true,
-            begins: !is_deletion(verb),
+            begins: !is_deletion(verb) && !self.is_filled,
         }
     }
 }
@@ -315,6 +332,7 @@ fn shape_of(set: &SetRef<'_>) -> Option<Shape> {
             .and_then(|data| UserData::new(data).number(userdata::SET_MERGE_ELEMENTS))
             .is_some_and(|number| number != 0),
         id: None,
+        is_filled: false,
     })
 }
 

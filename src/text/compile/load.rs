@@ -205,7 +205,10 @@ impl Body<'_, '_> {
             }),
             Expr::Rt(key) => self.push(&Rt::load(*key, dreg)),
             Expr::Socket(SocketKey::CGROUPV2, level) => self.push(&Socket::cgroupv2(*level, dreg)),
-            Expr::Socket(key, _) => self.push(&Socket::load(*key, dreg)),
+            Expr::Socket(key, _) => self.push(&Socket {
+                level: Some(0),
+                ..Socket::load(*key, dreg)
+            }),
             Expr::Fib(flags, result) => self.push(&Fib::new(*flags, *result, dreg)),
             Expr::Osf { ttl, version } => match version {
                 true => self.push(&Osf::version(*ttl, dreg)),
@@ -270,6 +273,7 @@ impl Body<'_, '_> {
         self.mask_xor(word, mask, 0, loaded.length, ByteOrder::Network);
     }
 
+    /// Works on single bits.
     pub(super) fn mask_xor(
         &mut self,
         word: u32,
@@ -281,6 +285,18 @@ impl Body<'_, '_> {
         let mask = bytes_in(mask, length, order, false);
         let xor = bytes_in(xor, length, order, false);
         self.push(&Bitwise::mask_xor(register(word), &mask, &xor));
+    }
+
+    /// Leaves of what is to be compared only the bits that count. That this is to be done nft does not say: it is what is
+    /// done of which nothing is said.
+    pub(super) fn mask(&mut self, loaded: &Loaded, mask: u128) {
+        let order = loaded.want.order;
+        let xor = vec![0; loaded.length];
+        let mask = bytes_in(mask << loaded.shift, loaded.length, order, false);
+        self.push(&Bitwise {
+            op: None,
+            ..Bitwise::mask_xor(register(0), &mask, &xor)
+        });
     }
 
     /// Moves bits to where they are written.

@@ -2,7 +2,7 @@
 
 use super::body::Body;
 use super::constant::{Want, number};
-use super::load::{Loaded, is_constant};
+use super::load::is_constant;
 use super::sets::told_type;
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{Cmp, CmpOp, FibFlags, FibResult, Payload as Load, Range, Register};
@@ -79,10 +79,11 @@ impl Body<'_, '_> {
                 self.is_in(left, right, not)
             }
             Expr::Masked(value, mask) => {
-                let mut loaded = self.load(left, 0)?;
+                let loaded = self.load(left, 0)?;
                 let mask = self.compiler.value(mask, loaded.want)?.number;
                 let value = self.compiler.value(value, loaded.want)?.number;
-                self.mask(&mut loaded, mask);
+                let (length, order) = (loaded.length, loaded.want.order);
+                self.mask_xor(0, mask << loaded.shift, 0, length, order);
                 self.compare_bytes(operation(relation), &loaded.bytes(value));
                 Ok(())
             }
@@ -92,11 +93,6 @@ impl Body<'_, '_> {
 
     fn compare_bytes(&mut self, operation: CmpOp, bytes: &[u8]) {
         self.push(&Cmp::new(Register::R1, operation, bytes));
-    }
-
-    fn mask(&mut self, loaded: &mut Loaded, mask: u128) {
-        let (length, order) = (loaded.length, loaded.want.order);
-        self.mask_xor(0, mask << loaded.shift, 0, length, order);
     }
 
     fn compare(&mut self, left: &Expr, relation: Relation, right: &Expr) -> Result<(), Fault> {
@@ -129,8 +125,8 @@ impl Body<'_, '_> {
                 || (is_list && relation == Relation::NotEqual))
         {
             let flags = self.compiler.value(right, want)?.number;
-            let mut loaded = self.load(left, 0)?;
-            self.mask(&mut loaded, flags);
+            let loaded = self.load(left, 0)?;
+            self.mask(&loaded, flags);
             let operation = match relation {
                 Relation::Implicit => CmpOp::NEQ,
                 _ => CmpOp::EQ,
@@ -261,7 +257,7 @@ impl Body<'_, '_> {
             self.compare_bytes(operation(relation), &bytes[..length as usize]);
             return Ok(());
         }
-        let mut loaded = self.load(left, 0)?;
+        let loaded = self.load(left, 0)?;
         if bits > 0
             && bits.is_multiple_of(8)
             && loaded.want.order == ByteOrder::Network
@@ -272,7 +268,7 @@ impl Body<'_, '_> {
             return Ok(());
         }
         let mask = Value::ones(value.bits) & !Value::ones(value.bits - bits);
-        self.mask(&mut loaded, mask);
+        self.mask(&loaded, mask);
         self.compare_bytes(operation(relation), &loaded.bytes(value.number));
         Ok(())
     }

@@ -26,8 +26,8 @@ use jiff::tz::TimeZone;
 use crate::netlink::Unfit;
 use crate::nft::Object as KernelObject;
 use crate::nft::{
-    Chain, ChainFlags, DataType, Element, Family, Name, Rule as KernelRule, SetId, Snapshot,
-    Transaction, userdata,
+    Chain, ChainFlags, DataType, Device, Element, Family, Hook, Name, Rule as KernelRule, SetId,
+    Snapshot, Table, Transaction, userdata,
 };
 use crate::text::parse::{Command, Elements, Fault, Object, Position, Rule, Verb};
 use crate::text::syntax::{Expr, Line, Place};
@@ -51,8 +51,20 @@ pub(super) struct Compiler<'c> {
     tx: Transaction,
     /// What is being looked at.
     place: Place,
-    /// How many sets and chains have got a number.
-    numbered: u32,
+    /// How many sets of the commands have got a number, how many others, and how many chains: as nft numbers them.
+    declared: u32,
+    anonymous: u32,
+    chains: u32,
+}
+
+/// One device in a list is sent as one without.
+fn alone(hook: &mut Hook<'static>) {
+    let devices = hook.devices.as_ref();
+    let mut devices = devices.into_iter().flat_map(|devices| devices.iter());
+    if let (Some(Device::Name(name)), None) = (devices.next(), devices.next()) {
+        hook.device = Some(Name::from(name).into_owned());
+        hook.devices = None;
+    }
 }
 
 impl<'c> Compiler<'c> {
@@ -63,9 +75,11 @@ impl<'c> Compiler<'c> {
             time_zone,
             now,
             shapes: Shapes::default(),
-            tx: Transaction::new(),
+            tx: Transaction::as_nft(),
             place: Place::default(),
-            numbered: 0,
+            declared: 0,
+            anonymous: 0,
+            chains: 0,
         };
         if let Some(now) = now {
             this.learn(now);
@@ -80,10 +94,16 @@ impl<'c> Compiler<'c> {
     /// The transaction that these commands are, and the place of the command that each of its operations comes from.
     pub(super) fn compile<'a>(
         mut self,
-        commands: impl Iterator<Item = &'a Command>,
+        commands: impl Iterator<Item = &'a Command> + Clone,
     ) -> Result<(Transaction, Vec<Place>), Fault> {
-        let mut commands = commands.peekable();
         let mut places = Vec::with_capacity(commands.size_hint().0);
+        // Sets that the commands declare are numbered before all others.
+        let is_declared = |command: &&Command| {
+            matches!(command.object, Object::Set(_))
+                && matches!(command.verb, Verb::Add | Verb::Create)
+        };
+        self.anonymous = commands.clone().filter(is_declared).count() as u32; // memory does not hold more
+        let mut commands = commands.peekable();
         while let Some(command) = commands.next() {
             self.place = command.place;
             self.command(command, commands.peek().copied())?;
@@ -125,19 +145,20 @@ impl<'c> Compiler<'c> {
         self.fitted(added)
     }
 
-    /// A number for a set or a chain of this transaction.
-    const fn next_number(&mut self) -> u32 {
-        self.numbered += 1;
-        self.numbered
-    }
-
     fn command(&mut self, command: &Command, next: Option<&Command>) -> Result<(), Fault> {
         let verb = command.verb;
+        let is_made = matches!(verb, Verb::Add | Verb::Create);
         match &command.object {
             Object::Table(table) if verb == Verb::Flush => {
                 let name = table.name.clone().unwrap_or_default();
                 let flushed = self.tx.flush_table(table.family, name).map(|_| ());
                 self.fitted(flushed)
+            }
+            Object::Table(table) if is_made => {
+                // A table that is there and dormant wakes up.
+                let flags = Some(table.flags.unwrap_or_default());
+                let table = table.clone();
+                self.object(verb, &Table { flags, ..table })
             }
             Object::Table(table) => self.object(verb, table),
             Object::Chain(chain) if verb == Verb::Flush => {
@@ -148,6 +169,13 @@ impl<'c> Compiler<'c> {
                 );
                 let flushed = flushed.map(|_| ());
                 self.fitted(flushed)
+            }
+            Object::Chain(chain) if is_made => {
+                let mut chain = chain.clone();
+                if let Some(hook) = &mut chain.hook {
+                    alone(hook);
+                }
+                self.object(verb, &chain)
             }
             Object::Chain(chain) => self.object(verb, chain),
             Object::Renamed(chain, name) => self.rename(chain, name),
@@ -163,6 +191,15 @@ impl<'c> Compiler<'c> {
                 self.declare(verb, declaration, elements)
             }
             Object::Elements(elements) => self.elements(verb, elements),
+            Object::Flowtable(flowtable) if is_made => {
+                let mut flowtable = flowtable.clone();
+                flowtable.flags.get_or_insert_default();
+                if let Some(hook) = &mut flowtable.hook {
+                    hook.devices
+                        .take_if(|devices| devices.iter().next().is_none());
+                }
+                self.object(verb, &flowtable)
+            }
             Object::Flowtable(flowtable) => self.object(verb, flowtable),
             Object::Stateful(object) => self.object(verb, object),
             Object::Ruleset(family) if verb == Verb::Flush => {
@@ -209,7 +246,8 @@ impl<'c> Compiler<'c> {
             renamed.handle = Some(found.chain().handle());
         }
         renamed.name = Some(name.clone());
-        self.add(&renamed)
+        let renamed = self.tx.rename(&renamed).map(|_| ());
+        self.fitted(renamed)
     }
 
     /// The handle of the rule that stands so far from the first of its chain.
@@ -267,7 +305,8 @@ impl<'c> Compiler<'c> {
         table: &Name<'static>,
         rules: &[Line],
     ) -> Result<u32, Fault> {
-        let id = self.next_number();
+        self.chains += 1;
+        let id = self.chains;
         let chain = Chain {
             family,
             table: Some(table.clone()),
@@ -304,6 +343,11 @@ impl<'c> Compiler<'c> {
                 elements.set.clone(),
             )
         };
+        let is_made = matches!(verb, Verb::Add | Verb::Create);
+        if verb == Verb::Flush || (is_made && known.id.is_some()) {
+            let (family, table) = (elements.family, &elements.table);
+            self.shapes.fill(family, table, &elements.set, is_made);
+        }
         if verb == Verb::Flush {
             let flushed = self.tx.flush_set(&id).map(|_| ());
             return self.fitted(flushed);

@@ -28,6 +28,8 @@ pub(in crate::text) struct Shape {
     pub(in crate::text) merges: bool,
     /// The number that it has in this transaction.
     pub(in crate::text) id: Option<u32>,
+    /// Whether it has elements before those that come: then the lowest value is a range's, or known not to be in it.
+    pub(in crate::text) is_filled: bool,
 }
 
 /// What a map has for a key.
@@ -85,6 +87,14 @@ impl Shapes {
     ) {
         let table = self.0.entry((family, table.to_vec())).or_default();
         table.insert(name.to_vec(), shape);
+    }
+
+    /// Notes that the set of this name has elements from now on, or has none.
+    pub(super) fn fill(&mut self, family: Family, table: &[u8], name: &[u8], is_filled: bool) {
+        let table = self.0.get_mut(&(family, table.to_vec()));
+        if let Some(shape) = table.and_then(|sets| sets.get_mut(name)) {
+            shape.is_filled = is_filled;
+        }
     }
 
     pub(super) fn table(&self, family: Family, table: &[u8]) -> Option<&HashMap<Vec<u8>, Shape>> {
@@ -295,7 +305,8 @@ impl Compiler<'_> {
         notes: &Notes<'_>,
         elements: &[Bytes<'static>],
     ) -> Result<SetId<'static>, Fault> {
-        let id = self.next_number();
+        self.anonymous += 1;
+        let id = self.anonymous;
         let set = Set {
             family,
             table: Some(table.clone()),

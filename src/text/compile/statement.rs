@@ -6,10 +6,10 @@ use super::load::is_constant;
 use super::sets::{Data, Notes, noted_order, with_keys};
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
-    self, ChecksumFlags, ChecksumType, Ct, CtKey, Dup, Dynset, DynsetFlags, DynsetOp, Exthdr,
-    ExthdrOp, FlowOffload, Fwd, Immediate, Masq, Meta, MetaKey, Nat, NatRangeFlags, NatType,
-    Notrack, ObjectType, Objref, Payload as Load, PayloadBase, Queue, QueueFlags, Redir, Register,
-    Reject, RejectType, Tproxy,
+    self, ChecksumFlags, Ct, CtKey, Dup, Dynset, DynsetFlags, DynsetOp, Exthdr, ExthdrOp,
+    FlowOffload, Fwd, Immediate, Masq, Meta, MetaKey, Nat, NatRangeFlags, NatType, Notrack,
+    ObjectType, Objref, Payload as Load, PayloadBase, Queue, QueueFlags, Redir, Register, Reject,
+    RejectType, Tproxy,
 };
 use crate::nft::{DataType, Family, Milliseconds, Set, SetFlags, SetId};
 use crate::text::headers;
@@ -425,7 +425,6 @@ impl Body<'_, '_> {
                         nat.addr_max = Some(register(word + whole));
                         if fields.len() > 1 {
                             nat.proto_max = Some(register(word + whole + behind));
-                            flags |= NatRangeFlags::MAP_IPS | NatRangeFlags::PROTO_SPECIFIED;
                         }
                     }
                     word += REGISTER;
@@ -673,14 +672,13 @@ impl Body<'_, '_> {
             }
             None => payload.base == PayloadBase::INNER,
         };
-        let (checksum_type, offset) = checksum.unwrap_or((ChecksumType::NONE, 0));
         self.push(&Load {
             sreg: Some(Register::R1),
             base: Some(payload.base),
             offset: Some(first),
             len: Some(behind - first),
-            checksum_type: Some(checksum_type),
-            checksum_offset: Some(offset),
+            checksum_type: checksum.map(|(checksum_type, _)| checksum_type),
+            checksum_offset: checksum.map(|(_, offset)| offset),
             checksum_flags: is_pseudo.then_some(ChecksumFlags::L4_PSEUDOHDR),
             ..Load::default()
         });
@@ -741,7 +739,8 @@ impl Body<'_, '_> {
             }
             None => DynsetOp::ADD,
         };
-        let id = self.compiler.next_number();
+        self.compiler.anonymous += 1;
+        let id = self.compiler.anonymous;
         let set = Set {
             family: self.family,
             table: Some(self.table.clone()),

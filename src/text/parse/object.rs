@@ -6,7 +6,7 @@ use super::error::{Fault, shown};
 use super::parser::{Parser, parse_number, parse_time};
 use super::script::{FAMILIES, InTable};
 use super::tree::{Command, Object, Verb};
-use crate::nft::expr::{Counter, Decoded, ObjectType, Synproxy, SynproxyFlags};
+use crate::nft::expr::{Counter, Decoded, Limit, ObjectType, Synproxy, SynproxyFlags};
 use crate::nft::stateful::{CtExpect, CtHelper, CtTimeout, HostMilliseconds, Secmark, Timeouts};
 use crate::nft::{DataType, Family, Name, ObjectData, StatefulObject};
 use crate::text::hooks;
@@ -209,11 +209,19 @@ impl Entries {
         let missing = |what: &str| Fault::new(place, format!("{what} is missing"));
         let said = self.statement.as_ref().and_then(instruction);
         Ok(match (object_type, said) {
-            (ObjectType::COUNTER, Some(Decoded::Counter(counter))) => counter.into(),
+            (ObjectType::COUNTER, Some(Decoded::Counter(counter))) => Counter::new(
+                counter.packets.unwrap_or_default(),
+                counter.bytes.unwrap_or_default(),
+            )
+            .into(),
             (ObjectType::COUNTER, _) => Counter::new(0, 0).into(),
             (ObjectType::QUOTA, Some(Decoded::Quota(quota))) => quota.into(),
             (ObjectType::QUOTA, _) => return Err(missing("how many bytes the quota has")),
-            (ObjectType::LIMIT, Some(Decoded::Limit(limit))) => limit.into(),
+            (ObjectType::LIMIT, Some(Decoded::Limit(limit))) => Limit {
+                burst: Some(limit.burst.unwrap_or_default()),
+                ..limit
+            }
+            .into(),
             (ObjectType::LIMIT, _) => return Err(missing("the rate of the limit")),
             (ObjectType::SYNPROXY, Some(Decoded::Synproxy(synproxy))) => synproxy.into(),
             (ObjectType::SYNPROXY, _) => Synproxy::new(0, 0, SynproxyFlags::empty()).into(),
@@ -278,10 +286,11 @@ pub(in crate::text) fn protocol(word: &Symbol) -> Result<u8, Fault> {
     })
 }
 
-/// The timeouts of the states that are said.
+/// The timeouts of all states: those that are not said are nft's, and so not what this machine is set to.
 fn timeouts(l4proto: u8, said: &[(String, u32, Place)]) -> Result<Timeouts<'static>, Fault> {
     let states = hooks::states(l4proto);
-    let mut all = BTreeMap::new();
+    let usual = states.iter().map(|(_, seconds)| *seconds);
+    let mut all: BTreeMap<u16, u32> = (1..).zip(usual).collect();
     for (name, seconds, place) in said {
         let numbered = (1_u16..).zip(states);
         let Some((number, _)) = numbered.into_iter().find(|(_, (state, _))| state == name) else {

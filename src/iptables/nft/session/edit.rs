@@ -246,6 +246,18 @@ impl Editor for Session<'_> {
         Ok(())
     }
 
+    fn policy(&mut self, table: usize, chain: &BStr) -> Result<Option<Policy>, Error> {
+        self.guard()?;
+        let state = &self.tables[table];
+        let family = state.family.into();
+        let known = self.connection.chain(family, state.name.as_str(), chain)?;
+        let known = known.filter(|known| known.hook().is_some());
+        Ok(known.map(|known| match known.policy() {
+            Some(nft::Policy::DROP) => Policy::Drop,
+            _ => Policy::Accept,
+        }))
+    }
+
     fn rule_count(&mut self, table: usize, chain: &BStr) -> Result<usize, Error> {
         Ok(self.load(table, chain)?.len())
     }
