@@ -134,7 +134,7 @@ impl TableEdit<'_> {
                         table: self.name().to_owned(),
                         chain: chain.to_owned(),
                         number: place + 1,
-                        why: why.clone(),
+                        why: *why,
                     });
                 }
                 _ => false,
