@@ -19,13 +19,6 @@ const DIFFERENT: &[(&str, usize, &str)] = &[(
     "nft notes five of the six fields beside the set, and so lists other elements than there are",
 )];
 
-/// The same of commands.
-const DIFFERENT_COMMANDS: &[(&str, usize, &str)] = &[(
-    "add element ip t sm { 12.0.0.0/8 }",
-    3,
-    "ranges are not joined with those that are there already",
-)];
-
 /// What was compared.
 #[derive(Default)]
 struct Report {
@@ -174,5 +167,5 @@ fn commands_are_sent_as_nft_sends_them() {
         }
     }
     assert!(report.texts > 200, "{}", report.texts);
-    report.finish(DIFFERENT_COMMANDS);
+    report.finish(&[]);
 }

@@ -48,7 +48,7 @@ fn sent(trace: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The messages that we would send for a text.
+/// The messages that we would send for a text, likewise.
 pub(crate) fn sent_by_us(sandbox: &Sandbox, text: &str) -> Result<Vec<u8>, String> {
     let script = Script::parse("rules.nft", text).map_err(|error| error.to_string())?;
     let script = script.with_time_zone("UTC").expect("it is known");
@@ -61,7 +61,10 @@ pub(crate) fn sent_by_us(sandbox: &Sandbox, text: &str) -> Result<Vec<u8>, Strin
         .run(|| {
             let change = script.transaction(now.as_ref());
             let change = change.map_err(|error| error.to_string())?;
-            Ok(change.transaction().datagram(<[u8]>::to_vec))
+            Ok(match change.transaction().is_empty() {
+                true => Vec::new(),
+                false => change.transaction().datagram(<[u8]>::to_vec),
+            })
         })
         .expect("it can be entered")
 }
