@@ -215,9 +215,9 @@ impl Script {
     /// connection it is carried out only if nothing else was committed since `now` was read
     /// ([`CommitError::generation_moved`]).
     ///
-    /// The kernel makes of it what it makes of what nft 1.0.6 sends for the same text, but where that version joins
+    /// Its messages are those that nft 1.0.6 sends for the same text, byte for byte, but where that version joins
     /// comparisons across a statement that is none (a counter between them would count less): that is not done, as in nft
-    /// from 1.0.7 on.
+    /// from 1.0.7 on. What else differs is in `docs/limits.md`.
     ///
     /// # Errors
     /// What no transaction can be made of, first.

@@ -88,6 +88,9 @@ pub(crate) struct Passed {
     pub(crate) known_sets: usize,
 }
 
+/// What stands in the place of an attribute's value, if it stays.
+type Replace<'r> = &'r mut dyn FnMut(&mut Numbers, &[u8]) -> Option<Vec<u8>>;
+
 /// What the numbers in one side's messages mean: the how many-th set or chain of the batch.
 #[derive(Default)]
 struct Numbers {
@@ -112,12 +115,7 @@ impl Numbers {
     }
 
     /// An attribute list in which the values at these paths are replaced; one that becomes `None` is left out.
-    fn at(
-        &mut self,
-        bytes: &[u8],
-        path: &[u16],
-        with: &mut dyn FnMut(&mut Self, &[u8]) -> Option<Vec<u8>>,
-    ) -> Vec<u8> {
+    fn at(&mut self, bytes: &[u8], path: &[u16], with: Replace<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         for attribute in Attributes::new(bytes) {
             let attribute = attribute.expect("it is whole");

@@ -10,6 +10,9 @@ use super::sets::Shape;
 use crate::nft::{Element as Bytes, Family, SetId, SnapshotSet};
 use crate::text::parse::{Command, ElementList, Fault, Object, Verb};
 
+/// A set, by its family, table and name.
+type Named = (Family, Vec<u8>, Vec<u8>);
+
 /// The ranges of a set, by their first values; the last ones are in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct There(BTreeMap<u128, u128>);
@@ -66,15 +69,15 @@ impl There {
     }
 }
 
-/// Such sets, by family, table and name.
-pub(super) type Joined = HashMap<(Family, Vec<u8>, Vec<u8>), There>;
+/// Those of such sets.
+pub(super) type Joined = HashMap<Named, There>;
 
 /// The commands that add elements to the same set. Ranges of one transaction cannot be taken away again in it, so that those
 /// which several commands add are joined where the first of them does.
 #[derive(Default)]
 pub(super) struct Ahead {
     /// Where elements are added, by the set; what is known once it was asked for.
-    added: Option<HashMap<(Family, Vec<u8>, Vec<u8>), Vec<usize>>>,
+    added: Option<HashMap<Named, Vec<usize>>>,
     /// Where something is taken away.
     ends: Vec<usize>,
     /// What came with others.
@@ -133,7 +136,7 @@ impl Ahead {
     }
 }
 
-fn name_of(id: &SetId<'_>) -> (Family, Vec<u8>, Vec<u8>) {
+fn name_of(id: &SetId<'_>) -> Named {
     (id.family, id.table.to_vec(), id.set.to_vec())
 }
 
