@@ -21,9 +21,11 @@ const DIFFERENT: &[(&str, usize, &str)] = &[(
 
 /// The same of commands.
 const DIFFERENT_COMMANDS: &[(&str, usize, &str)] = &[(
-    "add element ip t sm { 12.0.0.0/8 }",
-    3,
-    "ranges are not joined with those that are there already",
+    "add set ip j twice { type ipv4_addr; flags interval; }\n\
+         add element ip j twice { 1.0.0.0/8 }\n\
+         add element ip j twice { 3.0.0.0/8 }",
+    4,
+    "ranges that commands add to a new set nft sends with the set, and then once more: a message more, before the others",
 )];
 
 /// What was compared.

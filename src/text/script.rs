@@ -281,31 +281,31 @@ impl Script {
     /// connection it is carried out only if nothing else was committed since `now` was read
     /// ([`CommitError::generation_moved`]).
     ///
-    /// The kernel makes of it what it makes of what nft 1.0.6 sends for the same text, but where that version joins
+    /// Its messages are those that nft 1.0.6 sends for the same text, byte for byte, but where that version joins
     /// comparisons across a statement that is none (a counter between them would count less): that is not done, as in nft
-    /// from 1.0.7 on.
+    /// from 1.0.7 on. What else differs is in `docs/limits.md`.
     ///
     /// # Errors
     /// What no transaction can be made of, first: also what it [asks for](Self::questions), which
     /// [`run`](Self::run) leaves out.
     pub fn transaction(&self, now: Option<&Snapshot>) -> Result<Change<'_>, Error> {
-        self.compiled(now, self.commands.iter())
+        self.compiled(now, self.commands.iter().collect())
     }
 
     /// The transaction without what is asked for.
     pub(super) fn changes(&self, now: Option<&Snapshot>) -> Result<Change<'_>, Error> {
         let changes = self.commands.iter().filter(|each| !each.is_question());
-        self.compiled(now, changes)
+        self.compiled(now, changes.collect())
     }
 
     fn compiled<'s>(
         &'s self,
         now: Option<&Snapshot>,
-        commands: impl Iterator<Item = &'s Command> + Clone,
+        commands: Vec<&Command>,
     ) -> Result<Change<'s>, Error> {
         let compiler = Compiler::new(now, self.time_zone.clone());
         let (transaction, places) = compiler
-            .compile(commands)
+            .compile(&commands)
             .map_err(|fault| self.sources.explain(fault))?;
         Ok(Change {
             script: self,

@@ -48,7 +48,7 @@ fn sent(trace: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The messages that we would send for a text.
+/// The messages that we would send for a text, likewise.
 pub(crate) fn sent_by_us(sandbox: &Sandbox, text: &str) -> Result<Vec<u8>, String> {
     let script = Script::parse("rules.nft", text).map_err(|error| error.to_string())?;
     let script = script.with_time_zone("UTC").expect("it is known");
@@ -61,7 +61,10 @@ pub(crate) fn sent_by_us(sandbox: &Sandbox, text: &str) -> Result<Vec<u8>, Strin
         .run(|| {
             let change = script.transaction(now.as_ref());
             let change = change.map_err(|error| error.to_string())?;
-            Ok(change.transaction().datagram(<[u8]>::to_vec))
+            Ok(match change.transaction().is_empty() {
+                true => Vec::new(),
+                false => change.transaction().datagram(<[u8]>::to_vec),
+            })
         })
         .expect("it can be entered")
 }
@@ -85,6 +88,9 @@ pub(crate) struct Passed {
     pub(crate) known_sets: usize,
 }
 
+/// What stands in the place of an attribute's value, if it stays.
+type Replace<'r> = &'r mut dyn FnMut(&mut Numbers, &[u8]) -> Option<Vec<u8>>;
+
 /// What the numbers in one side's messages mean: the how many-th set or chain of the batch.
 #[derive(Default)]
 struct Numbers {
@@ -92,9 +98,6 @@ struct Numbers {
     chains: HashMap<Vec<u8>, u32>,
     passed: Passed,
 }
-
-/// What is put in the place of a value.
-type Replacing<'r> = dyn FnMut(&mut Numbers, &[u8]) -> Option<Vec<u8>> + 'r;
 
 impl Numbers {
     /// A set's number, if it is of this batch.
@@ -112,7 +115,7 @@ impl Numbers {
     }
 
     /// An attribute list in which the values at these paths are replaced; one that becomes `None` is left out.
-    fn at(&mut self, bytes: &[u8], path: &[u16], with: &mut Replacing<'_>) -> Vec<u8> {
+    fn at(&mut self, bytes: &[u8], path: &[u16], with: Replace<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         for attribute in Attributes::new(bytes) {
             let attribute = attribute.expect("it is whole");

@@ -23,10 +23,11 @@ impl Compiler<'_> {
         for table in now.tables() {
             let view = table.table();
             for set in table.sets() {
-                let is_filled = set.elements().next().is_some();
+                let there = set;
                 let set = set.set();
                 if let Some(mut shape) = shape_of(&set) {
-                    shape.is_filled = is_filled;
+                    shape.is_filled = there.elements().next().is_some();
+                    self.learn_ranges(&there, &shape);
                     self.shapes
                         .insert(view.family(), view.name(), set.name(), shape);
                 }
@@ -72,6 +73,7 @@ impl Compiler<'_> {
             Verb::Add | Verb::Create => {}
             Verb::Flush => {
                 self.shapes.fill(family, &table, &name, false);
+                self.forget_ranges(&set.set_id());
                 let flushed = self.tx.flush_set(&set.set_id()).map(|_| ());
                 return self.fitted(flushed);
             }
@@ -171,6 +173,7 @@ impl Compiler<'_> {
             set = set.with_size(size);
         }
         self.shapes.insert(family, &table, &name, shape);
+        self.forget_ranges(&set.set_id());
         self.object(verb, &set)
     }
 
@@ -249,11 +252,12 @@ fn of_verb<'e>(
 }
 
 impl Shape {
-    fn ranges(&self, verb: Verb) -> Ranges {
+    pub(super) fn ranges(&self, verb: Verb) -> Ranges<'static> {
         Ranges {
             joins: self.merges,
             is_closed: true,
             begins: !is_deletion(verb) && !self.is_filled,
+            there: None,
         }
     }
 }

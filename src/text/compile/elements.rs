@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::Compiler;
 use super::constant::{Want, place_of};
 use super::load::Loaded;
+use super::merge::There;
 use super::sets::Data;
 use crate::nft::expr::{Expressions, NestedExpression};
 use crate::nft::{Element as Bytes, Milliseconds, concatenation, userdata};
@@ -14,21 +15,24 @@ use crate::text::syntax::{Element, Expr, Place, Statement, Value};
 
 /// How ranges are kept.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ranges {
+pub(super) struct Ranges<'r> {
     /// Overlapping and adjacent ones become one.
     pub(super) joins: bool,
     /// Each has its end, also where the next one begins there.
     pub(super) is_closed: bool,
     /// Before the first one it is said that nothing is in the set from the lowest value on.
     pub(super) begins: bool,
+    /// Those that are there already, to be joined with.
+    pub(super) there: Option<&'r There>,
 }
 
-impl Ranges {
+impl Ranges<'_> {
     /// In a set without a name.
     pub(super) const WITHOUT_NAME: Self = Self {
         joins: true,
         is_closed: false,
         begins: true,
+        there: None,
     };
 }
 
@@ -40,19 +44,67 @@ struct Interval<'e> {
     place: Place,
     /// What goes with it, if something does.
     with: Option<Box<Cow<'e, Element>>>,
+    /// Whether it is there already.
+    is_there: bool,
+}
+
+impl Interval<'_> {
+    /// Takes in one that overlaps or touches it, and begins no earlier; what was there and is no longer. What goes with the
+    /// first of those that were not there stays.
+    fn join(&mut self, other: Self) -> Option<(u128, u128)> {
+        let replaced = match (self.is_there, other.is_there) {
+            (true, false) if other.to <= self.to => return None,
+            (true, false) => {
+                let replaced = (self.from, self.to);
+                self.with = other.with;
+                self.is_there = false;
+                Some(replaced)
+            }
+            (_, true) => Some((other.from, other.to)),
+            (false, false) => None,
+        };
+        self.to = self.to.max(other.to);
+        replaced
+    }
 }
 
 /// Ranges in their order, and all other keys.
 pub(super) struct Intervals<'e> {
     ranges: Vec<Interval<'e>>,
     others: Option<Cow<'e, Element>>,
-    kept: Ranges,
+    is_closed: bool,
+    begins: bool,
+    /// Those that are there and become part of others.
+    pub(super) replaced: Vec<(u128, u128)>,
 }
 
 impl Intervals<'_> {
+    /// These alone.
+    pub(super) fn of(ranges: &[(u128, u128)], place: Place) -> Self {
+        let range = |(from, to): &(u128, u128)| Interval {
+            from: *from,
+            to: *to,
+            place,
+            with: None,
+            is_there: true,
+        };
+        Self {
+            ranges: ranges.iter().map(range).collect(),
+            others: None,
+            is_closed: true,
+            begins: false,
+            replaced: Vec::new(),
+        }
+    }
+
+    /// Their first and last values.
+    pub(super) fn ends(&self) -> impl Iterator<Item = (u128, u128)> {
+        self.ranges.iter().map(|range| (range.from, range.to))
+    }
+
     /// Whether the lowest value is not in the set, and this is said.
     fn begins(&self) -> bool {
-        self.kept.begins && self.ranges.first().is_some_and(|first| first.from > 0)
+        self.begins && self.ranges.first().is_some_and(|first| first.from > 0)
     }
 
     /// How many elements the set is to have room for.
@@ -75,7 +127,7 @@ impl Compiler<'_> {
         elements: impl Iterator<Item = Cow<'e, Element>> + 'e,
         has_ranges: bool,
         data: Option<&'e Data>,
-        ranges: Ranges,
+        ranges: Ranges<'_>,
     ) -> Result<Each<'e>, Fault> {
         let fields = data.map_or_else(Vec::new, Data::fields);
         if let ([key], true) = (&keys[..], has_ranges) {
@@ -166,7 +218,7 @@ impl Compiler<'_> {
         key: &Loaded,
         elements: impl Iterator<Item = Cow<'e, Element>>,
         has_data: bool,
-        kept: Ranges,
+        kept: Ranges<'_>,
     ) -> Result<Intervals<'e>, Fault> {
         let (mut ranges, mut others) = (Vec::new(), None);
         for element in elements {
@@ -182,18 +234,23 @@ impl Compiler<'_> {
                 to,
                 place,
                 with: has_more.then(|| Box::new(element)),
+                is_there: false,
             });
         }
-        ranges.sort_by_key(|range| (range.from, range.to));
+        if let Some(there) = kept.there {
+            let near = there.near(ranges.iter().map(|range| (range.from, range.to)));
+            let near: Vec<_> = near.into_iter().collect();
+            ranges.extend(Intervals::of(&near, self.place).ranges);
+        }
+        ranges.sort_by_key(|range| (range.from, range.is_there, range.to));
         let mut joined: Vec<Interval<'_>> = Vec::with_capacity(ranges.len());
+        let mut replaced = Vec::new();
         for range in ranges {
             if let Some(last) = joined.last_mut() {
                 let is_near = last.to.checked_add(1).is_none_or(|next| range.from <= next);
-                let is_plain = |range: &Interval<'_>| {
-                    !has_data && range.with.as_ref().is_none_or(|with| is_plain(with))
-                };
-                if kept.joins && is_near && is_plain(&range) && is_plain(last) {
-                    last.to = last.to.max(range.to);
+                let is_new = !last.is_there || !range.is_there;
+                if kept.joins && !has_data && is_near && is_new {
+                    replaced.extend(last.join(range));
                     continue;
                 }
                 if range.from <= last.to {
@@ -206,15 +263,18 @@ impl Compiler<'_> {
             }
             joined.push(range);
         }
+        joined.retain(|range| !range.is_there);
         Ok(Intervals {
             ranges: joined,
             others,
-            kept,
+            is_closed: kept.is_closed,
+            begins: kept.begins,
+            replaced,
         })
     }
 
     /// Each range is an element where it begins and one behind its end.
-    fn of_intervals<'e>(
+    pub(super) fn of_intervals<'e>(
         &'e self,
         key: Loaded,
         intervals: Intervals<'e>,
@@ -226,7 +286,8 @@ impl Compiler<'_> {
         let Intervals {
             ranges,
             others,
-            kept,
+            is_closed,
+            ..
         } = intervals;
         let others = others.map(|element| (Bytes::catch_all(), element));
         let mut ranges = ranges.into_iter().peekable();
@@ -248,7 +309,7 @@ impl Compiler<'_> {
                 last if last >= highest => this.map(Bytes::without_end),
                 _ => {
                     let behind = range.to + 1;
-                    if kept.is_closed || ranges.peek().is_none_or(|next| next.from != behind) {
+                    if is_closed || ranges.peek().is_none_or(|next| next.from != behind) {
                         end = Some(Ok(Bytes::end(key.bytes(behind))));
                     }
                     this

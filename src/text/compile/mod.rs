@@ -6,7 +6,7 @@
 //! | `protocols` | what is known of packets, and the matches that a field asks for |
 //! | `body`, `load`, `lookup`, `matching`, `statement` | a rule's instructions |
 //! | `sets`, `declared` | sets |
-//! | `elements` | their elements |
+//! | `elements`, `merge` | their elements |
 
 mod body;
 mod constant;
@@ -15,6 +15,7 @@ mod elements;
 mod load;
 mod lookup;
 mod matching;
+mod merge;
 mod protocols;
 mod sets;
 mod statement;
@@ -48,6 +49,8 @@ pub(super) struct Compiler<'c> {
     /// What is there already, as far as the commands need it.
     now: Option<&'c Snapshot>,
     shapes: Shapes,
+    joined: merge::Joined,
+    ahead: merge::Ahead,
     tx: Transaction,
     /// What is being looked at.
     place: Place,
@@ -75,6 +78,8 @@ impl<'c> Compiler<'c> {
             time_zone,
             now,
             shapes: Shapes::default(),
+            joined: merge::Joined::default(),
+            ahead: merge::Ahead::default(),
             tx: Transaction::as_nft(),
             place: Place::default(),
             declared: 0,
@@ -92,21 +97,20 @@ impl<'c> Compiler<'c> {
     }
 
     /// The transaction that these commands are, and the place of the command that each of its operations comes from.
-    pub(super) fn compile<'a>(
+    pub(super) fn compile(
         mut self,
-        commands: impl Iterator<Item = &'a Command> + Clone,
+        commands: &[&Command],
     ) -> Result<(Transaction, Vec<Place>), Fault> {
-        let mut places = Vec::with_capacity(commands.size_hint().0);
+        let mut places = Vec::with_capacity(commands.len());
         // Sets that the commands declare are numbered before all others.
         let is_declared = |command: &&Command| {
             matches!(command.object, Object::Set(_))
                 && matches!(command.verb, Verb::Add | Verb::Create)
         };
-        self.anonymous = commands.clone().filter(is_declared).count() as u32; // memory does not hold more
-        let mut commands = commands.peekable();
-        while let Some(command) = commands.next() {
+        self.anonymous = commands.iter().copied().filter(is_declared).count() as u32; // memory does not hold more
+        for (index, command) in commands.iter().enumerate() {
             self.place = command.place;
-            self.command(command, commands.peek().copied())?;
+            self.command(commands, index)?;
             places.resize(self.tx.len(), command.place);
         }
         Ok((self.tx, places))
@@ -145,7 +149,10 @@ impl<'c> Compiler<'c> {
         self.fitted(added)
     }
 
-    fn command(&mut self, command: &Command, next: Option<&Command>) -> Result<(), Fault> {
+    fn command(&mut self, commands: &[&Command], index: usize) -> Result<(), Fault> {
+        let Some(command) = commands.get(index) else {
+            return Ok(());
+        };
         let verb = command.verb;
         let is_made = matches!(verb, Verb::Add | Verb::Create);
         match &command.object {
@@ -182,7 +189,7 @@ impl<'c> Compiler<'c> {
             Object::Rule(rule) => self.rule(verb, rule),
             Object::Set(declaration) => {
                 // Its block has them.
-                let elements = match next.map(|next| &next.object) {
+                let elements = match commands.get(index + 1).map(|next| &next.object) {
                     Some(Object::Elements(elements)) if elements.is_of(&declaration.set) => {
                         Some(&elements.elements)
                     }
@@ -190,7 +197,7 @@ impl<'c> Compiler<'c> {
                 };
                 self.declare(verb, declaration, elements)
             }
-            Object::Elements(elements) => self.elements(verb, elements),
+            Object::Elements(elements) => self.elements(verb, elements, commands, index),
             Object::Flowtable(flowtable) if is_made => {
                 let mut flowtable = flowtable.clone();
                 flowtable.flags.get_or_insert_default();
@@ -332,7 +339,13 @@ impl<'c> Compiler<'c> {
         Ok(id)
     }
 
-    fn elements(&mut self, verb: Verb, elements: &Elements) -> Result<(), Fault> {
+    fn elements(
+        &mut self,
+        verb: Verb,
+        elements: &Elements,
+        commands: &[&Command],
+        index: usize,
+    ) -> Result<(), Fault> {
         let name = String::from_utf8_lossy(&elements.set).into_owned();
         let known = self.set(elements.family, &elements.table, &name, false)?;
         let id = SetId {
@@ -349,33 +362,21 @@ impl<'c> Compiler<'c> {
             self.shapes.fill(family, table, &elements.set, is_made);
         }
         if verb == Verb::Flush {
+            self.forget_ranges(&id);
             let flushed = self.tx.flush_set(&id).map(|_| ());
             return self.fitted(flushed);
         }
-        let mut tx = std::mem::take(&mut self.tx);
-        let mut fault = None;
-        let done = {
-            let mut each = self.elements_of(&known, &elements.elements, verb)?;
-            // What is wrong with one ends them.
-            let each = std::iter::from_fn(|| match each.next()? {
-                Ok(element) => Some(element),
-                Err(found) => {
-                    fault = Some(found);
-                    None
-                }
-            });
-            match verb {
-                Verb::Add => tx.add_elements(&id, each).map(|_| ()),
-                Verb::Create => tx.create_elements(&id, each).map(|_| ()),
-                Verb::Delete => tx.delete_elements(&id, each).map(|_| ()),
-                Verb::Destroy => tx.destroy_elements(&id, each).map(|_| ()),
-                _ => return Err(self.not_a_change()),
-            }
-        };
-        self.tx = tx;
-        match fault {
-            Some(fault) => Err(fault),
-            None => self.fitted(done),
+        if is_made && known.joined().is_some() {
+            let together = self.ahead.together(commands, index);
+            return self.join_elements(verb, &known, &id, &together);
         }
+        if !is_made {
+            self.forget_elements(&known, &id, &elements.elements)?;
+        }
+        let mut tx = std::mem::take(&mut self.tx);
+        let each = self.elements_of(&known, &elements.elements, verb);
+        let done = each.and_then(|each| self.write_elements(&mut tx, verb, &id, each));
+        self.tx = tx;
+        done
     }
 }
