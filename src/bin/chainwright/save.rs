@@ -3,7 +3,7 @@
 use bstr::ByteSlice;
 use chainwright::iptables::text::{Omissions, SaveOptions};
 use chainwright::iptables::{Backend, Chain, ChainKind, Policy, RuleView, Tables};
-use chainwright::text::{self, Words};
+use chainwright::text;
 use serde::Serialize;
 
 use crate::iptables::{ChainRecord, RuleRecord, TableRecord, Whose};
@@ -57,9 +57,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         };
         {
             let words = text::Options::here();
-            let words = Words::new(&words);
             tables
-                .save_in_words(options, &words, out.bytes())
+                .save_in_words(
+                    options,
+                    &|table, rule| text::rule(table, rule, &words),
+                    out.bytes(),
+                )
                 .map_err(Error::Output)?
         }
     };

@@ -9,7 +9,7 @@ use bstr::ByteSlice;
 use chainwright::iptables::Family;
 use chainwright::iptables::text::{self, SaveOptions};
 use chainwright::iptables::translate::{Back, NotSaid, Translation};
-use chainwright::text::{Options, Script, Words};
+use chainwright::text::{self as nfts, Options, Script};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -177,7 +177,11 @@ fn back(args: &Args, family: Family, json: bool) -> Result<Exit, Error> {
     let mut text = Vec::new();
     let omissions = back
         .tables
-        .save_in_words(options, &Words::new(&words), &mut text)
+        .save_in_words(
+            options,
+            &|table, rule| nfts::rule(table, rule, &words),
+            &mut text,
+        )
         .map_err(Error::Output)?;
     let mut out = Output::new();
     if json {

@@ -25,5 +25,5 @@ pub(super) use restore::DEVIATIONS as RESTORE_DEVIATIONS;
 pub use restore::restore_drafts;
 pub use restore::{LONGEST_LINE, RestoreOptions, Restored, ShortenedLine};
 pub(super) use save::DEVIATIONS as SAVE_DEVIATIONS;
-pub use save::{Omissions, SaveOptions};
+pub use save::{InOtherWords, Omissions, SaveOptions};
 pub use words::{Word, words};

@@ -9,7 +9,7 @@ use crate::iptables::{
     Backend, Chain, ChainKind, Counters, Entry, NotExpressible, RuleView, Table, Tables,
 };
 use crate::legacy::start_of;
-use crate::nft::{RuleRef, Words};
+use crate::nft::{RuleRef, SnapshotTable};
 use crate::xt::Text;
 
 /// When so many bytes of text are there, they are written out.
@@ -82,6 +82,9 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     },
 ];
 
+/// Words for a rule that iptables has none for, if there are any.
+pub type InOtherWords<'w> = dyn Fn(&SnapshotTable<'_>, &RuleRef<'_>) -> Option<String> + 'w;
+
 impl Tables {
     /// Writes all tables as `iptables-save` prints them.
     ///
@@ -95,14 +98,14 @@ impl Tables {
     }
 
     /// The same, where a rule of nf_tables that iptables has no words for is a comment in other words than bytecode: those
-    /// of nft's language, say (`text::Words`).
+    /// of nft's language, say (`text::rule`).
     ///
     /// # Errors
     /// What writing says.
     pub fn save_in_words(
         &self,
         options: SaveOptions,
-        words: &dyn Words,
+        words: &InOtherWords<'_>,
         out: &mut impl Write,
     ) -> io::Result<Omissions> {
         self.save_with(options, Some(words), out)
@@ -111,7 +114,7 @@ impl Tables {
     fn save_with(
         &self,
         options: SaveOptions,
-        words: Option<&dyn Words>,
+        words: Option<&InOtherWords<'_>>,
         out: &mut impl Write,
     ) -> io::Result<Omissions> {
         let mut omissions = Omissions::default();
@@ -127,11 +130,11 @@ impl<'t> Table<'t> {
         &self,
         tables: &Tables,
         options: SaveOptions,
-        words: Option<&dyn Words>,
+        words: Option<&InOtherWords<'_>>,
         out: &mut impl Write,
     ) -> io::Result<Omissions> {
         let unsaid = |rule: &RuleRef<'_>| {
-            let said = words.and_then(|words| words.whole_rule(&self.in_snapshot()?, rule));
+            let said = words.and_then(|words| words(&self.in_snapshot()?, rule));
             said.unwrap_or_else(|| rule.to_string())
         };
         let backend = tables.backend();

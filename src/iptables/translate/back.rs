@@ -14,7 +14,7 @@ use crate::text::{Error, Script};
 /// ```
 /// use chainwright::iptables::text::SaveOptions;
 /// use chainwright::iptables::{Family, translate::Back};
-/// use chainwright::text::{Options, Script, Words};
+/// use chainwright::text::{Options, Script, rule};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let script = Script::parse(
@@ -32,7 +32,11 @@ use crate::text::{Error, Script};
 /// let options = Options::here();
 /// let omissions = back
 ///     .tables
-///     .save_in_words(SaveOptions::default(), &Words::new(&options), &mut text)?;
+///     .save_in_words(
+///         SaveOptions::default(),
+///         &|table, native| rule(table, native, &options),
+///         &mut text,
+///     )?;
 /// let text = String::from_utf8(text)?;
 /// assert!(text.contains("-A INPUT -i lo -j ACCEPT\n"));
 /// assert!(text.contains("#   tcp dport { 22, 80 } counter packets 0 bytes 0 accept\n"));
