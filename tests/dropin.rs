@@ -351,6 +351,31 @@ fn who_cannot_have_the_lock_ends_with_4() {
     }
 }
 
+/// What is changed is changed, whether somebody reads of it or not: who is told that it failed does it again.
+#[test]
+fn what_is_done_is_no_error() {
+    let links = links();
+    let side = Side::new(links.path(), "nft");
+    let full = |call: &str| {
+        let work = || {
+            let device = fs::OpenOptions::new()
+                .write(true)
+                .open("/dev/full")
+                .unwrap();
+            Command::new(links.path().join("iptables-nft"))
+                .args(call.split(' '))
+                .stdout(device)
+                .status()
+                .unwrap()
+        };
+        side.sandbox.run(work).unwrap().code().unwrap()
+    };
+    assert_eq!(full("-v -A OUTPUT -d 192.0.2.1 -j ACCEPT"), 0);
+    assert_eq!(full("-v -D OUTPUT -d 192.0.2.1 -j ACCEPT"), 0);
+    // A listing that nobody got is one.
+    assert_eq!(full("-L"), 1);
+}
+
 /// What nothing is known of is not read: a change or a look costs the same, however many chains there are.
 #[test]
 fn other_chains_cost_nothing() {

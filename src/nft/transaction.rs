@@ -109,12 +109,20 @@ impl Transaction {
         }
     }
 
+    /// The same, where what is added from now on is written as it usually is.
+    #[cfg(feature = "text")]
+    pub(crate) fn into_ours(mut self) -> Self {
+        self.as_nft = false;
+        self
+    }
+
     /// Takes all operations out and keeps the memory.
     pub fn clear(&mut self) {
         self.buffer.truncate(BEGIN);
         self.operations = 0;
         self.last = BEGIN;
         self.expected = None;
+        self.as_nft = false;
         self.write_begin();
         self.seal();
     }

@@ -355,7 +355,7 @@ impl Change<'_> {
     /// The transaction itself.
     #[must_use]
     pub fn into_transaction(self) -> Transaction {
-        self.transaction
+        self.transaction.into_ours()
     }
 
     /// What the kernel refused, at the lines that asked for it; nothing where it refused the whole, or was not reached:

@@ -374,7 +374,7 @@ fn rulesets_are_said_in_iptables_words() {
     let json: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(
         json["omitted"],
-        serde_json::json!({"rules": 1, "chains": 0, "tables": ["inet firewall"]})
+        serde_json::json!({"rules": 1, "chains": 0, "private": 0, "tables": ["inet firewall"]})
     );
     // Of IPv6 there is nothing.
     let six = run_here(&["translate", "-6", "--to", "iptables", &path]).expect(1);

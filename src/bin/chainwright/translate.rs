@@ -165,6 +165,7 @@ struct BackDocument<'d> {
 struct Omitted<'d> {
     rules: usize,
     chains: usize,
+    private: usize,
     tables: &'d [String],
 }
 
@@ -192,6 +193,7 @@ fn back(args: &Args, family: Family, json: bool) -> Result<Exit, Error> {
                 omitted: Omitted {
                     rules: omissions.rules,
                     chains: omissions.chains,
+                    private: omissions.private,
                     tables: &back.others,
                 },
             },

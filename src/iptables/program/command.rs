@@ -14,13 +14,21 @@ use crate::iptables::{Backend, Counters, Error, Iptables, Rule, Target, builtins
 use crate::legacy::LockPolicy;
 use crate::xt::{Names, Text};
 
+/// What a command was about.
+pub(super) enum Outcome {
+    /// Its output.
+    Said,
+    /// A change, which is made whether that can be said or not.
+    Changed,
+}
+
 impl Program {
     pub(super) fn command(
         &self,
         words: &[BString],
         output: &mut dyn Write,
         notes: &mut BString,
-    ) -> Result<(), Complaint> {
+    ) -> Result<Outcome, Complaint> {
         let line = in_a_line(words);
         let (command, called) = Command::called(self.family, false, &Names::system(), &line)
             .map_err(|error| Complaint::of_words(&error))?;
@@ -35,8 +43,9 @@ impl Program {
                 true => self.help(),
                 false => format!("{}\n", self.version()),
             };
-            return output
-                .write_all(said.as_bytes())
+            let written = output.write_all(said.as_bytes());
+            return written
+                .map(|()| Outcome::Said)
                 .map_err(Complaint::of_output);
         }
         let table = called.table.as_deref().unwrap_or("filter");
@@ -47,10 +56,11 @@ impl Program {
             return self.list(&command, &called, listing, table, output);
         }
         self.change(&command, called.wait, table)?;
-        match called.verbose {
-            true => self.show(&command, output),
-            false => Ok(()),
+        if called.verbose {
+            // It is done, whether that can be said or not.
+            let _ = self.show(&command, output);
         }
+        Ok(Outcome::Changed)
     }
 
     fn list(
@@ -60,7 +70,7 @@ impl Program {
         listing: Listing,
         table: &str,
         output: &mut dyn Write,
-    ) -> Result<(), Complaint> {
+    ) -> Result<Outcome, Complaint> {
         let failed = |error: Error| Complaint::of_command(self, &error, command);
         let mut iptables = self.open().map_err(failed)?;
         let only = command.chain.as_ref().map(|chain| chain.as_bstr());
@@ -81,14 +91,16 @@ impl Program {
             })
         };
         written.map_err(Complaint::of_output)?;
-        if called.zero {
+        if let Some(number) = called.zero {
+            // What was counted is lost only once it is said.
+            output.flush().map_err(Complaint::of_output)?;
             let zero = Command {
-                verb: Verb::Zero(listing.number),
+                verb: Verb::Zero(number),
                 ..command.clone()
             };
             self.change(&zero, called.wait, table)?;
         }
-        Ok(())
+        Ok(Outcome::Said)
     }
 
     /// Carries out a command.
@@ -137,6 +149,10 @@ impl Program {
         let Err(error) = changed else {
             return Ok(());
         };
+        // Who cannot have the lock, or may not do it, is not made to wait again.
+        if matches!(error, Error::Legacy(_) | Error::Contended { .. }) {
+            return Err(failed(&error));
+        }
         if let Some(complaint) = self.missing_target(&mut iptables, &command.spec.rule, table) {
             return Err(complaint);
         }

@@ -19,6 +19,7 @@ use std::io::{Read, Write};
 
 use bstr::{BString, ByteSlice};
 
+use command::Outcome;
 pub(super) use complaint::DEVIATIONS;
 use complaint::{Complaint, Status};
 
@@ -150,10 +151,18 @@ impl Program {
         let mut notes = BString::default();
         let result = match self.tool {
             Tool::Iptables => self.command(&words, output, &mut notes),
-            Tool::Save => self.save(&words, output, &mut notes),
-            Tool::Restore => self.restore(&words, input, output, &mut notes),
+            Tool::Save => self
+                .save(&words, output, &mut notes)
+                .map(|()| Outcome::Said),
+            Tool::Restore => self
+                .restore(&words, input, output, &mut notes)
+                .map(|()| Outcome::Changed),
         };
-        let result = result.and_then(|()| output.flush().map_err(Complaint::of_output));
+        let flushed = output.flush();
+        let result = result.and_then(|outcome| match outcome {
+            Outcome::Said => flushed.map_err(Complaint::of_output),
+            Outcome::Changed => Ok(()),
+        });
         // Where it cannot be said, the exit code has to do.
         let _ = errors.write_all(&notes);
         match result {

@@ -66,6 +66,18 @@ pub(super) fn options_of(known: &[Known]) -> String {
     each.collect()
 }
 
+/// The option whose value may be left out: how long to wait for the lock.
+const SECONDS: u8 = b'w';
+
+/// The value that stands behind it, if one does.
+fn seconds<'w>(words: &mut (impl Iterator<Item = &'w BStr> + Clone)) -> Option<&'w BStr> {
+    let next = words.clone().next()?;
+    if next.starts_with(b"-") {
+        return None;
+    }
+    words.next()
+}
+
 /// Letters with their values, and the words that are no options.
 type Given<'w> = (Vec<(u8, &'w BStr)>, Vec<&'w BStr>);
 
@@ -150,7 +162,10 @@ impl Program {
                 b'W' if self.backend == Backend::Legacy => {
                     notes.extend_from_slice(b"Ignoring deprecated --wait-interval option.\n")
                 }
-                b'w' => wait = Wait::parse(value).map_err(Complaint::parameter)?,
+                // That of nf_tables takes it and has no lock.
+                &SECONDS if self.backend == Backend::Nft => {}
+                &SECONDS if value.is_empty() => wait = Wait::Forever,
+                &SECONDS => wait = Wait::parse(value).map_err(Complaint::parameter)?,
                 b'T' => table = Some(value.to_str_lossy().into_owned()),
                 _ => {}
             }
@@ -304,6 +319,7 @@ impl Program {
                     let (letter, takes) =
                         first.ok_or_else(|| wrong(format!("unrecognized option '{shown}'")))?;
                     let value = match (takes, attached) {
+                        (true, None) if letter == SECONDS => seconds(&mut words),
                         (true, None) => Some(words.next().ok_or_else(|| {
                             wrong(format!("option '{shown}' requires an argument"))
                         })?),
@@ -328,6 +344,7 @@ impl Program {
                         let mut value: &BStr = Default::default();
                         if takes.is_some() {
                             value = match rest {
+                                [] if *letter == SECONDS => seconds(&mut words).unwrap_or_default(),
                                 [] => words.next().ok_or_else(|| {
                                     wrong(format!("option requires an argument -- '{shown}'"))
                                 })?,

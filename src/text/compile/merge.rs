@@ -47,6 +47,16 @@ impl There {
 
     /// Those that overlap one of these, or touch it or one another behind it.
     pub(super) fn near(&self, ranges: impl Iterator<Item = (u128, u128)>) -> BTreeMap<u128, u128> {
+        let mut ranges: Vec<_> = ranges.collect();
+        ranges.sort_unstable();
+        // Joined with one another, so that what is there is looked at for few of them.
+        ranges.dedup_by(|(from, to), (_, end)| {
+            let touches = end.saturating_add(1) >= *from;
+            if touches {
+                *end = (*end).max(*to);
+            }
+            touches
+        });
         let mut all = BTreeMap::new();
         for (from, mut to) in ranges {
             let before = self.0.range(..from).next_back();
@@ -60,9 +70,7 @@ impl There {
                     break;
                 }
                 to = to.max(*end);
-                if all.insert(*start, *end).is_some() {
-                    break; // and so those behind it
-                }
+                all.insert(*start, *end);
             }
         }
         all

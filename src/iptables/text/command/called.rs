@@ -17,7 +17,7 @@ pub(in crate::iptables) struct Called {
     /// `-L` or `-S`
     pub(in crate::iptables) listing: Option<Listing>,
     /// `-Z` beside one of these: counters are set to 0 once they are listed.
-    pub(in crate::iptables) zero: bool,
+    pub(in crate::iptables) zero: Option<Option<usize>>,
     /// `-n`
     pub(in crate::iptables) numeric: bool,
     /// `-x`
@@ -111,7 +111,17 @@ impl Called {
             return fault("--wait-interval only makes sense with --wait".to_owned());
         }
         match (self.listing, verb) {
-            (Some(_), Some(Verb::Zero(_))) => self.zero = true,
+            (Some(listing), Some(Verb::Zero(number))) => {
+                if number.is_some() && self.numeric {
+                    return fault("Illegal option `-n' with this command".to_owned());
+                }
+                let number_of_listing = number.or(listing.number);
+                self.listing = Some(Listing {
+                    number: number_of_listing,
+                    ..listing
+                });
+                self.zero = Some(*number);
+            }
             (Some(_), Some(_)) => return fault("a command beside -L or -S".to_owned()),
             (Some(_), None) if has_rule => return fault("-L and -S take no rule".to_owned()),
             _ => {}
