@@ -197,6 +197,30 @@ fn chains_of_agents_stay() {
         );
         let there = "*filter\n:KUBE-B - [0:0]\n-A INPUT -j KUBE-B\n-A KUBE-B -j DROP\nCOMMIT\n";
         tools.run_with(&tool(to, Family::Ipv4, "-restore"), there);
+        // A jump in a chain that moves would be gone with it.
+        tools.run(&format!(
+            "{} -A users -j KUBE-A",
+            tool(from, Family::Ipv4, "")
+        ));
+        let error = open(&sandbox, from)
+            .migrate_to(
+                &mut open(&sandbox, to),
+                &Migration {
+                    apart: true,
+                    ..all(&keep)
+                },
+            )
+            .unwrap_err();
+        let MigrationError::Obstacles(obstacles) = &error else {
+            panic!("{error}");
+        };
+        let chains: Vec<_> = obstacles.iter().map(|one| one.chain.to_string()).collect();
+        assert_eq!(chains, ["users"]);
+        tools.run(&format!(
+            "{} -D users -j KUBE-A",
+            tool(from, Family::Ipv4, "")
+        ));
+
         // Parted from the rules beside them, they decide otherwise: that must be asked for.
         let states = [state(&sandbox, from), state(&sandbox, to)];
         let error = open(&sandbox, from)

@@ -419,7 +419,8 @@ fn read(
         return None;
     }
     for chain in moving.chains.iter().filter(|chain| !is_nothing(chain)) {
-        if chain.kept_jumps > 0 && !migration.apart {
+        // With a chain of a user the jumps would go.
+        if chain.kept_jumps > 0 && (!migration.apart || chain.policy.is_none()) {
             let why = "jumps to kept chains would stay behind: what these accept, and this chain not, or the other way \
                        round, would be decided otherwise";
             obstacles.push(moving.obstacle(chain.name.as_bstr(), None, why));
