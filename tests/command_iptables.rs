@@ -11,13 +11,12 @@ mod refusing;
 mod saying;
 
 use std::fs;
-use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 use chainwright::legacy;
 use chainwright::netns::Sandbox;
 use chainwright::nft::Family;
-use common::tools::Tools;
+use common::tools::{Tools, run_on};
 use common::{connect, sandbox};
 use serde_json::{Value, json};
 
@@ -77,18 +76,9 @@ impl From<Output> for Ran {
 /// Runs the command in the sandbox, arguments separated by blanks, with this standard input.
 fn run_with(sandbox: &Sandbox, arguments: &str, input: &str) -> Ran {
     let work = || {
-        let mut child = Command::new(PROGRAM)
-            .args(arguments.split_whitespace())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        // One that ends early does not read it.
-        let _ = stdin.write_all(input.as_bytes());
-        drop(stdin);
-        child.wait_with_output().unwrap()
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments.split_whitespace());
+        run_on(&mut command, input.as_bytes()).unwrap()
     };
     sandbox.run(work).unwrap().into()
 }

@@ -9,15 +9,14 @@ mod common;
 mod live;
 
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use chainwright::netns::Sandbox;
 use common::needs::find;
 use common::sandbox;
-use common::tools::words;
+use common::tools::{run_on, words};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -90,16 +89,8 @@ impl Side {
     /// Runs another program in its place.
     pub(crate) fn run_with(&self, program: &Path, arguments: &[&str], input: &str) -> Ran {
         let run = || {
-            let mut child = self
-                .command_of(program, arguments)
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap();
-            // Who reads nothing of it says so by its exit code.
-            let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-            child.wait_with_output().unwrap()
+            let mut command = self.command_of(program, arguments);
+            run_on(&mut command, input.as_bytes()).unwrap()
         };
         let output = self.sandbox.run(run).unwrap();
         Ran {

@@ -6,10 +6,9 @@
 mod common;
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use chainwright::Retry;
 use chainwright::iptables::program::Program;
@@ -17,6 +16,7 @@ use chainwright::legacy::{Lock, LockPolicy};
 use chainwright::netns::Sandbox;
 use common::needs::find;
 use common::sandbox;
+use common::tools::run_on;
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
@@ -134,20 +134,12 @@ impl Side {
             }
         };
         let work = || {
-            let mut child = Command::new(path)
+            let mut command = Command::new(path);
+            command
                 .args(&words[1..])
                 .env("XTABLES_LOCKFILE", self.lock.path().join("lock"))
-                .env("LC_ALL", "C")
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let mut stdin = child.stdin.take().unwrap();
-            // One that ends early does not read it.
-            let _ = stdin.write_all(input.as_bytes());
-            drop(stdin);
-            child.wait_with_output().unwrap()
+                .env("LC_ALL", "C");
+            run_on(&mut command, input.as_bytes()).unwrap()
         };
         let output = self.sandbox.run(work).unwrap();
         Ran {

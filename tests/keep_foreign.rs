@@ -182,6 +182,7 @@ fn nothing_of_others_is_ever_missing() {
             });
             scope.spawn(|| {
                 let mut agent = open_locked(&sandbox, backend, lock.path());
+                let mut random = Random::new();
                 let rule = Rule::parse(Family::Ipv4, "-s 198.51.100.1/32 -j RETURN").unwrap();
                 while !done.load(Ordering::Acquire) {
                     for put in [true, false] {
@@ -192,7 +193,8 @@ fn nothing_of_others_is_ever_missing() {
                         written.unwrap();
                     }
                     writes.fetch_add(1, Ordering::Release);
-                    std::thread::sleep(Duration::from_millis(5));
+                    // Now and then there is time for a whole look and a commit, also of a debug build.
+                    std::thread::sleep(random.within(Duration::from_millis(60)));
                 }
             });
             let _end = OnDrop(|| done.store(true, Ordering::Release));

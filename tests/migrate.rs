@@ -81,6 +81,7 @@ fn all(keep: &dyn Fn(&BStr) -> bool) -> Migration<'_> {
     Migration {
         families: &FAMILIES,
         keep,
+        made_again: &|_| false,
         apart: false,
         test: false,
     }
@@ -112,15 +113,20 @@ fn rules_there(tables: &Tables) -> usize {
     input.map_or(0, |input| input.rule_count())
 }
 
+/// Loads the tables of both families; what the real tools save of them.
+fn loaded(tools: &Tools<'_>, from: Backend) -> [String; 2] {
+    FAMILIES.map(|family| {
+        tools.run_with(&tool(from, family, "-restore -c"), &text(family));
+        real_save(tools, from, family)
+    })
+}
+
 #[test]
 fn all_tables_move_with_their_counters() {
     for (from, to) in WAYS {
         let sandbox = prepared();
         let tools = Tools::new(&sandbox);
-        for family in FAMILIES {
-            tools.run_with(&tool(from, family, "-restore -c"), &text(family));
-        }
-        let before = FAMILIES.map(|family| real_save(&tools, from, family));
+        let before = loaded(&tools, from);
         let (done, looks) = (AtomicBool::new(false), AtomicUsize::new(0));
         let moved = std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -327,10 +333,7 @@ fn it_can_be_tried_and_done_again() {
     for (from, to) in WAYS {
         let sandbox = prepared();
         let tools = Tools::new(&sandbox);
-        for family in FAMILIES {
-            tools.run_with(&tool(from, family, "-restore -c"), &text(family));
-        }
-        let before = FAMILIES.map(|family| real_save(&tools, from, family));
+        let before = loaded(&tools, from);
         let states = [state(&sandbox, from), state(&sandbox, to)];
         let tried = Migration {
             test: true,

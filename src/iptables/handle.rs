@@ -174,6 +174,31 @@ impl Iptables {
         self
     }
 
+    /// Takes the lock for all changes until [`release`](Self::release), where changes need one.
+    pub(super) fn hold(&mut self) -> Result<Option<Held>, Error> {
+        let Inner::Legacy { policy, wait, .. } = &mut self.inner else {
+            return Ok(None);
+        };
+        let lock = Lock::take(policy, *wait)?;
+        let policy = std::mem::replace(policy, LockPolicy::None);
+        Ok(Some(Held { lock, policy }))
+    }
+
+    /// Gives it back.
+    pub(super) fn release(&mut self, held: Option<Held>) {
+        if let (
+            Some(Held {
+                lock,
+                policy: before,
+            }),
+            Inner::Legacy { policy, .. },
+        ) = (held, &mut self.inner)
+        {
+            *policy = before;
+            drop(lock);
+        }
+    }
+
     /// The same, with other names of protocols, services, users, … in texts than the system's
     /// ([`Names::system`](crate::xt::Names::system), as they are now).
     #[must_use]
@@ -410,6 +435,12 @@ impl Iptables {
             }
         }
     }
+}
+
+/// The lock, and how changes take it otherwise.
+pub(super) struct Held {
+    lock: Lock,
+    policy: LockPolicy,
 }
 
 #[cfg(feature = "measure")]

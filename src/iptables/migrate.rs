@@ -22,6 +22,9 @@ pub struct Migration<'m> {
     pub families: &'m [Family],
     /// Chains of these names stay, with the jumps to them, in either backend: those of agents that are at work.
     pub keep: &'m dyn Fn(&BStr) -> bool,
+    /// Chains of these names say that somebody is at work in the old backend, who would make them there again: unless they
+    /// are kept they stand in the way.
+    pub made_again: &'m dyn Fn(&BStr) -> bool,
     /// Also where a built-in chain has jumps to kept chains in either backend and rules or a policy move: what a kept chain
     /// accepts is then no longer, or only then, kept from them. Otherwise that stands in the way.
     pub apart: bool,
@@ -61,6 +64,9 @@ pub enum MigrationError {
     /// Things stand in the way; nothing was changed.
     #[error("{} in the way; nothing was changed", counted(.0.len()))]
     Obstacles(Vec<Obstacle>),
+    /// The lock of the legacy tables, which is held from the first look on, could not be taken; nothing was changed.
+    #[error("nothing was changed")]
+    Lock(#[source] Error),
     /// The tables of the old backend could not be read; nothing was changed.
     #[error("the tables cannot be read")]
     Read(#[source] Error),
@@ -207,6 +213,7 @@ impl Iptables {
     /// let migration = Migration {
     ///     families: &[Family::Ipv4, Family::Ipv6],
     ///     keep: &|_| false,
+    ///     made_again: &|_| false,
     ///     apart: false,
     ///     test: false,
     /// };
@@ -219,6 +226,28 @@ impl Iptables {
     /// # Errors
     /// [`MigrationError`] says which backends have the rules.
     pub fn migrate_to(
+        &mut self,
+        to: &mut Self,
+        migration: &Migration<'_>,
+    ) -> Result<Vec<Migrated>, MigrationError> {
+        if migration.test {
+            return self.migrate(to, migration);
+        }
+        // Of this one and the other one, that of the legacy tables has a lock.
+        let here = self.hold().map_err(MigrationError::Lock)?;
+        let moved = match to.hold() {
+            Ok(there) => {
+                let moved = self.migrate(to, migration);
+                to.release(there);
+                moved
+            }
+            Err(error) => Err(MigrationError::Lock(error)),
+        };
+        self.release(here);
+        moved
+    }
+
+    fn migrate(
         &mut self,
         to: &mut Self,
         migration: &Migration<'_>,
@@ -400,6 +429,10 @@ fn read(
                 (false, _) => entries.push(entry),
             }
         }
+        if !is_kept && (migration.made_again)(chain.name()) {
+            let why = "somebody is at work in the old backend, and would make it there again";
+            obstacles.push(moving.obstacle(chain.name(), None, why));
+        }
         if !is_kept {
             moving
                 .places
@@ -473,7 +506,10 @@ fn look_there(
             obstacles.push(table.obstacle(name, None, why));
         }
         if rules > 0 {
-            let why = format!("the other backend has {rules} rules of its own there");
+            let why = match rules {
+                1 => "the other backend has a rule of its own there".to_owned(),
+                _ => format!("the other backend has {rules} rules of its own there"),
+            };
             obstacles.push(table.obstacle(name, None, why));
         } else if let ChainKind::Builtin { policy, .. } = chain.kind() {
             let moving = table.chain(name);

@@ -244,8 +244,9 @@ impl<'t> Table<'t> {
             .chain(legacy)
     }
 
-    /// The table as the snapshot of nf_tables has it.
-    pub(super) const fn in_snapshot(&self) -> Option<SnapshotTable<'t>> {
+    /// The table as the snapshot of nf_tables has it; `None` for a legacy table.
+    #[must_use]
+    pub const fn in_snapshot(&self) -> Option<SnapshotTable<'t>> {
         match self.inner {
             Inner::Nft(table) => Some(table),
             Inner::Legacy(_) => None,

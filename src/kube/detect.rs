@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use bstr::BString;
+use bstr::{BStr, BString};
 
+use super::kubelet;
 use crate::iptables::Family;
 use crate::legacy::{self, Lookup, Status};
 use crate::netlink;
@@ -11,6 +12,26 @@ use crate::nft::{self, Chain, Connection, List, Scope};
 
 /// What the names of all chains of Kubernetes start with: `KUBE-IPTABLES-HINT`, `KUBE-SERVICES`, ….
 const PREFIX: &[u8] = b"KUBE-";
+
+/// The chain that kube-proxy watches.
+pub(super) const PROXY_CANARY: &str = "KUBE-PROXY-CANARY";
+
+/// Whether a chain of this name says that a kubelet or kube-proxy is at work in its backend: the hint, and the canaries that
+/// they watch.
+///
+/// ```
+/// use chainwright::kube::detect::is_of_an_agent;
+///
+/// assert!(is_of_an_agent("KUBE-IPTABLES-HINT".into()));
+/// assert!(is_of_an_agent("KUBE-PROXY-CANARY".into()));
+/// assert!(!is_of_an_agent("KUBE-SERVICES".into()));
+/// ```
+#[must_use]
+pub fn is_of_an_agent(chain: &BStr) -> bool {
+    [kubelet::HINT, kubelet::CANARY, PROXY_CANARY]
+        .iter()
+        .any(|name| chain == *name)
+}
 
 /// A chain of Kubernetes in a legacy table.
 #[derive(Debug, Clone, PartialEq, Eq)]

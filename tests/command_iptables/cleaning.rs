@@ -153,7 +153,9 @@ fn tables_move_to_the_other_backend() {
     run_with(&sandbox, "restore --lock none --backend legacy", canary).expect(0);
     let ran = run(&sandbox, migrate).expect(2);
     assert!(
-        ran.err.contains("KUBE-KUBELET-CANARY") && ran.err.contains("--force"),
+        ran.err
+            .contains("chain KUBE-KUBELET-CANARY, table mangle (IPv4): somebody is at work")
+            && ran.err.contains("--force"),
         "{}",
         ran.err
     );

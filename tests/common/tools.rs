@@ -39,22 +39,13 @@ impl<'s> Tools<'s> {
         let path = find(program);
         self.sandbox
             .run(|| -> io::Result<Output> {
-                let mut child = Command::new(path)
+                let mut command = Command::new(path);
+                command
                     .args(arguments)
                     .env("XTABLES_LOCKFILE", self.lock.path())
                     .env("LC_ALL", "C")
-                    .env("TZ", "UTC")
-                    .stdin(Stdio::piped())
-                    .stdout(Stdio::piped())
-                    .stderr(Stdio::piped())
-                    .spawn()?;
-                let mut stdin = child.stdin.take().expect("it is a pipe");
-                // Output may come before all input is read.
-                std::thread::scope(|scope| {
-                    // A tool that stops reading says so by its status.
-                    scope.spawn(move || stdin.write_all(input));
-                    child.wait_with_output()
-                })
+                    .env("TZ", "UTC");
+                run_on(&mut command, input)
             })
             .and_then(|output| output.map_err(|error| panic!("{line}: {error}")))
             .expect("the sandbox can be entered")
@@ -209,6 +200,22 @@ fn chain_skeleton(block: &str) -> Option<String> {
         .filter(|line| line.starts_with("type ") || line.starts_with("comment "));
     let kept: String = kept.map(|line| format!("{line}\n")).collect();
     Some(format!("{name}\n{kept}}}\n"))
+}
+
+/// Runs a command on this standard input to its end.
+pub(crate) fn run_on(command: &mut Command, input: &[u8]) -> io::Result<Output> {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut stdin = child.stdin.take().expect("it is a pipe");
+    // Output may come before all input is read.
+    std::thread::scope(|scope| {
+        // A program that stops reading says so by its status.
+        scope.spawn(move || stdin.write_all(input));
+        child.wait_with_output()
+    })
 }
 
 /// Splits a line into words as a shell does: at blanks outside double quotes.

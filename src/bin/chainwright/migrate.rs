@@ -4,13 +4,13 @@ use bstr::BStr;
 use chainwright::iptables::{
     Backend, Family, Iptables, Migrated, Migration, MigrationError, tables_in_use,
 };
-use chainwright::kube::kubelet;
+use chainwright::kube::detect;
 use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::glob::Glob;
 use crate::iptables::{Locking, family_word};
-use crate::output::{Error, Exit, Output, Printable, note, say};
+use crate::output::{Error, Exit, Output, Printable, counted, note, say};
 
 /// Move iptables' tables from one backend to the other
 ///
@@ -147,12 +147,10 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     let [mut old, mut new] =
         [Iptables::open(from)?, Iptables::open(to)?].map(|iptables| args.locking.of(iptables));
-    if !args.force {
-        refuse_kubelets(&mut old, families, &keep)?;
-    }
     let migration = Migration {
         families,
         keep: &keep,
+        made_again: &|name| !args.force && detect::is_of_an_agent(name),
         apart: args.force,
         test: args.dry_run,
     };
@@ -197,7 +195,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         say(&Printable(&obstacle.to_string()).to_string());
     }
     if !obstacles.is_empty() {
-        note("nothing was changed");
+        note(
+            "nothing was changed; --keep-foreign leaves chains where they are, --force moves those of agents",
+        );
         return Ok(Exit::Failed);
     }
     if moved.is_empty() {
@@ -208,32 +208,4 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         );
     }
     Ok(Exit::Done)
-}
-
-fn counted(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
-/// Refuses while a kubelet writes to the old backend, unless its chains are kept there.
-fn refuse_kubelets(
-    old: &mut Iptables,
-    families: &[Family],
-    keep: &dyn Fn(&BStr) -> bool,
-) -> Result<(), Error> {
-    for family in families {
-        let tables = old.read(*family, &[])?;
-        for table in tables.iter() {
-            for name in [kubelet::HINT, kubelet::CANARY, "KUBE-PROXY-CANARY"] {
-                if table.chain(name).is_some() && !keep(name.into()) {
-                    return Err(Error::Other(format!(
-                        "the chain {name} in the table {} ({family}) says that an agent writes to the old backend, and \
-                         would make its rules there again: move it first, keep its chains (--keep-foreign 'KUBE-*'), or \
-                         use --force",
-                        table.name()
-                    )));
-                }
-            }
-        }
-    }
-    Ok(())
 }

@@ -158,6 +158,11 @@ pub(crate) fn causes(error: &dyn StdError) -> String {
     text
 }
 
+/// `1 rule`, `2 rules`.
+pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 /// Says something on standard error, for people.
 pub(crate) fn note(text: &str) {
     // Where standard error is closed there is nobody left to be told.

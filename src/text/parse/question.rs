@@ -39,13 +39,11 @@ pub(in crate::text) const KINDS: [(&str, Kind); 14] = [
     ("synproxys", Kind::Stateful(ObjectType::SYNPROXY)),
     ("synproxies", Kind::Stateful(ObjectType::SYNPROXY)),
 ];
-const CT_KINDS: [(&str, ObjectType); 6] = [
+/// The same behind `ct`.
+const CT_KINDS: [(&str, ObjectType); 3] = [
     ("helpers", ObjectType::CT_HELPER),
     ("timeouts", ObjectType::CT_TIMEOUT),
     ("expectations", ObjectType::CT_EXPECT),
-    ("helper", ObjectType::CT_HELPER),
-    ("timeout", ObjectType::CT_TIMEOUT),
-    ("expectation", ObjectType::CT_EXPECT),
 ];
 
 impl Parser<'_> {
@@ -125,8 +123,10 @@ impl Parser<'_> {
         }
         if self.at("ct") {
             self.advance();
-            let Some((word, object_type)) = CT_KINDS.iter().find(|(word, _)| self.at(word)) else {
-                return Err(self.unknown("no kind of object", CT_KINDS.map(|(word, _)| word)));
+            let mut all = CT_KINDS.iter().chain(&CT_OBJECTS);
+            let Some((word, object_type)) = all.find(|(word, _)| self.at(word)) else {
+                let words = CT_KINDS.iter().chain(&CT_OBJECTS).map(|(word, _)| *word);
+                return Err(self.unknown("no kind of object", words));
             };
             self.advance();
             let is_one = CT_OBJECTS.iter().any(|(one, _)| one == word);

@@ -39,7 +39,7 @@ pub(super) const MARK_MASQ: &str = "KUBE-MARK-MASQ";
 /// Masquerades what is marked.
 pub(super) const POSTROUTING: &str = "KUBE-POSTROUTING";
 /// By whose absence a kube-proxy knows that somebody flushed the tables.
-pub(super) const CANARY: &str = "KUBE-PROXY-CANARY";
+pub(super) const CANARY: &str = crate::kube::detect::PROXY_CANARY;
 
 /// Counts connections to node ports at the loopback addresses.
 const ACCEPTED_AT_LOOPBACK: &str = "localhost_nps_accepted_pkts";
