@@ -14,7 +14,7 @@ use chainwright::Retry;
 use chainwright::iptables::program::Program;
 use chainwright::legacy::{Lock, LockPolicy};
 use chainwright::netns::Sandbox;
-use common::needs::find;
+use common::needs::{find, unpacked};
 use common::sandbox;
 use common::tools::run_on;
 use tempfile::TempDir;
@@ -405,28 +405,34 @@ fn other_chains_cost_nothing() {
     }
 }
 
-/// Debian's own plugins, which are programs that run `iptables` by its name.
-#[test]
-fn network_plugins_work_with_the_links() {
-    assert!(
-        Path::new("/usr/lib/cni/portmap").exists(),
-        "containernetworking-plugins is missing: tests/setup installs it"
-    );
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dropin/plugins.sh");
-    let ours = links();
-    let theirs = TempDir::new().unwrap();
+/// Links of the plain names to the real programs.
+fn real_links() -> TempDir {
+    let directory = TempDir::new().unwrap();
     let real = find("iptables-nft-save").parent().unwrap().to_owned();
-    for name in Program::names().filter(|name| !name.contains("-nft") && !name.contains("legacy")) {
+    for name in Program::names() {
         let (family, tool) = name.split_once('-').unwrap_or((&name, ""));
         let dash = if tool.is_empty() { "" } else { "-" };
-        let target = real.join(format!("{family}-nft{dash}{tool}"));
-        symlink(target, theirs.path().join(&name)).unwrap();
+        let target = match tool.starts_with("nft") || tool.starts_with("legacy") {
+            true => name.clone(),
+            false => format!("{family}-nft{dash}{tool}"),
+        };
+        symlink(real.join(target), directory.path().join(&name)).unwrap();
     }
-    let run = |directory: &Path| {
+    directory
+}
+
+/// What a script of `tests/dropin` says with the real programs and with ours: of each it gets the directory and these
+/// arguments.
+fn scripted(name: &str, arguments: &[&Path]) -> [String; 2] {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/dropin/{name}.sh"));
+    let lock = TempDir::new().unwrap();
+    [real_links(), links()].map(|programs| {
         let work = || {
             Command::new("sh")
                 .arg(&script)
-                .arg(directory)
+                .arg(programs.path())
+                .args(arguments)
+                .env("XTABLES_LOCKFILE", lock.path().join("lock"))
                 .output()
                 .unwrap()
         };
@@ -434,11 +440,67 @@ fn network_plugins_work_with_the_links() {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{text}{output:?}");
         text
-    };
-    let (their, our) = (run(theirs.path()), run(ours.path()));
+    })
+}
+
+/// The same of a script that says first which programs are at work: that differs, and is ours where it has to be.
+fn with_which_programs(name: &str, arguments: &[&Path]) -> [String; 2] {
+    let [their, our] = scripted(name, arguments);
+    let ours = format!("{PROGRAM}\n{PROGRAM}\n");
+    let our = our.strip_prefix(&ours).expect("our programs").to_owned();
+    assert!(!their.contains(PROGRAM), "{their}");
+    let mut lines = their.splitn(3, '\n').skip(2);
+    [lines.next().unwrap_or_default().to_owned(), our]
+}
+
+/// Debian's own plugins, which are programs that run `iptables` by its name.
+#[test]
+fn network_plugins_work_with_the_links() {
+    assert!(
+        Path::new("/usr/lib/cni/portmap").exists(),
+        "containernetworking-plugins is missing: tests/setup installs it"
+    );
+    let [their, our] = scripted("plugins", &[]);
     assert!(
         their.contains("-j DNAT --to-destination 10.88.0."),
         "{their}"
     );
+    assert_eq!(their, our);
+}
+
+/// Debian's own ufw, which takes `iptables` from where it is installed: it is enabled, gets rules of all its kinds, loses
+/// them, and so on.
+#[test]
+fn ufw_itself_works_with_the_links() {
+    find("/usr/bin/python3");
+    let root = TempDir::new().unwrap();
+    let [their, our] = with_which_programs("ufw", &[&unpacked("ufw"), root.path()]);
+    for said in [
+        "Status: active",
+        "-A ufw-user-input -p tcp -m tcp --dport 22 -j ACCEPT\n",
+        "-A ufw6-user-input -s 2001:db8::/32 -j ACCEPT\n",
+        "-A ufw-user-limit-accept -j ACCEPT\n",
+        "ERROR: Bad port\nexit code 1\n",
+    ] {
+        assert!(their.contains(said), "{said}: {their}");
+    }
+    assert_eq!(their, our);
+}
+
+/// Debian's own fail2ban: its server and its client, with its actions for iptables and ipset, both families, both
+/// backends.
+#[test]
+fn fail2ban_itself_works_with_the_links() {
+    find("/usr/bin/python3");
+    let root = TempDir::new().unwrap();
+    let [their, our] = with_which_programs("fail2ban", &[&unpacked("fail2ban"), root.path()]);
+    for said in [
+        "-A f2b-multiport -s 192.0.2.1/32 -j REJECT --reject-with icmp-port-unreachable\n",
+        "-A INPUT -p tcp -m multiport --dports 53 -j f2b-legacy\n",
+        "-m set --match-set f2b-set6 src -j REJECT --reject-with icmp6-port-unreachable\n",
+        "Invariant check failed. Trying to restore a sane environment",
+    ] {
+        assert!(their.contains(said), "{said}: {their}");
+    }
     assert_eq!(their, our);
 }
