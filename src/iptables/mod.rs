@@ -8,6 +8,8 @@
 //! | take out chains that somebody left behind | [`Iptables::clean_up`] |
 //! | move tables to the other backend | [`Iptables::migrate_to`] |
 //! | restore tables in which others have chains | [`Iptables::restore_keeping`] |
+//! | know what is wrong with tables, or will go wrong | [`doctor`] |
+//! | know what versions of iptables-nft read of a rule | [`forecast`] |
 //! | look at what was read | [`Tables`], [`Table`], [`Chain`], [`RuleView`] |
 //! | have a rule as a value | [`Rule`], [`Rule::parse`], [`xt`](crate::xt) for its matches and target |
 //! | read and write the text of iptables-save | [`text`] |
@@ -27,8 +29,10 @@ mod builtin;
 mod cleanup;
 mod convert;
 mod deviation;
+pub mod doctor;
 mod edit;
 mod error;
+pub mod forecast;
 mod handle;
 mod header;
 mod in_use;

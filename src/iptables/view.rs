@@ -169,6 +169,11 @@ impl Tables {
         Ok(())
     }
 
+    /// Puts names in the place of a rule's sets, as far as they are found.
+    pub(super) fn name_sets(&self, rule: &mut super::Rule) {
+        let _ = named(rule, &self.sets);
+    }
+
     /// The table of that name.
     #[must_use]
     pub fn table(&self, name: &str) -> Option<Table<'_>> {
@@ -406,6 +411,16 @@ impl<'t> Chain<'t> {
         match self.inner {
             InnerChain::Nft(chain) => chain.rules().len(),
             InnerChain::Legacy(chain) => chain.rule_count(),
+        }
+    }
+
+    /// Whether it is a chain of nf_tables that packets enter where they enter no chain of iptables'.
+    pub(super) fn is_entered_elsewhere(&self) -> bool {
+        match self.inner {
+            InnerChain::Nft(chain) => {
+                self.kind == ChainKind::Foreign && chain.chain().hook().is_some()
+            }
+            InnerChain::Legacy(_) => false,
         }
     }
 

@@ -148,6 +148,8 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     let moves = json("migrate --from legacy --to nft -6 --dry-run").expect(0);
     let stays = json("migrate --from nft --to legacy -4 --dry-run --force").expect(2);
     check("migrate", &[&moves, &stays]);
+    tools.run("iptables-nft -A OUTPUT -p tcp --dport 22 -j ACCEPT");
+    check("doctor", &[&json("doctor").expect(1)]);
 
     // Kubelet's chains.
     let missing = json("kubelet check").expect(1);

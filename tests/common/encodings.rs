@@ -2,7 +2,7 @@
 //! leaves in nf_tables for a rule. The format is described in that directory's `README.md`.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -138,6 +138,103 @@ pub(crate) fn ordinal(version: &str) -> Vec<u32> {
 
 fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Where statements of `nft`'s are.
+pub(crate) const NATIVE: &str = "native.txt";
+
+/// What a version reads of bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Put {
+    /// The line that its save prints, with one blank between words.
+    Line(String),
+    /// Nothing: it does not show the table.
+    Hidden,
+    /// It gives up, with this exit code.
+    Failed(i32),
+}
+
+impl fmt::Display for Put {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => f.write_str(line),
+            Self::Hidden => f.write_str("hidden"),
+            Self::Failed(code) => write!(f, "failed {code}"),
+        }
+    }
+}
+
+/// The readings of one version that are said: by rule and writer.
+pub(crate) type Readings = BTreeMap<(Key, String), Put>;
+
+/// Parses `read-VERSION.txt`.
+pub(crate) fn parse_readings(text: &str) -> Result<Readings, String> {
+    let mut readings = Readings::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let wrong = || format!("not understood: {line}");
+        let mut words = line.splitn(4, ' ');
+        let mut word = || words.next().ok_or_else(wrong);
+        let number: u32 = word()?.parse().map_err(|_| wrong())?;
+        let family: u8 = word()?.parse().map_err(|_| wrong())?;
+        let (writers, said) = (word()?, word()?);
+        let put = match said.strip_prefix("failed ") {
+            Some(code) => Put::Failed(code.parse().map_err(|_| wrong())?),
+            None if said == "hidden" => Put::Hidden,
+            None if said.starts_with("-A ") => Put::Line(said.to_owned()),
+            None => return Err(wrong()),
+        };
+        for writer in writers.split(',') {
+            let key = ((number, family), writer.to_owned());
+            if readings.insert(key, put.clone()).is_some() {
+                return Err(format!("a second time: {line}"));
+            }
+        }
+    }
+    Ok(readings)
+}
+
+/// Parses `native.txt`. The rule is `-A CHAIN STATEMENT`, but for the first word.
+pub(crate) fn parse_native(text: &str) -> Result<Vec<Line>, String> {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let wrong = || format!("not `NUMBER FAMILY TABLE CHAIN STATEMENT`: {line}");
+        let mut words = line.splitn(4, ' ');
+        let mut word = || words.next().ok_or_else(wrong);
+        let number: u32 = word()?.parse().map_err(|_| wrong())?;
+        let families = families(word()?).ok_or_else(wrong)?;
+        let (table, rule) = (word()?, word()?);
+        lines.extend(families.iter().map(|&family| Line {
+            number,
+            family,
+            table: table.to_owned(),
+            rule: format!("add {rule}"),
+        }));
+    }
+    Ok(lines)
+}
+
+/// Parses `written-by-nft.txt`: expressions and user data.
+pub(crate) fn parse_written(text: &str) -> Result<BTreeMap<Key, (Vec<u8>, Vec<u8>)>, String> {
+    let mut written = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let wrong = || format!("not understood: {line}");
+        let words: Vec<_> = line.split(' ').collect();
+        let (number, family, bytes) = match *words.as_slice() {
+            [number, family, expressions] => (number, family, (expressions, "-")),
+            [number, family, expressions, userdata] => (number, family, (expressions, userdata)),
+            _ => return Err(wrong()),
+        };
+        let key = (
+            number.parse().map_err(|_| wrong())?,
+            family.parse().map_err(|_| wrong())?,
+        );
+        let unpacked = |text| unpack(text).ok_or_else(wrong);
+        written.insert(key, (unpacked(bytes.0)?, unpacked(bytes.1)?));
+    }
+    Ok(written)
 }
 
 /// Parses `rules.txt`.

@@ -14,6 +14,7 @@ mod cleanup;
 mod completions;
 mod demo;
 mod diff;
+mod doctor;
 mod glob;
 mod iptables;
 mod kubelet;
@@ -88,6 +89,7 @@ enum Verb {
     Restore(restore::Args),
     Cleanup(cleanup::Args),
     Migrate(migrate::Args),
+    Doctor(doctor::Args),
     Translate(translate::Args),
     Nft(nft::Args),
     Kubelet(kubelet::Args),
@@ -160,6 +162,7 @@ impl Verb {
             Self::Restore(args) => restore::run(args, json),
             Self::Cleanup(args) => cleanup::run(args, json),
             Self::Migrate(args) => migrate::run(args, json),
+            Self::Doctor(args) => doctor::run(args, json),
             Self::Translate(args) => translate::run(args, json),
             Self::Nft(args) => nft::run(args, json),
             Self::Kubelet(args) => kubelet::run(args, json),
@@ -239,7 +242,7 @@ mod tests {
                 tried += 1;
             }
         }
-        assert_eq!(tried, 13 * 5);
+        assert_eq!(tried, 14 * 5);
     }
 
     /// Whether a file of `docs` is what is made of the definition of the arguments. If the environment has

@@ -33,6 +33,7 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-save",
     "chainwright-restore",
     "chainwright-cleanup",
+    "chainwright-doctor",
     "chainwright-migrate",
     "chainwright-translate",
     "chainwright-nft",

@@ -7,9 +7,9 @@ use std::net::IpAddr;
 use bstr::ByteSlice;
 
 use super::encode::NO_INTERFACE;
-use super::{FRAGMENT_OFFSET, fields, header, ports};
+use super::{Encoded, FRAGMENT_OFFSET, fields, header, ports};
 use crate::iptables::{
-    Address, Counters, Entry, Interface, NotExpressible, Protocol, Target, said,
+    Address, Counters, Entry, Interface, NotExpressible, Protocol, Rule, Target, said,
 };
 use crate::nft::expr::{
     self, Bitwise, BitwiseOp, Cmp, CmpOp, Data, Decoded, Immediate, Limit, LimitType, Log, Meta,
@@ -24,7 +24,7 @@ use crate::xt::{self, Family};
 /// Reads a rule that iptables-nft wrote, of whichever version.
 ///
 /// # Errors
-/// [`NotExpressible`], if anything in it is more than a [`Rule`](crate::iptables::Rule) says: such a rule is not to be taken for
+/// [`NotExpressible`], if anything in it is more than a [`Rule`] says: such a rule is not to be taken for
 /// another.
 pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, NotExpressible> {
     let mut entry = Entry::default();
@@ -40,9 +40,35 @@ pub(in crate::iptables) fn decode_into(
     encoded: &RuleRef<'_>,
     entry: &mut Entry,
 ) -> Result<(), NotExpressible> {
+    let family = take_in(&encoded.into(), entry, false)?;
+    let (table, chain) = (encoded.table(), encoded.chain());
+    let said = said::rule(family, table, chain, &entry.rule);
+    said.map_err(|reason| NotExpressible {
+        expression: None,
+        reason,
+    })
+}
+
+/// What the expressions mean, also if iptables' text would be read as another rule.
+///
+/// # Errors
+/// [`NotExpressible`], if anything in it is more than a rule says.
+pub(in crate::iptables) fn meaning(encoded: &Encoded<'_>) -> Result<Rule, NotExpressible> {
+    let mut entry = Entry::default();
+    take_in(encoded, &mut entry, true)?;
+    Ok(entry.rule)
+}
+
+/// Takes in all expressions and the user data; with what never holds and is overlooked in text, if that is asked
+/// for.
+fn take_in(
+    encoded: &Encoded<'_>,
+    entry: &mut Entry,
+    with_overlooked: bool,
+) -> Result<Family, NotExpressible> {
     entry.rule.clear();
     entry.counters = Counters::default();
-    let family = match encoded.family() {
+    let family = match encoded.family {
         nft::Family::IP => Family::Ipv4,
         nft::Family::IP6 => Family::Ipv6,
         _ => {
@@ -61,7 +87,7 @@ pub(in crate::iptables) fn decode_into(
         counted: false,
         ended: false,
     };
-    for (position, expression) in encoded.expressions().into_iter().flatten().enumerate() {
+    for (position, expression) in encoded.expressions().enumerate() {
         let taken = match expression.as_ref().map(|expression| expression.decode()) {
             Ok(Ok(expression)) => decoder.take(expression),
             _ => Err("it is malformed"),
@@ -71,21 +97,19 @@ pub(in crate::iptables) fn decode_into(
             reason,
         })?;
     }
-    if let Some(userdata) = encoded.userdata() {
+    if let Some(userdata) = encoded.userdata {
         let comment = comment(userdata).ok_or(NotExpressible {
             expression: None,
             reason: "its user data is more than a comment",
         })?;
         decoder.entry.rule.matches.push(xt::Match::Comment(comment));
     }
-    let said = decoder.finish().and_then(|()| {
-        let (table, chain) = (encoded.table(), encoded.chain());
-        said::rule(family, table, chain, &entry.rule)
-    });
-    said.map_err(|reason| NotExpressible {
+    let finished = decoder.finish(with_overlooked);
+    finished.map_err(|reason| NotExpressible {
         expression: None,
         reason,
-    })
+    })?;
+    Ok(family)
 }
 
 /// Up to 16 bytes, as a register holds them.
@@ -346,10 +370,10 @@ impl Decoder<'_> {
     }
 
     /// The rule, when all expressions are taken in.
-    fn finish(mut self) -> Result<(), Refusal> {
+    fn finish(mut self, with_overlooked: bool) -> Result<(), Refusal> {
         self.fix()?;
         let rule = &mut self.entry.rule;
-        if rule.matches.iter().any(ports::is_overlooked) {
+        if !with_overlooked && rule.matches.iter().any(ports::is_overlooked) {
             return Err(
                 "iptables 1.8.8 and newer overlook a comparison that never holds in its text",
             );

@@ -26,22 +26,28 @@ mod decode;
 mod encode;
 mod fields;
 mod ports;
+mod readers;
 mod session;
+mod writer;
 
-use bstr::ByteSlice;
-use chainwright_sys::nf_tables::NFTA_RULE_EXPRESSIONS;
+use bstr::{BStr, ByteSlice};
+use chainwright_sys::nf_tables::{
+    NFTA_RULE_CHAIN, NFTA_RULE_EXPRESSIONS, NFTA_RULE_TABLE, NFTA_RULE_USERDATA,
+};
 
 use super::{Builtin, builtin};
 use crate::netlink::{Attributes, NfGenMsg};
-use crate::nft::expr::{self, Decoded, Expressions};
-use crate::nft::{self, Chain, ChainRef, ExtensionKind, Policy};
+use crate::nft::expr::{self, Decoded, ExpressionIter, Expressions};
+use crate::nft::{self, Chain, ChainRef, ExtensionKind, Policy, RuleRef};
 use crate::xt::Family;
 
 pub use decode::decode;
-pub(super) use decode::decode_into;
+pub(super) use decode::{decode_into, meaning};
 pub(super) use encode::DEVIATIONS;
 pub use encode::{Encoder, Profile, Unwritable, encode};
+pub(super) use readers::{Read, read};
 pub(super) use session::{Finished, Session};
+pub use writer::{Writer, writer};
 
 /// Offsets in the network header, in bytes.
 struct Header {
@@ -104,6 +110,51 @@ impl Builtin {
             && chain
                 .chain_type()
                 .is_some_and(|kind| kind == self.chain_type)
+    }
+}
+
+/// What says what a rule does, of one that the kernel sent or that is to be sent.
+#[derive(Clone)]
+pub(super) struct Encoded<'r> {
+    family: nft::Family,
+    expressions: Option<ExpressionIter<'r>>,
+    userdata: Option<&'r [u8]>,
+}
+
+impl<'r> Encoded<'r> {
+    fn expressions(&self) -> impl Iterator<Item = <ExpressionIter<'r> as Iterator>::Item> {
+        self.expressions.clone().into_iter().flatten()
+    }
+
+    /// Of an operation of a transaction that puts a rule in; with the names of its table and chain.
+    pub(super) fn of_operation(operation: &'r [u8]) -> Option<(Self, &'r BStr, &'r BStr)> {
+        let (header, attributes) = NfGenMsg::split(operation).ok()?;
+        let find = |kind| Attributes::new(attributes).find(kind);
+        let name = |kind| {
+            let name = find(kind)?;
+            Some(name.strip_suffix(&[0]).unwrap_or(name).as_bstr())
+        };
+        let encoded = Self {
+            family: nft::Family(header.family),
+            expressions: find(NFTA_RULE_EXPRESSIONS).map(ExpressionIter::new),
+            userdata: find(NFTA_RULE_USERDATA),
+        };
+        Some((encoded, name(NFTA_RULE_TABLE)?, name(NFTA_RULE_CHAIN)?))
+    }
+
+    /// The family.
+    pub(super) const fn family(&self) -> nft::Family {
+        self.family
+    }
+}
+
+impl<'r> From<&RuleRef<'r>> for Encoded<'r> {
+    fn from(rule: &RuleRef<'r>) -> Self {
+        Self {
+            family: rule.family(),
+            expressions: rule.expressions(),
+            userdata: rule.userdata(),
+        }
     }
 }
 

@@ -108,7 +108,7 @@ pub struct ExpressionIter<'a>(Expected<'a>);
 
 impl<'a> ExpressionIter<'a> {
     #[inline(always)]
-    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self(Expected::new(bytes))
     }
 

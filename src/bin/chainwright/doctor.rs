@@ -1,0 +1,340 @@
+//! `chainwright doctor`: what is wrong with iptables' tables, or will go wrong.
+
+use std::collections::BTreeMap;
+
+use chainwright::iptables::doctor::{Fault, Finding, Severity, What, examine};
+use chainwright::iptables::forecast::{self, Version};
+use chainwright::iptables::{Family, Iptables, RuleView, Tables, tables_in_use};
+use chainwright::kube::detect;
+use chainwright::text;
+use serde::Serialize;
+
+use crate::iptables::{backend_word, family_word};
+use crate::output::{Error, Exit, Output, Printable, counted, note};
+use crate::scope::Scope;
+
+/// Say what is wrong with iptables' tables, or will go wrong
+///
+/// Looks at the tables of both backends and both families, and changes nothing. It finds rules that a version of
+/// iptables-nft reads otherwise than they are, and so would restore them; tables that a version does not show at
+/// all; rules that are none of iptables'; rules in both backends; rules and chains that no packet meets; the same rule
+/// twice; legacy tables without rules.
+///
+/// What is a risk comes first: packets are let through or dropped otherwise than readers of the rules will think, or
+/// will be after a save and a restore. Exit code 1 if there is a risk. Faults of one kind are said together, with
+/// the first of their rules; --all says each.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The versions of iptables that may read the tables: those on the node and in its agents' images. By default all
+    /// that are known
+    #[arg(long, value_name = "VERSION", value_delimiter = ',')]
+    versions: Vec<Version>,
+
+    /// Say each fault by itself
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    scope: Scope,
+}
+
+/// All that `--json` writes.
+#[derive(Serialize)]
+struct Document {
+    risk: bool,
+    findings: Vec<Record>,
+    tables: Vec<TableRecord>,
+}
+
+#[derive(Serialize)]
+struct Record {
+    severity: &'static str,
+    kind: &'static str,
+    family: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backend: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    table: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chain: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+    said: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    versions: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read_as: Option<String>,
+}
+
+/// A table that was looked at.
+#[derive(Serialize)]
+struct TableRecord {
+    family: &'static str,
+    backend: &'static str,
+    table: String,
+    chains: usize,
+    rules: usize,
+    /// By who seems to have written them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    writers: BTreeMap<String, usize>,
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    let families = match args.scope.place.iptables()? {
+        Some(family) => vec![family],
+        None => vec![Family::Ipv4, Family::Ipv6],
+    };
+    let mut all = Vec::new();
+    for &backend in args.scope.place.iptables_backends() {
+        for &family in &families {
+            // What is not there is not loaded by looking.
+            if tables_in_use(backend, family)?.is_empty() {
+                continue;
+            }
+            all.push(Iptables::open_to_look(backend)?.read(family, &[])?);
+        }
+    }
+    let what = What {
+        versions: match args.versions.as_slice() {
+            [] => &Version::ALL,
+            versions => versions,
+        },
+        of_agents: &detect::is_of_an_agent,
+    };
+    let mut findings = examine(&all, &what);
+    findings.retain(|finding| {
+        let table = &finding.place.table;
+        table
+            .as_ref()
+            .is_none_or(|table| args.scope.admits_table(table))
+    });
+    // Both families, in the order of tables, are kept within a severity.
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
+    let risk = findings.iter().any(|one| one.severity() == Severity::Risk);
+    let mut out = Output::new();
+    if json {
+        let records = findings.iter().map(|finding| Record::of(finding, &all));
+        let document = Document {
+            risk,
+            findings: records.collect(),
+            tables: tables(args, &all),
+        };
+        out.json("doctor", &document)?;
+    } else {
+        let groups = match args.all {
+            true => findings.iter().map(|finding| vec![finding]).collect(),
+            false => grouped(&findings),
+        };
+        for group in &groups {
+            say(&mut out, group, &all)?;
+        }
+        for table in tables(args, &all) {
+            summary(&mut out, &table)?;
+        }
+    }
+    out.flush()?;
+    if all.is_empty() && !json {
+        note("iptables has no tables here");
+    } else if findings.is_empty() && !json {
+        note("nothing is wrong");
+    }
+    Ok(match risk {
+        true => Exit::Absent,
+        false => Exit::Done,
+    })
+}
+
+impl Record {
+    fn of(finding: &Finding, all: &[Tables]) -> Self {
+        let place = &finding.place;
+        Self {
+            severity: word(finding.severity()),
+            kind: finding.fault.kind(),
+            family: family_word(place.family),
+            backend: place.backend.map(backend_word),
+            table: place.table.as_ref().map(ToString::to_string),
+            chain: place.chain.as_ref().map(ToString::to_string),
+            number: place.rule,
+            rule: rule(finding, all),
+            said: finding.fault.to_string(),
+            versions: finding
+                .fault
+                .versions()
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+            read_as: read_as(finding),
+        }
+    }
+}
+
+const fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Risk => "risk",
+        Severity::Note => "note",
+    }
+}
+
+/// The rule that it is about, as `iptables-save` says it.
+fn rule(finding: &Finding, all: &[Tables]) -> Option<String> {
+    let place = &finding.place;
+    let (backend, number) = (place.backend?, place.rule?);
+    let chain = place.chain.as_ref()?;
+    let mut all = all.iter();
+    let tables = all.find(|one| (one.backend(), one.family()) == (backend, place.family))?;
+    let table = tables.table(std::str::from_utf8(place.table.as_ref()?).ok()?)?;
+    let rule = table.chain(chain)?.rules().nth(number.checked_sub(1)?)?;
+    Some(match (tables.entry(&rule), &rule) {
+        (Ok(entry), _) => format!("-A {chain} {}", entry.rule).trim_end().to_owned(),
+        (Err(_), RuleView::Nft(rule)) => {
+            text::rule(&table.in_snapshot()?, rule, &text::Options::here())?
+        }
+        (Err(why), RuleView::Legacy(_)) => why.to_string(),
+    })
+}
+
+/// What versions take its rule for.
+fn read_as(finding: &Finding) -> Option<String> {
+    match &finding.fault {
+        Fault::Misread { reading, .. } => {
+            let chain = finding.place.chain.as_ref()?;
+            let rule = &reading.read_as;
+            Some(format!("-A {chain} {rule}").trim_end().to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// Faults of one kind in one table together, in the order of the first of each.
+fn grouped(findings: &[Finding]) -> Vec<Vec<&Finding>> {
+    let mut groups: Vec<Vec<&Finding>> = Vec::new();
+    let mut places = BTreeMap::new();
+    for finding in findings {
+        let place = &finding.place;
+        let kind = (
+            family_word(place.family),
+            place.backend.map(backend_word),
+            place.table.as_ref(),
+            finding.fault.kind(),
+            finding
+                .fault
+                .versions()
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>(),
+        );
+        let group = *places.entry(kind).or_insert(groups.len());
+        match groups.get_mut(group) {
+            Some(group) => group.push(finding),
+            None => groups.push(vec![finding]),
+        }
+    }
+    groups
+}
+
+/// Says what is wrong, once, and where else it is.
+fn say(out: &mut Output, group: &[&Finding], all: &[Tables]) -> Result<(), Error> {
+    let Some((first, others)) = group.split_first() else {
+        return Ok(());
+    };
+    let severity = word(first.severity());
+    paragraph(out, "", &format!("{severity}: {first}"))?;
+    if let Some(rule) = rule(first, all) {
+        paragraph(out, "    ", &format!("is: {rule}"))?;
+    }
+    if let Some(read_as) = read_as(first) {
+        paragraph(out, "    ", &format!("read as: {read_as}"))?;
+    }
+    let at = |finding: &&Finding| {
+        let place = &finding.place;
+        let number = place
+            .rule
+            .map(|rule| format!(" rule {rule}"))
+            .unwrap_or_default();
+        Some(format!("{}{number}", place.chain.as_ref()?))
+    };
+    let named: Vec<_> = others.iter().take(NAMED).filter_map(at).collect();
+    if !named.is_empty() {
+        let more = match others.len() - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        paragraph(out, "    ", &format!("so, too: {}{more}", named.join(", ")))?;
+    }
+    Ok(())
+}
+
+/// How many places of a fault are named beside the first.
+const NAMED: usize = 5;
+
+/// As wide as terminals are at least.
+const WIDTH: usize = 80;
+
+/// Writes what fits into a terminal's width; a word that does not is left whole, to be copied.
+fn paragraph(out: &mut Output, indent: &str, text: &str) -> Result<(), Error> {
+    let text = Printable(text).to_string();
+    let further = format!("{indent}    ");
+    let options = textwrap::Options::new(WIDTH)
+        .initial_indent(indent)
+        .subsequent_indent(&further)
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    for line in textwrap::wrap(&text, options) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// The tables that were looked at.
+fn tables(args: &Args, all: &[Tables]) -> Vec<TableRecord> {
+    let mut records = Vec::new();
+    for tables in all {
+        for table in tables.iter() {
+            if !args.scope.admits_table(table.name()) {
+                continue;
+            }
+            let mut record = TableRecord {
+                family: family_word(tables.family()),
+                backend: backend_word(tables.backend()),
+                table: table.name().to_string(),
+                chains: 0,
+                rules: 0,
+                writers: BTreeMap::new(),
+            };
+            for chain in table.chains() {
+                record.chains += 1;
+                for rule in chain.rules() {
+                    record.rules += 1;
+                    if let RuleView::Nft(rule) = &rule {
+                        let writer = forecast::writer(rule).to_string();
+                        *record.writers.entry(writer).or_default() += 1;
+                    }
+                }
+            }
+            records.push(record);
+        }
+    }
+    records
+}
+
+/// Says what was looked at.
+fn summary(out: &mut Output, table: &TableRecord) -> Result<(), Error> {
+    let TableRecord {
+        family,
+        backend,
+        table: name,
+        chains,
+        rules,
+        writers,
+    } = table;
+    let chains = counted(*chains, "chain", "chains");
+    let rules = counted(*rules, "rule", "rules");
+    let mut text = format!("looked at: table {family} {name} ({backend}): {chains}, {rules}");
+    for (position, (writer, number)) in writers.iter().enumerate() {
+        let before = if position == 0 { "; written by " } else { ", " };
+        text += &format!("{before}{writer}: {number}");
+    }
+    paragraph(out, "", &text)
+}

@@ -1,0 +1,60 @@
+//! Faults of both backends together.
+
+use bstr::{BStr, BString};
+use std::collections::HashSet;
+
+use super::What;
+use super::fault::{Fault, Finding, Place};
+use super::table::{of, rules};
+use crate::iptables::{Backend, ChainKind, Family, Tables};
+
+/// Examines what both backends have of each family.
+pub(super) fn examine(all: &[Tables], what: &What<'_>, findings: &mut Vec<Finding>) {
+    for family in Family::ALL {
+        let both = [Backend::Nft, Backend::Legacy].map(|backend| of(all, backend, family));
+        let [Some(nft), Some(legacy)] = both else {
+            continue;
+        };
+        let mut add = |fault| {
+            let place = Place {
+                family,
+                backend: None,
+                table: None,
+                chain: None,
+                rule: None,
+            };
+            findings.push(Finding { place, fault });
+        };
+        let of_agents = |tables| chains(tables, &|name| (what.of_agents)(name));
+        let agents = [nft, legacy].map(|tables| of_agents(tables).into_iter().next());
+        if let [Some(nft), Some(legacy)] = agents {
+            add(Fault::AgentsInBoth {
+                nft: nft.1,
+                legacy: legacy.1,
+            });
+        }
+        let [of_nft, of_legacy] = [nft, legacy].map(rules);
+        if of_nft > 0 && of_legacy > 0 {
+            let there: HashSet<_> = chains(nft, &|_| true).into_iter().collect();
+            let shared = chains(legacy, &|_| true)
+                .into_iter()
+                .find(|one| there.contains(one));
+            add(Fault::BothBackends {
+                nft: of_nft,
+                legacy: of_legacy,
+                shared: shared.map(|(_, chain)| chain),
+            });
+        }
+    }
+}
+
+/// Chains that somebody made, with the names of their tables.
+fn chains(tables: &Tables, is_meant: &dyn Fn(&BStr) -> bool) -> Vec<(BString, BString)> {
+    let mut found = Vec::new();
+    for table in tables.iter() {
+        let chains = table.chains();
+        let made = chains.filter(|chain| chain.kind() == ChainKind::User && is_meant(chain.name()));
+        found.extend(made.map(|chain| (table.name().to_owned(), chain.name().to_owned())));
+    }
+    found
+}

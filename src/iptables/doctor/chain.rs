@@ -1,0 +1,301 @@
+//! Faults of a chain and its rules.
+
+use std::collections::hash_map::Entry as Slot;
+use std::collections::{HashMap, HashSet};
+
+use bstr::{BStr, BString};
+
+use super::What;
+use super::fault::{Fault, Finding, Place};
+use crate::iptables::forecast::{self, At, Misreading, Reading, Version};
+use crate::iptables::{
+    Chain, ChainKind, Entry, NotExpressible, Policy, Rule, RuleView, Table, Tables, Target,
+};
+use crate::xt;
+
+/// How a version is wrong about a rule.
+#[derive(PartialEq)]
+enum Wrong {
+    Misread(Misreading),
+    Unread(&'static str),
+}
+
+/// The versions that do not show a table, each with the first thing that is the cause.
+#[derive(Default)]
+pub(super) struct Hidden(Vec<(Version, At, &'static str)>);
+
+impl Hidden {
+    fn add(&mut self, version: Version, chain: &BStr, rule: Option<usize>, why: &'static str) {
+        if self.0.iter().all(|(known, ..)| *known != version) {
+            let chain = chain.to_owned();
+            self.0.push((version, At { chain, rule }, why));
+        }
+    }
+
+    /// A fault for each cause.
+    pub(super) fn faults(mut self) -> Vec<Fault> {
+        self.0.sort_by_key(|(version, ..)| *version);
+        let mut faults: Vec<Fault> = Vec::new();
+        for (version, cause, said) in self.0 {
+            let same = faults.iter_mut().find_map(|fault| match fault {
+                Fault::Hidden { versions, at, why } if *at == cause && *why == said => {
+                    Some(versions)
+                }
+                _ => None,
+            });
+            match same {
+                Some(versions) => versions.push(version),
+                None => faults.push(Fault::Hidden {
+                    versions: vec![version],
+                    at: cause,
+                    why: said,
+                }),
+            }
+        }
+        faults
+    }
+}
+
+/// Where the rules of a table lead.
+pub(super) type Reached = HashSet<BString>;
+
+/// A chain of a table that was read.
+pub(super) struct Examined<'t> {
+    pub(super) tables: &'t Tables,
+    pub(super) table: &'t Table<'t>,
+    pub(super) chain: Chain<'t>,
+}
+
+impl Examined<'_> {
+    fn finding(&self, rule: Option<usize>, fault: Fault) -> Finding {
+        let place = Place {
+            rule,
+            chain: Some(self.chain.name().to_owned()),
+            ..super::table::place(self.tables, self.table)
+        };
+        Finding { place, fault }
+    }
+
+    /// Examines its rules, one after the other, and notes where they lead, and what hides the table. Says whether they
+    /// decide on packets.
+    pub(super) fn rules(
+        &self,
+        what: &What<'_>,
+        reached: &mut Reached,
+        hidden: &mut Hidden,
+        findings: &mut Vec<Finding>,
+    ) -> bool {
+        let mut entry = Entry::default();
+        let mut seen = Seen::default();
+        let mut behind: Option<usize> = None;
+        let (mut decides, mut is_said) = (false, false);
+        for (number, rule) in (1..).zip(self.chain.rules()) {
+            let read = self.tables.entry_into(&rule, &mut entry);
+            self.readings(number, &rule, read, what, hidden, findings);
+            if let (Some(behind), false) = (behind, is_said) {
+                is_said = true;
+                findings.push(self.finding(Some(number), Fault::Unreachable { behind }));
+            }
+            let rule = &entry.rule;
+            if read.is_err() {
+                decides = true;
+                continue;
+            }
+            decides |= decides_on(&rule.target);
+            if let Some(to) = rule.leads_to()
+                && !reached.contains(to)
+            {
+                reached.insert(to.to_owned());
+            }
+            if let Some(of) = seen.before(rule, number) {
+                findings.push(self.finding(Some(number), Fault::Duplicate { of }));
+            }
+            if behind.is_none() && is_for_all(rule) && ends(&rule.target) {
+                behind = Some(number);
+            }
+        }
+        decides
+    }
+
+    /// What the versions make of a rule.
+    fn readings(
+        &self,
+        number: usize,
+        rule: &RuleView<'_>,
+        read: Result<(), NotExpressible>,
+        what: &What<'_>,
+        hidden: &mut Hidden,
+        findings: &mut Vec<Finding>,
+    ) {
+        let mut wrong: Vec<(Wrong, Vec<Version>)> = Vec::new();
+        // The rules of a chain that is none of iptables' are not looked at.
+        if let (RuleView::Nft(rule), false) = (rule, self.chain.kind() == ChainKind::Foreign) {
+            for (version, reading) in forecast::readings(rule, what.versions) {
+                let found = match reading {
+                    Reading::Right => continue,
+                    Reading::Hides(why) => {
+                        hidden.add(version, self.chain.name(), Some(number), why);
+                        continue;
+                    }
+                    Reading::Fails(why) => Wrong::Unread(why),
+                    Reading::Other(mut reading) => {
+                        self.tables.name_sets(&mut reading.read_as);
+                        Wrong::Misread(reading)
+                    }
+                };
+                match wrong.iter_mut().find(|(before, _)| *before == found) {
+                    Some((_, versions)) => versions.push(version),
+                    None => wrong.push((found, vec![version])),
+                }
+            }
+        }
+        if let (Err(why), true) = (read, wrong.is_empty()) {
+            findings.push(self.finding(Some(number), Fault::NotExpressible(why)));
+        }
+        let faults = wrong.into_iter().map(|(wrong, versions)| match wrong {
+            Wrong::Misread(reading) => Fault::Misread { versions, reading },
+            Wrong::Unread(why) => Fault::Unread { versions, why },
+        });
+        findings.extend(faults.map(|fault| self.finding(Some(number), fault)));
+    }
+
+    /// Examines the chain itself.
+    pub(super) fn itself(&self, what: &What<'_>, hidden: &mut Hidden, findings: &mut Vec<Finding>) {
+        if self.chain.is_entered_elsewhere() {
+            for &version in what.versions {
+                if let Some(why) = forecast::hides_a_chain_entered_elsewhere(version) {
+                    hidden.add(version, self.chain.name(), None, why);
+                }
+            }
+        }
+        if let Some(why) = self.chain.not_expressible() {
+            findings.push(self.finding(None, Fault::ChainNotExpressible { why }));
+        }
+        let drops = self.chain.policy() == Some(Policy::Drop);
+        if drops && self.chain.rule_count() == 0 {
+            findings.push(self.finding(None, Fault::DropsAll));
+        }
+    }
+
+    /// Whether no rule leads to it, though one should.
+    pub(super) fn is_unreached(&self, reached: &Reached) -> bool {
+        // An element of a map may lead there, too: of nf_tables' chains the kernel knows how many do.
+        let is_reached = reached.contains::<BStr>(self.chain.name())
+            || self.chain.references().is_some_and(|number| number > 0);
+        self.chain.kind() == ChainKind::User && !is_reached
+    }
+
+    pub(super) fn unreached(&self) -> Finding {
+        self.finding(None, Fault::Unreached)
+    }
+}
+
+/// Whether it takes every packet.
+fn is_for_all(rule: &Rule) -> bool {
+    let Rule {
+        source,
+        destination,
+        in_interface,
+        out_interface,
+        protocol,
+        fragment,
+        matches,
+        target: _,
+    } = rule;
+    let address = |address: &Option<crate::iptables::Address>| {
+        address.as_ref().is_none_or(|one| one.is_everything())
+    };
+    address(source)
+        && address(destination)
+        && in_interface.is_none()
+        && out_interface.is_none()
+        && protocol.is_none()
+        && fragment.is_none()
+        && matches
+            .iter()
+            .all(|one| matches!(one, xt::Match::Comment(_)))
+}
+
+/// Whether no packet that it takes comes to the rule behind it.
+const fn ends(target: &Target) -> bool {
+    use xt::Target as Extension;
+    match target {
+        Target::Accept | Target::Drop | Target::Return | Target::Queue | Target::Goto(_) => true,
+        Target::None | Target::Jump(_) => false,
+        Target::Extension(target) => matches!(
+            target,
+            Extension::Reject(_)
+                | Extension::Dnat(_)
+                | Extension::Snat(_)
+                | Extension::Masquerade(_)
+                | Extension::Redirect(_)
+                | Extension::Netmap(_)
+                | Extension::Nfqueue(_)
+        ),
+    }
+}
+
+/// Whether it settles something for the packets that it takes: a chain of such rules is there to be led to.
+const fn decides_on(target: &Target) -> bool {
+    !matches!(target, Target::Return) && (ends(target) || matches!(target, Target::Jump(_)))
+}
+
+/// Rules of a chain that do nothing a second time: their matches count nothing and draw no lots, and their targets take the
+/// packets away, or lead to another chain.
+#[derive(Default)]
+struct Seen {
+    /// By what they say, their numbers.
+    rules: HashMap<BString, usize>,
+    /// Those that ask for what another rule may change, since the last one that may have.
+    until_changed: HashMap<BString, usize>,
+}
+
+impl Seen {
+    /// The number of the rule that this one repeats.
+    fn before(&mut self, rule: &Rule, number: usize) -> Option<usize> {
+        let takes_away = ends(&rule.target);
+        let leads_on = matches!(rule.target, Target::Jump(_));
+        let is_plain = !rule.matches.iter().any(xt::Match::has_effects);
+        let mut of = None;
+        if is_plain && (takes_away || leads_on) {
+            let text = rule.canonical().to_string().into();
+            let seen = match asks_for_what_rules_change(rule) {
+                true => &mut self.until_changed,
+                false => &mut self.rules,
+            };
+            of = match seen.entry(text) {
+                Slot::Occupied(first) => Some(*first.get()),
+                Slot::Vacant(free) => {
+                    free.insert(number);
+                    None
+                }
+            };
+        }
+        let may_change = !takes_away && rule.target != Target::None;
+        if may_change {
+            self.until_changed.clear();
+        }
+        of
+    }
+}
+
+/// Whether another rule, or another chain, may have changed what it asks for.
+fn asks_for_what_rules_change(rule: &Rule) -> bool {
+    let is_one = |one: &xt::Match| {
+        matches!(
+            one,
+            xt::Match::Mark(_)
+                | xt::Match::Connmark(_)
+                | xt::Match::Connlabel(_)
+                | xt::Match::Dscp(_)
+                | xt::Match::Ecn(_)
+                | xt::Match::Tos(_)
+                | xt::Match::Ttl(_)
+                | xt::Match::Hl(_)
+                | xt::Match::Set(_)
+                | xt::Match::Tcpmss(_)
+                | xt::Match::Rateest(_)
+        )
+    };
+    rule.matches.iter().any(is_one)
+}

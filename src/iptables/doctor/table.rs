@@ -1,0 +1,109 @@
+//! Faults of a table as a whole.
+
+use super::What;
+use super::chain::{Examined, Hidden, Reached};
+use super::fault::{Fault, Finding, Place};
+use crate::iptables::{Backend, Policy, Table, Tables};
+use crate::nft::{SetFlags, SnapshotTable, TableFlags};
+
+/// Where a table's faults are.
+pub(super) fn place(tables: &Tables, table: &Table<'_>) -> Place {
+    Place {
+        family: tables.family(),
+        backend: Some(tables.backend()),
+        table: Some(table.name().to_owned()),
+        chain: None,
+        rule: None,
+    }
+}
+
+/// Examines a table with its chains and rules.
+pub(super) fn examine(
+    tables: &Tables,
+    table: &Table<'_>,
+    what: &What<'_>,
+    findings: &mut Vec<Finding>,
+) {
+    let mut add = |fault| {
+        findings.push(Finding {
+            place: place(tables, table),
+            fault,
+        });
+    };
+    match table.in_snapshot() {
+        Some(in_snapshot) => {
+            itself(&in_snapshot).into_iter().for_each(&mut add);
+        }
+        None if is_empty(table) => add(Fault::EmptyLegacy),
+        None => {}
+    }
+    let mut reached = Reached::new();
+    let mut hidden = Hidden::default();
+    let mut deciding = Vec::new();
+    for chain in table.chains() {
+        let examined = Examined {
+            tables,
+            table,
+            chain,
+        };
+        examined.itself(what, &mut hidden, findings);
+        if examined.rules(what, &mut reached, &mut hidden, findings) {
+            deciding.push(examined);
+        }
+    }
+    let unreached = deciding.iter().filter(|chain| chain.is_unreached(&reached));
+    findings.extend(unreached.map(Examined::unreached));
+    findings.extend(hidden.faults().into_iter().map(|fault| Finding {
+        place: place(tables, table),
+        fault,
+    }));
+}
+
+/// Faults that only a table of nf_tables has.
+fn itself(table: &SnapshotTable<'_>) -> Vec<Fault> {
+    let flags = table.table().flags().unwrap_or_default();
+    let mut faults = Vec::new();
+    if flags.contains(TableFlags::DORMANT) {
+        faults.push(Fault::Dormant);
+    }
+    if flags.contains(TableFlags::OWNER) {
+        faults.push(Fault::Owned {
+            port: table.table().owner(),
+        });
+    }
+    // Those of a rule come and go with it.
+    let is_named =
+        |flags: Option<SetFlags>| !flags.unwrap_or_default().contains(SetFlags::ANONYMOUS);
+    let sets = table.sets().filter(|set| is_named(set.set().flags()));
+    let number = sets.count() + table.objects().len() + table.flowtables().len();
+    if number > 0 {
+        faults.push(Fault::Objects { number });
+    }
+    faults
+}
+
+/// Whether it does nothing to any packet.
+pub(super) fn is_empty(table: &Table<'_>) -> bool {
+    table.chains().all(|chain| {
+        let accepts = chain.policy() == Some(Policy::Accept);
+        accepts && chain.rule_count() == 0
+    })
+}
+
+/// How many rules the tables have.
+pub(super) fn rules(tables: &Tables) -> usize {
+    let tables = tables.iter();
+    let of_one = |table: &Table<'_>| {
+        table
+            .chains()
+            .map(|chain| chain.rule_count())
+            .sum::<usize>()
+    };
+    tables.iter().map(of_one).sum()
+}
+
+/// The tables of that backend and family among those that were read.
+pub(super) fn of(all: &[Tables], backend: Backend, family: crate::xt::Family) -> Option<&Tables> {
+    let mut all = all.iter();
+    all.find(|tables| (tables.backend(), tables.family()) == (backend, family))
+}
