@@ -36,11 +36,6 @@ pub(super) const fn ones(bits: u32) -> u128 {
 }
 
 impl Constraint {
-    /// Exactly this value.
-    pub(super) fn exactly(value: u128) -> Self {
-        Self::Within([(value, value)].into())
-    }
-
     /// Within any of these, in whatever order they are.
     pub(super) fn within(mut ranges: Vec<(u128, u128)>) -> Self {
         ranges.sort_unstable();

@@ -39,6 +39,8 @@ pub enum Field {
     IcmpCode,
     /// The flags of a TCP header: 8 bits.
     TcpFlags,
+    /// Whether the packet has any IPv4 options or IPv6 extension headers: one bit.
+    HasOptions,
     /// Whether the packet has an IPv4 option, TCP option, IPv6 extension header or chunk: one bit.
     Has(PacketOption),
     /// A byte of such an option or header, by its offset there.
@@ -160,7 +162,7 @@ impl Field {
             | Self::CtStatus
             | Self::CtMark => 32,
             Self::InName | Self::OutName => 128,
-            Self::Has(_) | Self::HasSocket | Self::HasSender => 1,
+            Self::HasOptions | Self::Has(_) | Self::HasSocket | Self::HasSender => 1,
             Self::Meta(key) => meta_bits(key),
             Self::Socket(key, _) => match key {
                 1 => 32,
@@ -229,7 +231,7 @@ impl Field {
             | Self::Meta(MetaKey::PROTOCOL | MetaKey::PRIORITY | MetaKey::CGROUP)
             | Self::Ct(CtKey::LABELS, _)
             | Self::Socket(1, _) => Told::Hex,
-            Self::Has(_) | Self::HasSocket | Self::HasSender => Told::Bool,
+            Self::HasOptions | Self::Has(_) | Self::HasSocket | Self::HasSender => Told::Bool,
             _ => Told::Number,
         }
     }
@@ -359,6 +361,7 @@ impl fmt::Display for Field {
             Self::IcmpType => "icmp type",
             Self::IcmpCode => "icmp code",
             Self::TcpFlags => "tcp flags",
+            Self::HasOptions => "options or extension headers",
             Self::Has(option) => return write!(f, "{option} present"),
             Self::OptionByte(option, at) => return write!(f, "{option} byte {at}"),
             Self::Link(at) => return write!(f, "byte {at} of the link layer's header"),

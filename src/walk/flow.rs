@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::domain::{Constraint, Domain, ones};
 use super::field::{Field, TupleField};
-use super::packet::Hook;
+use super::packet::{Direction, Hook, Node};
 use super::steps::Action;
 use crate::xt::Family;
 
@@ -238,6 +238,8 @@ pub(super) struct Flow {
     pub(super) family: Family,
     /// Where the packet is.
     pub(super) hook: Hook,
+    /// What is known of the machine, and which way the packet was said to take.
+    pub(super) place: Arc<Place>,
     fields: Vec<(Field, Value)>,
     unknowns: Vec<Unknown>,
     always: Vec<(Arc<str>, bool)>,
@@ -251,6 +253,17 @@ pub(super) struct Flow {
     /// What is not as sure as it looks, of the whole branch.
     pub(super) notes: Vec<Arc<str>>,
     pub(super) tracking: Tracking,
+    /// The ends of the packet when connection tracking saw it.
+    pub(super) seen: Option<Arc<[Value; 4]>>,
+}
+
+/// What the whole walk knows beside the packet.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) node: Node,
+    pub(super) direction: Direction,
+    /// Whether sets that rules fill may hold other elements by now.
+    pub(super) sets_may_differ: bool,
 }
 
 /// What connection tracking and translation have done with the packet.
@@ -264,6 +277,16 @@ pub(super) struct Tracking {
     pub(super) destination_settled: bool,
     /// Whether its source's translation is settled.
     pub(super) source_settled: bool,
+    /// Whether its destination was translated.
+    pub(super) destination_translated: bool,
+    /// Whether its source was translated.
+    pub(super) source_translated: bool,
+    /// Whether a rule gave it a destination of this machine.
+    pub(super) redirected: bool,
+    /// Whether a rule gave it another destination than it came with.
+    pub(super) diverted: bool,
+    /// Whether it came back over `lo`, as this machine sent it.
+    pub(super) looped: bool,
 }
 
 /// What a target does with a packet, when that is not the next rule.
@@ -293,10 +316,11 @@ pub(super) enum Effect {
 }
 
 impl Flow {
-    pub(super) fn new(family: Family, hook: Hook) -> Self {
+    pub(super) fn new(family: Family, hook: Hook, place: Arc<Place>) -> Self {
         Self {
             family,
             hook,
+            place,
             fields: Vec::with_capacity(24),
             unknowns: Vec::new(),
             always: Vec::new(),
@@ -307,6 +331,7 @@ impl Flow {
             doing: Vec::new(),
             notes: Vec::new(),
             tracking: Tracking::default(),
+            seen: None,
         }
     }
 
@@ -358,6 +383,11 @@ impl Flow {
     /// Forgets what a field holds: from now on it is something else, that is not known.
     pub(super) fn forget(&mut self, field: Field) {
         self.fields.retain(|(known, _)| *known != field);
+    }
+
+    /// Forgets what such fields hold.
+    pub(super) fn forget_if(&mut self, which: impl Fn(Field) -> bool) {
+        self.fields.retain(|(known, _)| !which(*known));
     }
 
     /// That a field holds one of these numbers.

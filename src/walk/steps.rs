@@ -149,6 +149,8 @@ pub struct Step {
     pub priority: i32,
     /// Which rule; `None` for the end of a base chain.
     pub rule: Option<RuleAt>,
+    /// Whether the packet met all of the rule. If not, the rule did something before that was found out.
+    pub is_whole: bool,
     /// What the rule did to the packet or elsewhere.
     pub actions: Vec<Action>,
     /// Where it went on.
