@@ -44,6 +44,11 @@ pub(crate) fn tables(random: &mut Random, is_ipv4: bool) -> (String, bool) {
     (text, chance)
 }
 
+/// Whether rules ask for what is not said of a packet: its options and what it carries.
+pub(crate) fn asks_for_more(text: &str) -> bool {
+    text.contains("-m string") || text.contains("--tcp-option")
+}
+
 impl Writer<'_> {
     fn table(&mut self, text: &mut String, table: &str, chains: &[&str]) {
         let _ = writeln!(text, "*{table}");

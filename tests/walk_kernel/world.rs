@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use chainwright::conntrack;
+use chainwright::conntrack::{self, Layer4};
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables};
 use chainwright::legacy;
@@ -21,6 +21,7 @@ use nix::unistd::Pid;
 
 use crate::common::tools::Tools;
 use crate::common::{connect, report, sandbox};
+use crate::judge;
 use crate::log::Logged;
 use crate::packet::{Headers, Sent, Way};
 
@@ -77,9 +78,8 @@ pub(crate) struct Texts {
 }
 
 pub(crate) struct World {
-    client: Sandbox,
     node: Sandbox,
-    _server: Sandbox,
+    _others: [Sandbox; 2],
     nft: Connection,
     conntrack: conntrack::Connection,
     tracer: Tracer,
@@ -231,7 +231,7 @@ impl World {
             "insert rule inet silent all iif lo accept\n",
         )
         .unwrap();
-        let world = Self {
+        Self {
             nft: connect(&node),
             conntrack: node.run(conntrack::Connection::open).unwrap().unwrap(),
             tracer: node.run(Tracer::open).unwrap().unwrap(),
@@ -246,19 +246,9 @@ impl World {
             has_legacy: Vec::new(),
             iptables_nft: open(Iptables::nft),
             iptables_legacy: open(Iptables::legacy),
-            client,
             node,
-            _server: server,
-        };
-        world
-    }
-
-    pub(crate) fn node(&self) -> &Sandbox {
-        &self.node
-    }
-
-    pub(crate) fn client(&self) -> &Sandbox {
-        &self.client
+            _others: [client, server],
+        }
     }
 
     /// Replaces all rules of the node by these, and forgets its connections. What is wrong with the texts, if the kernel
@@ -306,6 +296,32 @@ impl World {
             tables
         });
         read.unwrap()
+    }
+
+    /// The connection that a packet began, if there is one.
+    pub(crate) fn connection(&mut self, sent: &Sent) -> Option<chainwright::walk::Connection> {
+        let mut found = None;
+        let listing = self.conntrack.entries(&conntrack::Filter::all()).unwrap();
+        let each = listing.for_each(|entry| {
+            let original = entry.original();
+            let is_it = original.source == sent.source
+                && original.destination == sent.destination
+                && match original.layer4 {
+                    Layer4::Ports {
+                        protocol,
+                        source,
+                        destination,
+                    } => protocol == sent.protocol && (source, destination) == sent.ports,
+                    Layer4::Icmp { id, .. } => id == sent.ports.0,
+                    _ => false,
+                };
+            if let (true, Some(reply)) = (is_it, entry.reply()) {
+                let status = entry.status().bits();
+                found = Some(judge::connection(original, reply, entry.mark(), status));
+            }
+        });
+        each.unwrap();
+        found
     }
 
     /// Sends a packet, and takes what is seen of it.
