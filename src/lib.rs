@@ -106,6 +106,7 @@ mod sequence;
 mod sockopt;
 mod spelling;
 pub mod text;
+pub mod walk;
 pub mod xt;
 
 /// Names and other bytes of the kernel's are [`BStr`](bstr::BStr) and [`BString`](bstr::BString) here: text,

@@ -1,5 +1,6 @@
 //! Kubernetes' chains: what its components create, in terms of tables, chains and rules.
 
 pub mod detect;
+pub mod explain;
 pub mod kubelet;
 pub mod service;

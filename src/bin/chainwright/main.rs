@@ -15,6 +15,7 @@ mod completions;
 mod demo;
 mod diff;
 mod glob;
+mod graph;
 mod iptables;
 mod kubelet;
 mod legacy_tables;
@@ -32,6 +33,7 @@ mod rules;
 mod save;
 mod scope;
 mod sets;
+mod source;
 mod trace_packets;
 mod translate;
 mod watch;
@@ -84,6 +86,7 @@ enum Verb {
     Rollback(rollback::Args),
     Reconcile(reconcile::Args),
     Diff(diff::Args),
+    Graph(graph::Args),
     Save(save::Args),
     Restore(restore::Args),
     Cleanup(cleanup::Args),
@@ -156,6 +159,7 @@ impl Verb {
             Self::Rollback(args) => rollback::run(args, json),
             Self::Reconcile(args) => reconcile::run(args, json),
             Self::Diff(args) => diff::run(args, json),
+            Self::Graph(args) => graph::run(args, json),
             Self::Save(args) => save::run(args, json),
             Self::Restore(args) => restore::run(args, json),
             Self::Cleanup(args) => cleanup::run(args, json),
@@ -239,7 +243,7 @@ mod tests {
                 tried += 1;
             }
         }
-        assert_eq!(tried, 13 * 5);
+        assert_eq!(tried, 14 * 5);
     }
 
     /// Whether a file of `docs` is what is made of the definition of the arguments. If the environment has

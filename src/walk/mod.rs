@@ -1,0 +1,3 @@
+//! Where packets go: through the rulesets of both backends.
+
+pub mod graph;
