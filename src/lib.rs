@@ -35,6 +35,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`kube`] | kubelet's chains and services, in terms of tables, chains and rules (feature `kube`) |
+//! | [`walk`] | where a packet goes, through the rulesets of both backends |
 //! | [`iptables`] | one view of iptables' tables in either backend: read, changed at once, saved, restored |
 //! | [`text`] | `nft`'s language: types and elements of sets, whole rulesets (feature `text`) |
 //! | [`nft`] | nf_tables: objects, expressions, listings, transactions, snapshots |

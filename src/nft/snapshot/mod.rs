@@ -417,6 +417,13 @@ impl<'s> SnapshotChain<'s> {
         chain_at(&self.snapshot.arena, self.index.at).expect(READ)
     }
 
+    /// Its rule at this place, from 0.
+    #[must_use]
+    pub fn rule(&self, place: usize) -> Option<RuleRef<'s>> {
+        let at = *self.index.rules.get(place)?;
+        Some(RuleRef::parse(&self.snapshot.message(at)).expect(READ))
+    }
+
     /// Its rules, in order.
     pub fn rules(&self) -> impl ExactSizeIterator<Item = RuleRef<'s>> + use<'s> {
         let snapshot = self.snapshot;

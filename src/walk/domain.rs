@@ -1,0 +1,469 @@
+//! What a number that is not known may still be.
+
+use std::sync::Arc;
+
+/// As many values are looked at one by one; beyond them a domain may say a little more than there can be.
+const FEW: u128 = 1024;
+
+/// Something that is said of a number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Constraint {
+    /// It is within one of these, both ends included; they are in order, and do not touch.
+    Within(Arc<[(u128, u128)]>),
+    /// Its bits under a mask are these.
+    Bits {
+        /// The mask.
+        mask: u128,
+        /// The bits.
+        value: u128,
+    },
+    /// Its bits under a mask are others than these.
+    NotBits {
+        /// The mask.
+        mask: u128,
+        /// The bits.
+        value: u128,
+    },
+}
+
+/// The largest number of so many bits.
+pub(super) const fn ones(bits: u32) -> u128 {
+    match 128_u32.checked_sub(bits) {
+        Some(shift) if shift < 128 => u128::MAX >> shift,
+        Some(_) => 0,
+        None => u128::MAX,
+    }
+}
+
+impl Constraint {
+    /// Within any of these, in whatever order they are.
+    pub(super) fn within(mut ranges: Vec<(u128, u128)>) -> Self {
+        ranges.sort_unstable();
+        let mut joined: Vec<(u128, u128)> = Vec::with_capacity(ranges.len());
+        for (low, high) in ranges.into_iter().filter(|(low, high)| low <= high) {
+            match joined.last_mut() {
+                Some(last) if low <= last.1.saturating_add(1) => last.1 = last.1.max(high),
+                _ => joined.push((low, high)),
+            }
+        }
+        Self::Within(joined.into())
+    }
+
+    /// These bits under this mask: as a range where the mask is one of the upper bits.
+    pub(super) fn bits(mask: u128, value: u128, bits: u32) -> Self {
+        let below = !mask & ones(bits);
+        if below & below.wrapping_add(1) == 0 {
+            return Self::Within([(value & mask, value & mask | below)].into());
+        }
+        Self::Bits { mask, value }
+    }
+
+    /// The opposite.
+    pub(super) fn not(&self, bits: u32) -> Self {
+        match self {
+            Self::Within(ranges) => {
+                let mut others = Vec::with_capacity(ranges.len() + 1);
+                let mut from = Some(0);
+                for (low, high) in ranges.iter() {
+                    if let (Some(start), Some(end)) = (from, low.checked_sub(1))
+                        && start <= end
+                    {
+                        others.push((start, end));
+                    }
+                    from = high.checked_add(1);
+                }
+                if let Some(start) = from
+                    && start <= ones(bits)
+                {
+                    others.push((start, ones(bits)));
+                }
+                Self::Within(others.into())
+            }
+            Self::Bits { mask, value } => Self::NotBits {
+                mask: *mask,
+                value: *value,
+            },
+            Self::NotBits { mask, value } => Self::Bits {
+                mask: *mask,
+                value: *value,
+            },
+        }
+    }
+
+    fn holds(&self, number: u128) -> bool {
+        match self {
+            Self::Within(ranges) => contains(ranges, number),
+            Self::Bits { mask, value } => number & mask == value & mask,
+            Self::NotBits { mask, value } => number & mask != value & mask,
+        }
+    }
+}
+
+fn contains(ranges: &[(u128, u128)], number: u128) -> bool {
+    let behind = ranges.partition_point(|(low, _)| *low <= number);
+    behind > 0 && number <= ranges[behind - 1].1
+}
+
+/// The numbers that one may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Domain {
+    bits: u32,
+    /// In order, and not touching.
+    ranges: Arc<[(u128, u128)]>,
+    /// Bits that are known, and what they are.
+    mask: u128,
+    value: u128,
+    /// Bits that are others than these.
+    excluded: Vec<(u128, u128)>,
+}
+
+impl Domain {
+    /// Any number of so many bits.
+    pub(super) fn any(bits: u32) -> Self {
+        Self::of(bits, [(0, ones(bits))].into())
+    }
+
+    /// One of the numbers in these ranges.
+    pub(super) fn within(bits: u32, ranges: Vec<(u128, u128)>) -> Self {
+        match Constraint::within(ranges) {
+            Constraint::Within(ranges) => Self::of(bits, ranges),
+            _ => Self::any(bits),
+        }
+    }
+
+    fn of(bits: u32, ranges: Arc<[(u128, u128)]>) -> Self {
+        let domain = Self {
+            bits,
+            ranges,
+            mask: !ones(bits),
+            value: 0,
+            excluded: Vec::new(),
+        };
+        domain.clone().tightened().unwrap_or(domain)
+    }
+
+    pub(super) const fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    pub(super) fn ranges(&self) -> &[(u128, u128)] {
+        &self.ranges
+    }
+
+    /// The bits that are known, and what they are.
+    pub(super) const fn known(&self) -> (u128, u128) {
+        (self.mask, self.value)
+    }
+
+    /// The number, if there is only one.
+    #[cfg(test)]
+    pub(super) fn only(&self) -> Option<u128> {
+        match &*self.ranges {
+            [(low, high)] if low == high => Some(*low),
+            _ => None,
+        }
+    }
+
+    /// What is left if this is so; `None` if nothing is.
+    pub(super) fn with(&self, constraint: &Constraint) -> Option<Self> {
+        let mut narrowed = self.clone();
+        match constraint {
+            Constraint::Within(ranges) => narrowed.ranges = meet(&self.ranges, ranges),
+            Constraint::Bits { mask, value } => {
+                if (self.value ^ value) & self.mask & mask != 0 {
+                    return None;
+                }
+                narrowed.mask |= mask;
+                narrowed.value |= value & mask;
+            }
+            Constraint::NotBits { mask, value } => narrowed.excluded.push((*mask, value & mask)),
+        }
+        narrowed.tightened()
+    }
+
+    /// How many numbers there are; `None` if that is not known exactly.
+    pub(super) fn count(&self) -> Option<f64> {
+        if !self.excluded.is_empty() {
+            return None;
+        }
+        let mask = self.mask & ones(self.bits);
+        let up_to = |end: u128| count_up_to(end, mask, self.value, self.bits);
+        let mut sum = 0.0;
+        for (low, high) in self.ranges.iter() {
+            let below = low.checked_sub(1).map_or(0.0, up_to);
+            sum += up_to(*high) - below;
+        }
+        Some(sum)
+    }
+
+    /// The same numbers, said as narrowly as can be.
+    fn tightened(mut self) -> Option<Self> {
+        let all = ones(self.bits);
+        loop {
+            if self.ranges.is_empty() {
+                return None;
+            }
+            let mut size: u128 = 0;
+            for (low, high) in self.ranges.iter() {
+                size = size.saturating_add(high - low).saturating_add(1);
+            }
+            let plain = self.mask & all == 0 && self.excluded.is_empty();
+            if size <= FEW {
+                return self.enumerated(plain);
+            }
+            let before = (self.mask, self.excluded.len());
+            // What all of them begin with.
+            let (low, high) = (self.ranges[0].0, self.ranges[self.ranges.len() - 1].1);
+            let same = (low ^ high).leading_zeros();
+            let prefix = if same == 0 {
+                0
+            } else {
+                !ones(128 - same.min(128))
+            };
+            if (self.value ^ low) & self.mask & prefix != 0 {
+                return None;
+            }
+            self.mask |= prefix;
+            self.value |= low & prefix;
+            if self.mask & all != 0 {
+                let (mask, value) = (self.mask, self.value);
+                let narrow = |(low, high): &(u128, u128)| {
+                    let low = next_up(*low, mask, value)?;
+                    let high = next_down(*high, mask, value)?;
+                    (low <= high).then_some((low, high))
+                };
+                if self
+                    .ranges
+                    .iter()
+                    .any(|range| narrow(range) != Some(*range))
+                {
+                    self.ranges = self.ranges.iter().filter_map(narrow).collect();
+                    continue;
+                }
+            }
+            let mut kept = Vec::new();
+            for (mask, value) in std::mem::take(&mut self.excluded) {
+                if (value ^ self.value) & mask & self.mask != 0 {
+                    continue; // it is other than that already
+                }
+                let open = mask & !self.mask;
+                match open.count_ones() {
+                    0 => return None,
+                    1 => {
+                        self.mask |= open;
+                        self.value |= !value & open;
+                    }
+                    _ => kept.push((mask, value)),
+                }
+            }
+            self.excluded = kept;
+            if (self.mask, self.excluded.len()) == before {
+                return Some(self);
+            }
+        }
+    }
+
+    /// Of few numbers, each looked at.
+    fn enumerated(mut self, plain: bool) -> Option<Self> {
+        if !plain {
+            let numbers = self.ranges.iter().flat_map(|(low, high)| *low..=*high);
+            let left = numbers.filter(|number| {
+                let differs = |(mask, value): &(u128, u128)| number & mask != value & mask;
+                number & self.mask == self.value & self.mask && self.excluded.iter().all(differs)
+            });
+            let left: Vec<_> = left.map(|number| (number, number)).collect();
+            if let Constraint::Within(ranges) = Constraint::within(left) {
+                self.ranges = ranges;
+            }
+            self.excluded.clear();
+        }
+        if self.ranges.is_empty() {
+            return None;
+        }
+        // What bits all of them have.
+        let (mut both, mut any) = (u128::MAX, 0);
+        for number in self.ranges.iter().flat_map(|(low, high)| *low..=*high) {
+            both &= number;
+            any |= number;
+        }
+        self.mask = both | !any;
+        self.value = both;
+        Some(self)
+    }
+
+    /// Whether a number is among them.
+    #[cfg(test)]
+    fn has(&self, number: u128) -> bool {
+        let differs = |(mask, value): &(u128, u128)| number & mask != value & mask;
+        contains(&self.ranges, number)
+            && number & self.mask == self.value & self.mask
+            && self.excluded.iter().all(differs)
+    }
+
+    /// Whether this is so of each of them, or of none; `None` if it depends.
+    pub(super) fn decides(&self, constraint: &Constraint) -> Option<bool> {
+        if let [(low, high)] = *self.ranges
+            && low == high
+        {
+            return Some(constraint.holds(low));
+        }
+        match (self.with(constraint), self.with(&constraint.not(self.bits))) {
+            (Some(_), Some(_)) => None,
+            (Some(_), None) => Some(true),
+            (None, _) => Some(false),
+        }
+    }
+}
+
+fn meet(one: &[(u128, u128)], other: &[(u128, u128)]) -> Arc<[(u128, u128)]> {
+    let (mut left, mut right) = (one.iter().peekable(), other.iter().peekable());
+    let mut both = Vec::new();
+    while let (Some(&&(a, b)), Some(&&(c, d))) = (left.peek(), right.peek()) {
+        let (low, high) = (a.max(c), b.min(d));
+        if low <= high {
+            both.push((low, high));
+        }
+        if b <= d {
+            left.next();
+        }
+        if d <= b {
+            right.next();
+        }
+    }
+    both.into()
+}
+
+/// The first number from this one on whose bits under the mask are these.
+fn next_up(from: u128, mask: u128, value: u128) -> Option<u128> {
+    let wanted = value & mask;
+    if from & mask == wanted {
+        return Some(from);
+    }
+    // The highest bit in which they differ.
+    let differ = 127 - ((from ^ wanted) & mask).leading_zeros();
+    let bit = 1_u128 << differ;
+    let above = !(bit | (bit - 1));
+    if wanted & bit != 0 {
+        // It becomes larger there; all below is as small as can be.
+        return Some(from & above | bit | wanted & (bit - 1));
+    }
+    // A bit above, that is open and 0, has to become 1.
+    let open = !mask & !from & above;
+    if open == 0 {
+        return None;
+    }
+    let up = open & open.wrapping_neg();
+    Some(from & !(up | (up - 1)) | up | wanted & (up - 1))
+}
+
+/// The last number up to this one whose bits under the mask are these.
+fn next_down(from: u128, mask: u128, value: u128) -> Option<u128> {
+    next_up(!from, mask, !value).map(|number| !number)
+}
+
+/// How many numbers up to this one have these bits under the mask.
+fn count_up_to(end: u128, mask: u128, value: u128, bits: u32) -> f64 {
+    let free = |below: u32| 2_f64.powi((!mask & ones(below)).count_ones() as i32);
+    let mut sum = 0.0;
+    for at in (0..bits).rev() {
+        let bit = 1_u128 << at;
+        if end & bit != 0 {
+            // With a 0 here, all below is free.
+            if mask & bit == 0 || value & bit == 0 {
+                sum += free(at);
+            }
+            if mask & bit != 0 && value & bit == 0 {
+                return sum;
+            }
+        } else if mask & bit != 0 && value & bit != 0 {
+            return sum;
+        }
+    }
+    sum + 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn constraints() -> impl Strategy<Value = Constraint> {
+        let byte = || any::<u8>().prop_map(u128::from);
+        prop_oneof![
+            prop::collection::vec((byte(), byte()), 0..4).prop_map(Constraint::within),
+            (byte(), byte()).prop_map(|(mask, value)| Constraint::bits(mask, value & mask, 8)),
+            (byte(), byte())
+                .prop_map(|(mask, value)| Constraint::bits(mask, value & mask, 8).not(8)),
+        ]
+    }
+
+    proptest! {
+        /// Of few numbers it is exactly those that are left.
+        #[test]
+        fn few_numbers(all in prop::collection::vec(constraints(), 0..5)) {
+            let mut domain = Some(Domain::any(8));
+            for constraint in &all {
+                domain = domain.and_then(|domain| domain.with(constraint));
+            }
+            let left: Vec<u128> = (0..256)
+                .filter(|number| all.iter().all(|constraint| constraint.holds(*number)))
+                .collect();
+            match domain {
+                None => prop_assert!(left.is_empty()),
+                Some(domain) => {
+                    let said: Vec<u128> = (0..256).filter(|number| domain.has(*number)).collect();
+                    prop_assert_eq!(&said, &left);
+                    prop_assert_eq!(domain.count(), Some(left.len() as f64));
+                    prop_assert_eq!(domain.only(), (left.len() == 1).then(|| left[0]));
+                }
+            }
+        }
+
+        /// Of many it never loses one, and a single constraint it decides as it is.
+        #[test]
+        fn many_numbers(
+            all in prop::collection::vec(constraints(), 0..4),
+            shift in 0_u32..24,
+            numbers in prop::collection::vec(any::<u32>(), 32),
+        ) {
+            let moved = |constraint: &Constraint| match constraint {
+                Constraint::Within(ranges) => Constraint::within(
+                    ranges
+                        .iter()
+                        .map(|(low, high)| (low << shift, (high << shift) | ones(shift)))
+                        .collect(),
+                ),
+                Constraint::Bits { mask, value } => {
+                    Constraint::bits(mask << shift, value << shift, 32)
+                }
+                Constraint::NotBits { mask, value } => {
+                    Constraint::bits(mask << shift, value << shift, 32).not(32)
+                }
+            };
+            let all: Vec<_> = all.iter().map(moved).collect();
+            let mut domain = Some(Domain::any(32));
+            for constraint in &all {
+                domain = domain.and_then(|domain| domain.with(constraint));
+            }
+            for number in numbers.into_iter().map(u128::from) {
+                let is = all.iter().all(|constraint| constraint.holds(number));
+                let said = domain.as_ref().is_some_and(|domain| domain.has(number));
+                prop_assert_eq!(is, said, "{}", number);
+            }
+        }
+
+        #[test]
+        fn numbers_with_bits(from: u16, mask: u16, value: u16) {
+            let (from, mask) = (u128::from(from), u128::from(mask));
+            let value = u128::from(value) & mask;
+            let fits = |number: &u128| number & mask == value;
+            let up = (from..1 << 16).find(fits);
+            prop_assert_eq!(next_up(from, mask | !ones(16), value), up);
+            let down = (0..=from).rev().find(fits);
+            prop_assert_eq!(next_down(from, mask | !ones(16), value), down);
+            let count = (0..=from).filter(fits).count();
+            prop_assert_eq!(count_up_to(from, mask, value, 16), count as f64);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Translations of a connection's addresses and ports.
+
+use super::domain::ones;
+use super::field::Field;
+use super::flow::{ENDS, Effect, Flow, Open, REPLY, Test, Value};
+use super::packet::Hook;
+use super::steps::Action;
+
+/// A translation that a rule asks for.
+#[derive(Debug, Clone)]
+pub(super) struct Translation {
+    /// Whether of the destination.
+    pub(super) destination: bool,
+    /// How it is named.
+    pub(super) how: &'static str,
+    /// The first and the last of the addresses; `None` if the address stays.
+    pub(super) addresses: Option<(Value, Value)>,
+    /// The first and the last of the ports; `None` if the port stays.
+    pub(super) ports: Option<(Value, Value)>,
+    /// Whether only those bits of the address change that first and last have in common.
+    pub(super) netmap: bool,
+    /// Whether ports are chosen at random.
+    pub(super) random: bool,
+    /// The port from which the packet's is counted, and so the new one.
+    pub(super) base: Option<u16>,
+}
+
+impl Translation {
+    /// To one address, or none, and nothing else.
+    pub(super) const fn new(destination: bool, how: &'static str) -> Self {
+        Self {
+            destination,
+            how,
+            addresses: None,
+            ports: None,
+            netmap: false,
+            random: false,
+            base: None,
+        }
+    }
+}
+
+impl Flow {
+    /// Carries out a translation, after which the packet passes the chain.
+    ///
+    /// # Errors
+    /// The branch splits, or what comes of it is not known.
+    pub(super) fn translate(&mut self, translation: &Translation) -> Result<Effect, Open> {
+        let destination = translation.destination;
+        let settled = match destination {
+            true => self.tracking.destination_settled,
+            false => self.tracking.source_settled,
+        };
+        if settled {
+            return Ok(Effect::Accept);
+        }
+        let (address, port) = ends(destination);
+        let has_ports = self.has_ports()?;
+        let bits = self.address_bits();
+        let old = self.get(address);
+        let new_address = match &translation.addresses {
+            None => None,
+            Some((first, last)) => Some(match (self.known(first), self.known(last)) {
+                (Some(first), Some(last)) if translation.netmap => {
+                    let mask = ones(bits) & !(first ^ last);
+                    old.masked(!mask, first & mask)
+                }
+                (Some(first), Some(last)) if first < last => {
+                    let range = vec![(first, last)];
+                    self.fresh("the address chosen of the range", bits, range, true)
+                }
+                (Some(first), _) => Value::known(first, bits),
+                (None, _) => first.clone(),
+            }),
+        };
+        let new_port = match &translation.ports {
+            Some((first, last)) if has_ports => {
+                let chosen = match (self.known(first), self.known(last)) {
+                    (Some(first), Some(last)) if first < last => {
+                        let range = vec![(first, last)];
+                        let now = self.get(port);
+                        let kept = self
+                            .known(&now)
+                            .filter(|port| first <= *port && *port <= last);
+                        match (translation.base, self.known(&now), kept) {
+                            (Some(base), Some(now), _) => {
+                                let distance = now.wrapping_sub(base.into()) % (last - first + 1);
+                                Value::known(first + distance, 16)
+                            }
+                            (None, _, Some(kept)) if !translation.random => Value::known(kept, 16),
+                            _ => self.fresh("the port chosen of the range", 16, range, false),
+                        }
+                    }
+                    (Some(first), _) => Value::known(first, 16),
+                    (None, _) => first.clone(),
+                };
+                Some(chosen)
+            }
+            None if has_ports && translation.random => {
+                Some(self.fresh("a port chosen at random", 16, vec![(1, 65535)], false))
+            }
+            _ => None,
+        };
+        let words = |flow: &Self, field: Field, value: &Option<Value>| {
+            value.as_ref().map(|value| flow.words(field, value))
+        };
+        let action = Action::Translate {
+            destination,
+            how: translation.how,
+            address: words(self, address, &new_address),
+            port: words(self, port, &new_port),
+        };
+        self.does(action);
+        let changed = [(address, new_address), (port, new_port)];
+        let mut different = false;
+        for (field, value) in changed {
+            if let Some(value) = value
+                && self.get(field) != value
+            {
+                different = true;
+                self.replies(field, value.clone());
+                self.set(field, value);
+                self.rewritten(field);
+            }
+        }
+        self.settle(destination, different);
+        Ok(Effect::Accept)
+    }
+
+    /// To this machine: where the packet came in, or to itself.
+    ///
+    /// # Errors
+    /// As [`translate`](Self::translate).
+    pub(super) fn redirect(
+        &mut self,
+        ports: Option<(Value, Value)>,
+        random: bool,
+    ) -> Result<Effect, Open> {
+        if self.tracking.destination_settled {
+            return Ok(Effect::Accept);
+        }
+        self.has_ports()?; // before anything is made
+        let address = match self.hook {
+            Hook::Output => Value::known(self.loopback(), self.address_bits()),
+            _ => self.address_of(true),
+        };
+        let translation = Translation {
+            addresses: Some((address.clone(), address)),
+            ports,
+            random,
+            ..Translation::new(true, "redirect")
+        };
+        let effect = self.translate(&translation)?;
+        self.tracking.redirected = true;
+        Ok(effect)
+    }
+
+    /// From an address of the interface that it leaves by.
+    ///
+    /// # Errors
+    /// As [`translate`](Self::translate).
+    pub(super) fn masquerade(
+        &mut self,
+        ports: Option<(Value, Value)>,
+        random: bool,
+    ) -> Result<Effect, Open> {
+        if self.tracking.source_settled {
+            return Ok(Effect::Accept);
+        }
+        self.has_ports()?; // before anything is made
+        let address = self.address_of(false);
+        self.translate(&Translation {
+            addresses: Some((address.clone(), address)),
+            ports,
+            random,
+            ..Translation::new(false, "masquerade")
+        })
+    }
+
+    /// That no rule translated: the end stays as it is.
+    pub(super) fn leave(&mut self, destination: bool) {
+        self.settle(destination, false);
+    }
+
+    fn settle(&mut self, destination: bool, different: bool) {
+        let tracking = &mut self.tracking;
+        let (settled, translated) = match destination {
+            true => (
+                &mut tracking.destination_settled,
+                &mut tracking.destination_translated,
+            ),
+            false => (
+                &mut tracking.source_settled,
+                &mut tracking.source_translated,
+            ),
+        };
+        *settled = true;
+        *translated |= different;
+    }
+
+    /// That replies come to or from another address or port.
+    fn replies(&mut self, field: Field, value: Value) {
+        let of = ENDS.iter().position(|end| *end == field);
+        if let Some(index) = of {
+            self.set(REPLY[index], value);
+        }
+    }
+
+    /// Whether the packet's protocol has ports.
+    fn has_ports(&mut self) -> Result<bool, Open> {
+        const WITH_PORTS: [(u128, u128); 5] = [(6, 6), (17, 17), (33, 33), (132, 132), (136, 136)];
+        self.is(Field::Protocol, Test::Among(&WITH_PORTS))
+    }
+}
+
+/// The fields of an end: address and port.
+const fn ends(destination: bool) -> (Field, Field) {
+    match destination {
+        true => (Field::Destination, Field::DestinationPort),
+        false => (Field::Source, Field::SourcePort),
+    }
+}

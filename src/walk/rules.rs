@@ -1,0 +1,297 @@
+//! Rulesets as packets meet them: the chains of each hook in their order.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bstr::{BStr, ByteSlice};
+use hashbrown::HashMap;
+
+use super::packet::{Hook, Node, Packet};
+use super::sets::Set;
+use super::steps::Walk;
+use crate::legacy;
+use crate::nft::{
+    Family as NftFamily, Policy, Priority, Snapshot, SnapshotChain, SnapshotTable, TableFlags,
+};
+use crate::xt::Family;
+
+/// The priority at which connection tracking looks at packets.
+pub(super) const TRACKING: i32 = -200;
+
+/// How a walk is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// How many branches are followed at most.
+    pub branches: usize,
+    /// How many rules are looked at in all of them together at most.
+    pub rules: usize,
+    /// Whether sets that rules fill, or whose elements time out, are taken as they are in the snapshot. Otherwise a
+    /// walk splits where it looks something up there, unless a rule that the packet met has put it there.
+    pub sets_as_they_are: bool,
+}
+
+impl Default for Options {
+    /// 1,024 branches, 4,000,000 rules, and what rules fill may have changed.
+    fn default() -> Self {
+        Self {
+            branches: 1024,
+            rules: 4_000_000,
+            sets_as_they_are: false,
+        }
+    }
+}
+
+/// Rulesets, ready to be walked through: those of nf_tables in a snapshot, legacy tables, or both, as the kernel has
+/// them beside one another.
+///
+/// Of nf_tables the families `ip`, `ip6` and `inet` are walked through, but for the ingress hook of devices; other families
+/// and that hook are [told of](Self::not_walked), and see no packet here.
+///
+/// ```
+/// use chainwright::nft::live::Model;
+/// use chainwright::nft::Scope;
+/// use chainwright::walk::{Direction, Node, Options, Outcome, Packet, Rules};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[cfg(feature = "text")] {
+/// use chainwright::text::Script;
+///
+/// let model = Model::new();
+/// let mut nft = model.connect()?;
+/// let text = "table ip filter { chain input { type filter hook input priority 0; tcp dport 23 drop; }; }";
+/// nft.commit(Script::parse("rules.nft", text)?.transaction(None)?.transaction())?;
+///
+/// let snapshot = nft.snapshot(Scope::all())?;
+/// let rules = Rules::new().with_nft(&snapshot);
+/// let packet = Packet::tcp(Direction::In, "192.0.2.1:4000".parse()?, "192.0.2.2:23".parse()?);
+/// let walk = rules.walk(&packet, &Node::default(), &Options::default());
+/// assert_eq!(walk.ends.len(), 1);
+/// assert_eq!(walk.ends[0].outcome, Outcome::Dropped);
+/// assert_eq!(walk.ends[0].steps[0].chain, "input");
+/// # }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Default)]
+pub struct Rules<'s> {
+    tables: Vec<Arc<TableOfRules<'s>>>,
+    families: [OfFamily<'s>; 2],
+    not_walked: Vec<String>,
+}
+
+/// The chains of a family.
+#[derive(Debug, Default)]
+struct OfFamily<'s> {
+    /// By hook.
+    hooks: [AtHook<'s>; 5],
+    /// Whether any chain translates.
+    translates: bool,
+}
+
+/// The base chains of a hook, by priority.
+#[derive(Debug, Default)]
+pub(super) struct AtHook<'s> {
+    pub(super) chains: Vec<Arc<Base<'s>>>,
+    /// Those that translate: they are asked together, at the one priority of all translations.
+    pub(super) nat: Vec<Arc<Base<'s>>>,
+}
+
+/// A base chain.
+#[derive(Debug)]
+pub(super) struct Base<'s> {
+    pub(super) priority: i32,
+    pub(super) chain: ChainOf<'s>,
+}
+
+/// A chain of either backend.
+#[derive(Debug, Clone)]
+pub(super) enum ChainOf<'s> {
+    Nft {
+        table: Arc<TableOfRules<'s>>,
+        chain: SnapshotChain<'s>,
+        name: &'s BStr,
+        /// Whether the policy of a base chain is to drop.
+        drops: bool,
+    },
+    Legacy {
+        table: &'s legacy::Table,
+        chain: legacy::ChainRef<'s>,
+    },
+}
+
+/// A table of nf_tables with what was found in it so far.
+pub(super) struct TableOfRules<'s> {
+    pub(super) number: usize,
+    pub(super) table: SnapshotTable<'s>,
+    pub(super) name: &'s BStr,
+    pub(super) family: &'static str,
+    sets: Mutex<HashMap<&'s [u8], Arc<Set<'s>>>>,
+}
+
+impl std::fmt::Debug for TableOfRules<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.family, self.name)
+    }
+}
+
+impl<'s> TableOfRules<'s> {
+    /// The set of this name.
+    pub(super) fn set(&self, name: &BStr) -> Option<Arc<Set<'s>>> {
+        let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(set) = sets.get(name.as_bytes()) {
+            return Some(set.clone());
+        }
+        let set = Arc::new(Set::read(&self.table, name)?);
+        sets.insert(set.name.as_bytes(), set.clone());
+        Some(set)
+    }
+}
+
+/// The number of a family in the list of them.
+const fn place(family: Family) -> usize {
+    match family {
+        Family::Ipv4 => 0,
+        Family::Ipv6 => 1,
+    }
+}
+
+impl<'s> Rules<'s> {
+    /// No rules.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With those of nf_tables. They are to be given only once.
+    #[must_use]
+    pub fn with_nft(mut self, snapshot: &'s Snapshot) -> Self {
+        for table in snapshot.tables() {
+            let said = table.table();
+            let (families, family): (&[Family], _) = match said.family() {
+                NftFamily::IP => (&[Family::Ipv4], "ip"),
+                NftFamily::IP6 => (&[Family::Ipv6], "ip6"),
+                NftFamily::INET => (&Family::ALL, "inet"),
+                other => {
+                    let family = other.name().unwrap_or("unknown");
+                    let name = said.name();
+                    self.not_walked.push(format!("table {family} {name}"));
+                    continue;
+                }
+            };
+            if said
+                .flags()
+                .is_some_and(|flags| flags.contains(TableFlags::DORMANT))
+            {
+                continue;
+            }
+            let of_rules = Arc::new(TableOfRules {
+                number: self.tables.len(),
+                table,
+                name: said.name(),
+                family,
+                sets: Mutex::default(),
+            });
+            self.tables.push(of_rules.clone());
+            for chain in table.chains() {
+                let said = chain.chain();
+                let Some(hook) = said.hook() else {
+                    continue;
+                };
+                let number = hook.number.unwrap_or(u32::MAX) as usize;
+                let priority = hook.priority.unwrap_or_default();
+                if number >= Hook::ALL.len() {
+                    let (table, name) = (of_rules.name, said.name());
+                    self.not_walked
+                        .push(format!("chain {family} {table} {name} of a device"));
+                    continue;
+                }
+                let base = Arc::new(Base {
+                    priority,
+                    chain: ChainOf::Nft {
+                        table: of_rules.clone(),
+                        chain,
+                        name: said.name(),
+                        drops: said.policy() == Some(Policy::DROP),
+                    },
+                });
+                let translates = said.chain_type() == Some(BStr::new("nat"));
+                for family in families {
+                    self.families[place(*family)].add(number, base.clone(), translates);
+                }
+            }
+        }
+        self
+    }
+
+    /// With these legacy tables, which are to be given only once. Those of ARP see no packet here.
+    #[must_use]
+    pub fn with_legacy(mut self, tables: impl IntoIterator<Item = &'s legacy::Table>) -> Self {
+        for table in tables {
+            let name = table.name();
+            let Ok(family) = Family::try_from(table.family()) else {
+                self.not_walked
+                    .push(format!("table arp {}", name.as_bstr()));
+                continue;
+            };
+            let translates = name.as_bstr() == "nat";
+            for (number, hook) in Hook::ALL.into_iter().enumerate() {
+                let Some(chain) = table.builtin(hook.legacy()) else {
+                    continue;
+                };
+                let priority = match name.as_bstr().as_bytes() {
+                    b"raw" => Priority::RAW,
+                    b"mangle" => Priority::MANGLE,
+                    b"nat" => match hook {
+                        Hook::Prerouting | Hook::Output => Priority::DSTNAT,
+                        _ => Priority::SRCNAT,
+                    },
+                    b"security" => Priority::SECURITY,
+                    _ => Priority::FILTER,
+                };
+                let base = Arc::new(Base {
+                    priority: priority.0,
+                    chain: ChainOf::Legacy { table, chain },
+                });
+                self.families[place(family)].add(number, base, translates);
+            }
+        }
+        self
+    }
+
+    /// What there is and no packet is walked through: tables of other families, chains of devices.
+    #[must_use]
+    pub fn not_walked(&self) -> &[String] {
+        &self.not_walked
+    }
+
+    /// Walks a packet through.
+    #[must_use]
+    pub fn walk(&self, packet: &Packet, node: &Node, options: &Options) -> Walk {
+        super::engine::walk(self, packet, node, options)
+    }
+
+    /// The base chains of a hook.
+    pub(super) fn at(&self, family: Family, hook: Hook) -> &AtHook<'s> {
+        &self.families[place(family)].hooks[hook as usize]
+    }
+
+    /// Whether any chain of a family translates, so that the kernel does.
+    pub(super) fn translates(&self, family: Family) -> bool {
+        self.families[place(family)].translates
+    }
+}
+
+impl<'s> OfFamily<'s> {
+    fn add(&mut self, hook: usize, base: Arc<Base<'s>>, translates: bool) {
+        let Some(at) = self.hooks.get_mut(hook) else {
+            return;
+        };
+        let chains = match translates {
+            true => &mut at.nat,
+            false => &mut at.chains,
+        };
+        self.translates |= translates;
+        // The kernel puts a chain before others of the same priority that were there before it.
+        let place = chains.partition_point(|other| other.priority < base.priority);
+        chains.insert(place, base);
+    }
+}
