@@ -2,5 +2,6 @@
 
 pub mod detect;
 pub mod explain;
+pub mod frontend;
 pub mod kubelet;
 pub mod service;
