@@ -759,6 +759,15 @@ impl Flow {
         Err(Open::Split(vec![way(true), way(false)]))
     }
 
+    /// That a question is answered so from now on, because a rule has made it so.
+    pub(super) fn remember(&mut self, words: impl Into<Arc<str>>, answer: bool) {
+        let words = words.into();
+        match self.always.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, held)) => *held = answer,
+            None => self.always.push((words, answer)),
+        }
+    }
+
     /// That the instruction begins, or begins anew.
     pub(super) fn begin(&mut self) {
         self.asked = 0;
