@@ -95,16 +95,23 @@ impl Iptables {
     /// # Errors
     /// Those of opening a netlink socket.
     pub fn nft() -> Result<Self, Error> {
-        Ok(Self {
+        Ok(Self::over(NftConnection::open()?))
+    }
+
+    /// The tables in the nf_tables that a connection leads to: that of another network namespace, or one in memory
+    /// (`nft::live::Model`).
+    #[must_use]
+    pub fn over(connection: NftConnection) -> Self {
+        Self {
             inner: Inner::Nft {
-                connection: Box::new(NftConnection::open()?),
+                connection: Box::new(connection),
                 profile: Profile::default(),
             },
             sets: sets::open(),
             names: Names::system(),
             retry: Retry::DEFAULT,
             made: None,
-        })
+        }
     }
 
     /// The legacy tables of the calling thread's network namespace. Changes are made under the lock

@@ -13,16 +13,22 @@
 //! | entries of legacy tables | `legacy.rs` |
 //! | x_tables' matches and targets | `xt/` |
 //! | what came of it | `steps.rs` |
+//! | whose chains are | `owner.rs` |
+//! | packets that two rulesets treat differently | `compare.rs` |
+//! | which chains lead to which, without a packet | `graph/` |
 
+mod compare;
 mod ct;
 mod domain;
 mod engine;
 mod field;
 mod flow;
+pub mod graph;
 mod headers;
 mod legacy;
 mod nat;
 mod nft;
+mod owner;
 mod packet;
 mod registers;
 mod route;
@@ -33,7 +39,9 @@ mod steps;
 mod tests;
 mod xt;
 
+pub use compare::{Comparison, Difference, Values, compare};
 pub use field::{Field, PacketOption, TupleField};
+pub use owner::owner;
 pub use packet::{Connection, Direction, Hook, Interface, Node, Packet, State, Tuple};
 pub use rules::{Options, Rules};
 pub use steps::{Action, Arrived, End, HookVerdict, Outcome, Part, RuleAt, Step, Verdict, Walk};

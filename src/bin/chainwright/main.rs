@@ -16,6 +16,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod glob;
+mod graph;
 mod iptables;
 mod kubelet;
 mod legacy_tables;
@@ -33,6 +34,7 @@ mod rules;
 mod save;
 mod scope;
 mod sets;
+mod source;
 mod trace_packets;
 mod translate;
 mod watch;
@@ -85,6 +87,7 @@ enum Verb {
     Rollback(rollback::Args),
     Reconcile(reconcile::Args),
     Diff(diff::Args),
+    Graph(graph::Args),
     Save(save::Args),
     Restore(restore::Args),
     Cleanup(cleanup::Args),
@@ -158,6 +161,7 @@ impl Verb {
             Self::Rollback(args) => rollback::run(args, json),
             Self::Reconcile(args) => reconcile::run(args, json),
             Self::Diff(args) => diff::run(args, json),
+            Self::Graph(args) => graph::run(args, json),
             Self::Save(args) => save::run(args, json),
             Self::Restore(args) => restore::run(args, json),
             Self::Cleanup(args) => cleanup::run(args, json),

@@ -30,6 +30,7 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-rollback",
     "chainwright-reconcile",
     "chainwright-diff",
+    "chainwright-graph",
     "chainwright-save",
     "chainwright-restore",
     "chainwright-cleanup",

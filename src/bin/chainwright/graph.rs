@@ -1,0 +1,303 @@
+//! `chainwright graph`: which chains lead to which.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use bstr::ByteSlice as _;
+use chainwright::kube::explain::{self, Part};
+use chainwright::nft::Snapshot;
+use chainwright::walk::graph::{Graph, Kind, Node, Selected, ViewOptions};
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::legacy_tables;
+use crate::output::{Error, Exit, Output, note};
+use crate::progress::Progress;
+use crate::scope::{Backend, Found, Scope};
+use crate::source::Source;
+
+/// Show which chains lead to which
+///
+/// Jumps and gotos of rules and of maps, from where packets enter: as a tree for a terminal, for Graphviz (dot), for
+/// Mermaid, or as a picture (SVG). Many chains of one kind, as kube-proxy's of services, are shown as one, unless --full
+/// asks for each of them. Also what there is to be wary of: chains that nothing leads to, and, in a file, jumps to chains
+/// that are not there and chains that lead round in a ring.
+///
+/// Kubernetes' chains are shown with the services that they are of.
+///
+/// Exit codes: 1 if there is nothing to show.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// As what
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    format: Format,
+
+    /// Only what leads to and from the chains of this service of Kubernetes: NAME, NAMESPACE/NAME or NAMESPACE/NAME:PORT
+    #[arg(long, value_name = "SERVICE", conflicts_with = "chain")]
+    service: Option<String>,
+
+    /// Only what leads to and from the chains of this name
+    #[arg(long, value_name = "CHAIN")]
+    chain: Option<OsString>,
+
+    /// Show each chain, however many there are of a kind
+    #[arg(long)]
+    full: bool,
+
+    /// Of this file instead of the kernel: a backup, a text of iptables-save, or one in nft's language; standard input if
+    /// it is `-`
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    #[command(flatten)]
+    scope: Scope,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// trees of lines
+    Text,
+    /// Graphviz
+    Dot,
+    /// Mermaid
+    Mermaid,
+    /// a picture
+    Svg,
+}
+
+/// The graph, for programs: nodes by their places in `nodes`.
+#[derive(Serialize)]
+struct Document<'g> {
+    tables: &'g [chainwright::walk::graph::Table],
+    nodes: Vec<NodeRecord>,
+    edges: Vec<EdgeRecord>,
+    loops: Vec<Vec<usize>>,
+    dangling: Vec<[usize; 2]>,
+    unreferenced: Vec<usize>,
+    unreachable: Vec<usize>,
+}
+
+#[derive(Serialize)]
+struct NodeRecord {
+    table: usize,
+    name: String,
+    kind: &'static str,
+    size: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hook: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<explain::Role>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<String>,
+}
+
+#[derive(Serialize)]
+struct EdgeRecord {
+    from: usize,
+    to: usize,
+    how: &'static str,
+    count: usize,
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    args.scope.check()?;
+    let mut found = Found::default();
+    let progress = Progress::new("looking at the ruleset");
+    let graph = match &args.file {
+        Some(file) => of_file(&Source::read(file, &args.scope)?, args)?,
+        None => of_kernel(args, &mut found)?,
+    };
+    drop(progress);
+    let selected = match args.selected(&graph) {
+        Ok(selected) => selected,
+        Err(missing) => {
+            note(&missing);
+            return Ok(Exit::Absent);
+        }
+    };
+    let options = ViewOptions {
+        full: args.full,
+        selected,
+        label: Some(&label),
+    };
+    let view = graph.view(&options);
+    let any = !view.groups().is_empty();
+    let mut out = Output::new();
+    if json {
+        let nodes = ViewOptions {
+            full: true,
+            ..options
+        };
+        out.json("graph", &document(&graph.view(&nodes)))?;
+    } else {
+        match args.format {
+            _ if !any => {}
+            Format::Text => write!(out, "{}", view.tree(WIDTH))?,
+            Format::Dot => write!(out, "{}", view.dot())?,
+            Format::Mermaid => write!(out, "{}", view.mermaid())?,
+            Format::Svg => write!(out, "{}", view.svg())?,
+        }
+    }
+    out.flush()?;
+    let narrowed = args.scope.is_narrowed();
+    let backend = args.scope.place.listed();
+    Ok(found.end(any, "chain", narrowed || args.file.is_some(), backend, json))
+}
+
+/// How long lines may be.
+const WIDTH: usize = 80;
+
+impl Args {
+    /// What is to be shown, or that there is no such thing.
+    fn selected(&self, graph: &Graph) -> Result<Option<Selected>, String> {
+        let meant = |node: &Node| match (&self.service, &self.chain) {
+            (Some(asked), _) => part(node)
+                .and_then(|part| part.port)
+                .is_some_and(|port| explain::is_meant(&port, asked)),
+            (None, Some(chain)) => node.kind != Kind::Map && node.name == chain.as_bytes(),
+            (None, None) => false,
+        };
+        let what = match (&self.service, &self.chain) {
+            (None, None) => return Ok(None),
+            (Some(service), _) => format!("chain of a service {service:?}"),
+            (_, Some(chain)) => format!("chain {chain:?}"),
+        };
+        let nodes = graph.nodes().iter().enumerate();
+        let nodes: Vec<usize> = nodes
+            .filter(|(_, node)| meant(node))
+            .map(|(place, _)| place)
+            .collect();
+        match nodes.is_empty() {
+            true => Err(format!("there is no {what}")),
+            false => Ok(Some(Selected::Nodes(nodes))),
+        }
+    }
+
+    fn admits(&self, snapshot: &Snapshot) -> Option<Snapshot> {
+        match self.scope.is_narrowed() {
+            false => Some(snapshot.clone()),
+            true => snapshot.narrowed(&self.scope.filter()),
+        }
+    }
+}
+
+/// What a chain of Kubernetes' is for.
+fn part(node: &Node) -> Option<Part> {
+    Part::of(
+        &node.name,
+        node.comment.as_ref().map(|comment| comment.as_bstr()),
+    )
+}
+
+/// The same in words, where its name does not say it.
+fn label(node: &Node) -> Option<String> {
+    let part = part(node)?;
+    // Those of a kind that there is but one of say it by their names.
+    part.port.as_ref()?;
+    let in_name = part.endpoint.is_some() || node.name.contains(&b'/');
+    (!in_name).then(|| part.port.unwrap_or_default())
+}
+
+fn of_kernel(args: &Args, found: &mut Found) -> Result<Graph, Error> {
+    let mut graph = Graph::new();
+    let backend = args.scope.place.listed();
+    if let Some(snapshot) = found.nft(backend, || args.scope.look())? {
+        graph.add_snapshot(&snapshot);
+    }
+    legacy_tables::look(&args.scope, found, &mut |table| {
+        graph.add_legacy(table);
+        Ok(())
+    })?;
+    Ok(graph)
+}
+
+/// The graph of a file. One that the kernel would refuse is shown as it is, and it is said why.
+fn of_file(source: &Source, args: &Args) -> Result<Graph, Error> {
+    if args.scope.place.listed() == Backend::Legacy {
+        return Err(Error::Other(
+            "a file is of no backend: --backend is for what the kernel has".into(),
+        ));
+    }
+    let mut graph = Graph::new();
+    let refused = match source.snapshot() {
+        Ok(snapshot) => {
+            if let Some(part) = args.admits(&snapshot) {
+                graph.add_snapshot(&part);
+            }
+            return Ok(graph);
+        }
+        Err(refused) => refused,
+    };
+    match source {
+        Source::Iptables(family, text) => graph.add_iptables_text(*family, text),
+        Source::Script(script) => graph.add_script(script),
+        Source::Backup(_) => Ok(()),
+    }
+    .map_err(|error| Error::Other(error.to_string()))?;
+    note(&format!("the kernel would refuse this: {refused}"));
+    Ok(graph)
+}
+
+fn document<'g>(view: &chainwright::walk::graph::View<'g>) -> Document<'g> {
+    let graph = view.graph();
+    // What is shown, in its order.
+    let mut place_of = vec![None; graph.nodes().len()];
+    let mut nodes = Vec::new();
+    for group in view.groups() {
+        let member = group.members[0];
+        place_of[member] = Some(nodes.len());
+        nodes.push(record(graph.node(member)));
+    }
+    let edges = view.links().iter().map(|link| EdgeRecord {
+        from: link.from,
+        to: link.to,
+        how: link.how.name(),
+        count: link.count,
+    });
+    let findings = graph.findings();
+    let places = |nodes: &[usize]| nodes.iter().map(|node| place_of[*node]).collect();
+    let all = |nodes: &[usize]| -> Option<Vec<usize>> { places(nodes) };
+    let shown = |nodes: &[usize]| nodes.iter().filter_map(|node| place_of[*node]).collect();
+    Document {
+        tables: graph.tables(),
+        nodes,
+        edges: edges.collect(),
+        loops: findings.loops.iter().filter_map(|way| all(way)).collect(),
+        dangling: findings
+            .dangling
+            .iter()
+            .filter_map(|(from, to)| Some([place_of[*from]?, place_of[*to]?]))
+            .collect(),
+        unreferenced: shown(&findings.unreferenced),
+        unreachable: shown(&findings.unreachable),
+    }
+}
+
+fn record(node: &Node) -> NodeRecord {
+    let base = match &node.kind {
+        Kind::Base(base) => Some(base),
+        _ => None,
+    };
+    let part = part(node);
+    NodeRecord {
+        table: node.table,
+        name: node.name.to_string(),
+        kind: match node.kind {
+            Kind::Base(_) => "base",
+            Kind::Chain => "chain",
+            Kind::Map => "map",
+            Kind::Missing => "missing",
+        },
+        size: node.size,
+        hook: base.map(|base| base.hook.clone()),
+        priority: base.map(|base| base.priority),
+        policy: base.map(|base| if base.drops { "drop" } else { "accept" }),
+        role: part.as_ref().map(|part| part.role),
+        service: part.and_then(|part| part.port),
+    }
+}

@@ -1,0 +1,371 @@
+//! Packets as they are said on the command line, and the machine that they come to.
+
+use std::net::{IpAddr, SocketAddr};
+
+use chainwright::iptables::Family;
+use chainwright::walk::{Direction, Interface, Node, Packet, State};
+use clap::ValueEnum;
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::if_nametoindex;
+
+use crate::output::Error;
+
+/// What else is known of a packet.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct More {
+    /// It comes in by this interface
+    #[arg(long = "in", value_name = "INTERFACE", help_heading = HEADING)]
+    in_interface: Option<String>,
+
+    /// It leaves by this interface
+    #[arg(long = "out", value_name = "INTERFACE", help_heading = HEADING)]
+    out_interface: Option<String>,
+
+    /// Its mark: a number, or 0x and hexadecimal digits
+    #[arg(long, value_name = "MARK", value_parser = number, default_value = "0", help_heading = HEADING)]
+    mark: u32,
+
+    /// State of its connection
+    #[arg(long, value_enum, value_name = "STATE", default_value_t = Words::New, hide_possible_values = true,
+        help_heading = HEADING, long_help = "State of its connection: new, established, related, invalid, untracked, or \
+        any")]
+    state: Words,
+
+    /// Its way: in, forward, out or local
+    #[arg(long, value_enum, value_name = "WAY", hide_possible_values = true, help_heading = HEADING,
+        long_help = "Its way: in (to this machine), forward (through it), out (from it), or local (from it to itself). If \
+        nothing is said, its addresses say it; of a file's machine they are not known, and it is forward")]
+    direction: Option<Way>,
+
+    /// User whose socket sends it, as a number
+    #[arg(long, value_name = "UID", help_heading = HEADING)]
+    uid: Option<u32>,
+}
+
+/// The heading of these options.
+const HEADING: &str = "The packet";
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Words {
+    #[default]
+    New,
+    Established,
+    Related,
+    Invalid,
+    Untracked,
+    /// it is not known
+    Any,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Way {
+    In,
+    Forward,
+    Out,
+    Local,
+}
+
+fn number(text: &str) -> Result<u32, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| format!("{text:?} is no number of 32 bits"))
+}
+
+/// Where a packet comes from or goes to, as far as that is said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) port: Option<u16>,
+}
+
+impl End {
+    /// `10.0.0.5:1234`, `10.0.0.5`, `[fd00::1]:80`, `fd00::1`, `any`, `any:80`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if let Ok(both) = text.parse::<SocketAddr>() {
+            return Ok(Self {
+                address: Some(both.ip()),
+                port: Some(both.port()),
+            });
+        }
+        let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        if let Ok(address) = bare.unwrap_or(text).parse::<IpAddr>() {
+            return Ok(Self {
+                address: Some(address),
+                port: None,
+            });
+        }
+        let wrong = || {
+            format!(
+                "{text:?} is no address: 10.0.0.5, 10.0.0.5:1234, fd00::1, [fd00::1]:80, any or any:80 \
+                 (names of hosts are not looked up)"
+            )
+        };
+        match text.strip_prefix("any").ok_or_else(wrong)? {
+            "" => Ok(Self::default()),
+            rest => Ok(Self {
+                address: None,
+                port: Some(
+                    rest.strip_prefix(':')
+                        .and_then(|port| port.parse().ok())
+                        .ok_or_else(wrong)?,
+                ),
+            }),
+        }
+    }
+}
+
+/// `tcp`, `udp`, …, or a number.
+fn protocol(text: &str) -> Result<u8, String> {
+    Ok(match text {
+        "tcp" => 6,
+        "udp" => 17,
+        "sctp" => 132,
+        "dccp" => 33,
+        "udplite" => 136,
+        "icmp" => 1,
+        "icmpv6" | "ipv6-icmp" => 58,
+        "esp" => 50,
+        "ah" => 51,
+        "gre" => 47,
+        "ipip" => 4,
+        other => other.parse().map_err(|_| {
+            format!(
+                "{other:?} is no protocol: tcp, udp, sctp, dccp, udplite, icmp, icmpv6, esp, ah, gre, ipip or a number"
+            )
+        })?,
+    })
+}
+
+/// Name of a protocol, or its number.
+pub(crate) fn protocol_name(number: u8) -> String {
+    match number {
+        6 => "tcp".to_owned(),
+        17 => "udp".to_owned(),
+        132 => "sctp".to_owned(),
+        33 => "dccp".to_owned(),
+        136 => "udplite".to_owned(),
+        1 => "icmp".to_owned(),
+        58 => "icmpv6".to_owned(),
+        other => format!("protocol {other}"),
+    }
+}
+
+const fn has_ports(protocol: u8) -> bool {
+    matches!(protocol, 6 | 17 | 33 | 132 | 136)
+}
+
+/// The packet that three words say: protocol, source, destination.
+pub(crate) fn parse(words: &[String], more: &More, node: &Node) -> Result<Packet, Error> {
+    let [protocol_word, source, destination] = words else {
+        return Err(Error::Other(
+            "a packet is said by three words: tcp 10.0.0.5:1234 10.96.0.1:443".into(),
+        ));
+    };
+    let number = protocol(protocol_word).map_err(Error::Other)?;
+    let source = End::parse(source).map_err(Error::Other)?;
+    let destination = End::parse(destination).map_err(Error::Other)?;
+    packet(number, source, destination, None, more, node).map_err(Error::Other)
+}
+
+/// A packet of this protocol.
+pub(crate) fn packet(
+    protocol: u8,
+    source: End,
+    destination: End,
+    family: Option<Family>,
+    more: &More,
+    node: &Node,
+) -> Result<Packet, String> {
+    let of = |address: Option<IpAddr>| address.map(|address| address.is_ipv6());
+    let (from, to) = (of(source.address), of(destination.address));
+    if from.is_some() && to.is_some() && from != to {
+        return Err("source and destination are of two families".into());
+    }
+    let said = from.or(to);
+    let family = match (said, family) {
+        (Some(true), _) => Family::Ipv6,
+        (Some(false), _) => Family::Ipv4,
+        (None, Some(family)) => family,
+        (None, None) if protocol == 58 => Family::Ipv6,
+        (None, None) => Family::Ipv4,
+    };
+    if !has_ports(protocol) && (source.port.or(destination.port)).is_some() {
+        return Err(format!("{} has no ports", protocol_name(protocol)));
+    }
+    let direction = more.way(source.address, destination.address, node);
+    let mut packet = Packet::new(family, direction);
+    packet.source = source.address;
+    packet.destination = destination.address;
+    packet.protocol = Some(protocol);
+    packet.source_port = source.port;
+    packet.destination_port = destination.port;
+    packet.fragment = Some(false);
+    packet.has_options = Some(false);
+    packet.mark = Some(more.mark);
+    packet.in_interface = more.in_interface.as_deref().map(Into::into);
+    packet.out_interface = more.out_interface.as_deref().map(Into::into);
+    packet.user = more.uid;
+    packet.connection.state = match more.state {
+        Words::New => Some(State::New),
+        Words::Established => Some(State::Established),
+        Words::Related => Some(State::Related),
+        Words::Invalid => Some(State::Invalid),
+        Words::Untracked => Some(State::Untracked),
+        Words::Any => None,
+    };
+    if more.state == Words::New {
+        packet.connection.is_reply = Some(false);
+        // SYN alone begins a connection.
+        packet.tcp_flags = (protocol == 6).then_some(2);
+        match protocol {
+            1 => (packet.icmp_type, packet.icmp_code) = (Some(8), Some(0)),
+            58 => (packet.icmp_type, packet.icmp_code) = (Some(128), Some(0)),
+            _ => {}
+        }
+    }
+    Ok(packet)
+}
+
+impl More {
+    fn way(&self, source: Option<IpAddr>, destination: Option<IpAddr>, node: &Node) -> Direction {
+        if let Some(way) = self.direction {
+            return match way {
+                Way::In => Direction::In,
+                Way::Forward => Direction::Forwarded,
+                Way::Out => Direction::Out,
+                Way::Local => Direction::Local,
+            };
+        }
+        let own = |address: Option<IpAddr>| address.and_then(|one| node.has_address(one));
+        match (own(source), own(destination)) {
+            (Some(true), Some(true)) => Direction::Local,
+            (Some(true), _) => Direction::Out,
+            (_, Some(true)) => Direction::In,
+            _ => Direction::Forwarded,
+        }
+    }
+
+    /// The same packet another way, unless one was said.
+    pub(crate) fn unless_said(&self, packet: &mut Packet, way: Direction) {
+        if self.direction.is_none() {
+            packet.direction = way;
+        }
+    }
+}
+
+/// What is known of this machine.
+pub(crate) fn node() -> Node {
+    let mut node = Node::default();
+    let mut all = Vec::new();
+    // Where they cannot be told, nothing is known of them.
+    let Ok(addresses) = getifaddrs() else {
+        return node;
+    };
+    for one in addresses {
+        let name = one.interface_name.as_str();
+        let known = node.interfaces.iter().position(|there| there.name == name);
+        let place = known.unwrap_or_else(|| {
+            let mut interface = Interface::named(name);
+            interface.index = if_nametoindex(name).ok();
+            node.interfaces.push(interface);
+            node.interfaces.len() - 1
+        });
+        let address = one.address.as_ref().and_then(|address| {
+            let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+        });
+        if let Some(address) = address {
+            node.interfaces[place].addresses.push(address);
+            all.push(address);
+        }
+    }
+    node.addresses = Some(all);
+    node
+}
+
+/// A packet in one line: `tcp 10.0.0.5:1234 → 10.96.0.1:443, through this machine, new`.
+pub(crate) fn said(packet: &Packet) -> String {
+    let end = |address: Option<IpAddr>, port: Option<u16>| match (address, port) {
+        (Some(address), Some(port)) => SocketAddr::new(address, port).to_string(),
+        (Some(address), None) => address.to_string(),
+        (None, Some(port)) => format!("any:{port}"),
+        (None, None) => "any".to_owned(),
+    };
+    let protocol = packet.protocol.map_or("any protocol".to_owned(), protocol_name);
+    let mut text = format!(
+        "{protocol} {} → {}, {}",
+        end(packet.source, packet.source_port),
+        end(packet.destination, packet.destination_port),
+        match packet.direction {
+            Direction::In => "to this machine",
+            Direction::Forwarded => "through this machine",
+            Direction::Out => "from this machine",
+            Direction::Local => "from this machine to itself",
+        }
+    );
+    for (word, name) in [("in", &packet.in_interface), ("out", &packet.out_interface)] {
+        if let Some(name) = name {
+            text += &format!(", {word} {name}");
+        }
+    }
+    match packet.mark {
+        Some(0) | None => {}
+        Some(mark) => text += &format!(", mark {mark:#x}"),
+    }
+    text += match packet.connection.state {
+        Some(State::New) => ", new",
+        Some(State::Established) => ", established",
+        Some(State::Related) => ", related",
+        Some(State::Invalid) => ", invalid",
+        Some(State::Untracked) => ", untracked",
+        None => "",
+    };
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said_by(words: &str) -> Result<String, String> {
+        let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
+        let packet = parse(&words, &More::default(), &Node::default());
+        packet.map(|packet| said(&packet)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn packets_are_said_and_read() {
+        for (words, line) in [
+            (
+                "tcp 10.0.0.5:1234 10.96.0.1:443",
+                "tcp 10.0.0.5:1234 → 10.96.0.1:443, through this machine, new",
+            ),
+            ("udp any 10.0.0.1:53", "udp any → 10.0.0.1:53, through this machine, new"),
+            (
+                "tcp 127.0.0.1 127.0.0.1:80",
+                "tcp 127.0.0.1 → 127.0.0.1:80, from this machine to itself, new",
+            ),
+            (
+                "tcp [fd00::1]:9 fd00::2",
+                "tcp [fd00::1]:9 → fd00::2, through this machine, new",
+            ),
+            ("icmp any 192.0.2.1", "icmp any → 192.0.2.1, through this machine, new"),
+            ("47 any any", "protocol 47 any → any, through this machine, new"),
+        ] {
+            assert_eq!(said_by(words).as_deref(), Ok(line), "{words}");
+        }
+        for (words, part) in [
+            ("tpc any any", "\"tpc\" is no protocol"),
+            ("tcp host any", "\"host\" is no address"),
+            ("tcp any:x any", "is no address"),
+            ("tcp 10.0.0.1 fd00::1", "two families"),
+            ("icmp any:1 any", "icmp has no ports"),
+            ("tcp any", "three words"),
+        ] {
+            let error = said_by(words).unwrap_err();
+            assert!(error.contains(part), "{words}: {error}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Rulesets that are looked at, wherever they are: in the kernel, in a backup, in a text of iptables' or of nft's.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use bstr::ByteSlice;
+use chainwright::iptables::text::{RestoreOptions, read};
+use chainwright::iptables::{Family, Iptables};
+use chainwright::nft::live::Model;
+use chainwright::nft::{Connection, FileError, Scope as NftScope, Snapshot};
+use chainwright::text::Script;
+
+use crate::output::{Error, Printable, causes};
+use crate::scope::Scope;
+
+/// What a file holds.
+pub(crate) enum Source {
+    /// What `backup` wrote.
+    Backup(Box<Snapshot>),
+    /// A text of iptables-save, of this family.
+    Iptables(Family, Vec<u8>),
+    /// A text in nft's language.
+    Script(Script),
+}
+
+impl Source {
+    /// Reads a file, or standard input if it is `-`.
+    pub(crate) fn read(file: &Path, scope: &Scope) -> Result<Self, Error> {
+        let name = file.to_string_lossy();
+        if file != Path::new("-") {
+            match Snapshot::load(file) {
+                Ok(snapshot) => return Ok(Self::Backup(Box::new(snapshot))),
+                Err(FileError::Foreign { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let text = match file == Path::new("-") {
+            true => read(io::stdin().lock()),
+            false => File::open(file).and_then(read),
+        };
+        let text = text
+            .map_err(|error| Error::Other(format!("cannot read {}: {error}", Printable(&name))))?;
+        let mut lines = text.lines().map(|line| line.trim_ascii());
+        let first = lines.find(|line| !line.is_empty() && !line.starts_with(b"#"));
+        match first.and_then(|line| line.first()) {
+            Some(b'*') => {
+                let family = scope.place.iptables()?.unwrap_or(Family::Ipv4);
+                Ok(Self::Iptables(family, text))
+            }
+            Some(b'{') => Script::parse_json(&name, &text).map(Self::Script),
+            _ => Script::parse(&name, &text).map(Self::Script),
+        }
+        .map_err(|error| Error::Other(error.to_string()))
+    }
+
+    /// The ruleset that it makes where nothing is, in memory; or why there is none, in words.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, String> {
+        let model = Model::new();
+        let connect =
+            || -> Result<Connection, String> { model.connect().map_err(|error| error.to_string()) };
+        match self {
+            Self::Backup(snapshot) => return Ok((**snapshot).clone()),
+            Self::Iptables(family, text) => {
+                Iptables::over(connect()?)
+                    .restore(*family, text, &RestoreOptions::default())
+                    .map_err(|error| causes(&error))?;
+            }
+            Self::Script(script) => {
+                let nothing = connect()?.snapshot(NftScope::all());
+                let nothing = nothing.map_err(|error| causes(&error))?;
+                let change = script.transaction(Some(&nothing));
+                let change = change.map_err(|error| error.to_string())?;
+                if let Err(error) = connect()?.commit(change.transaction()) {
+                    let first = change.explain(&error).into_iter().next();
+                    return Err(first.map_or_else(|| causes(&error), |first| first.to_string()));
+                }
+            }
+        }
+        let whole = connect()?.snapshot(NftScope::all());
+        whole.map_err(|error| causes(&error))
+    }
+}

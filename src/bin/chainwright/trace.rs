@@ -1,0 +1,193 @@
+//! `chainwright trace`: where a packet goes.
+
+use std::path::PathBuf;
+
+use chainwright::iptables::Family;
+use chainwright::kube::explain::is_meant;
+use chainwright::kube::frontend::{Frontend, frontends};
+use chainwright::walk::{Direction, Node, Packet, Walk};
+use serde::Serialize;
+
+use crate::output::{Error, Exit, Output, note};
+use crate::packet::{End, More, node, packet, parse, said};
+use crate::scope::{Found, Scope};
+use crate::ways::{Ruleset, options, people};
+
+/// Show where a packet goes
+///
+/// Walks a packet through the rules of both backends as the kernel does: which rules it meets in which hook, what each
+/// says and does, and what becomes of it. Nothing is sent, and nothing is added to the rules.
+///
+/// WHAT is a packet: its protocol, where from and where to, `tcp 10.0.0.5:1234 10.96.0.1:443`; `any` for an address, and
+/// no port, where that is not known. Or it is one of Kubernetes' services as kube-proxy's rules have them: a name
+/// (`web`, `default/web`, `default/web:http`), a cluster IP or other address of one (`10.96.0.10`, `10.96.0.10:53`), or a
+/// node port (`30450`).
+///
+/// What rules ask beyond what is said splits the way, and is named with "if"; what is left to chance has its probability.
+/// What cannot be evaluated is "unknown".
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A packet, or a service
+    #[arg(value_name = "WHAT", required = true, num_args = 1..=3)]
+    what: Vec<String>,
+
+    /// Of a service: where the packet comes from, ADDRESS or ADDRESS:PORT
+    #[arg(long, value_name = "SOURCE", default_value = "any")]
+    from: String,
+
+    /// In the rules of this file instead of the kernel's: a backup, a text of iptables-save, or one in nft's language
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Show every way, and the ends of chains that accept
+    #[arg(long)]
+    all: bool,
+
+    /// Take sets that rules fill as they are now; otherwise a packet may be in them or not
+    #[arg(long)]
+    as_is: bool,
+
+    #[command(flatten)]
+    more: More,
+
+    #[command(flatten)]
+    scope: Scope,
+}
+
+/// All that `--json` writes.
+#[derive(Serialize)]
+struct Document<'d> {
+    walks: Vec<Record<'d>>,
+    not_walked: &'d [String],
+}
+
+#[derive(Serialize)]
+struct Record<'d> {
+    packet: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<&'d str>,
+    walk: &'d Walk,
+}
+
+/// A packet that is traced, and which service's it is.
+struct Asked {
+    packet: Packet,
+    service: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    args.scope.check()?;
+    let mut found = Found::default();
+    let (ruleset, node) = match &args.file {
+        Some(file) => (Ruleset::of_file(file, &args.scope)?, Node::default()),
+        None => (Ruleset::of_kernel(&args.scope, &mut found)?, node()),
+    };
+    for said in &found.notes {
+        note(said);
+    }
+    let asked = match args.what.len() {
+        1 => args.service(&ruleset, &node)?,
+        _ => vec![Asked {
+            packet: parse(&args.what, &args.more, &node)?,
+            service: None,
+        }],
+    };
+    if asked.is_empty() {
+        note(&format!(
+            "the rules have no service {:?}; a packet is said by three words: tcp 10.0.0.5:1234 10.96.0.1:443",
+            args.what[0]
+        ));
+        return Ok(Exit::Absent);
+    }
+    let rules = ruleset.rules();
+    let walks: Vec<Walk> = asked
+        .iter()
+        .map(|one| rules.walk(&one.packet, &node, &options(args.as_is)))
+        .collect();
+    let mut out = Output::new();
+    if json {
+        let records = asked.iter().zip(&walks).map(|(one, walk)| Record {
+            packet: said(&one.packet),
+            service: one.service.as_deref(),
+            walk,
+        });
+        let document = Document {
+            walks: records.collect(),
+            not_walked: rules.not_walked(),
+        };
+        out.json("trace", &document)?;
+    } else {
+        for (place, (one, walk)) in asked.iter().zip(&walks).enumerate() {
+            if place > 0 {
+                writeln!(out)?;
+            }
+            if let Some(service) = &one.service {
+                writeln!(out, "service {service}")?;
+            }
+            writeln!(out, "{}", said(&one.packet))?;
+            people(&mut out, &ruleset, &one.packet, walk, args.all)?;
+        }
+    }
+    out.flush()?;
+    for name in rules.not_walked() {
+        note(&format!("not walked through: {name}"));
+    }
+    Ok(match found.torn {
+        true => Exit::Failed,
+        false => Exit::Done,
+    })
+}
+
+impl Args {
+    /// The packets to a service's addresses and ports.
+    fn service(&self, ruleset: &Ruleset, node: &Node) -> Result<Vec<Asked>, Error> {
+        let asked = &self.what[0];
+        let source = End::parse(&self.from).map_err(Error::Other)?;
+        let all = frontends(&ruleset.snapshot, &ruleset.legacy);
+        let address = End::parse(asked).ok().filter(|end| end.address.is_some());
+        let node_port: Option<u16> = asked.parse().ok();
+        let is_asked = |frontend: &&Frontend| match (address, node_port) {
+            (Some(end), _) => {
+                frontend.address == end.address && end.port.is_none_or(|port| port == frontend.port)
+            }
+            (_, Some(port)) => frontend.address.is_none() && frontend.port == port,
+            (None, None) => is_meant(&frontend.service, asked),
+        };
+        let family = self.scope.place.iptables()?;
+        let wanted = |frontend: &&Frontend| {
+            let is_ipv6 = source.address.map(|address| address.is_ipv6());
+            let is_ipv6 = is_ipv6.or(family.map(|family| family == Family::Ipv6));
+            is_ipv6.is_none_or(|is| is == frontend.ipv6)
+        };
+        let mut packets = Vec::new();
+        for frontend in all.iter().filter(is_asked).filter(wanted) {
+            let to = End {
+                address: frontend.address.or_else(|| own_address(node, frontend.ipv6)),
+                port: Some(frontend.port),
+            };
+            let family = match frontend.ipv6 {
+                true => Family::Ipv6,
+                false => Family::Ipv4,
+            };
+            let made = packet(frontend.protocol, source, to, Some(family), &self.more, node);
+            let mut packet = made.map_err(Error::Other)?;
+            if frontend.address.is_none() && packet.direction == Direction::Forwarded {
+                self.more.unless_said(&mut packet, Direction::In);
+            }
+            packets.push(Asked {
+                packet,
+                service: Some(frontend.service.clone()),
+            });
+        }
+        Ok(packets)
+    }
+}
+
+/// The first address of this machine's that others can reach.
+fn own_address(node: &Node, ipv6: bool) -> Option<std::net::IpAddr> {
+    let addresses = node.addresses.iter().flatten();
+    addresses
+        .filter(|address| address.is_ipv6() == ipv6 && !address.is_loopback())
+        .copied()
+        .next()
+}

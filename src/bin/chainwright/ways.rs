@@ -1,0 +1,396 @@
+//! Walks of packets, for people.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anstyle::AnsiColor;
+use bstr::{BStr, ByteSlice};
+use chainwright::iptables::Backend;
+use chainwright::kube::explain::{Part, Role};
+use chainwright::legacy;
+use chainwright::nft::{self, Snapshot};
+use chainwright::text;
+use chainwright::walk::{End, Options, Outcome, Packet, Rules, Step, Verdict, Walk};
+
+use crate::legacy_tables::{self, family_name};
+use crate::output::{Error, Output, Printable};
+use crate::rules::{self, Sets};
+use crate::scope::{Found, Scope};
+use crate::source::Source;
+
+/// How long lines may be.
+const WIDTH: usize = 80;
+/// So many ends are shown with their ways, unless all are asked for.
+const SHOWN: usize = 8;
+
+/// A ruleset, of both backends, with what it takes to say its rules in words.
+pub(crate) struct Ruleset {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) legacy: Vec<legacy::Table>,
+    sets: Sets,
+    words: text::Options,
+}
+
+impl Ruleset {
+    fn of(snapshot: Snapshot, legacy: Vec<legacy::Table>) -> Self {
+        let mut words = text::Options::here();
+        words.stateless = true;
+        Self {
+            snapshot,
+            legacy,
+            sets: rules::sets(),
+            words,
+        }
+    }
+
+    /// What the kernel has.
+    pub(crate) fn of_kernel(scope: &Scope, found: &mut Found) -> Result<Self, Error> {
+        let looked = found.nft(scope.place.listed(), || scope.look())?;
+        let mut legacy = Vec::new();
+        legacy_tables::look(scope, found, &mut |table| {
+            legacy.push(table.clone());
+            Ok(())
+        })?;
+        Ok(Self::of(looked.unwrap_or_default(), legacy))
+    }
+
+    /// What a file has.
+    pub(crate) fn of_file(file: &Path, scope: &Scope) -> Result<Self, Error> {
+        let snapshot = Source::read(file, scope)?.snapshot();
+        let snapshot = snapshot.map_err(|why| {
+            let file = file.to_string_lossy();
+            Error::Other(format!("{} is no ruleset: {why}", Printable(&file)))
+        })?;
+        let part = match scope.is_narrowed() {
+            true => snapshot.narrowed(&scope.filter()).unwrap_or_default(),
+            false => snapshot,
+        };
+        Ok(Self::of(part, Vec::new()))
+    }
+
+    /// The rules, ready to be walked through.
+    pub(crate) fn rules(&self) -> Rules<'_> {
+        Rules::new()
+            .with_nft(&self.snapshot)
+            .with_legacy(&self.legacy)
+    }
+
+    /// What a step's rule says, and its comment.
+    pub(crate) fn said(&self, step: &Step) -> Option<(String, Option<String>)> {
+        let place = step.rule?.number.checked_sub(1)?;
+        match step.backend {
+            Backend::Nft => {
+                let family = nft::Family::from_name(step.family)?;
+                let table = self.snapshot.table(family, &step.table)?;
+                let rule = table.chain(&step.chain)?.rules().nth(place)?;
+                if let Some(options) = rules::options(&rule, &self.sets) {
+                    // Without its counters.
+                    let words = options.split_once("] ").map_or("", |(_, words)| words);
+                    return Some((words.to_owned(), quoted(words)));
+                }
+                let comment = rule.comment().map(ToString::to_string);
+                let words = text::rule(&table, &rule, &self.words);
+                Some((words.unwrap_or_else(|| rules::said(&rule, &self.sets)), comment))
+            }
+            Backend::Legacy => {
+                let mut tables = self.legacy.iter();
+                let table = tables.find(|table| {
+                    table.name().as_bstr() == step.table
+                        && family_name(table.family()) == step.family
+                })?;
+                let rule = table.chain(&step.chain)?.rules().nth(place)?;
+                let words = rules::entry(&rule, &self.sets).ok()?.rule.to_string();
+                let comment = quoted(&words);
+                Some((words, comment))
+            }
+        }
+    }
+}
+
+/// The comment in a rule of iptables'.
+fn quoted(words: &str) -> Option<String> {
+    let rest = words.split_once("--comment ")?.1;
+    let text = match rest.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next()?,
+        None => rest.split(' ').next()?,
+    };
+    Some(text.to_owned())
+}
+
+/// What a step is about, in Kubernetes' terms.
+fn part(step: &Step, comment: Option<&str>) -> Option<Part> {
+    let to = match &step.verdict {
+        Verdict::Jump(to) | Verdict::Goto(to) => to.as_bstr(),
+        _ => step.chain.as_bstr(),
+    };
+    Part::of(to, comment.map(BStr::new))
+}
+
+/// Where a packet arrives: `10.244.1.5:80`.
+pub(crate) fn arrived(end: &End) -> String {
+    let (address, port) = (&end.packet.destination, &end.packet.destination_port);
+    let (address, port) = (address.to_string(), port.to_string());
+    match (port.is_empty(), address.contains(':')) {
+        (true, _) => address,
+        (false, true) => format!("[{address}]:{port}"),
+        (false, false) => format!("{address}:{port}"),
+    }
+}
+
+/// What becomes of a packet, in words: also where it was sent instead, and if from another source.
+pub(crate) fn outcome(packet: &Packet, end: &End) -> String {
+    let mut words = end.outcome.to_string();
+    let goes_on = matches!(
+        end.outcome,
+        Outcome::Delivered | Outcome::Forwarded | Outcome::Sent
+    );
+    if !goes_on {
+        return words;
+    }
+    let was = packet.destination.map(|address| address.to_string());
+    let port = packet.destination_port.map(|port| port.to_string());
+    let destination = &end.packet.destination;
+    if destination.known() != was.as_deref()
+        || end.packet.destination_port.known() != port.as_deref()
+    {
+        words += &format!(" to {}", arrived(end));
+    }
+    let translated = |end: &End| {
+        let actions = end.steps.iter().flat_map(|step| &step.actions);
+        let mut names = actions.filter_map(|action| match action {
+            chainwright::walk::Action::Translate {
+                destination: false,
+                how,
+                ..
+            } => Some(*how),
+            _ => None,
+        });
+        names.next()
+    };
+    if let Some(how) = translated(end) {
+        words += &format!(", {how}");
+        if let Some(source) = end.packet.source.known() {
+            words += &format!(" from {source}");
+        }
+    }
+    words
+}
+
+/// The rule or policy that ended a packet's way, with its comment and what it is in Kubernetes' terms.
+pub(crate) fn reason(ruleset: &Ruleset, end: &End) -> Option<String> {
+    let step = end.steps.last()?;
+    let at = place(step);
+    let said = ruleset.said(step);
+    let comment = said.as_ref().and_then(|(_, comment)| comment.clone());
+    let role = part(step, comment.as_deref());
+    let why = match (comment, role) {
+        (Some(comment), _) if !comment.is_empty() => format!(": {comment}"),
+        (_, Some(part)) if part.role != Role::Canary => format!(": {part}"),
+        _ => String::new(),
+    };
+    Some(format!("{at}{why}"))
+}
+
+/// `ip nat KUBE-SERVICES rule 5`, `ip filter FORWARD, its policy`.
+pub(crate) fn place(step: &Step) -> String {
+    let table = format!("{} {}", step.family, step.table);
+    let backend = match step.backend {
+        Backend::Nft => "",
+        Backend::Legacy => "legacy ",
+    };
+    match step.rule {
+        Some(rule) => format!("{backend}{table} {} rule {}", step.chain, rule.number),
+        None => format!("{backend}{table} {}, its policy", step.chain),
+    }
+}
+
+/// A text in as many characters as there is room for.
+fn fitted(text: &str, room: usize) -> String {
+    let text = Printable(text).to_string();
+    let long = text.chars().count();
+    if long <= room {
+        return text;
+    }
+    let tail = room / 3;
+    let head: String = text.chars().take(room - tail - 1).collect();
+    let end: String = text.chars().skip(long - tail).collect();
+    format!("{head}…{end}")
+}
+
+/// A text in lines, each behind this.
+pub(crate) fn lines(out: &mut Output, indent: &str, text: &str) -> Result<(), Error> {
+    let text = Printable(text).to_string();
+    let room = WIDTH - indent.chars().count();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        let word = fitted(word, room);
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+            writeln!(out, "{indent}{line}")?;
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&word);
+    }
+    writeln!(out, "{indent}{line}")
+}
+
+/// `50.0 %`
+pub(crate) fn percent(probability: f64) -> String {
+    format!("{:.1} %", probability * 100.0)
+}
+
+/// Ends that are alike to somebody who asks where a packet goes.
+struct Alike<'w> {
+    words: String,
+    probability: f64,
+    /// The first of them.
+    end: &'w End,
+    count: usize,
+}
+
+/// Writes what becomes of a packet, and then its ways.
+pub(crate) fn people(
+    out: &mut Output,
+    ruleset: &Ruleset,
+    packet: &Packet,
+    walk: &Walk,
+    all: bool,
+) -> Result<(), Error> {
+    // Under the same assumptions probabilities add up.
+    let mut assumed: BTreeMap<&[String], Vec<Alike<'_>>> = BTreeMap::new();
+    let mut order: Vec<&[String]> = Vec::new();
+    for end in &walk.ends {
+        let key = end.assumptions.as_slice();
+        let group = assumed.entry(key).or_insert_with(|| {
+            order.push(key);
+            Vec::new()
+        });
+        let words = outcome(packet, end);
+        match group.iter_mut().find(|alike| alike.words == words) {
+            Some(alike) => {
+                alike.probability += end.probability;
+                alike.count += 1;
+            }
+            None => group.push(Alike {
+                words,
+                probability: end.probability,
+                end,
+                count: 1,
+            }),
+        }
+    }
+    let bold = out.color(AnsiColor::Cyan);
+    for key in &order {
+        if !key.is_empty() {
+            lines(out, "  ", &format!("if {}:", key.join(", ")))?;
+        }
+        for alike in &assumed[key] {
+            let percent = percent(alike.probability);
+            let head = format!("{percent:>9}  ");
+            let room = WIDTH - head.chars().count();
+            let words = fitted(&alike.words, room);
+            writeln!(out, "{bold}{percent:>9}{bold:#}  {words}")?;
+            let ended = matches!(
+                alike.end.outcome,
+                Outcome::Dropped | Outcome::Rejected(_) | Outcome::Queued(_) | Outcome::Unknown(_)
+            );
+            if ended && let Some(reason) = reason(ruleset, alike.end) {
+                lines(out, "             ", &format!("by {reason}"))?;
+            }
+        }
+    }
+    if walk.is_cut {
+        writeln!(out, "  There are more ways than were followed.")?;
+    }
+    writeln!(out)?;
+    let distinct: Vec<&Alike<'_>> = order.iter().flat_map(|key| &assumed[key]).collect();
+    let common = common(&walk.ends);
+    let several = distinct.len() > 1;
+    if several && common > 0 {
+        writeln!(out, "all:")?;
+    }
+    steps(out, ruleset, &walk.ends[0].steps[..common], all, None)?;
+    let shown = match all {
+        true => distinct.len(),
+        false => distinct.len().min(SHOWN),
+    };
+    for alike in &distinct[..shown] {
+        if several {
+            let percent = percent(alike.end.probability);
+            writeln!(out, "{}", fitted(&format!("{percent}: {}", alike.words), WIDTH))?;
+            for chance in &alike.end.chances {
+                lines(out, "  ", &format!("by chance {chance}"))?;
+            }
+        }
+        let before = alike.end.steps[..common].last();
+        steps(out, ruleset, &alike.end.steps[common..], all, before)?;
+        for note in &alike.end.notes {
+            lines(out, "  ", &format!("note: {note}"))?;
+        }
+    }
+    match distinct.len() - shown {
+        0 => Ok(()),
+        more => writeln!(out, "… {more} more; --all shows them"),
+    }
+}
+
+/// How many steps all ends have in common.
+fn common(ends: &[End]) -> usize {
+    let Some((first, rest)) = ends.split_first() else {
+        return 0;
+    };
+    let same = |end: &End| {
+        let pairs = first.steps.iter().zip(&end.steps);
+        pairs.take_while(|(one, other)| one == other).count()
+    };
+    let shortest = rest.iter().map(same).min();
+    shortest.unwrap_or(first.steps.len())
+}
+
+/// Writes steps: what each rule said. That a packet came to the end of a chain which accepts is said only if all is.
+fn steps(
+    out: &mut Output,
+    ruleset: &Ruleset,
+    steps: &[Step],
+    all: bool,
+    before: Option<&Step>,
+) -> Result<(), Error> {
+    let mut at = before.map(|step| (step.hook, step.priority));
+    for step in steps {
+        let is_end = step.rule.is_none() && step.verdict == Verdict::Accept;
+        if is_end && !all {
+            continue;
+        }
+        if at != Some((step.hook, step.priority)) {
+            at = Some((step.hook, step.priority));
+            let color = out.color(AnsiColor::Green);
+            writeln!(out, "  {color}{} {}{color:#}", step.hook, step.priority)?;
+        }
+        let said = ruleset.said(step);
+        let mut line = format!("{}:", place(step));
+        for action in &step.actions {
+            line += &format!(" {action},");
+        }
+        line += &format!(" {}", step.verdict);
+        lines(out, "    ", &line)?;
+        let comment = said.as_ref().and_then(|(_, comment)| comment.as_deref());
+        if let Some(part) = part(step, comment)
+            && matches!(step.verdict, Verdict::Jump(_) | Verdict::Goto(_))
+        {
+            writeln!(out, "        # {}", fitted(&part.to_string(), WIDTH - 10))?;
+        }
+        if let Some((words, _)) = said {
+            writeln!(out, "        {}", fitted(&words, WIDTH - 8))?;
+        }
+    }
+    Ok(())
+}
+
+/// How walks are made for the command.
+pub(crate) fn options(as_they_are: bool) -> Options {
+    let mut options = Options::default();
+    options.sets_as_they_are = as_they_are;
+    options
+}

@@ -1,0 +1,159 @@
+//! By which addresses and ports services are reached, as the rules of a kube-proxy of any version say it.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use bstr::{BStr, ByteSlice};
+
+use super::explain::{Part, port_in_comment};
+use crate::iptables::{self, Address, Rule};
+use crate::legacy;
+use crate::nft::expr::{Data, Verdict};
+use crate::nft::{DataType, ElementRef, Family, SetRef, Snapshot};
+use crate::xt::{self, Match};
+
+/// By which address and port a port of a service is reached.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Frontend {
+    /// Which service's port: `namespace/name:port`.
+    pub service: String,
+    /// The address; of a node port there is none, as all of the node's are meant.
+    pub address: Option<IpAddr>,
+    /// `IPPROTO_*`.
+    pub protocol: u8,
+    /// The port.
+    pub port: u16,
+    /// Whether it is of IPv6.
+    pub ipv6: bool,
+}
+
+/// Chains in iptables whose rules are of frontends each.
+const CHAINS: [&str; 3] = ["KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES", "KUBE-NODEPORTS"];
+
+/// The frontends in tables of either backend: in iptables' of its rules for services and node ports, in nftables of its
+/// maps. Each once, sorted by services.
+///
+/// The layout that this crate calls flat says names of services nowhere, and has none here.
+pub fn frontends<'t>(
+    snapshot: &Snapshot,
+    tables: impl IntoIterator<Item = &'t legacy::Table>,
+) -> Vec<Frontend> {
+    let mut found = BTreeSet::new();
+    for table in snapshot.tables() {
+        let family = table.table().family();
+        if let Ok(family) = xt::Family::try_from(family) {
+            for chain in CHAINS.iter().filter_map(|name| table.chain(name)) {
+                for rule in chain.rules() {
+                    let entry = iptables::nft::decode(&rule);
+                    found.extend(entry.ok().and_then(|entry| of_rule(family, &entry.rule)));
+                }
+            }
+        }
+        for set in table.sets() {
+            let set_ref = set.set();
+            let key = set_ref.key_type().unwrap_or_default();
+            let is_of_frontends = set_ref.data_type() == Some(DataType::VERDICT)
+                && [ADDRESSES, ADDRESSES_V6, NODE_PORTS].contains(&key);
+            if is_of_frontends {
+                let elements = set.elements();
+                found.extend(elements.filter_map(|element| of_element(family, &set_ref, &element)));
+            }
+        }
+    }
+    for table in tables {
+        let Ok(family) = xt::Family::try_from(table.family()) else {
+            continue;
+        };
+        for chain in CHAINS.iter().filter_map(|name| table.chain(name)) {
+            for rule in chain.rules() {
+                let entry = iptables::legacy::decode(&rule);
+                found.extend(entry.ok().and_then(|entry| of_rule(family, &entry.rule)));
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// `-d 10.96.0.10/32 -p udp -m comment --comment "kube-system/kube-dns:dns cluster IP" -m udp --dport 53 …`
+fn of_rule(family: xt::Family, rule: &Rule) -> Option<Frontend> {
+    let comment = rule.matches.iter().find_map(|one| match one {
+        Match::Comment(comment) => Some(comment.as_bytes()),
+        _ => None,
+    })?;
+    // A node answers by itself there, and not by the service.
+    if comment.contains_str("health check") {
+        return None;
+    }
+    let range = rule.matches.iter().find_map(|one| match one {
+        Match::Tcp(tcp) => Some(tcp.destination),
+        Match::Udp(udp) => Some(udp.destination),
+        Match::Sctp(sctp) => sctp.destination,
+        _ => None,
+    })?;
+    let is_whole = |address: &Address| {
+        let bits = if address.address.is_ipv4() { 32 } else { 128 };
+        !address.invert && address.prefix() == Some(bits)
+    };
+    (range.first == range.last && !range.invert).then_some(())?;
+    Some(Frontend {
+        service: port_in_comment(comment)?,
+        address: rule.destination.filter(is_whole).map(|whole| whole.address),
+        protocol: rule.protocol.filter(|protocol| !protocol.invert)?.number,
+        port: range.first,
+        ipv6: family == xt::Family::Ipv6,
+    })
+}
+
+/// The types of kube-proxy's keys: an address, a protocol and a port, each filled up to four bytes.
+const ADDRESSES: DataType = of_fields(&[
+    DataType::IPV4_ADDR,
+    DataType::INET_PROTO,
+    DataType::INET_SERVICE,
+]);
+const ADDRESSES_V6: DataType = of_fields(&[
+    DataType::IPV6_ADDR,
+    DataType::INET_PROTO,
+    DataType::INET_SERVICE,
+]);
+const NODE_PORTS: DataType = of_fields(&[DataType::INET_PROTO, DataType::INET_SERVICE]);
+
+/// As [`DataType::concatenation`].
+const fn of_fields(fields: &[DataType]) -> DataType {
+    let (mut number, mut at) = (0, 0);
+    while at < fields.len() {
+        number = number << 6 | fields[at].0;
+        at += 1;
+    }
+    DataType(number)
+}
+
+/// `10.96.10.10 . tcp . 80 : goto service-LHMBTHWP-default/azure-vote-front/tcp/`
+fn of_element(family: Family, set: &SetRef<'_>, element: &ElementRef<'_>) -> Option<Frontend> {
+    let key = element.key_bytes()?;
+    let (address, rest) = match set.key_type()? {
+        ADDRESSES => {
+            let (address, rest) = key.split_first_chunk::<4>()?;
+            (Some(IpAddr::from(*address)), rest)
+        }
+        ADDRESSES_V6 => {
+            let (address, rest) = key.split_first_chunk::<16>()?;
+            (Some(IpAddr::from(*address)), rest)
+        }
+        _ => (None, key),
+    };
+    let (protocol, port) = (*rest.first()?, rest.get(4..6)?);
+    let named = match element.data()? {
+        Data::Verdict(Verdict::Goto(chain) | Verdict::Jump(chain)) => {
+            Part::of(chain.as_bytes(), None).and_then(|part| part.port)
+        }
+        _ => None,
+    };
+    let noted = || port_in_comment(element.comment().unwrap_or(BStr::new("")));
+    Some(Frontend {
+        service: named.or_else(noted)?,
+        address,
+        protocol,
+        port: u16::from_be_bytes(port.try_into().ok()?),
+        ipv6: family == Family::IP6,
+    })
+}

@@ -1,0 +1,149 @@
+//! A graph in the languages of Graphviz and Mermaid.
+
+use std::fmt;
+
+use super::{How, Kind, View};
+
+/// For Graphviz: a `digraph` in which each table is a cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct Dot<'v, 'g>(&'v View<'g>);
+
+/// For Mermaid: a `flowchart` in which each table is a subgraph.
+#[derive(Debug, Clone, Copy)]
+pub struct Mermaid<'v, 'g>(&'v View<'g>);
+
+impl<'g> View<'g> {
+    /// For Graphviz.
+    #[must_use]
+    pub const fn dot(&self) -> Dot<'_, 'g> {
+        Dot(self)
+    }
+
+    /// For Mermaid.
+    #[must_use]
+    pub const fn mermaid(&self) -> Mermaid<'_, 'g> {
+        Mermaid(self)
+    }
+
+    /// What is said of a group: its name, what it is called, where packets enter it, how much is in it.
+    pub(super) fn lines(&self, group: usize) -> Vec<String> {
+        let mut lines = vec![self.groups[group].title()];
+        lines.extend(self.groups[group].label.clone());
+        lines.push(match self.kind(group) {
+            Kind::Base(base) => format!("{base} · {}", self.size(group)),
+            Kind::Map => format!("map · {}", self.size(group)),
+            _ => self.size(group),
+        });
+        lines
+    }
+}
+
+/// A text between double quotes, with the ends of lines as `\n`.
+fn quoted(lines: &[String]) -> String {
+    let lines = lines
+        .iter()
+        .map(|line| line.replace('\\', "\\\\").replace('"', "\\\""));
+    lines.collect::<Vec<_>>().join("\\n")
+}
+
+impl fmt::Display for Dot<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let view = self.0;
+        writeln!(f, "digraph ruleset {{")?;
+        writeln!(f, "  rankdir=LR;")?;
+        writeln!(
+            f,
+            "  node [shape=box, fontname=monospace, fontsize=10, style=filled, fillcolor=white];"
+        )?;
+        for (table, groups) in view.by_table() {
+            writeln!(f, "  subgraph cluster_{table} {{")?;
+            let name = view.graph.tables[table].to_string();
+            writeln!(f, "    label=\"table {}\";", quoted(&[name]))?;
+            for group in groups {
+                let label = quoted(&view.lines(group));
+                let look = match view.kind(group) {
+                    Kind::Base(_) => ", fillcolor=lightblue",
+                    Kind::Chain if view.groups[group].members.len() > 1 => ", peripheries=2",
+                    Kind::Chain => "",
+                    Kind::Map => ", shape=cylinder, fillcolor=lightyellow",
+                    Kind::Missing => ", color=red, style=dashed",
+                };
+                writeln!(f, "    n{group} [label=\"{label}\"{look}];")?;
+            }
+            writeln!(f, "  }}")?;
+        }
+        for link in &view.links {
+            let style = match link.how {
+                How::Jump => "solid",
+                How::Goto => "dashed",
+                How::Asks => "dotted",
+            };
+            write!(f, "  n{} -> n{} [style={style}", link.from, link.to)?;
+            if link.count > 1 {
+                write!(f, ", label=\"{}\"", link.count)?;
+            }
+            writeln!(f, "];")?;
+        }
+        writeln!(f, "}}")
+    }
+}
+
+/// A text between double quotes in Mermaid, which has entities for what would end it.
+fn entities(text: &str) -> String {
+    let mut escaped = String::new();
+    for character in text.chars() {
+        match character {
+            '"' => escaped.push_str("#quot;"),
+            '#' => escaped.push_str("#35;"),
+            '&' => escaped.push_str("#amp;"),
+            '<' => escaped.push_str("#lt;"),
+            '>' => escaped.push_str("#gt;"),
+            '`' => escaped.push_str("#96;"),
+            // What Markdown would take for emphasis.
+            '*' => escaped.push_str("#42;"),
+            '_' => escaped.push_str("#95;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+impl fmt::Display for Mermaid<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let view = self.0;
+        writeln!(f, "flowchart LR")?;
+        for (table, groups) in view.by_table() {
+            let name = entities(&view.graph.tables[table].to_string());
+            writeln!(f, "  subgraph t{table}[\"table {name}\"]")?;
+            for group in groups {
+                let lines: Vec<_> = view
+                    .lines(group)
+                    .iter()
+                    .map(|line| entities(line))
+                    .collect();
+                let label = lines.join("<br>");
+                let (open, close) = match view.kind(group) {
+                    Kind::Base(_) => ("([", "])"),
+                    Kind::Map => ("[(", ")]"),
+                    Kind::Missing => ("{{", "}}"),
+                    Kind::Chain if view.groups[group].members.len() > 1 => ("[[", "]]"),
+                    Kind::Chain => ("[", "]"),
+                };
+                writeln!(f, "    n{group}{open}\"{label}\"{close}")?;
+            }
+            writeln!(f, "  end")?;
+        }
+        for link in &view.links {
+            let arrow = match link.how {
+                How::Jump => "-->",
+                How::Goto => "==>",
+                How::Asks => "-.->",
+            };
+            match link.count {
+                1 => writeln!(f, "  n{} {arrow} n{}", link.from, link.to)?,
+                count => writeln!(f, "  n{} {arrow}|{count}| n{}", link.from, link.to)?,
+            }
+        }
+        Ok(())
+    }
+}

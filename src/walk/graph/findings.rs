@@ -1,0 +1,160 @@
+//! What is to be seen in a graph.
+
+use super::{Graph, Kind};
+
+/// What is to be seen in a graph: places of nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Chains that lead back to themselves, each as the way round: the first is where the last one leads.
+    /// Of chains with several ways round one is shown.
+    pub loops: Vec<Vec<usize>>,
+    /// What leads to a chain that is not there: from where, to which.
+    pub dangling: Vec<(usize, usize)>,
+    /// Chains and maps that nothing leads to.
+    pub unreferenced: Vec<usize>,
+    /// Chains and maps that something leads to, but no way from a base chain.
+    pub unreachable: Vec<usize>,
+}
+
+impl Graph {
+    /// Looks for loops, for what leads nowhere, and for what nothing leads to.
+    #[must_use]
+    pub fn findings(&self) -> Findings {
+        let mut led_to = vec![false; self.nodes.len()];
+        let mut dangling = Vec::new();
+        for edge in &self.edges {
+            // A chain that only itself leads to is led to by nothing.
+            led_to[edge.to] |= edge.from != edge.to;
+            if self.nodes[edge.to].kind == Kind::Missing {
+                dangling.push((edge.from, edge.to));
+            }
+        }
+        let entries = (0..self.nodes.len()).filter(|place| self.is_base(*place));
+        let reached = self.reached_from(entries);
+        let (mut unreferenced, mut unreachable) = (Vec::new(), Vec::new());
+        for (place, node) in self.nodes.iter().enumerate() {
+            match node.kind {
+                Kind::Base(_) | Kind::Missing => {}
+                _ if !led_to[place] => unreferenced.push(place),
+                _ if !reached[place] => unreachable.push(place),
+                _ => {}
+            }
+        }
+        Findings {
+            loops: self.loops(),
+            dangling,
+            unreferenced,
+            unreachable,
+        }
+    }
+
+    pub(super) fn is_base(&self, place: usize) -> bool {
+        matches!(self.nodes[place].kind, Kind::Base(_))
+    }
+
+    /// What ways lead to from these nodes, themselves included.
+    pub(super) fn reached_from(&self, entries: impl Iterator<Item = usize>) -> Vec<bool> {
+        let mut reached = vec![false; self.nodes.len()];
+        let mut waiting: Vec<usize> = entries.collect();
+        while let Some(place) = waiting.pop() {
+            if !std::mem::replace(&mut reached[place], true) {
+                waiting.extend(self.edges_of(place).map(|edge| edge.to));
+            }
+        }
+        reached
+    }
+
+    /// From where ways lead to these nodes, themselves included.
+    pub(super) fn leading_to(&self, ends: impl Iterator<Item = usize>) -> Vec<bool> {
+        let mut into = vec![Vec::new(); self.nodes.len()];
+        for edge in &self.edges {
+            into[edge.to].push(edge.from);
+        }
+        let mut leading = vec![false; self.nodes.len()];
+        let mut waiting: Vec<usize> = ends.collect();
+        while let Some(place) = waiting.pop() {
+            if !std::mem::replace(&mut leading[place], true) {
+                waiting.extend(&into[place]);
+            }
+        }
+        leading
+    }
+
+    /// One way round of each strongly connected part, by Tarjan's algorithm with a stack of its own.
+    fn loops(&self) -> Vec<Vec<usize>> {
+        const NEVER: usize = usize::MAX;
+        let count = self.nodes.len();
+        let (mut number, mut low) = (vec![NEVER; count], vec![NEVER; count]);
+        let mut is_open = vec![false; count];
+        let (mut open, mut next) = (Vec::new(), 0);
+        let mut loops = Vec::new();
+        // A node, and how many of its edges were followed.
+        let mut way: Vec<(usize, usize)> = Vec::new();
+        for start in 0..count {
+            if number[start] != NEVER {
+                continue;
+            }
+            way.push((start, 0));
+            while let Some((node, followed)) = way.last_mut() {
+                let (node, at) = (*node, *followed);
+                *followed += 1;
+                if at == 0 {
+                    (number[node], low[node]) = (next, next);
+                    next += 1;
+                    open.push(node);
+                    is_open[node] = true;
+                }
+                if let Some(place) = self.out[node].get(at) {
+                    let to = self.edges[*place as usize].to;
+                    if number[to] == NEVER {
+                        way.push((to, 0));
+                    } else if is_open[to] {
+                        low[node] = low[node].min(number[to]);
+                    }
+                    continue;
+                }
+                way.pop();
+                if let Some((before, _)) = way.last() {
+                    low[*before] = low[*before].min(low[node]);
+                }
+                if low[node] == number[node] {
+                    let first = open.iter().rposition(|other| *other == node);
+                    let part = open.split_off(first.unwrap_or_default());
+                    part.iter().for_each(|place| is_open[*place] = false);
+                    loops.extend(self.way_round(&part));
+                }
+            }
+        }
+        loops.sort();
+        loops
+    }
+
+    /// A shortest way from the first of these nodes, by their places, back to it within them; `None` if it has none.
+    fn way_round(&self, part: &[usize]) -> Option<Vec<usize>> {
+        let start = *part.iter().min()?;
+        if part.len() == 1 {
+            let mut edges = self.edges_of(start);
+            return edges.any(|edge| edge.to == start).then(|| vec![start]);
+        }
+        let within: std::collections::HashSet<usize> = part.iter().copied().collect();
+        let mut before = std::collections::HashMap::new();
+        let mut waiting = std::collections::VecDeque::from([start]);
+        while let Some(node) = waiting.pop_front() {
+            for to in self.edges_of(node).map(|edge| edge.to) {
+                if to == start {
+                    let mut way = vec![node];
+                    while let Some(previous) = way.last().and_then(|last| before.get(last)) {
+                        way.push(*previous);
+                    }
+                    way.reverse();
+                    return Some(way);
+                }
+                if within.contains(&to) && !before.contains_key(&to) {
+                    before.insert(to, node);
+                    waiting.push_back(to);
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,358 @@
+//! Where the boxes of a drawing stand: in columns from where packets enter to where they are led, with as few crossings
+//! and as little way between them as a few rounds bring.
+//!
+//! What leads over several columns has a place of its own in each of them, so that it passes between the boxes.
+
+/// Room between two boxes of a column.
+const BETWEEN: f64 = 14.0;
+/// Room between two ways in a column.
+const BETWEEN_WAYS: f64 = 7.0;
+/// Room between two columns.
+const COLUMNS: f64 = 64.0;
+/// How often columns are sorted, and boxes moved towards what they are connected with.
+const ROUNDS: usize = 12;
+/// More places of ways than that are not made: then ways go straight.
+const MOST_WAYS: usize = 20_000;
+
+/// What is drawn.
+pub(super) struct Drawn {
+    /// Width and height of each box.
+    pub(super) boxes: Vec<(f64, f64)>,
+    /// From which to which.
+    pub(super) edges: Vec<(usize, usize)>,
+}
+
+/// Where it stands.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    /// The left upper corner of each box.
+    pub(super) boxes: Vec<(f64, f64)>,
+    /// The ways: points through which each goes, from a box's right side to another's left side.
+    pub(super) ways: Vec<Vec<(f64, f64)>>,
+    /// Whether the way goes against the columns: it is part of a ring.
+    pub(super) back: Vec<bool>,
+    pub(super) width: f64,
+    pub(super) height: f64,
+}
+
+/// A place in a column: of a box, or of a way.
+struct Place {
+    column: usize,
+    height: f64,
+    /// Its middle.
+    y: f64,
+    is_box: bool,
+}
+
+impl Drawn {
+    /// Where everything stands.
+    pub(super) fn layout(&self) -> Layout {
+        let count = self.boxes.len();
+        let back = self.against();
+        let column_of = self.columns(&back);
+        let mut places: Vec<Place> = (0..count)
+            .map(|number| Place {
+                column: column_of[number],
+                height: self.boxes[number].1,
+                y: 0.0,
+                is_box: true,
+            })
+            .collect();
+        let spans = |(from, to): (usize, usize)| column_of[from].abs_diff(column_of[to]);
+        let ways: usize = self.edges.iter().map(|edge| spans(*edge)).sum();
+        // For each edge the places that it goes through, from left to right.
+        let mut chains: Vec<Vec<usize>> = Vec::with_capacity(self.edges.len());
+        for &(from, to) in &self.edges {
+            let (left, right) = match column_of[from] <= column_of[to] {
+                true => (from, to),
+                false => (to, from),
+            };
+            let mut chain = vec![left];
+            if ways <= MOST_WAYS {
+                for column in column_of[left] + 1..column_of[right] {
+                    chain.push(places.len());
+                    places.push(Place {
+                        column,
+                        height: 2.0,
+                        y: 0.0,
+                        is_box: false,
+                    });
+                }
+            }
+            chain.push(right);
+            chains.push(chain);
+        }
+        let (mut before, mut behind) = (
+            vec![Vec::new(); places.len()],
+            vec![Vec::new(); places.len()],
+        );
+        for chain in &chains {
+            for pair in chain.windows(2).filter(|pair| pair[0] != pair[1]) {
+                behind[pair[0]].push(pair[1]);
+                before[pair[1]].push(pair[0]);
+            }
+        }
+        let columns = places
+            .iter()
+            .map(|place| place.column + 1)
+            .max()
+            .unwrap_or(0);
+        let mut order: Vec<Vec<usize>> = vec![Vec::new(); columns];
+        for (number, place) in places.iter().enumerate() {
+            order[place.column].push(number);
+        }
+        for column in &order {
+            stack(column, &mut places);
+        }
+        for round in 0..ROUNDS {
+            let forward = round % 2 == 0;
+            let near = if forward { &before } else { &behind };
+            let each = (0..columns).map(|at| if forward { at } else { columns - 1 - at });
+            for column in each {
+                for number in order[column].iter().filter(|n| !near[**n].is_empty()) {
+                    let sum: f64 = near[*number].iter().map(|other| places[*other].y).sum();
+                    places[*number].y = sum / near[*number].len() as f64;
+                }
+                order[column].sort_by(|a, b| places[*a].y.total_cmp(&places[*b].y));
+                spread(&order[column], &mut places);
+            }
+        }
+        // Once more with all that is near, on both sides, in the order that was found.
+        for _ in 0..ROUNDS {
+            for column in &order {
+                for number in column {
+                    let near = before[*number].iter().chain(&behind[*number]);
+                    let near: Vec<f64> = near.map(|other| places[*other].y).collect();
+                    if !near.is_empty() {
+                        places[*number].y = near.iter().sum::<f64>() / near.len() as f64;
+                    }
+                }
+                spread(column, &mut places);
+            }
+        }
+        self.drawn(&order, &places, chains, back)
+    }
+
+    /// Which edges close a ring.
+    fn against(&self) -> Vec<bool> {
+        let mut out = vec![Vec::new(); self.boxes.len()];
+        for (number, (from, _)) in self.edges.iter().enumerate() {
+            out[*from].push(number);
+        }
+        let mut back = vec![false; self.edges.len()];
+        // 0: not seen, 1: on the way here, 2: done.
+        let mut state = vec![0_u8; self.boxes.len()];
+        for start in 0..self.boxes.len() {
+            if state[start] != 0 {
+                continue;
+            }
+            state[start] = 1;
+            let mut way = vec![(start, 0)];
+            while let Some((node, at)) = way.last_mut() {
+                let node = *node;
+                let Some(edge) = out[node].get(*at).copied() else {
+                    state[node] = 2;
+                    way.pop();
+                    continue;
+                };
+                *at += 1;
+                let to = self.edges[edge].1;
+                match state[to] {
+                    0 => {
+                        state[to] = 1;
+                        way.push((to, 0));
+                    }
+                    1 => back[edge] = true,
+                    _ => {}
+                }
+            }
+        }
+        back
+    }
+
+    /// The column of each box: behind all that lead to it.
+    fn columns(&self, back: &[bool]) -> Vec<usize> {
+        let count = self.boxes.len();
+        let (mut out, mut into) = (vec![Vec::new(); count], vec![0_usize; count]);
+        let forward = self.edges.iter().zip(back).filter(|(_, back)| !**back);
+        for ((from, to), _) in forward {
+            out[*from].push(*to);
+            into[*to] += 1;
+        }
+        let mut column = vec![0; count];
+        let mut ready: Vec<usize> = (0..count).filter(|number| into[*number] == 0).collect();
+        let mut sorted = Vec::with_capacity(count);
+        while let Some(number) = ready.pop() {
+            sorted.push(number);
+            for to in &out[number] {
+                column[*to] = column[*to].max(column[number] + 1);
+                into[*to] -= 1;
+                if into[*to] == 0 {
+                    ready.push(*to);
+                }
+            }
+        }
+        column
+    }
+
+    /// The drawing.
+    fn drawn(
+        &self,
+        order: &[Vec<usize>],
+        places: &[Place],
+        chains: Vec<Vec<usize>>,
+        back: Vec<bool>,
+    ) -> Layout {
+        let edge = |place: &Place, side: f64| place.y + side * place.height / 2.0;
+        let top = places
+            .iter()
+            .map(|place| edge(place, -1.0))
+            .fold(f64::MAX, f64::min);
+        let bottom = places
+            .iter()
+            .map(|place| edge(place, 1.0))
+            .fold(f64::MIN, f64::max);
+        let mut left = Vec::with_capacity(order.len());
+        let mut widths = Vec::with_capacity(order.len());
+        let mut x = 0.0;
+        for column in order {
+            let boxes = column.iter().filter(|number| **number < self.boxes.len());
+            let width = boxes
+                .map(|number| self.boxes[*number].0)
+                .fold(0.0, f64::max);
+            left.push(x);
+            widths.push(width);
+            x += width + COLUMNS;
+        }
+        let boxes = (0..self.boxes.len())
+            .map(|number| {
+                (
+                    left[places[number].column],
+                    edge(&places[number], -1.0) - top,
+                )
+            })
+            .collect();
+        let ways = chains.iter().zip(&self.edges).map(|(chain, (from, to))| {
+            let last = chain.len() - 1;
+            let mut points = Vec::with_capacity(2 * chain.len());
+            for (at, number) in chain.iter().enumerate() {
+                let place = &places[*number];
+                let (column, y) = (place.column, place.y - top);
+                let right = match self.boxes.get(*number) {
+                    Some((width, _)) => left[column] + width,
+                    None => left[column] + widths[column],
+                };
+                if at > 0 {
+                    points.push((left[column], y));
+                }
+                if at < last || from == to {
+                    points.push((right, y));
+                }
+            }
+            if chain[0] != *from {
+                points.reverse();
+            }
+            points
+        });
+        Layout {
+            boxes,
+            ways: ways.collect(),
+            back,
+            width: (x - COLUMNS).max(0.0),
+            height: (bottom - top).max(0.0),
+        }
+    }
+}
+
+/// How far the middles of two neighbours must be from one another.
+fn apart(one: &Place, other: &Place) -> f64 {
+    let between = match one.is_box || other.is_box {
+        true => BETWEEN,
+        false => BETWEEN_WAYS,
+    };
+    (one.height + other.height) / 2.0 + between
+}
+
+/// Puts a column's places one below the other.
+fn stack(column: &[usize], places: &mut [Place]) {
+    for pair in column.windows(2) {
+        places[pair[1]].y = places[pair[0]].y + apart(&places[pair[0]], &places[pair[1]]);
+    }
+}
+
+/// Moves a column's places apart, each as little as can be: the middle between the first places that there are for them
+/// from above and from below.
+fn spread(column: &[usize], places: &mut [Place]) {
+    let wanted: Vec<f64> = column.iter().map(|number| places[*number].y).collect();
+    let (mut down, mut up) = (wanted.clone(), wanted);
+    for at in 1..column.len() {
+        let apart = apart(&places[column[at - 1]], &places[column[at]]);
+        down[at] = down[at].max(down[at - 1] + apart);
+    }
+    for at in (1..column.len()).rev() {
+        let apart = apart(&places[column[at - 1]], &places[column[at]]);
+        up[at - 1] = up[at - 1].min(up[at] - apart);
+    }
+    for (at, number) in column.iter().enumerate() {
+        places[*number].y = f64::midpoint(down[at], up[at]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_stand_apart_and_ways_pass_between_them() {
+        let drawn = Drawn {
+            boxes: vec![(100.0, 30.0); 7],
+            edges: vec![
+                (0, 1),
+                (0, 2),
+                (0, 3),
+                (1, 4),
+                (2, 4),
+                (0, 4),
+                (4, 5),
+                (0, 5),
+                (5, 1),
+                (6, 6),
+            ],
+        };
+        let layout = drawn.layout();
+        for (number, (x, y)) in layout.boxes.iter().enumerate() {
+            assert!(
+                *x >= 0.0
+                    && *y >= 0.0
+                    && x + 100.0 <= layout.width
+                    && y + 30.0 <= layout.height + 0.1
+            );
+            for (ox, oy) in &layout.boxes[..number] {
+                assert!(
+                    (x - ox).abs() > 100.0 || (y - oy).abs() > 30.0,
+                    "{:?}",
+                    layout.boxes
+                );
+            }
+        }
+        for (way, (from, to)) in layout.ways.iter().zip(&drawn.edges) {
+            for (x, y) in way {
+                let inside = layout.boxes.iter().enumerate().any(|(number, (bx, by))| {
+                    ![*from, *to].contains(&number)
+                        && *x > *bx
+                        && *x < bx + 100.0
+                        && *y > *by
+                        && *y < by + 30.0
+                });
+                assert!(!inside, "{from} → {to} goes through a box");
+            }
+        }
+        assert_eq!(layout.back.iter().filter(|back| **back).count(), 2);
+        let none = Drawn {
+            boxes: vec![],
+            edges: vec![],
+        }
+        .layout();
+        assert_eq!((none.width, none.height), (0.0, 0.0));
+    }
+}

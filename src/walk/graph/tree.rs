@@ -1,0 +1,349 @@
+//! A graph as trees of lines.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Write as _};
+
+use super::view::thousands;
+use super::{How, Kind, View};
+
+/// How far a tree goes into its depth. The kernel follows 16 jumps; what leads on from here is a tree of its own.
+const DEEPEST: usize = 20;
+/// How many chains are shown below one, unless all are asked for.
+const WIDEST: usize = 40;
+/// The least room that there is for a name.
+const NARROWEST: usize = 16;
+
+/// As trees of lines, each table by itself; what there is to be said of loops and the like stands behind them.
+#[derive(Debug, Clone, Copy)]
+pub struct Tree<'v, 'g> {
+    view: &'v View<'g>,
+    width: usize,
+}
+
+impl<'g> View<'g> {
+    /// As trees of lines that are no longer than this many characters, where that can be.
+    #[must_use]
+    pub const fn tree(&self, width: usize) -> Tree<'_, 'g> {
+        Tree { view: self, width }
+    }
+}
+
+/// A line that is to be written.
+struct Line {
+    group: usize,
+    /// What stands before its own branch.
+    indent: String,
+    branch: &'static str,
+    how: Option<How>,
+    depth: usize,
+    /// Chains that are not shown, in place of a group.
+    more: usize,
+}
+
+impl fmt::Display for Tree<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (view, graph) = (self.view, self.view.graph);
+        let led_to = view.led_to();
+        let mut expanded = vec![false; view.groups.len()];
+        let mut seen = vec![false; view.groups.len()];
+        for (number, (table, groups)) in view.by_table().into_iter().enumerate() {
+            if number > 0 {
+                writeln!(f)?;
+            }
+            let mut chains = 0;
+            let mut rules = 0;
+            for group in &groups {
+                if matches!(view.kind(*group), Kind::Base(_) | Kind::Chain) {
+                    chains += view.groups[*group].members.len();
+                    rules += view.groups[*group].size;
+                }
+            }
+            let table = &graph.tables[table];
+            let dormant = if table.dormant { ", dormant" } else { "" };
+            writeln!(
+                f,
+                "table {}{dormant}: {} chain{}, {} rule{}",
+                super::printable(table.to_string().as_str().into()),
+                thousands(chains),
+                plural(chains),
+                thousands(rules),
+                plural(rules),
+            )?;
+            // First where packets enter, then what nothing leads to, then what leads round in a ring.
+            let is_base = |group: &usize| matches!(view.kind(*group), Kind::Base(_));
+            let mut roots: VecDeque<usize> = groups.iter().copied().filter(is_base).collect();
+            roots.extend(groups.iter().filter(|g| !is_base(g) && !led_to[**g]));
+            roots.extend(groups.iter().filter(|g| !is_base(g) && led_to[**g]));
+            while let Some(root) = roots.pop_front() {
+                // Those that neither lead anywhere nor are led to are said below.
+                let alone = !is_base(&root) && view.out[root].is_empty() && !led_to[root];
+                if !seen[root] && !alone {
+                    self.grow(f, root, &mut expanded, &mut seen, &mut roots)?;
+                }
+            }
+        }
+        self.findings(f)
+    }
+}
+
+const fn plural(number: usize) -> &'static str {
+    if number == 1 { "" } else { "s" }
+}
+
+impl Tree<'_, '_> {
+    /// Writes one tree.
+    fn grow(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        root: usize,
+        expanded: &mut [bool],
+        seen: &mut [bool],
+        roots: &mut VecDeque<usize>,
+    ) -> fmt::Result {
+        let view = self.view;
+        let mut waiting = vec![Line {
+            group: root,
+            indent: String::new(),
+            branch: "",
+            how: None,
+            depth: 0,
+            more: 0,
+        }];
+        while let Some(line) = waiting.pop() {
+            if line.more > 0 {
+                writeln!(
+                    f,
+                    "  {}{}… {} more",
+                    line.indent,
+                    line.branch,
+                    thousands(line.more)
+                )?;
+                continue;
+            }
+            let group = line.group;
+            seen[group] = true;
+            let links = view.out[group].len();
+            let again = expanded[group] && links > 0;
+            let too_deep = line.depth >= DEEPEST && links > 0 && !again;
+            let note = match (again, too_deep) {
+                (true, _) => " (above)",
+                (_, true) => " (below)",
+                _ => "",
+            };
+            self.line(f, &line, note)?;
+            if again {
+                continue;
+            }
+            if too_deep {
+                seen[group] = false;
+                roots.push_back(group);
+                continue;
+            }
+            expanded[group] = true;
+            let indent = line.indent
+                + match line.branch {
+                    "" => "",
+                    "└─ " => "   ",
+                    _ => "│  ",
+                };
+            let shown = match view.full {
+                true => links,
+                false if links > WIDEST => WIDEST,
+                false => links,
+            };
+            let more = links - shown;
+            if more > 0 {
+                // Neither they nor what they lead to is a tree of its own because of this.
+                let rest = view.out[group][shown..].iter();
+                let mut left: Vec<usize> = rest.map(|link| view.links[*link].to).collect();
+                while let Some(hidden) = left.pop() {
+                    if !std::mem::replace(&mut seen[hidden], true) {
+                        left.extend(view.links_of(hidden).map(|link| link.to));
+                    }
+                }
+                waiting.push(Line {
+                    group,
+                    indent: indent.clone(),
+                    branch: "└─ ",
+                    how: None,
+                    depth: line.depth + 1,
+                    more,
+                });
+            }
+            for (place, link) in view.links_of(group).take(shown).enumerate().rev() {
+                let last = place + 1 == shown && more == 0;
+                waiting.push(Line {
+                    group: link.to,
+                    indent: indent.clone(),
+                    branch: if last { "└─ " } else { "├─ " },
+                    how: Some(link.how),
+                    depth: line.depth + 1,
+                    more: 0,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&self, f: &mut fmt::Formatter<'_>, line: &Line, note: &str) -> fmt::Result {
+        let view = self.view;
+        let group = &view.groups[line.group];
+        let mut left = format!("  {}{}", line.indent, line.branch);
+        match line.how {
+            Some(How::Goto) => left.push_str("goto "),
+            Some(How::Asks) => left.push_str("map "),
+            Some(How::Jump) | None => {}
+        }
+        let size = match note {
+            " (above)" => String::new(),
+            _ => view.size(line.group),
+        };
+        let mut behind = note.to_owned();
+        if let Kind::Base(base) = view.kind(line.group) {
+            let _ = write!(behind, "  {base}");
+        }
+        let room = self
+            .width
+            .saturating_sub(length(&left) + length(&size) + 2)
+            .max(NARROWEST);
+        let mut name = group.title();
+        if let Some(label) = &group.label {
+            let _ = write!(name, "  {label}");
+        }
+        let name = shortened(&name, room.saturating_sub(length(&behind)).max(NARROWEST));
+        left.push_str(&name);
+        left.push_str(&behind);
+        if size.is_empty() {
+            return writeln!(f, "{left}");
+        }
+        // One rule stands where the others' words begin.
+        let plural = usize::from(!size.ends_with('s') && !size.ends_with("there"));
+        let column = self.width.saturating_sub(length(&size) + plural);
+        writeln!(
+            f,
+            "{left:column$}{size}",
+            column = column.max(length(&left) + 1)
+        )
+    }
+
+    /// What there is to be said of loops and of what leads nowhere.
+    fn findings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (view, graph) = (self.view, self.view.graph);
+        let findings = graph.findings();
+        let mut group_of = vec![None; graph.nodes.len()];
+        for (place, group) in view.groups.iter().enumerate() {
+            group
+                .members
+                .iter()
+                .for_each(|node| group_of[*node] = Some(place));
+        }
+        // Several nodes of one group are said once.
+        let titles = |nodes: &mut dyn Iterator<Item = usize>| {
+            let mut groups: Vec<usize> = nodes.filter_map(|node| group_of[node]).collect();
+            groups.sort_unstable();
+            groups.dedup();
+            groups
+        };
+        let table = |group: usize| {
+            let table = graph.tables[view.groups[group].table].to_string();
+            super::printable(table.as_str().into())
+        };
+        let name = |node: usize| super::printable(graph.nodes[node].name.as_slice().into());
+        let mut said = false;
+        let mut head = |f: &mut fmt::Formatter<'_>, text: &str| {
+            if !std::mem::replace(&mut said, true) {
+                writeln!(f)?;
+            }
+            writeln!(f, "{text}")
+        };
+        let shown = |nodes: &[usize]| nodes.iter().all(|node| group_of[*node].is_some());
+        let loops: Vec<_> = findings.loops.iter().filter(|way| shown(way)).collect();
+        if !loops.is_empty() {
+            head(f, "Loops, which the kernel refuses:")?;
+            for way in loops {
+                let round = way.iter().chain(way.first());
+                let names: Vec<String> = round.map(|node| name(*node)).collect();
+                let of = group_of[way[0]].map(table).unwrap_or_default();
+                self.list(f, &format!("  {of}: "), &names, " → ")?;
+            }
+        }
+        let dangling = findings
+            .dangling
+            .iter()
+            .filter(|(from, to)| shown(&[*from, *to]));
+        let mut dangling = dangling.peekable();
+        if dangling.peek().is_some() {
+            head(f, "To chains that are not there, which the kernel refuses:")?;
+            for (from, to) in dangling {
+                let of = group_of[*from].map(table).unwrap_or_default();
+                self.list(f, &format!("  {of}: "), &[name(*from), name(*to)], " → ")?;
+            }
+        }
+        for (heading, nodes) in [
+            ("Nothing leads to these:", &findings.unreferenced),
+            (
+                "Something leads to these, but no way from where packets enter:",
+                &findings.unreachable,
+            ),
+        ] {
+            let groups = titles(&mut nodes.iter().copied());
+            if groups.is_empty() {
+                continue;
+            }
+            head(f, heading)?;
+            for of in groups.chunk_by(|a, b| view.groups[*a].table == view.groups[*b].table) {
+                let names: Vec<_> = of.iter().map(|group| view.groups[*group].title()).collect();
+                self.list(f, &format!("  {}: ", table(of[0])), &names, ", ")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a list over as many lines as it takes.
+    fn list(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        head: &str,
+        names: &[String],
+        between: &str,
+    ) -> fmt::Result {
+        let shown = match self.view.full {
+            true => names.len(),
+            false => names.len().min(WIDEST),
+        };
+        let mut line = head.to_owned();
+        let rest = names.len() - shown;
+        let more = (rest > 0).then(|| format!("… {} more", thousands(rest)));
+        let mut words = names[..shown].iter().chain(&more).peekable();
+        while let Some(word) = words.next() {
+            let behind = if words.peek().is_some() { between } else { "" };
+            let room = self.width.max(NARROWEST + 4) - 4;
+            let word = shortened(word, room - length(between));
+            if length(&line) + length(&word) + length(behind.trim_end()) > self.width {
+                writeln!(f, "{}", line.trim_end())?;
+                line = "    ".to_owned();
+            }
+            line.push_str(&word);
+            line.push_str(behind);
+        }
+        writeln!(f, "{}", line.trim_end())
+    }
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// A text of at most so many characters: of a longer one its beginning and its end.
+pub(super) fn shortened(text: &str, room: usize) -> String {
+    let long = length(text);
+    if long <= room {
+        return text.to_owned();
+    }
+    let head = room / 3;
+    let tail = room.saturating_sub(head + 1);
+    let mut short: String = text.chars().take(head).collect();
+    short.push('…');
+    short.extend(text.chars().skip(long - tail));
+    short
+}
