@@ -65,6 +65,15 @@ pub(super) fn open() -> Sets {
     ipset::Connection::open().map(Arc::new)
 }
 
+/// The rule with the indexes of the sets of the calling thread's network namespace in the place of their names.
+#[cfg(feature = "kube")]
+pub(crate) fn resolved_here(rule: &Rule, family: Family) -> Result<Cow<'_, Rule>, SetError> {
+    match rule.has_set_names() {
+        true => resolved(rule, family, &open()),
+        false => Ok(Cow::Borrowed(rule)),
+    }
+}
+
 /// The rule with its sets' indexes in the place of their names, as it can be written.
 pub(super) fn resolved<'r>(
     rule: &'r Rule,

@@ -1,8 +1,10 @@
-//! The chains that a kubelet creates when it starts, kept by one transaction.
+//! The chains that a kubelet creates when it starts, kept in either backend.
 //!
 //! A kubelet makes them by a dozen `iptables` commands, once, and notices that they are gone at
 //! its next look a minute later. Here all of them, in three tables and both families, come and go
-//! in one transaction, and existing ones are recognised whichever version of iptables wrote them.
+//! in one transaction of nf_tables, or table by table in the legacy ones, and existing ones are recognised whichever version
+//! of iptables wrote them. Which backend a node uses, [`detect`](super::detect) tells; who flushes them, and that they come
+//! back at once, the [`guard`](super::guard).
 //!
 //! | since | what | where |
 //! |---|---|---|
@@ -16,21 +18,21 @@
 //!
 //! Long, because the chains, what is to be in them, and how they are made, looked for and removed are read side by side.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::iptables::nft::{Unwritable, chain, decode, encode};
-use crate::iptables::{Address, Entry, Family, Rule, Target, builtin};
-use crate::nft::{
-    CommitError, Connection, Guard, Outcome, RuleFilter, Scope, Table, TableFlags, Transaction,
+use super::declared::{
+    Attempt, Declared, Found, Place, Through, Wanted, change_legacy, change_nft,
 };
+use crate::iptables::{self, Address, Family, Iptables, Rule, Target};
+use crate::nft::{Connection, Guard, Transaction};
 use crate::xt::matches::comment::Comment;
 use crate::xt::matches::conntrack::{Conntrack, ConntrackState};
 use crate::xt::matches::mark::Mark as MarkMatch;
 use crate::xt::targets::mark::Mark as MarkTarget;
 use crate::xt::targets::masquerade::Masquerade;
 use crate::xt::{Match, Target as Extension};
-use crate::{netlink, nft};
+
+pub use super::declared::{Error, Item};
 
 /// Name of the chain in mangle that tells other components which backend this node uses.
 pub const HINT: &str = "KUBE-IPTABLES-HINT";
@@ -52,88 +54,6 @@ const MASQUERADE_MARK: u32 = 1 << 14;
 /// Mark of packets to be dropped (kubelet's `iptablesDropBit` 15).
 const DROP_MARK: u32 = 1 << 15;
 
-/// What can go wrong.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The ruleset could not be read.
-    #[error("cannot read kubelet's chains")]
-    Read(#[from] netlink::Error),
-    /// The transaction failed; it says what is known of the ruleset.
-    #[error("cannot change kubelet's chains")]
-    Commit(#[source] Box<CommitError>),
-    /// An attribute was too long to be put into a message.
-    #[error("cannot write kubelet's rules")]
-    Unfit(#[from] netlink::Unfit),
-    /// A rule could not be put into nf_tables' terms.
-    #[error("cannot encode kubelet's rules")]
-    Encode(#[from] Unwritable),
-    /// A table or chain is there, but no packet goes through it as iptables means it to: rules in
-    /// it would have no effect. Nothing was applied.
-    #[error("{family} {table}{}: {reason}; iptables' rules have no effect there", chain.map(|c| format!(" {c}")).unwrap_or_default())]
-    Ineffective {
-        /// Address family.
-        family: nft::Family,
-        /// Table.
-        table: &'static str,
-        /// Chain; `None` if it is the table.
-        chain: Option<&'static str>,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// The tables were changed again and again between reading and committing. Nothing was applied.
-    #[error(
-        "the ruleset changed {attempts} times while kubelet's chains were looked at; nothing was applied"
-    )]
-    Contended {
-        /// How often it was tried.
-        attempts: u32,
-    },
-}
-
-/// Where a rule goes when it is not there yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// To the head of a chain that others use as well: `iptables -I`.
-    Head,
-    /// To the end: `iptables -A`.
-    End,
-}
-
-/// One chain, and the rules in it that are the kubelet's.
-#[derive(Debug, Clone)]
-struct Wanted {
-    family: Family,
-    table: &'static str,
-    chain: &'static str,
-    place: Place,
-    rules: Vec<Rule>,
-}
-
-/// Something of a kubelet's that is missing, was made, or was removed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
-    /// Address family.
-    pub family: Family,
-    /// Table.
-    pub table: &'static str,
-    /// Chain.
-    pub chain: &'static str,
-    /// The rule; `None` for the chain itself.
-    pub rule: Option<Rule>,
-}
-
-impl fmt::Display for Item {
-    /// `ip filter: -A INPUT -j KUBE-FIREWALL` or `ip mangle: chain KUBE-IPTABLES-HINT`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let family = nft::Family::from(self.family);
-        match &self.rule {
-            None => write!(f, "{family} {}: chain {}", self.table, self.chain),
-            Some(rule) => write!(f, "{family} {}: -A {} {rule}", self.table, self.chain),
-        }
-    }
-}
-
 /// What a removal did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Removed {
@@ -149,6 +69,7 @@ pub struct Removed {
 pub struct Kubelet {
     families: Vec<Family>,
     up_to_1_26: bool,
+    second_hint: bool,
 }
 
 impl Default for Kubelet {
@@ -164,6 +85,7 @@ impl Kubelet {
         Self {
             families: Family::ALL.to_vec(),
             up_to_1_26: false,
+            second_hint: false,
         }
     }
 
@@ -182,45 +104,35 @@ impl Kubelet {
         self
     }
 
-    /// What is missing; nothing, if all is as a kubelet leaves it.
-    ///
-    /// # Errors
-    /// [`Error::Read`], [`Error::Ineffective`] when a built-in chain is there but not hooked in, or
-    /// [`Error::Contended`] when the ruleset kept changing.
-    pub fn check(&self, nft: &mut Connection) -> Result<Vec<Item>, Error> {
-        self.attempt(nft, |nft, guard| {
-            Ok(Done::Read(self.plan(nft, guard)?.missing))
-        })
+    /// Whether the hint is made even while the other backend has one. Who looks for it then finds both.
+    #[must_use]
+    pub fn with_second_hint(mut self, yes: bool) -> Self {
+        self.second_hint = yes;
+        self
     }
 
-    /// Makes what is missing, in one transaction, and returns it. If nothing is, nothing is
-    /// committed. Rules of others are left alone.
+    /// What is missing in the tables of an [`Iptables`](crate::iptables::Iptables), or of nf_tables over a [`Connection`];
+    /// nothing, if all is as a kubelet leaves it.
     ///
-    /// Where somebody else changes the ruleset meanwhile it begins again, as the connection's
+    /// # Errors
+    /// As [`Declared::check`].
+    pub fn check<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Vec<Item>, Error> {
+        self.declared().check(tables)
+    }
+
+    /// Makes what is missing, and returns it: in nf_tables in one transaction, in the legacy tables each table at once, that
+    /// with the hint last. If nothing is missing, nothing is changed. Rules of others are left alone.
+    ///
+    /// Where somebody else changes the ruleset meanwhile it begins again, as the handle's
     /// [`with_retry`](Connection::with_retry) says.
     ///
     /// # Errors
-    /// As [`check`](Self::check), and [`Error::Commit`].
-    #[tracing::instrument(level = "debug", skip_all)]
-    pub fn ensure(&self, nft: &mut Connection) -> Result<Vec<Item>, Error> {
-        let mut unknown = None;
-        let done = self.attempt(nft, |nft, guard| {
-            let mut plan = self.plan(nft, guard)?;
-            if plan.transaction.is_empty() {
-                return Ok(Done::Read(known(&unknown).unwrap_or(plan.missing)));
-            }
-            commit(
-                nft,
-                guard,
-                &mut plan.transaction,
-                plan.missing,
-                &mut unknown,
-            )
-        });
-        done.map_err(|error| contended(error, unknown))
+    /// As [`Declared::ensure`]; among them [`Error::HintElsewhere`], unless [`with_second_hint`](Self::with_second_hint).
+    pub fn ensure<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Vec<Item>, Error> {
+        self.declared().ensure(tables)
     }
 
-    /// Removes the rules and chains of a kubelet, in one transaction; the tables and their built-in
+    /// Removes the rules and chains of a kubelet, in nf_tables in one transaction; the tables and their built-in
     /// chains stay.
     ///
     /// A chain that somebody else jumps to stays as it is, with its rules and the jumps to it
@@ -230,102 +142,125 @@ impl Kubelet {
     /// # Errors
     /// As [`ensure`](Self::ensure).
     #[tracing::instrument(level = "debug", skip_all)]
-    pub fn remove(&self, nft: &mut Connection) -> Result<Removed, Error> {
-        let mut unknown = None;
-        let done = self.attempt(nft, |nft, guard| {
-            let (mut transaction, removed) = self.removal(nft, guard)?;
-            if transaction.is_empty() {
-                return Ok(Done::Read(known(&unknown).unwrap_or(removed)));
-            }
-            commit(nft, guard, &mut transaction, removed, &mut unknown)
-        });
-        done.map_err(|error| contended(error, unknown))
-    }
-
-    /// Does `work` on one state of the tables, and again if they changed meanwhile.
-    fn attempt<T>(
-        &self,
-        nft: &mut Connection,
-        mut work: impl FnMut(&mut Connection, &mut Guard) -> Result<Done<T>, Attempt>,
-    ) -> Result<T, Error> {
-        let families = self
-            .families
-            .iter()
-            .map(|&family| nft::Family::from(family));
-        let scopes: Vec<_> = families
-            .flat_map(|family| TABLES.map(|table| Scope::table(family, table)))
-            .collect();
-        let mut attempts = nft.retry().begin();
-        loop {
-            let mut guard = nft.guard_of_attempt(&attempts, &scopes)?;
-            match work(nft, &mut guard) {
-                Ok(Done::Committed(done)) => return Ok(done),
-                Ok(Done::Read(done)) if guard.holds(nft)? => return Ok(done),
-                Ok(Done::Read(_)) | Err(Attempt::Again) => {}
-                Err(Attempt::Failed(Error::Read(error)))
-                    if error.ask_again() && attempts.again_after_loss() =>
-                {
-                    continue;
-                }
-                Err(Attempt::Failed(error)) => return Err(error),
-            }
-            if !attempts.again() {
-                let attempts = attempts.made();
-                return Err(Error::Contended { attempts });
-            }
+    pub fn remove<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Removed, Error> {
+        let declared = self.declared();
+        match tables.into() {
+            Through::Nft(connection) => change_nft(&declared, connection, |nft, guard| {
+                self.removal(&declared.chains, nft, guard)
+            }),
+            Through::Legacy(iptables) => self.remove_legacy(&declared, iptables),
         }
     }
 
-    /// All chains with their rules, in an order in which no rule jumps to a chain that comes later.
-    fn wanted(&self) -> Vec<Wanted> {
-        self.families
-            .iter()
-            .flat_map(|&family| wanted(family, self.up_to_1_26))
-            .collect()
-    }
-
-    /// Compares what is there with what is wanted.
-    fn plan(&self, nft: &mut Connection, guard: &Guard) -> Result<Plan, Attempt> {
-        let mut plan = Plan::default();
-        for wanted in self.wanted() {
-            let found = Found::look(nft, guard, &wanted)?;
-            plan.complete(&wanted, &found)?;
+    /// The chains, to be kept beside others or [guarded](super::guard).
+    #[must_use]
+    pub fn declared(&self) -> Declared {
+        let families = self.families.iter();
+        Declared {
+            chains: families
+                .flat_map(|&family| wanted(family, self.up_to_1_26))
+                .collect(),
+            second_hint: self.second_hint,
         }
-        Ok(plan)
     }
 
     fn removal(
         &self,
+        wanted: &[Wanted],
         nft: &mut Connection,
         guard: &Guard,
     ) -> Result<(Transaction, Removed), Attempt> {
-        let wanted = self.wanted();
         let found = wanted
             .iter()
-            .map(|wanted| Found::look(nft, guard, wanted))
+            .map(|wanted| Found::look(nft, guard, wanted, &wanted.rules))
             .collect::<Result<Vec<_>, _>>()?;
+        let going = self.going(wanted, &found);
+        let mut tx = Transaction::new();
+        for (index, handle) in going.rules {
+            wanted[index].delete(&mut tx, handle)?;
+        }
+        for index in going.chains {
+            let target = &wanted[index];
+            tx.delete(&iptables::nft::chain(
+                target.family,
+                &target.table,
+                &target.chain,
+            ))?;
+        }
+        Ok((tx, going.removed))
+    }
+
+    fn remove_legacy(
+        &self,
+        declared: &Declared,
+        iptables: &mut Iptables,
+    ) -> Result<Removed, Error> {
+        // A table that is not in use has nothing of it, and stays so.
+        let mut tables = Vec::new();
+        for family in Family::ALL {
+            let used = iptables.tables_in_use(family)?;
+            let of_family = declared.tables().into_iter();
+            tables.extend(
+                of_family
+                    .filter(|(of, name)| *of == family && used.iter().any(|used| used == name)),
+            );
+        }
+        if tables.is_empty() {
+            return Ok(Removed::default());
+        }
+        let wanted = &declared.chains;
+        change_legacy(iptables, tables.clone(), |edit| {
+            let mut found = Vec::with_capacity(wanted.len());
+            for wanted in wanted {
+                found.push(match tables.contains(&(wanted.family, &*wanted.table)) {
+                    true => {
+                        let mut table = edit.table(wanted.family, &wanted.table)?;
+                        Found::look_in(&mut table, wanted)?
+                    }
+                    false => Found::default(),
+                });
+            }
+            let mut going = self.going(wanted, &found);
+            // From the last to the first, places stay what they are.
+            going
+                .rules
+                .sort_by_key(|(_, place)| std::cmp::Reverse(*place));
+            for (index, place) in going.rules {
+                let wanted = &wanted[index];
+                let mut table = edit.table(wanted.family, &wanted.table)?;
+                table.delete_number(&*wanted.chain, place as usize + 1)?;
+            }
+            for index in going.chains {
+                let wanted = &wanted[index];
+                let mut table = edit.table(wanted.family, &wanted.table)?;
+                table.remove_chain(&*wanted.chain)?;
+            }
+            Ok(going.removed)
+        })
+    }
+
+    /// What goes of what was found, and what stays because others use it.
+    fn going(&self, wanted: &[Wanted], found: &[Found]) -> Going {
         let jumps_to = |target: &Wanted| {
-            let same_table =
-                |from: &Wanted| (from.family, from.table) == (target.family, target.table);
             let chains = wanted
                 .iter()
-                .zip(&found)
-                .filter(|(from, _)| same_table(from));
+                .zip(found)
+                .filter(|(from, _)| in_one_table(from, target));
             chains
                 .flat_map(|(from, found)| found.rules.iter().map(|(index, _)| &from.rules[*index]))
-                .filter(|rule| rule.target == Target::Jump(target.chain.into()))
+                .filter(|rule| rule.target == jump_to(target))
                 .count()
         };
         // A chain's references are its rules and what leads to it: jumps, elements of maps.
         let mut used: Vec<bool> = wanted
             .iter()
-            .zip(&found)
+            .zip(found)
             .map(|(chain, found)| found.references as usize > found.total + jumps_to(chain))
             .collect();
         // What one marks the other masquerades: of use to others only together.
         for family in &self.families {
             let pair = |chain: &Wanted| {
-                chain.family == *family && [MARK_MASQ, POSTROUTING].contains(&chain.chain)
+                chain.family == *family && [MARK_MASQ, POSTROUTING].contains(&&*chain.chain)
             };
             let together = wanted.iter().zip(&used).any(|(w, used)| pair(w) && *used);
             for (chain, used) in wanted.iter().zip(&mut used) {
@@ -334,248 +269,61 @@ impl Kubelet {
         }
         let kept = |from: &Wanted, rule: &Rule| {
             wanted.iter().zip(&used).any(|(target, used)| {
-                *used
-                    && (from.family, from.table) == (target.family, target.table)
-                    && rule.target == Target::Jump(target.chain.into())
+                *used && in_one_table(from, target) && rule.target == jump_to(target)
             })
         };
 
-        let mut tx = Transaction::new();
-        let mut removed = Removed::default();
-        for ((chain, found), used) in wanted.iter().zip(&found).zip(&used) {
+        let mut going = Going::default();
+        let all = || wanted.iter().zip(found).zip(&used).enumerate();
+        for (which, ((chain, found), used)) in all() {
             for &(index, handle) in &found.rules {
                 let rule = &chain.rules[index];
                 if !used && !kept(chain, rule) {
-                    chain.delete(&mut tx, handle)?;
-                    removed.removed.push(chain.item(Some(rule)));
+                    going.rules.push((which, handle));
+                    going.removed.removed.push(chain.item(Some(rule)));
                 }
             }
         }
-        for ((target, found), used) in wanted.iter().zip(&found).zip(&used).rev() {
-            if !found.exists || builtin(target.table, target.chain).is_some() {
+        for (which, ((target, found), used)) in all().rev() {
+            if !found.exists || target.is_builtin() {
                 continue;
             }
             if *used || found.total > found.rules.len() {
-                removed.left.push(target.item(None));
+                going.removed.left.push(target.item(None));
             } else {
-                tx.delete(&chain(target.family, target.table, target.chain))?;
-                removed.removed.push(target.item(None));
+                going.chains.push(which);
+                going.removed.removed.push(target.item(None));
             }
         }
-        Ok((tx, removed))
+        going
     }
 }
 
-/// Why an attempt was broken off.
-enum Attempt {
-    /// The ruleset changed: begin again.
-    Again,
-    /// An error to be reported.
-    Failed(Error),
-}
-
-impl From<netlink::Error> for Attempt {
-    fn from(error: netlink::Error) -> Self {
-        match error {
-            netlink::Error::Interrupted => Self::Again,
-            error => Self::Failed(error.into()),
-        }
-    }
-}
-
-impl From<CommitError> for Attempt {
-    fn from(error: CommitError) -> Self {
-        if error.generation_moved() {
-            Self::Again
-        } else {
-            Self::Failed(Error::Commit(Box::new(error)))
-        }
-    }
-}
-
-impl From<netlink::Unfit> for Attempt {
-    fn from(error: netlink::Unfit) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-impl From<Unwritable> for Attempt {
-    fn from(error: Unwritable) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-/// How an attempt ended well.
-enum Done<T> {
-    /// A commit through the guard.
-    Committed(T),
-    /// Something was only read: it is so if the guard holds.
-    Read(T),
-}
-
-/// What a commit was to do of which it could not be known whether it did.
-type Unknown<T> = Option<(T, CommitError)>;
-
-/// Commits. Where it cannot be known whether that was done, what is there is looked at again, once.
-fn commit<T>(
-    nft: &mut Connection,
-    guard: &mut Guard,
-    transaction: &mut Transaction,
-    done: T,
-    unknown: &mut Unknown<T>,
-) -> Result<Done<T>, Attempt> {
-    match guard.commit(nft, transaction) {
-        Ok(()) => Ok(Done::Committed(done)),
-        Err(error) if error.outcome == Outcome::Unknown && unknown.is_none() => {
-            *unknown = Some((done, error));
-            Err(Attempt::Again)
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// What was done after all, now that nothing is left to be done.
-fn known<T: Clone>(unknown: &Unknown<T>) -> Option<T> {
-    unknown.as_ref().map(|(done, _)| done.clone())
-}
-
-/// An error that does not say that nothing was applied where that cannot be known.
-fn contended<T>(error: Error, unknown: Unknown<T>) -> Error {
-    match unknown {
-        Some((_, unknown)) => Error::Commit(Box::new(unknown)),
-        None => error,
-    }
-}
-
-/// One of the wanted chains as it is in the kernel.
+/// What goes at a removal.
 #[derive(Default)]
-struct Found {
-    exists: bool,
-    /// Number of rules in the chain and of references to it.
-    references: u32,
-    /// Number of rules in the chain, those of others included.
-    total: usize,
-    /// The wanted rules that are there, in the order in which they stand: which one, and its
-    /// handle. Rules of others are not among them; of a wanted rule that stands twice, both are.
+struct Going {
+    /// In which of the chains, and the rule's handle or place.
     rules: Vec<(usize, u64)>,
+    /// Which of the chains.
+    chains: Vec<usize>,
+    /// The same in words.
+    removed: Removed,
 }
 
-impl Found {
-    fn look(nft: &mut Connection, guard: &Guard, wanted: &Wanted) -> Result<Self, Attempt> {
-        let family = nft::Family::from(wanted.family);
-        let ineffective = |chain, reason| {
-            Attempt::Failed(Error::Ineffective {
-                family,
-                table: wanted.table,
-                chain,
-                reason,
-            })
-        };
-        let table = nft.table(family, wanted.table)?;
-        let flags = table.and_then(|table| table.flags()).unwrap_or_default();
-        if flags.contains(TableFlags::DORMANT) {
-            return Err(ineffective(None, "the table is dormant"));
-        }
-        let Some(chain) = nft.chain(family, wanted.table, wanted.chain)? else {
-            return Ok(Self::default());
-        };
-        if let Some(builtin) = builtin(wanted.table, wanted.chain)
-            && !builtin.is(&chain)
-        {
-            let reason = "the chain is not hooked in as the built-in chain of its name";
-            return Err(ineffective(Some(wanted.chain), reason));
-        }
-        let mut found = Self {
-            exists: true,
-            references: chain.references().unwrap_or(0),
-            ..Self::default()
-        };
-        let rules = nft.rules(RuleFilter::chain(family, wanted.table, wanted.chain))?;
-        let listed = rules.for_each(|encoded| {
-            found.total += 1;
-            let Ok(Entry { rule, .. }) = decode(&encoded) else {
-                return;
-            };
-            let which = wanted.rules.iter().position(|w| w.means_the_same(&rule));
-            found
-                .rules
-                .extend(which.map(|which| (which, encoded.handle())));
-        });
-        guard.dumped(listed)?;
-        Ok(found)
-    }
+fn in_one_table(one: &Wanted, other: &Wanted) -> bool {
+    (one.family, &one.table) == (other.family, &other.table)
 }
 
-impl Wanted {
-    fn item(&self, rule: Option<&Rule>) -> Item {
-        Item {
-            family: self.family,
-            table: self.table,
-            chain: self.chain,
-            rule: rule.cloned(),
-        }
-    }
-
-    fn delete(&self, tx: &mut Transaction, handle: u64) -> Result<(), netlink::Unfit> {
-        let mut rule = nft::Rule::new(self.family.into(), self.table, self.chain);
-        rule.handle = Some(handle);
-        tx.delete(&rule).map(drop)
-    }
-}
-
-/// What is to be done.
-#[derive(Default)]
-struct Plan {
-    transaction: Transaction,
-    missing: Vec<Item>,
-}
-
-impl Plan {
-    /// Adds what makes one chain complete.
-    fn complete(&mut self, wanted: &Wanted, found: &Found) -> Result<(), Attempt> {
-        let tx = &mut self.transaction;
-        if !found.exists {
-            tx.add(&Table::new(wanted.family.into(), wanted.table))?
-                .add(&chain(wanted.family, wanted.table, wanted.chain))?;
-            if builtin(wanted.table, wanted.chain).is_none() {
-                self.missing.push(wanted.item(None));
-            }
-        }
-        match wanted.place {
-            Place::Head => {
-                for (index, rule) in wanted.rules.iter().enumerate() {
-                    if !found.rules.iter().any(|(which, _)| *which == index) {
-                        tx.insert(&encode(wanted.family, wanted.table, wanted.chain, rule)?)?;
-                        self.missing.push(wanted.item(Some(rule)));
-                    }
-                }
-            }
-            Place::End => {
-                // The rules stand in an order that matters: from the first one on that is not in
-                // its place, they are made anew.
-                let mut standing = found.rules.iter();
-                let in_place = (0..wanted.rules.len())
-                    .take_while(|index| standing.any(|(which, _)| which == index))
-                    .count();
-                for &(_, handle) in found.rules.iter().filter(|(which, _)| *which >= in_place) {
-                    wanted.delete(tx, handle)?;
-                }
-                for rule in &wanted.rules[in_place..] {
-                    tx.add(&encode(wanted.family, wanted.table, wanted.chain, rule)?)?;
-                    self.missing.push(wanted.item(Some(rule)));
-                }
-            }
-        }
-        Ok(())
-    }
+fn jump_to(target: &Wanted) -> Target {
+    Target::Jump((*target.chain).into())
 }
 
 /// The chains of one family, in an order in which no rule jumps to a chain that comes later.
 fn wanted(family: Family, up_to_1_26: bool) -> Vec<Wanted> {
-    let of = |table, chain, place, rules| Wanted {
+    let of = |table: &'static str, chain: &'static str, place, rules| Wanted {
         family,
-        table,
-        chain,
+        table: table.into(),
+        chain: chain.into(),
         place,
         rules,
     };
@@ -678,7 +426,7 @@ mod tests {
                 for (index, chain) in all.iter().enumerate() {
                     for rule in &chain.rules {
                         if let Target::Jump(to) = &rule.target {
-                            assert!(all[..index].iter().any(|c| to == c.chain));
+                            assert!(all[..index].iter().any(|c| *to == *c.chain));
                         }
                     }
                 }

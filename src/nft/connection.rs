@@ -170,6 +170,18 @@ impl Connection {
         self.port
     }
 
+    /// Whether it is of the calling thread's network namespace, as far as the kernel numbers them (Linux 5.14).
+    #[cfg(feature = "kube")]
+    pub(crate) fn is_of_this_namespace(&self) -> bool {
+        let Origin::Namespace(cookie) = self.origin else {
+            return true;
+        };
+        let here = Socket::netfilter()
+            .ok()
+            .and_then(|here| here.namespace_cookie());
+        here.is_none_or(|here| here == cookie)
+    }
+
     /// Receives a datagram into the buffer.
     #[inline]
     pub(super) fn receive(&mut self) -> Result<usize, Error> {

@@ -69,23 +69,35 @@ impl Whose {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Locking {
     /// For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait
-    #[arg(short, long, value_name = "SECONDS", default_value_t = 5)]
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "SECONDS",
+        default_value_t = 5
+    )]
     wait: u64,
 
     /// For legacy tables: which lock. `standard` is the legacy tools' (the file that XTABLES_LOCKFILE names,
     /// else /run/xtables.lock); `none` is for a network namespace of your own; else the path of a file
-    #[arg(long, value_name = "none|standard|PATH", value_parser = lock, default_value = "standard")]
+    #[arg(long, global = true, value_name = "none|standard|PATH", value_parser = lock, default_value = "standard")]
     lock: LockPolicy,
 }
 
 impl Locking {
     /// The same tables, changed so.
     pub(crate) fn of(&self, iptables: Iptables) -> Iptables {
+        let (policy, wait) = self.policy();
+        iptables.with_lock(policy, wait)
+    }
+
+    /// Which lock is taken, and how long it is waited for.
+    pub(crate) fn policy(&self) -> (LockPolicy, Retry) {
         let wait = match self.wait {
             0 => Retry::ONCE,
             seconds => Retry::within(Duration::from_secs(seconds)),
         };
-        iptables.with_lock(self.lock.clone(), wait)
+        (self.lock.clone(), wait)
     }
 }
 

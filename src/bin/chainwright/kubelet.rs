@@ -1,78 +1,129 @@
 //! `chainwright kubelet`: the chains that a kubelet makes when it starts.
 
-use chainwright::kube::detect::{LegacyUse, legacy_use};
+use chainwright::iptables::{Backend, Iptables};
+use chainwright::kube::declared::Through;
+use chainwright::kube::detect::{Detector, PREFIXES, Verdict};
 use chainwright::kube::kubelet::{Item, Kubelet};
 use chainwright::nft::{self, Connection};
 use clap::Subcommand;
 use serde::Serialize;
 
+use crate::iptables::Locking;
 use crate::output::{Error, Exit, Output, causes, note};
 use crate::scope::Selection;
 
 /// Make, check or remove the chains that a kubelet makes when it starts
 ///
-/// KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY and KUBE-FIREWALL with their rules, in nf_tables, as iptables-nft
-/// writes them. Those that are there are recognised, whichever version of iptables wrote them. What is not a
-/// kubelet's stays. On a node that has chains of Kubernetes in the legacy tables only, `ensure` makes nothing
-/// and says so: what runs there does not look into nf_tables.
+/// KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY and KUBE-FIREWALL with their rules, in nf_tables or the legacy tables, as
+/// iptables writes them. Those that are there are recognised, whichever version of iptables wrote them. What is not a
+/// kubelet's stays. Where the other backend has the hint, `ensure` makes no second one, and says so; nor does it make
+/// anything in nf_tables on a node that has chains of Kubernetes in the legacy tables only: what runs there does not
+/// look into nf_tables.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
 
-    /// Also what kubelets made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING
-    #[arg(long = "up-to-1.26", global = true)]
-    up_to_1_26: bool,
+    #[command(flatten)]
+    which: Which,
 
-    /// Let `ensure` work on a node that has chains of Kubernetes in the legacy tables only
-    #[arg(long, global = true)]
-    even_on_legacy: bool,
+    #[command(flatten)]
+    locking: Locking,
 
     #[command(flatten)]
     place: Selection,
 }
 
-/// Whether the chains may be made in nf_tables: not on a node that works with the legacy tables, where
-/// the hint would send others to the wrong backend.
-fn is_for_nft(nft: &mut Connection) -> Result<bool, Error> {
-    match legacy_use(nft)? {
-        LegacyUse::Only(chains) => {
-            let chains: Vec<_> = chains.iter().map(ToString::to_string).collect();
-            note(&format!(
-                "this node's Kubernetes uses the legacy tables: {} there, and no KUBE- chain in \
-                 nf_tables. KUBE-IPTABLES-HINT in nf_tables would send others to the wrong backend; \
-                 nothing was made (--even-on-legacy makes it all the same)",
-                chains.join(", ")
-            ));
-            Ok(false)
+/// Which chains, and where.
+#[derive(clap::Args)]
+pub(crate) struct Which {
+    /// Also what kubelets made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING
+    #[arg(long = "up-to-1.26", global = true)]
+    up_to_1_26: bool,
+
+    /// Make them even where the other backend has the hint, or chains of Kubernetes are in the legacy tables only
+    #[arg(long, global = true, alias = "even-on-legacy")]
+    force: bool,
+
+    /// In the backend that the node's components use, as `detect` finds it; where it finds none, nothing is done
+    #[arg(long, global = true, conflicts_with = "backend")]
+    auto: bool,
+}
+
+impl Which {
+    pub(crate) fn kubelet(&self, place: &Selection) -> Result<Kubelet, Error> {
+        let kubelet = Kubelet::new()
+            .up_to_1_26(self.up_to_1_26)
+            .with_second_hint(self.force);
+        Ok(match place.iptables()? {
+            Some(family) => kubelet.only(family),
+            None => kubelet,
+        })
+    }
+
+    /// The backend that was asked for, or is in use. `what` is done in one.
+    pub(crate) fn backend(&self, place: &Selection, what: &str) -> Result<Backend, Error> {
+        if !self.auto {
+            return place.one_for(what);
         }
-        LegacyUse::Unknown(error) => {
-            note(&format!(
-                "warning: it cannot be known whether this node's Kubernetes uses the legacy tables: {}",
-                causes(&error)
-            ));
-            Ok(true)
+        let verdict = Detector::open().look().verdict();
+        verdict.backend().ok_or_else(|| {
+            Error::Other(format!(
+                "which backend this node uses is {verdict} (see `chainwright detect`): --backend nft or --backend \
+                 legacy"
+            ))
+        })
+    }
+
+    /// Whether the chains may be made there: in nf_tables not on a node that works with the legacy tables, where
+    /// the hint would send others to the wrong backend.
+    pub(crate) fn is_for(&self, backend: Backend) -> bool {
+        if self.force || backend == Backend::Legacy {
+            return true;
         }
-        _ => Ok(true),
+        let evidence = Detector::open().evidence();
+        for (backend, error) in &evidence.uncounted {
+            note(&format!(
+                "warning: it cannot be known whether this node's Kubernetes uses {backend}: {}",
+                causes(error)
+            ));
+        }
+        if evidence.detection.verdict() == Verdict::Mixed || !evidence.is_legacy_only() {
+            return true;
+        }
+        let chains = evidence.of(Backend::Legacy, PREFIXES[0]);
+        let chains: Vec<_> = chains
+            .map(|owned| {
+                let family = nft::Family::from(owned.family);
+                format!("{family} {} {}", owned.table, owned.first)
+            })
+            .collect();
+        note(&format!(
+            "this node's Kubernetes uses the legacy tables: {} there, and no KUBE- chain in nf_tables. \
+             KUBE-IPTABLES-HINT in nf_tables would send others to the wrong backend; nothing was made (--force makes \
+             it all the same)",
+            chains.join(", ")
+        ));
+        false
     }
 }
 
 #[derive(Subcommand, Clone, Copy)]
 enum Action {
-    /// Make what is missing, in one transaction
+    /// Make what is missing, in one transaction; of the legacy tables each at once
     Ensure,
     /// List what is missing; the exit code is 1 if anything is
     Check,
-    /// Remove them, in one transaction, except chains that others use
+    /// Remove them, in the same way, except chains that others use
     Remove,
 }
 
 /// An [`Item`] for programs.
 #[derive(Serialize)]
-struct Record {
+pub(crate) struct Record {
     family: &'static str,
-    table: &'static str,
-    chain: &'static str,
+    table: String,
+    chain: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<String>,
 }
@@ -81,14 +132,14 @@ impl From<&Item> for Record {
     fn from(item: &Item) -> Self {
         Self {
             family: nft::Family::from(item.family).name().unwrap_or_default(),
-            table: item.table,
-            chain: item.chain,
+            table: item.table.clone(),
+            chain: item.chain.clone(),
             rule: item.rule.as_ref().map(ToString::to_string),
         }
     }
 }
 
-fn records(items: &[Item]) -> Vec<Record> {
+pub(crate) fn records(items: &[Item]) -> Vec<Record> {
     items.iter().map(Record::from).collect()
 }
 
@@ -109,26 +160,31 @@ struct Removed {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let kubelet = Kubelet::new().up_to_1_26(args.up_to_1_26);
-    args.place.only_nft(
-        "a kubelet's chains can be made, checked and removed in nf_tables only (`chains --backend legacy` \
-         lists those in the legacy tables)",
-    )?;
-    let kubelet = match args.place.iptables()? {
-        Some(family) => kubelet.only(family),
-        None => kubelet,
-    };
-    let mut nft = match args.action {
-        Action::Check => Connection::open_to_look()?,
-        _ => Connection::open()?,
+    let kubelet = args.which.kubelet(&args.place)?;
+    let what = "a kubelet's chains are in one backend";
+    let backend = args.which.backend(&args.place, what)?;
+    if matches!(args.action, Action::Ensure) && !args.which.is_for(backend) {
+        return Ok(Exit::Failed);
+    }
+    let (mut nft, mut legacy);
+    let tables: Through<'_> = match (backend, args.action) {
+        (Backend::Nft, Action::Check) => {
+            nft = Connection::open_to_look()?;
+            (&mut nft).into()
+        }
+        (Backend::Nft, _) => {
+            nft = Connection::open()?;
+            (&mut nft).into()
+        }
+        (Backend::Legacy, _) => {
+            legacy = args.locking.of(Iptables::legacy()?);
+            (&mut legacy).into()
+        }
     };
     let mut out = Output::new();
     let exit = match args.action {
         Action::Ensure => {
-            if !args.even_on_legacy && !is_for_nft(&mut nft)? {
-                return Ok(Exit::Failed);
-            }
-            let made = kubelet.ensure(&mut nft)?;
+            let made = kubelet.ensure(tables)?;
             if json {
                 let made = records(&made);
                 out.json("kubelet", &Made { made })?;
@@ -140,7 +196,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             Exit::Done
         }
         Action::Check => {
-            let missing = kubelet.check(&mut nft)?;
+            let missing = kubelet.check(tables)?;
             if json {
                 let missing = records(&missing);
                 out.json("kubelet", &Missing { missing })?;
@@ -156,7 +212,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             }
         }
         Action::Remove => {
-            let outcome = kubelet.remove(&mut nft)?;
+            let outcome = kubelet.remove(tables)?;
             if json {
                 out.json(
                     "kubelet",

@@ -13,10 +13,12 @@ mod chains;
 mod cleanup;
 mod completions;
 mod demo;
+mod detect;
 mod diff;
 mod doctor;
 mod glob;
 mod graph;
+mod guard;
 mod iptables;
 mod kubelet;
 mod legacy_tables;
@@ -95,6 +97,8 @@ enum Verb {
     Doctor(doctor::Args),
     Translate(translate::Args),
     Nft(nft::Args),
+    Detect(detect::Args),
+    Guard(guard::Args),
     Kubelet(kubelet::Args),
     Watch(watch::Args),
     TracePackets(trace_packets::Args),
@@ -143,6 +147,10 @@ fn run(command: &Command) -> Result<Exit, Error> {
         // Their private namespaces. This must come before any other thread is started.
         become_namespace_root()?;
     }
+    if matches!(command.verb, Verb::Guard(_)) {
+        // In every thread, so before there is another.
+        guard::hold_signals()?;
+    }
     match netns {
         None => command.verb.run(command.json),
         Some(netns) => netns.run(|| command.verb.run(command.json))?,
@@ -169,6 +177,8 @@ impl Verb {
             Self::Doctor(args) => doctor::run(args, json),
             Self::Translate(args) => translate::run(args, json),
             Self::Nft(args) => nft::run(args, json),
+            Self::Detect(args) => detect::run(args, json),
+            Self::Guard(args) => guard::run(args, json),
             Self::Kubelet(args) => kubelet::run(args, json),
             Self::Watch(args) => watch::run(args, json),
             Self::TracePackets(args) => trace_packets::run(args, json),
@@ -221,6 +231,7 @@ mod tests {
                 "apply",
                 "bench",
                 "demo",
+                "detect",
                 "completions",
                 "list",
                 "man",
@@ -236,7 +247,7 @@ mod tests {
             for name in ["ipv4", "ipv6", "family", "backend", "table"] {
                 let here = option(verb, name);
                 match (verb, name) {
-                    ("kubelet", "table") => assert!(here.is_none()),
+                    ("guard" | "kubelet", "table") => assert!(here.is_none()),
                     ("restore", "table") => assert_eq!(here.unwrap().0, Some('T')),
                     _ => assert!(
                         here.is_some() && here == option("chains", name),

@@ -122,12 +122,17 @@ impl Selection {
 
     /// The one backend that a text is of.
     pub(crate) fn one(&self) -> Result<iptables::Backend, Error> {
+        self.one_for("a text is of one backend")
+    }
+
+    /// The same for something else that is in one: why, in words.
+    pub(crate) fn one_for(&self, why: &str) -> Result<iptables::Backend, Error> {
         match self.backend {
             None | Some(Backend::Nft) => Ok(iptables::Backend::Nft),
             Some(Backend::Legacy) => Ok(iptables::Backend::Legacy),
-            Some(Backend::All) => Err(Error::Other(
-                "a text is of one backend: --backend nft or --backend legacy".into(),
-            )),
+            Some(Backend::All) => Err(Error::Other(format!(
+                "{why}: --backend nft or --backend legacy"
+            ))),
         }
     }
 

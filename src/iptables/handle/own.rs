@@ -4,6 +4,15 @@ use super::{Inner, Iptables};
 use crate::nft::Generation;
 
 impl Iptables {
+    /// The connection over which nf_tables are read and changed.
+    #[cfg(feature = "kube")]
+    pub(crate) fn nft_connection(&mut self) -> Option<&mut crate::nft::Connection> {
+        match &mut self.inner {
+            Inner::Nft { connection, .. } => Some(connection),
+            Inner::Legacy { .. } => None,
+        }
+    }
+
     /// The port of the connection over which nf_tables are changed
     /// ([`nft::Connection::port`](crate::nft::Connection::port)): who is told of changes knows by it those that were
     /// made through this handle, and does not answer to oneself. `None` for legacy tables, of which nothing is told.

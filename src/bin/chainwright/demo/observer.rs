@@ -62,7 +62,7 @@ impl Seen {
 
 fn all_there(nft: &mut Connection, chains: &[Item]) -> Result<bool, Error> {
     for item in chains {
-        if !nft.chain_exists(item.family.into(), item.table, item.chain)? {
+        if !nft.chain_exists(item.family.into(), &*item.table, &*item.chain)? {
             return Ok(false);
         }
     }

@@ -96,7 +96,7 @@ fn builtins(table: &str) -> impl Iterator<Item = &'static str> {
 /// Writes what one command of a kubelet does: `-N` for a chain, `-I` for a rule in a built-in
 /// chain, `-A` for one in a chain of its own.
 pub(super) fn write_item(tx: &mut Transaction, item: &Item) -> Result<(), Error> {
-    let (family, table, name) = (item.family, item.table, item.chain);
+    let (family, table, name) = (item.family, &*item.table, &*item.chain);
     tx.add(&Table::new(family.into(), table))?
         .add(&chain(family, table, name))?;
     if let Some(rule) = &item.rule {

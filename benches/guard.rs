@@ -1,0 +1,264 @@
+//! From a flush to kubelet's set being whole again, beside what a bare socket takes to be told; and what it takes to find
+//! out which backend a node uses.
+//!
+//! `cargo bench --features measure,kube --bench guard [-- CHAINS…]`
+
+mod common;
+
+use std::fs;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chainwright::Retry;
+use chainwright::iptables::{Backend, Family, Iptables};
+use chainwright::kube::detect::{Detector, Verdict};
+use chainwright::kube::guard::{Event, Guard, GuardOptions, PaceOptions};
+use chainwright::kube::kubelet::Kubelet;
+use chainwright::legacy::LockPolicy;
+use chainwright::measure::events::Listeners;
+use chainwright::nft::{self, Transaction};
+use common::{Result, counts, in_sandbox, loaded};
+
+/// How many flushes are timed.
+const ROUNDS: usize = 1_000;
+/// How many flushes of legacy tables.
+const LEGACY_ROUNDS: usize = 100;
+/// The goals of a repair on nf_tables: median and 99th percentile.
+const REPAIR: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5)];
+/// The goal of a detection.
+const DETECTION: Duration = Duration::from_micros(200);
+/// How many looks are timed.
+const LOOKS: usize = 2_000;
+
+fn main() -> Result {
+    for chains in counts(&[10, 1_000, 10_000]) {
+        in_sandbox(|| repair(chains))?;
+    }
+    in_sandbox(legacy)?;
+    in_sandbox(|| detection(50_000))
+}
+
+/// Median and 99th percentile.
+fn quantiles(times: &mut [Duration]) -> [Duration; 2] {
+    times.sort_unstable();
+    [times[times.len() / 2], times[times.len() * 99 / 100]]
+}
+
+fn print(what: &str, [median, p99]: [Duration; 2], goals: Option<[Duration; 2]>) {
+    let verdict = match goals {
+        None => String::new(),
+        Some([of_median, of_p99]) => {
+            let word = if median <= of_median && p99 <= of_p99 {
+                "kept"
+            } else {
+                "MISSED"
+            };
+            format!("  goal {of_median:?}, {of_p99:?}: {word}")
+        }
+    };
+    println!(
+        "  {what:<44} {:>10} {:>10}{verdict}",
+        format!("{median:.1?}"),
+        format!("{p99:.1?}")
+    );
+}
+
+fn quick() -> GuardOptions {
+    GuardOptions {
+        pace: PaceOptions {
+            quiet: Duration::from_micros(100),
+            repairs: usize::MAX,
+            ..PaceOptions::default()
+        },
+        ..GuardOptions::default()
+    }
+}
+
+/// Flushes kubelet's table, as `iptables -F` does, with so many chains of a kube-proxy beside it.
+fn repair(chains: usize) -> Result {
+    let mut nft = loaded(chains)?;
+    let kubelet = Kubelet::new();
+    kubelet.ensure(&mut nft)?;
+    let mut flush = Transaction::new();
+    flush.flush_table(nft::Family::IP, "filter")?;
+
+    let mut floor = Vec::with_capacity(ROUNDS);
+    let mut listeners = Listeners::open()?;
+    let (sender, told) = channel();
+    let (go, rounds) = channel();
+    let listening = thread::spawn(move || {
+        for () in rounds {
+            let done = listeners.bare().is_ok();
+            if sender.send(done.then(Instant::now)).is_err() {
+                break;
+            }
+        }
+    });
+    for _ in 0..ROUNDS {
+        go.send(())?;
+        thread::sleep(Duration::from_millis(1));
+        let start = Instant::now();
+        nft.commit(&flush)?;
+        let end = told.recv()?.ok_or("the bare socket lost events")?;
+        floor.push(end.duration_since(start));
+        // What makes it whole is told, too.
+        go.send(())?;
+        kubelet.ensure(&mut nft)?;
+        told.recv()?;
+    }
+    drop(go);
+    drop(listening.join());
+
+    let (running, events) = {
+        let guard = Guard::open(kubelet.declared(), Backend::Nft, quick())?;
+        start(guard)?
+    };
+    ready(&events)?;
+    let (mut whole, mut took) = (Vec::new(), Vec::new());
+    let before = switches();
+    thread::sleep(Duration::from_secs(1));
+    let at_rest = switches().saturating_sub(before);
+    for _ in 0..ROUNDS {
+        thread::sleep(Duration::from_millis(1));
+        let start = Instant::now();
+        nft.commit(&flush)?;
+        let (at, event) = events.recv()?;
+        let Event::Repaired(repair) = event else {
+            return Err(format!("{event:?}").into());
+        };
+        whole.push(at.duration_since(start));
+        took.push(repair.took);
+    }
+    running.stop();
+    assert!(kubelet.check(&mut nft)?.is_empty());
+    println!(
+        "\nflush of kubelet's table beside {chains} chains, {ROUNDS} rounds: median, 99th percentile"
+    );
+    print(
+        "from the commit to a bare socket being told",
+        quantiles(&mut floor),
+        None,
+    );
+    print(
+        "from the commit to the whole set",
+        quantiles(&mut whole),
+        Some(REPAIR),
+    );
+    print(
+        "  of it, from being told to the whole set",
+        quantiles(&mut took),
+        None,
+    );
+    println!("  wake-ups of the guard in a second at rest: {at_rest}");
+    Ok(())
+}
+
+/// Flushes kubelet's legacy table, with the usual interval made shorter.
+fn legacy() -> Result {
+    let interval = Duration::from_millis(20);
+    let options = GuardOptions {
+        poll: interval,
+        ..quick()
+    };
+    let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
+    let kubelet = Kubelet::new();
+    let guard = Guard::open(kubelet.declared(), Backend::Legacy, options)?;
+    let (running, events) = start(guard.with_lock(LockPolicy::None, Retry::ONCE))?;
+    ready(&events)?;
+    let (mut whole, mut replace) = (Vec::new(), Vec::new());
+    for round in 0..LEGACY_ROUNDS {
+        // At another moment of the interval each time.
+        thread::sleep(interval + interval.mul_f64(round as f64 / LEGACY_ROUNDS as f64));
+        let start = Instant::now();
+        iptables.update(Family::Ipv4, "filter", |table| table.flush_all())?;
+        let flushed = Instant::now();
+        let (at, event) = events.recv()?;
+        let Event::Repaired(_) = event else {
+            return Err(format!("{event:?}").into());
+        };
+        replace.push(flushed.duration_since(start));
+        whole.push(at.duration_since(flushed));
+    }
+    running.stop();
+    println!(
+        "\nflush of kubelet's legacy table, polled every {interval:?}, {LEGACY_ROUNDS} rounds"
+    );
+    let [median, p99] = quantiles(&mut replace);
+    print("the flush: one reading and replacing", [median, p99], None);
+    let goal = interval + p99;
+    print(
+        "from the flush to the whole set",
+        quantiles(&mut whole),
+        Some([goal, goal]),
+    );
+    Ok(())
+}
+
+/// Looks for the hint where both backends have so many chains.
+fn detection(chains: usize) -> Result {
+    let mut nft = loaded(chains)?;
+    Kubelet::new().ensure(&mut nft)?;
+    let mut legacy = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
+    legacy.update(Family::Ipv4, "nat", |table| {
+        (0..chains).try_for_each(|number| table.new_chain(format!("KUBE-SVC-{number}")))
+    })?;
+    legacy.update(Family::Ipv4, "mangle", |table| table.new_chain("other"))?;
+    let (mut looks, mut opened) = (Vec::new(), Vec::new());
+    let mut detector = Detector::open();
+    for _ in 0..LOOKS {
+        let start = Instant::now();
+        let verdict = detector.look().verdict();
+        looks.push(start.elapsed());
+        assert_eq!(verdict, Verdict::Nft);
+        let start = Instant::now();
+        Detector::open().look();
+        opened.push(start.elapsed());
+    }
+    println!(
+        "\ndetection with {chains} chains in each backend, {LOOKS} rounds: median, 99th percentile"
+    );
+    let goal = Some([DETECTION, Duration::MAX]);
+    print("Detector::look()", quantiles(&mut looks), goal);
+    print("Detector::open() and look()", quantiles(&mut opened), None);
+    let start = Instant::now();
+    let evidence = detector.evidence();
+    let took = start.elapsed();
+    println!("  evidence(), {} counts: {took:.1?}", evidence.owned.len());
+    Ok(())
+}
+
+type Running = chainwright::kube::guard::Running;
+
+fn start(guard: Guard) -> Result<(Running, Receiver<(Instant, Event)>)> {
+    let (sender, events) = channel();
+    let running = guard.start(move |notice| drop(sender.send((Instant::now(), notice.event))))?;
+    Ok((running, events))
+}
+
+fn ready(events: &Receiver<(Instant, Event)>) -> Result {
+    match events.recv()? {
+        (_, Event::Ready { .. }) => Ok(()),
+        (_, other) => Err(format!("{other:?}").into()),
+    }
+}
+
+/// How often threads called `chainwright` ended a wait.
+fn switches() -> u64 {
+    let tasks = fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let of_guard = tasks.filter(|task| {
+        let name = fs::read_to_string(task.path().join("comm"));
+        name.is_ok_and(|name| name.trim() == "chainwright")
+    });
+    let waits = of_guard.filter_map(|task| {
+        let status = fs::read_to_string(task.path().join("status")).ok()?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        line.trim().parse::<u64>().ok()
+    });
+    waits.sum()
+}

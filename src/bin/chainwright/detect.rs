@@ -1,0 +1,297 @@
+//! `chainwright detect`: which backend the node's Kubernetes uses.
+
+use std::time::Duration;
+
+use chainwright::iptables::{Backend, Family};
+use chainwright::kube::detect::{
+    Detection, Detector, Evidence, Look, Owned, Verdict, WatchOptions,
+};
+use chainwright::kube::kubelet::{CANARY, HINT};
+use chainwright::legacy::Status;
+use serde::Serialize;
+
+use crate::iptables::{backend_word, family_word};
+use crate::output::{Error, Exit, Output, Printable, causes, note};
+
+/// Tell which backend this node's Kubernetes uses: nf_tables or the legacy tables
+///
+/// By the hint KUBE-IPTABLES-HINT and kubelet's canary in the table mangle, in both backends and both families, as
+/// iptables-wrappers, Calico and azure-npm do; but nothing is made or loaded for it, and there is no default. The
+/// evidence is printed with it: what chains of Kubernetes, CNI plugins, azure-npm and Calico each table has.
+///
+/// The verdict is nft, legacy, mixed (both have a hint or canary), undetermined (neither has: kubelet has not
+/// initialised, or what it made was flushed) or unavailable (it cannot be known).
+#[derive(clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Args {
+    /// Wait so long until it is determined: nf_tables tell when it is, legacy tables are looked at
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    wait: u64,
+
+    /// Go on, and print each verdict that differs from the one before
+    #[arg(long, conflicts_with = "wait")]
+    follow: bool,
+
+    /// Only the verdict: nothing is counted
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  nft or legacy
+  1  undetermined
+  2  unavailable; standard error says why
+  3  mixed";
+
+const FAMILIES: [Family; 2] = Family::ALL;
+
+#[derive(Serialize)]
+struct Told {
+    verdict: &'static str,
+    looks: Vec<LookRecord>,
+    #[serde(flatten)]
+    evidence: Option<EvidenceRecord>,
+}
+
+#[derive(Serialize)]
+struct LookRecord {
+    backend: &'static str,
+    family: &'static str,
+    hint: bool,
+    canary: bool,
+    state: String,
+}
+
+#[derive(Serialize)]
+struct EvidenceRecord {
+    nft_loaded: bool,
+    legacy: Vec<LegacyRecord>,
+    chains: Vec<OwnedRecord>,
+}
+
+#[derive(Serialize)]
+struct LegacyRecord {
+    family: &'static str,
+    status: &'static str,
+    tables: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct OwnedRecord {
+    backend: &'static str,
+    family: &'static str,
+    table: String,
+    prefix: &'static str,
+    chains: usize,
+    rules: usize,
+}
+
+impl From<&Owned> for OwnedRecord {
+    fn from(owned: &Owned) -> Self {
+        Self {
+            backend: backend_word(owned.backend),
+            family: family_word(owned.family),
+            table: owned.table.to_string(),
+            prefix: owned.prefix,
+            chains: owned.chains,
+            rules: owned.rules,
+        }
+    }
+}
+
+/// Each look with its backend and family.
+fn looks(detection: &Detection) -> impl Iterator<Item = (Backend, Family, &Look)> {
+    [Backend::Nft, Backend::Legacy]
+        .into_iter()
+        .flat_map(move |backend| {
+            let looks = FAMILIES.into_iter().zip(detection.of(backend));
+            looks.map(move |(family, look)| (backend, family, look))
+        })
+}
+
+fn look_records(detection: &Detection) -> Vec<LookRecord> {
+    let record = |(backend, family, look): (_, _, &Look)| LookRecord {
+        backend: backend_word(backend),
+        family: family_word(family),
+        hint: look.marks().hint,
+        canary: look.marks().canary,
+        state: match look {
+            Look::Marks(_) => "looked".to_owned(),
+            Look::Absent => "absent".to_owned(),
+            Look::Failed(error) => error.clone(),
+        },
+    };
+    looks(detection).map(record).collect()
+}
+
+/// What there is of a family's legacy tables: in one word, and which are in use.
+fn status(found: &Result<Status, chainwright::legacy::Error>) -> (&'static str, Vec<String>) {
+    match found {
+        Ok(Status::NotBuilt) => ("not built", vec![]),
+        Ok(Status::NoPermission(_)) | Err(_) => ("unknown", vec![]),
+        Ok(Status::NotInUse) => ("not in use", vec![]),
+        Ok(Status::InUse(tables)) => ("in use", tables.iter().map(ToString::to_string).collect()),
+    }
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    let mut out = Output::new();
+    if args.follow {
+        let mut watch = Detector::open().watch(WatchOptions::default());
+        while let Some(detection) = watch.next_until(None)? {
+            tell(&mut out, &detection, None, json)?;
+            out.flush()?;
+            if !out.is_read() {
+                break;
+            }
+        }
+        return Ok(Exit::Done);
+    }
+    let mut detector = Detector::open();
+    let mut detection = detector.look();
+    if args.wait > 0 {
+        detection = detector.wait(Duration::from_secs(args.wait))?;
+        detector = Detector::open();
+    }
+    let evidence = (!args.quiet).then(|| detector.evidence());
+    tell(&mut out, &detection, evidence.as_ref(), json)?;
+    out.flush()?;
+    if let Some(evidence) = &evidence {
+        for (backend, error) in &evidence.uncounted {
+            note(&format!(
+                "{backend}: nothing was counted: {}",
+                causes(error)
+            ));
+        }
+    }
+    Ok(match detection.verdict() {
+        Verdict::Nft | Verdict::Legacy => Exit::Done,
+        Verdict::Undetermined => Exit::Absent,
+        Verdict::Mixed => Exit::Code(3),
+        Verdict::Unavailable => {
+            for (backend, family, look) in looks(&detection) {
+                match look {
+                    Look::Failed(error) => note(&format!("{backend}, {family}: {error}")),
+                    Look::Absent => note(&format!("{backend}, {family}: not in this kernel")),
+                    Look::Marks(_) => {}
+                }
+            }
+            Exit::Failed
+        }
+    })
+}
+
+fn tell(
+    out: &mut Output,
+    detection: &Detection,
+    evidence: Option<&Evidence>,
+    json: bool,
+) -> Result<(), Error> {
+    let verdict = detection.verdict();
+    if json {
+        let evidence = evidence.map(|evidence| EvidenceRecord {
+            nft_loaded: evidence.nft_loaded,
+            legacy: FAMILIES
+                .into_iter()
+                .zip(&evidence.legacy)
+                .map(|(family, found)| {
+                    let (status, tables) = status(found);
+                    LegacyRecord {
+                        family: family_word(family),
+                        status,
+                        tables,
+                    }
+                })
+                .collect(),
+            chains: evidence.owned.iter().map(OwnedRecord::from).collect(),
+        });
+        return out.json(
+            "detect",
+            &Told {
+                verdict: verdict.name(),
+                looks: look_records(detection),
+                evidence,
+            },
+        );
+    }
+    writeln!(out, "{verdict}: {}", in_words(verdict))?;
+    let Some(evidence) = evidence else {
+        return Ok(());
+    };
+    writeln!(out, "\n{:22}{:18}the legacy tables", "", "nf_tables")?;
+    for (name, has) in [
+        (HINT, (|look| look.marks().hint) as fn(&Look) -> bool),
+        (CANARY, |look| look.marks().canary),
+    ] {
+        let where_to = |backend| {
+            let looks = FAMILIES.into_iter().zip(detection.of(backend));
+            let there: Vec<_> = looks
+                .filter(|(_, look)| has(look))
+                .map(|(family, _)| family_word(family))
+                .collect();
+            match there.is_empty() {
+                true => "-".to_owned(),
+                false => there.join(", "),
+            }
+        };
+        let (nft, legacy) = (where_to(Backend::Nft), where_to(Backend::Legacy));
+        writeln!(out, "{name:22}{nft:18}{legacy}")?;
+    }
+    let loaded = if evidence.nft_loaded {
+        "loaded"
+    } else {
+        "not loaded"
+    };
+    for ((family, found), first) in FAMILIES
+        .into_iter()
+        .zip(&evidence.legacy)
+        .zip([true, false])
+    {
+        let (word, tables) = status(found);
+        let tables = tables.join(", ");
+        let label = if first { "in the kernel" } else { "" };
+        let loaded = if first { loaded } else { "" };
+        let family = family_word(family);
+        let line = format!(
+            "{label:22}{loaded:18}{family}: {word} {}",
+            Printable(&tables)
+        );
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    if evidence.owned.is_empty() {
+        return writeln!(
+            out,
+            "\nno chains of Kubernetes, CNI plugins, azure-npm or Calico"
+        );
+    }
+    writeln!(
+        out,
+        "\n{:8}{:7}{:10}{:12}{:>8}{:>8}",
+        "backend", "family", "table", "chains of", "chains", "rules"
+    )?;
+    for owned in &evidence.owned {
+        let table = owned.table.to_string();
+        writeln!(
+            out,
+            "{:8}{:7}{:10}{:12}{:>8}{:>8}",
+            backend_word(owned.backend),
+            family_word(owned.family),
+            Printable(&table),
+            format!("{}*", owned.prefix),
+            owned.chains,
+            owned.rules
+        )?;
+    }
+    Ok(())
+}
+
+const fn in_words(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Nft => "this node's Kubernetes uses nf_tables",
+        Verdict::Legacy => "this node's Kubernetes uses the legacy tables",
+        Verdict::Mixed => "both backends have a hint or a canary",
+        Verdict::Undetermined => "kubelet has not initialised, or it was flushed",
+        Verdict::Unavailable => "it cannot be known",
+    }
+}

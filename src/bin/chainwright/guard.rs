@@ -1,0 +1,358 @@
+//! `chainwright guard`: chains and rules that are made again when somebody takes them away.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use chainwright::iptables::{Family, text};
+use chainwright::kube::declared::Declared;
+use chainwright::kube::guard::{Culprit, Event, Guard, GuardOptions, Notice, PaceOptions, Running};
+use clap::ValueEnum;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use serde::Serialize;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::iptables::Locking;
+use crate::kubelet::{Record, Which, records};
+use crate::output::{Error, Exit, Output, Printable, note};
+use crate::scope::Selection;
+
+/// Keep chains and rules: what somebody takes away is made again at once
+///
+/// Makes what is missing, and watches: each chain, jump and rule, not one canary. In nf_tables what vanishes is made
+/// again within a millisecond, and once more at the end of a burst of changes; legacy tables, of whose changes nobody
+/// tells, are looked at in intervals. It prints what had vanished, and of nf_tables who took it away. Who takes away
+/// again and again what is made has their way for a minute, and it says so. At rest it uses no processor.
+///
+/// Runs until SIGTERM or SIGINT; what it made stays. To systemd it tells when everything is there (Type=notify), and
+/// that it lives (WatchdogSec=); docs/guard.md has a unit.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What is kept: the chains that a kubelet makes
+    #[arg(value_enum, required_unless_present = "file")]
+    what: Option<What>,
+
+    /// What is kept: the chains of a text as iptables-save writes it, and the rules that -A and -I put into them, of
+    /// IPv4, or with -6 of IPv6. Policies are not
+    #[arg(long, value_name = "RULES.save")]
+    file: Option<PathBuf>,
+
+    #[command(flatten)]
+    which: Which,
+
+    /// How often legacy tables are looked at
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    poll: u64,
+
+    /// How long nothing must happen for a burst to be over
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 100)]
+    quiet: u64,
+
+    /// Also write the library's log to standard error, down to this level: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "off")]
+    log: LevelFilter,
+
+    #[command(flatten)]
+    locking: Locking,
+
+    #[command(flatten)]
+    place: Selection,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum What {
+    /// The chains that a kubelet makes when it starts
+    Kubelet,
+}
+
+/// The signals that end it.
+fn signals() -> SigSet {
+    [Signal::SIGTERM, Signal::SIGINT].into_iter().collect()
+}
+
+/// Keeps them from ending the process: they are read.
+pub(crate) fn hold_signals() -> Result<(), Error> {
+    let held = signals().thread_block();
+    held.map_err(|errno| Error::Other(format!("signals cannot be held: {errno}")))
+}
+
+/// A notice for programs.
+#[derive(Serialize)]
+struct Told {
+    time: String,
+    event: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    items: Vec<Record>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    by: Vec<By>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    took_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trailing: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    again_in_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+#[derive(Serialize)]
+struct By {
+    generation: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    command: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_name: Option<String>,
+}
+
+impl From<&Culprit> for By {
+    fn from(by: &Culprit) -> Self {
+        Self {
+            generation: by.generation.number(),
+            thread: by.thread,
+            name: by.name.as_ref().map(ToString::to_string),
+            process: by.process,
+            command: by.command.iter().map(ToString::to_string).collect(),
+            parent: by.parent.as_ref().map(|parent| parent.process),
+            parent_name: by.parent.as_ref().map(|parent| parent.name.to_string()),
+        }
+    }
+}
+
+fn time(at: std::time::SystemTime) -> String {
+    humantime::format_rfc3339_millis(at).to_string()
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl Told {
+    fn of(notice: &Notice) -> Self {
+        let mut told = Self {
+            time: time(notice.at),
+            event: notice.event.name(),
+            items: Vec::new(),
+            by: Vec::new(),
+            since: None,
+            took_us: None,
+            trailing: None,
+            again_in_ms: None,
+            reason: None,
+        };
+        let millis = |time| Some(micros(time) / 1000);
+        match &notice.event {
+            Event::Ready { made } => told.items = records(made),
+            Event::Repaired(repair) => {
+                told.items = records(&repair.items);
+                told.by = repair.by.iter().map(By::from).collect();
+                told.since = Some(time(repair.since));
+                told.took_us = Some(micros(repair.took));
+                told.trailing = Some(repair.trailing);
+            }
+            Event::Failed { error, retry } => {
+                told.reason = Some(error.clone());
+                told.again_in_ms = millis(*retry);
+            }
+            Event::GaveWay { missing, by, rest } => {
+                told.items = records(missing);
+                told.by = by.iter().map(By::from).collect();
+                told.again_in_ms = millis(*rest);
+            }
+            Event::Lost { what } => told.reason = Some(what.clone()),
+            _ => {}
+        }
+        told
+    }
+}
+
+/// Says it to people: what, by whom, and under it each object.
+fn say(out: &mut Output, notice: &Notice) -> Result<(), Error> {
+    let event = notice.event.to_string();
+    writeln!(out, "{} {}", time(notice.at), Printable(&event))?;
+    let (sign, items, by): (_, _, &[Culprit]) = match &notice.event {
+        Event::Ready { made } => ('+', made, &[]),
+        Event::Repaired(repair) => ('+', &repair.items, &repair.by),
+        Event::GaveWay { missing, by, .. } => ('-', missing, by),
+        _ => return Ok(()),
+    };
+    for by in by {
+        writeln!(out, "  by {by}")?;
+    }
+    for item in items {
+        let item = item.to_string();
+        writeln!(out, "  {sign} {}", Printable(&item))?;
+    }
+    Ok(())
+}
+
+/// Prints notices until the guard stops, and tells systemd when it is ready.
+fn print(notices: &Receiver<Notice>, json: bool) -> Result<(), Error> {
+    let mut out = Output::new();
+    for notice in notices {
+        if matches!(notice.event, Event::Ready { .. }) {
+            notify("READY=1");
+        }
+        match json {
+            true => out.json("guard", &Told::of(&notice))?,
+            false => say(&mut out, &notice)?,
+        }
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// Tells systemd, if it started this.
+fn notify(state: &str) {
+    let Some(name) = std::env::var_os("NOTIFY_SOCKET") else {
+        return;
+    };
+    let send = || -> io::Result<()> {
+        let address = match name.as_bytes().strip_prefix(b"@") {
+            Some(name) => SocketAddr::from_abstract_name(name)?,
+            None => SocketAddr::from_pathname(Path::new(&name))?,
+        };
+        let socket = UnixDatagram::unbound()?;
+        socket.send_to_addr(state.as_bytes(), &address)?;
+        Ok(())
+    };
+    if let Err(error) = send() {
+        note(&format!("systemd cannot be told {state}: {error}"));
+    }
+}
+
+/// How often systemd is to be told that this lives: twice in the time after which it would be taken for dead.
+fn watchdog() -> Option<Duration> {
+    let of_this = std::env::var("WATCHDOG_PID").ok();
+    let own = std::process::id().to_string();
+    if of_this.is_some_and(|process| process != own) {
+        return None;
+    }
+    let time: u64 = std::env::var("WATCHDOG_USEC").ok()?.parse().ok()?;
+    (time > 0).then(|| Duration::from_micros(time / 2))
+}
+
+impl Args {
+    /// What is kept.
+    fn declared(&self) -> Result<Declared, Error> {
+        let mut declared = match self.what {
+            Some(What::Kubelet) => self.which.kubelet(&self.place)?.declared(),
+            None => Declared::default(),
+        };
+        if let Some(path) = &self.file {
+            let name = path.to_string_lossy();
+            let read = File::open(path).and_then(text::read);
+            let read =
+                read.map_err(|error| Error::Other(format!("{}: {error}", Printable(&name))))?;
+            let family = self.place.iptables()?.unwrap_or(Family::Ipv4);
+            let of_text = Declared::of_text(family, read);
+            let of_text = of_text.map_err(|error| {
+                Error::Other(format!(
+                    "{}:{}: {}",
+                    Printable(&name),
+                    error.line,
+                    error.reason
+                ))
+            })?;
+            declared = declared.and(of_text);
+        }
+        if declared.is_empty() {
+            return Err(Error::Other(
+                "there is nothing to be kept in the text".into(),
+            ));
+        }
+        Ok(declared)
+    }
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    tracing_subscriber::fmt()
+        .with_max_level(args.log)
+        .with_writer(io::stderr)
+        .init();
+    let declared = args.declared()?;
+    let backend = args
+        .which
+        .backend(&args.place, "what is kept is in one backend")?;
+    if args.what.is_some() && !args.which.is_for(backend) {
+        return Ok(Exit::Failed);
+    }
+    let options = GuardOptions {
+        pace: PaceOptions {
+            quiet: Duration::from_millis(args.quiet),
+            ..PaceOptions::default()
+        },
+        poll: Duration::from_millis(args.poll),
+        ..GuardOptions::default()
+    };
+    let (policy, wait) = args.locking.policy();
+    let guard = Guard::open(declared, backend, options)?.with_lock(policy, wait);
+
+    let (sender, notices) = channel();
+    // Its end tells that there are no more notices: the guard has stopped.
+    let (printer, alive) = UnixStream::pair().map_err(Error::Output)?;
+    let printing = std::thread::spawn(move || {
+        // What cannot be printed any more is no reason to end.
+        if let Err(error) = print(&notices, json) {
+            error.report();
+            notices.iter().for_each(drop);
+        }
+        drop(printer);
+    });
+    let running = guard.start(move |notice| drop(sender.send(notice)))?;
+    let exit = keep(running, &alive);
+    notify("STOPPING=1");
+    // The guard is gone, and so is the sender.
+    drop(printing.join());
+    exit
+}
+
+/// Waits for the signal that ends it, and tells systemd that the guard lives.
+fn keep(mut running: Running, alive: &UnixStream) -> Result<Exit, Error> {
+    let signals = SignalFd::with_flags(&signals(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK);
+    let signals = signals.map_err(|errno| Error::Output(errno.into()))?;
+    let interval = watchdog();
+    let timeout = interval.map_or(PollTimeout::NONE, |interval| {
+        PollTimeout::try_from(interval.as_millis()).unwrap_or(PollTimeout::MAX)
+    });
+    loop {
+        let mut all = [
+            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+            PollFd::new(alive.as_fd(), PollFlags::POLLIN),
+        ];
+        match poll(&mut all, timeout) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(errno) => return Err(Error::Output(errno.into())),
+        }
+        let [signal, end] = all.map(|fd| fd.any().unwrap_or(true));
+        if signal {
+            running.stop();
+            return Ok(Exit::Done);
+        }
+        if end {
+            return Err(Error::Other("the guard has stopped by itself".into()));
+        }
+        if let Some(interval) = interval
+            && running.is_alive(interval)
+        {
+            notify("WATCHDOG=1");
+        }
+    }
+}

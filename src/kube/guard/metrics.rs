@@ -1,0 +1,38 @@
+//! What is counted: by the recorder of the crate `metrics`, if its feature is on.
+
+use std::time::Duration;
+
+#[cfg(feature = "metrics")]
+mod facade {
+    use super::Duration;
+
+    pub(in super::super) fn repaired(items: usize, took: Duration) {
+        metrics::counter!("chainwright_guard_repairs_total").increment(1);
+        metrics::counter!("chainwright_guard_vanished_total").increment(items as u64);
+        metrics::histogram!("chainwright_guard_repair_seconds").record(took);
+    }
+
+    pub(in super::super) fn failed() {
+        metrics::counter!("chainwright_guard_failures_total").increment(1);
+    }
+
+    pub(in super::super) fn gave_way() {
+        metrics::counter!("chainwright_guard_gave_way_total").increment(1);
+    }
+
+    pub(in super::super) fn lost() {
+        metrics::counter!("chainwright_guard_lost_total").increment(1);
+    }
+}
+
+#[cfg(not(feature = "metrics"))]
+mod facade {
+    use super::Duration;
+
+    pub(in super::super) const fn repaired(_items: usize, _took: Duration) {}
+    pub(in super::super) const fn failed() {}
+    pub(in super::super) const fn gave_way() {}
+    pub(in super::super) const fn lost() {}
+}
+
+pub(super) use facade::{failed, gave_way, lost, repaired};

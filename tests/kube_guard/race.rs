@@ -1,0 +1,190 @@
+//! The race of a kubelet that starts while `systemctl restart iptables` runs, by the real tools.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chainwright::iptables::Backend;
+use chainwright::kube::guard::{Event, GuardOptions};
+use chainwright::kube::kubelet::Kubelet;
+
+use super::{missing, open, sandbox};
+use crate::common::from_env;
+use crate::common::random::Random;
+use crate::common::tools::Tools;
+
+/// What the scripts behind `systemctl restart iptables` of Azure Linux run, in their order; each with its input.
+fn restart(backend: &str) -> Vec<(String, String)> {
+    let tools = ["iptables", "ip6tables"].map(|tool| format!("{tool}-{backend}"));
+    let flush = [
+        "-Z",
+        "-F",
+        "-t raw -F",
+        "-t raw -X",
+        "-t nat -F",
+        "-t nat -X",
+        "-t mangle -F",
+        "-t mangle -X",
+        "-X",
+    ];
+    let policies =
+        |policy: &str| ["INPUT", "FORWARD", "OUTPUT"].map(|chain| format!("-P {chain} {policy}"));
+    let mut all = Vec::new();
+    let mut run =
+        |tool: &str, options: &str| all.push((format!("{tool} {options}"), String::new()));
+    for tool in &tools {
+        flush.iter().for_each(|options| run(tool, options));
+        policies("ACCEPT")
+            .iter()
+            .for_each(|options| run(tool, options));
+    }
+    for tool in &tools {
+        policies("DROP")
+            .iter()
+            .for_each(|options| run(tool, options));
+    }
+    for tool in &tools {
+        flush.iter().for_each(|options| run(tool, options));
+    }
+    for tool in &tools {
+        let text = saved();
+        let restore = format!("{}-restore", tool);
+        all.push((restore, text));
+    }
+    all
+}
+
+/// What is restored: a node's file from before a kubelet ran.
+fn saved() -> String {
+    "*nat\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\nCOMMIT\n\
+     *mangle\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n\
+     :POSTROUTING ACCEPT [0:0]\nCOMMIT\n\
+     *filter\n:INPUT DROP [0:0]\n:FORWARD DROP [0:0]\n:OUTPUT DROP [0:0]\n-A INPUT -i lo -j ACCEPT\n\
+     -A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\n-A OUTPUT -j ACCEPT\nCOMMIT\n"
+        .into()
+}
+
+/// How many rounds there are by backend: `CHAINWRIGHT_RACES` for another number.
+fn rounds() -> usize {
+    from_env("CHAINWRIGHT_RACES", 6)
+}
+
+#[test]
+fn kubelets_set_is_complete_after_each_restart_in_nf_tables() {
+    let named = race(Backend::Nft, "nft");
+    assert!(named > 0);
+}
+
+#[test]
+fn kubelets_set_is_complete_after_each_restart_in_legacy_tables() {
+    race(Backend::Legacy, "legacy");
+}
+
+/// Runs the race so often; in how many rounds somebody was named.
+fn race(backend: Backend, word: &str) -> usize {
+    let mut random = Random::new();
+    let mut named = 0;
+    for round in 0..rounds() {
+        let commands = restart(word);
+        let last = commands.len() - 2; // the restores
+        let begin = random.below(last);
+        named += usize::from(one(backend, &commands, begin, round));
+    }
+    println!("{} rounds, somebody was named in {named}", rounds());
+    named
+}
+
+/// One round: the guard starts, and makes everything for the first time, when this command begins.
+fn one(backend: Backend, commands: &[(String, String)], begin: usize, round: usize) -> bool {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let declared = Kubelet::new().declared();
+    let options = GuardOptions {
+        poll: Duration::from_millis(20),
+        ..GuardOptions::default()
+    };
+    let progress = AtomicUsize::new(0);
+    let progress: &'static AtomicUsize = Box::leak(Box::new(progress));
+    let (sender, events) = channel();
+    let last = commands.len() - 2;
+    let running = thread::scope(|scope| {
+        let (go, begun) = channel();
+        scope.spawn(|| {
+            let go = go;
+            for (index, (command, input)) in commands.iter().enumerate() {
+                progress.store(index, Ordering::SeqCst);
+                if index == begin {
+                    go.send(()).unwrap();
+                }
+                // As the scripts do, it goes on after a failure: chains that came back in between are not empty.
+                let _ = tools.takes(command, input);
+            }
+        });
+        begun.recv().unwrap();
+        let guard = open(&sandbox, declared.clone(), backend, options);
+        let on = move |notice: chainwright::kube::guard::Notice| {
+            let at = progress.load(Ordering::SeqCst);
+            let _ = sender.send((at, notice.event));
+        };
+        sandbox.run(|| guard.start(on)).unwrap().unwrap()
+    });
+    // Nobody changes anything any more but the guard.
+    let start = Instant::now();
+    while !missing(&sandbox, &declared, backend).is_empty() {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "round {round}, from {begin}"
+        );
+        thread::sleep(Duration::from_millis(2));
+    }
+    running.stop();
+    assert_eq!(
+        missing(&sandbox, &declared, backend),
+        [""; 0],
+        "round {round}, from {begin}"
+    );
+    let save = tools.save(&format!(
+        "iptables-{}-save",
+        if backend == Backend::Nft {
+            "nft"
+        } else {
+            "legacy"
+        }
+    ));
+    assert!(
+        save.contains("-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT"),
+        "{save}"
+    );
+
+    let mut is_early = false;
+    let mut flushers = Vec::new();
+    for (at, event) in events.try_iter() {
+        match event {
+            // The restores that followed took away what was there by then.
+            Event::Ready { .. } => is_early = at < last,
+            Event::Repaired(repair) => {
+                for by in &repair.by {
+                    let name = by.name.clone().unwrap();
+                    assert!(
+                        name.starts_with(b"iptables") || name.starts_with(b"ip6tables"),
+                        "{by}"
+                    );
+                    flushers.push(name);
+                }
+                assert_eq!(
+                    repair.by.is_empty(),
+                    backend == Backend::Legacy,
+                    "{repair:?}"
+                );
+            }
+            // A rival that commits meanwhile makes an attempt fail; it is tried again.
+            Event::Failed { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    if backend == Backend::Nft && is_early {
+        assert!(!flushers.is_empty(), "round {round}, from {begin}");
+    }
+    !flushers.is_empty()
+}
