@@ -62,7 +62,7 @@ pub(super) fn header(flow: &mut Flow, header: &Header<'_>) -> Result<bool, Open>
     let interfaces = [
         (
             Field::InName,
-            flow.hook.has_in(),
+            flow.has_in(),
             header.in_interface(),
             Inversions::IN_INTERFACE,
         ),

@@ -1290,7 +1290,7 @@ impl Flow {
     /// The branch splits.
     pub(super) fn meta(&mut self, key: MetaKey) -> Result<Option<Value>, Open> {
         let is_ipv4 = self.family == Family::Ipv4;
-        let (has_in, has_out) = (self.hook.has_in(), self.hook.has_out());
+        let (has_in, has_out) = (self.has_in(), self.hook.has_out());
         let value = match key {
             MetaKey::LEN => self.get(Field::Length),
             MetaKey::PROTOCOL => Value::known(if is_ipv4 { 0x0800 } else { 0x86dd }, 16),

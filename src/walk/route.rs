@@ -210,6 +210,13 @@ impl Flow {
         }
     }
 
+    /// Whether rules see here by which interface the packet came in: where it is forwarded also when it leaves, since
+    /// Linux 5.7.
+    pub(super) fn has_in(&self) -> bool {
+        let from_outside = matches!(self.place.direction, Direction::In | Direction::Forwarded);
+        self.hook.has_in() || from_outside && self.hook == Hook::Postrouting
+    }
+
     /// Whether the packet has a link layer's header for rules to see here.
     pub(super) fn has_link_header(&self) -> bool {
         let from_here = matches!(self.place.direction, Direction::Out | Direction::Local);
