@@ -7,6 +7,8 @@ use crate::nft::expr::CtKey;
 use crate::xt::Family;
 
 const CONFIRMED: u128 = 1 << 3;
+/// ICMP's numbers in both families.
+const ICMP: [u128; 2] = [1, 58];
 const ORIGINAL_WAY: u8 = 0;
 
 impl Flow {
@@ -28,8 +30,23 @@ impl Flow {
             let states = states.map(|state| (state.bit(), state.bit()));
             self.limit(Field::State, states.to_vec());
         }
-        let ends = ENDS.map(|field| self.get(field));
+        let mut ends = ENDS.map(|field| self.get(field));
+        // Of ICMP it keeps in the place of ports what tells its exchanges apart: the identifier, and type and code.
+        if self.is_icmp() {
+            let pair = |flow: &mut Self, high, low| {
+                let low = flow.get(low);
+                let high = flow.get(high);
+                Value::known(0, 16).with_part(8, &high).with_part(0, &low)
+            };
+            ends[2] = pair(self, Field::Transport(4), Field::Transport(5));
+            ends[3] = pair(self, Field::IcmpType, Field::IcmpCode);
+        }
         self.seen = Some(ends.into());
+    }
+
+    fn is_icmp(&mut self) -> bool {
+        let protocol = self.number(Field::Protocol);
+        protocol.is_some_and(|protocol| ICMP.contains(&protocol))
     }
 
     /// The state as rules see it here.
@@ -164,6 +181,9 @@ impl Flow {
         // As the packet came before it was translated; of a new connection the replies are the same, turned round.
         let as_seen = match (place(&ORIGINAL), place(&REPLY)) {
             (Some(index), _) if is_original => Some(index),
+            // Of ICMP an identifier is the source's either way, and the type of the answer is another.
+            (_, Some(2)) if self.is_icmp() => None,
+            (_, Some(3)) if self.is_icmp() => Some(2),
             (_, Some(index)) if is_original => match self.is_new()? {
                 true => Some(index),
                 false => None,

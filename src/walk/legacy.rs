@@ -62,13 +62,13 @@ pub(super) fn header(flow: &mut Flow, header: &Header<'_>) -> Result<bool, Open>
     let interfaces = [
         (
             Field::InName,
-            flow.hook.has_in(),
+            flow.has_in(),
             header.in_interface(),
             Inversions::IN_INTERFACE,
         ),
         (
             Field::OutName,
-            flow.hook.has_out(),
+            flow.has_out(),
             header.out_interface(),
             Inversions::OUT_INTERFACE,
         ),

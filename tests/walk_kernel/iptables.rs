@@ -434,7 +434,7 @@ impl Writer<'_> {
             ),
             ("POSTROUTING", 2) => format!(
                 "-o s0 -p {protocol} -m {protocol} --dport {port} -j SNAT --to-source {}",
-                with_port(node_address(is_ipv4, 1), 40_000 + u16::from(number))
+                with_port(node_address(is_ipv4, 1), 40_000) + "-45000"
             ),
             ("INPUT", 0) => format!(
                 "-p {protocol} -s {} -j SNAT --to-source {}",

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
+use std::net::IpAddr;
 
 use chainwright::conntrack::Tuple as Tracked;
 use chainwright::iptables::Backend;
@@ -70,7 +71,10 @@ pub(crate) fn connection(original: Tracked, reply: Tracked, mark: u32, status: u
 
 /// The packet as a walk takes it.
 pub(crate) fn packet(sent: &Sent, connection: Option<Connection>) -> Packet {
+    let is_for_node = NODE4.map(IpAddr::from).contains(&sent.destination)
+        || NODE6.map(IpAddr::from).contains(&sent.destination);
     let direction = match sent.way {
+        Way::Back if is_for_node => Direction::In, // but for what was translated before
         Way::Forward | Way::Back => Direction::Forwarded,
         Way::In => Direction::In,
         Way::Out => Direction::Out,
@@ -94,8 +98,8 @@ pub(crate) fn packet(sent: &Sent, connection: Option<Connection>) -> Packet {
     packet.ttl = Some(sent.hops);
     packet.tos = Some(sent.tos);
     let to_client = matches!(sent.way, Way::Back)
-        || matches!(sent.destination, std::net::IpAddr::V4(to) if to.octets()[1] == 1)
-        || matches!(sent.destination, std::net::IpAddr::V6(to) if to.segments()[0] == 0xfd01);
+        || matches!(sent.destination, IpAddr::V4(to) if to.octets()[1] == 1)
+        || matches!(sent.destination, IpAddr::V6(to) if to.segments()[0] == 0xfd01);
     let leaves = if to_client { "c0" } else { "s0" };
     let (comes, leaves) = match sent.way {
         Way::Forward => (Some("c0"), Some(leaves)),

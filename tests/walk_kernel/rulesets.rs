@@ -607,6 +607,8 @@ impl Table<'_> {
             (true, Some(port)) => format!("{address}:{port}"),
             (false, Some(port)) => format!("[{address}]:{port}"),
         };
+        // Of one port alone two connections would come into each other's way.
+        let to_range = |address| to(address, Some(40_000)) + "-45000";
         let family = if self.family == "inet" { ip } else { "" };
         let number = self.random.below(4) as u8;
         Some(match (place.hook?, self.random.below(4)) {
@@ -640,7 +642,7 @@ impl Table<'_> {
             (Hook::Postrouting, 2) => format!(
                 "oifname \"s0\" {ip} saddr {} {protocol} dport {port} snat {family} to {}",
                 self.source(is_ipv4),
-                to(node_address(is_ipv4, 1), Some(40_000 + u16::from(number)))
+                to_range(node_address(is_ipv4, 1))
             ),
             (Hook::Input, 0) => format!(
                 "iifname \"c0\" {condition} snat {family} to {}",
