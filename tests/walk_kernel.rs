@@ -48,7 +48,7 @@ impl Ruleset {
         texts.nft = match kind {
             0..=2 | 5 => {
                 let (nft, chance) = rulesets::ruleset(random);
-                open |= chance || nft.contains("tcp option");
+                open |= chance || nft.contains("tcp option") || nft.contains("fib");
                 nft
             }
             _ => watch,
@@ -151,10 +151,8 @@ impl Run {
             if ruleset.fills_sets() {
                 snapshot = self.world.snapshot();
             }
-            let mut rules = Rules::new().with_nft(&snapshot);
-            for table in &legacy {
-                rules = rules.with_legacy([table]);
-            }
+            // The legacy tables were there first.
+            let rules = Rules::new().with_legacy(&legacy).with_nft(&snapshot);
             let sent = Sent::random(random, ruleset.is_ipv4, first + number);
             let arrived = self.packet(&ruleset, &rules, &sent, judge::packet(&sent, None));
             let answers = matches!(sent.way, Way::Forward) && sent.protocol != 6;

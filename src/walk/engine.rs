@@ -12,12 +12,12 @@ use super::nft::{Machine, Went};
 use super::packet::{Direction, Hook, Node, Packet, State, Tuple};
 use super::registers::Registers;
 use super::route::{address_number, is_of};
-use super::rules::{Base, ChainOf, Options, Rules, TRACKING, TableOfRules};
+use super::rules::{Base, ChainOf, LongChain, Options, Rules, TRACKING, TableOfRules};
 use super::sets::SetChange;
 use super::steps::{Arrived, End, HookVerdict, Outcome, Part, RuleAt, Step, Verdict, Walk};
 use crate::iptables::Backend;
 use crate::legacy;
-use crate::nft::expr::{CtKey, ExpressionIter, MetaKey, Verdict as NftVerdict};
+use crate::nft::expr::{CtKey, ExpressionIter, MetaKey, PayloadBase, Verdict as NftVerdict};
 use crate::nft::{Priority, SnapshotChain};
 
 /// As deep as chains may call one another before that is taken for a loop.
@@ -106,6 +106,7 @@ enum Frame<'s> {
         chain: SnapshotChain<'s>,
         name: &'s BStr,
         next: usize,
+        long: Option<Arc<LongChain<'s>>>,
     },
     Legacy {
         table: &'s legacy::Table,
@@ -352,13 +353,20 @@ impl<'s> Branch<'s> {
     /// The next rule of the chain, or back.
     fn next_rule(&mut self) -> Option<Outcome> {
         let next = match self.frames.last_mut() {
-            Some(Frame::Nft { chain, next, .. }) => chain.rule(*next).map(|rule| {
-                *next += 1;
-                Rule::Nft {
-                    handle: rule.handle(),
-                    rest: rule.expressions().unwrap_or_else(|| NO_EXPRESSIONS.iter()),
+            Some(Frame::Nft {
+                chain, next, long, ..
+            }) => {
+                if let Some(long) = long {
+                    *next = self.flow.next_of(long, *next);
                 }
-            }),
+                chain.rule(*next).map(|rule| {
+                    *next += 1;
+                    Rule::Nft {
+                        handle: rule.handle(),
+                        rest: rule.expressions().unwrap_or_else(|| NO_EXPRESSIONS.iter()),
+                    }
+                })
+            }
             Some(Frame::Legacy { rules, next, .. }) => rules.next().map(|rule| {
                 *next += 1;
                 Rule::Legacy { rule, asked: 0 }
@@ -718,6 +726,24 @@ impl<'s> Branch<'s> {
     }
 }
 
+impl Flow {
+    /// The first rule of a long chain from this place on that may be for the packet.
+    fn next_of(&mut self, chain: &LongChain<'_>, from: usize) -> usize {
+        let part = self.header(PayloadBase::NETWORK, chain.offset, chain.length);
+        let Ok(Some(value)) = part else {
+            return from; // each is asked
+        };
+        match self.known(&value) {
+            Some(number) => {
+                let bytes = number.to_be_bytes();
+                let value = &bytes[16 - chain.length as usize..];
+                chain.next(value, from).unwrap_or(usize::MAX)
+            }
+            None => from,
+        }
+    }
+}
+
 static NO_EXPRESSIONS: crate::nft::expr::Expressions<'static> =
     crate::nft::expr::Expressions::new();
 
@@ -736,6 +762,7 @@ impl<'s> Frame<'s> {
                 chain: *chain,
                 name,
                 next: 0,
+                long: table.long(name, chain),
             },
             ChainOf::Legacy { table, chain } => Self::Legacy {
                 table,

@@ -18,9 +18,12 @@ enum Source {
     Class6,
     /// A byte of the length of what follows an IPv6 header.
     Length6(u32),
+    /// A byte of the length of a whole UDP datagram.
+    LengthUdp(u32),
 }
 
 const TCP: u128 = 6;
+const UDP: u128 = 17;
 /// The protocols whose headers begin with two ports.
 const WITH_PORTS: [(u128, u128); 5] = [(6, 6), (17, 17), (33, 33), (132, 132), (136, 136)];
 const ICMP: [(u128, u128); 2] = [(1, 1), (58, 58)];
@@ -87,6 +90,14 @@ impl Flow {
                     let label = self.get(Field::Network(1)).part(0, 4);
                     Value::known(0, 8).with_part(4, &class).with_part(0, &label)
                 }
+                Source::LengthUdp(low) => {
+                    let header: u128 = match self.family {
+                        Family::Ipv4 => 20,
+                        Family::Ipv6 => 40,
+                    };
+                    let length = self.number(Field::Length).unwrap_or_default();
+                    Value::known(length.saturating_sub(header) >> low & 0xff, 8)
+                }
                 Source::Length6(low) => match self.number(Field::Length) {
                     Some(length) => Value::known(length.saturating_sub(40) >> low & 0xff, 8),
                     None => self.get(Field::Network(if low == 8 { 4 } else { 5 })),
@@ -117,7 +128,19 @@ impl Flow {
         // First where all of them go, because that may be a question.
         let mut places = Vec::new();
         for index in 0..length {
-            places.push(self.source(base, offset.saturating_add(index))?);
+            let at = offset.saturating_add(index);
+            let place = self.source(base, at)?;
+            // What stands beside a field is written with it, as it was.
+            if matches!(place, Source::Version4 | Source::Length6(_)) {
+                let byte = value.part((length - 1 - index) * 8, 8);
+                let now = self.header(base, at, 1)?;
+                if now.map(|now| self.settled(&now)) != Some(self.settled(&byte)) {
+                    return Err(Open::unknown(
+                        "it writes the version or length of a network header",
+                    ));
+                }
+            }
+            places.push(place);
         }
         for (index, place) in places.into_iter().enumerate() {
             let byte = value.part((length - 1 - index as u32) * 8, 8);
@@ -137,11 +160,12 @@ impl Flow {
                     let label = self.get(Field::Network(1)).with_part(0, &byte.part(0, 4));
                     self.set(Field::Network(1), label);
                 }
-                Source::Version4 | Source::Length6(_) => {
-                    return Err(Open::unknown(
-                        "it writes the version or length of a network header",
-                    ));
+                Source::LengthUdp(low) => {
+                    let at = if low == 8 { 4 } else { 5 };
+                    self.set(Field::Transport(at), byte);
                 }
+                // As it is.
+                Source::Version4 | Source::Length6(_) => {}
             }
         }
         Ok(true)
@@ -196,6 +220,22 @@ impl Flow {
                     0 => field(Field::IcmpType, 0),
                     _ => field(Field::IcmpCode, 0),
                 },
+                // What the packet's length says, as long as no rule wrote it.
+                4 | 5
+                    if self.peek(Field::Transport(narrow)).is_none()
+                        && self.number(Field::Length).is_some()
+                        && self.is(Field::Protocol, Test::Is(UDP))?
+                        && self.plain()?
+                        && self.is(
+                            Field::Fragment,
+                            Test::Masked {
+                                mask: OFFSET,
+                                value: 0,
+                            },
+                        )? =>
+                {
+                    Ok(Source::LengthUdp((5 - at) * 8))
+                }
                 13 if self.is(Field::Protocol, Test::Is(TCP))? => field(Field::TcpFlags, 0),
                 _ => field(Field::Transport(narrow), 0),
             },

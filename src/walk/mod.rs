@@ -35,8 +35,6 @@ mod route;
 mod rules;
 mod sets;
 mod steps;
-#[cfg(all(test, feature = "model", feature = "text"))]
-mod tests;
 mod xt;
 
 pub use compare::{Comparison, Difference, Values, compare};

@@ -3,14 +3,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::{BStr, ByteSlice};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::packet::{Hook, Node, Packet};
 use super::sets::Set;
 use super::steps::Walk;
 use crate::legacy;
+use crate::nft::expr::{CmpOp, ExpressionView, PayloadBase};
 use crate::nft::{
-    Family as NftFamily, Policy, Priority, Snapshot, SnapshotChain, SnapshotTable, TableFlags,
+    Family as NftFamily, Policy, Priority, RuleRef, Snapshot, SnapshotChain, SnapshotTable,
+    TableFlags,
 };
 use crate::xt::Family;
 
@@ -125,6 +127,100 @@ pub(super) struct TableOfRules<'s> {
     pub(super) name: &'s BStr,
     pub(super) family: &'static str,
     sets: Mutex<HashMap<&'s [u8], Arc<Set<'s>>>>,
+    /// Of long chains, which of their rules may be for whom.
+    long: Mutex<HashMap<&'s [u8], Arc<LongChain<'s>>>>,
+}
+
+/// From how many rules on a chain is looked through but once.
+const LONG: usize = 32;
+
+/// The rules of a long chain by the part of the network header that tells most of them apart: those for other packets
+/// need not be looked at.
+#[derive(Debug)]
+pub(super) struct LongChain<'s> {
+    /// Where that part is, and how long.
+    pub(super) offset: u32,
+    pub(super) length: u32,
+    by_value: HashMap<&'s [u8], Vec<u32>>,
+    /// Those that compare something else.
+    others: Vec<u32>,
+}
+
+impl<'s> LongChain<'s> {
+    fn read(chain: &SnapshotChain<'s>) -> Option<Self> {
+        let compared: Vec<_> = chain.rules().map(|rule| comparisons(&rule)).collect();
+        let mut values: HashMap<(u32, u32), HashSet<&[u8]>> = HashMap::new();
+        for (part, value) in compared.iter().flatten() {
+            values.entry(*part).or_default().insert(*value);
+        }
+        // What tells most of them apart.
+        let (&(offset, length), _) = values
+            .iter()
+            .max_by_key(|(part, values)| (values.len(), **part))?;
+        let mut by_value: HashMap<&[u8], Vec<u32>> = HashMap::new();
+        let mut others = Vec::new();
+        for (place, compared) in compared.into_iter().enumerate() {
+            let with = compared.iter().find(|(part, _)| *part == (offset, length));
+            match with {
+                Some((_, value)) => by_value.entry(*value).or_default().push(place as u32),
+                None => others.push(place as u32),
+            }
+        }
+        Some(Self {
+            offset,
+            length,
+            by_value,
+            others,
+        })
+    }
+
+    /// The first rule from this place on that is not for other packets than those with this value.
+    pub(super) fn next(&self, value: &[u8], from: usize) -> Option<usize> {
+        let first = |places: &[u32]| {
+            let behind = places.partition_point(|place| (*place as usize) < from);
+            places.get(behind).map(|place| *place as usize)
+        };
+        let of_value = self.by_value.get(value).and_then(|places| first(places));
+        match (of_value, first(&self.others)) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
+/// The parts of the network header that a rule compares with one value each, before it does anything but compare: where
+/// they are, how long, and the values.
+fn comparisons<'s>(rule: &RuleRef<'s>) -> Vec<((u32, u32), &'s [u8])> {
+    let mut found = Vec::new();
+    // What was loaded last, if it is such a part.
+    let mut loaded = None;
+    for expression in rule.expressions().into_iter().flatten() {
+        match expression.map(|expression| expression.view()) {
+            Ok(Ok(ExpressionView::Payload(payload))) if payload.sreg().is_none() => {
+                let part = (payload.offset(), payload.len(), payload.dreg());
+                loaded = match part {
+                    (Some(offset), Some(length @ 1..=16), Some(register))
+                        if payload.base() == Some(PayloadBase::NETWORK) =>
+                    {
+                        Some((offset, length, register))
+                    }
+                    _ => None,
+                };
+            }
+            Ok(Ok(ExpressionView::Meta(meta))) if meta.sreg().is_none() => loaded = None,
+            Ok(Ok(ExpressionView::Cmp(cmp))) => {
+                if let (Some((offset, length, register)), Some(value)) = (loaded, cmp.value_bytes())
+                    && cmp.sreg() == Some(register)
+                    && cmp.op() == Some(CmpOp::EQ)
+                    && value.len() == length as usize
+                {
+                    found.push(((offset, length), value));
+                }
+            }
+            _ => break,
+        }
+    }
+    found
 }
 
 impl std::fmt::Debug for TableOfRules<'_> {
@@ -143,6 +239,24 @@ impl<'s> TableOfRules<'s> {
         let set = Arc::new(Set::read(&self.table, name)?);
         sets.insert(set.name.as_bytes(), set.clone());
         Some(set)
+    }
+
+    /// Which rules of a long chain may be for whom.
+    pub(super) fn long(
+        &self,
+        name: &'s BStr,
+        chain: &SnapshotChain<'s>,
+    ) -> Option<Arc<LongChain<'s>>> {
+        if chain.rules().len() < LONG {
+            return None;
+        }
+        let mut long = self.long.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = long.get(name.as_bytes()) {
+            return Some(known.clone());
+        }
+        let read = Arc::new(LongChain::read(chain)?);
+        long.insert(name.as_bytes(), read.clone());
+        Some(read)
     }
 }
 
@@ -189,6 +303,7 @@ impl<'s> Rules<'s> {
                 name: said.name(),
                 family,
                 sets: Mutex::default(),
+                long: Mutex::default(),
             });
             self.tables.push(of_rules.clone());
             for chain in table.chains() {

@@ -44,9 +44,11 @@ pub(crate) fn tables(random: &mut Random, is_ipv4: bool) -> (String, bool) {
     (text, chance)
 }
 
-/// Whether rules ask for what is not said of a packet: its options and what it carries.
+/// Whether rules ask for what is not said of a packet or the node: its options, what it carries, and routes.
 pub(crate) fn asks_for_more(text: &str) -> bool {
-    text.contains("-m string") || text.contains("--tcp-option")
+    ["-m string", "--tcp-option", "-m addrtype"]
+        .iter()
+        .any(|words| text.contains(words))
 }
 
 impl Writer<'_> {

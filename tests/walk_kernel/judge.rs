@@ -210,9 +210,12 @@ pub(crate) fn told(sent: &Sent, seen: &Seen, rules_of: impl Fn(&Logged) -> usize
     }
 }
 
-/// The rules of a backend that an end has met.
+/// The rules of a backend that an end has met; the kernel tells only of those that it met to their end.
 fn met(end: &End, backend: Backend) -> Vec<Met> {
-    let of_it = end.steps.iter().filter(|step| step.backend == backend);
+    let of_it = end
+        .steps
+        .iter()
+        .filter(|step| step.backend == backend && step.is_whole);
     of_it
         .map(|step| {
             let rule = step.rule.map(|rule| match backend {

@@ -8,7 +8,8 @@ use crate::packet::{PORTS, client, far};
 use crate::world::node_address;
 
 /// The table that makes the kernel tell of packets: at the earliest priority, and again where a packet leaves the rules, so
-/// that what it is by then is told.
+/// that what it is by then is told. A rule that no packet meets makes it track connections whatever the other rules are:
+/// without any such rule it does not ask chains that translate.
 pub(crate) const WATCH: &str = "table inet watch {
     chain before {
         type filter hook prerouting priority -500; policy accept;
@@ -25,6 +26,9 @@ pub(crate) const WATCH: &str = "table inet watch {
     }
     chain sent {
         type filter hook postrouting priority 2000; policy accept;
+    }
+    chain tracked {
+        ct state new
     }
 }
 ";

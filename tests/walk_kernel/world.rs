@@ -243,7 +243,7 @@ impl World {
             at_server: taps(&server),
             at_node: at_node.into(),
             barrier: barrier.unwrap(),
-            has_legacy: Vec::new(),
+            has_legacy: Family::ALL.into(),
             iptables_nft: open(Iptables::nft),
             iptables_legacy: open(Iptables::legacy),
             node,
@@ -251,19 +251,15 @@ impl World {
         }
     }
 
-    /// Replaces all rules of the node by these, and forgets its connections. What is wrong with the texts, if the kernel
+    /// Replaces all rules of the node by these, and forgets its connections. The legacy tables are there from the first
+    /// time on, and so before all chains of nf_tables. What is wrong with the texts, if the kernel
     /// refuses them.
     pub(crate) fn load(&mut self, texts: &Texts) -> Result<(), String> {
-        run(&mut self.nft, &texts.nft)?;
         let options = RestoreOptions::default();
         let kept = RestoreOptions {
             noflush: true,
             ..RestoreOptions::default()
         };
-        for (family, text) in &texts.iptables_nft {
-            let done = self.iptables_nft.restore(*family, text, &kept);
-            done.map_err(|error| report(&error))?;
-        }
         for family in std::mem::take(&mut self.has_legacy) {
             let emptied = self.iptables_legacy.restore(family, EMPTY, &options);
             emptied.map_err(|error| report(&error))?;
@@ -271,6 +267,11 @@ impl World {
         for (family, text) in &texts.legacy {
             self.has_legacy.push(*family);
             let done = self.iptables_legacy.restore(*family, text, &options);
+            done.map_err(|error| report(&error))?;
+        }
+        run(&mut self.nft, &texts.nft)?;
+        for (family, text) in &texts.iptables_nft {
+            let done = self.iptables_nft.restore(*family, text, &kept);
             done.map_err(|error| report(&error))?;
         }
         let all = conntrack::Filter::all();

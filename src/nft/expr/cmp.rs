@@ -72,6 +72,13 @@ impl<'a> Cmp<'a> {
     }
 }
 
+impl<'a> CmpRef<'a> {
+    /// The bytes that the register is compared with.
+    pub(crate) fn value_bytes(&self) -> Option<&'a [u8]> {
+        self.data?.value()
+    }
+}
+
 /// As `nft --debug=netlink` prints it.
 impl std::fmt::Display for Cmp<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
