@@ -11,6 +11,7 @@ use chainwright::text;
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable};
+use crate::packets;
 use crate::rules;
 use crate::scope::Scope;
 
@@ -41,6 +42,20 @@ pub(crate) struct Args {
     /// Show what iptables has no words for as bytecode, one pair of brackets an expression, instead of in nft's words
     #[arg(long)]
     bytecode: bool,
+
+    /// Instead of what differs, show packets that are treated differently: their values are those that the rules name.
+    /// The files may be texts of iptables-save or in nft's language, too
+    #[arg(long, conflicts_with_all = ["counters", "bytecode"])]
+    packets: bool,
+
+    /// Try so many packets at most
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 5000,
+        requires = "packets"
+    )]
+    tries: usize,
 
     #[command(flatten)]
     scope: Scope,
@@ -114,6 +129,15 @@ struct Document<'d> {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    if args.packets {
+        return packets::run(
+            &args.old,
+            args.new.as_deref(),
+            args.tries,
+            &args.scope,
+            json,
+        );
+    }
     let Some(old) = args.scope.load(&args.old)? else {
         return Ok(Exit::Absent);
     };

@@ -27,6 +27,8 @@ mod man;
 mod migrate;
 mod nft;
 mod output;
+mod packet;
+mod packets;
 mod programs;
 mod progress;
 mod reconcile;
@@ -37,9 +39,12 @@ mod save;
 mod scope;
 mod sets;
 mod source;
+mod trace;
 mod trace_packets;
 mod translate;
 mod watch;
+mod ways;
+mod why;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -101,6 +106,8 @@ enum Verb {
     Guard(guard::Args),
     Kubelet(kubelet::Args),
     Watch(watch::Args),
+    Trace(trace::Args),
+    Why(why::Args),
     TracePackets(trace_packets::Args),
     Bench(bench::Args),
     Demo(demo::Args),
@@ -181,6 +188,8 @@ impl Verb {
             Self::Guard(args) => guard::run(args, json),
             Self::Kubelet(args) => kubelet::run(args, json),
             Self::Watch(args) => watch::run(args, json),
+            Self::Trace(args) => trace::run(args, json),
+            Self::Why(args) => why::run(args, json),
             Self::TracePackets(args) => trace_packets::run(args, json),
             Self::Bench(args) => bench::run(args, json),
             Self::Demo(args) => demo::run(args, json),
@@ -257,7 +266,7 @@ mod tests {
                 tried += 1;
             }
         }
-        assert_eq!(tried, 14 * 5);
+        assert_eq!(tried, 16 * 5);
     }
 
     /// Whether a file of `docs` is what is made of the definition of the arguments. If the environment has

@@ -43,6 +43,8 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-kubelet-check",
     "chainwright-kubelet-remove",
     "chainwright-watch",
+    "chainwright-trace",
+    "chainwright-why",
     "chainwright-trace-packets",
     "chainwright-bench",
     "chainwright-bench-chains",

@@ -89,7 +89,9 @@ impl End {
                 port: Some(both.port()),
             });
         }
-        let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let bare = text
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
         if let Ok(address) = bare.unwrap_or(text).parse::<IpAddr>() {
             return Ok(Self {
                 address: Some(address),
@@ -293,7 +295,9 @@ pub(crate) fn said(packet: &Packet) -> String {
         (None, Some(port)) => format!("any:{port}"),
         (None, None) => "any".to_owned(),
     };
-    let protocol = packet.protocol.map_or("any protocol".to_owned(), protocol_name);
+    let protocol = packet
+        .protocol
+        .map_or("any protocol".to_owned(), protocol_name);
     let mut text = format!(
         "{protocol} {} → {}, {}",
         end(packet.source, packet.source_port),
@@ -332,7 +336,9 @@ mod tests {
     fn said_by(words: &str) -> Result<String, String> {
         let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
         let packet = parse(&words, &More::default(), &Node::default());
-        packet.map(|packet| said(&packet)).map_err(|error| error.to_string())
+        packet
+            .map(|packet| said(&packet))
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -342,7 +348,10 @@ mod tests {
                 "tcp 10.0.0.5:1234 10.96.0.1:443",
                 "tcp 10.0.0.5:1234 → 10.96.0.1:443, through this machine, new",
             ),
-            ("udp any 10.0.0.1:53", "udp any → 10.0.0.1:53, through this machine, new"),
+            (
+                "udp any 10.0.0.1:53",
+                "udp any → 10.0.0.1:53, through this machine, new",
+            ),
             (
                 "tcp 127.0.0.1 127.0.0.1:80",
                 "tcp 127.0.0.1 → 127.0.0.1:80, from this machine to itself, new",
@@ -351,8 +360,14 @@ mod tests {
                 "tcp [fd00::1]:9 fd00::2",
                 "tcp [fd00::1]:9 → fd00::2, through this machine, new",
             ),
-            ("icmp any 192.0.2.1", "icmp any → 192.0.2.1, through this machine, new"),
-            ("47 any any", "protocol 47 any → any, through this machine, new"),
+            (
+                "icmp any 192.0.2.1",
+                "icmp any → 192.0.2.1, through this machine, new",
+            ),
+            (
+                "47 any any",
+                "protocol 47 any → any, through this machine, new",
+            ),
         ] {
             assert_eq!(said_by(words).as_deref(), Ok(line), "{words}");
         }

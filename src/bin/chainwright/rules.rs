@@ -241,7 +241,7 @@ fn legacy_people(out: &mut Output, chain: &legacy::ChainRef<'_>, sets: &Sets) ->
 }
 
 /// A legacy rule in iptables' language, its sets by their names.
-fn entry(rule: &legacy::RuleRef<'_>, sets: &Sets) -> Result<Entry, String> {
+pub(crate) fn entry(rule: &legacy::RuleRef<'_>, sets: &Sets) -> Result<Entry, String> {
     let mut entry = iptables::legacy::decode(rule).map_err(|why| why.to_string())?;
     if entry.rule.has_set_indexes() {
         let unknown = || "it refers to a set whose name cannot be found".to_owned();

@@ -25,7 +25,7 @@ pub(crate) struct Scope {
 }
 
 /// Where tables are.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Default, Clone, clap::Args)]
 pub(crate) struct Selection {
     /// Only IPv4: the same as --family ip
     #[arg(short = '4', long, global = true, conflicts_with_all = ["ipv6", "family"], help_heading = HEADING)]
@@ -183,6 +183,14 @@ impl Scope {
                 backend: Some(backend),
                 ..Selection::default()
             },
+            table: None,
+        }
+    }
+
+    /// The same place, and all tables there.
+    pub(crate) fn of_all_tables(&self) -> Self {
+        Self {
+            place: self.place.clone(),
             table: None,
         }
     }

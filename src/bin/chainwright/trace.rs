@@ -162,14 +162,23 @@ impl Args {
         let mut packets = Vec::new();
         for frontend in all.iter().filter(is_asked).filter(wanted) {
             let to = End {
-                address: frontend.address.or_else(|| own_address(node, frontend.ipv6)),
+                address: frontend
+                    .address
+                    .or_else(|| own_address(node, frontend.ipv6)),
                 port: Some(frontend.port),
             };
             let family = match frontend.ipv6 {
                 true => Family::Ipv6,
                 false => Family::Ipv4,
             };
-            let made = packet(frontend.protocol, source, to, Some(family), &self.more, node);
+            let made = packet(
+                frontend.protocol,
+                source,
+                to,
+                Some(family),
+                &self.more,
+                node,
+            );
             let mut packet = made.map_err(Error::Other)?;
             if frontend.address.is_none() && packet.direction == Direction::Forwarded {
                 self.more.unless_said(&mut packet, Direction::In);

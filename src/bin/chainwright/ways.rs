@@ -90,7 +90,10 @@ impl Ruleset {
                 }
                 let comment = rule.comment().map(ToString::to_string);
                 let words = text::rule(&table, &rule, &self.words);
-                Some((words.unwrap_or_else(|| rules::said(&rule, &self.sets)), comment))
+                Some((
+                    words.unwrap_or_else(|| rules::said(&rule, &self.sets)),
+                    comment,
+                ))
             }
             Backend::Legacy => {
                 let mut tables = self.legacy.iter();
@@ -319,7 +322,11 @@ pub(crate) fn people(
     for alike in &distinct[..shown] {
         if several {
             let percent = percent(alike.end.probability);
-            writeln!(out, "{}", fitted(&format!("{percent}: {}", alike.words), WIDTH))?;
+            writeln!(
+                out,
+                "{}",
+                fitted(&format!("{percent}: {}", alike.words), WIDTH)
+            )?;
             for chance in &alike.end.chances {
                 lines(out, "  ", &format!("by chance {chance}"))?;
             }

@@ -1,0 +1,176 @@
+//! `chainwright diff --packets`: packets that two rulesets treat differently.
+
+use std::path::Path;
+
+use chainwright::walk::{Comparison, Node, Packet, Values, Walk, compare};
+use serde::Serialize;
+
+use crate::output::{Error, Exit, Output, note};
+use crate::packet::said;
+use crate::progress::Progress;
+use crate::scope::{Found, Scope};
+use crate::ways::{Ruleset, lines, options, outcome, percent, reason};
+
+/// So many kinds of difference are shown.
+const SHOWN: usize = 10;
+
+/// All that `--json` writes.
+#[derive(Serialize)]
+struct Document<'d> {
+    tried: usize,
+    unknown: usize,
+    different: usize,
+    differences: Vec<Record<'d>>,
+}
+
+#[derive(Serialize)]
+struct Record<'d> {
+    packet: String,
+    more: usize,
+    old: &'d Walk,
+    new: &'d Walk,
+}
+
+/// Compares two files, or a file and what the kernel has.
+pub(crate) fn run(
+    old: &Path,
+    new: Option<&Path>,
+    most: usize,
+    scope: &Scope,
+    json: bool,
+) -> Result<Exit, Error> {
+    let mut found = Found::default();
+    let old = Ruleset::of_file(old, scope)?;
+    let new = match new {
+        Some(file) => Ruleset::of_file(file, scope)?,
+        None => Ruleset::of_kernel(scope, &mut found)?,
+    };
+    let progress = Progress::new("trying packets");
+    let mut values = Values::new();
+    for ruleset in [&old, &new] {
+        values = values
+            .with_nft(&ruleset.snapshot)
+            .with_legacy(&ruleset.legacy);
+    }
+    let comparison = compare(
+        &old.rules(),
+        &new.rules(),
+        &values.packets(most),
+        &Node::default(),
+        &options(true),
+    );
+    drop(progress);
+    let mut out = Output::new();
+    if json {
+        out.json("diff", &document(&comparison))?;
+    } else {
+        people(&mut out, &old, &new, &comparison)?;
+    }
+    out.flush()?;
+    for said in &found.notes {
+        note(said);
+    }
+    Ok(match (found.torn, comparison.different) {
+        (true, _) => Exit::Failed,
+        (false, 0) => Exit::Done,
+        (false, _) => Exit::Absent,
+    })
+}
+
+fn document(comparison: &Comparison) -> Document<'_> {
+    Document {
+        tried: comparison.tried,
+        unknown: comparison.unknown,
+        different: comparison.different,
+        differences: comparison
+            .differences
+            .iter()
+            .map(|difference| Record {
+                packet: said(&difference.packet),
+                more: difference.more,
+                old: &difference.old,
+                new: &difference.new,
+            })
+            .collect(),
+    }
+}
+
+fn people(
+    out: &mut Output,
+    old: &Ruleset,
+    new: &Ruleset,
+    comparison: &Comparison,
+) -> Result<(), Error> {
+    for difference in comparison.differences.iter().take(SHOWN) {
+        let packet = &difference.packet;
+        lines(out, "", &said(packet))?;
+        side(out, "-", old, packet, &difference.old)?;
+        side(out, "+", new, packet, &difference.new)?;
+        if difference.more > 0 {
+            writeln!(out, "  and {} more like this", difference.more)?;
+        }
+        writeln!(out)?;
+    }
+    let rest = comparison.differences.len().saturating_sub(SHOWN);
+    if rest > 0 {
+        writeln!(out, "… {rest} more kinds of difference; --json has them")?;
+    }
+    let unknown = match comparison.unknown {
+        0 => String::new(),
+        some => format!("; of {some} it cannot be said"),
+    };
+    let different = match comparison.different {
+        0 => "none is treated differently".to_owned(),
+        1 => "1 is treated differently".to_owned(),
+        many => format!("{many} are treated differently"),
+    };
+    let all = format!(
+        "{} packets were tried, {different}{unknown}.",
+        comparison.tried
+    );
+    lines(out, "", &all)?;
+    lines(
+        out,
+        "",
+        "They have the values that rules name, those beside them, and two rules' together: what is not found so may be \
+         there all the same.",
+    )
+}
+
+/// What one of the two rulesets does with a packet, and by which rules.
+fn side(
+    out: &mut Output,
+    sign: &str,
+    ruleset: &Ruleset,
+    packet: &Packet,
+    walk: &Walk,
+) -> Result<(), Error> {
+    for end in &walk.ends {
+        let percent = match walk.ends.len() {
+            1 => String::new(),
+            _ => format!("{}: ", percent(end.probability)),
+        };
+        lines(
+            out,
+            "  ",
+            &format!("{sign} {percent}{}", outcome(packet, end)),
+        )?;
+        for step in end.steps.iter().filter(|step| step.rule.is_some()) {
+            let words = ruleset
+                .said(step)
+                .map(|(words, _)| words)
+                .unwrap_or_default();
+            lines(
+                out,
+                "      ",
+                &format!("{}: {words}", crate::ways::place(step)),
+            )?;
+        }
+        if end.steps.last().is_some_and(|step| step.rule.is_none())
+            && let Some(reason) = reason(ruleset, end)
+        {
+            lines(out, "      ", &reason)?;
+        }
+    }
+    Ok(())
+}
