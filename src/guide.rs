@@ -231,6 +231,30 @@
 //! # Ok::<(), chainwright::netns::Error>(())
 //! ```
 //!
+//! The same in the backend that the node works with, and kept from then on:
+//!
+//! ```
+//! use chainwright::iptables::{Backend, Iptables};
+//! use chainwright::kube::detect::{Detector, Verdict};
+//! use chainwright::kube::guard::{Event, Guard, GuardOptions};
+//! use chainwright::kube::kubelet::Kubelet;
+//!
+//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! let backend = match Detector::open().look().verdict() {
+//!     Verdict::Undetermined => Backend::Nft, // this is the node's first kubelet
+//!     other => other.backend().ok_or("which backend is used cannot be said")?,
+//! };
+//! Kubelet::new().ensure(&mut Iptables::open(backend)?)?;
+//!
+//! let guard = Guard::open(Kubelet::new().declared(), backend, GuardOptions::default())?;
+//! let running = guard.start(|notice| if let Event::Repaired(repair) = notice.event {
+//!     println!("{} vanished, by {:?}", repair.items.len(), repair.by);
+//! })?;
+//! running.stop();
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(()) })?.unwrap();
+//! # Ok::<(), chainwright::netns::Error>(())
+//! ```
+//!
 //! # What an error says
 //!
 //! Which operation it was, in words, and what the kernel's number means there.

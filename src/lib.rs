@@ -34,8 +34,8 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`kube`] | kubelet's chains and services, in terms of tables, chains and rules (feature `kube`) |
 //! | [`walk`] | where a packet goes, through the rulesets of both backends |
+//! | [`kube`] | kubelet's chains and others that are kept, which backend a node uses, services: in terms of tables, chains and rules (feature `kube`) |
 //! | [`iptables`] | one view of iptables' tables in either backend: read, changed at once, saved, restored |
 //! | [`text`] | `nft`'s language: types and elements of sets, whole rulesets (feature `text`) |
 //! | [`nft`] | nf_tables: objects, expressions, listings, transactions, snapshots |
@@ -59,7 +59,8 @@
 //! | `backup` | snapshots in files: [`nft::Snapshot::save`], [`nft::Snapshot::load`] |
 //! | `diff` | what differs between two snapshots: [`nft::Snapshot::diff`] |
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
-//! | `tokio` | changes of the ruleset as a stream: `nft::live::MonitorStream` |
+//! | `tokio` | changes of the ruleset as a stream: `nft::live::MonitorStream`; with `kube` the guard as a task |
+//! | `metrics` | what the guard did, counted for the recorder of the crate `metrics`; with `kube` |
 //! | `kube` | Kubernetes' chains and services; with `conntrack` |
 //! | `text` | rulesets in nft's language: `text::Listing` |
 //! | `text-json` | the same as libnftables' JSON: `text::Listing::json`, `text::Script::parse_json` |

@@ -8,6 +8,8 @@ mod common;
 mod edges;
 #[path = "command/json.rs"]
 mod json;
+#[path = "command/kube.rs"]
+mod kube;
 #[path = "command/live.rs"]
 mod live;
 #[path = "command/ruleset.rs"]
@@ -273,7 +275,7 @@ fn one_family_of_kubelets_chains_and_those_of_old() {
         run(&sandbox, &format!("kubelet {arguments}")).expect(2);
     }
     let ran = run(&sandbox, "kubelet ensure --backend legacy").expect(2);
-    assert!(ran.err.contains("in nf_tables only"), "{}", ran.err);
+    assert!(ran.err.contains("mangle table of nf_tables"), "{}", ran.err);
     run(&sandbox, "kubelet check").expect(0);
     run(&sandbox, "kubelet check --up-to-1.26").expect(1);
     let made = run(&sandbox, "kubelet ensure --up-to-1.26").expect(0).out;

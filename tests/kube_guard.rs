@@ -1,6 +1,8 @@
 //! The guard: what vanishes comes back, and it is told who took it away.
 
 mod common;
+#[path = "kube_guard/counted.rs"]
+mod counted;
 #[path = "kube_guard/race.rs"]
 mod race;
 
@@ -159,12 +161,25 @@ fn what_does_not_concern_it_is_let_be() {
     tools.run("iptables-nft -X ours");
     tools.run("nft add table ip other");
     tools.run("nft delete table ip other");
+    tools.run("iptables-nft -P INPUT DROP");
     // A rule of the built-in chain that is not kept.
     tools.run("iptables-nft -D INPUT -s 192.0.2.1 -j DROP");
     assert!(running.is_alive(Duration::from_secs(60)));
     tools.run("iptables-nft -D INPUT -j KUBE-FIREWALL");
     // The first that it tells is of what it keeps.
     assert_eq!(repaired(&events).items.len(), 1);
+}
+
+/// Of a chain that has another name now the kernel tells the new one alone.
+#[test]
+fn a_chain_that_is_renamed_is_missed() {
+    let sandbox = sandbox();
+    let (_running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, quick());
+    ready(&events);
+    Tools::new(&sandbox).run("iptables-nft -t mangle -E KUBE-IPTABLES-HINT renamed");
+    let items = repaired(&events).items;
+    assert_eq!(items.len(), 1);
+    assert_eq!(items[0].to_string(), "ip mangle: chain KUBE-IPTABLES-HINT");
 }
 
 #[test]

@@ -37,8 +37,14 @@ _chainwright() {
             chainwright,demo)
                 cmd="chainwright__subcmd__demo"
                 ;;
+            chainwright,detect)
+                cmd="chainwright__subcmd__detect"
+                ;;
             chainwright,diff)
                 cmd="chainwright__subcmd__diff"
+                ;;
+            chainwright,guard)
+                cmd="chainwright__subcmd__guard"
                 ;;
             chainwright,help)
                 cmd="chainwright__subcmd__help"
@@ -184,8 +190,14 @@ _chainwright() {
             chainwright__subcmd__help,demo)
                 cmd="chainwright__subcmd__help__subcmd__demo"
                 ;;
+            chainwright__subcmd__help,detect)
+                cmd="chainwright__subcmd__help__subcmd__detect"
+                ;;
             chainwright__subcmd__help,diff)
                 cmd="chainwright__subcmd__help__subcmd__diff"
+                ;;
+            chainwright__subcmd__help,guard)
+                cmd="chainwright__subcmd__help__subcmd__guard"
                 ;;
             chainwright__subcmd__help,help)
                 cmd="chainwright__subcmd__help__subcmd__help"
@@ -317,7 +329,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate nft kubelet watch trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate nft detect guard kubelet watch trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -952,6 +964,28 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__detect)
+            opts="-q -h --wait --follow --quiet --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__diff)
             opts="-4 -6 -t -h --counters --bytecode --ipv4 --ipv6 --family --backend --table --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -986,8 +1020,62 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__guard)
+            opts="-w -4 -6 -h --file --up-to-1.26 --force --auto --poll --quiet --log --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help kubelet"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --poll)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --quiet)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__help)
-            opts="chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate nft kubelet watch trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate nft detect guard kubelet watch trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1224,7 +1312,35 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__help__subcmd__detect)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__help__subcmd__diff)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__guard)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1683,12 +1799,24 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__kubelet)
-            opts="-4 -6 -h --up-to-1.26 --even-on-legacy --ipv4 --ipv6 --family --backend --netns --json --help ensure check remove help"
+            opts="-w -4 -6 -h --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help ensure check remove help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --family)
                     COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
                     return 0
@@ -1709,12 +1837,24 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__kubelet__subcmd__check)
-            opts="-4 -6 -h --up-to-1.26 --even-on-legacy --ipv4 --ipv6 --family --backend --netns --json --help"
+            opts="-w -4 -6 -h --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --family)
                     COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
                     return 0
@@ -1735,12 +1875,24 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__kubelet__subcmd__ensure)
-            opts="-4 -6 -h --up-to-1.26 --even-on-legacy --ipv4 --ipv6 --family --backend --netns --json --help"
+            opts="-w -4 -6 -h --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --family)
                     COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
                     return 0
@@ -1831,12 +1983,24 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__kubelet__subcmd__remove)
-            opts="-4 -6 -h --up-to-1.26 --even-on-legacy --ipv4 --ipv6 --family --backend --netns --json --help"
+            opts="-w -4 -6 -h --up-to-1.26 --force --auto --wait --lock --ipv4 --ipv6 --family --backend --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --family)
                     COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
                     return 0

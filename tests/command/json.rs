@@ -152,6 +152,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     check("doctor", &[&json("doctor").expect(1)]);
 
     // Kubelet's chains.
+    let none = json("detect").expect(1);
     let missing = json("kubelet check").expect(1);
     let made = json("kubelet ensure --even-on-legacy").expect(0);
     let mut tx = Transaction::new();
@@ -160,6 +161,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     commit(&sandbox, &mut tx);
     let removed = json("kubelet remove").expect(0);
     check("kubelet", &[&missing, &made, &removed]);
+    check("detect", &[&none, &json("detect").expect(0)]);
 }
 
 #[test]
@@ -176,4 +178,33 @@ fn what_is_measured_is_documented() {
         bench(&["services", "1000", "--layout", "flat"]),
     ];
     check("bench", &runs.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn what_a_guard_tells_is_documented() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run("nft add table ip filter { flags dormant ; }");
+    let mut guard = super::kube::Guard::start(&sandbox, "kubelet --json");
+    let mut documents = vec![guard.line()];
+    tools.run("nft delete table ip filter");
+    documents.push(guard.line());
+    // By a process that is there when the guard looks who it was.
+    let mut tx = Transaction::new();
+    tx.flush_table(Family::IP, "filter").unwrap();
+    commit(&sandbox, &mut tx);
+    documents.push(guard.line());
+    guard.stop(nix::sys::signal::Signal::SIGTERM);
+    let events: Vec<_> = documents
+        .iter()
+        .map(|document| serde_json::from_str::<Value>(document).unwrap()["event"].clone())
+        .collect();
+    assert_eq!(events, ["failed", "ready", "repaired"]);
+    let ran = |out: &String| Ran {
+        code: 0,
+        out: out.clone(),
+        err: String::new(),
+    };
+    let all: Vec<_> = documents.iter().map(ran).collect();
+    check("guard", &all.iter().collect::<Vec<_>>());
 }

@@ -249,12 +249,15 @@ fn tell(
         .zip([true, false])
     {
         let (word, tables) = status(found);
-        let tables = tables.join(", ");
+        let tables = match tables.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", tables.join(", ")),
+        };
         let label = if first { "in the kernel" } else { "" };
         let loaded = if first { loaded } else { "" };
         let family = family_word(family);
         let line = format!(
-            "{label:22}{loaded:18}{family}: {word} {}",
+            "{label:22}{loaded:18}{family}: {word}{}",
             Printable(&tables)
         );
         writeln!(out, "{}", line.trim_end())?;

@@ -219,6 +219,9 @@ fn print(notices: &Receiver<Notice>, json: bool) -> Result<(), Error> {
     Ok(())
 }
 
+/// How long systemd has to take what it is told.
+const NOTIFY: Duration = Duration::from_secs(5);
+
 /// Tells systemd, if it started this.
 fn notify(state: &str) {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else {
@@ -230,6 +233,8 @@ fn notify(state: &str) {
             None => SocketAddr::from_pathname(Path::new(&name))?,
         };
         let socket = UnixDatagram::unbound()?;
+        // Where nobody takes it the guard has other things to do.
+        socket.set_write_timeout(Some(NOTIFY))?;
         socket.send_to_addr(state.as_bytes(), &address)?;
         Ok(())
     };

@@ -38,6 +38,8 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-migrate",
     "chainwright-translate",
     "chainwright-nft",
+    "chainwright-detect",
+    "chainwright-guard",
     "chainwright-kubelet",
     "chainwright-kubelet-ensure",
     "chainwright-kubelet-check",

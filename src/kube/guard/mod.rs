@@ -453,7 +453,11 @@ impl Names {
                 return false;
             };
             match event.object() {
-                Ok(EventObject::Chain(chain)) => chains.contains(chain.name()),
+                Ok(EventObject::Chain(chain)) => match event.is_deletion() {
+                    true => chains.contains(chain.name()),
+                    // It may be one of these, under another name now. A built-in one has another policy.
+                    false => chain.hook().is_none() && !chains.contains(chain.name()),
+                },
                 Ok(EventObject::Rule(rule)) => event.is_deletion() && chains.contains(rule.chain()),
                 Ok(EventObject::Table(_)) | Err(_) => true,
                 Ok(_) => false,
