@@ -34,8 +34,8 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`walk`] | where a packet goes, through the rulesets of both backends |
 //! | [`kube`] | kubelet's chains and others that are kept, which backend a node uses, services: in terms of tables, chains and rules (feature `kube`) |
+//! | [`walk`] | where a packet goes, through the rulesets of both backends |
 //! | [`iptables`] | one view of iptables' tables in either backend: read, changed at once, saved, restored |
 //! | [`text`] | `nft`'s language: types and elements of sets, whole rulesets (feature `text`) |
 //! | [`nft`] | nf_tables: objects, expressions, listings, transactions, snapshots |
