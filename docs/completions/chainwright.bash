@@ -40,6 +40,9 @@ _chainwright() {
             chainwright,diff)
                 cmd="chainwright__subcmd__diff"
                 ;;
+            chainwright,doctor)
+                cmd="chainwright__subcmd__doctor"
+                ;;
             chainwright,help)
                 cmd="chainwright__subcmd__help"
                 ;;
@@ -187,6 +190,9 @@ _chainwright() {
             chainwright__subcmd__help,diff)
                 cmd="chainwright__subcmd__help__subcmd__diff"
                 ;;
+            chainwright__subcmd__help,doctor)
+                cmd="chainwright__subcmd__help__subcmd__doctor"
+                ;;
             chainwright__subcmd__help,help)
                 cmd="chainwright__subcmd__help__subcmd__help"
                 ;;
@@ -317,7 +323,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate nft kubelet watch trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate doctor translate nft kubelet watch trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -986,8 +992,46 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__doctor)
+            opts="-4 -6 -t -h --versions --all --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --versions)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__help)
-            opts="chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate nft kubelet watch trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate doctor translate nft kubelet watch trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1225,6 +1269,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__diff)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__doctor)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

@@ -141,6 +141,17 @@ pub enum Effect {
     DoesOther,
 }
 
+impl Effect {
+    /// Whether every packet that comes to the rule is concerned.
+    #[must_use]
+    pub const fn is_everything(self) -> bool {
+        matches!(
+            self,
+            Self::DropsEverything | Self::AcceptsEverything | Self::TakesEverything
+        )
+    }
+}
+
 impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -168,7 +179,7 @@ pub struct Misreading {
 }
 
 impl fmt::Display for Misreading {
-    /// `restored by it, the rule drops everything`
+    /// `saved and restored, it drops everything`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "saved and restored, it {}", self.effect)
     }
