@@ -236,6 +236,15 @@ const FAULTS: &[Case] = &[
         None,
         "rule 5 of chain INPUT",
     ),
+    // A name that is looked up where it is read.
+    fault(
+        &["nft add rule ip filter INPUT iif lo accept"],
+        "misread",
+        FILTER,
+        INPUT,
+        Some(5),
+        "is for other packets",
+    ),
     fault(
         &["nft add rule ip filter INPUT ip dscp 5 drop"],
         "unread",

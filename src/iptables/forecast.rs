@@ -192,7 +192,7 @@ pub enum Reading {
     /// It reads the rule as what it is.
     Right,
     /// It takes the rule for another one.
-    Other(Misreading),
+    Other(Box<Misreading>),
     /// It gives up at the rule: its save ends there, with exit code 3, and lacks what is behind.
     Fails(&'static str),
     /// It does not show the table with the rule: its save succeeds, and lacks all of the table. A restore of that
@@ -220,14 +220,19 @@ pub(super) fn readings(
 
 /// What a version reads of a rule that is this one.
 fn compared(rule: &Encoded<'_>, version: Version, is: &Result<Rule, NotExpressible>) -> Reading {
-    let (read, lost) = match read(rule, version) {
-        Read::As { rule, lost } => (rule, lost),
+    let (read, lost, looks_up) = match read(rule, version) {
+        Read::As {
+            rule,
+            lost,
+            looks_up,
+        } => (rule, lost, looks_up),
         Read::Failed(why) => return Reading::Fails(why),
         Read::Hidden(why) => return Reading::Hides(why),
     };
     let effect = match is {
         Ok(is) if is.means_the_same(&read) => return Reading::Right,
         Ok(is) => effect(is, &read),
+        Err(_) if looks_up => Effect::TakesOthers,
         Err(_) => wider(
             &read,
             if lost {
@@ -238,7 +243,7 @@ fn compared(rule: &Encoded<'_>, version: Version, is: &Result<Rule, NotExpressib
         ),
     };
     let read_as = read;
-    Reading::Other(Misreading { read_as, effect })
+    Reading::Other(Box::new(Misreading { read_as, effect }))
 }
 
 /// What differs between what a rule is and what it was read as.

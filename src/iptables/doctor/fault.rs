@@ -59,7 +59,7 @@ pub enum Fault {
         /// Which.
         versions: Vec<Version>,
         /// What they take it for.
-        reading: Misreading,
+        reading: Box<Misreading>,
     },
     /// Versions of iptables-nft give up at the rule: their save ends there.
     Unread {
