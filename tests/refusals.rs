@@ -437,7 +437,7 @@ fn a_lock_that_is_held_is_named() {
             "is held by",
         ),
         (
-            "iptables-legacy -A INPUT -j ACCEPT".to_owned(),
+            "iptables-legacy -w 1 -A INPUT -j ACCEPT".to_owned(),
             4,
             "Another app is currently holding the xtables lock",
         ),

@@ -141,6 +141,17 @@ pub enum Effect {
     DoesOther,
 }
 
+impl Effect {
+    /// Whether every packet that comes to the rule is concerned.
+    #[must_use]
+    pub const fn is_everything(self) -> bool {
+        matches!(
+            self,
+            Self::DropsEverything | Self::AcceptsEverything | Self::TakesEverything
+        )
+    }
+}
+
 impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -168,7 +179,7 @@ pub struct Misreading {
 }
 
 impl fmt::Display for Misreading {
-    /// `restored by it, the rule drops everything`
+    /// `saved and restored, it drops everything`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "saved and restored, it {}", self.effect)
     }
@@ -181,7 +192,7 @@ pub enum Reading {
     /// It reads the rule as what it is.
     Right,
     /// It takes the rule for another one.
-    Other(Misreading),
+    Other(Box<Misreading>),
     /// It gives up at the rule: its save ends there, with exit code 3, and lacks what is behind.
     Fails(&'static str),
     /// It does not show the table with the rule: its save succeeds, and lacks all of the table. A restore of that
@@ -209,14 +220,19 @@ pub(super) fn readings(
 
 /// What a version reads of a rule that is this one.
 fn compared(rule: &Encoded<'_>, version: Version, is: &Result<Rule, NotExpressible>) -> Reading {
-    let (read, lost) = match read(rule, version) {
-        Read::As { rule, lost } => (rule, lost),
+    let (read, lost, looks_up) = match read(rule, version) {
+        Read::As {
+            rule,
+            lost,
+            looks_up,
+        } => (rule, lost, looks_up),
         Read::Failed(why) => return Reading::Fails(why),
         Read::Hidden(why) => return Reading::Hides(why),
     };
     let effect = match is {
         Ok(is) if is.means_the_same(&read) => return Reading::Right,
         Ok(is) => effect(is, &read),
+        Err(_) if looks_up => Effect::TakesOthers,
         Err(_) => wider(
             &read,
             if lost {
@@ -227,7 +243,7 @@ fn compared(rule: &Encoded<'_>, version: Version, is: &Result<Rule, NotExpressib
         ),
     };
     let read_as = read;
-    Reading::Other(Misreading { read_as, effect })
+    Reading::Other(Box::new(Misreading { read_as, effect }))
 }
 
 /// What differs between what a rule is and what it was read as.

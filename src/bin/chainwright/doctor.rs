@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chainwright::iptables::doctor::{Fault, Finding, Severity, What, examine};
-use chainwright::iptables::forecast::{self, Version};
+use chainwright::iptables::forecast::{self, Effect, Version};
 use chainwright::iptables::{Family, Iptables, RuleView, Tables, tables_in_use};
 use chainwright::kube::detect;
 use chainwright::text;
@@ -66,6 +66,8 @@ struct Record {
     versions: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     read_as: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effect: Option<String>,
 }
 
 /// A table that was looked at.
@@ -110,8 +112,6 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             .as_ref()
             .is_none_or(|table| args.scope.admits_table(table))
     });
-    // Both families, in the order of tables, are kept within a severity.
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
     let risk = findings.iter().any(|one| one.severity() == Severity::Risk);
     let mut out = Output::new();
     if json {
@@ -166,6 +166,7 @@ impl Record {
                 .map(ToString::to_string)
                 .collect(),
             read_as: read_as(finding),
+            effect: effect(finding).map(|effect| effect.to_string()),
         }
     }
 }
@@ -207,6 +208,14 @@ fn read_as(finding: &Finding) -> Option<String> {
     }
 }
 
+/// What the rule does when it was restored as what versions take it for.
+const fn effect(finding: &Finding) -> Option<Effect> {
+    match &finding.fault {
+        Fault::Misread { reading, .. } => Some(reading.effect),
+        _ => None,
+    }
+}
+
 /// Faults of one kind in one table together, in the order of the first of each.
 fn grouped(findings: &[Finding]) -> Vec<Vec<&Finding>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
@@ -218,6 +227,7 @@ fn grouped(findings: &[Finding]) -> Vec<Vec<&Finding>> {
             place.backend.map(backend_word),
             place.table.as_ref(),
             finding.fault.kind(),
+            effect(finding).map(|effect| effect.to_string()),
             finding
                 .fault
                 .versions()

@@ -16,7 +16,7 @@ use crate::xt;
 /// How a version is wrong about a rule.
 #[derive(PartialEq)]
 enum Wrong {
-    Misread(Misreading),
+    Misread(Box<Misreading>),
     Unread(&'static str),
 }
 

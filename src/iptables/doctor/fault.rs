@@ -59,7 +59,7 @@ pub enum Fault {
         /// Which.
         versions: Vec<Version>,
         /// What they take it for.
-        reading: Misreading,
+        reading: Box<Misreading>,
     },
     /// Versions of iptables-nft give up at the rule: their save ends there.
     Unread {
@@ -175,6 +175,15 @@ impl Fault {
         }
     }
 
+    /// Whether every packet is concerned that comes to a rule: what is to be looked at first.
+    pub(super) const fn is_everything(&self) -> bool {
+        match self {
+            Self::Misread { reading, .. } => reading.effect.is_everything(),
+            Self::DropsAll => true,
+            _ => false,
+        }
+    }
+
     /// The versions of iptables-nft that it is about; none if it is about no version.
     #[must_use]
     pub fn versions(&self) -> &[Version] {
@@ -190,17 +199,19 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Misread { versions, reading } => {
-                write!(f, "iptables {} reads it as another rule: {reading}", Listed(versions))
-            }
+            Self::Misread { versions, reading } => write!(
+                f,
+                "taken for another rule by iptables {}: {reading}",
+                Listed(versions)
+            ),
             Self::Unread { versions, why } => write!(
                 f,
-                "iptables {} cannot read it, and its save ends there: {why}",
+                "cannot be read by iptables {}, whose save ends there: {why}",
                 Listed(versions)
             ),
             Self::Hidden { versions, at, why } => write!(
                 f,
-                "iptables {} does not show the table, and its save lacks all of it, because of {at}: {why}",
+                "not shown by iptables {}, whose save lacks all of it, because of {at}: {why}",
                 Listed(versions)
             ),
             Self::NotExpressible(why) => write!(f, "iptables has no words for it: {why}"),
@@ -256,18 +267,29 @@ impl fmt::Display for Fault {
     }
 }
 
-/// `1.8.7, 1.8.8 and 1.8.9`
+/// `1.8.7, 1.8.9 and 1.8.10`, `1.8.9 to 1.8.13`
 struct Listed<'v>(&'v [Version]);
 
 impl fmt::Display for Listed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, version) in self.0.iter().enumerate() {
+        let follows = |one: &Version, next: &Version| {
+            Version::ALL.windows(2).any(|pair| pair == [*one, *next])
+        };
+        let runs = self.0.chunk_by(follows);
+        let mut words = Vec::new();
+        for run in runs {
+            match run {
+                [first, _, .., last] => words.push(format!("{first} to {last}")),
+                few => words.extend(few.iter().map(ToString::to_string)),
+            }
+        }
+        for (position, word) in words.iter().enumerate() {
             let before = match position {
                 0 => "",
-                _ if position + 1 == self.0.len() => " and ",
+                _ if position + 1 == words.len() => " and ",
                 _ => ", ",
             };
-            write!(f, "{before}{version}")?;
+            write!(f, "{before}{word}")?;
         }
         Ok(())
     }

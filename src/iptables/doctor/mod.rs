@@ -72,7 +72,9 @@ impl std::fmt::Debug for What<'_> {
 /// Examines tables: those of one or both backends, one or both families. What concerns both backends is found where the
 /// tables of both are given.
 ///
-/// Takes linear time.
+/// What is worst comes first: risks before notes, and of those what concerns every packet that comes to a rule.
+///
+/// Takes linear time, but for the order of what is found.
 #[must_use]
 pub fn examine(all: &[Tables], what: &What<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -82,5 +84,8 @@ pub fn examine(all: &[Tables], what: &What<'_>) -> Vec<Finding> {
         }
     }
     backends::examine(all, what, &mut findings);
+    // What is as bad as another stays in the order of tables, chains and rules.
+    let badness = |one: &Finding| (one.severity(), one.fault.is_everything());
+    findings.sort_by_key(|one| std::cmp::Reverse(badness(one)));
     findings
 }

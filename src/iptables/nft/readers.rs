@@ -35,6 +35,10 @@ use crate::xt::{self, Compared, Family};
 
 /// What a version makes of a rule.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is looked at at once and kept nowhere, and nearly always a rule"
+)]
 pub(in crate::iptables) enum Read {
     /// A rule.
     As {
@@ -42,6 +46,8 @@ pub(in crate::iptables) enum Read {
         rule: Rule,
         /// Whether it passed over a condition, or the target.
         lost: bool,
+        /// Whether it looks up the name of an interface where it reads, which is left out here.
+        looks_up: bool,
     },
     /// Nothing: its save ends there.
     Failed(&'static str),
@@ -189,6 +195,7 @@ struct Reader {
     protocol: (u8, bool),
     /// Whether something was passed over.
     lost: bool,
+    looks_up: bool,
     /// Where the match is that ports and flags are put into.
     transport: Option<usize>,
 }
@@ -204,6 +211,7 @@ impl Reader {
             destination: Net::default(),
             protocol: (0, false),
             lost: false,
+            looks_up: false,
             transport: None,
         }
     }
@@ -430,8 +438,7 @@ impl Reader {
                 let before = slot.as_ref().is_some_and(|before| before.invert);
                 *slot = interface(&value, before || invert);
             }
-            // Its number is looked up where it is read.
-            MetaKey::IIF | MetaKey::OIF => self.lost = true,
+            MetaKey::IIF | MetaKey::OIF => self.looks_up = true,
             MetaKey::MARK if self.version >= Version::V1_8_8 => {
                 let mark = MarkMatch {
                     value: value.number(),
@@ -712,6 +719,7 @@ impl Reader {
         Read::As {
             rule: self.rule,
             lost: self.lost,
+            looks_up: self.looks_up,
         }
     }
 }
