@@ -4,8 +4,6 @@
 mod common;
 #[path = "walk/kube_proxy.rs"]
 mod kube_proxy;
-#[path = "walk/registry.rs"]
-mod registry;
 #[path = "walk/semantics.rs"]
 mod semantics;
 

@@ -793,7 +793,7 @@ impl ChainOf<'_> {
 }
 
 /// Puts what is known of a packet into its fields.
-fn enter(flow: &mut Flow, packet: &Packet) {
+pub(super) fn enter(flow: &mut Flow, packet: &Packet) {
     let family = packet.family;
     let addresses = [
         (Field::Source, packet.source),

@@ -68,7 +68,7 @@ pub(super) fn header(flow: &mut Flow, header: &Header<'_>) -> Result<bool, Open>
         ),
         (
             Field::OutName,
-            flow.hook.has_out(),
+            flow.has_out(),
             header.out_interface(),
             Inversions::OUT_INTERFACE,
         ),

@@ -58,9 +58,8 @@ impl Flow {
         let has_ports = self.has_ports()?;
         let bits = self.address_bits();
         let old = self.get(address);
-        let new_address = match &translation.addresses {
-            None => None,
-            Some((first, last)) => Some(match (self.known(first), self.known(last)) {
+        let new_address = translation.addresses.as_ref().map(|(first, last)| {
+            match (self.known(first), self.known(last)) {
                 (Some(first), Some(last)) if translation.netmap => {
                     let mask = ones(bits) & !(first ^ last);
                     old.masked(!mask, first & mask)
@@ -71,8 +70,8 @@ impl Flow {
                 }
                 (Some(first), _) => Value::known(first, bits),
                 (None, _) => first.clone(),
-            }),
-        };
+            }
+        });
         let new_port = match &translation.ports {
             Some((first, last)) if has_ports => {
                 let chosen = match (self.known(first), self.known(last)) {

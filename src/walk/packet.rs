@@ -50,16 +50,6 @@ impl Hook {
         Self::Postrouting,
     ];
 
-    /// Whether the packet has come in by an interface here.
-    pub(super) const fn has_in(self) -> bool {
-        matches!(self, Self::Prerouting | Self::Input | Self::Forward)
-    }
-
-    /// Whether it is known by which interface the packet leaves here.
-    pub(super) const fn has_out(self) -> bool {
-        matches!(self, Self::Forward | Self::Output | Self::Postrouting)
-    }
-
     /// The same place as legacy tables name it.
     pub(super) const fn legacy(self) -> legacy::Hook {
         match self {

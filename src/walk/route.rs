@@ -210,17 +210,25 @@ impl Flow {
         }
     }
 
-    /// Whether rules see here by which interface the packet came in: where it is forwarded also when it leaves, since
-    /// Linux 5.7.
+    /// Whether rules see here by which interface the packet came in. Behind the forward hook they do since Linux 5.7.
     pub(super) fn has_in(&self) -> bool {
-        let from_outside = matches!(self.place.direction, Direction::In | Direction::Forwarded);
-        self.hook.has_in() || from_outside && self.hook == Hook::Postrouting
+        let from_here = matches!(self.place.direction, Direction::Out | Direction::Local);
+        match self.hook {
+            Hook::Prerouting | Hook::Input | Hook::Forward => true,
+            Hook::Output => false,
+            Hook::Postrouting => !from_here,
+        }
+    }
+
+    /// Whether rules see here by which interface the packet leaves.
+    pub(super) const fn has_out(&self) -> bool {
+        matches!(self.hook, Hook::Forward | Hook::Output | Hook::Postrouting)
     }
 
     /// Whether the packet has a link layer's header for rules to see here.
     pub(super) fn has_link_header(&self) -> bool {
         let from_here = matches!(self.place.direction, Direction::Out | Direction::Local);
-        !from_here || self.hook.has_in()
+        !from_here || self.has_in()
     }
 
     /// What the routing tables say of an address.

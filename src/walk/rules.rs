@@ -389,6 +389,12 @@ impl<'s> Rules<'s> {
         &self.families[place(family)].hooks[hook as usize]
     }
 
+    /// The tables of nf_tables.
+    #[cfg(test)]
+    pub(super) fn tables(&self) -> &[Arc<TableOfRules<'s>>] {
+        &self.tables
+    }
+
     /// Whether any chain of a family translates, so that the kernel does.
     pub(super) fn translates(&self, family: Family) -> bool {
         self.families[place(family)].translates

@@ -313,7 +313,7 @@ macro_rules! registry {
         #[cfg(test)]
         impl<'a> Decoded<'a> {
             /// Any expression of each kind, with the kind's name; last any that has no typed form.
-            pub(in crate::nft) fn strategies(
+            pub(crate) fn strategies(
                 depth: u32,
             ) -> Vec<(&'static str, proptest::strategy::BoxedStrategy<Decoded<'static>>)> {
                 use crate::nft::properties::Arbitrary;
