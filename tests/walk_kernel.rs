@@ -19,7 +19,7 @@ mod world;
 
 use std::collections::HashMap;
 
-use chainwright::walk::{Options, Packet, Rules, Walk};
+use chainwright::walk::{End, Options, Packet, Rules, Walk};
 use common::random::Random;
 use packet::{Sent, Way};
 use world::{Place, Texts, World};
@@ -111,26 +111,32 @@ struct Counts {
 }
 
 impl Counts {
-    fn count(&mut self, walk: &Walk, probability: f64) {
+    fn count(&mut self, walk: &Walk, taken: &End) {
         match &walk.ends[..] {
             [end] if end.probability == 1.0 && end.assumptions.is_empty() => self.certain += 1,
             _ => self.branched += 1,
         }
-        if walk.ends.iter().all(|end| end.assumptions.is_empty()) {
-            let sum: f64 = walk.ends.iter().map(|end| end.probability).sum();
-            assert!((sum - 1.0).abs() < 1e-6, "probabilities make {sum}\n{walk}");
-            // What counts in turn is no chance for who knows where it stands.
-            let in_turn =
-                |words: &String| words.contains("counts packets") || words.contains("--mode nth");
-            if walk.ends.iter().any(|end| end.chances.iter().any(in_turn)) {
-                return;
-            }
-            let squares: f64 = walk.ends.iter().map(|end| end.probability.powi(2)).sum();
-            let cubes: f64 = walk.ends.iter().map(|end| end.probability.powi(3)).sum();
-            self.taken += probability;
-            self.expected += squares;
-            self.variance += cubes - squares * squares;
+        if walk.ends.iter().any(|end| !end.assumptions.is_empty()) {
+            return;
         }
+        let sum: f64 = walk.ends.iter().map(|end| end.probability).sum();
+        assert!((sum - 1.0).abs() < 1e-6, "probabilities make {sum}\n{walk}");
+        // What counts in turn is no chance for who knows where it stands.
+        let in_turn =
+            |words: &String| words.contains("counts packets") || words.contains("--mode nth");
+        if walk.ends.iter().any(|end| end.chances.iter().any(in_turn)) {
+            return;
+        }
+        // Ends that look alike cannot be told apart by what is seen.
+        let mut alike: HashMap<String, f64> = HashMap::new();
+        for end in &walk.ends {
+            *alike.entry(judge::looks(end)).or_default() += end.probability;
+        }
+        let squares: f64 = alike.values().map(|each| each.powi(2)).sum();
+        let cubes: f64 = alike.values().map(|each| each.powi(3)).sum();
+        self.taken += alike[&judge::looks(taken)];
+        self.expected += squares;
+        self.variance += cubes - squares * squares;
     }
 }
 
@@ -215,7 +221,7 @@ impl Run {
                 "nothing is left open, and the walk has other ends\n{sent:?}\n{walk}"
             )),
             Ok(end) => {
-                counts.count(&walk, end.probability);
+                counts.count(&walk, end);
                 None
             }
             Err(text) => Some(text),

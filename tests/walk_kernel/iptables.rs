@@ -46,7 +46,7 @@ pub(crate) fn tables(random: &mut Random, is_ipv4: bool) -> (String, bool) {
 
 /// Whether rules ask for what is not said of a packet or the node: its options, what it carries, and routes.
 pub(crate) fn asks_for_more(text: &str) -> bool {
-    ["-m string", "--tcp-option", "-m addrtype"]
+    ["-m string", "--tcp-option", "-m addrtype", "0>>22"]
         .iter()
         .any(|words| text.contains(words))
 }

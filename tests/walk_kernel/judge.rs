@@ -236,6 +236,12 @@ fn met(end: &End, backend: Backend) -> Vec<Met> {
         .collect()
 }
 
+/// All that can be seen of an end.
+pub(crate) fn looks(end: &End) -> String {
+    let (nft, legacy) = (met(end, Backend::Nft), met(end, Backend::Legacy));
+    format!("{nft:?} {legacy:?} {} {:?}", end.outcome, end.packet)
+}
+
 /// Whether a part is as it was seen; what is not known may be anything.
 fn fits(part: &Part, seen: &impl ToString) -> bool {
     part.known().is_none_or(|known| known == seen.to_string())

@@ -23,6 +23,8 @@ mod marks;
 mod nat;
 mod place;
 mod socket;
+#[cfg(test)]
+mod tests;
 mod u32;
 mod written;
 
