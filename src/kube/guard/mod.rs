@@ -159,7 +159,7 @@ enum Way {
     },
     Legacy {
         iptables: Box<Iptables>,
-        poll: Poll,
+        poll: Box<Poll>,
     },
 }
 
@@ -192,7 +192,7 @@ impl Guard {
                 let iptables = Iptables::legacy().map_err(declared::Error::from)?;
                 Way::Legacy {
                     iptables: Box::new(iptables.with_retry(options.retry)),
-                    poll: Poll::new(&declared, &options, now),
+                    poll: Box::new(Poll::new(&declared, &options, now)),
                 }
             }
         };
