@@ -204,3 +204,42 @@ fn it_is_what_nft_does() {
     assert!(differ.is_empty(), "{}", differ.join("\n\n"));
     assert!(CASES.len() >= 100, "{}", CASES.len());
 }
+
+/// Several listings of the same tables in one input are of one reading; a change in between is seen.
+#[test]
+fn the_same_is_read_once() {
+    let side = Side::ours();
+    let tables = "add table ip t; add chain ip t a; add chain ip t b; add rule ip t b accept; add table ip u";
+    assert_eq!(side.run(&[tables], "").code, Some(0));
+    let trace = side.directory.path().join("trace");
+    let (file, program) = (trace.to_str().unwrap(), side.program.to_str().unwrap());
+    let readings = |text: &str| {
+        let arguments = [
+            "-f",
+            "-e",
+            "trace=sendto,sendmsg",
+            "-o",
+            file,
+            program,
+            text,
+        ];
+        let ran = side.run_with(&find("strace"), &arguments, "");
+        assert_eq!(ran.code, Some(0), "{text}: {}", ran.err);
+        let sent = fs::read_to_string(&trace).unwrap();
+        (sent.matches("NFT_MSG_GETCHAIN").count(), ran.out)
+    };
+    let (once, of_a) = readings("list chain ip t a");
+    let (again, of_b) = readings("list chain ip t b");
+    assert!(once >= 1);
+    assert_eq!(once, again);
+    let all = "list chain ip t a; list chain ip t b; list chain ip t a; list chain ip t b";
+    let (several, out) = readings(all);
+    assert_eq!(several, once);
+    assert_eq!(out, [&of_a[..], &of_b, &of_a, &of_b].concat());
+    let (others, _) =
+        readings("list chain ip t a; list table ip u; list chain ip t b; list table ip u");
+    assert_eq!(others, 2 * once);
+    let (changed, out) = readings("list chain ip t a; add rule ip t a drop; list chain ip t b");
+    assert_eq!(changed, 2 * once);
+    assert!(out.contains("drop"), "{out}");
+}

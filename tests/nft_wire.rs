@@ -20,13 +20,20 @@ const DIFFERENT: &[(&str, usize, &str)] = &[(
 )];
 
 /// The same of commands.
-const DIFFERENT_COMMANDS: &[(&str, usize, &str)] = &[(
-    "add set ip j twice { type ipv4_addr; flags interval; }\n\
+const DIFFERENT_COMMANDS: &[(&str, usize, &str)] = &[
+    (
+        "add set ip j sm { type ipv4_addr; flags interval; auto-merge; elements = { 11.0.0.0/8 }; }",
+        3,
+        "the set is there and has 10.0.0.0/8, which nft does not join with what only touches it in such a command",
+    ),
+    (
+        "add set ip j twice { type ipv4_addr; flags interval; }\n\
          add element ip j twice { 1.0.0.0/8 }\n\
          add element ip j twice { 3.0.0.0/8 }",
-    4,
-    "ranges that commands add to a new set nft sends with the set, and then once more: a message more, before the others",
-)];
+        4,
+        "ranges that commands add to a new set nft sends with the set, and then once more: a message more, before the others",
+    ),
+];
 
 /// What was compared.
 #[derive(Default)]
@@ -123,7 +130,14 @@ fn rulesets_are_sent_as_nft_sends_them() {
     }
     assert!(report.texts > 90, "{}", report.texts);
     assert_eq!(left_out, 2);
-    assert_eq!(report.passed, Passed::default());
+    // Those with sets that join their ranges, which are read beside what is there.
+    assert_eq!(
+        report.passed,
+        Passed {
+            generations: 5,
+            ..Passed::default()
+        }
+    );
     report.finish(DIFFERENT);
 }
 

@@ -613,6 +613,22 @@ pub(super) static EXTENSIONS: &[Extension] = &[
 
 /// Options that have no name.
 pub(super) static NAMELESS_TCP: Extension = tcp("", 0, &[]);
+/// Options of DCCP: none has a name, and of none more can be asked than whether it is there.
+pub(super) static NAMELESS_DCCP: Extension = Extension {
+    kind: ExthdrOp::DCCP,
+    name: "",
+    number: 0,
+    fields: &[],
+};
+
+/// What options of this kind are that have no name; `None` if each has one.
+pub(super) fn nameless(kind: ExthdrOp) -> Option<&'static Extension> {
+    match kind {
+        ExthdrOp::TCPOPT => Some(&NAMELESS_TCP),
+        ExthdrOp::DCCP => Some(&NAMELESS_DCCP),
+        _ => None,
+    }
+}
 
 /// The option, header or chunk with this number that has this field; if none of them has, the first.
 pub(super) fn extension(

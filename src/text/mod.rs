@@ -76,7 +76,7 @@ pub use parse::Error;
 #[cfg(all(feature = "text", any(test, feature = "fuzzing")))]
 pub(crate) use parse::parsed_rules;
 #[cfg(feature = "text")]
-pub use question::{Answer, Question, Watched};
+pub use question::{Answer, Known, Question, Watched};
 #[cfg(feature = "text")]
 pub use run::{Done, Echo, Mode, RunError};
 #[cfg(feature = "text")]

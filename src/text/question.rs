@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 use super::compile::{Compiler, not_a_change};
 use super::describe::describe;
@@ -25,14 +26,46 @@ pub struct Question<'s> {
 /// A part of a ruleset that was asked for.
 #[derive(Debug)]
 pub struct Answer<'s> {
-    snapshot: Snapshot,
+    snapshot: Arc<Snapshot>,
     part: Part<'s>,
+}
+
+/// What was read for questions: the next one about the same tables is answered from it, as long as nothing was committed
+/// since. Counters, and elements that come with packets or go with time, are as they were read.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    read: Vec<(Scope<'static>, Arc<Snapshot>)>,
+}
+
+impl Known {
+    pub(super) fn snapshot(
+        &mut self,
+        nft: &mut Connection,
+        scope: &Scope<'_>,
+    ) -> Result<Arc<Snapshot>, RunError> {
+        if !self.read.is_empty() {
+            let now = Some(nft.generation()?);
+            self.read
+                .retain(|(_, snapshot)| snapshot.generation() == now);
+        }
+        if let Some((_, snapshot)) = self.read.iter().find(|(of, _)| of == scope) {
+            return Ok(snapshot.clone());
+        }
+        let snapshot = Arc::new(nft.snapshot(scope.clone())?);
+        let table = scope.table.clone().map(Name::into_owned);
+        let scope = Scope {
+            family: scope.family,
+            table,
+        };
+        self.read.push((scope, snapshot.clone()));
+        Ok(snapshot)
+    }
 }
 
 impl Answer<'_> {
     /// The listing that it is.
     #[must_use]
-    pub const fn listing<'a>(&'a self, options: &'a Options) -> Listing<'a> {
+    pub fn listing<'a>(&'a self, options: &'a Options) -> Listing<'a> {
         Listing::new(&self.snapshot, options).part(self.part)
     }
 
@@ -224,6 +257,21 @@ impl<'s> Question<'s> {
         self.fault(format!("there is no {what} in table {family} {table}"))
     }
 
+    /// The same by what is known.
+    pub(super) fn check_by(
+        &self,
+        nft: &mut Connection,
+        known: &mut Known,
+        planned: &Planned<'_>,
+    ) -> Result<(), RunError> {
+        if !self.names_something() {
+            return Ok(());
+        }
+        let about = self.about().map_err(|fault| self.wrong(fault))?;
+        let now = known.snapshot(nft, &about.scope)?;
+        self.check(&now, planned).map_err(|fault| self.wrong(fault))
+    }
+
     /// Whether it can be answered once what is planned is done to what is there.
     pub(super) fn check(&self, now: &Snapshot, planned: &Planned<'_>) -> Result<(), Fault> {
         if !self.names_something() {
@@ -299,13 +347,25 @@ impl<'s> Question<'s> {
     /// # Errors
     /// [`RunError::Script`] if what it asks for is not there, or is no part of a ruleset; otherwise those of requests.
     pub fn answer(&self, nft: &mut Connection) -> Result<Answer<'s>, RunError> {
+        self.answer_from(nft, &mut Known::default())
+    }
+
+    /// The same, with what was read for others ([`Done::known`](super::Done::known)), where that is still so.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub fn answer_from(
+        &self,
+        nft: &mut Connection,
+        known: &mut Known,
+    ) -> Result<Answer<'s>, RunError> {
         match self.command.verb {
             Verb::Get => return self.elements(nft),
             Verb::Reset => return self.reset(nft),
             _ => {}
         }
         let about = self.about().map_err(|fault| self.wrong(fault))?;
-        let snapshot = nft.snapshot(about.scope.clone())?;
+        let snapshot = known.snapshot(nft, &about.scope)?;
         self.check(&snapshot, &Planned::default())
             .map_err(|fault| self.wrong(fault))?;
         Ok(Answer {
@@ -333,7 +393,7 @@ impl<'s> Question<'s> {
         self.check(&snapshot, &Planned::default())
             .map_err(|fault| self.wrong(fault))?;
         Ok(Answer {
-            snapshot,
+            snapshot: Arc::new(snapshot),
             part: about.part,
         })
     }
@@ -361,7 +421,7 @@ impl<'s> Question<'s> {
         let table = snapshot.table(elements.family, &*elements.table);
         let is_map = table.is_some_and(|table| Part::Map(part).is_in(&table));
         Ok(Answer {
-            snapshot,
+            snapshot: Arc::new(snapshot),
             part: if is_map {
                 Part::Map(part)
             } else {

@@ -2,7 +2,7 @@
 
 use super::list::Options;
 use super::parse::Error;
-use super::question::Planned;
+use super::question::{Known, Planned};
 use super::script::Script;
 use super::told::Teller;
 use crate::netlink;
@@ -31,6 +31,8 @@ pub struct Done {
     pub operations: usize,
     /// What was added, where that was asked for.
     pub echo: Option<Echo>,
+    /// What was read to see that what it asks for is there: [`answers`](super::Question::answer_from) take it.
+    pub known: Known,
 }
 
 /// What a transaction did, as the kernel told of it, and who has words for it.
@@ -124,13 +126,15 @@ impl Script {
         mode: Mode,
         options: &Options,
     ) -> Result<Done, RunError> {
+        let mut known = Known::default();
         if !self.changes_something() {
             if self.questions().nth(1).is_some() {
-                self.check_questions(nft, None)?; // a single one says it itself
+                self.check_questions(nft, None, &mut known)?; // a single one says it itself
             }
             return Ok(Done {
                 operations: 0,
                 echo: None,
+                known,
             });
         }
         let mut listener = match mode {
@@ -143,7 +147,7 @@ impl Script {
                 true => Some(nft.snapshot(Scope::all())?),
                 false => None,
             };
-            self.check_questions(nft, now.as_ref())?;
+            self.check_questions(nft, now.as_ref(), &mut known)?;
             let change = self
                 .changes(now.as_ref())
                 .map_err(|error| RunError::Script(Box::new(error)))?;
@@ -160,7 +164,11 @@ impl Script {
                         is_lost: heard.is_lost,
                         teller: listener.teller,
                     });
-                    return Ok(Done { operations, echo });
+                    return Ok(Done {
+                        operations,
+                        echo,
+                        known,
+                    });
                 }
                 Err(error) => error,
             };
@@ -184,26 +192,17 @@ impl Script {
         &self,
         nft: &mut Connection,
         now: Option<&Snapshot>,
+        known: &mut Known,
     ) -> Result<(), RunError> {
-        if !self.questions().any(|question| question.names_something()) {
-            return Ok(());
-        }
-        let read;
-        let now = match now {
-            Some(now) => now,
-            None => {
-                read = nft.snapshot(Scope::all())?;
-                &read
-            }
-        };
         let mut planned = Planned::default();
         for command in self.commands() {
-            match command.is_question() {
-                true => self
+            match (command.is_question(), now) {
+                (false, _) => planned.take(command),
+                (true, Some(now)) => self
                     .question(command)
                     .check(now, &planned)
                     .map_err(|fault| RunError::Script(Box::new(self.explain(fault))))?,
-                false => planned.take(command),
+                (true, None) => self.question(command).check_by(nft, known, &planned)?,
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use super::parse::{
 };
 use super::question::Question;
 use super::syntax::{Expr, Place, Statement};
-use crate::nft::{CommitError, Snapshot, Transaction};
+use crate::nft::{CommitError, Family, Snapshot, Transaction};
 
 /// A script in nft's language: what `nft -f` takes, read, and what it asks for not done yet.
 ///
@@ -240,10 +240,21 @@ impl Script {
     #[must_use]
     pub fn needs_listing(&self) -> bool {
         let mut declared = HashSet::new();
+        // Sets that join what is added to them with what may be there.
+        let mut joining = HashSet::new();
+        let mut is_flushed = false;
         for command in self.commands.iter().filter(|each| !each.is_question()) {
             let is_needed = match &command.object {
+                Object::Ruleset(Family::UNSPEC) if command.verb == Verb::Flush => {
+                    is_flushed = true;
+                    false
+                }
                 Object::Set(set) if matches!(command.verb, Verb::Add | Verb::Create) => {
-                    declared.insert(name_of(&set.set));
+                    let name = name_of(&set.set);
+                    if set.auto_merge && command.verb == Verb::Add && !is_flushed {
+                        joining.insert(name.clone());
+                    }
+                    declared.insert(name);
                     false
                 }
                 Object::Renamed(..) => true,
@@ -267,6 +278,7 @@ impl Script {
                         elements.set.to_vec(),
                     );
                     !declared.contains(&name)
+                        || (command.verb == Verb::Add && joining.contains(&name))
                 }
                 _ => false,
             };

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use chainwright::nft::Connection;
 use chainwright::nft::live::{Change, EventObject, Item, MonitorOptions};
 use chainwright::text::{
-    Definitions, Includes, Mode, Options, RunError, Script, Teller, Told, Watched,
+    Definitions, Includes, Known, Mode, Options, RunError, Script, Teller, Told, Watched,
 };
 
 use crate::carried_out::{added, added_json, complain, line};
@@ -275,6 +275,7 @@ impl Session<'_> {
             (false, false) => Mode::Commit,
         };
         let mut echo = None;
+        let mut known = Known::default();
         let mut nft = None;
         let changes = script.changes_something();
         if changes || script.questions().nth(1).is_some() {
@@ -283,7 +284,8 @@ impl Session<'_> {
                 return Err(Error::Other(why.to_owned()).into());
             }
             let mut opened = Connection::open()?;
-            echo = script.run(&mut opened, mode, &self.options)?.echo;
+            let done = script.run(&mut opened, mode, &self.options)?;
+            (echo, known) = (done.echo, done.known);
             nft = Some(opened);
         }
         for question in script.questions() {
@@ -299,7 +301,7 @@ impl Session<'_> {
                 Some(nft) => nft,
                 none => none.insert(Connection::open_to_look()?),
             };
-            let answer = match question.answer(nft) {
+            let answer = match question.answer_from(nft, &mut known) {
                 // Only planned.
                 Err(RunError::Script(_)) if mode == Mode::Check && changes => {
                     continue;

@@ -77,7 +77,14 @@ impl Compiler<'_> {
                 let flushed = self.tx.flush_set(&set.set_id()).map(|_| ());
                 return self.fitted(flushed);
             }
-            _ => return self.object(verb, &set),
+            _ => {
+                self.forget_ranges_of(
+                    family,
+                    Some(&table),
+                    set.name.as_deref().map(|name| &**name),
+                );
+                return self.object(verb, &set);
+            }
         }
         let Some((keys, place)) = &declared.keys else {
             let message = "a set needs the type of its keys: `type ipv4_addr` or `typeof ip saddr`";
@@ -173,7 +180,6 @@ impl Compiler<'_> {
             set = set.with_size(size);
         }
         self.shapes.insert(family, &table, &name, shape);
-        self.forget_ranges(&set.set_id());
         self.object(verb, &set)
     }
 

@@ -174,6 +174,23 @@ impl Compiler<'_> {
         self.joined.remove(&name_of(id));
     }
 
+    /// Forgets those of the sets that go: of this name, or of all of a table, or of a family. What is named by its handle
+    /// may be any.
+    pub(super) fn forget_ranges_of(
+        &mut self,
+        family: Family,
+        table: Option<&[u8]>,
+        set: Option<&[u8]>,
+    ) {
+        let is_it = |wanted: Option<&[u8]>, name: &[u8]| wanted.is_none_or(|wanted| wanted == name);
+        self.joined.retain(|(of, of_table, of_set), _| {
+            let goes = (family == Family::UNSPEC || *of == family)
+                && is_it(table, of_table)
+                && is_it(set, of_set);
+            !goes
+        });
+    }
+
     /// Notes that ranges are deleted.
     pub(super) fn forget_elements(
         &mut self,

@@ -167,7 +167,14 @@ impl<'c> Compiler<'c> {
                 let table = table.clone();
                 self.object(verb, &Table { flags, ..table })
             }
-            Object::Table(table) => self.object(verb, table),
+            Object::Table(table) => {
+                self.forget_ranges_of(
+                    table.family,
+                    table.name.as_deref().map(|name| &**name),
+                    None,
+                );
+                self.object(verb, table)
+            }
             Object::Chain(chain) if verb == Verb::Flush => {
                 let flushed = self.tx.flush_chain(
                     chain.family,
@@ -210,6 +217,7 @@ impl<'c> Compiler<'c> {
             Object::Flowtable(flowtable) => self.object(verb, flowtable),
             Object::Stateful(object) => self.object(verb, object),
             Object::Ruleset(family) if verb == Verb::Flush => {
+                self.forget_ranges_of(*family, None, None);
                 let flushed = self.tx.flush_ruleset(*family).map(|_| ());
                 self.fitted(flushed)
             }

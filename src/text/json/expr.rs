@@ -30,6 +30,11 @@ pub(super) enum Expression<'e> {
     IpOption(OptionField),
     #[serde(rename = "sctp chunk")]
     SctpChunk(OptionField),
+    #[serde(rename = "dccp option")]
+    DccpOption {
+        #[serde(rename = "type")]
+        number: u8,
+    },
     Meta {
         key: &'static str,
     },
@@ -520,6 +525,9 @@ fn option(field: &syntax::OptionField) -> Expression<'static> {
         ExthdrOp::TCPOPT => Expression::TcpOption(place),
         ExthdrOp::IPV4 => Expression::IpOption(place),
         ExthdrOp::SCTP => Expression::SctpChunk(place),
+        ExthdrOp::DCCP => Expression::DccpOption {
+            number: field.number,
+        },
         _ => Expression::Exthdr(place),
     }
 }

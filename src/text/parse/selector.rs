@@ -157,6 +157,7 @@ impl Parser<'_> {
             let kind = match protocol.name {
                 "tcp" => Some(ExthdrOp::TCPOPT),
                 "ip" => Some(ExthdrOp::IPV4),
+                "dccp" => Some(ExthdrOp::DCCP),
                 _ => None,
             };
             if let Some(kind) = kind {
@@ -196,7 +197,7 @@ impl Parser<'_> {
         }
         let Some(index) = found else {
             let mut known: Vec<&str> = field_names(protocol).collect();
-            if matches!(protocol.name, "tcp" | "ip") {
+            if matches!(protocol.name, "tcp" | "ip" | "dccp") {
                 known.push("option");
             }
             if protocol.name == "sctp" {
@@ -225,15 +226,19 @@ impl Parser<'_> {
             self.advance();
             return self.option_field(extension);
         }
-        let number = match self.is_word() && kind == ExthdrOp::TCPOPT {
-            true => super::parser::parse_number(self.word()),
-            false => None,
-        };
-        if let Some(number) = number.and_then(|number| u8::try_from(number).ok()) {
-            self.advance();
-            let named = extensions(kind).find(|extension| extension.number == number);
-            let extension = named.unwrap_or(&headers::NAMELESS_TCP);
-            return Ok(presence(extension, number));
+        if let Some(nameless) = headers::nameless(kind) {
+            let number = match self.is_word() {
+                true => super::parser::parse_number(self.word()),
+                false => None,
+            };
+            if let Some(number) = number.and_then(|number| u8::try_from(number).ok()) {
+                self.advance();
+                let named = extensions(kind).find(|extension| extension.number == number);
+                return Ok(presence(named.unwrap_or(nameless), number));
+            }
+        }
+        if kind == ExthdrOp::DCCP {
+            return Err(self.unexpected(["the option's number, from 0 to 255"]));
         }
         let what = match kind {
             ExthdrOp::TCPOPT => "no option of tcp",

@@ -264,6 +264,7 @@ impl<W: Write> Printer<'_, W> {
             ExthdrOp::TCPOPT => "tcp option ",
             ExthdrOp::IPV4 => "ip option ",
             ExthdrOp::SCTP => "sctp chunk ",
+            ExthdrOp::DCCP => "dccp option ",
             _ if option.presence => "exthdr ",
             _ => "",
         };

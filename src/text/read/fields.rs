@@ -61,6 +61,7 @@ impl Reader<'_, '_> {
             ExthdrOp::IPV6 => "ip6",
             ExthdrOp::IPV4 => "ip",
             ExthdrOp::SCTP => "sctp",
+            ExthdrOp::DCCP => "dccp",
             _ => "tcp",
         };
         self.context.take_protocol(protocol, &mut self.statements);

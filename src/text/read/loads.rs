@@ -104,12 +104,15 @@ impl Reader<'_, '_> {
                 exthdr.offset.unwrap_or_default().checked_mul(8)?,
                 exthdr.len.unwrap_or_default().checked_mul(8)?,
             )
-            .or((kind == ExthdrOp::TCPOPT).then_some(&headers::NAMELESS_TCP))?,
+            .or_else(|| headers::nameless(kind))?,
             number,
             offset: exthdr.offset.unwrap_or_default().checked_mul(8)?,
             bits: exthdr.len.unwrap_or_default().checked_mul(8)?,
             presence: flags.contains(ExthdrFlags::PRESENT),
         };
+        if kind == ExthdrOp::DCCP && !option.presence {
+            return None;
+        }
         (option.presence || option.bits == 0 || is_place(option.offset, option.bits))
             .then_some(())?;
         match (exthdr.sreg, exthdr.dreg) {

@@ -3,7 +3,9 @@
 use super::Reader;
 use super::fields::Fields;
 use super::node::{Kind, Node};
-use super::selector::{fib, ipsec, meta, modulus, numgen, option, osf, payload, small, socket};
+use super::selector::{
+    dccp_option, fib, ipsec, meta, modulus, numgen, option, osf, payload, small, socket,
+};
 use crate::nft::Family;
 use crate::nft::expr::{CtDirection, CtKey, ExthdrOp, RtKey};
 use crate::text::parse::Fault;
@@ -12,12 +14,13 @@ use crate::text::parse::known::{ct_key, ct_names, needs_direction, version_in, w
 use crate::text::syntax::{Element, Expr, Operator, Place, Target, Verdict};
 
 /// What an expression is called.
-const KNOWN: [&str; 33] = [
+const KNOWN: [&str; 34] = [
     "payload",
     "exthdr",
     "tcp option",
     "ip option",
     "sctp chunk",
+    "dccp option",
     "meta",
     "ct",
     "rt",
@@ -121,6 +124,7 @@ impl Reader {
             "tcp option" => option(value, ExthdrOp::TCPOPT),
             "ip option" => option(value, ExthdrOp::IPV4),
             "sctp chunk" => option(value, ExthdrOp::SCTP),
+            "dccp option" => dccp_option(value),
             "meta" => meta(value),
             "ct" => self.ct(value),
             "rt" => self.rt(value),

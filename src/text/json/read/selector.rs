@@ -58,6 +58,13 @@ pub(super) fn payload(node: &Node<'_>) -> Result<Expr, Fault> {
     }
 }
 
+/// An option of DCCP: whether it is there.
+pub(super) fn dccp_option(node: &Node<'_>) -> Result<Expr, Fault> {
+    let fields = Fields::new(node, "an option", &["type"])?;
+    let number = fields.need("type")?.number("the option's number")?;
+    Ok(presence(&headers::NAMELESS_DCCP, number))
+}
+
 /// An option, an extension header or a chunk: a field of it, or whether it is there.
 pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Fault> {
     let (of, known): (_, &[&str]) = match kind {

@@ -298,6 +298,11 @@ fn what_can_be_said_in_several_ways_is_the_same() {
             "ip option lsrr exists sctp chunk data exists",
         ),
         (
+            "ip",
+            "dccp option 42 exists dccp option 0 missing",
+            "dccp option 42 exists dccp option 0 missing",
+        ),
+        (
             "ip6",
             "exthdr frag exists rt type 0 srh sid[1] ::1 rt0 addr[1] ::1",
             "exthdr frag exists rt type 0 srh sid[1] ::1 rt0 addr[1] ::1",
