@@ -216,8 +216,11 @@ pub(crate) fn parse_native(text: &str) -> Result<Vec<Line>, String> {
     Ok(lines)
 }
 
-/// Parses `written-by-nft.txt`: expressions and user data.
-pub(crate) fn parse_written(text: &str) -> Result<BTreeMap<Key, (Vec<u8>, Vec<u8>)>, String> {
+/// Expressions and user data of a rule.
+pub(crate) type Bytes = (Vec<u8>, Vec<u8>);
+
+/// Parses `written-by-nft.txt`.
+pub(crate) fn parse_written(text: &str) -> Result<BTreeMap<Key, Bytes>, String> {
     let mut written = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let wrong = || format!("not understood: {line}");
