@@ -137,10 +137,13 @@ fn each_target_does_something() {
                 continue;
             };
             for hook in [Hook::Prerouting, Hook::Postrouting] {
-                let all = outcomes(flow(family, hook), |flow| {
+                let evaluate = |flow: &mut Flow| {
                     let effect = target(extension, flow)?;
                     Ok((effect, flow.doing.clone()))
-                });
+                };
+                // Some work before connections are tracked, some behind that.
+                let mut all = outcomes(flow(family, hook), evaluate);
+                all.extend(outcomes(tracked(family, hook), evaluate));
                 let own = extension.name();
                 done.push(own.to_owned());
                 if UNKNOWN.contains(&own) || matches!(extension, Target::Opaque(_)) {
@@ -227,7 +230,7 @@ fn what_is_known_decides() {
         ("-m owner ! --socket-exists", false),
         ("-m pkttype ! --pkt-type multicast", true),
         ("-m u32 --u32 \"6&0xFF=6&&0>>22&0x3C@0=0x4E200050\"", true),
-        ("-m u32 --u32 \"56=0\"", false),
+        ("-m u32 --u32 \"57=0\"", false),
         ("-m statistic --mode random --probability 1", true),
         ("-m statistic --mode random ! --probability 1", false),
         ("-m recent --set --name a", true),
