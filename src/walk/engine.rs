@@ -208,6 +208,7 @@ impl<'s> Branch<'s> {
             let destination = is_destination(hook);
             match at.nat.get(nat) {
                 Some(base) if !self.is_settled(destination) => {
+                    self.note_order(&at.nat, nat);
                     self.at.nat = Some(nat + 1);
                     self.enter(base.clone());
                 }
@@ -234,13 +235,7 @@ impl<'s> Branch<'s> {
         } else if !self.at.translated && hook != Hook::Forward && priority > nat {
             self.begin_translation(rules, is_destination(hook))?;
         } else if let Some(base) = chain {
-            let same = at.chains.get(self.at.chains + 1);
-            if same.is_some_and(|next| next.priority == priority) {
-                self.flow.note(format!(
-                    "chains of priority {priority} at {hook} are taken in the order in which the kernel has them if \
-                     they were made in the order in which they are listed"
-                ));
-            }
+            self.note_order(&at.chains, self.at.chains);
             if priority == TRACKING && tracks || priority == nat && rules.translates(family) {
                 self.flow.note(format!(
                     "whether a chain of priority {priority} at {hook} comes before the kernel's own work there is not \
@@ -255,6 +250,18 @@ impl<'s> Branch<'s> {
         }
         self.flow.end();
         Ok(None)
+    }
+
+    /// Notes that the kernel may ask the chain behind this one first.
+    fn note_order(&mut self, chains: &[Arc<Base<'s>>], place: usize) {
+        let priority = |place: usize| chains.get(place).map(|base| base.priority);
+        if let Some(same) = priority(place).filter(|same| priority(place + 1) == Some(*same)) {
+            let hook = self.flow.hook;
+            self.flow.note(format!(
+                "chains of priority {same} at {hook} are taken in the order in which the kernel has them if they were \
+                 made in the order in which they are listed"
+            ));
+        }
     }
 
     fn begin_translation(&mut self, rules: &Rules<'s>, destination: bool) -> Result<(), Open> {

@@ -326,6 +326,9 @@ impl<'s> Machine<'_, 's> {
         let (base, offset) = (needed(payload.base())?, needed(payload.offset())?);
         let length = needed(payload.len())?;
         if let Some(register) = payload.sreg() {
+            if length > 16 {
+                return Err(Open::unknown("it writes more than sixteen bytes at once"));
+            }
             let value = needed(
                 self.registers
                     .value(register, length as usize, Order::Network),

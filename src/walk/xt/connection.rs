@@ -236,7 +236,7 @@ pub(super) fn ipvs(flow: &mut Flow, ipvs: &Ipvs) -> Result<bool, Open> {
         Ipvs::None => Ok(!of_ipvs),
         Ipvs::Connection(_) if !of_ipvs => Ok(false),
         Ipvs::Connection(_) => {
-            let words = super::words(&crate::xt::Match::Ipvs(ipvs.clone()));
+            let words = super::words(&crate::xt::Match::Ipvs(*ipvs));
             flow.always(format!("its connection of IPVS is as `{words}` says"))
         }
     }

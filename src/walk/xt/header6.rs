@@ -164,7 +164,7 @@ pub(super) fn srh(flow: &mut Flow, srh: &Srh) -> Result<bool, Open> {
     if !has(flow, ROUTING)? || !flow.is(byte, Test::Is(SEGMENTS))? {
         return Ok(false);
     }
-    let words = super::words(&Match::Srh(srh.clone()));
+    let words = super::words(&Match::Srh(*srh));
     flow.always(format!("its segment routing header is as `{words}` says"))
 }
 
