@@ -12,7 +12,9 @@ use super::nft::{Machine, Went};
 use super::packet::{Direction, Hook, Node, Packet, State, Tuple};
 use super::registers::Registers;
 use super::route::{address_number, is_of};
-use super::rules::{Base, ChainOf, LongChain, Options, Rules, TRACKING, TableOfRules};
+use super::rules::{
+    Base, ChainOf, LegacyTable, LongChain, LongEntries, Options, Rules, TRACKING, TableOfRules,
+};
 use super::sets::SetChange;
 use super::steps::{Arrived, End, HookVerdict, Outcome, Part, RuleAt, Step, Verdict, Walk};
 use crate::iptables::Backend;
@@ -109,10 +111,11 @@ enum Frame<'s> {
         long: Option<Arc<LongChain<'s>>>,
     },
     Legacy {
-        table: &'s legacy::Table,
+        table: Arc<LegacyTable<'s>>,
         chain: legacy::ChainRef<'s>,
         rules: legacy::Rules<'s>,
         next: usize,
+        long: Option<Arc<LongEntries<'s>>>,
     },
 }
 
@@ -374,10 +377,18 @@ impl<'s> Branch<'s> {
                     }
                 })
             }
-            Some(Frame::Legacy { rules, next, .. }) => rules.next().map(|rule| {
-                *next += 1;
-                Rule::Legacy { rule, asked: 0 }
-            }),
+            Some(Frame::Legacy {
+                rules, next, long, ..
+            }) => {
+                let found = match long {
+                    Some(long) => long.next(self.flow.number(Field::Destination), *next),
+                    None => rules.next().map(|rule| (*next, rule)),
+                };
+                found.map(|(place, rule)| {
+                    *next = place + 1;
+                    Rule::Legacy { rule, asked: 0 }
+                })
+            }
             None => None,
         };
         match next {
@@ -509,7 +520,12 @@ impl<'s> Branch<'s> {
                                 },
                                 true,
                             );
-                            let table = rule.table();
+                            let Some(Frame::Legacy { table, .. }) = self.frames.last() else {
+                                return Err(Open::unknown(
+                                    "it leads to a chain of another backend",
+                                ));
+                            };
+                            let table = table.clone();
                             self.call(Frame::of(&ChainOf::Legacy { table, chain }), goes)?
                         }
                     };
@@ -650,6 +666,7 @@ impl<'s> Branch<'s> {
                 (Backend::Nft, table.family, table.name.to_owned(), *name)
             }
             Frame::Legacy { table, chain, .. } => {
+                let table = table.table;
                 let family = match table.family() {
                     legacy::Family::Ipv4 => "ip",
                     legacy::Family::Ipv6 => "ip6",
@@ -772,10 +789,11 @@ impl<'s> Frame<'s> {
                 long: table.long(name, chain),
             },
             ChainOf::Legacy { table, chain } => Self::Legacy {
-                table,
+                table: table.clone(),
                 chain: *chain,
                 rules: chain.rules(),
                 next: 0,
+                long: table.long(chain),
             },
         }
     }

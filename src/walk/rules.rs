@@ -115,9 +115,108 @@ pub(super) enum ChainOf<'s> {
         drops: bool,
     },
     Legacy {
-        table: &'s legacy::Table,
+        table: Arc<LegacyTable<'s>>,
         chain: legacy::ChainRef<'s>,
     },
+}
+
+/// A legacy table with what was found in it so far.
+#[derive(Debug)]
+pub(super) struct LegacyTable<'s> {
+    pub(super) table: &'s legacy::Table,
+    /// Of long chains, by where they begin, which of their rules may be for whom.
+    long: Mutex<HashMap<usize, Arc<LongEntries<'s>>>>,
+}
+
+/// The rules of a long chain by the one destination that they are for: those for others need not be looked at.
+#[derive(Debug)]
+pub(super) struct LongEntries<'s> {
+    all: Vec<legacy::RuleRef<'s>>,
+    by_destination: HashMap<u128, Vec<u32>>,
+    /// Those that are for several destinations.
+    others: Vec<u32>,
+}
+
+impl<'s> LegacyTable<'s> {
+    /// Which rules of a long chain may be for whom.
+    pub(super) fn long(&self, chain: &legacy::ChainRef<'s>) -> Option<Arc<LongEntries<'s>>> {
+        let rules = chain.rules();
+        if rules.len() < LONG {
+            return None;
+        }
+        let begin = rules.clone().next()?.offset();
+        let mut long = self.long.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = long.get(&begin) {
+            return Some(known.clone());
+        }
+        let read = Arc::new(LongEntries::read(rules));
+        long.insert(begin, read.clone());
+        Some(read)
+    }
+}
+
+impl<'s> LongEntries<'s> {
+    fn read(rules: legacy::Rules<'s>) -> Self {
+        let all: Vec<_> = rules.collect();
+        let mut by_destination: HashMap<u128, Vec<u32>> = HashMap::new();
+        let mut others = Vec::new();
+        for (place, rule) in (0..).zip(&all) {
+            match only_destination(&rule.header()) {
+                Some(address) => by_destination.entry(address).or_default().push(place),
+                None => others.push(place),
+            }
+        }
+        Self {
+            all,
+            by_destination,
+            others,
+        }
+    }
+
+    /// The first rule from this place on that may be for packets to this destination, if that is known; and its place.
+    pub(super) fn next(
+        &self,
+        destination: Option<u128>,
+        from: usize,
+    ) -> Option<(usize, legacy::RuleRef<'s>)> {
+        let place = match destination {
+            None => from,
+            Some(address) => {
+                let own = self.by_destination.get(&address);
+                let own = own.and_then(|places| at_or_behind(places, from));
+                match (own, at_or_behind(&self.others, from)) {
+                    (Some(one), Some(other)) => one.min(other),
+                    (one, other) => one.or(other)?,
+                }
+            }
+        };
+        Some((place, *self.all.get(place)?))
+    }
+}
+
+/// The one destination that an entry is for.
+fn only_destination(header: &legacy::Header<'_>) -> Option<u128> {
+    match header {
+        legacy::Header::Ipv4(ip) => {
+            let to = ip.destination();
+            let one = !ip.inversions().contains(legacy::Inversions::DESTINATION)
+                && to.mask.to_bits() == u32::MAX;
+            one.then_some(to.value.to_bits().into())
+        }
+        legacy::Header::Ipv6(ip) => {
+            let to = ip.destination();
+            let one = !ip.inversions().contains(legacy::Inversions::DESTINATION)
+                && to.mask.to_bits() == u128::MAX;
+            one.then_some(to.value.to_bits())
+        }
+        legacy::Header::Arp(_) => None,
+    }
+}
+
+/// The first of these places that is not before that one.
+fn at_or_behind(places: &[u32], from: usize) -> Option<usize> {
+    let behind = places.partition_point(|place| (*place as usize) < from);
+    places.get(behind).map(|place| *place as usize)
 }
 
 /// A table of nf_tables with what was found in it so far.
@@ -176,12 +275,9 @@ impl<'s> LongChain<'s> {
 
     /// The first rule from this place on that is not for other packets than those with this value.
     pub(super) fn next(&self, value: &[u8], from: usize) -> Option<usize> {
-        let first = |places: &[u32]| {
-            let behind = places.partition_point(|place| (*place as usize) < from);
-            places.get(behind).map(|place| *place as usize)
-        };
-        let of_value = self.by_value.get(value).and_then(|places| first(places));
-        match (of_value, first(&self.others)) {
+        let of_value = self.by_value.get(value);
+        let of_value = of_value.and_then(|places| at_or_behind(places, from));
+        match (of_value, at_or_behind(&self.others, from)) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         }
@@ -348,6 +444,10 @@ impl<'s> Rules<'s> {
                 continue;
             };
             let translates = name.as_bstr() == "nat";
+            let of_rules = Arc::new(LegacyTable {
+                table,
+                long: Mutex::default(),
+            });
             for (number, hook) in Hook::ALL.into_iter().enumerate() {
                 let Some(chain) = table.builtin(hook.legacy()) else {
                     continue;
@@ -364,7 +464,10 @@ impl<'s> Rules<'s> {
                 };
                 let base = Arc::new(Base {
                     priority: priority.0,
-                    chain: ChainOf::Legacy { table, chain },
+                    chain: ChainOf::Legacy {
+                        table: of_rules.clone(),
+                        chain,
+                    },
                 });
                 self.families[place(family)].add(number, base, translates);
             }
