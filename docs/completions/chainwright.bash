@@ -40,6 +40,9 @@ _chainwright() {
             chainwright,diff)
                 cmd="chainwright__subcmd__diff"
                 ;;
+            chainwright,graph)
+                cmd="chainwright__subcmd__graph"
+                ;;
             chainwright,help)
                 cmd="chainwright__subcmd__help"
                 ;;
@@ -94,6 +97,9 @@ _chainwright() {
             chainwright,sets)
                 cmd="chainwright__subcmd__sets"
                 ;;
+            chainwright,trace)
+                cmd="chainwright__subcmd__trace"
+                ;;
             chainwright,trace-packets)
                 cmd="chainwright__subcmd__trace__subcmd__packets"
                 ;;
@@ -102,6 +108,9 @@ _chainwright() {
                 ;;
             chainwright,watch)
                 cmd="chainwright__subcmd__watch"
+                ;;
+            chainwright,why)
+                cmd="chainwright__subcmd__why"
                 ;;
             chainwright__subcmd__bench,chains)
                 cmd="chainwright__subcmd__bench__subcmd__chains"
@@ -187,6 +196,9 @@ _chainwright() {
             chainwright__subcmd__help,diff)
                 cmd="chainwright__subcmd__help__subcmd__diff"
                 ;;
+            chainwright__subcmd__help,graph)
+                cmd="chainwright__subcmd__help__subcmd__graph"
+                ;;
             chainwright__subcmd__help,help)
                 cmd="chainwright__subcmd__help__subcmd__help"
                 ;;
@@ -241,6 +253,9 @@ _chainwright() {
             chainwright__subcmd__help,sets)
                 cmd="chainwright__subcmd__help__subcmd__sets"
                 ;;
+            chainwright__subcmd__help,trace)
+                cmd="chainwright__subcmd__help__subcmd__trace"
+                ;;
             chainwright__subcmd__help,trace-packets)
                 cmd="chainwright__subcmd__help__subcmd__trace__subcmd__packets"
                 ;;
@@ -249,6 +264,9 @@ _chainwright() {
                 ;;
             chainwright__subcmd__help,watch)
                 cmd="chainwright__subcmd__help__subcmd__watch"
+                ;;
+            chainwright__subcmd__help,why)
+                cmd="chainwright__subcmd__help__subcmd__why"
                 ;;
             chainwright__subcmd__help__subcmd__bench,chains)
                 cmd="chainwright__subcmd__help__subcmd__bench__subcmd__chains"
@@ -317,7 +335,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate nft kubelet watch trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate translate nft kubelet watch trace why trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -953,12 +971,62 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__diff)
-            opts="-4 -6 -t -h --counters --bytecode --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            opts="-4 -6 -t -h --counters --bytecode --packets --tries --ipv4 --ipv6 --family --backend --table --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --tries)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__graph)
+            opts="-4 -6 -t -h --format --service --chain --full --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "text dot mermaid svg" -- "${cur}"))
+                    return 0
+                    ;;
+                --service)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --chain)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --family)
                     COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
                     return 0
@@ -987,7 +1055,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help)
-            opts="chains rules sets list apply backup rollback reconcile diff save restore cleanup migrate translate nft kubelet watch trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate translate nft kubelet watch trace why trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1225,6 +1293,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__diff)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__graph)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1532,6 +1614,20 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__help__subcmd__trace)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__help__subcmd__trace__subcmd__packets)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1561,6 +1657,20 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__watch)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__help__subcmd__why)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -2220,6 +2330,76 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        chainwright__subcmd__trace)
+            opts="-4 -6 -t -h --from --own --file --all --as-is --in --out --mark --state --direction --uid --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --own)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --in)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --out)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --mark)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --state)
+                    COMPREPLY=($(compgen -W "new established related invalid untracked any" -- "${cur}"))
+                    return 0
+                    ;;
+                --direction)
+                    COMPREPLY=($(compgen -W "in forward out local" -- "${cur}"))
+                    return 0
+                    ;;
+                --uid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         chainwright__subcmd__trace__subcmd__packets)
             opts="-4 -6 -t -h --count --buffer --ipv4 --ipv6 --family --backend --table --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -2304,6 +2484,68 @@ _chainwright() {
                     return 0
                     ;;
                 --buffer)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --family)
+                    COMPREPLY=($(compgen -W "ip ip6 inet arp bridge netdev" -- "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        chainwright__subcmd__why)
+            opts="-4 -6 -t -h --file --in --out --mark --state --direction --uid --ipv4 --ipv6 --family --backend --table --netns --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --in)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --out)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --mark)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --state)
+                    COMPREPLY=($(compgen -W "new established related invalid untracked any" -- "${cur}"))
+                    return 0
+                    ;;
+                --direction)
+                    COMPREPLY=($(compgen -W "in forward out local" -- "${cur}"))
+                    return 0
+                    ;;
+                --uid)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
