@@ -324,13 +324,14 @@ fn a_table_that_stops_what_others_accept_is_named() {
         }";
     let packet = "tcp 10.0.0.1:1000 10.0.0.2:80 --file -";
     let out = done(&format!("why {packet}"), ruleset);
+    let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
-        "100.0 %  dropped",
+        "100.0 % dropped",
         "by inet firewalld filter_FORWARD, its policy in forward",
         "owner: firewalld",
         "although ip filter KUBE-FORWARD rule 1 (kube-proxy) accepts it in forward",
     ] {
-        assert!(out.contains(part), "{part}: {out}");
+        assert!(flat.contains(part), "{part}: {out}");
     }
     // Of this table nothing stops it.
     let (code, out, _) = run(&format!("why {packet} --table filter"), ruleset);
@@ -403,7 +404,7 @@ fn graphs_of_kernel_and_file() {
                     .unwrap();
             }
             let out = done("graph", "");
-            assert!(out.contains("table ip filter: 4 chains, 1 rule\n"), "{out}");
+            assert!(out.contains("table ip filter: 2 chains, 1 rule\n"), "{out}");
             assert!(
                 out.contains("table ip filter (legacy): 4 chains, 1 rule\n"),
                 "{out}"
@@ -484,9 +485,13 @@ fn fifty_thousand_chains() {
                 .unwrap();
         }
     }
-    let mut nft = Model::new().connect().unwrap();
-    nft.commit(&tx).unwrap();
-    let snapshot = nft.snapshot(Scope::all()).unwrap();
+    let snapshot = sandbox()
+        .run(|| {
+            let mut nft = Connection::open().unwrap();
+            nft.commit(&tx).unwrap();
+            nft.snapshot(Scope::all()).unwrap()
+        })
+        .unwrap();
     let start = std::time::Instant::now();
     let mut graph = Graph::new();
     graph.add_snapshot(&snapshot);

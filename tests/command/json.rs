@@ -183,7 +183,11 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
         .to_str()
         .unwrap()
         .to_owned();
-    std::fs::write(&other, ruleset.replace("22-23", "22")).unwrap();
+    std::fs::write(
+        &other,
+        ruleset.replace("tcp dport 22 drop", "tcp dport 24 drop"),
+    )
+    .unwrap();
     assert_eq!(packets.code, 2, "{}", packets.err);
     let packets = json(&format!("diff --packets {two} {other} --tries 300")).expect(1);
     check(
