@@ -74,6 +74,24 @@ pub fn frontends<'t>(
     found.into_iter().collect()
 }
 
+/// The addresses of the node at which it answers on node ports, where the rules name them: kube-proxy's nftables mode does.
+#[must_use]
+pub fn node_port_addresses(snapshot: &Snapshot) -> Vec<IpAddr> {
+    let mut addresses = BTreeSet::new();
+    for set in snapshot
+        .tables()
+        .filter_map(|table| table.set("nodeport-ips"))
+    {
+        let keys = set.elements().filter_map(|element| element.key_bytes());
+        addresses.extend(keys.filter_map(|key| match key.len() {
+            4 => Some(IpAddr::from(*key.first_chunk::<4>()?)),
+            16 => Some(IpAddr::from(*key.first_chunk::<16>()?)),
+            _ => None,
+        }));
+    }
+    addresses.into_iter().collect()
+}
+
 /// `-d 10.96.0.10/32 -p udp -m comment --comment "kube-system/kube-dns:dns cluster IP" -m udp --dport 53 …`
 fn of_rule(family: xt::Family, rule: &Rule) -> Option<Frontend> {
     let comment = rule.matches.iter().find_map(|one| match one {

@@ -123,7 +123,77 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
         check("reconcile", &[&planned]);
     }
     drop(owner);
-    check("diff", &[&json(&format!("diff {path}")).expect(1)]);
+    // What no kernel takes, and what one table lets through and another one does not.
+    let odd = directory
+        .path()
+        .join("odd.nft")
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let ruleset = "
+        table ip kube-proxy {
+            map m { type ipv4_addr : verdict; elements = { 192.0.2.9 : goto service-ULMVA6XW-ns1/svc1/tcp/p80 } }
+            chain service-ULMVA6XW-ns1/svc1/tcp/p80 { accept; }
+            chain a { jump b; }
+            chain b { jump a; jump gone; }
+            chain far { jump farther; }
+            chain farther { }
+            chain i { type filter hook input priority 0; ip daddr vmap @m; }
+        }
+        table netdev d { chain c { }; }";
+    std::fs::write(&odd, ruleset).unwrap();
+    check(
+        "graph",
+        &[
+            &json(&format!("graph {odd}")).expect(0),
+            &json("graph").expect(0),
+        ],
+    );
+    let two = directory
+        .path()
+        .join("two.nft")
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let ruleset = "
+        table ip a { chain KUBE-A { type filter hook input priority 0; tcp dport 22-23 accept; }; }
+        table ip calico { chain i { type filter hook input priority 1; ct mark 1 drop; tcp dport 22 drop; }; }
+        table ip proxy {
+            map service-ips {
+                type ipv4_addr . inet_proto . inet_service : verdict
+                elements = { 192.0.2.9 . tcp . 80 : goto service-ULMVA6XW-ns1/svc1/tcp/p80 }
+            }
+            chain service-ULMVA6XW-ns1/svc1/tcp/p80 { accept; }
+        }
+        table netdev d { chain c { }; }";
+    std::fs::write(&two, ruleset).unwrap();
+    let packet = format!("tcp 192.0.2.1:9 192.0.2.2:22 --direction in --file {two}");
+    check(
+        "trace",
+        &[
+            &json(&format!("trace {packet}")).expect(0),
+            &json(&format!("trace svc1 --file {two}")).expect(0),
+        ],
+    );
+    check("why", &[&json(&format!("why {packet}")).expect(0)]);
+    let packets = json(&format!("diff --packets {odd} {two}"));
+    let other = directory
+        .path()
+        .join("other.nft")
+        .to_str()
+        .unwrap()
+        .to_owned();
+    std::fs::write(
+        &other,
+        ruleset.replace("tcp dport 22 drop", "tcp dport 24 drop"),
+    )
+    .unwrap();
+    assert_eq!(packets.code, 2, "{}", packets.err);
+    let packets = json(&format!("diff --packets {two} {other} --tries 300")).expect(1);
+    check(
+        "diff",
+        &[&json(&format!("diff {path}")).expect(1), &packets],
+    );
     let rollback = json(&format!("rollback {path}")).expect(0);
     if owned {
         check("rollback", &[&rollback]);

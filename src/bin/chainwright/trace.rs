@@ -1,10 +1,11 @@
 //! `chainwright trace`: where a packet goes.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
 use chainwright::iptables::Family;
 use chainwright::kube::explain::is_meant;
-use chainwright::kube::frontend::{Frontend, frontends};
+use chainwright::kube::frontend::{Frontend, frontends, node_port_addresses};
 use chainwright::walk::{Direction, Node, Packet, Walk};
 use serde::Serialize;
 
@@ -31,9 +32,14 @@ pub(crate) struct Args {
     #[arg(value_name = "WHAT", required = true, num_args = 1..=3)]
     what: Vec<String>,
 
-    /// Of a service: where the packet comes from, ADDRESS or ADDRESS:PORT
-    #[arg(long, value_name = "SOURCE", default_value = "any")]
-    from: String,
+    /// Of a service: where the packet comes from, ADDRESS or ADDRESS:PORT, or `any`. If nothing is said, it is an address
+    /// outside (of those for documentation: 192.0.2.1, 2001:db8::1)
+    #[arg(long, value_name = "SOURCE")]
+    from: Option<String>,
+
+    /// With --file: an address of the machine whose rules these are; may be given more than once
+    #[arg(long, value_name = "ADDRESS", requires = "file")]
+    own: Vec<IpAddr>,
 
     /// In the rules of this file instead of the kernel's: a backup, a text of iptables-save, or one in nft's language
     #[arg(long, value_name = "FILE")]
@@ -79,7 +85,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope.check()?;
     let mut found = Found::default();
     let (ruleset, node) = match &args.file {
-        Some(file) => (Ruleset::of_file(file, &args.scope)?, Node::default()),
+        Some(file) => {
+            let ruleset = Ruleset::of_file(file, &args.scope)?;
+            let node = args.node(&ruleset);
+            (ruleset, node)
+        }
         None => (Ruleset::of_kernel(&args.scope, &mut found)?, node()),
     };
     for said in &found.notes {
@@ -138,11 +148,45 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     })
 }
 
+/// Somebody outside, where nothing else is said: addresses of documentation (RFC 5737, RFC 3849).
+const OUTSIDE: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
+];
+
+/// The machine of a file in which nothing says its addresses.
+const MACHINE: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(192, 0, 2, 100)),
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 100)),
+];
+
 impl Args {
+    /// What is known of the machine whose rules are in a file. A packet to a service is one of a machine that has the
+    /// addresses at which its node ports answer, or one that stands for it; of any other packet all is open.
+    fn node(&self, ruleset: &Ruleset) -> Node {
+        let mut addresses = self.own.clone();
+        if addresses.is_empty() && self.what.len() == 1 {
+            addresses = node_port_addresses(&ruleset.snapshot);
+            for otherwise in MACHINE {
+                let of_family =
+                    |one: &IpAddr| one.is_ipv6() == otherwise.is_ipv6() && !one.is_loopback();
+                if !addresses.iter().any(of_family) {
+                    addresses.push(otherwise);
+                }
+            }
+        }
+        let mut node = Node::default();
+        if !addresses.is_empty() {
+            node.addresses = Some(addresses);
+        }
+        node
+    }
+
     /// The packets to a service's addresses and ports.
     fn service(&self, ruleset: &Ruleset, node: &Node) -> Result<Vec<Asked>, Error> {
         let asked = &self.what[0];
-        let source = End::parse(&self.from).map_err(Error::Other)?;
+        let source = self.from.as_deref().map(End::parse).transpose();
+        let source = source.map_err(Error::Other)?;
         let all = frontends(&ruleset.snapshot, &ruleset.legacy);
         let address = End::parse(asked).ok().filter(|end| end.address.is_some());
         let node_port: Option<u16> = asked.parse().ok();
@@ -155,12 +199,17 @@ impl Args {
         };
         let family = self.scope.place.iptables()?;
         let wanted = |frontend: &&Frontend| {
-            let is_ipv6 = source.address.map(|address| address.is_ipv6());
+            let is_ipv6 = source
+                .and_then(|end| end.address)
+                .map(|address| address.is_ipv6());
             let is_ipv6 = is_ipv6.or(family.map(|family| family == Family::Ipv6));
             is_ipv6.is_none_or(|is| is == frontend.ipv6)
         };
         let mut packets = Vec::new();
-        for frontend in all.iter().filter(is_asked).filter(wanted) {
+        let mut asked_for: Vec<&Frontend> = all.iter().filter(is_asked).filter(wanted).collect();
+        // Node ports come behind addresses.
+        asked_for.sort_by_key(|frontend| frontend.address.is_none());
+        for frontend in asked_for {
             let to = End {
                 address: frontend
                     .address
@@ -171,14 +220,12 @@ impl Args {
                 true => Family::Ipv6,
                 false => Family::Ipv4,
             };
-            let made = packet(
-                frontend.protocol,
-                source,
-                to,
-                Some(family),
-                &self.more,
-                node,
-            );
+            let outside = End {
+                address: Some(OUTSIDE[usize::from(frontend.ipv6)]),
+                port: None,
+            };
+            let from = source.unwrap_or(outside);
+            let made = packet(frontend.protocol, from, to, Some(family), &self.more, node);
             let mut packet = made.map_err(Error::Other)?;
             if frontend.address.is_none() && packet.direction == Direction::Forwarded {
                 self.more.unless_said(&mut packet, Direction::In);
@@ -193,7 +240,7 @@ impl Args {
 }
 
 /// The first address of this machine's that others can reach.
-fn own_address(node: &Node, ipv6: bool) -> Option<std::net::IpAddr> {
+fn own_address(node: &Node, ipv6: bool) -> Option<IpAddr> {
     let addresses = node.addresses.iter().flatten();
     addresses
         .filter(|address| address.is_ipv6() == ipv6 && !address.is_loopback())

@@ -10,7 +10,7 @@ use chainwright::kube::explain::{Part, Role};
 use chainwright::legacy;
 use chainwright::nft::{self, Snapshot};
 use chainwright::text;
-use chainwright::walk::{End, Options, Outcome, Packet, Rules, Step, Verdict, Walk};
+use chainwright::walk::{End, Options, Outcome, Packet, RuleAt, Rules, Step, Verdict, Walk};
 
 use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Output, Printable};
@@ -75,6 +75,25 @@ impl Ruleset {
             .with_legacy(&self.legacy)
     }
 
+    /// What the chain is for that a step leads to, by what its first rules say.
+    fn led_to(&self, step: &Step) -> Option<Part> {
+        let (Verdict::Jump(to) | Verdict::Goto(to)) = &step.verdict else {
+            return None;
+        };
+        (1..=3).find_map(|number| {
+            let first = Step {
+                chain: to.clone(),
+                rule: Some(RuleAt {
+                    handle: None,
+                    number,
+                }),
+                ..step.clone()
+            };
+            let comment = self.said(&first)?.1?;
+            Part::of(to, Some(BStr::new(&comment))).filter(|part| part.port.is_some())
+        })
+    }
+
     /// What a step's rule says, and its comment.
     pub(crate) fn said(&self, step: &Step) -> Option<(String, Option<String>)> {
         let place = step.rule?.number.checked_sub(1)?;
@@ -118,6 +137,25 @@ fn quoted(words: &str) -> Option<String> {
         None => rest.split(' ').next()?,
     };
     Some(text.to_owned())
+}
+
+/// A rule's words without its comment, which is said by itself.
+fn without_comment(words: &str) -> String {
+    for begin in [
+        " -m comment --comment ",
+        "-m comment --comment ",
+        " comment ",
+    ] {
+        let Some((before, rest)) = words.split_once(begin) else {
+            continue;
+        };
+        let behind = match rest.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').map_or("", |(_, behind)| behind),
+            None => rest.split_once(' ').map_or("", |(_, behind)| behind),
+        };
+        return format!("{before} {}", behind.trim_start());
+    }
+    words.to_owned()
 }
 
 /// What a step is about, in Kubernetes' terms.
@@ -250,7 +288,6 @@ struct Alike<'w> {
     probability: f64,
     /// The first of them.
     end: &'w End,
-    count: usize,
 }
 
 /// Writes what becomes of a packet, and then its ways.
@@ -272,27 +309,50 @@ pub(crate) fn people(
         });
         let words = outcome(packet, end);
         match group.iter_mut().find(|alike| alike.words == words) {
-            Some(alike) => {
-                alike.probability += end.probability;
-                alike.count += 1;
-            }
+            Some(alike) => alike.probability += end.probability,
             None => group.push(Alike {
                 words,
                 probability: end.probability,
                 end,
-                count: 1,
             }),
         }
     }
-    let bold = out.color(AnsiColor::Cyan);
+    // What comes of it whatever is assumed is said once.
+    let same = |one: &[Alike<'_>], other: &[Alike<'_>]| {
+        let close = |(one, other): (&Alike<'_>, &Alike<'_>)| {
+            one.words == other.words && (one.probability - other.probability).abs() < 1e-9
+        };
+        one.len() == other.len() && one.iter().zip(other).all(close)
+    };
+    let mut told: Vec<(&[String], usize)> = Vec::new();
     for key in &order {
-        if !key.is_empty() {
-            lines(out, "  ", &format!("if {}:", key.join(", ")))?;
+        match told
+            .iter_mut()
+            .find(|(other, _)| same(&assumed[other], &assumed[key]))
+        {
+            Some((_, more)) => *more += 1,
+            None => told.push((key, 0)),
+        }
+    }
+    let whatever = told.len() == 1;
+    let bold = out.color(AnsiColor::Cyan);
+    let most = if all {
+        told.len()
+    } else {
+        told.len().min(SHOWN)
+    };
+    for (key, more) in &told[..most] {
+        if !key.is_empty() && !whatever {
+            let or = match more {
+                0 => String::new(),
+                1 => ", or in another case".to_owned(),
+                more => format!(", or in {more} other cases"),
+            };
+            lines(out, "  ", &format!("if {}{or}:", key.join(", ")))?;
         }
         for alike in &assumed[key] {
             let percent = percent(alike.probability);
-            let head = format!("{percent:>9}  ");
-            let room = WIDTH - head.chars().count();
+            let room = WIDTH - 11;
             let words = fitted(&alike.words, room);
             writeln!(out, "{bold}{percent:>9}{bold:#}  {words}")?;
             let ended = matches!(
@@ -304,11 +364,18 @@ pub(crate) fn people(
             }
         }
     }
+    if told.len() > most {
+        writeln!(
+            out,
+            "  … and in {} more cases; --all shows them",
+            told.len() - most
+        )?;
+    }
     if walk.is_cut {
         writeln!(out, "  There are more ways than were followed.")?;
     }
     writeln!(out)?;
-    let distinct: Vec<&Alike<'_>> = order.iter().flat_map(|key| &assumed[key]).collect();
+    let distinct: Vec<&Alike<'_>> = told.iter().flat_map(|(key, _)| &assumed[key]).collect();
     let common = common(&walk.ends);
     let several = distinct.len() > 1;
     if several && common > 0 {
@@ -383,13 +450,30 @@ fn steps(
         line += &format!(" {}", step.verdict);
         lines(out, "    ", &line)?;
         let comment = said.as_ref().and_then(|(_, comment)| comment.as_deref());
-        if let Some(part) = part(step, comment)
-            && matches!(step.verdict, Verdict::Jump(_) | Verdict::Goto(_))
-        {
-            writeln!(out, "        # {}", fitted(&part.to_string(), WIDTH - 10))?;
-        }
+        let remark = match (&step.verdict, comment) {
+            (Verdict::Jump(_) | Verdict::Goto(_), _) => part(step, comment)
+                .map(|part| match part.port {
+                    None => ruleset.led_to(step).unwrap_or(part),
+                    Some(_) => part,
+                })
+                .map(|part| part.to_string()),
+            _ => None,
+        };
+        let remark = remark.or_else(|| comment.map(str::to_owned));
         if let Some((words, _)) = said {
-            writeln!(out, "        {}", fitted(&words, WIDTH - 8))?;
+            let words = without_comment(&words);
+            let words = words.trim();
+            // A rule that says no more than where it leads said it already.
+            let verdict = step.verdict.to_string();
+            let bare = words
+                .replacen("-j ", "jump ", 1)
+                .replacen("-g ", "goto ", 1);
+            if !words.is_empty() && bare != verdict {
+                writeln!(out, "        {}", fitted(words, WIDTH - 8))?;
+            }
+        }
+        if let Some(remark) = remark {
+            writeln!(out, "        # {}", fitted(&remark, WIDTH - 10))?;
         }
     }
     Ok(())

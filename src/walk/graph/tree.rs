@@ -282,7 +282,7 @@ impl Tree<'_, '_> {
         for (heading, nodes) in [
             ("Nothing leads to these:", &findings.unreferenced),
             (
-                "Something leads to these, but no way from where packets enter:",
+                "These are led to, but not from where packets enter:",
                 &findings.unreachable,
             ),
         ] {
