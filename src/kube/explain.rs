@@ -170,7 +170,7 @@ impl Part {
         if let Some((role, hash)) = IPTABLES.iter().find_map(begins) {
             return is_hash(hash, 16).then(|| Self {
                 role,
-                port: comment.and_then(|comment| port_in_comment(comment)),
+                port: comment.and_then(port_in_comment),
                 endpoint: None,
             });
         }

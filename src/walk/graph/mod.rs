@@ -65,7 +65,7 @@ pub use findings::Findings;
 pub use lenient::TextError;
 pub use svg::Svg;
 pub use tree::Tree;
-pub use view::{Group, Link, Selected, View, ViewOptions};
+pub use view::{Group, Label, Link, Selected, View, ViewOptions};
 
 /// Chains and maps, and what leads from one to another.
 #[derive(Debug, Clone, Default)]

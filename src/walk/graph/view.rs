@@ -14,8 +14,11 @@ pub struct ViewOptions<'o> {
     /// Only a part of it.
     pub selected: Option<Selected>,
     /// What a chain is called beside its name.
-    pub label: Option<&'o dyn Fn(&Node) -> Option<String>>,
+    pub label: Option<&'o Label>,
 }
+
+/// What says how a chain is called beside its name, if it is.
+pub type Label = dyn Fn(&Node) -> Option<String>;
 
 /// A part of a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -365,7 +368,7 @@ pub(super) fn thousands(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
