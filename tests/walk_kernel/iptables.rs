@@ -98,10 +98,11 @@ impl Writer<'_> {
     }
 
     fn rule(&mut self, table: &str, chain: &str, next: usize) -> String {
-        if table == "nat" && !self.random.once_in(3) {
-            if let Some(rule) = self.translation(chain) {
-                return rule;
-            }
+        if table == "nat"
+            && !self.random.once_in(3)
+            && let Some(rule) = self.translation(chain)
+        {
+            return rule;
         }
         let mut words = Vec::new();
         // The protocol, what its match asks for, and what is no match but the rule's own.

@@ -271,10 +271,8 @@ fn differs(end: &End, sent: &Sent, told: &Told) -> Option<String> {
         ref other => return Some(format!("it ends as {other}")),
     };
     let Some(places) = place else {
-        return match told.arrived.first() {
-            Some(arrived) => Some(format!("it ends, and the packet arrived: {arrived:?}")),
-            None => None,
-        };
+        let arrived = told.arrived.first();
+        return arrived.map(|arrived| format!("it ends, and the packet arrived: {arrived:?}"));
     };
     let [arrived] = &told.arrived[..] else {
         return Some(format!(

@@ -277,10 +277,11 @@ impl Table<'_> {
     fn rule(&mut self, place: Place) -> String {
         let is_ipv4 = self.is_ipv4();
         let protocol = self.random.pick(&["tcp", "udp", "th", "icmp"]);
-        if place.kind == Kind::Nat && !self.random.once_in(3) {
-            if let Some(rule) = self.translation(place, is_ipv4, protocol) {
-                return rule;
-            }
+        if place.kind == Kind::Nat
+            && !self.random.once_in(3)
+            && let Some(rule) = self.translation(place, is_ipv4, protocol)
+        {
+            return rule;
         }
         let mut words = Vec::new();
         for _ in 0..self.random.below(3) {
