@@ -916,7 +916,9 @@ mod tests {
         };
         let two = ruleset("dnat to numgen random mod 2 map { 0 : 10.0.0.1, 1 : 10.0.0.2 }");
         let other = ruleset("dnat to numgen random mod 2 map { 0 : 10.0.0.1, 1 : 10.0.0.3 }");
-        let uneven = ruleset("dnat to numgen random mod 4 map { 0 : 10.0.0.1, 1-3 : 10.0.0.2 }");
+        let uneven = ruleset(
+            "dnat to numgen random mod 4 map { 0 : 10.0.0.1, 1 : 10.0.0.2, 2 : 10.0.0.2, 3 : 10.0.0.2 }",
+        );
         assert_eq!(compared(&two, &two).different, 0);
         assert!(compared(&two, &other).different > 0);
         assert!(compared(&two, &uneven).different > 0);

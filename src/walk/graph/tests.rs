@@ -272,10 +272,10 @@ fn every_form_has_every_chain() {
         }
     }
     let dot = view.dot().to_string();
-    assert!(dot.contains(r#"label="x\\n\"\\\\<&>#;\n"#), "{dot}");
+    assert!(dot.contains(r#"label="x\\n\\\"\\\\<&>#;\n"#), "{dot}");
     let mermaid = view.mermaid().to_string();
     assert!(
-        mermaid.contains("x\\n#quot;\\#lt;#amp;#gt;#35;;"),
+        mermaid.contains("x\\n\\#quot;\\\\#lt;#amp;#gt;#35;;"),
         "{mermaid}"
     );
     let svg = view.svg().to_string();
