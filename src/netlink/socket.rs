@@ -179,13 +179,25 @@ impl Socket {
         if let Way::Peer(peer) = &self.way {
             return peer.namespace_cookie();
         }
+        Self::cookie_of(self.way.as_fd())
+    }
+
+    /// That of the calling thread. It is asked by a socket that is none of netlink's: where somebody deleted objects of
+    /// nf_tables just before, the end of one of those waits until no processor can be looking at them.
+    #[cfg(feature = "kube")]
+    pub(crate) fn namespace_cookie_here() -> Option<u64> {
+        let socket = std::os::unix::net::UnixDatagram::unbound().ok()?;
+        Self::cookie_of(socket.as_fd())
+    }
+
+    fn cookie_of(socket: BorrowedFd<'_>) -> Option<u64> {
         let mut cookie = 0u64;
         let mut length = size_of::<u64>() as libc::socklen_t;
-        // SAFETY: the descriptor is open for as long as `self`, and the pointers are those of a live
+        // SAFETY: the descriptor is open for as long as it is borrowed, and the pointers are those of a live
         // u64 and of its length, which the kernel writes no more than.
         let result = unsafe {
             libc::getsockopt(
-                self.way.as_fd().as_raw_fd(),
+                socket.as_raw_fd(),
                 libc::SOL_SOCKET,
                 libc::SO_NETNS_COOKIE,
                 (&raw mut cookie).cast(),

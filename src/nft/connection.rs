@@ -176,9 +176,7 @@ impl Connection {
         let Origin::Namespace(cookie) = self.origin else {
             return true;
         };
-        let here = Socket::netfilter()
-            .ok()
-            .and_then(|here| here.namespace_cookie());
+        let here = Socket::namespace_cookie_here();
         here.is_none_or(|here| here == cookie)
     }
 

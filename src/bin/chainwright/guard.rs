@@ -28,7 +28,7 @@ use crate::scope::Selection;
 /// Keep chains and rules: what somebody takes away is made again at once
 ///
 /// Makes what is missing, and watches: each chain, jump and rule, not one canary. In nf_tables what vanishes is made
-/// again within a millisecond, and once more at the end of a burst of changes; legacy tables, of whose changes nobody
+/// again at once, and once more at the end of a burst of changes; legacy tables, of whose changes nobody
 /// tells, are looked at in intervals. It prints what had vanished, and of nf_tables who took it away. Who takes away
 /// again and again what is made has their way for a minute, and it says so. At rest it uses no processor.
 ///

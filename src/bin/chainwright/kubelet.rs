@@ -81,14 +81,19 @@ impl Which {
         if self.force || backend == Backend::Legacy {
             return true;
         }
-        let evidence = Detector::open().evidence();
+        let mut detector = Detector::open();
+        // Where the hint is in nf_tables nothing need be counted.
+        if matches!(detector.look().verdict(), Verdict::Nft | Verdict::Mixed) {
+            return true;
+        }
+        let evidence = detector.evidence();
         for (backend, error) in &evidence.uncounted {
             note(&format!(
                 "warning: it cannot be known whether this node's Kubernetes uses {backend}: {}",
                 causes(error)
             ));
         }
-        if evidence.detection.verdict() == Verdict::Mixed || !evidence.is_legacy_only() {
+        if !evidence.is_legacy_only() {
             return true;
         }
         let chains = evidence.of(Backend::Legacy, PREFIXES[0]);

@@ -263,13 +263,19 @@ impl Declared {
 
     /// Refuses to make a hint that the other backend has. `is_here` tells whether these are the tables of the calling thread's
     /// network namespace.
-    fn allow(&self, missing: &[Item], wanted: Backend, is_here: bool) -> Result<(), Error> {
-        if self.second_hint || !is_here {
-            return Ok(());
-        }
+    fn allow(
+        &self,
+        missing: &[Item],
+        wanted: Backend,
+        is_here: impl FnOnce() -> bool,
+    ) -> Result<(), Error> {
         let hints = missing
             .iter()
             .filter(|item| item.rule.is_none() && item.chain == super::kubelet::HINT);
+        let hints: Vec<_> = hints.collect();
+        if self.second_hint || hints.is_empty() || !is_here() {
+            return Ok(());
+        }
         for hint in hints {
             let there = match wanted {
                 Backend::Nft => Backend::Legacy,

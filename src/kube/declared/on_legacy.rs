@@ -62,7 +62,7 @@ impl Declared {
         if before.is_empty() {
             return Ok(before);
         }
-        self.allow(&before, Backend::Legacy, true)?;
+        self.allow(&before, Backend::Legacy, || true)?;
         let lacks = |(family, table): &(Family, &str)| {
             let mut items = before.iter();
             items.any(|item| (item.family, &*item.table) == (*family, *table))

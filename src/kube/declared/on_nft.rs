@@ -159,7 +159,7 @@ impl Declared {
         change(self, nft, |nft, guard| {
             let (transaction, missing) = self.plan(nft, guard)?;
             if !transaction.is_empty() {
-                self.allow(&missing, Backend::Nft, nft.is_of_this_namespace())?;
+                self.allow(&missing, Backend::Nft, || nft.is_of_this_namespace())?;
             }
             Ok((transaction, missing))
         })
