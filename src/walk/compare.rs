@@ -860,7 +860,10 @@ mod tests {
             &Rules::new().with_nft(&old),
             &Rules::new().with_nft(&new),
             &packets,
-            &Node::default(),
+            &Node {
+                addresses: Some(Vec::new()),
+                ..Node::default()
+            },
             &Options::default(),
         )
     }

@@ -56,7 +56,11 @@ pub(crate) fn run(
         &old.rules(),
         &new.rules(),
         &values.packets(most),
-        &Node::default(),
+        // No address is the machine's own but those that packets are sent to as such: nothing is left to be assumed.
+        &Node {
+            addresses: Some(Vec::new()),
+            ..Node::default()
+        },
         &options(true),
     );
     drop(progress);
