@@ -60,11 +60,14 @@ fn done(arguments: &str, input: &str) -> String {
     out
 }
 
-/// The ports of services in the manifests: `namespace/name:port`, cluster IP, protocol, port; and node ports.
-fn manifests() -> (
-    BTreeSet<(String, String, u8, u16)>,
-    BTreeSet<(String, u8, u16)>,
-) {
+/// `namespace/name:port`, cluster IP, protocol, port.
+type Port = (String, String, u8, u16);
+
+/// `namespace/name:port`, protocol, port.
+type NodePort = (String, u8, u16);
+
+/// The ports of services in the manifests, and node ports.
+fn manifests() -> (BTreeSet<Port>, BTreeSet<NodePort>) {
     let (mut addresses, mut node_ports) = (BTreeSet::new(), BTreeSet::new());
     for document in MANIFESTS.split("\n---") {
         let object: Value = serde_saphyr::from_str(document).unwrap();
