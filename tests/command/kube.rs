@@ -3,6 +3,8 @@
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Child, ChildStdout};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -15,7 +17,7 @@ use super::*;
 pub(super) struct Guard {
     child: Child,
     pub(super) lines: std::io::Lines<BufReader<ChildStdout>>,
-    systemd: UnixDatagram,
+    systemd: Receiver<String>,
 }
 
 impl Guard {
@@ -37,6 +39,17 @@ impl Guard {
         systemd
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
+        // It is read all the time, as systemd does: a full queue would hold up who tells.
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            let mut buffer = [0; 64];
+            while let Ok(length) = systemd.recv(&mut buffer) {
+                let state = String::from_utf8(buffer[..length].to_vec()).unwrap();
+                if tell.send(state).is_err() {
+                    return;
+                }
+            }
+        });
         let mut child = sandbox
             .run(|| {
                 let mut command = Command::new(PROGRAM);
@@ -51,16 +64,14 @@ impl Guard {
         Self {
             child,
             lines,
-            systemd,
+            systemd: told,
         }
     }
 
     /// What systemd is told next.
     #[track_caller]
     fn told(&self) -> String {
-        let mut buffer = [0; 64];
-        let length = self.systemd.recv(&mut buffer).unwrap();
-        String::from_utf8(buffer[..length].to_vec()).unwrap()
+        self.systemd.recv().unwrap()
     }
 
     #[track_caller]
@@ -68,13 +79,14 @@ impl Guard {
         self.lines.next().unwrap().unwrap()
     }
 
-    /// Ends it as systemd does.
+    /// Ends it as systemd does; what systemd is told from then on.
     #[track_caller]
-    pub(super) fn stop(self, signal: Signal) {
+    pub(super) fn stop(self, signal: Signal) -> Receiver<String> {
         let id = Pid::from_raw(self.child.id() as i32);
         kill(id, signal).unwrap();
         let ran: Ran = self.child.wait_with_output().unwrap().into();
         assert_eq!(ran.expect(0).err, "");
+        self.systemd
     }
 }
 
@@ -108,20 +120,10 @@ fn a_guard_is_a_good_unit_of_systemds() {
         "{line}"
     );
     assert_eq!(guard.line(), "  + ip filter: -A INPUT -j KUBE-FIREWALL");
-    let systemd = guard.systemd.try_clone().unwrap();
-    guard.stop(Signal::SIGTERM);
+    let told = guard.stop(Signal::SIGTERM);
     // Behind what tells that it lived.
-    let mut buffer = [0; 64];
-    loop {
-        let length = systemd.recv(&mut buffer).unwrap();
-        match &buffer[..length] {
-            b"WATCHDOG=1" => {}
-            other => {
-                assert_eq!(other, b"STOPPING=1");
-                break;
-            }
-        }
-    }
+    let last = told.iter().find(|state| state != "WATCHDOG=1");
+    assert_eq!(last.unwrap(), "STOPPING=1");
     run(&sandbox, "kubelet check").expect(0);
 }
 

@@ -96,7 +96,7 @@ fn ports() -> Vec<Port> {
 
 /// The rulesets, loaded.
 enum Loaded {
-    Nft(Snapshot),
+    Nft(Box<Snapshot>),
     Legacy(Vec<legacy::Table>),
 }
 
@@ -113,7 +113,7 @@ impl Loaded {
 fn restored_nft(name: &str) -> Loaded {
     let sandbox = prepared();
     Tools::new(&sandbox).load_iptables_nft(&data(name));
-    Loaded::Nft(connect(&sandbox).snapshot(Scope::all()).unwrap())
+    Loaded::Nft(Box::new(connect(&sandbox).snapshot(Scope::all()).unwrap()))
 }
 
 /// What `iptables-legacy-restore` makes of it.
@@ -284,7 +284,7 @@ fn every_service(name: &str, loaded: &Loaded, is_1_20: bool) {
 
 #[test]
 fn kube_proxy_1_36_in_nftables_mode() {
-    let loaded = Loaded::Nft(in_memory(&data("kube-proxy-1.36-nftables.nft")));
+    let loaded = Loaded::Nft(Box::new(in_memory(&data("kube-proxy-1.36-nftables.nft"))));
     every_service("1.36, nftables", &loaded, false);
 }
 
@@ -293,7 +293,7 @@ fn kube_proxy_1_36_in_nftables_mode() {
 fn kube_proxy_1_36_as_nft_loads_it() {
     let sandbox = sandbox();
     Tools::new(&sandbox).load_nft(&data("kube-proxy-1.36-nftables.nft"));
-    let loaded = Loaded::Nft(connect(&sandbox).snapshot(Scope::all()).unwrap());
+    let loaded = Loaded::Nft(Box::new(connect(&sandbox).snapshot(Scope::all()).unwrap()));
     every_service("1.36, nftables, loaded", &loaded, false);
 }
 

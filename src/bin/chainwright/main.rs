@@ -266,7 +266,7 @@ mod tests {
                 tried += 1;
             }
         }
-        assert_eq!(tried, 16 * 5);
+        assert_eq!(tried, 18 * 5);
     }
 
     /// Whether a file of `docs` is what is made of the definition of the arguments. If the environment has
