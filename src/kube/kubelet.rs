@@ -111,7 +111,7 @@ impl Kubelet {
         self
     }
 
-    /// What is missing in the tables of an [`Iptables`](crate::iptables::Iptables), or of nf_tables over a [`Connection`];
+    /// What is missing in the tables of an [`Iptables`], or of nf_tables over a [`Connection`];
     /// nothing, if all is as a kubelet leaves it.
     ///
     /// # Errors

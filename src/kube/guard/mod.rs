@@ -2,7 +2,7 @@
 //!
 //! Kubelet and kube-proxy watch one chain each, the canary, and look for it every half a minute or minute: who flushes the
 //! rules and leaves the chain, or restores a file without that table, is not noticed. A [`Guard`] watches everything that is
-//! [declared](super::declared), chains, jumps and rules. nf_tables tell of each change as it is committed; the legacy tables do
+//! [declared](super::declared::Declared), chains, jumps and rules. nf_tables tell of each change as it is committed; the legacy tables do
 //! not tell, and are asked for their size in [intervals](GuardOptions::poll).
 //!
 //! ```
