@@ -7,6 +7,8 @@ mod counted;
 mod race;
 
 use std::fs;
+use std::os::fd::AsFd;
+use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
@@ -14,7 +16,9 @@ use std::time::Duration;
 use chainwright::Retry;
 use chainwright::iptables::{Backend, Family, Iptables};
 use chainwright::kube::declared::Declared;
-use chainwright::kube::guard::{Event, Guard, GuardOptions, PaceOptions, Repair, Running};
+use chainwright::kube::guard::{
+    AuditLog, Event, Guard, GuardOptions, PaceOptions, Repair, Running,
+};
 use chainwright::kube::kubelet::Kubelet;
 use chainwright::legacy::LockPolicy;
 use chainwright::netns::Sandbox;
@@ -22,6 +26,7 @@ use chainwright::nft;
 use chainwright::nft::live::MonitorOptions;
 use common::tools::Tools;
 use common::{committed, connect, sandbox};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// So quick that tests need not wait, where something is to be waited for.
 fn quick() -> GuardOptions {
@@ -129,7 +134,7 @@ fn what_is_flushed_comes_back_and_the_flusher_is_named() {
         panic!("{:?}", repair.by)
     };
     // The guard may have committed in between.
-    assert!(by.generation.number() <= generation);
+    assert!(by.generation.unwrap().number() <= generation);
     assert_eq!(by.name.as_ref().unwrap(), "flusher");
     // The thread ends when it has flushed: then the kernel's word is all there is.
     if let Some(process) = by.process {
@@ -220,6 +225,58 @@ fn at_rest_it_does_not_wake() {
 fn is_of(task: &std::path::Path, sandbox: &Sandbox) -> bool {
     let own = sandbox.run(|| fs::read_link("/proc/thread-self/ns/net").unwrap());
     fs::read_link(task.join("ns/net")).is_ok_and(|netns| netns == own.unwrap())
+}
+
+/// Whether the kernel tells this process who replaces legacy tables: auditing is on (`auditctl -e 1`), and this is the first
+/// network namespace, by its first root. It is tried.
+fn is_audited() -> bool {
+    static IS_AUDITED: OnceLock<bool> = OnceLock::new();
+    *IS_AUDITED.get_or_init(|| {
+        let Ok(log) = AuditLog::open() else {
+            return false;
+        };
+        if AuditLog::is_on() != Some(true) {
+            return false;
+        }
+        Tools::new(&sandbox()).run("iptables-legacy -A INPUT -j ACCEPT");
+        let mut polled = [PollFd::new(log.as_fd(), PollFlags::POLLIN)];
+        poll(&mut polled, PollTimeout::from(2000_u16)).unwrap() > 0
+    })
+}
+
+/// Without auditing it is polled, and nobody is named; `auditctl -e 1` makes this test one of the other half.
+#[test]
+fn who_replaced_a_legacy_table_is_named_where_that_is_audited() {
+    let is_audited = is_audited();
+    println!("audited: {is_audited}");
+    let log = AuditLog::open();
+    let sandbox = sandbox();
+    let declared = Kubelet::new().declared();
+    let options = GuardOptions {
+        poll: Duration::from_millis(if is_audited { 3_600_000 } else { 5 }),
+        ..quick()
+    };
+    let mut guard = open(&sandbox, declared.clone(), Backend::Legacy, options);
+    if let Ok(log) = log {
+        guard = guard.with_audit(log);
+    }
+    let (sender, events) = channel();
+    let running = sandbox.run(|| guard.start(move |notice| drop(sender.send(notice.event))));
+    let running = running.unwrap().unwrap();
+    assert_eq!(ready(&events), 12);
+    thread::sleep(quick().pace.quiet);
+    let tools = Tools::new(&sandbox);
+    tools.run("iptables-legacy -F");
+    let repair = repaired(&events);
+    assert_eq!(repair.items.len(), 3);
+    assert_eq!(!repair.by.is_empty(), is_audited, "{:?}", repair.by);
+    for by in &repair.by {
+        assert_eq!(by.name.as_ref().unwrap(), "iptables-legacy");
+        assert_eq!((by.generation, by.thread), (None, None));
+        assert!(by.process.is_some());
+    }
+    assert_eq!(missing(&sandbox, &declared, Backend::Legacy), [""; 0]);
+    running.stop();
 }
 
 #[test]

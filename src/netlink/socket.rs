@@ -116,6 +116,21 @@ impl Socket {
         Ok(socket)
     }
 
+    /// Opens a socket for `NETLINK_AUDIT` in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// [`Error::Open`]; `EPROTONOSUPPORT` where the kernel has no auditing.
+    pub(crate) fn audit() -> Result<Self, Error> {
+        let protocol = libc::NETLINK_AUDIT;
+        let inner = NlSocket::connect(NlFamily::Audit, None, Groups::empty())
+            .map_err(|source| Error::Open { protocol, source })?;
+        let way = Way::Kernel(inner);
+        Ok(Self {
+            send_buffer: getsockopt(&way, sockopt::SndBuf).unwrap_or(0),
+            way,
+        })
+    }
+
     /// One with this other end.
     #[cfg(any(test, feature = "model"))]
     pub(crate) fn to_peer(peer: Box<dyn super::peer::Peer>) -> Self {
@@ -310,6 +325,51 @@ impl Socket {
             option: "NETLINK_DROP_MEMBERSHIP",
             source,
         })
+    }
+
+    /// Has the kernel queue only datagrams that begin with a message of this type, from here on.
+    ///
+    /// # Errors
+    /// [`Error::Option`].
+    pub(crate) fn take_only(&self, kind: u16) -> Result<(), Error> {
+        // Offset of nlmsg_type, which is in host byte order; what BPF loads is big-endian.
+        const TYPE: u32 = 4;
+        let instruction = |code: u32, if_equal, otherwise, operand| libc::sock_filter {
+            code: code as u16,
+            jt: if_equal,
+            jf: otherwise,
+            k: operand,
+        };
+        let kind = u16::from_be_bytes(kind.to_ne_bytes()).into();
+        let mut program = [
+            instruction(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, 0, TYPE),
+            instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, kind),
+            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
+            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+        ];
+        let program = libc::sock_fprog {
+            len: program.len() as u16,
+            filter: program.as_mut_ptr(),
+        };
+        // SAFETY: the descriptor is open for as long as `self`; the pointer and length are those of a live sock_fprog,
+        // and its own those of a live array. The kernel only reads both.
+        let result = unsafe {
+            libc::setsockopt(
+                self.way.as_fd().as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_ATTACH_FILTER,
+                (&raw const program).cast(),
+                size_of::<libc::sock_fprog>() as libc::socklen_t,
+            )
+        };
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(Error::Option {
+                option: "SO_ATTACH_FILTER",
+                source: io::Error::last_os_error(),
+            })
+        }
     }
 
     /// How large the receive buffer is, as the kernel counts: each datagram with the memory that it lies

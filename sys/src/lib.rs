@@ -69,6 +69,7 @@ macro_rules! headers {
 }
 
 headers! {
+    pub mod audit;
     pub mod netlink;
     pub mod nfnetlink;
     pub mod nfnetlink_acct;

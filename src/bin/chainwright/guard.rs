@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use chainwright::iptables::{Family, text};
+use chainwright::iptables::{Backend, Family, text};
 use chainwright::kube::declared::Declared;
-use chainwright::kube::guard::{Culprit, Event, Guard, GuardOptions, Notice, PaceOptions, Running};
+use chainwright::kube::guard::{
+    AuditLog, Culprit, Event, Guard, GuardOptions, Notice, PaceOptions, Running,
+};
 use clap::ValueEnum;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
@@ -22,15 +24,15 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::iptables::Locking;
 use crate::kubelet::{Record, Which, records};
-use crate::output::{Error, Exit, Output, Printable, note};
+use crate::output::{Error, Exit, Output, Printable, causes, note};
 use crate::scope::Selection;
 
 /// Keep chains and rules: what somebody takes away is made again at once
 ///
 /// Makes what is missing, and watches: each chain, jump and rule, not one canary. In nf_tables what vanishes is made
-/// again at once, and once more at the end of a burst of changes; legacy tables, of whose changes nobody
-/// tells, are looked at in intervals. It prints what had vanished, and of nf_tables who took it away. Who takes away
-/// again and again what is made has their way for a minute, and it says so. At rest it uses no processor.
+/// again at once, and once more at the end of a burst of changes; legacy tables, of whose changes only the
+/// audit log tells, are looked at in intervals, too. It prints what had vanished, and who took it away: of legacy tables
+/// where netfilter is audited. Who takes away again and again what is made has their way for a minute, and it says so. At rest it uses no processor.
 ///
 /// Runs until SIGTERM or SIGINT; what it made stays. To systemd it tells when everything is there (Type=notify), and
 /// that it lives (WatchdogSec=); docs/guard.md has a unit.
@@ -107,7 +109,8 @@ struct Told {
 
 #[derive(Serialize)]
 struct By {
-    generation: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,7 +128,7 @@ struct By {
 impl From<&Culprit> for By {
     fn from(by: &Culprit) -> Self {
         Self {
-            generation: by.generation.number(),
+            generation: by.generation.map(|generation| generation.number()),
             thread: by.thread,
             name: by.name.as_ref().map(ToString::to_string),
             process: by.process,
@@ -308,7 +311,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         ..GuardOptions::default()
     };
     let (policy, wait) = args.locking.policy();
-    let guard = Guard::open(declared, backend, options)?.with_lock(policy, wait);
+    let mut guard = Guard::open(declared, backend, options)?.with_lock(policy, wait);
+    if backend == Backend::Legacy
+        && let Some(log) = audit_log()
+    {
+        guard = guard.with_audit(log);
+    }
 
     let (sender, notices) = channel();
     // Its end tells that there are no more notices: the guard has stopped.
@@ -327,6 +335,23 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     // The guard is gone, and so is the sender.
     drop(printing.join());
     exit
+}
+
+/// Who replaces legacy tables is told by the audit log alone: where it tells nothing, that is said.
+fn audit_log() -> Option<AuditLog> {
+    let unknown = "who replaces a legacy table will not be known";
+    match AuditLog::open() {
+        Ok(log) => {
+            if AuditLog::is_on() == Some(false) {
+                note(&format!("{unknown}: nothing is audited (auditctl -e 1)"));
+            }
+            Some(log)
+        }
+        Err(error) => {
+            note(&format!("{unknown}: {}", causes(&error)));
+            None
+        }
+    }
 }
 
 /// Waits for the signal that ends it, and tells systemd that the guard lives.

@@ -5,20 +5,21 @@ use std::fs;
 
 use bstr::{BString, ByteSlice};
 
+use super::audit::Record;
 use crate::nft::Generation;
 use crate::nft::live::Change;
 
 /// How many bytes of a command line are read.
 const LONGEST_COMMAND: usize = 4096;
 
-/// Who committed a change of nf_tables: what the kernel says of it, and what `/proc` said of the process at that moment.
+/// Who changed what is guarded: what the kernel says of it, and what `/proc` said of the process at that moment.
 /// Programs as short-lived as iptables may have ended before: then there is only what the kernel says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Culprit {
-    /// The generation that the change made.
-    pub generation: Generation,
-    /// The thread.
+    /// The generation that the change made; legacy tables have none.
+    pub generation: Option<Generation>,
+    /// The thread; not told of legacy tables.
     pub thread: Option<u32>,
     /// The thread's name (`comm`), at most 15 bytes.
     pub name: Option<BString>,
@@ -47,12 +48,28 @@ impl Culprit {
         let command = process.map(command).unwrap_or_default();
         let parent = process.and_then(parent);
         Self {
-            generation: change.generation(),
+            generation: Some(change.generation()),
             thread: change.thread_id(),
             name: change.thread_name().map(ToOwned::to_owned),
             process,
             command,
             parent,
+        }
+    }
+
+    /// Who replaced a legacy table, as a record says. To be asked as soon as it is told.
+    pub(super) fn of_record(record: &Record) -> Self {
+        let process = record.process;
+        // The record is older than the answer: the number may be another's by now.
+        let is_still = |process: &u32| comm(*process).as_ref() == Some(&record.name);
+        let alive = Some(process).filter(is_still);
+        Self {
+            generation: None,
+            thread: None,
+            name: Some(record.name.clone()),
+            process: Some(process),
+            command: alive.map(command).unwrap_or_default(),
+            parent: alive.and_then(parent),
         }
     }
 }
@@ -77,7 +94,10 @@ impl fmt::Display for Culprit {
             }
             f.write_str(")")?;
         }
-        write!(f, " in generation {}", self.generation)
+        match self.generation {
+            Some(generation) => write!(f, " in generation {generation}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -99,11 +119,17 @@ fn parent(process: u32) -> Option<Parent> {
         .lines()
         .find_map(|line| line.strip_prefix(b"PPid:"))?;
     let process: u32 = line.to_str().ok()?.trim().parse().ok()?;
-    let name = fs::read(format!("/proc/{process}/comm")).ok()?;
-    Some(Parent {
-        process,
-        name: name.trim_ascii_end().into(),
-    })
+    let name = comm(process)?;
+    Some(Parent { process, name })
+}
+
+/// A process's name, at most 15 bytes.
+fn comm(process: u32) -> Option<BString> {
+    let mut name = fs::read(format!("/proc/{process}/comm")).ok()?;
+    if name.ends_with(b"\n") {
+        name.pop();
+    }
+    Some(name.into())
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //!
 //! Kubelet and kube-proxy watch one chain each, the canary, and look for it every half a minute or minute: who flushes the
 //! rules and leaves the chain, or restores a file without that table, is not noticed. A [`Guard`] watches everything that is
-//! [declared](super::declared::Declared), chains, jumps and rules. nf_tables tell of each change as it is committed; the legacy tables do
-//! not tell, and are asked for their size in [intervals](GuardOptions::poll).
+//! [declared](super::declared::Declared), chains, jumps and rules. nf_tables tell of each change as it is committed; the
+//! legacy tables do not tell, and are asked for their size in [intervals](GuardOptions::poll). Where netfilter is audited,
+//! the [audit log](Guard::with_audit) tells of them, too.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -44,6 +45,7 @@
 //! `chainwright_guard_repairs_total`, `chainwright_guard_vanished_total`, `chainwright_guard_failures_total`,
 //! `chainwright_guard_gave_way_total`, `chainwright_guard_lost_total`, and a histogram `chainwright_guard_repair_seconds`.
 
+mod audit;
 mod culprit;
 mod metrics;
 mod notice;
@@ -54,19 +56,22 @@ mod run;
 mod task;
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use bstr::BString;
+use bstr::{BStr, BString, ByteSlice};
 
 use super::declared::{self, Declared, Through};
 use crate::Retry;
-use crate::iptables::{Backend, Iptables};
+use crate::iptables::{Backend, Family, Iptables};
 use crate::legacy::LockPolicy;
 use crate::nft::live::{Change, EventObject, Item as Told, Monitor, MonitorOptions};
 use crate::nft::{self, Connection};
 
+pub use audit::AuditLog;
 pub use culprit::{Culprit, Parent};
 pub use notice::{Event, Notice, Repair};
 pub use pace::{Outcome, Pace, PaceOptions};
@@ -160,6 +165,9 @@ enum Way {
     Legacy {
         iptables: Box<Iptables>,
         poll: Box<Poll>,
+        audit: Option<Box<AuditLog>>,
+        /// The network namespace, as `/proc` names it.
+        namespace: Option<PathBuf>,
     },
 }
 
@@ -193,6 +201,8 @@ impl Guard {
                 Way::Legacy {
                     iptables: Box::new(iptables.with_retry(options.retry)),
                     poll: Box::new(Poll::new(&declared, &options, now)),
+                    audit: None,
+                    namespace: fs::read_link("/proc/thread-self/ns/net").ok(),
                 }
             }
         };
@@ -214,12 +224,29 @@ impl Guard {
     #[must_use]
     pub fn with_lock(mut self, policy: LockPolicy, limit: Retry) -> Self {
         self.way = match self.way {
-            Way::Legacy { iptables, poll } => Way::Legacy {
+            Way::Legacy {
+                iptables,
+                poll,
+                audit,
+                namespace,
+            } => Way::Legacy {
                 iptables: Box::new(iptables.with_lock(policy, limit)),
                 poll,
+                audit,
+                namespace,
             },
             nft => nft,
         };
+        self
+    }
+
+    /// The same and told by the audit subsystem when a legacy table is replaced, and by whom, where that is audited. The tables
+    /// are polled all the same. On nf_tables it is not needed, and nothing is changed by it.
+    #[must_use]
+    pub fn with_audit(mut self, log: AuditLog) -> Self {
+        if let Way::Legacy { audit, .. } = &mut self.way {
+            *audit = Some(Box::new(log));
+        }
         self
     }
 
@@ -253,19 +280,60 @@ impl Guard {
     fn events(&self) -> Option<BorrowedFd<'_>> {
         match &self.way {
             Way::Nft { monitor, .. } if !self.is_deaf => Some(monitor.as_fd()),
-            _ => None,
+            Way::Nft { .. } => None,
+            Way::Legacy { audit, .. } => audit.as_ref().map(|log| log.as_fd()),
         }
     }
 
     fn take_in(&mut self, on: &mut dyn FnMut(Notice)) {
         match &mut self.way {
-            Way::Legacy { poll, .. } => {
-                let now = Instant::now();
-                if poll.is_due(now) && poll.differs(now) {
-                    self.touched(now);
-                }
+            Way::Legacy { .. } => {
+                // Before it is polled: it tells who made the difference.
+                self.read_log();
+                self.poll();
             }
             Way::Nft { .. } => self.hear(on),
+        }
+    }
+
+    fn poll(&mut self) {
+        let now = Instant::now();
+        if let Way::Legacy { poll, .. } = &mut self.way
+            && poll.is_due(now)
+            && poll.differs(now)
+        {
+            self.touched(now);
+        }
+    }
+
+    /// Takes in what is told of legacy tables that were replaced.
+    fn read_log(&mut self) {
+        self.has_heard_all = false;
+        for _ in 0..AT_ONCE {
+            let Way::Legacy {
+                audit, namespace, ..
+            } = &mut self.way
+            else {
+                return;
+            };
+            let next = audit
+                .as_mut()
+                .map(|log| log.try_receive(namespace.as_deref()));
+            match next.unwrap_or(Ok(None)) {
+                Ok(None) => {
+                    self.has_heard_all = true;
+                    return;
+                }
+                Ok(Some(record)) if self.names.has(record.family, record.table.as_bstr()) => {
+                    self.is_made_by(Culprit::of_record(&record), Instant::now());
+                }
+                Ok(Some(_)) => {}
+                // It is polled.
+                Err(error) => {
+                    tracing::warn!(%error, "the audit log cannot be read any more: who replaces a legacy table is not known");
+                    *audit = None;
+                }
+            }
         }
     }
 
@@ -290,11 +358,7 @@ impl Guard {
                 }
                 Ok(Some(Told::Change(change))) => {
                     if change.port() != connection.port() && self.names.are_touched(&change) {
-                        if self.by.len() == CULPRITS {
-                            self.by.pop();
-                        }
-                        self.by.push(Culprit::of(&change));
-                        self.touched(now);
+                        self.is_made_by(Culprit::of(&change), now);
                     }
                 }
                 Ok(Some(Told::Lost(lost))) => {
@@ -312,6 +376,15 @@ impl Guard {
                 }
             }
         }
+    }
+
+    /// Somebody changed what is guarded. Of many the first are kept, and the last.
+    fn is_made_by(&mut self, culprit: Culprit, now: Instant) {
+        if self.by.len() == CULPRITS {
+            self.by.pop();
+        }
+        self.by.push(culprit);
+        self.touched(now);
     }
 
     fn touched(&mut self, now: Instant) {
@@ -443,6 +516,12 @@ impl Names {
             table.or_default().insert(BString::from(&*wanted.chain));
         }
         Self { chains }
+    }
+
+    /// Whether something in this table is guarded.
+    fn has(&self, family: Family, table: &BStr) -> bool {
+        let tables = self.chains.get(&nft::Family::from(family));
+        tables.is_some_and(|tables| tables.contains_key(table))
     }
 
     /// Whether a change may have taken away something.

@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
 
 use super::{Error, Guard, Notice};
 
@@ -54,21 +55,16 @@ impl Guard {
 
     /// Waits for events, for the next deadline, or for the control; whether it was that.
     fn wait(&self, control: &UnixStream) -> io::Result<bool> {
-        let timeout = match self.deadline() {
-            None => PollTimeout::NONE,
-            Some(deadline) => {
-                let left = deadline.saturating_duration_since(Instant::now());
-                // Not before it is due.
-                let left = left.as_micros().div_ceil(1000);
-                PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
-            }
-        };
+        let timeout = self.deadline().map(|deadline| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            TimeSpec::from_duration(left)
+        });
         let control = PollFd::new(control.as_fd(), PollFlags::POLLIN);
         let events = self
             .events()
             .map(|events| PollFd::new(events, PollFlags::POLLIN));
         let mut all: Vec<_> = std::iter::once(control).chain(events).collect();
-        match poll(&mut all, timeout) {
+        match ppoll(&mut all, timeout, None) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
         }

@@ -1,0 +1,28 @@
+//! `linux/audit.h`: what is told of changes of netfilter, and whether anything is. The rest of the header, which is about
+//! system calls and rules for them, is not here.
+
+use crate::abi::abi;
+
+abi! {
+    header "linux/audit.h";
+
+    constants {
+        /// Commands ([`nlmsghdr::nlmsg_type`](crate::netlink::nlmsghdr::nlmsg_type)).
+        "#define AUDIT_* (commands)": u16 {
+            /// Asks for a `struct audit_status`, whose second word, `enabled`, is 0 where nothing is audited.
+            AUDIT_GET = 1000;
+        }
+
+        /// Records, each a text.
+        "#define AUDIT_* (records)": u16 {
+            /// A table of netfilter was registered, replaced, or unregistered.
+            AUDIT_NETFILTER_CFG = 1325;
+        }
+
+        /// Multicast groups.
+        "enum audit_nlgrps": u32 {
+            /// All records, for others than the audit daemon. Takes `CAP_AUDIT_READ`.
+            AUDIT_NLGRP_READLOG = 1;
+        }
+    }
+}
