@@ -1,5 +1,7 @@
 //! In nf_tables: looked at and changed in one transaction.
 
+use std::collections::HashSet;
+
 use super::complete::{Completion, missing};
 use super::{Declared, Error, Found, Item, Wanted};
 use crate::iptables::nft::{Unwritable, chain, decode, encode};
@@ -174,14 +176,13 @@ impl Declared {
         let mut tx = Transaction::new();
         let mut all = Vec::new();
         let mut completions = Vec::with_capacity(self.chains.len());
-        let mut made: Vec<(_, &str)> = Vec::new();
+        let mut made = HashSet::new();
         for wanted in &self.chains {
             let rules = wanted.resolved()?;
             let found = Found::look(nft, guard, wanted, &rules)?;
             let name = (wanted.place_of(), &*wanted.chain);
-            let make = !found.exists && !made.contains(&name);
+            let make = !found.exists && made.insert(name);
             if make {
-                made.push(name);
                 tx.add(&Table::new(wanted.family.into(), &*wanted.table))?
                     .add(&chain(wanted.family, &wanted.table, &wanted.chain))?;
             }

@@ -1,6 +1,7 @@
 //! What is to be there, read from a text of rules.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use bstr::{BStr, ByteSlice};
 
@@ -67,7 +68,11 @@ struct Reader {
     /// The table that the lines are in.
     table: Option<String>,
     chains: Vec<Wanted>,
+    /// The names of those chains by their tables.
+    named: HashMap<String, HashSet<String>>,
     rules: Vec<Wanted>,
+    /// Which of those are of a chain, of either place.
+    of_chain: HashMap<(String, String), Vec<usize>>,
     /// How many rules these are.
     count: usize,
 }
@@ -122,9 +127,10 @@ impl Reader {
         let column = |error: ParseError| error.to_string();
         let mut found = Vec::new();
         words(line, &mut found).map_err(column)?;
+        let named = self.named.get(&table);
         let is_chain = |name: &BStr| {
-            let mut chains = self.chains.iter();
-            chains.any(|chain| chain.table == table && name == &*chain.chain)
+            let name = name.to_str().ok();
+            name.is_some_and(|name| named.is_some_and(|named| named.contains(name)))
         };
         let command = Command::parse(family, &found, is_chain).map_err(column)?;
         if command.for_other_family {
@@ -162,8 +168,8 @@ impl Reader {
     }
 
     fn chain(&mut self, family: Family, table: String, chain: String) {
-        let is_known = |known: &Wanted| known.table == table && known.chain == chain;
-        if !self.chains.iter().any(is_known) {
+        let named = self.named.entry(table.clone()).or_default();
+        if named.insert(chain.clone()) {
             self.chains.push(Wanted {
                 family,
                 table: table.into(),
@@ -182,27 +188,32 @@ impl Reader {
         place: Place,
         rule: Rule,
     ) -> Result<(), String> {
-        let mut of_chain = None;
-        for (index, known) in self.rules.iter().enumerate() {
-            if (&*known.table, &*known.chain) != (table, chain) {
+        let of_chain = (table.to_owned(), chain.to_owned());
+        let of_chain = self.of_chain.entry(of_chain).or_default();
+        let mut of_place = None;
+        for &index in &*of_chain {
+            let Some(known) = self.rules.get(index) else {
                 continue;
-            }
+            };
             if known.rules.iter().any(|known| known.means_the_same(&rule)) {
                 return Err("the rule stands twice in its chain".into());
             }
             if known.place == place {
-                of_chain = Some(index);
+                of_place = Some(index);
             }
         }
-        match of_chain.and_then(|index| self.rules.get_mut(index)) {
+        match of_place.and_then(|index| self.rules.get_mut(index)) {
             Some(known) => known.rules.push(rule),
-            None => self.rules.push(Wanted {
-                family,
-                table: Cow::Owned(table.to_owned()),
-                chain: Cow::Owned(chain.to_owned()),
-                place,
-                rules: vec![rule],
-            }),
+            None => {
+                of_chain.push(self.rules.len());
+                self.rules.push(Wanted {
+                    family,
+                    table: Cow::Owned(table.to_owned()),
+                    chain: Cow::Owned(chain.to_owned()),
+                    place,
+                    rules: vec![rule],
+                });
+            }
         }
         Ok(())
     }
