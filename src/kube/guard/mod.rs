@@ -240,8 +240,9 @@ impl Guard {
         self
     }
 
-    /// The same and told by the audit subsystem when a legacy table is replaced, and by whom, where that is audited. The tables
-    /// are polled all the same. On nf_tables it is not needed, and nothing is changed by it.
+    /// The same and told by the audit subsystem when a legacy table is replaced, and by whom, where that is audited. Then the
+    /// tables are polled when it has been [quiet](PaceOptions::quiet), and in intervals all the same. On nf_tables it is not
+    /// needed, and nothing is changed by it.
     #[must_use]
     pub fn with_audit(mut self, log: AuditLog) -> Self {
         if let Way::Legacy { audit, .. } = &mut self.way {
@@ -311,7 +312,10 @@ impl Guard {
         self.has_heard_all = false;
         for _ in 0..AT_ONCE {
             let Way::Legacy {
-                audit, namespace, ..
+                audit,
+                namespace,
+                poll,
+                ..
             } = &mut self.way
             else {
                 return;
@@ -325,7 +329,9 @@ impl Guard {
                     return;
                 }
                 Ok(Some(record)) if self.names.has(record.family, record.table.as_bstr()) => {
-                    self.is_made_by(Culprit::of_record(&record), Instant::now());
+                    let now = Instant::now();
+                    poll.told(now, self.pace.options().quiet);
+                    self.is_made_by(Culprit::of_record(&record), now);
                 }
                 Ok(Some(_)) => {}
                 // It is polled.
@@ -359,6 +365,7 @@ impl Guard {
                 Ok(Some(Told::Change(change))) => {
                     if change.port() != connection.port() && self.names.are_touched(&change) {
                         self.is_made_by(Culprit::of(&change), now);
+                        self.touched(now);
                     }
                 }
                 Ok(Some(Told::Lost(lost))) => {
@@ -384,7 +391,7 @@ impl Guard {
             self.by.pop();
         }
         self.by.push(culprit);
-        self.touched(now);
+        self.since.get_or_insert_with(|| (now, SystemTime::now()));
     }
 
     fn touched(&mut self, now: Instant) {

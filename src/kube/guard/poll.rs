@@ -17,6 +17,10 @@ pub(super) struct Poll {
     known: Option<Vec<Option<Info>>>,
     interval: Duration,
     next: Instant,
+    /// The next poll if nobody tells of a change before.
+    regular: Instant,
+    /// Whether somebody told of a change since the last poll.
+    is_told: bool,
     /// At so many polls they are looked at whole.
     whole: u32,
     /// How many polls are left until then.
@@ -38,6 +42,8 @@ impl Poll {
             known: None,
             interval: options.poll,
             next: now + options.poll,
+            regular: now + options.poll,
+            is_told: false,
             whole: options.whole.max(1),
             left: options.whole.max(1),
         }
@@ -51,11 +57,21 @@ impl Poll {
         self.next <= now
     }
 
+    /// Somebody replaced a table. It is polled when nobody has for so long, at the regular time at the latest: between the
+    /// commands of a script a repair would be in their way, and make one fail that does not wait for the lock.
+    pub(super) fn told(&mut self, now: Instant, quiet: Duration) {
+        self.next = (now + quiet).min(self.regular);
+        self.is_told = true;
+    }
+
     /// Whether the tables are to be looked at. What cannot be asked is.
     pub(super) fn differs(&mut self, now: Instant) -> bool {
-        self.next = now + self.interval;
+        self.regular = now + self.interval;
+        self.next = self.regular;
         self.left = self.left.saturating_sub(1);
-        if self.left == 0 {
+        // One that leaves the size the same is told of, too.
+        let is_told = std::mem::take(&mut self.is_told);
+        if self.left == 0 || is_told {
             self.left = self.whole;
             return true;
         }
