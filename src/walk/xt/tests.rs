@@ -231,6 +231,8 @@ fn what_is_known_decides() {
         ("-m pkttype ! --pkt-type multicast", true),
         ("-m u32 --u32 \"6&0xFF=6&&0>>22&0x3C@0=0x4E200050\"", true),
         ("-m u32 --u32 \"57=0\"", false),
+        // What is read first moves the start, from which the next place is counted anew.
+        ("-m u32 --u32 \"8>>28@8>>24=10\"", true),
         ("-m statistic --mode random --probability 1", true),
         ("-m statistic --mode random ! --probability 1", false),
         ("-m recent --set --name a", true),
