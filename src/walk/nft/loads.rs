@@ -165,6 +165,9 @@ impl<'s> Machine<'_, 's> {
                 self.flow.does(Action::Other(format!("{option} {verb}")));
                 let changed = |field| matches!(field, Field::OptionByte(of, _) if of == option);
                 self.flow.forget_if(changed);
+                if exthdr.sreg().is_none() {
+                    self.flow.set_number(Field::Has(option), 0);
+                }
             } else if exthdr.sreg().is_some() {
                 return Ok(Went::Break);
             }

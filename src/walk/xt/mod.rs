@@ -28,6 +28,8 @@ mod tests;
 mod u32;
 mod written;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use super::field::{Field, PacketOption};
 use super::flow::{Effect, Flow, Open};
 use super::reject::Answer;
@@ -53,10 +55,28 @@ pub(super) fn read_match(
     }
     let read = Match::read(flow.family, name, revision, data);
     match matches(&read, flow) {
-        Err(Open::Unknown(why)) => {
-            flow.always(format!("unknown: the match `{name}` says yes ({why})"))
-        }
+        Err(Open::Unknown(why)) => flow.always(format!(
+            "unknown: the match `{}` says yes ({why})",
+            named_apart(&read)
+        )),
         answer => answer,
+    }
+}
+
+/// A match in words that no other one has: its own, and where they are many, a number that stands for all of them.
+fn named_apart(read: &Match) -> String {
+    const SHOWN: usize = 40;
+    let all = match read {
+        Match::Opaque(opaque) => opaque.to_string(),
+        known => words(known),
+    };
+    match all.char_indices().nth(SHOWN) {
+        None => all,
+        Some((end, _)) => {
+            let mut hasher = DefaultHasher::new();
+            all.hash(&mut hasher);
+            format!("{}… #{:08x}", &all[..end], hasher.finish() as u32)
+        }
     }
 }
 
