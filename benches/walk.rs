@@ -1,7 +1,8 @@
 //! A packet's walk through a kube-proxy's ruleset that is there as a snapshot, or as legacy tables: to a service whose rule
 //! stands first, in the middle or last in `KUBE-SERVICES`, and to none.
 //!
-//! What walks share is made by the first of them, and is measured by itself.
+//! What walks share is made by the first of them: that, and the jump graph of the same ruleset, are measured beside what
+//! reading the ruleset takes.
 //!
 //! `cargo bench --features measure --bench walk [-- CHAINS …]`
 
@@ -15,9 +16,10 @@ use chainwright::Retry;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family as Ip, Iptables};
 use chainwright::legacy::{self, LockPolicy};
-use chainwright::measure::{Contender, KubeProxy, alternate};
+use chainwright::measure::{Contender, KubeProxy, Measured, alternate};
 use chainwright::nft::expr::Immediate;
 use chainwright::nft::{Family, Rule, Scope, Transaction};
+use chainwright::walk::graph::{Graph, ViewOptions};
 use chainwright::walk::{Direction, Node, Options, Outcome, Packet, Rules};
 use common::{BoxError, Result, counts, in_sandbox, loaded, report};
 
@@ -25,6 +27,10 @@ const ROUNDS: usize = 51;
 /// From how many chains on there is a goal, and that: what a walk takes.
 const LARGE: usize = 50_000;
 const GOAL: Duration = Duration::from_millis(1);
+/// The same of a graph, made and shown.
+const GRAPH_GOAL: Duration = Duration::from_secs(2);
+/// How often what takes long is done.
+const FEW: usize = 5;
 
 fn main() -> Result {
     for chains in counts(&[1_000, 10_000, 50_000]) {
@@ -45,13 +51,15 @@ fn packet(number: usize) -> Packet {
     packet
 }
 
-/// Walks to each kind of place, and a first one through rules made anew.
-fn walks<'r>(
+/// Walks to each kind of place, and what is made of a ruleset that `read` reads: `anew` for walks, by `add` a graph.
+fn all<'r>(
     title: &str,
     chains: usize,
-    rules: &Rules<'r>,
-    mut anew: impl FnMut() -> Rules<'r>,
+    read: &mut dyn FnMut() -> Result,
+    anew: impl Fn() -> Rules<'r>,
+    add: impl Fn(&mut Graph),
 ) -> Result {
+    let rules = &anew();
     let node = Node {
         addresses: Some(Vec::new()),
         ..Node::default()
@@ -75,30 +83,75 @@ fn walks<'r>(
     let mut middle = || walk(rules, services / 2);
     let mut last = || walk(rules, services - 1);
     let mut nobody = || walk(rules, none);
-    let mut made = || {
-        black_box(anew());
-        Ok(())
-    };
-    let mut contenders: [Contender<'_, BoxError>; 5] = [
+    let mut contenders: [Contender<'_, BoxError>; 4] = [
         ("the first service", &mut first),
         ("one in the middle", &mut middle),
         ("the last one", &mut last),
         ("none", &mut nobody),
-        ("Rules made ready", &mut made),
     ];
     let measured = alternate(ROUNDS, &mut contenders)?;
     report(title, &measured, None);
-    if chains >= LARGE {
-        for one in &measured[..4] {
-            let word = if one.wall <= GOAL { "kept" } else { "MISSED" };
-            println!("  {}: {:.1?}, goal {GOAL:?}: {word}", one.name, one.wall);
-        }
+    goals(chains, &measured, GOAL);
+
+    let mut made = || {
+        black_box(anew());
+        Ok(())
+    };
+    let mut made_and_walked = || walk(&anew(), services - 1);
+    let graph = || {
+        let mut graph = Graph::new();
+        add(&mut graph);
+        graph
+    };
+    let found = graph();
+    if found.chain_count() < chains {
+        return Err(format!("a graph of {} chains", found.chain_count()).into());
     }
-    let fresh = anew();
-    let begun = std::time::Instant::now();
-    walk(&fresh, services - 1)?;
-    println!("  the very first walk: {:.1?}", begun.elapsed());
+    let mut as_tree = || {
+        let graph = graph();
+        black_box(graph.findings());
+        black_box(graph.view(&ViewOptions::default()).tree(80).to_string());
+        Ok(())
+    };
+    let mut as_picture = || {
+        let graph = graph();
+        black_box(graph.view(&ViewOptions::default()).svg().to_string());
+        Ok(())
+    };
+    let mut each_chain = || {
+        let graph = graph();
+        let mut all = ViewOptions::default();
+        all.full = true;
+        black_box(graph.view(&all).dot().to_string());
+        Ok(())
+    };
+    let mut contenders: [Contender<'_, BoxError>; 6] = [
+        ("the ruleset read", read),
+        ("walk::Rules made ready", &mut made),
+        ("the same, and the very first walk", &mut made_and_walked),
+        ("graph: findings, and a tree", &mut as_tree),
+        ("graph as a picture (SVG)", &mut as_picture),
+        ("graph of each chain for Graphviz", &mut each_chain),
+    ];
+    let measured = alternate(FEW, &mut contenders)?;
+    report(
+        &format!("{title}: what walks share, and graphs"),
+        &measured,
+        None,
+    );
+    goals(chains, &measured[3..], GRAPH_GOAL);
     Ok(())
+}
+
+/// Whether each keeps a goal, where there is one.
+fn goals(chains: usize, measured: &[Measured], goal: Duration) {
+    if chains < LARGE {
+        return;
+    }
+    for one in measured {
+        let word = if one.wall <= goal { "kept" } else { "MISSED" };
+        println!("  {}: {:.1?}, goal {goal:?}: {word}", one.name, one.wall);
+    }
 }
 
 fn nft(chains: usize) -> Result {
@@ -108,9 +161,18 @@ fn nft(chains: usize) -> Result {
     tx.add(&jump)?;
     nft.commit(&tx)?;
     let snapshot = nft.snapshot(Scope::all())?;
-    let anew = || Rules::new().with_nft(&snapshot);
     let title = format!("walk through {chains} chains of nf_tables");
-    walks(&title, chains, &anew(), anew)
+    let mut read = || {
+        black_box(nft.snapshot(Scope::all())?);
+        Ok(())
+    };
+    all(
+        &title,
+        chains,
+        &mut read,
+        || Rules::new().with_nft(&snapshot),
+        |graph| graph.add_snapshot(&snapshot),
+    )
 }
 
 fn legacy(chains: usize) -> Result {
@@ -125,7 +187,16 @@ fn legacy(chains: usize) -> Result {
     iptables.restore(Ip::Ipv4, &text, &RestoreOptions::default())?;
     let connection = legacy::Connection::open(legacy::Family::Ipv4)?;
     let table = connection.read("nat")?.in_use().ok_or("no table nat")?;
-    let anew = || Rules::new().with_legacy([&table]);
     let title = format!("walk through {chains} chains of the legacy table");
-    walks(&title, chains, &anew(), anew)
+    let mut read = || {
+        black_box(connection.read("nat")?.in_use());
+        Ok(())
+    };
+    all(
+        &title,
+        chains,
+        &mut read,
+        || Rules::new().with_legacy([&table]),
+        |graph| graph.add_legacy(&table),
+    )
 }

@@ -1,15 +1,62 @@
 //! What connection tracking knows of a packet.
 
 use super::field::{Field, TupleField};
-use super::flow::{ENDS, Flow, ORIGINAL, Open, REPLY, Test, Value};
+use super::flow::{Flow, Open};
+use super::headers::ICMP;
 use super::packet::State;
+use super::value::{Test, Value};
 use crate::nft::expr::CtKey;
 use crate::xt::Family;
 
 const CONFIRMED: u128 = 1 << 3;
-/// ICMP's numbers in both families.
-const ICMP: [u128; 2] = [1, 58];
 const ORIGINAL_WAY: u8 = 0;
+
+/// What connection tracking and translation have done with the packet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tracking {
+    /// Whether connection tracking has seen it.
+    pub(super) seen: bool,
+    /// Whether a rule said that it is not to be tracked.
+    pub(super) untracked: bool,
+    /// Whether its destination's translation is settled.
+    pub(super) destination_settled: bool,
+    /// Whether its source's translation is settled.
+    pub(super) source_settled: bool,
+    /// Whether its destination was translated.
+    pub(super) destination_translated: bool,
+    /// Whether its source was translated.
+    pub(super) source_translated: bool,
+    /// Whether a rule gave it a destination of this machine.
+    pub(super) redirected: bool,
+    /// Whether a rule gave it another destination than it came with.
+    pub(super) diverted: bool,
+    /// Whether it came back over `lo`, as this machine sent it.
+    pub(super) looped: bool,
+}
+
+/// The fields that a connection's direction has: source, destination, and their ports.
+pub(super) const ENDS: [Field; 4] = [
+    Field::Source,
+    Field::Destination,
+    Field::SourcePort,
+    Field::DestinationPort,
+];
+
+/// The same of the first packet's tuple.
+pub(super) const ORIGINAL: [Field; 4] = [
+    Field::Tuple(TupleField::OriginalSource),
+    Field::Tuple(TupleField::OriginalDestination),
+    Field::Tuple(TupleField::OriginalSourcePort),
+    Field::Tuple(TupleField::OriginalDestinationPort),
+];
+
+/// The same of the replies' tuple, in the order in which they answer [`ENDS`]: its destination first.
+pub(super) const REPLY: [Field; 4] = [
+    Field::Tuple(TupleField::ReplyDestination),
+    Field::Tuple(TupleField::ReplySource),
+    Field::Tuple(TupleField::ReplyDestinationPort),
+    Field::Tuple(TupleField::ReplySourcePort),
+];
 
 impl Flow {
     /// That connection tracking looks at the packet.
@@ -46,7 +93,7 @@ impl Flow {
 
     fn is_icmp(&mut self) -> bool {
         let protocol = self.number(Field::Protocol);
-        protocol.is_some_and(|protocol| ICMP.contains(&protocol))
+        protocol.is_some_and(|protocol| Test::Among(&ICMP).holds(protocol))
     }
 
     /// The state as rules see it here.

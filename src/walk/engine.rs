@@ -1,26 +1,24 @@
 //! The walk itself: hook by hook, chain by chain, rule by rule, and one branch after the other.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use bstr::{BStr, BString, ByteSlice};
+use bstr::{BString, ByteSlice};
 
 use super::field::Field;
-use super::flow::{Alternative, Effect, Flow, ORIGINAL, Open, Place, REPLY, Test};
+use super::flow::{Alternative, Effect, Flow, Open, Place};
+use super::frame::{Frame, Rule};
+use super::known::enter;
 use super::legacy as entries;
 use super::nft::{Machine, Went};
-use super::packet::{Direction, Hook, Node, Packet, State, Tuple};
+use super::packet::{Direction, Hook, Node, Packet, State};
 use super::registers::Registers;
-use super::route::{address_number, is_of};
-use super::rules::{
-    Base, ChainOf, LegacyTable, LongChain, LongEntries, Options, Rules, TRACKING, TableOfRules,
-};
+use super::rules::{Base, ChainOf, Options, Rules, TRACKING};
 use super::sets::SetChange;
-use super::steps::{Arrived, End, HookVerdict, Outcome, Part, RuleAt, Step, Verdict, Walk};
-use crate::iptables::Backend;
-use crate::legacy;
-use crate::nft::expr::{CtKey, ExpressionIter, MetaKey, PayloadBase, Verdict as NftVerdict};
-use crate::nft::{Priority, SnapshotChain};
+use super::steps::{End, HookVerdict, Outcome, RuleAt, Step, Verdict, Walk};
+use super::trail::Trail;
+use super::value::Test;
+use crate::nft::Priority;
+use crate::nft::expr::Verdict as NftVerdict;
 
 /// As deep as chains may call one another before that is taken for a loop.
 const DEEPEST: usize = 4096;
@@ -85,7 +83,7 @@ struct Branch<'s> {
     base: Option<Arc<Base<'s>>>,
     frames: Vec<Frame<'s>>,
     rule: Option<Rule<'s>>,
-    steps: Option<Arc<Stepped>>,
+    steps: Trail<Step>,
     hooks: Vec<HookVerdict>,
 }
 
@@ -98,46 +96,6 @@ struct Progress {
     /// How many translating chains it has passed, while it is among them.
     nat: Option<usize>,
     translated: bool,
-}
-
-/// A chain that the packet is in.
-#[derive(Debug, Clone)]
-enum Frame<'s> {
-    Nft {
-        table: Arc<TableOfRules<'s>>,
-        chain: SnapshotChain<'s>,
-        name: &'s BStr,
-        next: usize,
-        long: Option<Arc<LongChain<'s>>>,
-    },
-    Legacy {
-        table: Arc<LegacyTable<'s>>,
-        chain: legacy::ChainRef<'s>,
-        rules: legacy::Rules<'s>,
-        next: usize,
-        long: Option<Arc<LongEntries<'s>>>,
-    },
-}
-
-/// A rule that is being looked at.
-#[derive(Debug, Clone)]
-enum Rule<'s> {
-    Nft {
-        handle: u64,
-        /// What of it is left.
-        rest: ExpressionIter<'s>,
-    },
-    Legacy {
-        rule: legacy::RuleRef<'s>,
-        /// How many parts of it were asked: its header, then its matches.
-        asked: usize,
-    },
-}
-
-#[derive(Debug)]
-struct Stepped {
-    step: Step,
-    before: Option<Arc<Stepped>>,
 }
 
 impl<'s> Branch<'s> {
@@ -174,7 +132,7 @@ impl<'s> Branch<'s> {
             base: None,
             frames: Vec::new(),
             rule: None,
-            steps: None,
+            steps: Trail::new(),
             hooks: Vec::new(),
         }
     }
@@ -356,41 +314,14 @@ impl<'s> Branch<'s> {
 
     /// Into a base chain.
     fn enter(&mut self, base: Arc<Base<'s>>) {
-        self.frames.push(Frame::of(&base.chain));
+        self.frames.push(Frame::of(&base.chain, 0));
         self.base = Some(base);
     }
 
     /// The next rule of the chain, or back.
     fn next_rule(&mut self) -> Option<Outcome> {
-        let next = match self.frames.last_mut() {
-            Some(Frame::Nft {
-                chain, next, long, ..
-            }) => {
-                if let Some(long) = long {
-                    *next = self.flow.next_of(long, *next);
-                }
-                chain.rule(*next).map(|rule| {
-                    *next += 1;
-                    Rule::Nft {
-                        handle: rule.handle(),
-                        rest: rule.expressions().unwrap_or_else(|| NO_EXPRESSIONS.iter()),
-                    }
-                })
-            }
-            Some(Frame::Legacy {
-                rules, next, long, ..
-            }) => {
-                let found = match long {
-                    Some(long) => long.next(self.flow.number(Field::Destination), *next),
-                    None => rules.next().map(|rule| (*next, rule)),
-                };
-                found.map(|(place, rule)| {
-                    *next = place + 1;
-                    Rule::Legacy { rule, asked: 0 }
-                })
-            }
-            None => None,
-        };
+        let frame = self.frames.last_mut();
+        let next = frame.and_then(|frame| frame.next_rule(&mut self.flow));
         match next {
             Some(rule) => {
                 self.rule = Some(rule);
@@ -402,23 +333,19 @@ impl<'s> Branch<'s> {
 
     /// Back to the calling chain, or to the policy.
     fn back(&mut self) -> Option<Outcome> {
-        let left = self.frames.pop();
+        self.frames.pop();
         if !self.frames.is_empty() {
             return None;
         }
         let base = self.base.take()?;
-        // Told of the base chain, wherever its end was reached from.
-        self.frames.push(Frame::of(&base.chain));
         let drops = base.chain.drops();
         let verdict = match drops {
             true => Verdict::Drop,
             false => Verdict::Accept,
         };
-        self.base = Some(base);
-        self.step(None, verdict, true);
-        self.base = None;
-        self.frames.clear();
-        drop(left);
+        // Told of the base chain, wherever its end was reached from.
+        let frame = Frame::of(&base.chain, 0);
+        self.step(&frame, base.priority, None, verdict, true);
         drops.then(|| self.dropped(Outcome::Dropped))
     }
 
@@ -434,9 +361,8 @@ impl<'s> Branch<'s> {
     /// The expressions of a rule, as far as they go.
     fn expressions(&mut self) -> Result<Option<Outcome>, Open> {
         loop {
-            let (Some(Rule::Nft { rest, .. }), Some(Frame::Nft { table, .. })) =
-                (&mut self.rule, self.frames.last())
-            else {
+            let table = self.frames.last().and_then(Frame::nft_table);
+            let (Some(Rule::Nft { rest, .. }), Some(table)) = (&mut self.rule, table) else {
                 return Ok(None);
             };
             let before = rest.clone();
@@ -512,21 +438,14 @@ impl<'s> Branch<'s> {
                     let outcome = match entries::target(&mut self.flow, &rule)? {
                         entries::Target::Effect(effect) => self.effect(effect)?,
                         entries::Target::Chain(chain, goes) => {
-                            let name = chain.name().to_owned();
-                            self.met(
-                                match goes {
-                                    true => Verdict::Goto(name),
-                                    false => Verdict::Jump(name),
-                                },
-                                true,
-                            );
-                            let Some(Frame::Legacy { table, .. }) = self.frames.last() else {
+                            let Some(table) = self.frames.last().and_then(Frame::legacy_table)
+                            else {
                                 return Err(Open::unknown(
                                     "it leads to a chain of another backend",
                                 ));
                             };
                             let table = table.clone();
-                            self.call(Frame::of(&ChainOf::Legacy { table, chain }), goes)?
+                            self.call(ChainOf::Legacy { table, chain }, goes)
                         }
                     };
                     self.flow.end();
@@ -536,18 +455,25 @@ impl<'s> Branch<'s> {
         }
     }
 
-    /// Into a chain that a rule leads to.
-    fn call(&mut self, frame: Frame<'s>, goes: bool) -> Result<Option<Outcome>, Open> {
+    /// Into a chain that a rule leads to, and not back from there if it goes.
+    fn call(&mut self, chain: ChainOf<'s>, goes: bool) -> Option<Outcome> {
+        let name = chain.name().to_owned();
+        let verdict = match goes {
+            true => Verdict::Goto(name),
+            false => Verdict::Jump(name),
+        };
+        self.met(verdict, true);
+        let depth = self.frames.last().map_or(0, |frame| frame.depth + 1);
         if goes {
             self.frames.pop();
         }
-        if self.frames.len() >= DEEPEST {
-            return Ok(Some(Outcome::NotFollowed(
+        if depth >= DEEPEST {
+            return Some(Outcome::NotFollowed(
                 "chains call one another too deeply".to_owned(),
-            )));
+            ));
         }
-        self.frames.push(frame);
-        Ok(None)
+        self.frames.push(Frame::of(&chain, depth));
+        None
     }
 
     fn verdict(&mut self, verdict: &NftVerdict<'s>) -> Result<Option<Outcome>, Open> {
@@ -558,29 +484,19 @@ impl<'s> Branch<'s> {
             NftVerdict::Continue | NftVerdict::Break => Effect::Continue,
             NftVerdict::Jump(name) | NftVerdict::Goto(name) => {
                 let goes = matches!(verdict, NftVerdict::Goto(_));
-                let Some(Frame::Nft { table, .. }) = self.frames.last() else {
+                let Some(table) = self.frames.last().and_then(Frame::nft_table) else {
                     return Err(Open::unknown("it leads to a chain of another backend"));
                 };
-                let table = table.clone();
                 let Some(chain) = table.table.chain(name.as_bytes()) else {
                     return Err(Open::unknown(format!("there is no chain {name}")));
                 };
-                let to = BString::from(name.as_bytes());
-                self.met(
-                    match goes {
-                        true => Verdict::Goto(to),
-                        false => Verdict::Jump(to),
-                    },
-                    true,
-                );
-                let name = chain.chain().name();
                 let chain = ChainOf::Nft {
-                    table,
+                    table: table.clone(),
                     chain,
-                    name,
+                    name: chain.chain().name(),
                     drops: false,
                 };
-                return self.call(Frame::of(&chain), goes);
+                return Ok(self.call(chain, goes));
             }
             NftVerdict::JumpId(_) | NftVerdict::GotoId(_) | NftVerdict::Other { .. } => {
                 return Err(Open::unknown("its verdict is not known here"));
@@ -643,68 +559,52 @@ impl<'s> Branch<'s> {
 
     /// That the rule was met.
     fn met(&mut self, verdict: Verdict, is_whole: bool) {
-        let at = match self.rule.take() {
-            Some(Rule::Nft { handle, .. }) => Some(RuleAt {
-                handle: Some(handle),
-                number: self.frames.last().map_or(0, Frame::number),
-            }),
-            Some(Rule::Legacy { .. }) => Some(RuleAt {
-                handle: None,
-                number: self.frames.last().map_or(0, Frame::number),
-            }),
+        let handle = match self.rule.take() {
+            Some(Rule::Nft { handle, .. }) => Some(handle),
+            Some(Rule::Legacy { .. }) => None,
             None => return,
         };
-        self.step(at, verdict, is_whole);
-    }
-
-    fn step(&mut self, rule: Option<RuleAt>, verdict: Verdict, is_whole: bool) {
-        let Some(frame) = self.frames.last() else {
+        let Some(frame) = self.frames.pop() else {
             return;
         };
-        let (backend, family, table, chain) = match frame {
-            Frame::Nft { table, name, .. } => {
-                (Backend::Nft, table.family, table.name.to_owned(), *name)
-            }
-            Frame::Legacy { table, chain, .. } => {
-                let table = table.table;
-                let family = match table.family() {
-                    legacy::Family::Ipv4 => "ip",
-                    legacy::Family::Ipv6 => "ip6",
-                    legacy::Family::Arp => "arp",
-                };
-                let table = table.name().as_bstr().to_owned();
-                (Backend::Legacy, family, table, chain.name())
-            }
+        let at = RuleAt {
+            handle,
+            number: frame.taken,
         };
-        let step = Step {
+        let priority = self.base.as_ref().map_or(0, |base| base.priority);
+        self.step(&frame, priority, Some(at), verdict, is_whole);
+        self.frames.push(frame);
+    }
+
+    fn step(
+        &mut self,
+        frame: &Frame<'s>,
+        priority: i32,
+        rule: Option<RuleAt>,
+        verdict: Verdict,
+        is_whole: bool,
+    ) {
+        let (backend, family, table, chain) = frame.names();
+        self.steps.push(Step {
             backend,
             family,
-            table,
+            table: table.to_owned(),
             chain: chain.to_owned(),
             hook: self.flow.hook,
-            priority: self.base.as_ref().map_or(0, |base| base.priority),
+            priority,
             rule,
             is_whole,
             actions: std::mem::take(&mut self.flow.doing),
             verdict,
-        };
-        self.steps = Some(Arc::new(Stepped {
-            step,
-            before: self.steps.take(),
-        }));
+        });
     }
 
     /// What came of it.
     fn end(mut self, outcome: Outcome) -> End {
-        let mut steps = Vec::new();
-        let mut at = self.steps.as_deref();
-        while let Some(stepped) = at {
-            steps.push(stepped.step.clone());
-            at = stepped.before.as_deref();
-        }
+        let mut steps: Vec<Step> = self.steps.backwards().cloned().collect();
         steps.reverse();
         let (assumptions, chances) = self.flow.assumptions();
-        let packet = self.arrived();
+        let packet = self.flow.arrived();
         End {
             probability: self.flow.probability,
             assumptions,
@@ -721,216 +621,9 @@ impl<'s> Branch<'s> {
                 .collect(),
         }
     }
-
-    fn arrived(&mut self) -> Arrived {
-        const WITHOUT_PORTS: [u128; 6] = [1, 2, 47, 50, 51, 58];
-        let flow = &mut self.flow;
-        let mut part = |field| {
-            let value = flow.get(field);
-            let words = flow.words(field, &value);
-            match flow.known(&value) {
-                Some(_) => Part::Known(words),
-                None => Part::Open(words),
-            }
-        };
-        let (source, destination) = (part(Field::Source), part(Field::Destination));
-        let mark = part(Field::Mark);
-        let (source_port, destination_port) =
-            (part(Field::SourcePort), part(Field::DestinationPort));
-        let protocol = flow.number(Field::Protocol);
-        let has_ports = protocol.is_none_or(|protocol| !WITHOUT_PORTS.contains(&protocol));
-        let port = |port| if has_ports { port } else { Part::None };
-        Arrived {
-            source,
-            destination,
-            source_port: port(source_port),
-            destination_port: port(destination_port),
-            mark,
-        }
-    }
 }
-
-impl Flow {
-    /// The first rule of a long chain from this place on that may be for the packet.
-    fn next_of(&mut self, chain: &LongChain<'_>, from: usize) -> usize {
-        let part = self.header(PayloadBase::NETWORK, chain.offset, chain.length);
-        let Ok(Some(value)) = part else {
-            return from; // each is asked
-        };
-        match self.known(&value) {
-            Some(number) => {
-                let bytes = number.to_be_bytes();
-                let value = &bytes[16 - chain.length as usize..];
-                chain.next(value, from).unwrap_or(usize::MAX)
-            }
-            None => from,
-        }
-    }
-}
-
-static NO_EXPRESSIONS: crate::nft::expr::Expressions<'static> =
-    crate::nft::expr::Expressions::new();
 
 /// Whether destinations are translated at a hook, and not sources.
 const fn is_destination(hook: Hook) -> bool {
     matches!(hook, Hook::Prerouting | Hook::Output)
-}
-
-impl<'s> Frame<'s> {
-    fn of(chain: &ChainOf<'s>) -> Self {
-        match chain {
-            ChainOf::Nft {
-                table, chain, name, ..
-            } => Self::Nft {
-                table: table.clone(),
-                chain: *chain,
-                name,
-                next: 0,
-                long: table.long(name, chain),
-            },
-            ChainOf::Legacy { table, chain } => Self::Legacy {
-                table: table.clone(),
-                chain: *chain,
-                rules: chain.rules(),
-                next: 0,
-                long: table.long(chain),
-            },
-        }
-    }
-
-    /// The how manieth rule of the chain was taken last.
-    const fn number(&self) -> usize {
-        match self {
-            Self::Nft { next, .. } | Self::Legacy { next, .. } => *next,
-        }
-    }
-}
-
-impl ChainOf<'_> {
-    fn drops(&self) -> bool {
-        match self {
-            Self::Nft { drops, .. } => *drops,
-            Self::Legacy { chain, .. } => chain
-                .builtin()
-                .is_some_and(|builtin| builtin.policy == legacy::Policy::Drop),
-        }
-    }
-}
-
-/// Puts what is known of a packet into its fields.
-pub(super) fn enter(flow: &mut Flow, packet: &Packet) {
-    let family = packet.family;
-    let addresses = [
-        (Field::Source, packet.source),
-        (Field::Destination, packet.destination),
-    ];
-    for (field, address) in addresses {
-        if let Some(address) = address.filter(|address| is_of(*address, family)) {
-            flow.set_number(field, address_number(address));
-        }
-    }
-    let numbers = [
-        (Field::Protocol, packet.protocol.map(u128::from)),
-        (Field::SourcePort, packet.source_port.map(u128::from)),
-        (
-            Field::DestinationPort,
-            packet.destination_port.map(u128::from),
-        ),
-        (Field::IcmpType, packet.icmp_type.map(u128::from)),
-        (Field::IcmpCode, packet.icmp_code.map(u128::from)),
-        (Field::TcpFlags, packet.tcp_flags.map(u128::from)),
-        (Field::HasOptions, packet.has_options.map(u128::from)),
-        (Field::Length, packet.length.map(u128::from)),
-        (Field::Ttl, packet.ttl.map(u128::from)),
-        (Field::Tos, packet.tos.map(u128::from)),
-        (
-            Field::Meta(MetaKey::PKTTYPE),
-            packet.packet_type.map(u128::from),
-        ),
-        (Field::Mark, packet.mark.map(u128::from)),
-        (
-            Field::Meta(MetaKey::PRIORITY),
-            packet.priority.map(u128::from),
-        ),
-        (Field::Meta(MetaKey::SKUID), packet.user.map(u128::from)),
-        (Field::Meta(MetaKey::SKGID), packet.group.map(u128::from)),
-    ];
-    for (field, number) in numbers {
-        if let Some(number) = number {
-            flow.set_number(field, number);
-        }
-    }
-    match packet.fragment {
-        // All of it, or the first part: only its flags may be set.
-        Some(false) => {
-            const FLAGS: u128 = 0x6000;
-            let flags = flow.get(Field::Fragment).masked(FLAGS, 0);
-            flow.set(Field::Fragment, flags);
-        }
-        Some(true) => {
-            let offsets = (0..8).map(|flags| (flags << 13 | 1, flags << 13 | 0x1fff));
-            flow.limit(Field::Fragment, offsets.collect());
-        }
-        None => {}
-    }
-    if let Some(address) = packet.source_hardware {
-        for (at, byte) in (6..).zip(address) {
-            flow.set_number(Field::Link(at), byte.into());
-        }
-    }
-    let connection = &packet.connection;
-    if let Some(state) = connection.state {
-        flow.set_number(Field::State, state.bit());
-    }
-    let numbers = [
-        (Field::CtDirection, connection.is_reply.map(u128::from)),
-        (Field::CtMark, connection.mark.map(u128::from)),
-        (Field::CtStatus, connection.status.map(u128::from)),
-        (Field::Ct(CtKey::LABELS, None), connection.labels),
-        (
-            Field::Ct(CtKey::ZONE, None),
-            connection.zone.map(u128::from),
-        ),
-        (
-            Field::Ct(CtKey::HELPER, None),
-            connection
-                .helper
-                .as_ref()
-                .map(|name| super::field::name_value(name)),
-        ),
-    ];
-    for (field, number) in numbers {
-        if let Some(number) = number {
-            flow.set_number(field, number);
-        }
-    }
-    tuple(flow, ORIGINAL, &connection.original);
-    // The fields of a reply answer those of the packet: its destination comes first.
-    let reply = &connection.reply;
-    let turned = Tuple {
-        source: reply.destination,
-        destination: reply.source,
-        source_port: reply.destination_port,
-        destination_port: reply.source_port,
-    };
-    tuple(flow, REPLY, &turned);
-}
-
-fn tuple(flow: &mut Flow, fields: [Field; 4], tuple: &Tuple) {
-    let family = flow.family;
-    let address = |address: Option<IpAddr>| {
-        let address = address.filter(|address| is_of(*address, family));
-        address.map(address_number)
-    };
-    let numbers = [
-        address(tuple.source),
-        address(tuple.destination),
-        tuple.source_port.map(u128::from),
-        tuple.destination_port.map(u128::from),
-    ];
-    for (field, number) in fields.into_iter().zip(numbers) {
-        if let Some(number) = number {
-            flow.set_number(field, number);
-        }
-    }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use super::packet::State;
 use crate::nft::expr::{CtKey, FibFlags, FibResult, MetaKey, RtKey};
 use crate::xt::Family;
 
@@ -291,17 +292,10 @@ pub(super) fn name_value(name: &[u8]) -> u128 {
     u128::from_be_bytes(bytes)
 }
 
-/// The states that these bits are.
+/// The state that a bit is.
 fn states(bits: u128) -> String {
-    let names = [
-        (1, "invalid"),
-        (2, "established"),
-        (4, "related"),
-        (8, "new"),
-        (64, "untracked"),
-    ];
-    match names.iter().find(|(bit, _)| *bit == bits) {
-        Some((_, name)) => (*name).to_owned(),
+    match State::ALL.into_iter().find(|state| state.bit() == bits) {
+        Some(state) => state.name().to_owned(),
         None => format!("{bits:#x}"),
     }
 }

@@ -5,170 +5,17 @@
 //! carried out again** in each of its parts, in which the question has an answer. So an instruction asks all that it
 //! needs before it changes anything.
 
-use std::fmt;
 use std::sync::Arc;
 
+use super::ct::Tracking;
 use super::domain::{Constraint, Domain, ones};
-use super::field::{Field, TupleField};
+use super::field::Field;
 use super::packet::{Direction, Hook, Node};
 use super::steps::Action;
+use super::trail::Trail;
+use super::unknown::{Unknowns, What};
+use super::value::{Bit, Test, Value};
 use crate::xt::Family;
-
-/// A bit of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bit {
-    /// It is known.
-    Known(bool),
-    /// It is a bit of something that is not known, counted from the lowest; or its opposite.
-    Of {
-        /// Of which.
-        unknown: u32,
-        /// Which bit.
-        bit: u8,
-        /// Whether it is the opposite.
-        not: bool,
-    },
-}
-
-/// A number, as far as it is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Value {
-    /// It is known.
-    Known {
-        /// The number.
-        number: u128,
-        /// Of how many bits.
-        bits: u32,
-    },
-    /// Its bits, the highest first, at most 128.
-    Open(Arc<[Bit]>),
-}
-
-impl Value {
-    pub(super) const fn known(number: u128, bits: u32) -> Self {
-        Self::Known { number, bits }
-    }
-
-    /// Of these bits, the highest first.
-    pub(super) fn of_bits(bits: &[Bit]) -> Self {
-        let mut number = 0_u128;
-        for bit in bits {
-            match bit {
-                Bit::Known(set) => number = number << 1 | u128::from(*set),
-                Bit::Of { .. } => return Self::Open(bits.into()),
-            }
-        }
-        Self::known(number, bits.len() as u32)
-    }
-
-    pub(super) fn bits(&self) -> u32 {
-        match self {
-            Self::Known { bits, .. } => *bits,
-            Self::Open(bits) => bits.len() as u32,
-        }
-    }
-
-    /// The bit that is this far from the lowest.
-    pub(super) fn bit(&self, at: u32) -> Bit {
-        match self {
-            Self::Known { number, bits } => Bit::Known(at < *bits && number >> at & 1 != 0),
-            Self::Open(bits) => match bits.len().checked_sub(at as usize + 1) {
-                Some(index) => bits[index],
-                None => Bit::Known(false),
-            },
-        }
-    }
-
-    /// Its bits, the highest first.
-    pub(super) fn to_bits(&self) -> Vec<Bit> {
-        (0..self.bits()).rev().map(|at| self.bit(at)).collect()
-    }
-
-    /// The same under a mask, other bits 0, and then with these bits turned over.
-    pub(super) fn masked(&self, mask: u128, xor: u128) -> Self {
-        match self {
-            Self::Known { number, bits } => Self::known((number & mask ^ xor) & ones(*bits), *bits),
-            Self::Open(bits) => {
-                let length = bits.len();
-                let changed: Vec<Bit> = bits
-                    .iter()
-                    .enumerate()
-                    .map(|(index, bit)| {
-                        let at = length - 1 - index;
-                        let turned = xor >> at & 1 != 0;
-                        match *bit {
-                            _ if mask >> at & 1 == 0 => Bit::Known(turned),
-                            Bit::Known(set) => Bit::Known(set != turned),
-                            Bit::Of { unknown, bit, not } => Bit::Of {
-                                unknown,
-                                bit,
-                                not: not != turned,
-                            },
-                        }
-                    })
-                    .collect();
-                Self::of_bits(&changed)
-            }
-        }
-    }
-
-    /// The bits from `low` on, as many as said.
-    pub(super) fn part(&self, low: u32, bits: u32) -> Self {
-        match self {
-            Self::Known { number, .. } => {
-                let moved = if low < 128 { number >> low } else { 0 };
-                Self::known(moved & ones(bits), bits)
-            }
-            Self::Open(_) => {
-                let part: Vec<Bit> = (low..low + bits).rev().map(|at| self.bit(at)).collect();
-                Self::of_bits(&part)
-            }
-        }
-    }
-
-    /// The same with other bits in the place of those from `low` on.
-    pub(super) fn with_part(&self, low: u32, part: &Self) -> Self {
-        let high = low + part.bits();
-        let bit = |at| match at >= low && at < high {
-            true => part.bit(at - low),
-            false => self.bit(at),
-        };
-        let bits: Vec<Bit> = (0..self.bits()).rev().map(bit).collect();
-        Self::of_bits(&bits)
-    }
-}
-
-/// What is asked of a value.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Test<'t> {
-    /// Whether it is this number.
-    Is(u128),
-    /// Whether its bits under a mask are these.
-    Masked {
-        /// The mask.
-        mask: u128,
-        /// The bits.
-        value: u128,
-    },
-    /// Whether it is from the first to the last.
-    Within(u128, u128),
-    /// Whether it is within any of these.
-    Among(&'t [(u128, u128)]),
-}
-
-impl Test<'_> {
-    fn holds(&self, number: u128) -> bool {
-        match *self {
-            Self::Is(value) => number == value,
-            Self::Masked { mask, value } => number & mask == value & mask,
-            Self::Within(low, high) => low <= number && number <= high,
-            Self::Among(ranges) => {
-                let mut ranges = ranges.iter();
-                ranges.any(|(low, high)| *low <= number && number <= *high)
-            }
-        }
-    }
-}
 
 /// Why an instruction could not be carried out.
 #[derive(Debug)]
@@ -206,30 +53,12 @@ pub(super) enum Narrow {
     Once(Arc<str>, bool),
 }
 
-/// Something that is not known.
-#[derive(Debug, Clone)]
-struct Unknown {
-    what: What,
-    domain: Domain,
-    /// Whether each of its values is as probable as any other.
-    uniform: bool,
-}
-
-#[derive(Debug, Clone)]
-enum What {
-    /// A field of the packet as it came.
-    Field(Field),
-    /// Something else.
-    Made(Arc<str>),
-}
-
 /// What was assumed.
 #[derive(Debug, Clone)]
 struct Assumed {
     narrow: Narrow,
     /// Whether chance has it so, with a probability that is known.
     chance: bool,
-    before: Option<Arc<Assumed>>,
 }
 
 /// A branch of a walk as its rules see it.
@@ -241,13 +70,13 @@ pub(super) struct Flow {
     /// What is known of the machine, and which way the packet was said to take.
     pub(super) place: Arc<Place>,
     fields: Vec<(Field, Value)>,
-    unknowns: Vec<Unknown>,
+    unknowns: Unknowns,
     always: Vec<(Arc<str>, bool)>,
     /// Answers to questions of this moment, for the instruction that is carried out.
     once: Vec<bool>,
     asked: usize,
     pub(super) probability: f64,
-    assumed: Option<Arc<Assumed>>,
+    assumed: Trail<Assumed>,
     /// What the rule does that is carried out.
     pub(super) doing: Vec<Action>,
     /// What is not as sure as it looks, of the whole branch.
@@ -264,29 +93,6 @@ pub(super) struct Place {
     pub(super) direction: Direction,
     /// Whether sets that rules fill may hold other elements by now.
     pub(super) sets_may_differ: bool,
-}
-
-/// What connection tracking and translation have done with the packet.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Tracking {
-    /// Whether connection tracking has seen it.
-    pub(super) seen: bool,
-    /// Whether a rule said that it is not to be tracked.
-    pub(super) untracked: bool,
-    /// Whether its destination's translation is settled.
-    pub(super) destination_settled: bool,
-    /// Whether its source's translation is settled.
-    pub(super) source_settled: bool,
-    /// Whether its destination was translated.
-    pub(super) destination_translated: bool,
-    /// Whether its source was translated.
-    pub(super) source_translated: bool,
-    /// Whether a rule gave it a destination of this machine.
-    pub(super) redirected: bool,
-    /// Whether a rule gave it another destination than it came with.
-    pub(super) diverted: bool,
-    /// Whether it came back over `lo`, as this machine sent it.
-    pub(super) looped: bool,
 }
 
 /// What a target does with a packet, when that is not the next rule.
@@ -322,12 +128,12 @@ impl Flow {
             hook,
             place,
             fields: Vec::with_capacity(24),
-            unknowns: Vec::new(),
+            unknowns: Unknowns::new(),
             always: Vec::new(),
             once: Vec::new(),
             asked: 0,
             probability: 1.0,
-            assumed: None,
+            assumed: Trail::new(),
             doing: Vec::new(),
             notes: Vec::new(),
             tracking: Tracking::default(),
@@ -349,7 +155,9 @@ impl Flow {
             return value.clone();
         }
         let bits = field.bits(self.family);
-        let value = self.make(What::Field(field), Domain::any(bits), false);
+        let value = self
+            .unknowns
+            .make(What::Field(field), Domain::any(bits), false);
         self.fields.push((field, value.clone()));
         value
     }
@@ -393,8 +201,18 @@ impl Flow {
     /// That a field holds one of these numbers.
     pub(super) fn limit(&mut self, field: Field, ranges: Vec<(u128, u128)>) {
         let bits = field.bits(self.family);
-        let value = self.make(What::Field(field), Domain::within(bits, ranges), false);
+        let value = self
+            .unknowns
+            .make(What::Field(field), Domain::within(bits, ranges), false);
         self.set(field, value);
+    }
+
+    /// What a field holds now, of which nothing larger than this is there.
+    pub(super) fn limited(&mut self, field: Field, last: u128) -> Value {
+        if self.peek(field).is_none() {
+            self.limit(field, vec![(0, last)]);
+        }
+        self.get(field)
     }
 
     /// A number that is not known and has no field: one of these, each as probable as any other if that is so.
@@ -406,68 +224,17 @@ impl Flow {
         uniform: bool,
     ) -> Value {
         let domain = Domain::within(bits, ranges);
-        self.make(What::Made(what.into()), domain, uniform)
-    }
-
-    fn make(&mut self, what: What, domain: Domain, uniform: bool) -> Value {
-        let unknown = self.unknowns.len() as u32;
-        let bits = domain.bits();
-        let (mask, value) = domain.known();
-        self.unknowns.push(Unknown {
-            what,
-            domain,
-            uniform,
-        });
-        let bit = |bit: u32| match mask >> bit & 1 != 0 {
-            true => Bit::Known(value >> bit & 1 != 0),
-            false => Bit::Of {
-                unknown,
-                bit: bit as u8,
-                not: false,
-            },
-        };
-        // A single value is known; of others all bits are kept together, so that they can be compared as numbers.
-        let known: Vec<Bit> = (0..bits).rev().map(bit).collect();
-        if known.iter().all(|bit| matches!(bit, Bit::Known(_))) {
-            return Value::of_bits(&known);
-        }
-        let open = |bit: u32| Bit::Of {
-            unknown,
-            bit: bit as u8,
-            not: false,
-        };
-        let open: Vec<Bit> = (0..bits).rev().map(open).collect();
-        Value::Open(open.into())
-    }
-
-    fn resolve(&self, bit: Bit) -> Bit {
-        match bit {
-            Bit::Of { unknown, bit, not } => {
-                let (mask, value) = self.unknowns[unknown as usize].domain.known();
-                match mask >> bit & 1 != 0 {
-                    true => Bit::Known((value >> bit & 1 != 0) != not),
-                    false => Bit::Of { unknown, bit, not },
-                }
-            }
-            known => known,
-        }
+        self.unknowns.make(What::Made(what.into()), domain, uniform)
     }
 
     /// The number that a value is, if that is known by now.
     pub(super) fn known(&self, value: &Value) -> Option<u128> {
-        match value {
-            Value::Known { number, .. } => Some(*number),
-            Value::Open(bits) => {
-                let mut number = 0;
-                for bit in bits.iter() {
-                    match self.resolve(*bit) {
-                        Bit::Known(set) => number = number << 1 | u128::from(set),
-                        Bit::Of { .. } => return None,
-                    }
-                }
-                Some(number)
-            }
-        }
+        self.unknowns.known(value)
+    }
+
+    /// The smallest and the largest number that a value may be, as far as that is known.
+    pub(super) fn ends_of(&self, value: &Value) -> Option<(u128, u128)> {
+        self.unknowns.ends_of(value)
     }
 
     /// The same value, with the number in its place if that is known by now.
@@ -548,7 +315,7 @@ impl Flow {
         }
         let mut first = None;
         for (unknown, mask, value) in wanted {
-            let domain = &self.unknowns[unknown as usize].domain;
+            let domain = self.unknowns.domain(unknown);
             let constraint = Constraint::bits(mask, value, domain.bits());
             match domain.decides(&constraint) {
                 Some(false) => return Ok(false),
@@ -566,33 +333,15 @@ impl Flow {
 
     /// Both ways in which something that is not known can be.
     fn split(&self, unknown: u32, constraint: Constraint) -> Open {
-        let domain = &self.unknowns[unknown as usize].domain;
+        let domain = self.unknowns.domain(unknown);
         let opposite = constraint.not(domain.bits());
-        Open::Split(self.ways(unknown, vec![constraint, opposite]))
-    }
-
-    /// Ways in which something that is not known can be: each is possible, and no two are at once.
-    fn ways(&self, unknown: u32, constraints: Vec<Constraint>) -> Vec<Alternative> {
-        let held = &self.unknowns[unknown as usize];
-        let all = held.domain.count();
-        let ways = constraints.into_iter().filter_map(|constraint| {
-            let left = held.domain.with(&constraint)?;
-            let probability = match (held.uniform, all, left.count()) {
-                (true, Some(all), Some(left)) => Some(left / all),
-                _ => None,
-            };
-            Some(Alternative {
-                narrow: Narrow::Unknown(unknown, constraint),
-                probability,
-            })
-        });
-        ways.collect()
+        Open::Split(self.unknowns.ways(unknown, vec![constraint, opposite]))
     }
 
     fn ask_ranges(&mut self, value: &Value, ranges: &[(u128, u128)]) -> Result<bool, Open> {
-        if let Some(run) = self.run(value) {
+        if let Some(run) = self.unknowns.run(value) {
             let wanted = Constraint::within(run.of_ranges(ranges));
-            let domain = &self.unknowns[run.unknown as usize].domain;
+            let domain = self.unknowns.domain(run.unknown);
             return match domain.decides(&wanted) {
                 Some(decided) => Ok(decided),
                 None => Err(self.split(run.unknown, wanted)),
@@ -634,7 +383,7 @@ impl Flow {
             let is = |group: &Vec<_>| Test::Among(group).holds(number);
             return Ok(groups.iter().position(is));
         }
-        let Some(run) = self.run(value) else {
+        let Some(run) = self.unknowns.run(value) else {
             for (number, group) in groups.iter().enumerate() {
                 if self.ask_ranges(value, group)? {
                     return Ok(Some(number));
@@ -642,7 +391,7 @@ impl Flow {
             }
             return Ok(None);
         };
-        let domain = &self.unknowns[run.unknown as usize].domain;
+        let domain = self.unknowns.domain(run.unknown);
         let mut possible = Vec::new();
         let mut all = Vec::new();
         for (number, group) in groups.iter().enumerate() {
@@ -662,53 +411,7 @@ impl Flow {
             return Ok(None);
         }
         possible.push(Constraint::within(all).not(domain.bits()));
-        Err(Open::Split(self.ways(run.unknown, possible)))
-    }
-
-    /// The bits of a value that are bits of one unknown number, all the others being known, if they are one run.
-    fn run(&self, value: &Value) -> Option<Run> {
-        let bits = value.to_bits();
-        let is_open = |bit: &Bit| matches!(bit, Bit::Of { .. });
-        let first = bits.iter().position(is_open)?;
-        let last = bits.iter().rposition(is_open)?;
-        let Bit::Of {
-            unknown, bit: top, ..
-        } = bits[first]
-        else {
-            return None;
-        };
-        for (index, bit) in bits[first..=last].iter().enumerate() {
-            let wanted = Bit::Of {
-                unknown,
-                bit: top.checked_sub(index as u8)?,
-                not: false,
-            };
-            if *bit != wanted {
-                return None;
-            }
-        }
-        let length = (last - first + 1) as u32;
-        let low = u32::from(top) + 1 - length;
-        let domain = &self.unknowns[unknown as usize].domain;
-        let above = ones(domain.bits()) & !ones(u32::from(top) + 1);
-        let (mask, known) = domain.known();
-        if above & !mask != 0 {
-            return None; // what stands above them may be anything
-        }
-        let mut base = 0_u128;
-        for (index, bit) in bits.iter().enumerate() {
-            if *bit == Bit::Known(true) {
-                base |= 1 << (bits.len() - 1 - index);
-            }
-        }
-        Some(Run {
-            unknown,
-            low,
-            length,
-            above: known & above,
-            base,
-            shift: (bits.len() - 1 - last) as u32,
-        })
+        Err(Open::Split(self.unknowns.ways(run.unknown, possible)))
     }
 
     /// A question of this very moment, that chance or something unknown decides: with a probability if that is known.
@@ -782,10 +485,8 @@ impl Flow {
     pub(super) fn take(&mut self, way: &Alternative) -> bool {
         match &way.narrow {
             Narrow::Unknown(unknown, constraint) => {
-                let held = &mut self.unknowns[*unknown as usize];
-                match held.domain.with(constraint) {
-                    Some(domain) => held.domain = domain,
-                    None => return false,
+                if !self.unknowns.take(*unknown, constraint) {
+                    return false;
                 }
             }
             Narrow::Always(words, answer) => self.always.push((words.clone(), *answer)),
@@ -794,11 +495,10 @@ impl Flow {
         if let Some(probability) = way.probability {
             self.probability *= probability;
         }
-        self.assumed = Some(Arc::new(Assumed {
+        self.assumed.push(Assumed {
             narrow: way.narrow.clone(),
             chance: way.probability.is_some(),
-            before: self.assumed.take(),
-        }));
+        });
         true
     }
 
@@ -806,17 +506,14 @@ impl Flow {
     pub(super) fn assumptions(&self) -> (Vec<String>, Vec<String>) {
         let (mut assumed, mut chances) = (Vec::new(), Vec::new());
         let mut seen = Vec::new();
-        let mut at = self.assumed.as_ref();
-        while let Some(one) = at {
-            at = one.before.as_ref();
+        for one in self.assumed.backwards() {
             let words = match &one.narrow {
                 Narrow::Unknown(unknown, _) => {
                     if seen.contains(unknown) {
                         continue; // what it is in the end says all
                     }
                     seen.push(*unknown);
-                    let held = &self.unknowns[*unknown as usize];
-                    Described(held).to_string()
+                    self.unknowns.described(*unknown)
                 }
                 Narrow::Always(words, true) | Narrow::Once(words, true) => words.to_string(),
                 Narrow::Always(words, false) | Narrow::Once(words, false) => {
@@ -837,15 +534,40 @@ impl Flow {
     pub(super) fn words(&self, field: Field, value: &Value) -> String {
         match self.known(value) {
             Some(number) => field.value(number, value.bits()),
-            None => match value.bit(0) {
-                Bit::Of { unknown, .. } => match &self.unknowns[unknown as usize].what {
-                    What::Made(words) => words.to_string(),
-                    What::Field(of) if *of == field => "unchanged".to_owned(),
-                    What::Field(of) => format!("what {of} was"),
-                },
-                Bit::Known(_) => "not wholly known".to_owned(),
+            None => match self.unknowns.what(value.bit(0)) {
+                Some(What::Made(words)) => words.to_string(),
+                Some(What::Field(of)) if *of == field => "unchanged".to_owned(),
+                Some(What::Field(of)) => format!("what {of} was"),
+                None => "not wholly known".to_owned(),
             },
         }
+    }
+
+    /// What a value is that is not known, in words.
+    pub(super) fn origin(&self, value: &Value) -> String {
+        let mut words = Vec::new();
+        for bit in value.to_bits() {
+            let one = match self.unknowns.what(bit) {
+                Some(What::Made(made)) => made.to_string(),
+                Some(What::Field(field)) => field.to_string(),
+                None => continue,
+            };
+            if !words.contains(&one) {
+                words.push(one);
+            }
+        }
+        words.join(" and ")
+    }
+
+    /// Gives a field another value, and says so.
+    pub(super) fn give(&mut self, field: Field, value: &Value) {
+        let value = self.settled(value);
+        let words = self.words(field, &value);
+        self.does(Action::Set {
+            field,
+            value: words,
+        });
+        self.set(field, value);
     }
 
     /// Notes what is not as sure as it looks.
@@ -861,135 +583,3 @@ impl Flow {
         self.doing.push(action);
     }
 }
-
-/// A run of bits of an unknown number within a value.
-struct Run {
-    unknown: u32,
-    /// Its lowest bit, in the unknown number.
-    low: u32,
-    length: u32,
-    /// What stands above it there.
-    above: u128,
-    /// The rest of the value.
-    base: u128,
-    /// How far above the value's lowest bit it ends.
-    shift: u32,
-}
-
-impl Run {
-    /// The unknown numbers for which the value is in these ranges.
-    fn of_ranges(&self, ranges: &[(u128, u128)]) -> Vec<(u128, u128)> {
-        let last = ones(self.length);
-        let mut found = Vec::with_capacity(ranges.len());
-        for (low, high) in ranges {
-            let Some(room) = high.checked_sub(self.base) else {
-                continue;
-            };
-            let above = low.saturating_sub(self.base);
-            let step = ones(self.shift);
-            // Rounded up without an overflow.
-            let rest = u128::from(above & step != 0);
-            let from = shifted_down(above, self.shift).saturating_add(rest);
-            let to = shifted_down(room, self.shift).min(last);
-            if from <= to {
-                let place = |part: u128| part << self.low;
-                found.push((
-                    self.above | place(from),
-                    self.above | place(to) | ones(self.low),
-                ));
-            }
-        }
-        found
-    }
-}
-
-const fn shifted_down(number: u128, shift: u32) -> u128 {
-    if shift < 128 { number >> shift } else { 0 }
-}
-
-/// Something that is not known, with what is known of it.
-struct Described<'u>(&'u Unknown);
-
-impl fmt::Display for Described<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unknown { what, domain, .. } = self.0;
-        let bits = domain.bits();
-        let value = |number: u128| match what {
-            What::Field(field) => field.value(number, bits),
-            What::Made(_) => number.to_string(),
-        };
-        match what {
-            What::Field(field) => write!(f, "{field}")?,
-            What::Made(words) => f.write_str(words)?,
-        }
-        let (is, within) = (domain.ranges(), Constraint::Within(domain.ranges().into()));
-        let Constraint::Within(is_not) = within.not(bits) else {
-            return Ok(());
-        };
-        let (verb, told) = match is_not.len() < is.len() {
-            true => (" is not", &*is_not),
-            false => (" is", is),
-        };
-        f.write_str(verb)?;
-        const SHOWN: usize = 4;
-        let mut between = " ";
-        for (low, high) in told.iter().take(SHOWN) {
-            f.write_str(between)?;
-            between = ", ";
-            let size = high - low;
-            match size {
-                0 => f.write_str(&value(*low))?,
-                _ if matches!(
-                    what,
-                    What::Field(Field::Source | Field::Destination | Field::Tuple(_))
-                ) && size & size.wrapping_add(1) == 0
-                    && low & size == 0 =>
-                {
-                    write!(f, "{}/{}", value(*low), bits - size.count_ones())?;
-                }
-                _ if matches!(what, What::Field(Field::InName | Field::OutName)) => {
-                    let same = (low ^ high).leading_zeros() / 8;
-                    let name = super::field::name_of(low & !ones(128 - same * 8));
-                    match same {
-                        0 => f.write_str("any other name")?,
-                        _ => write!(f, "{name}*")?,
-                    }
-                }
-                _ => write!(f, "{}-{}", value(*low), value(*high))?,
-            }
-        }
-        if told.len() > SHOWN {
-            write!(f, " or any of {} more", told.len() - SHOWN)?;
-        }
-        let (mask, bits_known) = domain.known();
-        let open = mask & ones(bits);
-        if told.len() == 1 && told[0] == (0, ones(bits)) && open != 0 {
-            write!(f, ", with the bits {:#x} of {open:#x}", bits_known & open)?;
-        }
-        Ok(())
-    }
-}
-
-/// The fields that a connection's direction has: source, destination, and their ports.
-pub(super) const ENDS: [Field; 4] = [
-    Field::Source,
-    Field::Destination,
-    Field::SourcePort,
-    Field::DestinationPort,
-];
-
-/// The same of the first packet's tuple.
-pub(super) const ORIGINAL: [Field; 4] = [
-    Field::Tuple(TupleField::OriginalSource),
-    Field::Tuple(TupleField::OriginalDestination),
-    Field::Tuple(TupleField::OriginalSourcePort),
-    Field::Tuple(TupleField::OriginalDestinationPort),
-];
-
-/// The same of the replies' tuple, in the order in which they answer [`ENDS`]: its destination first.
-pub(super) const REPLY: [Field; 4] = [
-    Field::Tuple(TupleField::ReplyDestination),
-    Field::Tuple(TupleField::ReplySource),
-    Field::Tuple(TupleField::ReplyDestinationPort),
-    Field::Tuple(TupleField::ReplySourcePort),
-];

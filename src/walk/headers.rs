@@ -1,9 +1,10 @@
 //! The bytes of a packet's headers, as fields.
 
 use super::domain::ones;
-use super::field::Field;
-use super::flow::{Flow, Open, Test, Value};
-use crate::nft::expr::PayloadBase;
+use super::field::{Field, PacketOption};
+use super::flow::{Flow, Open};
+use super::value::{Test, Value};
+use crate::nft::expr::{ExthdrOp, PayloadBase};
 use crate::xt::Family;
 
 /// Where a byte of a header comes from: a field, and the lowest of the eight bits there.
@@ -22,16 +23,94 @@ enum Source {
     LengthUdp(u32),
 }
 
-const TCP: u128 = 6;
+pub(super) const TCP: u128 = 6;
 const UDP: u128 = 17;
-/// The protocols whose headers begin with two ports.
-const WITH_PORTS: [(u128, u128); 5] = [(6, 6), (17, 17), (33, 33), (132, 132), (136, 136)];
-const ICMP: [(u128, u128); 2] = [(1, 1), (58, 58)];
+const DCCP: u128 = 33;
+const SCTP: u128 = 132;
+/// The protocols whose headers begin with two ports; the last is UDP-Lite.
+const WITH_PORTS: [(u128, u128); 5] = [
+    (TCP, TCP),
+    (UDP, UDP),
+    (DCCP, DCCP),
+    (SCTP, SCTP),
+    (136, 136),
+];
+/// ICMP's protocols in both families.
+pub(super) const ICMP: [(u128, u128); 2] = [(1, 1), (58, 58)];
+
+/// TCP's flags.
+pub(super) const FIN: u128 = 1;
+pub(super) const SYN: u128 = 2;
+pub(super) const RST: u128 = 4;
+pub(super) const ACK: u128 = 0x10;
+pub(super) const ECE: u128 = 0x40;
+pub(super) const CWR: u128 = 0x80;
 
 /// Bits of the fragment field that are its offset.
 const OFFSET: u128 = 0x1fff;
 
+/// Whether a protocol's header begins with two ports.
+pub(super) fn has_ports(protocol: u8) -> bool {
+    Test::Among(&WITH_PORTS).holds(protocol.into())
+}
+
 impl Flow {
+    /// How long the network header is, without options and extension headers.
+    pub(super) const fn network_header(&self) -> u32 {
+        match self.family {
+            Family::Ipv4 => 20,
+            Family::Ipv6 => 40,
+        }
+    }
+
+    /// Whether the packet's protocol has ports.
+    ///
+    /// # Errors
+    /// The branch splits.
+    pub(super) fn has_ports(&mut self) -> Result<bool, Open> {
+        self.is(Field::Protocol, Test::Among(&WITH_PORTS))
+    }
+
+    /// Whether all of these flags of TCP are set.
+    ///
+    /// # Errors
+    /// The branch splits.
+    pub(super) fn has_tcp_flags(&mut self, flags: u128) -> Result<bool, Open> {
+        if self.is_later_fragment()? {
+            return Ok(false);
+        }
+        let (mask, value) = (flags, flags);
+        self.is(Field::TcpFlags, Test::Masked { mask, value })
+    }
+
+    /// Whether the packet has an option, an extension header or a chunk.
+    ///
+    /// # Errors
+    /// The branch splits.
+    pub(super) fn has_option(&mut self, option: PacketOption) -> Result<bool, Open> {
+        let of = ExthdrOp(option.of.into());
+        let protocol = match of {
+            ExthdrOp::IPV6 | ExthdrOp::IPV4 => {
+                let wanted = match of {
+                    ExthdrOp::IPV6 => Family::Ipv6,
+                    _ => Family::Ipv4,
+                };
+                if self.family != wanted || !self.is(Field::HasOptions, Test::Is(1))? {
+                    return Ok(false);
+                }
+                return self.is(Field::Has(option), Test::Is(1));
+            }
+            ExthdrOp::TCPOPT => TCP,
+            ExthdrOp::SCTP => SCTP,
+            ExthdrOp::DCCP => DCCP,
+            _ => return Err(Open::unknown("it reads an option of a kind not known here")),
+        };
+        if !self.is(Field::Protocol, Test::Is(protocol))? || self.is_later_fragment()? {
+            return Ok(false);
+        }
+        self.is(Field::Has(option), Test::Is(1))
+    }
+
     /// Whether it is a fragment other than the first, which has no transport header.
     ///
     /// # Errors
@@ -91,10 +170,7 @@ impl Flow {
                     Value::known(0, 8).with_part(4, &class).with_part(0, &label)
                 }
                 Source::LengthUdp(low) => {
-                    let header: u128 = match self.family {
-                        Family::Ipv4 => 20,
-                        Family::Ipv6 => 40,
-                    };
+                    let header = u128::from(self.network_header());
                     let length = self.number(Field::Length).unwrap_or_default();
                     Value::known(length.saturating_sub(header) >> low & 0xff, 8)
                 }
@@ -212,7 +288,7 @@ impl Flow {
                 _ => field(Field::Network(narrow), 0),
             },
             PayloadBase::TRANSPORT => match at {
-                0..=3 if self.is(Field::Protocol, Test::Among(&WITH_PORTS))? => match at {
+                0..=3 if self.has_ports()? => match at {
                     0 | 1 => field(Field::SourcePort, (1 - at) * 8),
                     _ => field(Field::DestinationPort, (3 - at) * 8),
                 },
@@ -226,13 +302,7 @@ impl Flow {
                         && self.number(Field::Length).is_some()
                         && self.is(Field::Protocol, Test::Is(UDP))?
                         && self.plain()?
-                        && self.is(
-                            Field::Fragment,
-                            Test::Masked {
-                                mask: OFFSET,
-                                value: 0,
-                            },
-                        )? =>
+                        && !self.is_later_fragment()? =>
                 {
                     Ok(Source::LengthUdp((5 - at) * 8))
                 }

@@ -3,14 +3,13 @@
 use bstr::ByteSlice;
 
 use super::field::Field;
-use super::flow::{Effect, Flow, Open, Test, Value};
-use super::nft::decided;
+use super::flow::{Effect, Flow, Open};
+use super::value::{Test, Value};
 use super::xt as extensions;
 use crate::legacy::{
     ChainRef, Header, InterfaceMatch, Inversions, Ipv4Flags, Malformed, RuleRef,
     Target as LegacyTarget,
 };
-use crate::xt;
 
 /// What an entry does with a packet.
 pub(super) enum Target<'s> {
@@ -125,15 +124,8 @@ pub(super) fn part(
         return Ok(None);
     };
     let found = found.map_err(malformed)?;
-    let Ok(name) = found.name().to_str() else {
-        return Err(Open::unknown("the name of a match is not text"));
-    };
-    if name == "comment" {
-        return Ok(Some(true));
-    }
-    let read = xt::Match::read(flow.family, name, found.revision(), found.data());
-    let answer = extensions::matches(&read, flow);
-    decided(flow, answer, &read).map(Some)
+    let (name, revision) = (found.name(), found.revision());
+    extensions::read_match(flow, name.as_bytes(), revision, found.data()).map(Some)
 }
 
 /// What the entry does.
@@ -154,11 +146,8 @@ pub(super) fn target<'s>(flow: &mut Flow, rule: &RuleRef<'s>) -> Result<Target<'
         LegacyTarget::Jump(chain) => return Ok(Target::Chain(chain, false)),
         LegacyTarget::Goto(chain) => return Ok(Target::Chain(chain, true)),
         LegacyTarget::Extension(found) => {
-            let Ok(name) = found.name().to_str() else {
-                return Err(Open::unknown("the name of a target is not text"));
-            };
-            let read = xt::Target::read(flow.family, name, found.revision(), found.data());
-            extensions::target(&read, flow)?
+            let (name, revision) = (found.name(), found.revision());
+            extensions::read_target(flow, name.as_bytes(), revision, found.data())?
         }
         LegacyTarget::Verdict(_) => return Err(Open::unknown("its verdict is not known here")),
     }))

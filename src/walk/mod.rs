@@ -2,16 +2,18 @@
 //!
 //! | step | where |
 //! |---|---|
-//! | what is known of the packet and of the machine | `packet.rs` |
+//! | what is known of the packet and of the machine | `packet.rs`; as fields `known.rs` |
 //! | what rules can ask for | `field.rs` |
-//! | what a number that is not known may still be | `domain.rs` |
+//! | numbers bit by bit; what one that is not known may still be | `value.rs`, `unknown.rs`, `domain.rs` |
 //! | a branch of the walk; questions, and what splits it | `flow.rs` |
-//! | bytes of headers as fields; connections; routes and addresses; translations | `headers.rs`, `ct.rs`, `route.rs`, `nat.rs` |
+//! | bytes of headers as fields; what is kept beside a packet | `headers.rs`, `meta.rs` |
+//! | connections; routes and addresses; translations | `ct.rs`, `route.rs`, `nat.rs` |
 //! | the chains of each hook | `rules.rs` |
-//! | hook by hook, chain by chain, one branch after the other | `engine.rs` |
-//! | nf_tables' expressions, registers and sets | `nft.rs`, `registers.rs`, `sets.rs` |
+//! | hook by hook, chain by chain, one branch after the other | `engine.rs`, `frame.rs`, `trail.rs` |
+//! | nf_tables' expressions, registers and sets | `nft/`, `registers.rs`, `sets.rs` |
 //! | entries of legacy tables | `legacy.rs` |
 //! | x_tables' matches and targets | `xt/` |
+//! | what is answered to a packet that is rejected | `reject.rs` |
 //! | what came of it | `steps.rs` |
 //! | whose chains are | `owner.rs` |
 //! | packets that two rulesets treat differently | `compare.rs` |
@@ -23,18 +25,25 @@ mod domain;
 mod engine;
 mod field;
 mod flow;
+mod frame;
 pub mod graph;
 mod headers;
+mod known;
 mod legacy;
+mod meta;
 mod nat;
 mod nft;
 mod owner;
 mod packet;
 mod registers;
+mod reject;
 mod route;
 mod rules;
 mod sets;
 mod steps;
+mod trail;
+mod unknown;
+mod value;
 mod xt;
 
 pub use compare::{Comparison, Difference, Values, compare};

@@ -1,10 +1,12 @@
 //! Translations of a connection's addresses and ports.
 
+use super::ct::{ENDS, REPLY};
 use super::domain::ones;
 use super::field::Field;
-use super::flow::{ENDS, Effect, Flow, Open, REPLY, Test, Value};
+use super::flow::{Effect, Flow, Open};
 use super::packet::Hook;
 use super::steps::Action;
+use super::value::Value;
 
 /// A translation that a rule asks for.
 #[derive(Debug, Clone)]
@@ -203,12 +205,6 @@ impl Flow {
         if let Some(index) = of {
             self.set(REPLY[index], value);
         }
-    }
-
-    /// Whether the packet's protocol has ports.
-    fn has_ports(&mut self) -> Result<bool, Open> {
-        const WITH_PORTS: [(u128, u128); 5] = [(6, 6), (17, 17), (33, 33), (132, 132), (136, 136)];
-        self.is(Field::Protocol, Test::Among(&WITH_PORTS))
     }
 }
 

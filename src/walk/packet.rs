@@ -91,6 +91,26 @@ pub enum State {
 }
 
 impl State {
+    /// All of them.
+    pub(super) const ALL: [Self; 5] = [
+        Self::New,
+        Self::Established,
+        Self::Related,
+        Self::Invalid,
+        Self::Untracked,
+    ];
+
+    /// As rules name it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Established => "established",
+            Self::Related => "related",
+            Self::Invalid => "invalid",
+            Self::Untracked => "untracked",
+        }
+    }
+
     /// The bit by which rules ask for it (`NF_CT_STATE_*`).
     pub(super) const fn bit(self) -> u128 {
         match self {

@@ -1,6 +1,7 @@
 //! The registers of nf_tables: bytes, as far as they are known.
 
-use super::flow::{Bit, Flow, Value};
+use super::flow::Flow;
+use super::value::{Bit, Value};
 use crate::nft::expr::Register;
 use chainwright_sys::nf_tables::{NFT_REG_4, NFT_REG32_00, NFT_REG32_15};
 
@@ -13,7 +14,8 @@ pub(super) enum Order {
     Host,
 }
 
-const WORDS: usize = 16;
+/// How many words the registers have.
+pub(super) const WORDS: usize = 16;
 
 /// Four bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,23 +43,23 @@ impl std::ops::Deref for KnownBytes {
     }
 }
 
+/// The word that a register begins with; `None` if there is no such register.
+pub(super) const fn word(register: Register) -> Option<usize> {
+    match register.0 {
+        number @ 1..=NFT_REG_4 => Some((number as usize - 1) * 4),
+        number @ NFT_REG32_00..=NFT_REG32_15 => Some((number - NFT_REG32_00) as usize),
+        _ => None,
+    }
+}
+
 impl Registers {
     pub(super) const fn new() -> Self {
         Self([const { Word::Known([0; 4]) }; WORDS])
     }
 
-    /// The word that a register begins with; `None` if there is no such register.
-    const fn first(register: Register) -> Option<usize> {
-        match register.0 {
-            number @ 1..=NFT_REG_4 => Some((number as usize - 1) * 4),
-            number @ NFT_REG32_00..=NFT_REG32_15 => Some((number - NFT_REG32_00) as usize),
-            _ => None,
-        }
-    }
-
     /// The words that so many bytes from a register on are in.
     fn words(register: Register, length: usize) -> Option<std::ops::Range<usize>> {
-        let first = Self::first(register)?;
+        let first = word(register)?;
         let behind = first + length.div_ceil(4);
         (behind <= WORDS && length > 0).then_some(first..behind)
     }

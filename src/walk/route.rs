@@ -3,16 +3,19 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::field::{Field, name_value};
-use super::flow::{Flow, Open, Value};
+use super::flow::{Flow, Open};
 use super::packet::{Direction, Hook};
+use super::value::Value;
 use crate::nft::expr::{FibFlags, FibResult, MetaKey, RtKey};
 use crate::xt::Family;
 
 /// Kinds of addresses (`RTN_*`).
-pub(super) const UNICAST: u128 = 1;
+const UNICAST: u128 = 1;
 pub(super) const LOCAL: u128 = 2;
-pub(super) const BROADCAST: u128 = 3;
-pub(super) const MULTICAST: u128 = 5;
+const BROADCAST: u128 = 3;
+pub(super) const ANYCAST: u128 = 4;
+const MULTICAST: u128 = 5;
+pub(super) const UNREACHABLE: u128 = 7;
 /// The last of the kinds that there are.
 const LAST_KIND: u128 = 11;
 
@@ -119,7 +122,7 @@ impl Flow {
         });
     }
 
-    /// That the packet comes in by an interface of this name, as far as that is known.
+    /// That the packet comes in, or leaves, by an interface of this name, as far as that is known.
     pub(super) fn set_interface(&mut self, incoming: bool, name: Option<&[u8]>) {
         let (name_field, index, hardware, group, kind) = match incoming {
             true => (
@@ -244,9 +247,11 @@ impl Flow {
             if !narrowed || self.known(&kind).is_some_and(|kind| kind != LOCAL) {
                 return kind;
             }
-            return self.get(Field::Fib(flags, result));
         }
-        self.get(Field::Fib(flags, result))
+        match flags.contains(FibFlags::PRESENT) {
+            true => self.limited(Field::Fib(flags, result), 1),
+            false => self.get(Field::Fib(flags, result)),
+        }
     }
 
     /// What is known of the packet's route; `None` where it has none yet.
@@ -256,12 +261,7 @@ impl Flow {
         }
         match (key, self.family) {
             (RtKey::NEXTHOP4, Family::Ipv6) | (RtKey::NEXTHOP6, Family::Ipv4) => None,
-            (RtKey::XFRM, _) => {
-                if self.peek(Field::Route(key)).is_none() {
-                    self.limit(Field::Route(key), vec![(0, 1)]);
-                }
-                Some(self.get(Field::Route(key)))
-            }
+            (RtKey::XFRM, _) => Some(self.limited(Field::Route(key), 1)),
             _ => Some(self.get(Field::Route(key))),
         }
     }

@@ -1,13 +1,14 @@
 //! Sets and maps: what a key finds there.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bstr::{BStr, BString};
 use hashbrown::HashMap;
 
-use super::flow::{Bit, Flow, Open, Test, Value};
+use super::flow::{Flow, Open};
 use super::registers::{Order, Registers, bits_of, ordered};
 use super::rules::TableOfRules;
+use super::value::{Bit, Test, Value};
 use crate::nft::expr::{Data, Register};
 use crate::nft::{DataType, ElementRef, SetFlags, SnapshotTable};
 
@@ -25,6 +26,15 @@ pub(super) struct Set<'s> {
     is_map: bool,
     shape: Shape<'s>,
     catch_all: Option<ElementRef<'s>>,
+    /// For keys that are not known, made when the first one asks.
+    groups: OnceLock<Groups<'s>>,
+}
+
+/// The keys that lead to the same, as numbers, and an element of each.
+#[derive(Debug)]
+struct Groups<'s> {
+    keys: Vec<Vec<(u128, u128)>>,
+    elements: Vec<ElementRef<'s>>,
 }
 
 #[derive(Debug)]
@@ -107,6 +117,7 @@ impl<'s> Set<'s> {
             is_map: flags.intersects(SetFlags::MAP | SetFlags::OBJECT),
             shape,
             catch_all,
+            groups: OnceLock::new(),
         })
     }
 
@@ -167,16 +178,15 @@ impl<'s> Set<'s> {
     /// The element that a key which is not known finds.
     fn ask(&self, flow: &mut Flow, bits: &[Bit]) -> Result<Option<ElementRef<'s>>, Open> {
         if bits.len() <= 128 && !matches!(self.shape, Shape::Fields(..)) {
-            let (groups, elements) = self.groups();
-            if groups.len() > MOST_WAYS {
+            let Groups { keys, elements } = self.groups.get_or_init(|| self.grouped());
+            if keys.len() > MOST_WAYS {
                 return Err(self.too_many());
             }
-            let value = Value::of_bits(bits);
-            let found = flow.ask_which(&value, &groups)?;
-            return Ok(found.map(|index| elements[index]).or(self.catch_all));
+            let found = flow.ask_which(&Value::of_bits(bits), keys)?;
+            let found = found.and_then(|index| elements.get(index).copied());
+            return Ok(found.or(self.catch_all));
         }
-        let mut asked = 0;
-        let mut ask_one = |flow: &mut Flow, from: &[u8], to: &[u8], fields: &[(usize, usize)]| {
+        let ask_one = |flow: &mut Flow, from: &[u8], to: &[u8], fields: &[(usize, usize)]| {
             for (at, length) in fields {
                 let part = *at..at + length;
                 let (Some(bits), Some(from), Some(to)) = (
@@ -197,12 +207,14 @@ impl<'s> Set<'s> {
                     return Ok(false);
                 }
             }
-            asked += 1;
             Ok::<_, Open>(true)
         };
         match &self.shape {
             Shape::Keys(keys) => {
                 let whole = [(0, self.key_length)];
+                // Always in the same order.
+                let mut keys: Vec<_> = keys.iter().collect();
+                keys.sort_unstable_by_key(|(key, _)| **key);
                 for (key, element) in keys {
                     if ask_one(flow, key, key, &whole)? {
                         return Ok(Some(*element));
@@ -233,8 +245,7 @@ impl<'s> Set<'s> {
         ))
     }
 
-    /// The keys that lead to the same, as numbers, and an element of each.
-    fn groups(&self) -> (Vec<Vec<(u128, u128)>>, Vec<ElementRef<'s>>) {
+    fn grouped(&self) -> Groups<'s> {
         let mut all: Vec<(u128, u128, ElementRef<'s>)> = match &self.shape {
             Shape::Keys(keys) => keys
                 .iter()
@@ -247,7 +258,7 @@ impl<'s> Set<'s> {
             Shape::Fields(..) => Vec::new(),
         };
         all.sort_unstable_by_key(|(from, ..)| *from);
-        let (mut groups, mut elements) = (Vec::new(), Vec::new());
+        let (mut keys, mut elements) = (Vec::new(), Vec::new());
         let mut by_data: HashMap<String, usize> = HashMap::new();
         for (from, to, element) in all {
             let group = match self.is_map || has_expressions(&element) {
@@ -261,15 +272,15 @@ impl<'s> Set<'s> {
                     *by_data.entry(data).or_insert(next)
                 }
             };
-            if group == groups.len() {
-                groups.push(Vec::new());
+            if group == keys.len() {
+                keys.push(Vec::new());
                 elements.push(element);
             }
-            if let Some(group) = groups.get_mut(group) {
+            if let Some(group) = keys.get_mut(group) {
                 group.push((from, to));
             }
         }
-        (groups, elements)
+        Groups { keys, elements }
     }
 }
 
@@ -331,7 +342,7 @@ fn field_words(flow: &Flow, data_type: DataType, bits: &[Bit]) -> String {
     }
     let wide = Value::of_bits(bits);
     let Some(number) = flow.known(&wide) else {
-        return "what is not known".to_owned();
+        return flow.origin(&wide);
     };
     let length = bits.len() as u32;
     let first = |wanted: u32| match length.checked_sub(wanted) {

@@ -401,30 +401,132 @@ fn sets_that_rules_fill() {
     assert_eq!(walk.ends[0].outcome, Outcome::Delivered);
 }
 
+/// Two keys that are not known are two questions.
+#[test]
+fn keys_that_are_not_known() {
+    let text = input("ip saddr @seen counter; ip daddr @seen drop;").replace(
+        "chain a",
+        "set seen { type ipv4_addr; flags dynamic,timeout; }; chain a",
+    );
+    let mut packet = incoming();
+    (packet.source, packet.destination) = (None, None);
+    let walk = walked(&text, &packet);
+    let ends: Vec<_> = walk
+        .ends
+        .iter()
+        .map(|end| (end.assumptions.join("; "), end.outcome.clone()))
+        .collect();
+    let of = |from: &str, to: &str| {
+        format!(
+            "{from}source address is in seen, which rules fill; {to}destination address is in seen, which rules fill"
+        )
+    };
+    assert_eq!(
+        ends,
+        [
+            (of("", ""), Outcome::Dropped),
+            (of("", "not: "), Outcome::Delivered),
+            (of("not: ", ""), Outcome::Dropped),
+            (of("not: ", "not: "), Outcome::Delivered),
+        ],
+        "{walk}"
+    );
+}
+
+/// There is a route or there is none.
+#[test]
+fn what_exists_or_is_missing() {
+    let rules = "fib saddr . iif oif exists accept; fib saddr . iif oif missing accept; drop;";
+    let walk = walked(&input(rules), &incoming());
+    assert_eq!(walk.ends.len(), 2, "{walk}");
+    assert!(
+        walk.ends
+            .iter()
+            .all(|end| end.outcome == Outcome::Delivered),
+        "{walk}"
+    );
+}
+
+/// An option that a rule took out is not there any more.
+#[test]
+fn options_that_were_taken_out() {
+    let rules = "reset tcp option sack-perm; tcp option sack-perm exists drop;";
+    let walk = walked(&input(rules), &incoming());
+    assert_eq!(walk.ends.len(), 2, "{walk}");
+    assert!(
+        walk.ends
+            .iter()
+            .all(|end| end.outcome == Outcome::Delivered),
+        "{walk}"
+    );
+}
+
+/// Without connection tracking nothing is translated: the chains that do are not asked.
+#[test]
+fn what_is_not_tracked_is_not_translated() {
+    let text = "
+        table ip t {
+            chain raw { type filter hook prerouting priority raw; tcp dport 80 notrack; }
+            chain nat { type nat hook prerouting priority dstnat; dnat to 10.1.0.9; }
+            chain input { type filter hook input priority 0; ct state untracked accept; drop; }
+        }
+    ";
+    let end = only(text, &incoming());
+    assert_eq!(end.outcome, Outcome::Delivered, "{end}");
+    assert_eq!(end.packet.destination.known(), Some("10.0.0.1"));
+    assert!(end.steps.iter().all(|step| step.chain != "nat"), "{end}");
+    // So it is with what belongs to no connection that there can be.
+    let mut packet = incoming();
+    packet.destination_port = Some(81);
+    packet.connection.state = Some(State::Invalid);
+    let end = only(text, &packet);
+    assert_eq!(end.outcome, Outcome::Dropped, "{end}");
+    assert!(end.steps.iter().all(|step| step.chain != "nat"), "{end}");
+}
+
 #[test]
 fn ways_of_ending() {
     let packet = incoming();
-    for (rule, outcome) in [
-        ("reject", Outcome::Rejected("icmp port-unreachable".into())),
+    for (rule, outcome, ends) in [
+        (
+            "reject",
+            Outcome::Rejected("icmp port-unreachable".into()),
+            1,
+        ),
+        (
+            "reject with icmp type admin-prohibited",
+            Outcome::Rejected("icmp admin-prohibited".into()),
+            1,
+        ),
         (
             "meta l4proto tcp reject with tcp reset",
             Outcome::Rejected("tcp reset".into()),
+            1,
         ),
         (
             "tcp flags syn synproxy mss 1460",
             Outcome::Stolen("answered by synproxy".into()),
+            1,
         ),
-        ("limit rate 3/minute drop", Outcome::Delivered),
-        ("queue num 3 bypass", Outcome::Queued("3".into())),
+        ("limit rate 3/minute drop", Outcome::Delivered, 2),
+        ("queue num 3 bypass", Outcome::Queued("3".into()), 2),
+        // One of several, whichever it is.
+        (
+            "queue flags bypass to numgen random mod 4 offset 10",
+            Outcome::Queued("10-13".into()),
+            2,
+        ),
     ] {
         let walk = walked(&input(&format!("{rule};")), &packet);
-        let expected = match rule.starts_with("limit") {
-            true => 2,
-            false => walk.ends.len(),
-        };
-        assert_eq!(walk.ends.len(), expected);
+        assert_eq!(walk.ends.len(), ends, "{rule}: {walk}");
         assert_eq!(walk.ends[0].outcome, outcome, "{rule}: {walk}");
     }
+    // What is answered is told as what it is, not as the rule has it.
+    let inet = input("reject with icmpx host-unreachable;").replace("table ip", "table inet");
+    assert_eq!(
+        only(&inet, &packet).outcome,
+        Outcome::Rejected("icmp host-unreachable".into())
+    );
     let walk = walked(&input("limit rate 3/minute drop;"), &packet);
     assert_eq!(
         walk.ends[0].assumptions,

@@ -1,8 +1,10 @@
 //! Matches of what connection tracking knows.
 
 use super::super::field::{Field, TupleField};
-use super::super::flow::{Flow, Open, Test};
+use super::super::flow::{Flow, Open};
+use super::super::packet::State;
 use super::super::route::address_number;
+use super::super::value::Test;
 use super::{holds, is};
 use crate::nft::expr::CtKey;
 use crate::xt::Compared;
@@ -17,15 +19,13 @@ use crate::xt::matches::conntrack::{
 use crate::xt::matches::helper::Helper;
 use crate::xt::matches::ipvs::Ipvs;
 
-/// The states, as [`Field::State`] has them.
-const INVALID: u128 = 1;
-const UNTRACKED: u128 = 64;
-const STATES: [(ConntrackState, u128); 5] = [
-    (ConntrackState::INVALID, INVALID),
-    (ConntrackState::ESTABLISHED, 2),
-    (ConntrackState::RELATED, 4),
-    (ConntrackState::NEW, 8),
-    (ConntrackState::UNTRACKED, UNTRACKED),
+/// The states that a packet's connection can be in; the match has two more.
+const STATES: [(ConntrackState, State); 5] = [
+    (ConntrackState::INVALID, State::Invalid),
+    (ConntrackState::ESTABLISHED, State::Established),
+    (ConntrackState::RELATED, State::Related),
+    (ConntrackState::NEW, State::New),
+    (ConntrackState::UNTRACKED, State::Untracked),
 ];
 /// Bits of the status: a translation is done at the source, at the destination.
 const SOURCE_TRANSLATED: u128 = 1 << 4;
@@ -35,7 +35,7 @@ fn has_state(flow: &mut Flow, states: ConntrackState) -> Result<bool, Open> {
     let wanted: Vec<(u128, u128)> = STATES
         .iter()
         .filter(|(state, _)| states.contains(*state))
-        .map(|(_, bit)| (*bit, *bit))
+        .map(|(_, state)| (state.bit(), state.bit()))
         .collect();
     let state = flow.state();
     if !wanted.is_empty() && flow.ask(&state, Test::Among(&wanted))? {

@@ -1,7 +1,8 @@
 //! Matches that count, measure or leave it to chance: what they say of a packet the rule alone does not say.
 
 use super::super::field::Field;
-use super::super::flow::{Flow, Open, Test};
+use super::super::flow::{Flow, Open};
+use super::super::value::Test;
 use crate::nft::expr::MetaKey;
 use crate::xt::Match;
 use crate::xt::matches::connlimit::Connlimit;

@@ -1,7 +1,9 @@
 //! Matches of what stands in the packet's headers.
 
 use super::super::field::{Field, PacketOption};
-use super::super::flow::{Flow, Open, Test};
+use super::super::flow::{Flow, Open};
+use super::super::headers::{CWR, ECE};
+use super::super::value::Test;
 use super::{holds, is, named, option_bytes, within};
 use crate::nft::expr::PayloadBase;
 use crate::xt::Family;
@@ -31,9 +33,6 @@ const CHUNK: u8 = 3;
 const DCCP: u8 = 4;
 /// TCP's option for the maximal segment size.
 pub(super) const MSS: PacketOption = PacketOption { of: TCP, kind: 2 };
-/// The bits of TCP's flags for congestion.
-pub(super) const ECE: u128 = 0x40;
-pub(super) const CWR: u128 = 0x80;
 
 /// Whether a number of the transport header is so; no where the packet has no such header.
 fn transport(flow: &mut Flow, offset: u32, length: u32, test: Test<'_>) -> Result<bool, Open> {

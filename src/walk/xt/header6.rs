@@ -1,7 +1,8 @@
 //! Matches of IPv6's extension headers.
 
 use super::super::field::{Field, PacketOption};
-use super::super::flow::{Flow, Open, Test};
+use super::super::flow::{Flow, Open};
+use super::super::value::Test;
 use super::{holds, option_bytes, within};
 use crate::nft::expr::PayloadBase;
 use crate::xt::Match;

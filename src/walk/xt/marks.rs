@@ -1,8 +1,9 @@
 //! Targets that set marks, and what else the kernel keeps beside a packet.
 
 use super::super::field::Field;
-use super::super::flow::{Bit, Effect, Flow, Open, Value};
+use super::super::flow::{Effect, Flow, Open};
 use super::super::steps::Action;
+use super::super::value::{Bit, Value};
 use super::set;
 use crate::nft::expr::{CtKey, MetaKey};
 use crate::xt::targets::classify::Classify;
@@ -27,13 +28,7 @@ fn exclusive_or(flow: &mut Flow, one: &Value, other: &Value) -> Value {
     let mut bits = Vec::with_capacity(32);
     for at in (0..32).rev() {
         bits.push(match (one.bit(at), other.bit(at)) {
-            (Bit::Known(one), Bit::Known(other)) => Bit::Known(one != other),
-            (Bit::Known(turned), Bit::Of { unknown, bit, not })
-            | (Bit::Of { unknown, bit, not }, Bit::Known(turned)) => Bit::Of {
-                unknown,
-                bit,
-                not: not != turned,
-            },
+            (Bit::Known(turned), open) | (open, Bit::Known(turned)) => open.turned(turned),
             (Bit::Of { .. }, Bit::Of { .. }) => {
                 let all = vec![(0, u128::from(u32::MAX))];
                 return flow.fresh("what two unknown marks make", 32, all, false);

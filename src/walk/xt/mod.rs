@@ -28,16 +28,79 @@ mod tests;
 mod u32;
 mod written;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use super::field::{Field, PacketOption};
-use super::flow::{Effect, Flow, Open, Test, Value};
+use super::flow::{Effect, Flow, Open};
+use super::reject::Answer;
 use super::steps::Action;
+use super::value::{Test, Value};
 use crate::xt::{Compared, Match, Target, Text};
+
+/// Whether the match of this name says yes, or each of both where it cannot be evaluated: which is named.
+///
+/// # Errors
+/// The branch splits.
+pub(super) fn read_match(
+    flow: &mut Flow,
+    name: &[u8],
+    revision: u8,
+    data: &[u8],
+) -> Result<bool, Open> {
+    let Ok(name) = str::from_utf8(name) else {
+        return Err(Open::unknown("the name of a match is not text"));
+    };
+    if name == "comment" {
+        return Ok(true); // whatever it says
+    }
+    let read = Match::read(flow.family, name, revision, data);
+    match matches(&read, flow) {
+        Err(Open::Unknown(why)) => flow.always(format!(
+            "unknown: the match `{}` says yes ({why})",
+            named_apart(&read)
+        )),
+        answer => answer,
+    }
+}
+
+/// A match in words that no other one has: its own, and where they are many, a number that stands for all of them.
+fn named_apart(read: &Match) -> String {
+    const SHOWN: usize = 40;
+    let all = match read {
+        Match::Opaque(opaque) => opaque.to_string(),
+        known => words(known),
+    };
+    match all.char_indices().nth(SHOWN) {
+        None => all,
+        Some((end, _)) => {
+            let mut hasher = DefaultHasher::new();
+            all.hash(&mut hasher);
+            format!("{}… #{:08x}", &all[..end], hasher.finish() as u32)
+        }
+    }
+}
+
+/// What the target of this name does.
+///
+/// # Errors
+/// As [`target`].
+pub(super) fn read_target(
+    flow: &mut Flow,
+    name: &[u8],
+    revision: u8,
+    data: &[u8],
+) -> Result<Effect, Open> {
+    let Ok(name) = str::from_utf8(name) else {
+        return Err(Open::unknown("the name of a target is not text"));
+    };
+    target(&Target::read(flow.family, name, revision, data), flow)
+}
 
 /// Whether a match says yes. It asks the flow for all that it needs before it changes anything there.
 ///
 /// # Errors
 /// [`Open::Split`] where that depends on what is not known, [`Open::Unknown`] where it cannot be evaluated.
-pub(super) fn matches(extension: &Match, flow: &mut Flow) -> Result<bool, Open> {
+fn matches(extension: &Match, flow: &mut Flow) -> Result<bool, Open> {
     match extension {
         Match::Addrtype(addrtype) => place::addrtype(flow, addrtype),
         Match::Ah(ah) => header::ah(flow, ah),
@@ -111,7 +174,7 @@ pub(super) fn matches(extension: &Match, flow: &mut Flow) -> Result<bool, Open> 
 ///
 /// # Errors
 /// As [`matches`].
-pub(super) fn target(extension: &Target, flow: &mut Flow) -> Result<Effect, Open> {
+fn target(extension: &Target, flow: &mut Flow) -> Result<Effect, Open> {
     match extension {
         Target::Audit(_) => Ok(other(flow, "told to the audit system")),
         Target::Checksum(_) => Ok(other(flow, "its checksum is computed")),
@@ -160,7 +223,7 @@ pub(super) fn target(extension: &Target, flow: &mut Flow) -> Result<Effect, Open
             format!("counted for the rate {}", rateest.name),
         )),
         Target::Redirect(redirect) => nat::redirect(flow, redirect),
-        Target::Reject(reject) => Ok(Effect::Reject(written::rejection(*reject).to_owned())),
+        Target::Reject(reject) => Ok(Effect::Reject(Answer::of(*reject).words(flow.family))),
         Target::Secmark(secmark) => Ok(other(
             flow,
             format!("its security mark is {}", secmark.context),
@@ -249,12 +312,7 @@ fn holds<T>(
 
 /// Sets a field, and says so.
 fn set(flow: &mut Flow, field: Field, value: Value) -> Effect {
-    let words = flow.words(field, &value);
-    flow.does(Action::Set {
-        field,
-        value: words,
-    });
-    flow.set(field, value);
+    flow.give(field, &value);
     Effect::Continue
 }
 

@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
-use super::super::flow::{Effect, Flow, Open, Value};
+use super::super::flow::{Effect, Flow, Open};
 use super::super::nat::Translation;
 use super::super::packet::Hook;
 use super::super::route::address_number;
+use super::super::value::Value;
 use crate::xt::targets::dnat::Dnat;
 use crate::xt::targets::masquerade::Masquerade;
 use crate::xt::targets::netmap::Netmap;

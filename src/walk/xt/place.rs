@@ -1,9 +1,10 @@
 //! Matches of addresses, interfaces and routes, and of what the link says.
 
 use super::super::field::{Field, name_value};
-use super::super::flow::{Flow, Open, Test, Value};
+use super::super::flow::{Flow, Open};
 use super::super::packet::Hook;
-use super::super::route::address_number;
+use super::super::route::{ANYCAST, LOCAL, UNREACHABLE, address_number};
+use super::super::value::{Test, Value};
 use super::{holds, is, named};
 use crate::nft::expr::{FibFlags, FibResult, MetaKey, PayloadBase, RtKey};
 use crate::xt::matches::addrtype::{AddressTypes, Addrtype, AddrtypeInterface};
@@ -19,10 +20,6 @@ use crate::xt::{Family, Match};
 
 /// `ARPHRD_ETHER`
 const ETHERNET: u128 = 1;
-/// Kinds of routes that decide here (`RTN_*`).
-const LOCAL: u128 = 2;
-const ANYCAST: u128 = 4;
-const UNREACHABLE: u128 = 7;
 
 pub(super) fn addrtype(flow: &mut Flow, addrtype: &Addrtype) -> Result<bool, Open> {
     let interface = match addrtype.interface {

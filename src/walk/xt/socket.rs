@@ -1,26 +1,18 @@
 //! Matches of sockets and of who sends; targets that hand a packet to a socket.
 
 use super::super::field::Field;
-use super::super::flow::{Effect, Flow, Open, Test};
+use super::super::flow::{Effect, Flow, Open};
+use super::super::headers::{ACK, FIN, RST, SYN};
 use super::super::steps::Action;
+use super::super::value::Test;
 use super::{holds, named, set};
-use crate::nft::expr::{MetaKey, PayloadBase};
+use crate::nft::expr::{MetaKey, PayloadBase, SocketKey};
 use crate::xt::Compared;
 use crate::xt::matches::cgroup::Cgroup;
 use crate::xt::matches::owner::Owner;
 use crate::xt::matches::socket::Socket;
 use crate::xt::targets::tproxy::Tproxy;
 use std::ops::RangeInclusive;
-
-/// Keys of [`Field::Socket`].
-const TRANSPARENT: u32 = 0;
-const MARK: u32 = 1;
-const WILDCARD: u32 = 2;
-/// TCP's flags.
-const FIN: u128 = 1;
-const SYN: u128 = 2;
-const RST: u128 = 4;
-const ACK: u128 = 16;
 
 /// A packet that no socket of this machine sent matches where all that is asked for is negated.
 pub(super) fn owner(flow: &mut Flow, owner: &Owner) -> Result<bool, Open> {
@@ -77,18 +69,17 @@ pub(super) fn socket(flow: &mut Flow, socket: Socket) -> Result<bool, Open> {
     if !flow.is(Field::HasSocket, Test::Is(1))? {
         return Ok(false);
     }
-    let wildcard =
-        !socket.contains(Socket::NOWILDCARD) && flow.is(Field::Socket(WILDCARD, 0), Test::Is(1))?;
-    let restores = socket.contains(Socket::RESTORE_SKMARK);
-    let transparent = match socket.contains(Socket::TRANSPARENT) {
-        true => flow.is(Field::Socket(TRANSPARENT, 0), Test::Is(1))?,
-        false => true,
+    let mut is = |key| {
+        let value = flow.socket(key, 0);
+        flow.ask(&value, Test::Is(1))
     };
+    let wildcard = !socket.contains(Socket::NOWILDCARD) && is(SocketKey::WILDCARD)?;
+    let transparent = !socket.contains(Socket::TRANSPARENT) || is(SocketKey::TRANSPARENT)?;
     if wildcard || !transparent {
         return Ok(false);
     }
-    if restores {
-        let mark = flow.get(Field::Socket(MARK, 0));
+    if socket.contains(Socket::RESTORE_SKMARK) {
+        let mark = flow.socket(SocketKey::MARK, 0);
         set(flow, Field::Mark, mark);
     }
     Ok(true)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::super::field::Field;
 use super::super::flow::{Effect, Flow, Open, Place};
 use super::super::packet::{Direction, Hook, Node};
-use super::{matches, target};
+use super::{matches, read_match, target};
 use crate::iptables::{Rule, Target as RuleTarget};
 use crate::nft::expr::MetaKey;
 use crate::xt::{Family, Match, Target};
@@ -231,6 +231,8 @@ fn what_is_known_decides() {
         ("-m pkttype ! --pkt-type multicast", true),
         ("-m u32 --u32 \"6&0xFF=6&&0>>22&0x3C@0=0x4E200050\"", true),
         ("-m u32 --u32 \"57=0\"", false),
+        // What is read first moves the start, from which the next place is counted anew.
+        ("-m u32 --u32 \"8>>28@8>>24=10\"", true),
         ("-m statistic --mode random --probability 1", true),
         ("-m statistic --mode random ! --probability 1", false),
         ("-m recent --set --name a", true),
@@ -339,6 +341,23 @@ fn what_a_rule_puts_into_a_list_is_there() {
     // Another list is another question.
     let other = parse("-m recent --rcheck --name other");
     assert!(matches(&other.matches[0], &mut flow).is_err());
+}
+
+/// Two programs of BPF, of which neither can be evaluated, are two questions.
+#[test]
+fn what_cannot_be_evaluated_is_told_apart() {
+    let question = |words: &str| {
+        let rule = Rule::parse(Family::Ipv4, words).unwrap();
+        let encoded = rule.matches[0].encode(Family::Ipv4).unwrap();
+        let name = encoded.name.as_bytes();
+        match read_match(&mut known(), name, encoded.revision, &encoded.info) {
+            Err(Open::Split(ways)) => format!("{:?}", ways[0].narrow),
+            other => panic!("{other:?}"),
+        }
+    };
+    let one = question("-m bpf --bytecode '4,48 0 0 9,21 0 1 6,6 0 0 1,6 0 0 0'");
+    let other = question("-m bpf --bytecode '4,48 0 0 9,21 0 1 17,6 0 0 1,6 0 0 0'");
+    assert_ne!(one, other);
 }
 
 #[test]

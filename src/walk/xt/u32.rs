@@ -1,6 +1,8 @@
 //! `-m u32`: numbers of 32 bits at places in the packet.
 
-use super::super::flow::{Flow, Open, Test, Value};
+use super::super::field::Field;
+use super::super::flow::{Flow, Open};
+use super::super::value::{Test, Value};
 use crate::nft::expr::PayloadBase;
 use crate::xt::matches::u32::{U32, U32Step, U32Test};
 
@@ -17,8 +19,9 @@ pub(super) fn u32(flow: &mut Flow, tests: &U32) -> Result<bool, Open> {
 }
 
 fn is_true(flow: &mut Flow, test: &U32Test) -> Result<bool, Open> {
-    let mut place = test.start;
-    let Some(mut value) = number_at(flow, place)? else {
+    // Where the numbers that follow are counted from.
+    let mut base = 0_u32;
+    let Some(mut value) = number_at(flow, test.start)? else {
         return Ok(false);
     };
     for step in &test.steps {
@@ -38,7 +41,13 @@ fn is_true(flow: &mut Flow, test: &U32Test) -> Result<bool, Open> {
                         "u32 reads at a place that the packet says, and that is not known",
                     ));
                 };
-                place = (moved as u32).wrapping_add(place).wrapping_add(offset);
+                let moved = base.checked_add(moved as u32);
+                let Some((moved, place)) =
+                    moved.and_then(|moved| Some((moved, moved.checked_add(offset)?)))
+                else {
+                    return Ok(false);
+                };
+                base = moved;
                 match number_at(flow, place)? {
                     Some(number) => value = number,
                     None => return Ok(false),
@@ -60,19 +69,16 @@ fn number_at(flow: &mut Flow, place: u32) -> Result<Option<Value>, Open> {
     let Some(end) = place.checked_add(4) else {
         return Ok(None);
     };
-    let length = super::super::field::Field::Length;
+    let length = Field::Length;
     if flow.is(length, Test::Within(0, u128::from(end) - 1))? {
         return Ok(None);
     }
-    let header = match flow.family {
-        crate::xt::Family::Ipv4 => 20,
-        crate::xt::Family::Ipv6 => 40,
-    };
+    let header = flow.network_header();
     if end <= header {
         return flow.header(PayloadBase::NETWORK, place, 4);
     }
     // Where options or extension headers stand, the transport header begins at a place that is not known.
-    match flow.is(super::super::field::Field::HasOptions, Test::Is(0))? {
+    match flow.is(Field::HasOptions, Test::Is(0))? {
         true if place >= header => flow.header(PayloadBase::TRANSPORT, place - header, 4),
         _ => Err(Open::unknown(
             "u32 reads behind a header whose length is not known",

@@ -3,14 +3,15 @@
 use std::net::Ipv6Addr;
 
 use super::super::field::{Field, PacketOption};
-use super::super::flow::{Effect, Flow, Value};
+use super::super::flow::{Effect, Flow};
+use super::super::headers::{CWR, ECE};
 use super::super::steps::Action;
-use super::header::{CWR, ECE, MSS};
+use super::super::value::Value;
+use super::header::MSS;
 use super::set;
 use crate::xt::targets::PrefixTranslation;
 use crate::xt::targets::dscp::Dscp;
 use crate::xt::targets::ecn::Ecn;
-use crate::xt::targets::reject::Reject;
 use crate::xt::targets::tcpmss::Tcpmss;
 use crate::xt::targets::tcpoptstrip::Tcpoptstrip;
 use crate::xt::targets::tos::Tos;
@@ -122,41 +123,17 @@ pub(super) fn prefix(flow: &mut Flow, field: Field, translation: &PrefixTranslat
         length => first | u128::MAX.checked_shr(length).unwrap_or(0),
     };
     let how = match field {
-        Field::Source => "SNPT",
-        _ => "DNPT",
+        Field::Source => "snpt",
+        _ => "dnpt",
     };
     let words = format!("the address that {how} makes");
     let value = flow.fresh(words, 128, vec![(first, last)], false);
     flow.does(Action::Translate {
         destination: field == Field::Destination,
-        how: if field == Field::Source {
-            "snpt"
-        } else {
-            "dnpt"
-        },
+        how,
         address: Some(format!("{}/{length}", Ipv6Addr::from(first))),
         port: None,
     });
     flow.set(field, value);
     Effect::Continue
-}
-
-/// In the words of nft's language.
-pub(super) const fn rejection(reject: Reject) -> &'static str {
-    match reject {
-        Reject::IcmpNetUnreachable => "icmp net-unreachable",
-        Reject::IcmpHostUnreachable => "icmp host-unreachable",
-        Reject::IcmpProtoUnreachable => "icmp prot-unreachable",
-        Reject::IcmpPortUnreachable => "icmp port-unreachable",
-        Reject::IcmpNetProhibited => "icmp net-prohibited",
-        Reject::IcmpHostProhibited => "icmp host-prohibited",
-        Reject::TcpReset => "tcp reset",
-        Reject::IcmpAdminProhibited => "icmp admin-prohibited",
-        Reject::Icmp6NoRoute => "icmpv6 no-route",
-        Reject::Icmp6AdmProhibited => "icmpv6 admin-prohibited",
-        Reject::Icmp6AddrUnreachable => "icmpv6 addr-unreachable",
-        Reject::Icmp6PortUnreachable => "icmpv6 port-unreachable",
-        Reject::Icmp6PolicyFail => "icmpv6 policy-fail",
-        Reject::Icmp6RejectRoute => "icmpv6 reject-route",
-    }
 }

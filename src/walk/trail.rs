@@ -1,0 +1,84 @@
+//! Lists that branches share: what they have in common is there once.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A list to whose end is added. A copy shares all that is in it by then.
+pub(super) struct Trail<T>(Option<Arc<Link<T>>>);
+
+struct Link<T> {
+    one: T,
+    before: Trail<T>,
+}
+
+impl<T> Trail<T> {
+    pub(super) const fn new() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn push(&mut self, one: T) {
+        let before = Self(self.0.take());
+        self.0 = Some(Arc::new(Link { one, before }));
+    }
+
+    /// From the last one to the first.
+    pub(super) fn backwards(&self) -> impl Iterator<Item = &T> {
+        let mut at = self.0.as_deref();
+        std::iter::from_fn(move || {
+            let link = at?;
+            at = link.before.0.as_deref();
+            Some(&link.one)
+        })
+    }
+}
+
+impl<T> Clone for Trail<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Trail<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.backwards()).finish()
+    }
+}
+
+/// One after the other: each by the next one's `Drop` would need a stack as deep as the list is long.
+impl<T> Drop for Trail<T> {
+    fn drop(&mut self) {
+        let mut rest = self.0.take();
+        while let Some(mut link) = rest.and_then(Arc::into_inner) {
+            rest = link.before.0.take();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_share_what_was_there() {
+        let mut one = Trail::new();
+        one.push(1);
+        let mut other = one.clone();
+        one.push(2);
+        other.push(3);
+        assert_eq!(one.backwards().collect::<Vec<_>>(), [&2, &1]);
+        assert_eq!(other.backwards().collect::<Vec<_>>(), [&3, &1]);
+        drop(one);
+        assert_eq!(other.backwards().collect::<Vec<_>>(), [&3, &1]);
+    }
+
+    #[test]
+    fn a_long_one_needs_no_deep_stack() {
+        let mut long = Trail::new();
+        for number in 0..1_000_000 {
+            long.push(number);
+        }
+        let other = long.clone();
+        drop(long);
+        assert_eq!(other.backwards().count(), 1_000_000);
+    }
+}

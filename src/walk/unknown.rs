@@ -1,0 +1,318 @@
+//! What is not known: of what it is, what it may still be, and that in words.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::domain::{Constraint, Domain, ones};
+use super::field::Field;
+use super::flow::{Alternative, Narrow};
+use super::value::{Bit, Value};
+
+/// Something that is not known.
+#[derive(Debug, Clone)]
+struct Unknown {
+    what: What,
+    domain: Domain,
+    /// Whether each of its values is as probable as any other.
+    uniform: bool,
+}
+
+/// What something is.
+#[derive(Debug, Clone)]
+pub(super) enum What {
+    /// A field of the packet as it came.
+    Field(Field),
+    /// Something else.
+    Made(Arc<str>),
+}
+
+/// All that is not known on a branch's way, by number.
+#[derive(Debug, Clone)]
+pub(super) struct Unknowns(Vec<Unknown>);
+
+impl Unknowns {
+    pub(super) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Something more that is not known, or the one number that it can be.
+    pub(super) fn make(&mut self, what: What, domain: Domain, uniform: bool) -> Value {
+        let unknown = self.0.len() as u32;
+        let bits = domain.bits();
+        let (mask, value) = domain.known();
+        self.0.push(Unknown {
+            what,
+            domain,
+            uniform,
+        });
+        let bit = |bit: u32| match mask >> bit & 1 != 0 {
+            true => Bit::Known(value >> bit & 1 != 0),
+            false => Bit::Of {
+                unknown,
+                bit: bit as u8,
+                not: false,
+            },
+        };
+        // A single value is known; of others all bits are kept together, so that they can be compared as numbers.
+        let known: Vec<Bit> = (0..bits).rev().map(bit).collect();
+        if known.iter().all(|bit| matches!(bit, Bit::Known(_))) {
+            return Value::of_bits(&known);
+        }
+        let open = |bit: u32| Bit::Of {
+            unknown,
+            bit: bit as u8,
+            not: false,
+        };
+        let open: Vec<Bit> = (0..bits).rev().map(open).collect();
+        Value::Open(open.into())
+    }
+
+    fn resolve(&self, bit: Bit) -> Bit {
+        match bit {
+            Bit::Of { unknown, bit, not } => {
+                let (mask, value) = self.domain(unknown).known();
+                match mask >> bit & 1 != 0 {
+                    true => Bit::Known((value >> bit & 1 != 0) != not),
+                    false => Bit::Of { unknown, bit, not },
+                }
+            }
+            known => known,
+        }
+    }
+
+    fn held(&self, unknown: u32) -> &Unknown {
+        // Numbers come from `make` alone, and nothing is ever taken out.
+        &self.0[unknown as usize]
+    }
+
+    /// What it may still be.
+    pub(super) fn domain(&self, unknown: u32) -> &Domain {
+        &self.held(unknown).domain
+    }
+
+    /// Of what a bit is, if it is one of something that is not known.
+    pub(super) fn what(&self, bit: Bit) -> Option<&What> {
+        match bit {
+            Bit::Of { unknown, .. } => Some(&self.held(unknown).what),
+            Bit::Known(_) => None,
+        }
+    }
+
+    /// It in words, with what it may still be.
+    pub(super) fn described(&self, unknown: u32) -> String {
+        Described(self.held(unknown)).to_string()
+    }
+
+    /// That it is within this from now on; `false` if it cannot be.
+    pub(super) fn take(&mut self, unknown: u32, constraint: &Constraint) -> bool {
+        match self.domain(unknown).with(constraint) {
+            Some(domain) => {
+                self.0[unknown as usize].domain = domain;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The number that a value is, if that is known by now.
+    pub(super) fn known(&self, value: &Value) -> Option<u128> {
+        match value {
+            Value::Known { number, .. } => Some(*number),
+            Value::Open(bits) => {
+                let mut number = 0;
+                for bit in bits.iter() {
+                    match self.resolve(*bit) {
+                        Bit::Known(set) => number = number << 1 | u128::from(set),
+                        Bit::Of { .. } => return None,
+                    }
+                }
+                Some(number)
+            }
+        }
+    }
+
+    /// Ways in which something that is not known can be: each is possible, and no two are at once.
+    pub(super) fn ways(&self, unknown: u32, constraints: Vec<Constraint>) -> Vec<Alternative> {
+        let held = self.held(unknown);
+        let all = held.domain.count();
+        let ways = constraints.into_iter().filter_map(|constraint| {
+            let left = held.domain.with(&constraint)?;
+            let probability = match (held.uniform, all, left.count()) {
+                (true, Some(all), Some(left)) => Some(left / all),
+                _ => None,
+            };
+            Some(Alternative {
+                narrow: Narrow::Unknown(unknown, constraint),
+                probability,
+            })
+        });
+        ways.collect()
+    }
+
+    /// The bits of a value that are bits of one unknown number, all the others being known, if they are one run.
+    pub(super) fn run(&self, value: &Value) -> Option<Run> {
+        let bits = value.to_bits();
+        let is_open = |bit: &Bit| matches!(bit, Bit::Of { .. });
+        let first = bits.iter().position(is_open)?;
+        let last = bits.iter().rposition(is_open)?;
+        let Bit::Of {
+            unknown, bit: top, ..
+        } = bits[first]
+        else {
+            return None;
+        };
+        for (index, bit) in bits[first..=last].iter().enumerate() {
+            let wanted = Bit::Of {
+                unknown,
+                bit: top.checked_sub(index as u8)?,
+                not: false,
+            };
+            if *bit != wanted {
+                return None;
+            }
+        }
+        let length = (last - first + 1) as u32;
+        let low = u32::from(top) + 1 - length;
+        let domain = self.domain(unknown);
+        let above = ones(domain.bits()) & !ones(u32::from(top) + 1);
+        let (mask, known) = domain.known();
+        if above & !mask != 0 {
+            return None; // what stands above them may be anything
+        }
+        let mut base = 0_u128;
+        for (index, bit) in bits.iter().enumerate() {
+            if *bit == Bit::Known(true) {
+                base |= 1 << (bits.len() - 1 - index);
+            }
+        }
+        Some(Run {
+            unknown,
+            low,
+            length,
+            above: known & above,
+            base,
+            shift: (bits.len() - 1 - last) as u32,
+        })
+    }
+
+    /// The smallest and the largest number that a value may be, as far as that is known.
+    pub(super) fn ends_of(&self, value: &Value) -> Option<(u128, u128)> {
+        if let Some(number) = self.known(value) {
+            return Some((number, number));
+        }
+        let run = self.run(value)?;
+        let ranges = self.domain(run.unknown).ranges();
+        let (first, last) = (ranges.first()?.0, ranges.last()?.1);
+        // Only where nothing of the number is cut away.
+        (run.low == 0 && last <= ones(run.length))
+            .then(|| (run.base | first << run.shift, run.base | last << run.shift))
+    }
+}
+
+/// A run of bits of an unknown number within a value.
+pub(super) struct Run {
+    pub(super) unknown: u32,
+    /// Its lowest bit, in the unknown number.
+    low: u32,
+    length: u32,
+    /// What stands above it there.
+    above: u128,
+    /// The rest of the value.
+    base: u128,
+    /// How far above the value's lowest bit it ends.
+    shift: u32,
+}
+
+impl Run {
+    /// The unknown numbers for which the value is in these ranges.
+    pub(super) fn of_ranges(&self, ranges: &[(u128, u128)]) -> Vec<(u128, u128)> {
+        let last = ones(self.length);
+        let mut found = Vec::with_capacity(ranges.len());
+        for (low, high) in ranges {
+            let Some(room) = high.checked_sub(self.base) else {
+                continue;
+            };
+            let above = low.saturating_sub(self.base);
+            let step = ones(self.shift);
+            // Rounded up without an overflow.
+            let rest = u128::from(above & step != 0);
+            let from = shifted_down(above, self.shift).saturating_add(rest);
+            let to = shifted_down(room, self.shift).min(last);
+            if from <= to {
+                let place = |part: u128| part << self.low;
+                found.push((
+                    self.above | place(from),
+                    self.above | place(to) | ones(self.low),
+                ));
+            }
+        }
+        found
+    }
+}
+
+const fn shifted_down(number: u128, shift: u32) -> u128 {
+    if shift < 128 { number >> shift } else { 0 }
+}
+
+/// Something that is not known, with what is known of it.
+struct Described<'u>(&'u Unknown);
+
+impl fmt::Display for Described<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unknown { what, domain, .. } = self.0;
+        let bits = domain.bits();
+        let value = |number: u128| match what {
+            What::Field(field) => field.value(number, bits),
+            What::Made(_) => number.to_string(),
+        };
+        match what {
+            What::Field(field) => write!(f, "{field}")?,
+            What::Made(words) => f.write_str(words)?,
+        }
+        let (is, within) = (domain.ranges(), Constraint::Within(domain.ranges().into()));
+        let Constraint::Within(is_not) = within.not(bits) else {
+            return Ok(());
+        };
+        let (verb, told) = match is_not.len() < is.len() {
+            true => (" is not", &*is_not),
+            false => (" is", is),
+        };
+        f.write_str(verb)?;
+        const SHOWN: usize = 4;
+        let mut between = " ";
+        for (low, high) in told.iter().take(SHOWN) {
+            f.write_str(between)?;
+            between = ", ";
+            let size = high - low;
+            match size {
+                0 => f.write_str(&value(*low))?,
+                _ if matches!(
+                    what,
+                    What::Field(Field::Source | Field::Destination | Field::Tuple(_))
+                ) && size & size.wrapping_add(1) == 0
+                    && low & size == 0 =>
+                {
+                    write!(f, "{}/{}", value(*low), bits - size.count_ones())?;
+                }
+                _ if matches!(what, What::Field(Field::InName | Field::OutName)) => {
+                    let same = (low ^ high).leading_zeros() / 8;
+                    let name = super::field::name_of(low & !ones(128 - same * 8));
+                    match same {
+                        0 => f.write_str("any other name")?,
+                        _ => write!(f, "{name}*")?,
+                    }
+                }
+                _ => write!(f, "{}-{}", value(*low), value(*high))?,
+            }
+        }
+        if told.len() > SHOWN {
+            write!(f, " or any of {} more", told.len() - SHOWN)?;
+        }
+        let (mask, bits_known) = domain.known();
+        let open = mask & ones(bits);
+        if told.len() == 1 && told[0] == (0, ones(bits)) && open != 0 {
+            write!(f, ", with the bits {:#x} of {open:#x}", bits_known & open)?;
+        }
+        Ok(())
+    }
+}
