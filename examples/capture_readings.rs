@@ -9,6 +9,7 @@
 //! appended to. With `nft` in the place of a version, and no second argument, what the installed `nft` writes for the
 //! statements of `native.txt` is captured. Everything happens in private network namespaces.
 
+mod capture;
 #[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../tests/common/encodings.rs"]
 mod encodings;
@@ -16,8 +17,7 @@ mod encodings;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write as _};
-use std::process::{Command, ExitCode, Output, Stdio};
+use std::process::ExitCode;
 
 use chainwright::iptables::{self, Rule};
 use chainwright::netns::Sandbox;
@@ -27,10 +27,8 @@ use chainwright::nft::{
 };
 use chainwright::xt;
 
+use capture::{BUILT_IN, clear, run};
 use encodings::{Corpus, Key, Line, NATIVE, Put, directory, key, pack, parse_native};
-
-/// The built-in chains of all tables.
-const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -276,45 +274,4 @@ fn one_blank(line: &str) -> String {
         text += word;
     }
     text
-}
-
-/// Deletes all tables, and waits until what they held is gone.
-fn clear() -> Result<(), Box<dyn Error>> {
-    let mut nft = Connection::open()?;
-    let mut transaction = Transaction::new();
-    let mut some = false;
-    let mut tables = nft.tables(Scope::all())?;
-    while let Some(table) = tables.next()? {
-        transaction.delete(&Table::new(table.family(), table.name()))?;
-        some = true;
-    }
-    drop(tables);
-    if some {
-        nft.commit(&transaction)?;
-    }
-    Ok(())
-}
-
-/// Runs a command in this thread's network namespace.
-fn run(command: &str, arguments: &[&str], input: &str) -> io::Result<Output> {
-    let mut words = command.split(' ').chain(arguments.iter().copied());
-    let mut child = Command::new(words.next().unwrap_or_default())
-        .args(words)
-        .env("LC_ALL", "C")
-        .env("TZ", "UTC")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    // What is given is short, and nothing is printed before it is read.
-    if let Some(mut stdin) = child.stdin.take() {
-        let written = stdin.write_all(input.as_bytes());
-        if !written
-            .as_ref()
-            .is_err_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
-        {
-            written?;
-        }
-    }
-    child.wait_with_output()
 }

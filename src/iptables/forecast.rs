@@ -266,9 +266,8 @@ fn effect(is: &Rule, read: &Rule) -> Effect {
 
 /// What a rule does that is for more packets, or for others.
 fn wider(read: &Rule, other: Effect) -> Effect {
-    let everything = conditions(read).is_empty();
     let more = other == Effect::TakesMore;
-    match (&read.target, everything) {
+    match (&read.target, read.is_for_all()) {
         (Target::None, _) => Effect::DoesNothing,
         (Target::Drop | Target::Extension(xt::Target::Reject(_)), true) => Effect::DropsEverything,
         (Target::Drop | Target::Extension(xt::Target::Reject(_)), false) if more => {
@@ -424,7 +423,7 @@ pub(super) fn hides_a_chain_entered_elsewhere(version: Version) -> Option<&'stat
 
 /// Whether packets enter the chain where they enter no chain of iptables'.
 fn entered_elsewhere(chain: &ChainRef<'_>) -> bool {
-    chain.hook().is_some() && ChainKind::of_nft(chain.table(), chain) == ChainKind::Foreign
+    ChainKind::of_nft(chain.table(), chain).is_entered_elsewhere(chain)
 }
 
 /// What a version will make of something in a transaction.

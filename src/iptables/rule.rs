@@ -206,6 +206,30 @@ impl Rule {
         }
     }
 
+    /// Whether it asks nothing of a packet: comments aside, it is for each that comes to it.
+    pub(super) fn is_for_all(&self) -> bool {
+        let Self {
+            source,
+            destination,
+            in_interface,
+            out_interface,
+            protocol,
+            fragment,
+            matches,
+            target: _,
+        } = self;
+        let asked = |address: &Option<Address>| address.is_some_and(|one| !one.is_everything());
+        !asked(source)
+            && !asked(destination)
+            && in_interface.is_none()
+            && out_interface.is_none()
+            && protocol.is_none()
+            && fragment.is_none()
+            && matches
+                .iter()
+                .all(|one| matches!(one, xt::Match::Comment(_)))
+    }
+
     /// Whether both rules do the same to every packet: as `==`, but for the order of matches that
     /// only look at the packet.
     #[must_use]

@@ -314,6 +314,11 @@ impl ChainKind {
             _ => Self::Foreign,
         }
     }
+
+    /// Whether packets enter a chain of nf_tables of this kind where they enter no chain of iptables'.
+    pub(super) fn is_entered_elsewhere(self, chain: &nft::ChainRef<'_>) -> bool {
+        self == Self::Foreign && chain.hook().is_some()
+    }
 }
 
 /// Why a rule cannot be said that names a set which is not found.
@@ -417,9 +422,7 @@ impl<'t> Chain<'t> {
     /// Whether it is a chain of nf_tables that packets enter where they enter no chain of iptables'.
     pub(super) fn is_entered_elsewhere(&self) -> bool {
         match self.inner {
-            InnerChain::Nft(chain) => {
-                self.kind == ChainKind::Foreign && chain.chain().hook().is_some()
-            }
+            InnerChain::Nft(chain) => self.kind.is_entered_elsewhere(&chain.chain()),
             InnerChain::Legacy(_) => false,
         }
     }

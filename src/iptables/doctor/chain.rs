@@ -89,9 +89,14 @@ impl Examined<'_> {
         let mut seen = Seen::default();
         let mut behind: Option<usize> = None;
         let (mut decides, mut is_said) = (false, false);
+        // No version looks at the rules of a chain that is entered elsewhere.
+        let versions = match self.chain.is_entered_elsewhere() {
+            true => &[],
+            false => what.versions,
+        };
         for (number, rule) in (1..).zip(self.chain.rules()) {
             let read = self.tables.entry_into(&rule, &mut entry);
-            self.readings(number, &rule, read, what, hidden, findings);
+            self.readings(number, &rule, read, versions, hidden, findings);
             if let (Some(behind), false) = (behind, is_said) {
                 is_said = true;
                 findings.push(self.finding(Some(number), Fault::Unreachable { behind }));
@@ -110,7 +115,7 @@ impl Examined<'_> {
             if let Some(of) = seen.before(rule, number) {
                 findings.push(self.finding(Some(number), Fault::Duplicate { of }));
             }
-            if behind.is_none() && is_for_all(rule) && ends(&rule.target) {
+            if behind.is_none() && rule.is_for_all() && ends(&rule.target) {
                 behind = Some(number);
             }
         }
@@ -123,14 +128,13 @@ impl Examined<'_> {
         number: usize,
         rule: &RuleView<'_>,
         read: Result<(), NotExpressible>,
-        what: &What<'_>,
+        versions: &[Version],
         hidden: &mut Hidden,
         findings: &mut Vec<Finding>,
     ) {
         let mut wrong: Vec<(Wrong, Vec<Version>)> = Vec::new();
-        // The rules of a chain that is none of iptables' are not looked at.
-        if let (RuleView::Nft(rule), false) = (rule, self.chain.kind() == ChainKind::Foreign) {
-            for (version, reading) in forecast::readings(rule, what.versions) {
+        if let RuleView::Nft(rule) = rule {
+            for (version, reading) in forecast::readings(rule, versions) {
                 let found = match reading {
                     Reading::Right => continue,
                     Reading::Hides(why) => {
@@ -190,32 +194,6 @@ impl Examined<'_> {
     }
 }
 
-/// Whether it takes every packet.
-fn is_for_all(rule: &Rule) -> bool {
-    let Rule {
-        source,
-        destination,
-        in_interface,
-        out_interface,
-        protocol,
-        fragment,
-        matches,
-        target: _,
-    } = rule;
-    let address = |address: &Option<crate::iptables::Address>| {
-        address.as_ref().is_none_or(|one| one.is_everything())
-    };
-    address(source)
-        && address(destination)
-        && in_interface.is_none()
-        && out_interface.is_none()
-        && protocol.is_none()
-        && fragment.is_none()
-        && matches
-            .iter()
-            .all(|one| matches!(one, xt::Match::Comment(_)))
-}
-
 /// Whether no packet that it takes comes to the rule behind it.
 const fn ends(target: &Target) -> bool {
     use xt::Target as Extension;
@@ -240,8 +218,8 @@ const fn decides_on(target: &Target) -> bool {
     !matches!(target, Target::Return) && (ends(target) || matches!(target, Target::Jump(_)))
 }
 
-/// Rules of a chain that do nothing a second time: their matches count nothing and draw no lots, and their targets take the
-/// packets away, or lead to another chain.
+/// Rules of a chain that stand there a second time: their matches count nothing and draw no lots, and their targets take the
+/// packets away, so that the second does nothing, or lead to another chain.
 #[derive(Default)]
 struct Seen {
     /// By what they say, their numbers.
@@ -275,16 +253,27 @@ impl Seen {
         if may_change {
             self.until_changed.clear();
         }
+        // Of the connection, nothing stays as it was.
+        if matches!(rule.target, Target::Extension(xt::Target::Ct(_))) {
+            self.rules.clear();
+        }
         of
     }
 }
 
-/// Whether another rule, or another chain, may have changed what it asks for.
+/// Whether another rule, or another chain, may have changed what it asks for: what the packet is marked with, sets, and
+/// fields of headers or whatever looks at a packet's bytes.
 fn asks_for_what_rules_change(rule: &Rule) -> bool {
     let is_one = |one: &xt::Match| {
         matches!(
             one,
-            xt::Match::Mark(_)
+            xt::Match::Tcp(xt::matches::tcp::Tcp {
+                option: Some(_),
+                ..
+            }) | xt::Match::Length(_)
+                | xt::Match::String(_)
+                | xt::Match::U32(_)
+                | xt::Match::Mark(_)
                 | xt::Match::Connmark(_)
                 | xt::Match::Connlabel(_)
                 | xt::Match::Dscp(_)

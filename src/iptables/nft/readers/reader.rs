@@ -1,195 +1,33 @@
-//! How each version of iptables-nft reads a rule: not what it means, but what that version takes it for.
-//!
-//! | | 1.8.7 | 1.8.8 | 1.8.9 and newer |
-//! |---|---|---|---|
-//! | expressions that hide the table | all but those of the next line | likewise, and | likewise |
-//! | those that do not | `match`, `target`, `payload`, `meta`, `cmp`, `bitwise`, `counter`, `immediate`, `lookup`, plain `limit` | `range`, `log group` | likewise |
-//! | what a comparison is about | the last load, once | the last load of the header again and again | what is in its register |
-//! | transport header, `meta mark` | passed over | read | read |
-//! | time to live, `meta pkttype`, ICMP | passed over | passed over | read |
-//! | `meta mark set` | passed over | passed over | fails; from 1.8.10 on read |
-//! | anything else of `meta` or the network header | passed over | passed over | fails |
-//! | `lookup`: sets and maps | passed over | passed over | passed over |
-//!
-//! From 1.8.7, 1.8.9, 1.8.10, 1.8.11 and 1.8.13 this was taken by watching: `tests/data/encodings/read-*.txt` has
-//! what they read, and a test compares. 1.8.8 is put together from what is known of it.
+//! Expressions, taken in one after the other.
 
-use std::net::IpAddr;
+use std::mem::discriminant;
 
 use bstr::ByteSlice;
 
-use super::encode::NO_INTERFACE;
-use super::{Encoded, fields, header};
+use super::Read;
+use super::memory::{Held, Memory, Payload, Value};
+use super::shown::{Net, address, forget_newer_chunks, forget_what_is_never, interface};
 use crate::iptables::forecast::Version;
-use crate::iptables::{Address, Interface, Protocol, Rule, Target};
-use crate::nft;
+use crate::iptables::nft::{fields, header};
+use crate::iptables::{Protocol, Rule, Target};
 use crate::nft::expr::{
-    self, CmpOp, Data, Decoded, LimitType, MetaKey, PayloadBase, RangeOp, Register, Verdict,
+    self, CmpOp, Data, Decoded, MetaKey, PayloadBase, RangeOp, Register, Verdict,
 };
-use crate::xt::matches::comment::Comment;
+use crate::xt::matches::PortRange;
 use crate::xt::matches::mark::Mark as MarkMatch;
 use crate::xt::matches::tcp::{Tcp, TcpFlags, TcpFlagsTest};
 use crate::xt::matches::udp::Udp;
-use crate::xt::matches::{PortRange, SpiRange};
-use crate::xt::{self, Compared, Family};
-
-/// What a version makes of a rule.
-#[derive(Debug, Clone, PartialEq)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "it is looked at at once and kept nowhere, and nearly always a rule"
-)]
-pub(in crate::iptables) enum Read {
-    /// A rule.
-    As {
-        /// The rule that its save prints.
-        rule: Rule,
-        /// Whether it passed over a condition, or the target.
-        lost: bool,
-        /// Whether it looks up the name of an interface where it reads, which is left out here.
-        looks_up: bool,
-    },
-    /// Nothing: its save ends there.
-    Failed(&'static str),
-    /// Nothing: it does not show the table.
-    Hidden(&'static str),
-}
-
-/// What a version reads.
-pub(in crate::iptables) fn read(encoded: &Encoded<'_>, version: Version) -> Read {
-    let family = match encoded.family {
-        nft::Family::IP6 => Family::Ipv6,
-        _ => Family::Ipv4,
-    };
-    for expression in encoded.expressions() {
-        if let Some(why) = expression.map_or(Some("malformed"), |one| hides(&one, version)) {
-            return Read::Hidden(why);
-        }
-    }
-    let mut reader = Reader::new(family, version);
-    for expression in encoded.expressions() {
-        let decoded = expression.and_then(|expression| expression.decode());
-        if let Some(why) = decoded.ok().and_then(|decoded| reader.take(&decoded).err()) {
-            return Read::Failed(why);
-        }
-    }
-    if let Some(comment) = encoded.userdata.and_then(comment) {
-        reader.rule.matches.push(xt::Match::Comment(comment));
-    }
-    reader.finish()
-}
-
-/// Whether a version takes a table with this expression to be none of its own, and what it is.
-fn hides(expression: &expr::ExpressionRef<'_>, version: Version) -> Option<&'static str> {
-    let newer = version > Version::V1_8_7;
-    match expression.name.as_bytes() {
-        b"match" | b"target" | b"payload" | b"meta" | b"cmp" | b"bitwise" | b"counter"
-        | b"immediate" | b"lookup" => None,
-        b"range" if newer => None,
-        b"range" => Some("a range of ports by nf_tables' own expression"),
-        b"limit" => {
-            let plain = matches!(
-                expression.decode(),
-                Ok(Decoded::Limit(expr::Limit { limit_type: None | Some(LimitType::PACKETS), flags, .. }))
-                    if flags.is_none_or(|flags| flags.is_empty())
-            );
-            (!plain).then_some("a limit of another kind than iptables'")
-        }
-        b"log" => {
-            let grouped = matches!(
-                expression.decode(),
-                Ok(Decoded::Log(expr::Log { group: Some(_), .. }))
-            );
-            match (newer, grouped) {
-                (true, true) => None,
-                (_, true) => Some("NFLOG by nf_tables' own expression"),
-                (_, false) => Some("a log expression"),
-            }
-        }
-        b"ct" => Some("a ct expression"),
-        b"nat" | b"masq" | b"redir" => Some("NAT by nf_tables' own expression"),
-        b"reject" => Some("reject by nf_tables' own expression"),
-        b"fib" => Some("a fib expression"),
-        b"objref" => Some("a named counter, quota or other object"),
-        _ => Some("an expression that iptables does not use"),
-    }
-}
-
-/// Up to 16 bytes of a comparison, and how many it had. What is not there is 0.
-#[derive(Debug, Clone, Copy)]
-struct Value {
-    bytes: [u8; 16],
-    length: usize,
-}
-
-impl Value {
-    fn new(value: &[u8]) -> Self {
-        let mut bytes = [0; 16];
-        let length = value.len().min(16);
-        bytes[..length].copy_from_slice(&value[..length]);
-        Self { bytes, length }
-    }
-
-    fn as_slice(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-
-    /// The first four bytes as a number.
-    fn number(&self) -> u32 {
-        let [a, b, c, d, ..] = self.bytes;
-        u32::from_ne_bytes([a, b, c, d])
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Payload {
-    base: Option<PayloadBase>,
-    offset: u32,
-    length: u32,
-}
-
-/// What a register holds, as far as 1.8.9 and newer look.
-#[derive(Debug, Clone, Copy)]
-enum Held {
-    Meta(MetaKey),
-    Payload(Payload),
-    Constant(Value),
-}
-
-/// The registers of the versions from 1.8.9 on, and the memory of those before them, which know one register only.
-#[derive(Debug, Default)]
-struct Memory {
-    /// With the mask that it was combined with.
-    registers: [Option<(Held, Option<Value>)>; 16],
-    last: Last,
-}
-
-/// What 1.8.7 and 1.8.8 remember.
-#[derive(Debug, Default)]
-struct Last {
-    register: Option<Register>,
-    meta: Option<MetaKey>,
-    payload: Option<Payload>,
-    mask: Option<Value>,
-    constant: Option<(Register, Value)>,
-}
-
-/// An address with what it is compared under. Negations stay, also when something else comes to stand there.
-#[derive(Debug, Clone, Copy, Default)]
-struct Net {
-    address: [u8; 16],
-    mask: [u8; 16],
-    invert: bool,
-}
+use crate::xt::{self, Family};
 
 /// Why a version gives up.
-type Failure = &'static str;
+pub(super) type Failure = &'static str;
 
-struct Reader {
+/// What a version makes of the expressions so far.
+pub(super) struct Reader {
     family: Family,
     version: Version,
     memory: Memory,
-    rule: Rule,
+    pub(super) rule: Rule,
     source: Net,
     destination: Net,
     protocol: (u8, bool),
@@ -201,7 +39,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(family: Family, version: Version) -> Self {
+    pub(super) fn new(family: Family, version: Version) -> Self {
         Self {
             family,
             version,
@@ -221,7 +59,7 @@ impl Reader {
         self.version >= Version::V1_8_9
     }
 
-    fn take(&mut self, expression: &Decoded<'_>) -> Result<(), Failure> {
+    pub(super) fn take(&mut self, expression: &Decoded<'_>) -> Result<(), Failure> {
         match expression {
             Decoded::Payload(expr::Payload {
                 dreg: Some(register),
@@ -235,7 +73,7 @@ impl Reader {
                     offset: offset.unwrap_or(0),
                     length: len.unwrap_or(0),
                 };
-                self.load(*register, Held::Payload(payload));
+                self.memory.load(*register, Held::Payload(payload));
             }
             Decoded::Meta(expr::Meta {
                 key: Some(key),
@@ -246,7 +84,7 @@ impl Reader {
                 key: Some(key),
                 dreg: Some(dreg),
                 ..
-            }) => self.load(*dreg, Held::Meta(*key)),
+            }) => self.memory.load(*dreg, Held::Meta(*key)),
             Decoded::Bitwise(bitwise) => self.mask(bitwise),
             Decoded::Cmp(expr::Cmp {
                 sreg: Some(sreg),
@@ -315,7 +153,7 @@ impl Reader {
                 dreg: Some(dreg),
                 data: Some(Data::Value(value)),
                 ..
-            }) => self.load(*dreg, Held::Constant(Value::new(value))),
+            }) => self.memory.load(*dreg, Held::Constant(Value::new(value))),
             Decoded::Counter(_) => {}
             _ => self.lost = true,
         }
@@ -343,48 +181,18 @@ impl Reader {
         }
     }
 
-    /// Takes in what puts something into a register.
-    fn load(&mut self, register: Register, held: Held) {
-        if let Some(slot) = slot(register).and_then(|slot| self.memory.registers.get_mut(slot)) {
-            *slot = Some((held, None));
-        }
-        let last = &mut self.memory.last;
-        match held {
-            Held::Meta(key) => {
-                last.register = Some(register);
-                last.meta = Some(key);
-            }
-            Held::Payload(payload) => {
-                last.register = Some(register);
-                last.payload = Some(payload);
-            }
-            Held::Constant(value) => last.constant = Some((register, value)),
-        }
-    }
-
     fn mask(&mut self, bitwise: &expr::Bitwise<'_>) {
         let mask = bitwise.mask.as_ref().and_then(Data::as_value);
         let (Some(sreg), Some(dreg), Some(mask)) = (bitwise.sreg, bitwise.dreg, mask) else {
             self.lost = true;
             return;
         };
-        let mask = Value::new(mask);
-        let held = slot(sreg).and_then(|slot| *self.memory.registers.get(slot)?);
-        if let (Some((held, _)), Some(to)) = (held, slot(dreg))
-            && let Some(to) = self.memory.registers.get_mut(to)
-        {
-            *to = Some((held, Some(mask)));
-        }
-        let last = &mut self.memory.last;
-        if last.register.is_none_or(|register| register == sreg) {
-            last.mask = Some(mask);
-        }
+        self.memory.mask(sreg, dreg, Value::new(mask));
     }
 
     fn compare(&mut self, register: Register, op: CmpOp, value: Value) -> Result<(), Failure> {
         if self.follows() {
-            let held = slot(register).and_then(|slot| *self.memory.registers.get(slot)?);
-            return match held {
+            return match self.memory.held(register) {
                 Some((Held::Meta(key), mask)) => self.meta(key, mask, op, value),
                 Some((Held::Payload(payload), mask)) => self.payload(payload, mask, op, value),
                 Some((Held::Constant(_), _)) | None => {
@@ -568,7 +376,9 @@ impl Reader {
                     invert: op == CmpOp::NEQ,
                 };
                 self.used_mask();
-                self.tcp(|tcp| tcp.flags = flags);
+                if let Some(xt::Match::Tcp(tcp)) = self.kept(xt::Match::Tcp(Tcp::default())) {
+                    tcp.flags = flags;
+                }
             }
             _ => self.lost = true,
         }
@@ -595,37 +405,31 @@ impl Reader {
 
     /// Changes the ports of the one match that it keeps them in.
     fn both_ports(&mut self, change: impl FnOnce(&mut PortRange, &mut PortRange)) {
-        match i32::from(self.protocol.0) {
-            libc::IPPROTO_TCP => {
-                self.tcp(|tcp| change(&mut tcp.source, &mut tcp.destination));
-            }
-            libc::IPPROTO_UDP => {
-                self.udp(|udp| change(&mut udp.source, &mut udp.destination));
-            }
+        let new = match i32::from(self.protocol.0) {
+            libc::IPPROTO_TCP => Some(xt::Match::Tcp(Tcp::default())),
+            libc::IPPROTO_UDP => Some(xt::Match::Udp(Udp::default())),
+            _ => None,
+        };
+        match new.and_then(|new| self.kept(new)) {
+            Some(xt::Match::Tcp(tcp)) => change(&mut tcp.source, &mut tcp.destination),
+            Some(xt::Match::Udp(udp)) => change(&mut udp.source, &mut udp.destination),
             _ => self.lost = true,
         }
     }
 
-    fn tcp(&mut self, change: impl FnOnce(&mut Tcp)) {
-        let at = self.transport;
-        if let Some(xt::Match::Tcp(tcp)) = at.and_then(|at| self.rule.matches.get_mut(at)) {
-            return change(tcp);
-        }
-        let mut tcp = Tcp::default();
-        change(&mut tcp);
-        self.transport = Some(self.rule.matches.len());
-        self.rule.matches.push(xt::Match::Tcp(tcp));
-    }
-
-    fn udp(&mut self, change: impl FnOnce(&mut Udp)) {
-        let at = self.transport;
-        if let Some(xt::Match::Udp(udp)) = at.and_then(|at| self.rule.matches.get_mut(at)) {
-            return change(udp);
-        }
-        let mut udp = Udp::default();
-        change(&mut udp);
-        self.transport = Some(self.rule.matches.len());
-        self.rule.matches.push(xt::Match::Udp(udp));
+    /// The match that it keeps ports and flags in; this one, if it has none of its kind yet.
+    fn kept(&mut self, new: xt::Match) -> Option<&mut xt::Match> {
+        let matches = &mut self.rule.matches;
+        let is_same = |at: &usize| {
+            let kept = matches.get(*at);
+            kept.is_some_and(|kept| discriminant(kept) == discriminant(&new))
+        };
+        let at = self.transport.filter(is_same).unwrap_or_else(|| {
+            matches.push(new);
+            matches.len() - 1
+        });
+        self.transport = Some(at);
+        matches.get_mut(at)
     }
 
     fn range(
@@ -636,8 +440,7 @@ impl Reader {
         to: Value,
     ) -> Result<(), Failure> {
         let payload = if self.follows() {
-            let held = slot(register).and_then(|slot| *self.memory.registers.get(slot)?);
-            match held {
+            match self.memory.held(register) {
                 Some((Held::Payload(payload), _)) => Some(payload),
                 _ => return Err("it has no words for the range of anything but ports"),
             }
@@ -672,8 +475,7 @@ impl Reader {
     /// Takes in what sets something of the packet.
     fn set_meta(&mut self, key: MetaKey, register: Register) -> Result<(), Failure> {
         let constant = if self.follows() {
-            let held = slot(register).and_then(|slot| *self.memory.registers.get(slot)?);
-            match held {
+            match self.memory.held(register) {
                 Some((Held::Constant(value), _)) => Some(value),
                 _ => return Err("it has no words for setting what is not a constant"),
             }
@@ -699,7 +501,7 @@ impl Reader {
     }
 
     /// The rule that it prints.
-    fn finish(mut self) -> Read {
+    pub(super) fn finish(mut self) -> Read {
         self.rule.source = address(self.family, &self.source);
         self.rule.destination = address(self.family, &self.destination);
         let (number, invert) = self.protocol;
@@ -726,107 +528,3 @@ impl Reader {
 
 /// Where the type of the next header is in IPv6's (RFC 8200, section 3).
 const NEXT_HEADER: u32 = 6;
-
-/// A register's place among those of 4 bytes.
-fn slot(register: Register) -> Option<usize> {
-    let long = [Register::R1, Register::R2, Register::R3, Register::R4];
-    let short = |slot: usize| Register::word(slot as u32) == register;
-    long.iter()
-        .position(|known| *known == register)
-        .map(|known| known * 4)
-        .or_else(|| (0..16).find(|slot| short(*slot)))
-}
-
-/// The name as they print it.
-fn interface(value: &Value, invert: bool) -> Option<Interface> {
-    let bytes = value.as_slice();
-    if bytes.is_empty() {
-        return None;
-    }
-    let prefix = !bytes.ends_with(&[0]);
-    let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    if bytes == NO_INTERFACE && !invert {
-        // Whether it is said so or as `! -i +`, there is no such interface.
-        return Some(Interface {
-            name: Default::default(),
-            prefix: true,
-            invert: true,
-        });
-    }
-    Some(Interface {
-        name: name.into(),
-        prefix,
-        invert,
-    })
-}
-
-/// The address as they print it.
-fn address(family: Family, net: &Net) -> Option<Address> {
-    let ip = |bytes: [u8; 16]| match family {
-        Family::Ipv4 => IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]]),
-        Family::Ipv6 => IpAddr::from(bytes),
-    };
-    let address = Address::masked(ip(net.address), ip(net.mask), net.invert);
-    (!address.is_everything()).then_some(address)
-}
-
-/// Takes out the types of chunks for which there is no name: they are left out of the list.
-fn forget_newer_chunks(one: &mut xt::Match) {
-    if let xt::Match::Sctp(sctp) = one
-        && let Some(chunks) = &mut sctp.chunks
-        && let Some(types) = &mut chunks.types
-    {
-        types.retain(|chunk| !NEWER_CHUNKS.contains(&chunk.kind));
-    }
-}
-
-/// Types of SCTP's chunks that have names since 1.8.9: `I_DATA`, `RE_CONFIG`, `PAD`, `I_FORWARD_TSN`.
-const NEWER_CHUNKS: [u8; 4] = [64, 130, 132, 194];
-
-/// Takes out what up to 1.8.10 is not printed: what is negated and everything.
-fn forget_what_is_never(one: &mut xt::Match) {
-    let forget = |ports: &mut PortRange| {
-        if *ports == PortRange::ANY.not() {
-            *ports = PortRange::ANY;
-        }
-    };
-    let forget_spis = |spis: &mut SpiRange| {
-        if spis.invert && (spis.first, spis.last) == (0, u32::MAX) {
-            *spis = SpiRange::ANY;
-        }
-    };
-    let is_never =
-        |compared: &Compared<(u32, u32)>| compared.invert && compared.value == (0, u32::MAX);
-    match one {
-        xt::Match::Tcp(tcp) => {
-            forget(&mut tcp.source);
-            forget(&mut tcp.destination);
-        }
-        xt::Match::Udp(udp) => {
-            forget(&mut udp.source);
-            forget(&mut udp.destination);
-        }
-        xt::Match::Ah(ah) => forget_spis(&mut ah.spis),
-        xt::Match::Esp(esp) => forget_spis(&mut esp.spis),
-        xt::Match::Ipcomp(ipcomp) => forget_spis(&mut ipcomp.spis),
-        xt::Match::Frag(frag) => frag.ids = frag.ids.filter(|ids| !is_never(ids)),
-        xt::Match::Rt(rt) => {
-            rt.segments_left = rt.segments_left.filter(|left| !is_never(left));
-        }
-        xt::Match::Mh(mh) if (mh.first, mh.last) == (0, u8::MAX) => mh.invert = false,
-        _ => {}
-    }
-}
-
-/// The comment in a rule's user data: records of type, length and bytes, of which type 0 is a comment with its NUL.
-fn comment(userdata: &[u8]) -> Option<Comment> {
-    let mut rest = userdata;
-    while let &[kind, length, ref more @ ..] = rest {
-        let (value, next) = more.split_at_checked(length.into())?;
-        if kind == 0 {
-            return Comment::new(value.strip_suffix(&[0])?);
-        }
-        rest = next;
-    }
-    None
-}

@@ -1,0 +1,45 @@
+//! Tables that a version does not take for iptables' own, and so does not show.
+
+use bstr::ByteSlice;
+
+use crate::iptables::forecast::Version;
+use crate::nft::expr::{self, Decoded, LimitType};
+
+/// Whether a version takes a table with this expression to be none of its own, and what it is.
+pub(super) fn hides(
+    expression: &expr::ExpressionRef<'_>,
+    version: Version,
+) -> Option<&'static str> {
+    let newer = version > Version::V1_8_7;
+    match expression.name.as_bytes() {
+        b"match" | b"target" | b"payload" | b"meta" | b"cmp" | b"bitwise" | b"counter"
+        | b"immediate" | b"lookup" => None,
+        b"range" if newer => None,
+        b"range" => Some("a range of ports by nf_tables' own expression"),
+        b"limit" => {
+            let plain = matches!(
+                expression.decode(),
+                Ok(Decoded::Limit(expr::Limit { limit_type: None | Some(LimitType::PACKETS), flags, .. }))
+                    if flags.is_none_or(|flags| flags.is_empty())
+            );
+            (!plain).then_some("a limit of another kind than iptables'")
+        }
+        b"log" => {
+            let grouped = matches!(
+                expression.decode(),
+                Ok(Decoded::Log(expr::Log { group: Some(_), .. }))
+            );
+            match (newer, grouped) {
+                (true, true) => None,
+                (_, true) => Some("NFLOG by nf_tables' own expression"),
+                (_, false) => Some("a log expression"),
+            }
+        }
+        b"ct" => Some("a ct expression"),
+        b"nat" | b"masq" | b"redir" => Some("NAT by nf_tables' own expression"),
+        b"reject" => Some("reject by nf_tables' own expression"),
+        b"fib" => Some("a fib expression"),
+        b"objref" => Some("a named counter, quota or other object"),
+        _ => Some("an expression that iptables does not use"),
+    }
+}
