@@ -162,7 +162,7 @@ fn packet(step: &TraceRef<'_>, options: &Options) -> String {
         (PayloadBase::NETWORK, step.network_header()),
         (PayloadBase::TRANSPORT, step.transport_header()),
     ] {
-        headers.take(base, bytes.as_deref().unwrap_or_default());
+        headers.take(base, bytes.unwrap_or_default());
     }
     let _ = headers.write(&mut line, options); // into memory
     line
