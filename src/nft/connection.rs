@@ -202,13 +202,14 @@ impl Connection {
     }
 
     /// Sends a request of any subsystem of nfnetlink.
-    fn ask_subsystem(
+    pub(super) fn ask_subsystem(
         &mut self,
         message_type: u16,
+        flags: u16,
         family: Family,
         content: impl FnOnce(&mut MessageWriter<'_>),
     ) -> Result<u32, Error> {
-        let sequence = self.build_type(message_type, 0, family, content)?;
+        let sequence = self.build_type(message_type, flags, family, content)?;
         self.socket.send(&self.request)?;
         Ok(sequence)
     }
@@ -382,7 +383,7 @@ impl Connection {
         content: impl Fn(&mut MessageWriter<'_>),
     ) -> Result<bool, Error> {
         let answer = self.insist(self.retry, |connection| {
-            let sequence = connection.ask_subsystem(message_type, family, &content)?;
+            let sequence = connection.ask_subsystem(message_type, 0, family, &content)?;
             connection.answer(request, sequence, absent)
         })?;
         Ok(answer.is_some())

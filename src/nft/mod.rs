@@ -64,6 +64,7 @@ mod flowtable;
 mod generation;
 mod groups;
 mod guard;
+mod hooks;
 mod list;
 mod listing;
 pub mod live;
@@ -117,6 +118,9 @@ pub use flowtable::{Flowtable, FlowtableFlags, FlowtableHook, FlowtableRef};
 pub use generation::{Generation, GenerationInfo, GenerationRef, Refreshed};
 pub use groups::{CommittedGroups, Groups, SetAside};
 pub use guard::Guard;
+#[cfg(test)]
+pub(crate) use hooks::tests::answering as hooks_answering;
+pub use hooks::{HookFunction, HookOwner};
 pub use list::List;
 pub use listing::{ElementListing, Listing};
 pub use loaded::is_loaded;

@@ -46,6 +46,8 @@ mod question;
 #[cfg(feature = "text")]
 mod read;
 #[cfg(feature = "text")]
+mod registered;
+#[cfg(feature = "text")]
 mod run;
 #[cfg(feature = "text")]
 mod script;
@@ -55,6 +57,8 @@ mod stateful;
 mod syntax;
 #[cfg(feature = "text")]
 mod told;
+#[cfg(feature = "text")]
+mod traced;
 #[cfg(feature = "text")]
 mod typeof_;
 #[cfg(feature = "text")]
@@ -78,11 +82,15 @@ pub(crate) use parse::parsed_rules;
 #[cfg(feature = "text")]
 pub use question::{Answer, Known, Question, Watched};
 #[cfg(feature = "text")]
+pub use registered::HookListing;
+#[cfg(feature = "text")]
 pub use run::{Done, Echo, Mode, RunError};
 #[cfg(feature = "text")]
 pub use script::{Change, Definitions, Includes, Script};
 #[cfg(feature = "text")]
 pub use told::{Line, Teller, Told};
+#[cfg(feature = "text")]
+pub use traced::traced;
 #[cfg(all(feature = "text", feature = "diff"))]
 pub use words::Words;
 

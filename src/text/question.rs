@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
+use bstr::ByteSlice;
+
 use super::compile::{Compiler, not_a_change};
 use super::describe::describe;
 use super::list::{Listing, Options, Part};
@@ -216,7 +218,7 @@ impl<'s> Question<'s> {
                     Kind::Meters => Part::Meters,
                     Kind::Flowtables => Part::Flowtables,
                     Kind::Stateful(object_type) => Part::Objects(*object_type),
-                    Kind::Hooks => return Err(self.fault("hooks are not listed yet")),
+                    Kind::Hooks => return Err(self.fault("hooks are no part of a ruleset")),
                 };
                 of(*family, table.as_ref(), part)
             }
@@ -230,7 +232,10 @@ impl<'s> Question<'s> {
     pub(super) const fn names_something(&self) -> bool {
         !matches!(
             self.command.object,
-            Object::Ruleset(_) | Object::Monitor(_) | Object::Described(_)
+            Object::Ruleset(_)
+                | Object::Monitor(_)
+                | Object::Described(_)
+                | Object::Kind(Kind::Hooks, ..)
         )
     }
 
@@ -322,6 +327,18 @@ impl<'s> Question<'s> {
     pub const fn watched(&self) -> Option<Watched> {
         match &self.command.object {
             Object::Monitor(watched) => Some(Watched(*watched)),
+            _ => None,
+        }
+    }
+
+    /// The family and the device whose hooks are to be listed (`list hooks`): by a [`HookListing`](super::HookListing).
+    #[must_use]
+    pub fn hooks(&self) -> Option<(Family, Option<&'s str>)> {
+        match (self.command.verb, &self.command.object) {
+            (Verb::List, Object::Kind(Kind::Hooks, family, device)) => {
+                let device = device.as_deref().and_then(|name| name.to_str().ok());
+                Some((*family, device))
+            }
             _ => None,
         }
     }

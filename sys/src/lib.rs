@@ -74,6 +74,7 @@ headers! {
     pub mod nfnetlink;
     pub mod nfnetlink_acct;
     pub mod nfnetlink_conntrack;
+    pub mod nfnetlink_hook;
     pub mod nfnetlink_osf;
     pub mod filter;
     pub mod netfilter;

@@ -520,10 +520,16 @@ pub(crate) const CASES: &[Case] = &[
         "for listings only",
     ),
     but(
-        "list hooks",
-        "it is not built",
+        "-j list hooks",
+        "nft has none and is aborted",
         1,
-        "hooks are not listed yet",
+        "no form in JSON",
+    ),
+    but(
+        "list hooks table ip t",
+        "it takes that for nothing",
+        1,
+        "table",
     ),
     but("-f .", "nft ends with 2 there", 1, "Is a directory"),
     but(

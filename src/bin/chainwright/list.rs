@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use bstr::ByteSlice;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Connection, Family, Scope};
-use chainwright::text::{Listing, Options, Part};
+use chainwright::text::{HookListing, Listing, Options, Part, Script};
 
 use crate::output::{Error, Exit, Output, note};
 
@@ -20,6 +20,7 @@ use crate::output::{Error, Exit, Output, note};
 ///   ct helpers, ct timeouts, ct expectations [FAMILY]
 ///   any of these with: table [FAMILY] TABLE
 ///   chain, set, map, meter, flowtable, counter, quota, limit, synproxy, secmark, ct helper, ct timeout, ct expectation [FAMILY] TABLE NAME
+///   hooks [FAMILY] [device DEVICE]: all that the kernel calls there, chains or not
 ///
 /// FAMILY is ip where nothing else is said of one table, and all of them where there may be many. It is what
 /// nft 1.0.6 prints, but for what that version writes of a rule and would read back as another. A rule that nft has
@@ -108,7 +109,29 @@ struct Asked<'a> {
     part: Part<'a>,
 }
 
+/// `list hooks`: what is no ruleset.
+fn hooks(args: &Args, json: bool) -> Result<Exit, Error> {
+    if json || args.libnftables_json {
+        let why = "list hooks has no form in JSON";
+        return Err(Error::Other(why.to_owned()));
+    }
+    let words = args.what.join(OsStr::new(" "));
+    let text = [&b"list "[..], words.as_bytes()].concat();
+    let script =
+        Script::parse("arguments", text).map_err(|error| Error::Other(error.to_string()))?;
+    let mut out = Output::new();
+    let mut nft = Connection::open()?;
+    for (family, device) in script.questions().filter_map(|question| question.hooks()) {
+        write!(out, "{}", HookListing::read(&mut nft, family, device)?)?;
+    }
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+    if args.what.first().is_some_and(|word| word == "hooks") {
+        return hooks(args, json);
+    }
     let asked = asked(&args.what)?;
     let scope = Scope {
         family: asked.family,

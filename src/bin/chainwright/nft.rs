@@ -6,15 +6,18 @@ use std::io::{self, BufRead, IsTerminal, Read as _, Write as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use chainwright::nft::Connection;
-use chainwright::nft::live::{Change, EventObject, Item, MonitorOptions};
+use chainwright::nft::live::{
+    Change, EventObject, Item, MonitorOptions, TracedItem, TracerOptions,
+};
+use chainwright::nft::{Connection, Scope};
 use chainwright::text::{
-    Definitions, Includes, Known, Mode, Options, RunError, Script, Teller, Told, Watched,
+    Definitions, HookListing, Includes, Known, Mode, Options, RunError, Script, Teller, Told,
+    Watched, traced,
 };
 
 use crate::carried_out::{added, added_json, complain, line};
 use crate::list::Format;
-use crate::output::{Error, Exit, Output, Printable, note, say};
+use crate::output::{Error, Exit, Output, Printable, causes, note, say};
 use crate::rules::{Sets, sets};
 
 /// The version of nft whose words these are.
@@ -301,6 +304,14 @@ impl Session<'_> {
                 Some(nft) => nft,
                 none => none.insert(Connection::open_to_look()?),
             };
+            if let Some((family, device)) = question.hooks() {
+                if self.json {
+                    let why = "list hooks has no form in JSON";
+                    return Err(Error::Other(why.to_owned()).into());
+                }
+                write!(self.out, "{}", HookListing::read(nft, family, device)?)?;
+                continue;
+            }
             let answer = match question.answer_from(nft, &mut known) {
                 // Only planned.
                 Err(RunError::Script(_)) if mode == Mode::Check && changes => {
@@ -372,8 +383,7 @@ impl Session<'_> {
     /// Tells of changes for as long as somebody reads.
     fn monitor(&mut self, watched: Watched) -> Result<(), Error> {
         if watched.is_trace() {
-            let why = "monitor trace is not built: `chainwright trace-packets` tells which rules packets meet";
-            return Err(Error::Other(why.to_owned()));
+            return self.trace();
         }
         let mut monitor = MonitorOptions::default().open_to_look()?;
         let mut teller = self.teller()?;
@@ -388,6 +398,36 @@ impl Session<'_> {
                     teller = self.teller()?;
                 }
                 _ => {}
+            }
+            self.out.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Tells which rules packets meet, for as long as somebody reads: of JSON nft has none for it.
+    fn trace(&mut self) -> Result<(), Error> {
+        let mut tracer = TracerOptions::default().open_to_look()?;
+        let mut nft = Connection::open_to_look()?;
+        let mut rules = nft.snapshot_once(Scope::all())?;
+        while self.out.is_read() {
+            let step = match tracer.receive()? {
+                TracedItem::Step(step) => step,
+                TracedItem::Lost(lost) => {
+                    note(&format!("steps were lost: {lost}"));
+                    continue;
+                }
+                TracedItem::Malformed(malformed) => {
+                    note(&causes(&malformed));
+                    continue;
+                }
+                _ => continue,
+            };
+            let step = step.view();
+            if step.rule().is_some() && rules.generation() != Some(nft.generation()?) {
+                rules = nft.snapshot_once(Scope::all())?;
+            }
+            for line in traced(&rules, &step, &self.options) {
+                writeln!(self.out, "{}", Printable(&line))?;
             }
             self.out.flush()?;
         }

@@ -180,11 +180,16 @@ impl Parser<'_> {
         })
     }
 
-    /// All of a kind: of a family, or of a table.
+    /// All of a kind: of a family, or of a table; hooks, of a family and a device.
     fn kind(&mut self, kind: Kind) -> Result<Object, Fault> {
-        if self.at("device") {
-            let message = "hooks are listed of all devices";
-            return Err(Fault::new(self.current.place, message));
+        if kind == Kind::Hooks {
+            let found = self.eat_any(&FAMILIES);
+            let family = found.and_then(Family::from_name).unwrap_or(Family::UNSPEC);
+            let device = match self.eat("device") {
+                true => Some(self.name("a device")?),
+                false => None,
+            };
+            return Ok(Object::Kind(kind, family, device));
         }
         if kind == Kind::Rules && self.eat("chain") {
             let at = self.in_table()?;

@@ -17,7 +17,7 @@ use crate::text::types::{self, info};
 use crate::text::value::{before, fields};
 
 /// A verdict that leads to no chain.
-pub(super) fn plain_verdict(verdict: &expr::Verdict<'_>) -> Option<Verdict> {
+pub(in crate::text) fn plain_verdict(verdict: &expr::Verdict<'_>) -> Option<Verdict> {
     Some(match verdict {
         expr::Verdict::Accept => Verdict::Accept,
         expr::Verdict::Drop => Verdict::Drop,

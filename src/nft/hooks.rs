@@ -1,0 +1,396 @@
+//! Which functions netfilter calls at its hooks, whoever registered them: chains and flowtables of nf_tables, legacy
+//! tables, connection tracking, translation of addresses, BPF programs.
+//!
+//! ```text
+//! NFNLA_HOOK_HOOKNUM         be32
+//! NFNLA_HOOK_PRIORITY        be32, of an int
+//! NFNLA_HOOK_FUNCTION_NAME   string
+//! NFNLA_HOOK_MODULE_NAME     string
+//! NFNLA_HOOK_CHAIN_INFO      nested
+//!   NFNLA_HOOK_INFO_TYPE     be32
+//!   NFNLA_HOOK_INFO_DESC     nested: of a chain or a flowtable
+//!     NFNLA_CHAIN_TABLE      string
+//!     NFNLA_CHAIN_NAME       string
+//!     NFNLA_CHAIN_FAMILY     u8
+//! ```
+//!
+//! Source: `linux/netfilter/nfnetlink_hook.h` (since Linux 5.14); seen on Linux 6.12.
+
+use bstr::{BString, ByteSlice};
+use chainwright_sys::netlink::NLM_F_DUMP;
+use chainwright_sys::nfnetlink::NFNL_SUBSYS_HOOK;
+use chainwright_sys::nfnetlink_hook::{
+    NFNL_HOOK_TYPE_BPF, NFNL_HOOK_TYPE_NFT_FLOWTABLE, NFNL_HOOK_TYPE_NFTABLES, NFNL_MSG_HOOK_GET,
+    NFNLA_CHAIN_FAMILY, NFNLA_CHAIN_NAME, NFNLA_CHAIN_TABLE, NFNLA_HOOK_BPF_ID,
+    NFNLA_HOOK_CHAIN_INFO, NFNLA_HOOK_DEV, NFNLA_HOOK_FUNCTION_NAME, NFNLA_HOOK_HOOKNUM,
+    NFNLA_HOOK_INFO_DESC, NFNLA_HOOK_INFO_TYPE, NFNLA_HOOK_MODULE_NAME, NFNLA_HOOK_PRIORITY,
+};
+
+use super::connection::Connection;
+use super::{Family, Hook};
+use crate::netlink::{
+    Attributes, Dump, DumpItem, Error, Malformed, Message, MessageWriter, NfGenMsg, Unread,
+};
+
+/// What is asked, as errors name it.
+const REQUEST: &str = "list the functions of a hook";
+
+/// A function that netfilter calls at a hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HookFunction {
+    /// The packets that it is called for.
+    pub family: Family,
+    /// Number of the hook; its name is [`hook_name`](super::hook_name)'s.
+    pub hook: u32,
+    /// Its place among those of the hook: lower ones are called first.
+    pub priority: i32,
+    /// Its name in the kernel's code, where the kernel was built with names (`CONFIG_KALLSYMS`).
+    pub function: Option<BString>,
+    /// The module that it is in; `None` if it is built in.
+    pub module: Option<BString>,
+    /// Whose it is, where the kernel tells.
+    pub owner: Option<HookOwner>,
+}
+
+/// Whose function it is that is called at a hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HookOwner {
+    /// A base chain.
+    Chain {
+        /// The family of its table.
+        family: Family,
+        /// Its table.
+        table: BString,
+        /// Its name.
+        name: BString,
+    },
+    /// A flowtable; since Linux 6.17.
+    Flowtable {
+        /// The family of its table.
+        family: Family,
+        /// Its table.
+        table: BString,
+        /// Its name.
+        name: BString,
+    },
+    /// The BPF program of this number; since Linux 6.4.
+    Program(u32),
+}
+
+impl HookFunction {
+    /// Reads a message's payload.
+    fn parse(payload: &[u8]) -> Result<Self, Malformed> {
+        let (header, attributes) = NfGenMsg::split(payload)?;
+        let mut found = Self {
+            family: Family(header.family),
+            hook: 0,
+            priority: 0,
+            function: None,
+            module: None,
+            owner: None,
+        };
+        let mut info = None;
+        for attribute in Attributes::new(attributes) {
+            let attribute = attribute?;
+            match attribute.kind {
+                NFNLA_HOOK_HOOKNUM => {
+                    found.hook = number(attribute.payload).unwrap_or_default();
+                }
+                NFNLA_HOOK_PRIORITY => {
+                    let number = number(attribute.payload).unwrap_or_default();
+                    found.priority = number.cast_signed();
+                }
+                NFNLA_HOOK_FUNCTION_NAME => found.function = Some(text(attribute.payload)),
+                NFNLA_HOOK_MODULE_NAME => found.module = Some(text(attribute.payload)),
+                NFNLA_HOOK_CHAIN_INFO => info = Some(attribute.payload),
+                _ => {}
+            }
+        }
+        found.owner = info.and_then(HookOwner::parse);
+        Ok(found)
+    }
+}
+
+impl HookOwner {
+    /// Reads `NFNLA_HOOK_CHAIN_INFO`; `None` of what this version does not know.
+    fn parse(info: &[u8]) -> Option<Self> {
+        let kind = number(Attributes::new(info).find(NFNLA_HOOK_INFO_TYPE)?)?;
+        let description = Attributes::new(Attributes::new(info).find(NFNLA_HOOK_INFO_DESC)?);
+        if kind == NFNL_HOOK_TYPE_BPF {
+            return Some(Self::Program(number(description.find(NFNLA_HOOK_BPF_ID)?)?));
+        }
+        let family = *description.clone().find(NFNLA_CHAIN_FAMILY)?.first()?;
+        let family = Family(family);
+        let table = text(description.clone().find(NFNLA_CHAIN_TABLE)?);
+        let name = text(description.find(NFNLA_CHAIN_NAME)?);
+        match kind {
+            NFNL_HOOK_TYPE_NFTABLES => Some(Self::Chain {
+                family,
+                table,
+                name,
+            }),
+            NFNL_HOOK_TYPE_NFT_FLOWTABLE => Some(Self::Flowtable {
+                family,
+                table,
+                name,
+            }),
+            _ => None,
+        }
+    }
+}
+
+fn number(payload: &[u8]) -> Option<u32> {
+    payload.try_into().ok().map(u32::from_be_bytes)
+}
+
+/// A string, without the NUL behind it.
+fn text(payload: &[u8]) -> BString {
+    payload.trim_end_with(|c| c == '\0').into()
+}
+
+impl Connection {
+    /// Lists the functions that are called at one hook, in the order in which they are.
+    ///
+    /// Of the family netdev a device is named, whose hooks they are; functions for [`Family::INET`] are called at the
+    /// hooks of IPv4 and of IPv6. Empty if there is no such hook or device, or none that this kernel has.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = chainwright::netns::Sandbox::new()?;
+    /// # sandbox.run(|| -> Result<(), chainwright::Error> {
+    /// use chainwright::netlink::Error;
+    /// use chainwright::nft::{Chain, Connection, Family, Hook, Table, Transaction};
+    ///
+    /// let mut tx = Transaction::new();
+    /// tx.add(&Table::new(Family::INET, "t"))?;
+    /// tx.add(&Chain::new(Family::INET, "t", "in").with_hook("filter", Hook::INPUT, -5))?;
+    /// let mut nft = Connection::open()?;
+    /// nft.commit(&tx)?;
+    /// match nft.hook_functions(Family::IP, Hook::INPUT, None) {
+    ///     Ok(functions) => assert_eq!(functions[0].priority, -5),
+    ///     Err(Error::Lacks { .. }) => {} // a kernel that is built without
+    ///     Err(error) => return Err(error.into()),
+    /// }
+    /// # Ok(()) })??;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Lacks`] if the kernel does not tell (`nfnetlink_hook`: not built, or older than 5.14);
+    /// [`Error::Interrupted`] if they changed meanwhile; those of a request.
+    pub fn hook_functions(
+        &mut self,
+        family: Family,
+        hook: u32,
+        device: Option<&str>,
+    ) -> Result<Vec<HookFunction>, Error> {
+        let mut attempts = self.retry.begin();
+        loop {
+            let error = match self.functions_once(family, hook, device) {
+                Ok(functions) => return Ok(functions),
+                Err(error) => error,
+            };
+            match error {
+                Error::Interrupted if attempts.again() => {}
+                error if error.ask_again() && attempts.again_after_loss() => {}
+                Error::Refused { errno, .. } => {
+                    // Another subsystem, a hook beyond the last, another device: all are refused with a number alone. There
+                    // is always the first of IPv4.
+                    let is_first = (family, hook) == (Family::IP, Hook::PREROUTING);
+                    if is_first {
+                        return Err(Error::Lacks {
+                            request: REQUEST,
+                            what: "nfnetlink_hook, which it may also be built without",
+                            since: (5, 14),
+                            errno,
+                        });
+                    }
+                    self.hook_functions(Family::IP, Hook::PREROUTING, None)?;
+                    return Ok(Vec::new());
+                }
+                error => return Err(error),
+            }
+        }
+    }
+
+    fn functions_once(
+        &mut self,
+        family: Family,
+        hook: u32,
+        device: Option<&str>,
+    ) -> Result<Vec<HookFunction>, Error> {
+        let write = |writer: &mut MessageWriter<'_>| {
+            if let Some(device) = device {
+                writer.string(NFNLA_HOOK_DEV, device.as_bytes());
+            }
+            writer.be32(NFNLA_HOOK_HOOKNUM, hook);
+        };
+        let kind = u16::from(NFNL_SUBSYS_HOOK) << 8 | u16::from(NFNL_MSG_HOOK_GET);
+        let sequence = self.ask_subsystem(kind, NLM_F_DUMP, family, write)?;
+        let mut dump = Dump::new(REQUEST, sequence);
+        let mut functions = Vec::new();
+        while !dump.ended() {
+            let length = self.receive()?;
+            let mut unread = Unread::of(length);
+            while !unread.is_empty() && !dump.ended() {
+                let (_, message) = unread.next(&self.buffer)?;
+                if let DumpItem::Object(Message { payload, .. }) = dump.accept(message)? {
+                    functions.push(HookFunction::parse(payload)?);
+                }
+            }
+        }
+        Ok(functions)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use chainwright_sys::netlink::{NLMSG_DONE, NLMSG_ERROR};
+
+    use super::*;
+    use crate::netlink::Socket;
+    use crate::netlink::replay::{Replay, Reply};
+
+    // What Linux 6.12.111 (Debian) answered `nft list hooks ip device lo`, with chains of ip, inet and netdev, a flowtable
+    // and a legacy table.
+
+    /// The hook ingress of the device `lo`.
+    const NETDEV_INGRESS_OF_LO: &[&str] = &[
+        "74000000000c02000100000000000000050000000e0005006e665f7461626c6573000000180004006e66745f646f5f636861696e5f6e657464657600080001000000000008000200800000002800068008000200000000011c000180060001006400000006000300620000000500020005000000",
+        "74000000000c02000100000000000000050000000e0005006e665f7461626c6573000000180004006e66745f646f5f636861696e5f6e657464657600080001000000000008000200000000002800068008000200000000011c000180060001006400000006000300610000000500020005000000",
+        "5c000000000c0200010000000000000005000000170005006e665f666c6f775f7461626c655f696e657400001e0004006e665f666c6f775f6f66666c6f61645f696e65745f686f6f6b00000008000100000000000800020000000005",
+        "7c000000000c02000100000000000000050000000e0005006e665f7461626c65730000001e0004006e66745f646f5f636861696e5f696e65745f696e6772657373000000080001000000000008000200000000072800068008000200000000011c000180060001007500000006000300670000000500020001000000",
+    ];
+    /// The hook input of IPv4.
+    const IPV4_INPUT: &[&str] = &[
+        "74000000000c02000100000000000000020000000e0005006e665f7461626c6573000000160004006e66745f646f5f636861696e5f696e6574000000080001000000000108000200fffffffb2800068008000200000000011c000180060001007500000006000300690000000500020001000000",
+        "48000000000c02000100000000000000020000000e00050069705f7461626c6573000000110004006970745f646f5f7461626c650000000008000100000000010800020000000000",
+        "74000000000c02000100000000000000020000000e0005006e665f7461626c6573000000160004006e66745f646f5f636861696e5f69707634000000080001000000000108000200000000002800068008000200000000011c000180060001007400000007000300693200000500020002000000",
+        "74000000000c02000100000000000000020000000e0005006e665f7461626c6573000000160004006e66745f646f5f636861696e5f69707634000000080001000000000108000200000000002800068008000200000000011c000180060001007400000006000300690000000500020002000000",
+        "4c000000000c02000100000000000000020000000b0005006e665f6e61740000190004006e665f6e61745f697076345f6c6f63616c5f696e0000000008000100000000010800020000000064",
+        "48000000000c0200010000000000000002000000110005006e665f636f6e6e747261636b000000000f0004006e665f636f6e6669726d00000800010000000001080002007fffffff",
+    ];
+
+    /// A connection to that kernel; of the other hooks it says that there is nothing, and of other families that they
+    /// are none. `lacks` is a kernel without.
+    pub(crate) fn answering(lacks: bool) -> Connection {
+        let replay = Replay::new(move |request: &[u8]| {
+            let message = Message::first(request).unwrap();
+            assert_eq!(message.kind, u16::from(NFNL_SUBSYS_HOOK) << 8);
+            let (header, attributes) = NfGenMsg::split(message.payload).unwrap();
+            let attributes = Attributes::new(attributes);
+            let hook = number(attributes.clone().find(NFNLA_HOOK_HOOKNUM).unwrap());
+            let device = attributes.find(NFNLA_HOOK_DEV);
+            let messages = match (Family(header.family), hook, device) {
+                _ if lacks => None,
+                (Family::NETDEV, Some(Hook::INGRESS), Some(b"lo\0")) => Some(NETDEV_INGRESS_OF_LO),
+                (Family::IP, Some(Hook::INPUT), None) => Some(IPV4_INPUT),
+                (Family::IP | Family::IP6, Some(Hook::PREROUTING..=Hook::POSTROUTING), None) => {
+                    Some(&[][..])
+                }
+                _ => None,
+            };
+            let mut datagram = Vec::new();
+            let end = |kind: u16, payload: &[u8]| {
+                let mut message = (16 + payload.len() as u32).to_ne_bytes().to_vec();
+                message.extend(kind.to_ne_bytes());
+                message.extend([0; 2]);
+                message.extend(request[8..12].iter());
+                message.extend([0; 4]);
+                message.extend(payload);
+                message
+            };
+            match messages {
+                Some(messages) => {
+                    for message in messages {
+                        let mut bytes = bytes(message);
+                        bytes[8..12].copy_from_slice(&request[8..12]);
+                        datagram.extend(bytes);
+                    }
+                    datagram.extend(end(NLMSG_DONE, &[0; 4]));
+                }
+                None => {
+                    let mut error = (-libc::EINVAL).to_ne_bytes().to_vec();
+                    error.extend(&request[..16]);
+                    datagram.extend(end(NLMSG_ERROR, &error));
+                }
+            }
+            vec![Reply::Datagram(datagram)]
+        });
+        Connection::over(Socket::to_peer(Box::new(replay))).unwrap()
+    }
+
+    fn bytes(digits: &str) -> Vec<u8> {
+        let digits = digits.as_bytes().chunks(2);
+        let byte = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap();
+        digits.map(byte).collect()
+    }
+
+    fn chain(family: Family, table: &str, name: &str) -> Option<HookOwner> {
+        Some(HookOwner::Chain {
+            family,
+            table: table.into(),
+            name: name.into(),
+        })
+    }
+
+    #[test]
+    fn functions_are_read_as_the_kernel_sends_them() {
+        let mut nft = answering(false);
+        let functions = nft.hook_functions(Family::IP, Hook::INPUT, None).unwrap();
+        let priorities: Vec<i32> = functions.iter().map(|each| each.priority).collect();
+        assert_eq!(priorities, [-5, 0, 0, 0, 100, i32::MAX]);
+        assert_eq!(functions[0].owner, chain(Family::INET, "u", "i"));
+        assert_eq!(
+            functions[1],
+            HookFunction {
+                family: Family::IP,
+                hook: Hook::INPUT,
+                priority: 0,
+                function: Some("ipt_do_table".into()),
+                module: Some("ip_tables".into()),
+                owner: None,
+            }
+        );
+        assert_eq!(functions[2].owner, chain(Family::IP, "t", "i2"));
+        let functions = nft
+            .hook_functions(Family::NETDEV, Hook::INGRESS, Some("lo"))
+            .unwrap();
+        assert_eq!(functions[0].priority, i32::MIN);
+        assert_eq!(functions[3].owner, chain(Family::INET, "u", "g"));
+        // No such hook, no such device.
+        let none = [
+            nft.hook_functions(Family::IP, 9, None),
+            nft.hook_functions(Family::NETDEV, Hook::INGRESS, Some("eth7")),
+            nft.hook_functions(Family::ARP, 0, None),
+        ];
+        for none in none {
+            assert_eq!(none.unwrap(), []);
+        }
+        for (family, hook) in [(Family::IP, Hook::PREROUTING), (Family::ARP, 0)] {
+            let error = answering(true).hook_functions(family, hook, None);
+            assert!(matches!(error, Err(Error::Lacks { .. })), "{error:?}");
+        }
+    }
+
+    /// Whatever is cut off or turned, it is an answer or an error.
+    #[test]
+    fn damaged_messages_are_answers_or_errors() {
+        for message in NETDEV_INGRESS_OF_LO.iter().chain(IPV4_INPUT) {
+            let message = bytes(message);
+            for end in 16..message.len() {
+                let _ = HookFunction::parse(&message[16..end]);
+            }
+            for at in 16..message.len() {
+                for bit in 0..8 {
+                    let mut turned = message.clone();
+                    turned[at] ^= 1 << bit;
+                    let _ = HookFunction::parse(&turned[16..]);
+                }
+            }
+        }
+    }
+}
