@@ -27,7 +27,8 @@ pub(super) struct Drawn {
 pub(super) struct Layout {
     /// The left upper corner of each box.
     pub(super) boxes: Vec<(f64, f64)>,
-    /// The ways: points through which each goes, from a box's right side to another's left side.
+    /// The ways: points through which each goes, from a box's right side to another's left side, or the other way round
+    /// if it goes against the columns.
     pub(super) ways: Vec<Vec<(f64, f64)>>,
     /// Whether the way goes against the columns: it is part of a ring.
     pub(super) back: Vec<bool>,
