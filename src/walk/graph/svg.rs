@@ -117,14 +117,16 @@ const fn dashes(how: How) -> &'static str {
     }
 }
 
-/// A text in lines of at most [`LONGEST`] characters, which end behind what parts its words where that can be.
+/// A text in as few lines of at most [`LONGEST`] characters as it takes, about as long as one another, which end behind what
+/// parts its words where that can be.
 fn wrapped(text: &str) -> Vec<String> {
     let text: Vec<char> = shortened(text, LINES * LONGEST).chars().collect();
     let (mut lines, mut rest) = (Vec::new(), &text[..]);
     while rest.len() > LONGEST {
         let parts = |one: &char| matches!(one, '-' | '_' | '/' | '.' | ':' | ' ');
-        let near = rest[LONGEST / 2..LONGEST].iter().rposition(parts);
-        let end = near.map_or(LONGEST, |place| LONGEST / 2 + place + 1);
+        let even = rest.len().div_ceil(rest.len().div_ceil(LONGEST));
+        let behind = rest[even - 1..LONGEST].iter().position(parts);
+        let end = behind.map_or(even, |place| even + place);
         lines.push(rest[..end].iter().collect());
         rest = &rest[end..];
     }
@@ -342,13 +344,11 @@ impl View<'_> {
             write!(path, "c40 -10 40 -34 -12 -{:.1}", LINE * 1.5)?;
         } else {
             for (nx, ny) in points {
-                let reach = ((nx - x) / 2.0).abs().max(if back { 40.0 } else { 0.0 });
-                let (out, into) = match back && nx < x && way.len() == 2 {
-                    true => (x + reach, nx - reach),
-                    false if nx < x => (x - reach, nx + reach),
-                    false => (x + reach, nx - reach),
-                };
-                write!(path, "C{out:.1} {y:.1} {into:.1} {ny:.1} {nx:.1} {ny:.1}")?;
+                let middle = f64::midpoint(x, nx);
+                write!(
+                    path,
+                    "C{middle:.1} {y:.1} {middle:.1} {ny:.1} {nx:.1} {ny:.1}"
+                )?;
                 (x, y) = (nx, ny);
             }
         }
