@@ -2,6 +2,8 @@
 #![cfg(feature = "cli")]
 
 mod common;
+#[path = "trace/page.rs"]
+mod page;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -135,7 +137,7 @@ fn every_service_is_found_by_its_name() {
     for file in [IPTABLES, NFTABLES, OLD] {
         let snapshot = snapshot(file);
         let found = frontends(&snapshot, []);
-        let of = |frontend: &Frontend| frontend.service.clone();
+        let of = |frontend: &Frontend| frontend.service.clone().unwrap();
         let with_address: BTreeSet<_> = found
             .iter()
             .filter_map(|one| Some((of(one), one.address?.to_string(), one.protocol, one.port)))
@@ -296,6 +298,11 @@ fn what_is_wrong_is_said() {
         ),
         ("why icmp any:1 any --file", 2, "icmp has no ports"),
         (
+            "trace tcp any any --from 192.0.2.1 --file",
+            2,
+            "--from is for a service",
+        ),
+        (
             "graph --service nothing",
             1,
             "no chain of a service \"nothing\"",
@@ -443,10 +450,212 @@ fn graphs_of_kernel_and_file() {
         "table ip t { chain a { jump b; }; chain b { goto a; jump gone; }; }",
     );
     assert_eq!(code, 0, "{err}");
-    assert!(err.contains("the kernel would refuse this: -:1:"), "{err}");
+    assert!(err.contains("the kernel would refuse this:\n-:1:"), "{err}");
     for part in ["  ip t: a → b → a\n", "  ip t: b → gone\n"] {
         assert!(out.contains(part), "{out}");
     }
+}
+
+/// What is asked for of a file that the kernel would refuse.
+#[test]
+fn a_part_of_what_no_kernel_takes() {
+    let ruleset = "table ip t { chain a { jump gone; }; }; table inet t { chain b { jump gone; }; }; \
+                   table ip u { chain c { jump gone; }; }";
+    for (narrowed, shown) in [
+        ("", vec!["a", "b", "c"]),
+        ("--table t", vec!["a", "b"]),
+        ("--family ip", vec!["a", "c"]),
+        ("-4 --table u", vec!["c"]),
+    ] {
+        let out = done(&format!("graph {narrowed} -"), ruleset);
+        let chains: Vec<_> = out
+            .lines()
+            .filter(|line| line.starts_with("  ") && line.ends_with("1 rule"))
+            .map(|line| line.trim_start().split(' ').next().unwrap())
+            .collect();
+        assert_eq!(chains, shown, "{narrowed}: {out}");
+    }
+}
+
+/// Devices of a file are another machine's.
+#[test]
+fn files_have_devices_of_their_own() {
+    let ruleset = "
+        table netdev d {
+            chain i { type filter hook ingress device eth7 priority 1; jump c; }
+            chain c { }
+        }
+        table inet t {
+            flowtable f { hook ingress priority 0; devices = { eth7, eth8 }; }
+            chain g { type filter hook ingress device \"eth9\" priority 0; }
+            chain in { type filter hook input priority 0; tcp dport 80 drop; }
+        }";
+    let packet = "tcp 10.0.0.1:1 10.0.0.2:80 --direction in --file -";
+    let (code, out, err) = run(&format!("trace {packet}"), ruleset);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("100.0 %  dropped"), "{out}");
+    for part in ["table netdev d", "chain inet t g of a device"] {
+        assert!(
+            err.contains(&format!("not walked through: {part}\n")),
+            "{err}"
+        );
+    }
+    let why = done(&format!("why {packet}"), ruleset);
+    assert!(why.contains("by inet t in rule 1"), "{why}");
+    let graph = done("graph -", ruleset);
+    assert!(
+        graph.contains("  i  ingress 1  ") && graph.contains("  └─ c  "),
+        "{graph}"
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("devices.nft");
+    std::fs::write(&path, ruleset).unwrap();
+    let path = path.to_str().unwrap();
+    let (code, out, err) = run(&format!("diff --packets {path} {path}"), "");
+    assert_eq!(code, 0, "{out}{err}");
+    for whose in ["old", "new"] {
+        let part = format!("not walked through: table netdev d (of the {whose} ruleset)\n");
+        assert!(err.contains(&part), "{err}");
+    }
+    let json = done(&format!("diff --packets {path} {path} --json"), "");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["not_walked"]["new"][0], "table netdev d");
+}
+
+/// The flat layout says no names of services: they are asked for by their addresses and node ports.
+#[test]
+fn services_of_the_flat_layout() {
+    use chainwright::kube::service::{
+        Config, Endpoint, EndpointPort, EndpointSlice, Layout, NodePortAddresses, ObjectName, Port,
+        Protocol, Service, ServiceProxy, Services,
+    };
+    let mut services = Services::new();
+    let service = |name: &str, address: [u8; 4]| {
+        Service::new(ObjectName::new("default", name), [address.into()])
+    };
+    let mut port = Port::new("http", Protocol::Tcp, 80);
+    port.node_port = Some(30_080);
+    services.set_service(service("web", [10, 96, 0, 1]).with_port(port));
+    services.set_service(service("empty", [10, 96, 0, 2]).with_port(Port::new(
+        "http",
+        Protocol::Tcp,
+        80,
+    )));
+    services.set_slice(EndpointSlice {
+        name: ObjectName::new("default", "web-1"),
+        service: "web".into(),
+        endpoints: [5, 6]
+            .map(|last| Endpoint::new([10, 244, 1, last].into()))
+            .to_vec(),
+        ports: vec![EndpointPort {
+            name: "http".into(),
+            protocol: Protocol::Tcp,
+            port: Some(8080),
+        }],
+    });
+    let sandbox = sandbox();
+    sandbox
+        .run(|| {
+            let mut config = Config::new("node1");
+            config.node_port_addresses = NodePortAddresses::These(vec![[192, 0, 2, 7].into()]);
+            let mut proxy = ServiceProxy::open(Layout::Flat, config).unwrap();
+            proxy.sync(&mut services).unwrap();
+            let directory = tempfile::tempdir().unwrap();
+            let file = directory.path().join("kept").to_str().unwrap().to_owned();
+            done(&format!("backup {file}"), "");
+            let node_port = format!("30080 --file {file}");
+            for asked in ["10.96.0.1:80", "10.96.0.1", &node_port] {
+                let out = done(&format!("trace {asked}"), "");
+                assert!(out.starts_with("a service whose name the rules do not say\n"), "{out}");
+                for endpoint in ["10.244.1.5:8080", "10.244.1.6:8080"] {
+                    let line = format!("50.0 %  forwarded to {endpoint}");
+                    assert!(out.contains(&line), "{asked}: {out}");
+                }
+            }
+            let out = done("trace 10.96.0.2", "");
+            assert!(out.contains("100.0 %  rejected with"), "{out}");
+            let (code, out, err) = run("trace web", "");
+            assert_eq!(code, 1, "{out}");
+            for part in [
+                "the rules have no service \"web\"",
+                "they do not say the names of services that have 3 addresses and node ports in the flat layout",
+                "trace 10.96.0.1:80",
+            ] {
+                assert!(err.contains(part), "{err}");
+            }
+            let json = done("trace 10.96.0.1 --json", "");
+            let json: Value = serde_json::from_str(&json).unwrap();
+            assert_eq!(json["walks"].as_array().unwrap().len(), 1);
+            assert!(json["walks"][0].get("service").is_none());
+        })
+        .unwrap();
+}
+
+/// Where nothing is in nf_tables.
+#[test]
+fn json_of_legacy_tables_alone() {
+    let sandbox = sandbox();
+    let ruleset = "*filter\n:INPUT DROP\n:A -\n:B -\n-A INPUT -p tcp -g A\n-A A -j B\n\
+                   -A B -m comment --comment \"the port\" -p tcp --dport 80 -j ACCEPT\nCOMMIT\n";
+    sandbox
+        .run(|| {
+            let mut iptables = Iptables::open(chainwright::iptables::Backend::Legacy).unwrap();
+            iptables
+                .restore(xt::Family::Ipv4, ruleset, &RestoreOptions::default())
+                .unwrap();
+            for narrowed in ["", "--backend legacy"] {
+                let out = done(&format!("graph --json {narrowed}"), "");
+                let graph: Value = serde_json::from_str(&out).unwrap();
+                let table = serde_json::json!([
+                    {"backend": "legacy", "family": "ip", "name": "filter", "dormant": false}
+                ]);
+                assert_eq!(graph["tables"], table, "{out}");
+                let nodes = graph["nodes"].as_array().unwrap();
+                let place =
+                    |name: &str| nodes.iter().position(|node| node["name"] == name).unwrap();
+                let input = &nodes[place("INPUT")];
+                assert_eq!(
+                    (
+                        &input["kind"],
+                        &input["hook"],
+                        &input["priority"],
+                        &input["policy"]
+                    ),
+                    (&"base".into(), &"input".into(), &0.into(), &"drop".into())
+                );
+                assert_eq!(graph["edges"].as_array().unwrap().len(), 2);
+                for (edge, (from, to, how)) in [("INPUT", "A", "goto"), ("A", "B", "jump")]
+                    .iter()
+                    .enumerate()
+                {
+                    let expected = serde_json::json!(
+                        {"from": place(from), "to": place(to), "how": how, "count": 1}
+                    );
+                    assert_eq!(graph["edges"][edge], expected, "{out}");
+                }
+                for what in ["loops", "dangling", "unreferenced", "unreachable"] {
+                    assert_eq!(graph[what], serde_json::json!([]), "{what}");
+                }
+                let packet = "tcp 192.0.2.1:9 192.0.2.2:80 --direction in";
+                let out = done(&format!("trace {packet} --json {narrowed}"), "");
+                let traced: Value = serde_json::from_str(&out).unwrap();
+                assert_eq!(traced["not_walked"], serde_json::json!([]));
+                let ends = traced["walks"][0]["walk"]["ends"].as_array().unwrap();
+                assert_eq!(ends.len(), 1, "{out}");
+                let steps = ends[0]["steps"].as_array().unwrap();
+                let chains: Vec<_> = steps.iter().map(|step| &step["chain"]).collect();
+                assert_eq!(chains, ["INPUT", "A", "B"], "{out}");
+                for step in steps {
+                    assert_eq!(
+                        (&step["backend"], &step["family"]),
+                        (&"legacy".into(), &"ip".into()),
+                        "{out}"
+                    );
+                }
+                assert_eq!(ends[0]["outcome"], "delivered", "{out}");
+            }
+        })
+        .unwrap();
 }
 
 /// Fifty thousand chains, as 10,000 services with four endpoints each have them: how long the graph and its forms take is

@@ -1,22 +1,24 @@
-//! By which addresses and ports services are reached, as the rules of a kube-proxy of any version say it.
+//! By which addresses and ports services are reached, as the rules of a kube-proxy of any version say it, and this crate's.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use bstr::{BStr, ByteSlice};
+use bstr::ByteSlice;
 
 use super::explain::{Part, port_in_comment};
+use super::service::is_of_fronts;
 use crate::iptables::{self, Address, Rule};
 use crate::legacy;
 use crate::nft::expr::{Data, Verdict};
-use crate::nft::{DataType, ElementRef, Family, SetRef, Snapshot};
+use crate::nft::{DataType, ElementRef, Family, Snapshot};
 use crate::xt::{self, Match};
 
 /// By which address and port a port of a service is reached.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frontend {
-    /// Which service's port: `namespace/name:port`.
-    pub service: String,
+    /// Which service's port: `namespace/name:port`. `None` if the rules do not say it: the layout that this crate calls
+    /// flat has no names.
+    pub service: Option<String>,
     /// The address; of a node port there is none, as all of the node's are meant.
     pub address: Option<IpAddr>,
     /// `IPPROTO_*`.
@@ -30,10 +32,8 @@ pub struct Frontend {
 /// Chains in iptables whose rules are of frontends each.
 const CHAINS: [&str; 3] = ["KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES", "KUBE-NODEPORTS"];
 
-/// The frontends in tables of either backend: in iptables' of its rules for services and node ports, in nftables of its
-/// maps. Each once, sorted by services.
-///
-/// The layout that this crate calls flat says names of services nowhere, and has none here.
+/// The frontends in tables of either backend: in iptables' of its rules for services and node ports, in nftables and in
+/// this crate's [flat layout](crate::kube::service::Layout::Flat) of its maps. Each once, sorted by services.
 pub fn frontends<'t>(
     snapshot: &Snapshot,
     tables: impl IntoIterator<Item = &'t legacy::Table>,
@@ -52,11 +52,17 @@ pub fn frontends<'t>(
         for set in table.sets() {
             let set_ref = set.set();
             let key = set_ref.key_type().unwrap_or_default();
-            let is_of_frontends = set_ref.data_type() == Some(DataType::VERDICT)
-                && [ADDRESSES, ADDRESSES_V6, NODE_PORTS].contains(&key);
-            if is_of_frontends {
-                let elements = set.elements();
-                found.extend(elements.filter_map(|element| of_element(family, &set_ref, &element)));
+            if ![ADDRESSES, ADDRESSES_V6, NODE_PORTS].contains(&key) {
+                continue;
+            }
+            let is_flat = is_of_fronts(table.table().name(), set_ref.name());
+            if is_flat || set_ref.data_type() == Some(DataType::VERDICT) {
+                let elements = set.elements().filter_map(|element| {
+                    let service = named(&element);
+                    let is_one = is_flat || service.is_some();
+                    of_element(family, key, &element, service).filter(|_| is_one)
+                });
+                found.extend(elements);
             }
         }
     }
@@ -114,7 +120,7 @@ fn of_rule(family: xt::Family, rule: &Rule) -> Option<Frontend> {
     };
     (range.first == range.last && !range.invert).then_some(())?;
     Some(Frontend {
-        service: port_in_comment(comment)?,
+        service: Some(port_in_comment(comment)?),
         address: rule.destination.filter(is_whole).map(|whole| whole.address),
         protocol: rule.protocol.filter(|protocol| !protocol.invert)?.number,
         port: range.first,
@@ -145,10 +151,26 @@ const fn of_fields(fields: &[DataType]) -> DataType {
     DataType(number)
 }
 
+/// Which service's port an element of kube-proxy's is about, by the chain that it leads to or by its comment.
+fn named(element: &ElementRef<'_>) -> Option<String> {
+    let chain = match element.data() {
+        Some(Data::Verdict(Verdict::Goto(chain) | Verdict::Jump(chain))) => {
+            Part::of(chain.as_bytes(), None).and_then(|part| part.port)
+        }
+        _ => None,
+    };
+    chain.or_else(|| port_in_comment(element.comment()?))
+}
+
 /// `10.96.10.10 . tcp . 80 : goto service-LHMBTHWP-default/azure-vote-front/tcp/`
-fn of_element(family: Family, set: &SetRef<'_>, element: &ElementRef<'_>) -> Option<Frontend> {
+fn of_element(
+    family: Family,
+    key_type: DataType,
+    element: &ElementRef<'_>,
+    service: Option<String>,
+) -> Option<Frontend> {
     let key = element.key_bytes()?;
-    let (address, rest) = match set.key_type()? {
+    let (address, rest) = match key_type {
         ADDRESSES => {
             let (address, rest) = key.split_first_chunk::<4>()?;
             (Some(IpAddr::from(*address)), rest)
@@ -160,15 +182,8 @@ fn of_element(family: Family, set: &SetRef<'_>, element: &ElementRef<'_>) -> Opt
         _ => (None, key),
     };
     let (protocol, port) = (*rest.first()?, rest.get(4..6)?);
-    let named = match element.data()? {
-        Data::Verdict(Verdict::Goto(chain) | Verdict::Jump(chain)) => {
-            Part::of(chain.as_bytes(), None).and_then(|part| part.port)
-        }
-        _ => None,
-    };
-    let noted = || port_in_comment(element.comment().unwrap_or(BStr::new("")));
     Some(Frontend {
-        service: named.or_else(noted)?,
+        service,
         address,
         protocol,
         port: u16::from_be_bytes(port.try_into().ok()?),

@@ -299,10 +299,14 @@ impl fmt::Display for Action {
                 if let Some(address) = address {
                     write!(f, " to {address}")?;
                 }
-                if let Some(port) = port {
-                    write!(f, " port {port}")?;
+                // A number, or words for one.
+                match port {
+                    Some(port) if port.starts_with(|c: char| c.is_ascii_digit()) => {
+                        write!(f, " port {port}")
+                    }
+                    Some(port) => write!(f, ", {port}"),
+                    None => Ok(()),
                 }
-                Ok(())
             }
             Self::Update { set, key, delete } => match delete {
                 true => write!(f, "{key} deleted from {set}"),

@@ -6,16 +6,17 @@ use std::path::PathBuf;
 
 use bstr::ByteSlice as _;
 use chainwright::kube::explain::{self, Part};
-use chainwright::nft::Snapshot;
+use chainwright::nft::{Family, Snapshot};
 use chainwright::walk::graph::{Graph, Kind, Node, Selected, ViewOptions};
 use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::legacy_tables;
-use crate::output::{Error, Exit, Output, note};
+use crate::output::{Error, Exit, Output, note, say};
 use crate::progress::Progress;
 use crate::scope::{Backend, Found, Scope};
 use crate::source::Source;
+use crate::ways::wrapped;
 
 /// Show which chains lead to which
 ///
@@ -239,7 +240,19 @@ fn of_file(source: &Source, args: &Args) -> Result<Graph, Error> {
         Source::Backup(_) => Ok(()),
     }
     .map_err(|error| Error::Other(error.to_string()))?;
-    note(&format!("the kernel would refuse this: {refused}"));
+    let filter = args.scope.filter();
+    graph.retain_tables(|table| {
+        let of_family = [Family::UNSPEC, table.family].contains(&filter.family);
+        of_family && args.scope.admits_table(&table.name)
+    });
+    note("the kernel would refuse this:");
+    for line in refused.lines() {
+        // Where a line shows a place, blanks count.
+        match line.chars().count() > WIDTH {
+            true => wrapped("", line).iter().for_each(|line| say(line)),
+            false => say(line),
+        }
+    }
     Ok(graph)
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use chainwright::walk::{Comparison, Node, Packet, Values, Walk, compare};
 use serde::Serialize;
 
-use crate::output::{Error, Exit, Output, note};
+use crate::output::{Error, Exit, Output, Printable, counted, note};
 use crate::packet::said;
 use crate::progress::Progress;
 use crate::scope::{Found, Scope};
@@ -21,6 +21,14 @@ struct Document<'d> {
     unknown: usize,
     different: usize,
     differences: Vec<Record<'d>>,
+    not_walked: NotWalked<'d>,
+}
+
+/// Tables and chains that no packet was walked through.
+#[derive(Serialize)]
+struct NotWalked<'d> {
+    old: &'d [String],
+    new: &'d [String],
 }
 
 #[derive(Serialize)]
@@ -52,9 +60,10 @@ pub(crate) fn run(
             .with_nft(&ruleset.snapshot)
             .with_legacy(&ruleset.legacy);
     }
+    let (old_rules, new_rules) = (old.rules(), new.rules());
     let comparison = compare(
-        &old.rules(),
-        &new.rules(),
+        &old_rules,
+        &new_rules,
         &values.packets(most),
         // No address is the machine's own but those that packets are sent to as such: nothing is left to be assumed.
         &Node {
@@ -66,13 +75,25 @@ pub(crate) fn run(
     drop(progress);
     let mut out = Output::new();
     if json {
-        out.json("diff", &document(&comparison))?;
+        let not_walked = NotWalked {
+            old: old_rules.not_walked(),
+            new: new_rules.not_walked(),
+        };
+        out.json("diff", &document(&comparison, not_walked))?;
     } else {
         people(&mut out, &old, &new, &comparison)?;
     }
     out.flush()?;
     for said in &found.notes {
         note(said);
+    }
+    for (whose, rules) in [("old", &old_rules), ("new", &new_rules)] {
+        for name in rules.not_walked() {
+            let name = Printable(name);
+            note(&format!(
+                "not walked through: {name} (of the {whose} ruleset)"
+            ));
+        }
     }
     Ok(match (found.torn, comparison.different) {
         (true, _) => Exit::Failed,
@@ -81,7 +102,7 @@ pub(crate) fn run(
     })
 }
 
-fn document(comparison: &Comparison) -> Document<'_> {
+fn document<'d>(comparison: &'d Comparison, not_walked: NotWalked<'d>) -> Document<'d> {
     Document {
         tried: comparison.tried,
         unknown: comparison.unknown,
@@ -96,6 +117,7 @@ fn document(comparison: &Comparison) -> Document<'_> {
                 new: &difference.new,
             })
             .collect(),
+        not_walked,
     }
 }
 
@@ -129,8 +151,8 @@ fn people(
         many => format!("{many} are treated differently"),
     };
     let all = format!(
-        "{} packets were tried, {different}{unknown}.",
-        comparison.tried
+        "{} tried, {different}{unknown}.",
+        counted(comparison.tried, "packet was", "packets were")
     );
     lines(out, "", &all)?;
     lines(

@@ -56,7 +56,8 @@ impl Source {
 
     /// The ruleset that it makes where nothing is, in memory; or why there is none, in words.
     pub(crate) fn snapshot(&self) -> Result<Snapshot, String> {
-        let model = Model::new();
+        // Its devices need not be this machine's.
+        let model = Model::new().with_any_device();
         let connect =
             || -> Result<Connection, String> { model.connect().map_err(|error| error.to_string()) };
         match self {

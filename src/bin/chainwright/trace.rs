@@ -1,6 +1,6 @@
 //! `chainwright trace`: where a packet goes.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use chainwright::iptables::Family;
@@ -9,10 +9,10 @@ use chainwright::kube::frontend::{Frontend, frontends, node_port_addresses};
 use chainwright::walk::{Direction, Node, Packet, Walk};
 use serde::Serialize;
 
-use crate::output::{Error, Exit, Output, note};
+use crate::output::{Error, Exit, Output, counted, note};
 use crate::packet::{End, More, node, packet, parse, said};
 use crate::scope::{Found, Scope};
-use crate::ways::{Ruleset, options, people};
+use crate::ways::{Ruleset, lines, options, people};
 
 /// Show where a packet goes
 ///
@@ -22,7 +22,7 @@ use crate::ways::{Ruleset, options, people};
 /// WHAT is a packet: its protocol, where from and where to, `tcp 10.0.0.5:1234 10.96.0.1:443`; `any` for an address, and
 /// no port, where that is not known. Or it is one of Kubernetes' services as kube-proxy's rules have them: a name
 /// (`web`, `default/web`, `default/web:http`), a cluster IP or other address of one (`10.96.0.10`, `10.96.0.10:53`), or a
-/// node port (`30450`).
+/// node port (`30450`). The flat layout has no names of services: one of it is asked for by address or node port.
 ///
 /// What rules ask beyond what is said splits the way, and is named with "if"; what is left to chance has its probability.
 /// What cannot be evaluated is "unknown".
@@ -75,14 +75,22 @@ struct Record<'d> {
     walk: &'d Walk,
 }
 
-/// A packet that is traced, and which service's it is.
+/// A packet that is traced.
 struct Asked {
     packet: Packet,
+    /// What of a service is said above its way.
+    heading: Option<String>,
+    /// Which service's it is, if the rules say that.
     service: Option<String>,
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope.check()?;
+    if args.what.len() > 1 && args.from.is_some() {
+        return Err(Error::Other(
+            "--from is for a service; a packet says by itself where it comes from".into(),
+        ));
+    }
     let mut found = Found::default();
     let (ruleset, node) = match &args.file {
         Some(file) => {
@@ -95,20 +103,22 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     for said in &found.notes {
         note(said);
     }
-    let asked = match args.what.len() {
-        1 => args.service(&ruleset, &node)?,
-        _ => vec![Asked {
-            packet: parse(&args.what, &args.more, &node)?,
+    let asked = match &args.what[..] {
+        [service] => {
+            let all = frontends(&ruleset.snapshot, &ruleset.legacy);
+            let asked = args.service(service, &all, &node)?;
+            if asked.is_empty() {
+                note(&no_service(service, &all));
+                return Ok(Exit::Absent);
+            }
+            asked
+        }
+        words => vec![Asked {
+            packet: parse(words, &args.more, &node)?,
+            heading: None,
             service: None,
         }],
     };
-    if asked.is_empty() {
-        note(&format!(
-            "the rules have no service {:?}; a packet is said by three words: tcp 10.0.0.5:1234 10.96.0.1:443",
-            args.what[0]
-        ));
-        return Ok(Exit::Absent);
-    }
     let rules = ruleset.rules();
     let walks: Vec<Walk> = asked
         .iter()
@@ -131,10 +141,10 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             if place > 0 {
                 writeln!(out)?;
             }
-            if let Some(service) = &one.service {
-                writeln!(out, "service {service}")?;
+            if let Some(heading) = &one.heading {
+                lines(&mut out, "", heading)?;
             }
-            writeln!(out, "{}", said(&one.packet))?;
+            lines(&mut out, "", &said(&one.packet))?;
             people(&mut out, &ruleset, &one.packet, walk, args.all)?;
         }
     }
@@ -183,11 +193,9 @@ impl Args {
     }
 
     /// The packets to a service's addresses and ports.
-    fn service(&self, ruleset: &Ruleset, node: &Node) -> Result<Vec<Asked>, Error> {
-        let asked = &self.what[0];
+    fn service(&self, asked: &str, all: &[Frontend], node: &Node) -> Result<Vec<Asked>, Error> {
         let source = self.from.as_deref().map(End::parse).transpose();
         let source = source.map_err(Error::Other)?;
-        let all = frontends(&ruleset.snapshot, &ruleset.legacy);
         let address = End::parse(asked).ok().filter(|end| end.address.is_some());
         let node_port: Option<u16> = asked.parse().ok();
         let is_asked = |frontend: &&Frontend| match (address, node_port) {
@@ -195,7 +203,10 @@ impl Args {
                 frontend.address == end.address && end.port.is_none_or(|port| port == frontend.port)
             }
             (_, Some(port)) => frontend.address.is_none() && frontend.port == port,
-            (None, None) => is_meant(&frontend.service, asked),
+            (None, None) => {
+                let service = frontend.service.as_deref();
+                service.is_some_and(|service| is_meant(service, asked))
+            }
         };
         let family = self.scope.place.iptables()?;
         let wanted = |frontend: &&Frontend| {
@@ -230,13 +241,42 @@ impl Args {
             if frontend.address.is_none() && packet.direction == Direction::Forwarded {
                 self.more.unless_said(&mut packet, Direction::In);
             }
+            let service = frontend.service.clone();
             packets.push(Asked {
                 packet,
-                service: Some(frontend.service.clone()),
+                heading: Some(match &service {
+                    Some(service) => format!("service {service}"),
+                    None => "a service whose name the rules do not say".to_owned(),
+                }),
+                service,
             });
         }
         Ok(packets)
     }
+}
+
+/// That there is no such service; and if it may be one whose name the rules do not say, how it can be asked for.
+fn no_service(asked: &str, all: &[Frontend]) -> String {
+    let unnamed: Vec<_> = all.iter().filter(|one| one.service.is_none()).collect();
+    let with_address = unnamed.iter().find(|one| one.address.is_some());
+    let Some(first) = with_address.or(unnamed.first()) else {
+        return format!(
+            "the rules have no service {asked:?}; a packet is said by three words: tcp 10.0.0.5:1234 10.96.0.1:443"
+        );
+    };
+    let example = match first.address {
+        Some(address) => SocketAddr::new(address, first.port).to_string(),
+        None => first.port.to_string(),
+    };
+    format!(
+        "the rules have no service {asked:?}; but they do not say the names of services that have {} in the flat layout: \
+         ask for one of these by its address or node port: trace {example}",
+        counted(
+            unnamed.len(),
+            "address or node port",
+            "addresses and node ports"
+        )
+    )
 }
 
 /// The first address of this machine's that others can reach.

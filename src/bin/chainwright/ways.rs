@@ -259,14 +259,14 @@ fn fitted(text: &str, room: usize) -> String {
 }
 
 /// A text in lines, each behind this.
-pub(crate) fn lines(out: &mut Output, indent: &str, text: &str) -> Result<(), Error> {
+pub(crate) fn wrapped(indent: &str, text: &str) -> Vec<String> {
     let text = Printable(text).to_string();
     let room = WIDTH - indent.chars().count();
-    let mut line = String::new();
+    let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split(' ') {
         let word = fitted(word, room);
         if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
-            writeln!(out, "{indent}{line}")?;
+            lines.push(format!("{indent}{line}"));
             line.clear();
         }
         if !line.is_empty() {
@@ -274,7 +274,16 @@ pub(crate) fn lines(out: &mut Output, indent: &str, text: &str) -> Result<(), Er
         }
         line.push_str(&word);
     }
-    writeln!(out, "{indent}{line}")
+    lines.push(format!("{indent}{line}"));
+    lines
+}
+
+/// Writes it.
+pub(crate) fn lines(out: &mut Output, indent: &str, text: &str) -> Result<(), Error> {
+    for line in wrapped(indent, text) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
 }
 
 /// `50.0 %`

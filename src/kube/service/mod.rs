@@ -20,6 +20,7 @@ mod store;
 pub use api::{InvalidObject, Node};
 pub use config::{Config, LocalDetector, NodePortAddresses};
 pub use family::SetAside;
+pub(super) use layout::flat::is_of_fronts;
 pub use layout::{Layout, Progress};
 pub use model::{
     Endpoint, EndpointPort, EndpointSlice, ObjectName, Port, Protocol, Service, TrafficPolicy,

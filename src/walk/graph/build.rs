@@ -159,7 +159,7 @@ impl Graph {
                 let comment = each_lead(expressions, &mut |lead| match lead {
                     Lead::Chain(how, name) => {
                         let to = self.named(table, false, name);
-                        self.lead(node, to, how);
+                        self.lead(node, to, how, 1);
                         places.push((to, how));
                     }
                     Lead::Set(name, _) if maps.contains(name) => {
@@ -193,7 +193,7 @@ impl Graph {
             self.add_map(table, name, source);
         }
         let to = self.named(table, true, name);
-        self.lead(node, to, How::Asks);
+        self.lead(node, to, How::Asks, 1);
     }
 
     fn add_map(&mut self, table: usize, name: &BStr, source: &SnapshotTable<'_>) {
@@ -220,7 +220,7 @@ impl Graph {
                 && let Some(Lead::Chain(how, to)) = of_verdict(&verdict)
             {
                 let to = self.named(table, false, to);
-                self.lead(node, to, how);
+                self.lead(node, to, how, 1);
             }
         }
         count
@@ -256,7 +256,7 @@ impl Graph {
                 };
                 let lead = lead.map(|(to, how)| {
                     let to = self.named(table, false, to.name());
-                    self.lead(node, to, how);
+                    self.lead(node, to, how, 1);
                     (to, how)
                 });
                 let mut matches = rule.matches().flatten();

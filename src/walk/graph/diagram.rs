@@ -57,8 +57,7 @@ impl fmt::Display for Dot<'_, '_> {
         )?;
         for (table, groups) in view.by_table() {
             writeln!(f, "  subgraph cluster_{table} {{")?;
-            let name = view.graph.tables[table].to_string();
-            writeln!(f, "    label=\"table {}\";", quoted(&[name]))?;
+            writeln!(f, "    label=\"{}\";", quoted(&[view.heading(table)]))?;
             for group in groups {
                 let label = quoted(&view.lines(group));
                 let look = match view.kind(group) {
@@ -113,8 +112,8 @@ impl fmt::Display for Mermaid<'_, '_> {
         let view = self.0;
         writeln!(f, "flowchart LR")?;
         for (table, groups) in view.by_table() {
-            let name = entities(&view.graph.tables[table].to_string());
-            writeln!(f, "  subgraph t{table}[\"table {name}\"]")?;
+            let heading = entities(&view.heading(table));
+            writeln!(f, "  subgraph t{table}[\"{heading}\"]")?;
             for group in groups {
                 let lines: Vec<_> = view
                     .lines(group)

@@ -20,15 +20,11 @@ impl Graph {
     /// Looks for loops, for what leads nowhere, and for what nothing leads to.
     #[must_use]
     pub fn findings(&self) -> Findings {
-        let mut led_to = vec![false; self.nodes.len()];
-        let mut dangling = Vec::new();
-        for edge in &self.edges {
-            // A chain that only itself leads to is led to by nothing.
-            led_to[edge.to] |= edge.from != edge.to;
-            if self.nodes[edge.to].kind == Kind::Missing {
-                dangling.push((edge.from, edge.to));
-            }
-        }
+        let led_to = self.led_to();
+        let edges = self.edges.iter();
+        let dangling = edges
+            .filter(|edge| self.nodes[edge.to].kind == Kind::Missing)
+            .map(|edge| (edge.from, edge.to));
         let entries = (0..self.nodes.len()).filter(|place| self.is_base(*place));
         let reached = self.reached_from(entries);
         let (mut unreferenced, mut unreachable) = (Vec::new(), Vec::new());
@@ -42,7 +38,7 @@ impl Graph {
         }
         Findings {
             loops: self.loops(),
-            dangling,
+            dangling: dangling.collect(),
             unreferenced,
             unreachable,
         }

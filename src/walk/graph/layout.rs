@@ -9,6 +9,8 @@ const BETWEEN: f64 = 14.0;
 const BETWEEN_WAYS: f64 = 7.0;
 /// Room between two columns.
 const COLUMNS: f64 = 64.0;
+/// How far below the middle of its boxes a way back ends, so that it is seen beside the way there.
+const BESIDE: f64 = 9.0;
 /// How often columns are sorted, and boxes moved towards what they are connected with.
 const ROUNDS: usize = 12;
 /// More places of ways than that are not made: then ways go straight.
@@ -27,7 +29,8 @@ pub(super) struct Drawn {
 pub(super) struct Layout {
     /// The left upper corner of each box.
     pub(super) boxes: Vec<(f64, f64)>,
-    /// The ways: points through which each goes, from a box's right side to another's left side.
+    /// The ways: points through which each goes, from a box's right side to another's left side, or the other way round
+    /// if it goes against the columns.
     pub(super) ways: Vec<Vec<(f64, f64)>>,
     /// Whether the way goes against the columns: it is part of a ring.
     pub(super) back: Vec<bool>,
@@ -232,12 +235,15 @@ impl Drawn {
                 )
             })
             .collect();
-        let ways = chains.iter().zip(&self.edges).map(|(chain, (from, to))| {
+        let ways = chains.iter().zip(&self.edges).zip(&back);
+        let ways = ways.map(|((chain, (from, to)), back)| {
             let last = chain.len() - 1;
             let mut points = Vec::with_capacity(2 * chain.len());
             for (at, number) in chain.iter().enumerate() {
                 let place = &places[*number];
-                let (column, y) = (place.column, place.y - top);
+                let is_back = *back && from != to && place.is_box;
+                let beside = if is_back { BESIDE } else { 0.0 };
+                let (column, y) = (place.column, place.y - top + beside);
                 let right = match self.boxes.get(*number) {
                     Some((width, _)) => left[column] + width,
                     None => left[column] + widths[column],
@@ -248,15 +254,21 @@ impl Drawn {
                 if at < last || from == to {
                     points.push((right, y));
                 }
+                // Beside wider boxes of its column it turns nowhere.
+                let end = left[column] + widths[column];
+                if at < last && right < end {
+                    points.push((end, y));
+                }
             }
             if chain[0] != *from {
                 points.reverse();
             }
             points
         });
+        let ways = ways.collect();
         Layout {
             boxes,
-            ways: ways.collect(),
+            ways,
             back,
             width: (x - COLUMNS).max(0.0),
             height: (bottom - top).max(0.0),
@@ -348,6 +360,19 @@ mod tests {
             }
         }
         assert_eq!(layout.back.iter().filter(|back| **back).count(), 2);
+        // There and back are two ways.
+        let ring = Drawn {
+            boxes: vec![(100.0, 30.0); 2],
+            edges: vec![(0, 1), (1, 0)],
+        };
+        let ways = ring.layout().ways;
+        assert_eq!(ways[0].len(), ways[1].len());
+        for (there, back) in ways[0].iter().zip(ways[1].iter().rev()) {
+            assert!(
+                there.0 == back.0 && (there.1 - back.1).abs() > 5.0,
+                "{ways:?}"
+            );
+        }
         let none = Drawn {
             boxes: vec![],
             edges: vec![],

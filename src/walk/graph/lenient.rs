@@ -11,7 +11,7 @@ use chainwright_sys::nf_tables::{
     NFTA_RULE_CHAIN_ID, NFTA_RULE_EXPRESSIONS, NFTA_RULE_TABLE, NFTA_RULE_USERDATA,
     NFTA_SET_DATA_TYPE, NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET,
     NFTA_SET_ELEM_LIST_SET_ID, NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_FLAGS, NFTA_SET_ID,
-    NFTA_SET_NAME, NFTA_SET_TABLE, NFTA_TABLE_NAME,
+    NFTA_SET_NAME, NFTA_SET_TABLE, NFTA_TABLE_FLAGS, NFTA_TABLE_NAME,
 };
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
@@ -22,7 +22,7 @@ use crate::iptables::{Backend, Target, builtin, builtins};
 use crate::netlink::{Attributes, Messages, NfGenMsg};
 use crate::nft::expr::{Data, Expressions};
 use crate::nft::userdata::{RULE_COMMENT, UserData};
-use crate::nft::{DataType, ElementRef, Family, Policy, SetFlags};
+use crate::nft::{DataType, ElementRef, Family, Policy, SetFlags, TableFlags};
 use crate::text::{Error as ScriptError, Script};
 use crate::xt;
 
@@ -52,8 +52,8 @@ pub enum TextError {
 }
 
 /// A map of a script, named or not.
-#[derive(Default)]
 struct Map {
+    table: usize,
     name: BString,
     is_anonymous: bool,
     /// Where its elements lead.
@@ -80,10 +80,8 @@ impl Graph {
         for message in nft_messages(transaction.as_bytes()) {
             self.declare_in(&message, &mut found);
         }
-        for (key, map) in &found.maps {
-            if !map.is_anonymous {
-                self.declare_map(key.0, map);
-            }
+        for map in found.maps.iter().filter(|map| !map.is_anonymous) {
+            self.declare_map(map);
         }
         for message in nft_messages(transaction.as_bytes()) {
             if message.kind == NFT_MSG_NEWRULE {
@@ -114,7 +112,11 @@ impl Graph {
         match message.kind {
             NFT_MSG_NEWTABLE => {
                 if let Some(name) = of(NFTA_TABLE_NAME) {
-                    self.table_of(message.family, name, found);
+                    let table = self.table_of(message.family, name, found);
+                    if let Some(flags) = number(message.attributes, NFTA_TABLE_FLAGS) {
+                        let flags = TableFlags::from_bits_retain(flags);
+                        self.tables[table].dormant = flags.contains(TableFlags::DORMANT);
+                    }
                 }
             }
             NFT_MSG_NEWCHAIN => {
@@ -147,13 +149,8 @@ impl Graph {
                 let table = self.table_of(message.family, table, found);
                 let flags = number(message.attributes, NFTA_SET_FLAGS).unwrap_or_default();
                 let is_anonymous = SetFlags::from_bits_retain(flags).contains(SetFlags::ANONYMOUS);
-                let key = found.key(
-                    table,
-                    name,
-                    number(message.attributes, NFTA_SET_ID).filter(|_| is_anonymous),
-                );
-                let map = found.maps.entry(key).or_default();
-                (map.name, map.is_anonymous) = (name.to_owned(), is_anonymous);
+                let id = number(message.attributes, NFTA_SET_ID).filter(|_| is_anonymous);
+                found.declare(table, name, id, is_anonymous);
             }
             NFT_MSG_NEWSETELEM => {
                 let (Some(table), Some(name), Some(list)) = (
@@ -189,12 +186,17 @@ impl Graph {
         }
     }
 
-    fn declare_map(&mut self, table: usize, map: &Map) {
-        let node = self.declare(table, map.name.as_bstr(), Kind::Map);
+    fn declare_map(&mut self, map: &Map) {
+        let node = self.declare(map.table, map.name.as_bstr(), Kind::Map);
         self.nodes[node].size = map.elements;
+        self.lead_where(node, map);
+    }
+
+    /// Leads from a node to where a map's elements lead.
+    fn lead_where(&mut self, node: usize, map: &Map) {
         for (how, to) in &map.leads {
-            let to = self.named(table, false, to.as_bstr());
-            self.lead(node, to, *how);
+            let to = self.named(map.table, false, to.as_bstr());
+            self.lead(node, to, *how, 1);
         }
     }
 
@@ -228,16 +230,13 @@ impl Graph {
                         return;
                     };
                     if map.is_anonymous && !std::mem::replace(&mut map.asked, true) {
-                        for (how, to) in &map.leads {
-                            let to = self.named(table, false, to.as_bstr());
-                            self.lead(node, to, *how);
-                        }
+                        self.lead_where(node, map);
                         return;
                     }
                     (How::Asks, self.named(table, true, name))
                 }
             };
-            self.lead(node, to, how);
+            self.lead(node, to, how, 1);
             places.push((to, how));
         });
         let noted = message.find(NFTA_RULE_USERDATA);
@@ -254,23 +253,37 @@ struct Found {
     tables: HashMap<(Family, BString), usize>,
     /// Names of chains by their numbers in the batch.
     chains: HashMap<(usize, u32), BString>,
-    maps: HashMap<SetKey, Map>,
+    /// In the order of the text, which is the graph's.
+    maps: Vec<Map>,
+    map_of: HashMap<SetKey, usize>,
 }
 
 impl Found {
-    fn key(&self, table: usize, name: &BStr, id: Option<u32>) -> SetKey {
+    fn key(table: usize, name: &BStr, id: Option<u32>) -> SetKey {
         (table, id.ok_or_else(|| name.to_owned()))
+    }
+
+    /// Says that there is a map, if it was not said before.
+    fn declare(&mut self, table: usize, name: &BStr, id: Option<u32>, is_anonymous: bool) {
+        let next = self.maps.len();
+        let place = self.map_of.entry(Self::key(table, name, id));
+        if *place.or_insert(next) == next {
+            self.maps.push(Map {
+                table,
+                name: name.to_owned(),
+                is_anonymous,
+                leads: Vec::new(),
+                elements: 0,
+                asked: false,
+            });
+        }
     }
 
     /// The map of this number, or of this name.
     fn map(&mut self, table: usize, name: &BStr, id: Option<u32>) -> Option<&mut Map> {
-        let numbered = self.key(table, name, id);
-        let named = self.key(table, name, None);
-        let key = match self.maps.contains_key(&numbered) {
-            true => numbered,
-            false => named,
-        };
-        self.maps.get_mut(&key)
+        let numbered = self.map_of.get(&Self::key(table, name, id));
+        let place = numbered.or_else(|| self.map_of.get(&Self::key(table, name, None)))?;
+        self.maps.get_mut(*place)
     }
 }
 
@@ -444,7 +457,7 @@ impl Graph {
                 };
                 let lead = lead.map(|(how, to)| {
                     let to = self.named(table, false, to.as_bstr());
-                    (0..count).for_each(|_| self.lead(node, to, how));
+                    self.lead(node, to, how, count);
                     (to, how)
                 });
                 let mut matches = command.spec.rule.matches.iter();

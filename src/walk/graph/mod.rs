@@ -54,7 +54,7 @@ mod view;
 use std::collections::HashMap;
 use std::fmt;
 
-use bstr::{BStr, BString};
+use bstr::{BStr, BString, ByteSlice};
 
 use crate::iptables::Backend;
 use crate::nft::Family;
@@ -273,6 +273,29 @@ impl Graph {
             .map(|place| *place as usize)
     }
 
+    /// Leaves out all tables but those that are to be kept, with all that is in them.
+    pub fn retain_tables(&mut self, mut keep: impl FnMut(&Table) -> bool) {
+        let all = std::mem::take(self);
+        let tables = all.tables.into_iter();
+        let tables: Vec<Option<usize>> = tables
+            .map(|table| keep(&table).then(|| self.begin(table)))
+            .collect();
+        let mut moved = vec![None; all.nodes.len()];
+        for (place, node) in all.nodes.into_iter().enumerate() {
+            let Some(table) = tables[node.table] else {
+                continue;
+            };
+            let to = self.named(table, node.kind == Kind::Map, node.name.as_bstr());
+            self.nodes[to] = Node { table, ..node };
+            moved[place] = Some(to);
+        }
+        for edge in all.edges {
+            if let (Some(from), Some(to)) = (moved[edge.from], moved[edge.to]) {
+                self.lead(from, to, edge.how, edge.count);
+            }
+        }
+    }
+
     /// Begins a table.
     fn begin(&mut self, table: Table) -> usize {
         self.tables.push(table);
@@ -308,8 +331,8 @@ impl Graph {
         place
     }
 
-    /// Adds what leads from one node to another.
-    fn lead(&mut self, from: usize, to: usize, how: How) {
+    /// Adds what leads from one node to another: so many rules or elements.
+    fn lead(&mut self, from: usize, to: usize, how: How, count: usize) {
         let number = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
         let next = number(self.edges.len());
         let place = *self
@@ -325,7 +348,16 @@ impl Graph {
             });
             self.out[from].push(place);
         }
-        self.edges[place as usize].count += 1;
+        self.edges[place as usize].count += count;
+    }
+
+    /// What something leads to besides itself.
+    fn led_to(&self) -> Vec<bool> {
+        let mut led_to = vec![false; self.nodes.len()];
+        for edge in &self.edges {
+            led_to[edge.to] |= edge.from != edge.to;
+        }
+        led_to
     }
 
     /// Notes what a rule says of itself: for its own chain, if that has no word yet, and for those that it leads to.

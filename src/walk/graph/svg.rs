@@ -21,10 +21,12 @@ const AROUND: f64 = 20.0;
 const HEADING: f64 = 30.0;
 /// Room between two tables.
 const TABLES: f64 = 24.0;
-/// The longest text of a box, in characters.
+/// The longest line of a box, in characters; longer names take several.
 const LONGEST: usize = 64;
-/// The least width of the picture: the legend's.
-const NARROWEST: f64 = 640.0;
+/// The most lines of a name: enough for any that the kernel takes.
+const LINES: usize = 5;
+/// How far the way of a chain that leads to itself goes beyond its box.
+const LOOP: f64 = 32.0;
 /// Room between two rows of boxes that are not connected.
 const ROWS: f64 = 18.0;
 /// How wide a row of boxes is that are connected with nothing.
@@ -42,7 +44,7 @@ impl<'g> View<'g> {
     }
 }
 
-/// A text in XML.
+/// A text in XML, which has no place for two characters that are none.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for character in text.chars() {
@@ -51,21 +53,105 @@ fn escaped(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
+            '\u{fffe}' | '\u{ffff}' => escaped.push(char::REPLACEMENT_CHARACTER),
             other => escaped.push(other),
         }
     }
     escaped
 }
 
-/// What colors a group has: of its inside and its border.
-fn colors(kind: &Kind, led_to: bool) -> (&'static str, &'static str) {
-    match kind {
-        Kind::Base(base) if base.drops => ("#f8d7da", "#a33a44"),
-        Kind::Base(_) => ("#d6e6f7", "#3b6ea5"),
-        Kind::Map => ("#fdf3cf", "#a8851c"),
-        Kind::Missing => ("#ffffff", "#c62828"),
-        Kind::Chain if led_to => ("#ffffff", "#5f6b7a"),
-        Kind::Chain => ("#ececec", "#9a9a9a"),
+/// Color of a way, and of one that leads back in a ring.
+const WAY: &str = "#7a8694";
+const RING: &str = "#c62828";
+
+/// What a box looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Enter,
+    Drop,
+    Map,
+    Missing,
+    Chain,
+    Unreferenced,
+}
+
+impl Look {
+    const fn of(kind: &Kind, led_to: bool) -> Self {
+        match kind {
+            Kind::Base(base) if base.drops => Self::Drop,
+            Kind::Base(_) => Self::Enter,
+            Kind::Map => Self::Map,
+            Kind::Missing => Self::Missing,
+            Kind::Chain if led_to => Self::Chain,
+            Kind::Chain => Self::Unreferenced,
+        }
+    }
+
+    /// Colors of its inside and its border.
+    const fn colors(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Enter => ("#d6e6f7", "#3b6ea5"),
+            Self::Drop => ("#f8d7da", "#a33a44"),
+            Self::Map => ("#fdf3cf", "#a8851c"),
+            Self::Missing => ("#ffffff", RING),
+            Self::Chain => ("#ffffff", "#5f6b7a"),
+            Self::Unreferenced => ("#ececec", "#9a9a9a"),
+        }
+    }
+
+    /// The attribute of its border's dashes.
+    const fn dashes(self) -> &'static str {
+        match self {
+            Self::Missing => r#" stroke-dasharray="5 3""#,
+            _ => "",
+        }
+    }
+}
+
+/// The attribute of a way's dashes.
+const fn dashes(how: How) -> &'static str {
+    match how {
+        How::Jump => "",
+        How::Goto => r#" stroke-dasharray="7 3""#,
+        How::Asks => r#" stroke-dasharray="2 3""#,
+    }
+}
+
+/// A text in as few lines of at most [`LONGEST`] characters as it takes, about as long as one another, which end behind what
+/// parts its words where that can be.
+fn wrapped(text: &str) -> Vec<String> {
+    let text: Vec<char> = shortened(text, LINES * LONGEST).chars().collect();
+    let (mut lines, mut rest) = (Vec::new(), &text[..]);
+    while rest.len() > LONGEST {
+        let parts = |one: &char| matches!(one, '-' | '_' | '/' | '.' | ':' | ' ');
+        let even = rest.len().div_ceil(rest.len().div_ceil(LONGEST));
+        let behind = rest[even - 1..LONGEST].iter().position(parts);
+        let end = behind.map_or(even, |place| even + place);
+        lines.push(rest[..end].iter().collect());
+        rest = &rest[end..];
+    }
+    lines.push(rest.iter().collect());
+    lines
+}
+
+/// What stands in a box.
+struct Text {
+    /// The name, in several lines if it is long.
+    name: Vec<String>,
+    /// What is said below it.
+    more: Vec<String>,
+}
+
+impl Text {
+    fn lines(&self) -> impl Iterator<Item = &String> {
+        self.name.iter().chain(&self.more)
+    }
+
+    /// Width and height of the box.
+    fn size(&self) -> (f64, f64) {
+        let longest = self.lines().map(|line| line.chars().count()).max();
+        let width = longest.unwrap_or(0) as f64 * CHARACTER + 2.0 * INSIDE;
+        (width, self.lines().count() as f64 * LINE + INSIDE)
     }
 }
 
@@ -98,18 +184,16 @@ struct Drawing {
 }
 
 impl View<'_> {
-    /// The text of a box, and its size.
-    fn text_of(&self, group: usize) -> (Vec<String>, f64, f64) {
-        let lines = self.lines(group);
-        let lines: Vec<_> = lines.iter().map(|line| shortened(line, LONGEST)).collect();
-        let longest = lines.iter().map(|line| line.chars().count()).max();
-        let width = longest.unwrap_or(0) as f64 * CHARACTER + 2.0 * INSIDE;
-        (lines.clone(), width, lines.len() as f64 * LINE + INSIDE)
+    fn text_of(&self, group: usize) -> Text {
+        let mut lines = self.lines(group).into_iter();
+        Text {
+            name: wrapped(&lines.next().unwrap_or_default()),
+            more: lines.map(|line| shortened(&line, LONGEST)).collect(),
+        }
     }
 
     fn panel(&self, table: usize, of_table: Vec<usize>) -> Panel {
-        let heading = format!("table {}", self.graph.tables[table]);
-        let heading = super::printable(heading.as_str().into());
+        let heading = self.heading(table);
         let mut panel = Panel {
             width: heading.chars().count() as f64 * (CHARACTER + 1.5),
             heading,
@@ -128,7 +212,7 @@ impl View<'_> {
         let widest = panel.width.max(ALONE);
         let (mut x, mut y) = (0.0, panel.next_row());
         for group in rest {
-            let (_, w, h) = self.text_of(group);
+            let (w, h) = self.text_of(group).size();
             if x > 0.0 && x + w > widest {
                 (x, y) = (0.0, panel.next_row());
             }
@@ -178,10 +262,7 @@ impl View<'_> {
             places.map(|(place, group)| (*group, place)).collect();
         let links = groups.iter().flat_map(|group| self.out[*group].iter());
         let links: Vec<usize> = links.copied().collect();
-        let sizes = groups.iter().map(|group| {
-            let (_, width, height) = self.text_of(*group);
-            (width, height)
-        });
+        let sizes = groups.iter().map(|group| self.text_of(*group).size());
         let ends = links.iter().map(|link| &self.links[*link]);
         let drawn = Drawn {
             boxes: sizes.collect(),
@@ -189,10 +270,15 @@ impl View<'_> {
                 .map(|link| (place_of[&link.from], place_of[&link.to]))
                 .collect(),
         };
+        let mut layout = drawn.layout();
+        for (at, _) in drawn.edges.iter().filter(|(from, to)| from == to) {
+            let right = layout.boxes[*at].0 + drawn.boxes[*at].0;
+            layout.width = layout.width.max(right + LOOP);
+        }
         Drawing {
             groups: groups.to_vec(),
             links,
-            layout: drawn.layout(),
+            layout,
             top: 0.0,
         }
     }
@@ -204,34 +290,28 @@ impl View<'_> {
         led_to: bool,
         (x, y): (f64, f64),
     ) -> fmt::Result {
-        let (lines, width, height) = self.text_of(group);
-        let kind = self.kind(group);
-        let (fill, stroke) = colors(kind, led_to);
-        let many = self.groups[group].members.len() > 1;
-        let dashed = match kind {
-            Kind::Missing => r#" stroke-dasharray="5 3""#,
-            _ => "",
+        let text = self.text_of(group);
+        let (width, height) = text.size();
+        let look = Look::of(self.kind(group), led_to);
+        let ((fill, stroke), dashes) = (look.colors(), look.dashes());
+        let corner = if look == Look::Map { 12 } else { 3 };
+        // Several are a pile.
+        let behind: &[f64] = match self.groups[group].members.len() {
+            0 | 1 => &[0.0],
+            _ => &[6.0, 3.0, 0.0],
         };
-        let corner = if *kind == Kind::Map { 12 } else { 3 };
-        if many {
-            // As a pile.
-            for behind in [6.0, 3.0] {
-                writeln!(
-                    f,
-                    r#"<rect x="{:.1}" y="{:.1}" width="{width:.1}" height="{height:.1}" rx="{corner}" fill="{fill}" stroke="{stroke}"/>"#,
-                    x + behind,
-                    y + behind,
-                )?;
-            }
+        for behind in behind {
+            writeln!(
+                f,
+                r#"<rect x="{:.1}" y="{:.1}" width="{width:.1}" height="{height:.1}" rx="{corner}" fill="{fill}" stroke="{stroke}"{dashes}/>"#,
+                x + behind,
+                y + behind,
+            )?;
         }
-        writeln!(
-            f,
-            r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}" rx="{corner}" fill="{fill}" stroke="{stroke}"{dashed}/>"#
-        )?;
-        for (number, line) in lines.iter().enumerate() {
-            let look = match number {
-                0 => r#"font-weight="bold""#,
-                _ => r##"fill="#4a4a4a" font-size="11""##,
+        for (number, line) in text.lines().enumerate() {
+            let look = match number < text.name.len() {
+                true => r#"font-weight="bold""#,
+                false => r##"fill="#4a4a4a" font-size="11""##,
             };
             writeln!(
                 f,
@@ -239,16 +319,6 @@ impl View<'_> {
                 x + INSIDE,
                 y + LINE * (number as f64 + 1.0),
                 escaped(line)
-            )?;
-        }
-        if let [name, ..] = &lines[..]
-            && *name != self.groups[group].title()
-        {
-            // What was cut is told to who points there.
-            let whole = escaped(&self.groups[group].title());
-            writeln!(
-                f,
-                r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}" fill="transparent"><title>{whole}</title></rect>"#
             )?;
         }
         Ok(())
@@ -274,22 +344,16 @@ impl View<'_> {
             write!(path, "c40 -10 40 -34 -12 -{:.1}", LINE * 1.5)?;
         } else {
             for (nx, ny) in points {
-                let reach = ((nx - x) / 2.0).abs().max(if back { 40.0 } else { 0.0 });
-                let (out, into) = match back && nx < x && way.len() == 2 {
-                    true => (x + reach, nx - reach),
-                    false if nx < x => (x - reach, nx + reach),
-                    false => (x + reach, nx - reach),
-                };
-                write!(path, "C{out:.1} {y:.1} {into:.1} {ny:.1} {nx:.1} {ny:.1}")?;
+                let middle = f64::midpoint(x, nx);
+                write!(
+                    path,
+                    "C{middle:.1} {y:.1} {middle:.1} {ny:.1} {nx:.1} {ny:.1}"
+                )?;
                 (x, y) = (nx, ny);
             }
         }
-        let color = if back { "#c62828" } else { "#7a8694" };
-        let dashed = match link.how {
-            How::Jump => "",
-            How::Goto => r#" stroke-dasharray="7 3""#,
-            How::Asks => r#" stroke-dasharray="2 3""#,
-        };
+        let color = if back { RING } else { WAY };
+        let dashed = dashes(link.how);
         let width = 1.0 + (link.count as f64).log10() * 0.6;
         let arrow = if back { "ring" } else { "arrow" };
         writeln!(
@@ -301,6 +365,72 @@ impl View<'_> {
             escaped(&self.groups[link.to].name),
         )
     }
+
+    fn draw_panel(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        panel: &Panel,
+        led_to: &[bool],
+        top: f64,
+    ) -> fmt::Result {
+        let (left, inner) = (2.0 * AROUND, top + HEADING + AROUND);
+        writeln!(
+            f,
+            r##"<rect x="{AROUND:.1}" y="{top:.1}" width="{:.1}" height="{:.1}" rx="6" fill="#fafbfc" stroke="#c8ced6"/>"##,
+            panel.width, panel.height
+        )?;
+        writeln!(
+            f,
+            r##"<text x="{left:.1}" y="{:.1}" font-size="14" font-weight="bold" fill="#2b3440">{}</text>"##,
+            top + 24.0,
+            escaped(&panel.heading)
+        )?;
+        for part in &panel.parts {
+            let (layout, inner) = (&part.layout, inner + part.top);
+            let ways = part.links.iter().zip(&layout.ways).zip(&layout.back);
+            for ((link, way), back) in ways {
+                self.draw_way(f, *link, way, *back, (left, inner))?;
+            }
+            for (group, (x, y)) in part.groups.iter().zip(&layout.boxes) {
+                self.draw_box(f, *group, led_to[*group], (left + x, inner + y))?;
+            }
+        }
+        for (group, x, y) in &panel.alone {
+            self.draw_box(f, *group, led_to[*group], (left + x, inner + y))?;
+        }
+        Ok(())
+    }
+
+    /// What there is in the picture that needs words.
+    fn legend(&self, panels: &[Panel], led_to: &[bool]) -> Vec<(Sample, &'static str)> {
+        let has = |look| {
+            let mut groups = 0..self.groups.len();
+            groups.any(|group| Look::of(self.kind(group), led_to[group]) == look)
+        };
+        let leads = |how| self.links.iter().any(|link| link.how == how);
+        let parts = panels.iter().flat_map(|panel| &panel.parts);
+        let mut back = parts.flat_map(|part| &part.layout.back);
+        let boxes = [
+            (Look::Enter, "packets enter"),
+            (Look::Drop, "packets enter, policy drop"),
+            (Look::Map, "map"),
+            (Look::Unreferenced, "nothing leads here"),
+            (Look::Missing, "not there"),
+        ];
+        let boxes = boxes.into_iter().filter(|(look, _)| has(*look));
+        let ways = [
+            (How::Jump, "jump"),
+            (How::Goto, "goto"),
+            (How::Asks, "asks"),
+        ];
+        let ways = ways.into_iter().filter(|(how, _)| leads(*how));
+        let boxes = boxes.map(|(look, words)| (Sample::Box(look), words));
+        let ways = ways.map(|(how, words)| (Sample::Way(how), words));
+        let ring = back
+            .any(|back| *back)
+            .then_some((Sample::Ring, "back, in a ring"));
+        boxes.chain(ways).chain(ring).collect()
+    }
 }
 
 impl fmt::Display for Svg<'_, '_> {
@@ -310,86 +440,87 @@ impl fmt::Display for Svg<'_, '_> {
         let panels: Vec<Panel> = tables
             .map(|(table, groups)| view.panel(table, groups))
             .collect();
-        let width = panels
-            .iter()
-            .map(|panel| panel.width)
-            .fold(NARROWEST, f64::max)
-            + 2.0 * AROUND;
+        let led_to = view.led_to();
+        let legend = view.legend(&panels, &led_to);
+        let entries = legend.iter();
+        let legend_width: f64 = entries.map(|(sample, text)| sample.width(text)).sum();
+        let widths = panels.iter().map(|panel| panel.width);
+        let width = widths.fold(legend_width, f64::max) + 2.0 * AROUND;
         let panels_height: f64 = panels.iter().map(|panel| panel.height + TABLES).sum();
         let height = panels_height + 2.0 * AROUND + LINE;
         writeln!(
             f,
-            r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}" font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="{SIZE}">"#
+            r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}" font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="{SIZE}" xml:space="preserve">"#
         )?;
         writeln!(f, r#"<rect width="100%" height="100%" fill="white"/>"#)?;
         f.write_str("<defs>")?;
-        for (name, color) in [("arrow", "#7a8694"), ("ring", "#c62828")] {
+        for (name, color) in [("arrow", WAY), ("ring", RING)] {
             write!(
                 f,
                 r#"<marker id="{name}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8Z" fill="{color}"/></marker>"#
             )?;
         }
         writeln!(f, "</defs>")?;
-        let led_to = view.led_to();
         let mut top = AROUND;
         for panel in &panels {
-            let (left, inner) = (2.0 * AROUND, top + HEADING + AROUND);
-            writeln!(
-                f,
-                r##"<rect x="{AROUND:.1}" y="{top:.1}" width="{:.1}" height="{:.1}" rx="6" fill="#fafbfc" stroke="#c8ced6"/>"##,
-                panel.width, panel.height
-            )?;
-            writeln!(
-                f,
-                r##"<text x="{left:.1}" y="{:.1}" font-size="14" font-weight="bold" fill="#2b3440">{}</text>"##,
-                top + 24.0,
-                escaped(&panel.heading)
-            )?;
-            for part in &panel.parts {
-                let (layout, inner) = (&part.layout, inner + part.top);
-                let ways = part.links.iter().zip(&layout.ways).zip(&layout.back);
-                for ((link, way), back) in ways {
-                    view.draw_way(f, *link, way, *back, (left, inner))?;
-                }
-                for (group, (x, y)) in part.groups.iter().zip(&layout.boxes) {
-                    let at = (left + x, inner + y);
-                    view.draw_box(f, *group, led_to[*group], at)?;
-                }
-            }
-            for (group, x, y) in &panel.alone {
-                let at = (left + x, inner + y);
-                view.draw_box(f, *group, led_to[*group], at)?;
-            }
+            view.draw_panel(f, panel, &led_to, top)?;
             top += panel.height + TABLES;
         }
-        legend(f, top + LINE)?;
+        let mut x = AROUND;
+        for (sample, text) in legend {
+            sample.draw(f, text, (x, top + LINE))?;
+            x += sample.width(text);
+        }
         writeln!(f, "</svg>")
     }
 }
 
-/// What colors and lines mean.
-fn legend(f: &mut fmt::Formatter<'_>, y: f64) -> fmt::Result {
-    let mut x = AROUND;
-    for (fill, stroke, text) in [
-        ("#d6e6f7", "#3b6ea5", "packets enter"),
-        ("#f8d7da", "#a33a44", "… and drop"),
-        ("#fdf3cf", "#a8851c", "map"),
-        ("#ececec", "#9a9a9a", "nothing leads here"),
-    ] {
-        let (top, text_at) = (y - 10.0, x + 18.0);
+/// What the legend shows beside its words.
+#[derive(Debug, Clone, Copy)]
+enum Sample {
+    Box(Look),
+    Way(How),
+    Ring,
+}
+
+impl Sample {
+    /// Where the words begin.
+    const fn room(self) -> f64 {
+        match self {
+            Self::Box(_) => 18.0,
+            Self::Way(_) | Self::Ring => 32.0,
+        }
+    }
+
+    /// How wide it is with its words and what is free behind them.
+    fn width(self, text: &str) -> f64 {
+        self.room() + text.chars().count() as f64 * 6.7 + 16.0
+    }
+
+    fn draw(self, f: &mut fmt::Formatter<'_>, text: &str, (x, y): (f64, f64)) -> fmt::Result {
+        let (top, middle, text_at) = (y - 10.0, y - 4.0, x + self.room());
+        let end = x + 26.0;
+        match self {
+            Self::Box(look) => {
+                let ((fill, stroke), dashes) = (look.colors(), look.dashes());
+                write!(
+                    f,
+                    r#"<rect x="{x:.1}" y="{top:.1}" width="12" height="12" rx="2" fill="{fill}" stroke="{stroke}"{dashes}/>"#
+                )?;
+            }
+            Self::Way(how) => write!(
+                f,
+                r#"<path d="M{x:.1} {middle:.1}L{end:.1} {middle:.1}" stroke="{WAY}"{}/>"#,
+                dashes(how)
+            )?,
+            Self::Ring => write!(
+                f,
+                r#"<path d="M{x:.1} {middle:.1}L{end:.1} {middle:.1}" stroke="{RING}" marker-end="url(#ring)"/>"#
+            )?,
+        }
         writeln!(
             f,
-            r##"<rect x="{x:.1}" y="{top:.1}" width="12" height="12" rx="2" fill="{fill}" stroke="{stroke}"/><text x="{text_at:.1}" y="{y:.1}" font-size="11" fill="#4a4a4a">{text}</text>"##
-        )?;
-        x = text_at + text.chars().count() as f64 * 6.7 + 16.0;
+            r##"<text x="{text_at:.1}" y="{y:.1}" font-size="11" fill="#4a4a4a">{text}</text>"##
+        )
     }
-    for (dashes, text) in [("", "jump"), ("7 3", "goto"), ("2 3", "asks")] {
-        let (middle, end, text_at) = (y - 4.0, x + 26.0, x + 32.0);
-        writeln!(
-            f,
-            r##"<path d="M{x:.1} {middle:.1}L{end:.1} {middle:.1}" stroke="#7a8694" stroke-dasharray="{dashes}"/><text x="{text_at:.1}" y="{y:.1}" font-size="11" fill="#4a4a4a">{text}</text>"##
-        )?;
-        x = text_at + text.chars().count() as f64 * 6.7 + 16.0;
-    }
-    Ok(())
 }

@@ -252,14 +252,14 @@ table ip nat: 6 chains, 208 rules
 fn every_form_has_every_chain() {
     let mut graph = of_script(WHOLE);
     let name = "a".repeat(200);
-    let long = Chain::new(Family::IP, "t\"<&>", &*name);
+    let table = "t\"\n<&>".to_owned() + &"b".repeat(200);
     let mut tx = Transaction::new();
-    tx.add(&crate::nft::Table::new(Family::IP, "t\"<&>"))
+    tx.add(&crate::nft::Table::new(Family::IP, &*table))
         .unwrap();
-    tx.add(&long).unwrap();
-    tx.add(&Chain::new(Family::IP, "t\"<&>", "x\n\"\\<&>#;"))
+    tx.add(&Chain::new(Family::IP, &*table, &*name)).unwrap();
+    tx.add(&Chain::new(Family::IP, &*table, "x\n\"\\<&>#;"))
         .unwrap();
-    tx.add(&Rule::new(Family::IP, "t\"<&>", &*name).with(&Immediate::goto("x\n\"\\<&>#;")))
+    tx.add(&Rule::new(Family::IP, &*table, &*name).with(&Immediate::goto("x\n\"\\<&>#;")))
         .unwrap();
     let mut nft = crate::nft::live::Model::new().connect().unwrap();
     nft.commit(&tx).unwrap();
@@ -280,6 +280,15 @@ fn every_form_has_every_chain() {
     );
     let svg = view.svg().to_string();
     assert!(svg.contains("x\\n\\&quot;\\\\&lt;&amp;&gt;#;"), "{svg}");
+    // A name that is too long for a line takes several.
+    let bold = svg.lines().filter(|line| line.contains("bold"));
+    let inside = bold.filter_map(|line| line.split(['>', '<']).nth(2));
+    let of_name: String = inside.filter(|line| line.starts_with("aa")).collect();
+    assert_eq!(of_name, name);
+    // No line is one that a name made.
+    for text in [&dot, &mermaid] {
+        assert!(!text.lines().any(|line| line.starts_with('<')), "{text}");
+    }
     for text in [dot, mermaid, svg] {
         for node in graph.nodes().iter().filter(|node| node.name.len() < 9) {
             assert!(
@@ -359,4 +368,191 @@ fn long_rows_and_rings() {
             }
         }
     }
+}
+
+/// The order is that of the text, whatever is asked where.
+#[test]
+fn maps_stand_in_their_order() {
+    let maps = (0..20).map(|number| {
+        format!("map m{number} {{ type inet_service : verdict; elements = {{ 1 : goto gone{number} }} }}")
+    });
+    let maps: Vec<_> = maps.collect();
+    let graph = of_script(&format!(
+        "table ip t {{ flags dormant; {} }}",
+        maps.join("\n")
+    ));
+    let names: Vec<_> = graph
+        .nodes()
+        .iter()
+        .map(|node| node.name.to_string())
+        .collect();
+    let expected = (0..20).flat_map(|number| [format!("m{number}"), format!("gone{number}")]);
+    assert_eq!(names, expected.collect::<Vec<_>>());
+    assert!(graph.tables()[0].dormant);
+    let tree = graph.view(&ViewOptions::default()).tree(80).to_string();
+    assert!(
+        tree.starts_with("table ip t, dormant: 0 chains, 0 rules\n"),
+        "{tree}"
+    );
+}
+
+/// One line may say as many rules as it has pairs of addresses.
+#[test]
+fn pairs_of_addresses_are_counted() {
+    let addresses = |first: u8| -> String {
+        let all = (0..256_u16).map(|number| {
+            let [high, low] = number.to_be_bytes();
+            format!("{first}.0.{high}.{low}")
+        });
+        all.collect::<Vec<_>>().join(",")
+    };
+    let text = format!(
+        "*filter\n:A -\n-A INPUT -s {} -d {} -j A\nCOMMIT\n",
+        addresses(10),
+        addresses(11)
+    );
+    let mut graph = Graph::new();
+    graph
+        .add_iptables_text(xt::Family::Ipv4, text.as_bytes())
+        .unwrap();
+    assert_eq!(graph.edges()[0].count, 65_536);
+    assert_eq!(graph.node(graph.edges()[0].from).size, 65_536);
+}
+
+/// Chains that only themselves lead to are not put together with those that others lead to.
+#[test]
+fn what_nothing_leads_to_is_a_kind_of_its_own() {
+    let mut text = "*filter\n:x -\n".to_owned();
+    (0..20).for_each(|number| text += &format!(":c{number} -\n-A c{number} -j c{number}\n"));
+    (10..20).for_each(|number| text += &format!("-A x -j c{number}\n"));
+    let mut graph = Graph::new();
+    graph
+        .add_iptables_text(xt::Family::Ipv4, (text + "COMMIT\n").as_bytes())
+        .unwrap();
+    let tree = graph.view(&ViewOptions::default()).tree(80).to_string();
+    assert!(
+        tree.contains("Nothing leads to these:\n  ip filter: x, c* ×10\n"),
+        "{tree}"
+    );
+}
+
+/// What is said to be below is there, also where another chain leads to it, of which not all is shown; and however deep it
+/// is, lines are no longer than they may be.
+#[test]
+fn what_is_said_to_be_below_is_there() {
+    let row: Vec<_> = ('a'..='z')
+        .map(|letter| format!("a_chain_of_a_row_{letter}"))
+        .collect();
+    let wide = ('a'..='z').flat_map(|one| ['a', 'b'].map(|two| format!("wide_{one}{two}")));
+    let wide: Vec<_> = wide.collect();
+    let mut text = "*filter\n:last -\n:many -\n".to_owned();
+    for name in row.iter().chain(&wide) {
+        text += &format!(":{name} -\n");
+    }
+    text += &format!("-A INPUT -j {}\n-A INPUT -j many\n", row[0]);
+    for pair in row.windows(2) {
+        text += &format!("-A {} -j {}\n", pair[0], pair[1]);
+    }
+    text += &format!("-A {} -j last\n", row[25]);
+    for name in wide.iter().chain(&row) {
+        text += &format!("-A many -j {name}\n");
+    }
+    let mut graph = Graph::new();
+    graph
+        .add_iptables_text(xt::Family::Ipv4, (text + "COMMIT\n").as_bytes())
+        .unwrap();
+    let tree = graph.view(&ViewOptions::default()).tree(80).to_string();
+    assert!(tree.contains("more\n"), "{tree}");
+    for line in tree.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    for name in row.iter().map(String::as_str).chain(["last"]) {
+        assert!(tree.contains(name), "{name}: {tree}");
+    }
+    for line in tree.lines().filter(|line| line.contains("(below)")) {
+        let name = line.trim_start_matches([' ', '└', '├', '│', '─']);
+        let name = name.split(' ').next().unwrap_or_default();
+        assert!(
+            tree.lines()
+                .any(|line| line.starts_with(&format!("  {name} "))),
+            "{name}: {tree}"
+        );
+    }
+}
+
+/// What is wrong is said of so many chains as are shown elsewhere.
+#[test]
+fn not_all_that_is_wrong_is_said() {
+    let jumps: Vec<_> = (0..100)
+        .map(|number| format!("jump gone{number};"))
+        .collect();
+    let graph = of_script(&format!(
+        "table ip t {{ chain c {{ {} }} }}",
+        jumps.join(" ")
+    ));
+    let mut options = ViewOptions::default();
+    for (full, lines) in [(false, 40), (true, 100)] {
+        options.full = full;
+        let tree = graph.view(&options).tree(80).to_string();
+        assert_eq!(tree.matches("  ip t: c → gone").count(), lines, "{tree}");
+        assert_eq!(tree.contains("  … 60 more\n"), !full, "{tree}");
+    }
+}
+
+#[test]
+fn tables_are_left_out() {
+    let mut graph = of_script(&format!(
+        "table ip other {{ chain a {{ jump b; }} chain b {{ }} }} {WHOLE}"
+    ));
+    let whole = of_script(WHOLE);
+    graph.retain_tables(|table| table.family == Family::INET);
+    assert_eq!(graph.tables(), whole.tables());
+    assert_eq!(graph.nodes(), whole.nodes());
+    assert_eq!(edges(&graph), edges(&whole));
+}
+
+/// A label is no more than a line.
+#[test]
+fn labels_are_one_line() {
+    let graph = of_script("table ip t { chain a { jump b; } chain b { } }");
+    let options = ViewOptions {
+        label: Some(&|_| Some("two\nlines".to_owned())),
+        ..ViewOptions::default()
+    };
+    let view = graph.view(&options);
+    assert!(view.tree(80).to_string().contains("a  two\\nlines"));
+    assert!(!view.mermaid().to_string().contains("two\nlines"));
+}
+
+/// A chain that leads to itself is drawn within its table, and what is there is explained.
+#[test]
+fn a_ring_stands_in_its_table() {
+    let of = |text: &str| {
+        of_script(text)
+            .view(&ViewOptions::default())
+            .svg()
+            .to_string()
+    };
+    let svg = of("table ip a_table { chain self { jump self; } }");
+    let number = |line: &str, name: &str| -> f64 {
+        let rest = line.split_once(&format!(" {name}=\"")).unwrap().1;
+        rest.split_once('"').unwrap().0.parse().unwrap()
+    };
+    let rects: Vec<_> = svg
+        .lines()
+        .filter(|line| line.starts_with("<rect x="))
+        .collect();
+    let right = |line: &str| number(line, "x") + number(line, "width");
+    let (table, own) = (rects[0], rects[1]);
+    // The way turns 32 beyond the box.
+    assert!(right(table) >= right(own) + 32.0, "{svg}");
+    assert!(
+        svg.contains("back, in a ring") && !svg.contains(">goto<"),
+        "{svg}"
+    );
+    let svg = of("table ip t { chain a { goto b; } chain b { } }");
+    assert!(
+        !svg.contains("in a ring") && svg.contains(">goto<"),
+        "{svg}"
+    );
 }

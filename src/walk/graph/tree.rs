@@ -6,8 +6,11 @@ use std::fmt::{self, Write as _};
 use super::view::thousands;
 use super::{How, Kind, View};
 
-/// How far a tree goes into its depth. The kernel follows 16 jumps; what leads on from here is a tree of its own.
+/// How far a tree goes into its depth, where lines are long enough. The kernel follows 16 jumps; what leads on from here
+/// is a tree of its own.
 const DEEPEST: usize = 20;
+/// How much a line is moved in for each step into the depth.
+const STEP: usize = 3;
 /// How many chains are shown below one, unless all are asked for.
 const WIDEST: usize = 40;
 /// The least room that there is for a name.
@@ -40,45 +43,46 @@ struct Line {
     more: usize,
 }
 
+/// What was written of a table, and what is still to be.
+struct Grown {
+    /// What was written with all that it leads to.
+    expanded: Vec<bool>,
+    /// What needs no tree of its own: it was written, or it is part of what is left out.
+    seen: Vec<bool>,
+    /// What a line said to be below.
+    owed: Vec<bool>,
+    /// Where trees begin.
+    roots: VecDeque<usize>,
+}
+
 impl fmt::Display for Tree<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (view, graph) = (self.view, self.view.graph);
+        let view = self.view;
         let led_to = view.led_to();
-        let mut expanded = vec![false; view.groups.len()];
-        let mut seen = vec![false; view.groups.len()];
+        let none = vec![false; view.groups.len()];
+        let mut grown = Grown {
+            expanded: none.clone(),
+            seen: none.clone(),
+            owed: none,
+            roots: VecDeque::new(),
+        };
         for (number, (table, groups)) in view.by_table().into_iter().enumerate() {
             if number > 0 {
                 writeln!(f)?;
             }
-            let mut chains = 0;
-            let mut rules = 0;
-            for group in &groups {
-                if matches!(view.kind(*group), Kind::Base(_) | Kind::Chain) {
-                    chains += view.groups[*group].members.len();
-                    rules += view.groups[*group].size;
-                }
-            }
-            let table = &graph.tables[table];
-            let dormant = if table.dormant { ", dormant" } else { "" };
-            writeln!(
-                f,
-                "table {}{dormant}: {} chain{}, {} rule{}",
-                super::printable(table.to_string().as_str().into()),
-                thousands(chains),
-                plural(chains),
-                thousands(rules),
-                plural(rules),
-            )?;
+            self.heading(f, table, &groups)?;
             // First where packets enter, then what nothing leads to, then what leads round in a ring.
             let is_base = |group: &usize| matches!(view.kind(*group), Kind::Base(_));
-            let mut roots: VecDeque<usize> = groups.iter().copied().filter(is_base).collect();
+            let roots = &mut grown.roots;
+            roots.extend(groups.iter().filter(|g| is_base(g)));
             roots.extend(groups.iter().filter(|g| !is_base(g) && !led_to[**g]));
             roots.extend(groups.iter().filter(|g| !is_base(g) && led_to[**g]));
-            while let Some(root) = roots.pop_front() {
+            while let Some(root) = grown.roots.pop_front() {
                 // Those that neither lead anywhere nor are led to are said below.
                 let alone = !is_base(&root) && view.out[root].is_empty() && !led_to[root];
-                if !seen[root] && !alone {
-                    self.grow(f, root, &mut expanded, &mut seen, &mut roots)?;
+                let is_owed = grown.owed[root] && !grown.expanded[root];
+                if is_owed || (!grown.seen[root] && !alone) {
+                    self.grow(f, root, &mut grown)?;
                 }
             }
         }
@@ -91,16 +95,42 @@ const fn plural(number: usize) -> &'static str {
 }
 
 impl Tree<'_, '_> {
-    /// Writes one tree.
-    fn grow(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        root: usize,
-        expanded: &mut [bool],
-        seen: &mut [bool],
-        roots: &mut VecDeque<usize>,
-    ) -> fmt::Result {
+    /// `table ip nat: 11 chains, 333 rules`
+    fn heading(&self, f: &mut fmt::Formatter<'_>, table: usize, groups: &[usize]) -> fmt::Result {
         let view = self.view;
+        let (mut chains, mut rules) = (0, 0);
+        for group in groups {
+            if matches!(view.kind(*group), Kind::Base(_) | Kind::Chain) {
+                chains += view.groups[*group].members.len();
+                rules += view.groups[*group].size;
+            }
+        }
+        let dormant = match view.graph.tables[table].dormant {
+            true => ", dormant",
+            false => "",
+        };
+        let behind = format!(
+            "{dormant}: {} chain{}, {} rule{}",
+            thousands(chains),
+            plural(chains),
+            thousands(rules),
+            plural(rules),
+        );
+        let room = self.width.saturating_sub(length(&behind)).max(NARROWEST);
+        writeln!(f, "{}{behind}", shortened(&view.heading(table), room))
+    }
+
+    /// How far a tree goes into its depth: so far that there is room for a name and what stands around it.
+    fn deepest(&self) -> usize {
+        /// `  `, `goto `, ` (below)` and ` 12,345 rules`.
+        const AROUND: usize = 28;
+        let room = self.width.saturating_sub(NARROWEST + AROUND);
+        (room / STEP).clamp(1, DEEPEST)
+    }
+
+    /// Writes one tree.
+    fn grow(&self, f: &mut fmt::Formatter<'_>, root: usize, grown: &mut Grown) -> fmt::Result {
+        let (view, deepest) = (self.view, self.deepest());
         let mut waiting = vec![Line {
             group: root,
             indent: String::new(),
@@ -111,78 +141,76 @@ impl Tree<'_, '_> {
         }];
         while let Some(line) = waiting.pop() {
             if line.more > 0 {
-                writeln!(
-                    f,
-                    "  {}{}… {} more",
-                    line.indent,
-                    line.branch,
-                    thousands(line.more)
-                )?;
+                let more = thousands(line.more);
+                writeln!(f, "  {}{}… {more} more", line.indent, line.branch)?;
                 continue;
             }
             let group = line.group;
-            seen[group] = true;
-            let links = view.out[group].len();
-            let again = expanded[group] && links > 0;
-            let too_deep = line.depth >= DEEPEST && links > 0 && !again;
+            grown.seen[group] = true;
+            let leads = !view.out[group].is_empty();
+            let again = grown.expanded[group] && leads;
+            let too_deep = line.depth >= deepest && leads && !again;
             let note = match (again, too_deep) {
                 (true, _) => " (above)",
                 (_, true) => " (below)",
                 _ => "",
             };
             self.line(f, &line, note)?;
-            if again {
-                continue;
+            if too_deep && !std::mem::replace(&mut grown.owed[group], true) {
+                grown.roots.push_back(group);
             }
-            if too_deep {
-                seen[group] = false;
-                roots.push_back(group);
-                continue;
-            }
-            expanded[group] = true;
-            let indent = line.indent
-                + match line.branch {
-                    "" => "",
-                    "└─ " => "   ",
-                    _ => "│  ",
-                };
-            let shown = match view.full {
-                true => links,
-                false if links > WIDEST => WIDEST,
-                false => links,
-            };
-            let more = links - shown;
-            if more > 0 {
-                // Neither they nor what they lead to is a tree of its own because of this.
-                let rest = view.out[group][shown..].iter();
-                let mut left: Vec<usize> = rest.map(|link| view.links[*link].to).collect();
-                while let Some(hidden) = left.pop() {
-                    if !std::mem::replace(&mut seen[hidden], true) {
-                        left.extend(view.links_of(hidden).map(|link| link.to));
-                    }
-                }
-                waiting.push(Line {
-                    group,
-                    indent: indent.clone(),
-                    branch: "└─ ",
-                    how: None,
-                    depth: line.depth + 1,
-                    more,
-                });
-            }
-            for (place, link) in view.links_of(group).take(shown).enumerate().rev() {
-                let last = place + 1 == shown && more == 0;
-                waiting.push(Line {
-                    group: link.to,
-                    indent: indent.clone(),
-                    branch: if last { "└─ " } else { "├─ " },
-                    how: Some(link.how),
-                    depth: line.depth + 1,
-                    more: 0,
-                });
+            if !again && !too_deep {
+                grown.expanded[group] = true;
+                self.branches(line, &mut waiting, &mut grown.seen);
             }
         }
         Ok(())
+    }
+
+    /// The lines below a line, the last one first.
+    fn branches(&self, line: Line, waiting: &mut Vec<Line>, seen: &mut [bool]) {
+        let (view, group, depth) = (self.view, line.group, line.depth + 1);
+        let indent = line.indent
+            + match line.branch {
+                "" => "",
+                "└─ " => "   ",
+                _ => "│  ",
+            };
+        let links = view.out[group].len();
+        let shown = match view.full {
+            true => links,
+            false => links.min(WIDEST),
+        };
+        let more = links - shown;
+        if more > 0 {
+            // Neither they nor what they lead to is a tree of its own because of this.
+            let rest = view.out[group][shown..].iter();
+            let mut left: Vec<usize> = rest.map(|link| view.links[*link].to).collect();
+            while let Some(hidden) = left.pop() {
+                if !std::mem::replace(&mut seen[hidden], true) {
+                    left.extend(view.links_of(hidden).map(|link| link.to));
+                }
+            }
+            waiting.push(Line {
+                group,
+                indent: indent.clone(),
+                branch: "└─ ",
+                how: None,
+                depth,
+                more,
+            });
+        }
+        for (place, link) in view.links_of(group).take(shown).enumerate().rev() {
+            let last = place + 1 == shown && more == 0;
+            waiting.push(Line {
+                group: link.to,
+                indent: indent.clone(),
+                branch: if last { "└─ " } else { "├─ " },
+                how: Some(link.how),
+                depth,
+                more: 0,
+            });
+        }
     }
 
     fn line(&self, f: &mut fmt::Formatter<'_>, line: &Line, note: &str) -> fmt::Result {
@@ -244,9 +272,11 @@ impl Tree<'_, '_> {
             groups.dedup();
             groups
         };
+        // Behind it there is room for one name at least.
+        let room = self.width.saturating_sub(2 * NARROWEST).max(NARROWEST);
         let table = |group: usize| {
             let table = graph.tables[view.groups[group].table].to_string();
-            super::printable(table.as_str().into())
+            shortened(&super::printable(table.as_str().into()), room)
         };
         let name = |node: usize| super::printable(graph.nodes[node].name.as_slice().into());
         let mut said = false;
@@ -259,25 +289,27 @@ impl Tree<'_, '_> {
         let shown = |nodes: &[usize]| nodes.iter().all(|node| group_of[*node].is_some());
         let loops: Vec<_> = findings.loops.iter().filter(|way| shown(way)).collect();
         if !loops.is_empty() {
-            head(f, "Loops, which the kernel refuses:")?;
-            for way in loops {
+            head(
+                f,
+                "Loops, which the kernel refuses where packets come to them:",
+            )?;
+            for way in self.some(&loops) {
                 let round = way.iter().chain(way.first());
                 let names: Vec<String> = round.map(|node| name(*node)).collect();
                 let of = group_of[way[0]].map(table).unwrap_or_default();
                 self.list(f, &format!("  {of}: "), &names, " → ")?;
             }
+            self.rest(f, &loops)?;
         }
-        let dangling = findings
-            .dangling
-            .iter()
-            .filter(|(from, to)| shown(&[*from, *to]));
-        let mut dangling = dangling.peekable();
-        if dangling.peek().is_some() {
+        let dangling = findings.dangling.iter();
+        let dangling: Vec<_> = dangling.filter(|(from, to)| shown(&[*from, *to])).collect();
+        if !dangling.is_empty() {
             head(f, "To chains that are not there, which the kernel refuses:")?;
-            for (from, to) in dangling {
+            for (from, to) in self.some(&dangling) {
                 let of = group_of[*from].map(table).unwrap_or_default();
                 self.list(f, &format!("  {of}: "), &[name(*from), name(*to)], " → ")?;
             }
+            self.rest(f, &dangling)?;
         }
         for (heading, nodes) in [
             ("Nothing leads to these:", &findings.unreferenced),
@@ -299,6 +331,22 @@ impl Tree<'_, '_> {
         Ok(())
     }
 
+    /// So many of them as are shown.
+    fn some<'a, T>(&self, all: &'a [T]) -> &'a [T] {
+        match self.view.full {
+            true => all,
+            false => &all[..all.len().min(WIDEST)],
+        }
+    }
+
+    /// Says how many of them are not shown.
+    fn rest<T>(&self, f: &mut fmt::Formatter<'_>, all: &[T]) -> fmt::Result {
+        match all.len() - self.some(all).len() {
+            0 => Ok(()),
+            rest => writeln!(f, "  … {} more", thousands(rest)),
+        }
+    }
+
     /// Writes a list over as many lines as it takes.
     fn list(
         &self,
@@ -307,14 +355,11 @@ impl Tree<'_, '_> {
         names: &[String],
         between: &str,
     ) -> fmt::Result {
-        let shown = match self.view.full {
-            true => names.len(),
-            false => names.len().min(WIDEST),
-        };
+        let shown = self.some(names);
         let mut line = head.to_owned();
-        let rest = names.len() - shown;
+        let rest = names.len() - shown.len();
         let more = (rest > 0).then(|| format!("… {} more", thousands(rest)));
-        let mut words = names[..shown].iter().chain(&more).peekable();
+        let mut words = shown.iter().chain(&more).peekable();
         while let Some(word) = words.next() {
             let behind = if words.peek().is_some() { between } else { "" };
             let room = self.width.max(NARROWEST + 4) - 4;

@@ -109,7 +109,10 @@ impl Graph {
                 None => groups.push(Group {
                     table: node.table,
                     name: printable(node.name.as_bstr()),
-                    label: options.label.and_then(|label| label(node)),
+                    label: options
+                        .label
+                        .and_then(|label| label(node))
+                        .map(|label| printable(label.as_str().into())),
                     members: vec![place],
                     size: node.size,
                 }),
@@ -160,8 +163,7 @@ impl Graph {
         }
         let entries = (0..self.nodes.len()).filter(|place| self.is_base(*place));
         let reached = self.reached_from(entries);
-        let mut led_to = vec![false; self.nodes.len()];
-        self.edges.iter().for_each(|edge| led_to[edge.to] = true);
+        let led_to = self.led_to();
         let mut families: HashMap<_, Vec<usize>> = HashMap::new();
         for (place, node) in self.nodes.iter().enumerate() {
             if !part.kept[place] || part.pinned[place] || self.is_base(place) {
@@ -340,7 +342,13 @@ impl<'g> View<'g> {
         tables.filter(|(_, groups)| !groups.is_empty()).collect()
     }
 
-    /// Whether nothing leads to a group.
+    /// `table ip nat (legacy)`.
+    pub(super) fn heading(&self, table: usize) -> String {
+        let table = self.graph.tables[table].to_string();
+        format!("table {}", printable(table.as_str().into()))
+    }
+
+    /// Whether something leads to a group besides itself.
     pub(super) fn led_to(&self) -> Vec<bool> {
         let mut led_to = vec![false; self.groups.len()];
         for link in &self.links {

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use bstr::BString;
 use chainwright_sys::netlink::{NLM_F_ACK, NLM_F_ECHO};
 use chainwright_sys::nfnetlink::{
     NFNL_BATCH_GENID, NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END, NFNL_SUBSYS_NFTABLES,
 };
 
 use super::draft::{Draft, Operation};
-use super::state::State;
+use super::state::{Devices, State};
 use super::told::Told;
 use super::wire::{Given, Refusal, U32, acknowledge, refuse};
 use crate::netlink::{Message, Messages};
@@ -39,7 +38,7 @@ pub(super) fn is_batch(datagram: &[u8]) -> bool {
 pub(super) fn run(
     state: &mut State,
     port: u32,
-    devices: &Arc<Vec<BString>>,
+    devices: &Arc<Devices>,
     datagram: &[u8],
 ) -> Outcome {
     let mut messages = Messages::new(datagram).map_while(Result::ok);

@@ -285,7 +285,7 @@ impl Draft {
             return Err(refuse(libc::EOPNOTSUPP));
         }
         for device in &devices {
-            if !self.devices.contains(device) {
+            if !self.devices.has(device) {
                 return Err(refuse(libc::ENOENT));
             }
         }

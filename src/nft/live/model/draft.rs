@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use bstr::{BStr, BString};
+use bstr::BStr;
 use chainwright_sys::netlink::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_ECHO, NLM_F_EXCL, NLM_F_REPLACE};
 use chainwright_sys::nf_tables::{
     NFT_MSG_DELCHAIN, NFT_MSG_DELFLOWTABLE, NFT_MSG_DELOBJ, NFT_MSG_DELRULE, NFT_MSG_DELSET,
@@ -15,7 +15,7 @@ use chainwright_sys::nf_tables::{
 
 use super::members::{Kind, Sort};
 use super::set::Taken;
-use super::state::{Rule, State, Table};
+use super::state::{Devices, Rule, State, Table};
 use super::told::{Step, Told};
 use super::tree::Memory;
 use super::wire::{Refusal, refuse};
@@ -99,11 +99,11 @@ pub(super) struct Draft {
     pub(super) needs_validation: bool,
     /// Whether that is done at each operation that may break them.
     pub(super) validates_at_once: bool,
-    pub(super) devices: Arc<Vec<BString>>,
+    pub(super) devices: Arc<Devices>,
 }
 
 impl Draft {
-    pub(super) fn of(state: &State, port: u32, devices: &Arc<Vec<BString>>) -> Self {
+    pub(super) fn of(state: &State, port: u32, devices: &Arc<Devices>) -> Self {
         Self {
             state: state.clone(),
             port,

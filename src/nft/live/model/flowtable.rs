@@ -58,7 +58,7 @@ impl Draft {
             Some(list) => self.devices_of(list)?,
             None => Vec::new(),
         };
-        if devices.iter().any(|device| !self.devices.contains(device)) {
+        if devices.iter().any(|device| !self.devices.has(device)) {
             return Err(refuse(libc::ENOENT));
         }
         let numbers = (

@@ -46,6 +46,7 @@ mod validate;
 mod wire;
 
 use socket::Shared;
+use state::Devices;
 
 /// An nf_tables in memory, to test with: without root, without a network namespace, without Linux' nf_tables.
 ///
@@ -90,7 +91,7 @@ use socket::Shared;
 /// - Everybody may do everything: there are no privileges, and all the memory that there is.
 ///
 /// It is of Linux 6.18. Network devices are those that it was told of
-/// ([`with_device`](Self::with_device)), and `lo`.
+/// ([`with_device`](Self::with_device), [`with_any_device`](Self::with_any_device)), and `lo`.
 #[derive(Debug, Clone)]
 pub struct Model {
     shared: Arc<Shared>,
@@ -111,7 +112,10 @@ impl Model {
         Self {
             shared: Shared::new(
                 NAMESPACES.fetch_sub(1, Ordering::Relaxed),
-                vec![BString::from("lo")],
+                Devices {
+                    named: vec![BString::from("lo")],
+                    any: false,
+                },
             ),
         }
     }
@@ -119,7 +123,16 @@ impl Model {
     /// The same, with a network device of this name, for chains and flowtables that are bound to one.
     #[must_use]
     pub fn with_device(self, name: impl Into<BString>) -> Self {
-        self.shared.add_device(name.into());
+        self.shared
+            .with_devices(|devices| devices.named.push(name.into()));
+        self
+    }
+
+    /// The same, with a network device of each name that anything asks for: for rulesets of another machine, whose
+    /// devices are not known.
+    #[must_use]
+    pub fn with_any_device(self) -> Self {
+        self.shared.with_devices(|devices| devices.any = true);
         self
     }
 

@@ -255,11 +255,13 @@ fn list(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec<An
         NFT_MSG_GETRULE => {
             let name = given.text(NFTA_RULE_CHAIN);
             for table in tables().filter(is_wanted) {
-                let chains = table.chains.iter();
-                let wanted =
-                    |chain: &&Arc<Member<Chain>>| name.is_none_or(|name| chain.name() == name);
-                for chain in chains.filter(wanted) {
-                    list_rules(table, chain, &mut answers);
+                match name.map(|name| table.chains.named(name)) {
+                    None => {
+                        let chains = table.chains.iter();
+                        chains.for_each(|chain| list_rules(table, chain, &mut answers));
+                    }
+                    Some(Ok(at)) => list_rules(table, &table.chains[at], &mut answers),
+                    Some(Err(_)) => {}
                 }
             }
         }

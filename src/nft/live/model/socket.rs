@@ -6,11 +6,10 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use bstr::BString;
 use chainwright_sys::nf_tables::NFT_MSG_NEWGEN;
 use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
-use super::state::State;
+use super::state::{Devices, State};
 use super::told::Told;
 use super::wire::{Header, put};
 use super::{batch, request};
@@ -35,7 +34,7 @@ pub(super) struct Shared {
 #[derive(Debug)]
 struct Inner {
     state: State,
-    devices: Arc<Vec<BString>>,
+    devices: Arc<Devices>,
     sockets: Vec<Weak<Queue>>,
     /// The last socket's port.
     ports: u32,
@@ -47,7 +46,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    pub(super) fn new(namespace: u64, devices: Vec<BString>) -> Arc<Self> {
+    pub(super) fn new(namespace: u64, devices: Devices) -> Arc<Self> {
         Arc::new(Self {
             namespace,
             inner: Mutex::new(Inner {
@@ -112,9 +111,10 @@ impl Shared {
         }
     }
 
-    pub(super) fn add_device(&self, name: BString) {
+    /// Changes which devices there are.
+    pub(super) fn with_devices(&self, change: impl FnOnce(&mut Devices)) {
         let mut inner = lock(&self.inner);
-        Arc::make_mut(&mut inner.devices).push(name);
+        change(Arc::make_mut(&mut inner.devices));
     }
 }
 

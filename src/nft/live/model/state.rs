@@ -41,6 +41,20 @@ impl Default for State {
     }
 }
 
+/// The network devices that there are.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Devices {
+    pub(super) named: Vec<BString>,
+    /// Whether there is one of each name.
+    pub(super) any: bool,
+}
+
+impl Devices {
+    pub(super) fn has(&self, name: &BString) -> bool {
+        self.any || self.named.contains(name)
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Table {
     pub(super) family: u8,

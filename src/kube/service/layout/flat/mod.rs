@@ -42,6 +42,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use bstr::BStr;
 use kernel::Found;
 use rules::{Rules, Shape};
 use service::{Front, Placed, Target, fronts, hairpin, hairpins, id_of_group};
@@ -65,6 +66,12 @@ const CLIENTS: u32 = 1 << 18;
 /// How many elements go into one transaction of a cold start: a megabyte, which stays in the caches. Each is of whole
 /// services.
 const AT_ONCE: usize = 20_000;
+
+/// Whether this is a set or map of the layout whose keys are what services are reached by.
+pub(in crate::kube) fn is_of_fronts(table: &BStr, set: &BStr) -> bool {
+    let mut kinds = SetKind::ALL.iter().filter(|kind| kind.is_of_fronts());
+    table == TABLE && kinds.any(|kind| set == kind.name())
+}
 
 /// The flat layout of one family.
 #[derive(Debug)]

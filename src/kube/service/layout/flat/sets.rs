@@ -147,6 +147,21 @@ impl SetKind {
         )
     }
 
+    /// Whether its keys are what services are reached by: an address or none, a protocol and a port.
+    pub(super) const fn is_of_fronts(self) -> bool {
+        matches!(
+            self,
+            Self::ServiceIps
+                | Self::ServiceNodeports
+                | Self::LocalIps
+                | Self::LocalNodeports
+                | Self::RejectIps
+                | Self::RejectNodeports
+                | Self::DropIps
+                | Self::DropNodeports
+        )
+    }
+
     fn fields(self, address: Field) -> Vec<Field> {
         match self {
             Self::ClusterIps | Self::NodeportIps => vec![address],
