@@ -98,6 +98,8 @@ struct Counts {
     packets: usize,
     steps: usize,
     arrived: usize,
+    /// Packets that belong to no connection that there can be.
+    invalid: usize,
     /// Walks with one end, of probability 1.
     certain: usize,
     /// Walks with more ends.
@@ -213,6 +215,7 @@ impl Run {
         });
         let counts = &mut self.counts;
         counts.packets += 1;
+        counts.invalid += usize::from(!sent.may_begin());
         counts.steps += seen.traced.len() + seen.logged.len();
         counts.arrived += seen.arrived.len();
         let certain = matches!(&walk.ends[..], [end] if end.probability == 1.0);
@@ -268,6 +271,7 @@ fn walks_are_the_kernels() {
     assert!(counts.arrived > counts.packets / 4, "few packets arrive");
     assert!(counts.certain > counts.packets / 2, "few walks are certain");
     assert!(counts.branched > 0, "no walk is left to chance");
+    assert!(counts.invalid > 0, "each packet may begin a connection");
     // Each rule of the ones that nothing decides but chance is met as often as it should be.
     let off = (counts.taken - counts.expected).abs();
     assert!(

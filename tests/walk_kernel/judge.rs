@@ -116,6 +116,9 @@ pub(crate) fn packet(sent: &Sent, connection: Option<Connection>) -> Packet {
         packet.user = Some(0);
         packet.group = Some(0);
     }
+    if !sent.may_begin() {
+        packet.connection.state = Some(State::Invalid);
+    }
     if let Some(connection) = connection {
         packet.connection = connection;
     }

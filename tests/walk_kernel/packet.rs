@@ -42,8 +42,13 @@ pub(crate) struct Sent {
 
 /// The ports that rules and packets name.
 pub(crate) const PORTS: [u16; 5] = [53, 80, 443, 8080, 9000];
+const FIN: u8 = 1;
 pub(crate) const SYN: u8 = 2;
+const RST: u8 = 4;
 pub(crate) const ACK: u8 = 16;
+
+/// With these no packet begins a connection, nor belongs to one that is not there: to connection tracking it is invalid.
+const OF_NO_CONNECTION: [u8; 4] = [0, FIN, SYN | FIN, RST];
 
 /// Of clients, by a number.
 pub(crate) fn client(is_ipv4: bool, number: u8) -> IpAddr {
@@ -95,11 +100,20 @@ impl Sent {
             protocol,
             ports,
             kind,
-            flags: if protocol == 6 { SYN } else { 0 },
+            flags: match protocol {
+                6 if random.once_in(8) => random.pick(&OF_NO_CONNECTION),
+                6 => SYN,
+                _ => 0,
+            },
             hops: random.pick(&[32, 64, 100]),
             tos: random.pick(&[0, 0, 0x20, 0xb8, 0xb9]),
             payload: random.pick(&[0, 4, 16, 40, 100]),
         }
+    }
+
+    /// Whether connection tracking takes it for the first packet of a connection, if it is not an answer.
+    pub(crate) fn may_begin(&self) -> bool {
+        self.protocol != 6 || !OF_NO_CONNECTION.contains(&self.flags)
     }
 
     /// The answer to a packet that arrived.
