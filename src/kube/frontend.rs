@@ -9,7 +9,7 @@ use super::explain::{Part, port_in_comment};
 use crate::iptables::{self, Address, Rule};
 use crate::legacy;
 use crate::nft::expr::{Data, Verdict};
-use crate::nft::{DataType, ElementRef, Family, SetRef, Snapshot};
+use crate::nft::{DataType, ElementRef, Family, Snapshot};
 use crate::xt::{self, Match};
 
 /// By which address and port a port of a service is reached.
@@ -51,12 +51,11 @@ pub fn frontends<'t>(
         }
         for set in table.sets() {
             let set_ref = set.set();
-            let key = set_ref.key_type().unwrap_or_default();
-            let is_of_frontends = set_ref.data_type() == Some(DataType::VERDICT)
-                && [ADDRESSES, ADDRESSES_V6, NODE_PORTS].contains(&key);
-            if is_of_frontends {
+            let is_of_verdicts = set_ref.data_type() == Some(DataType::VERDICT);
+            let key = set_ref.key_type().filter(|_| is_of_verdicts);
+            if let Some(address) = key.and_then(length_of_address) {
                 let elements = set.elements();
-                found.extend(elements.filter_map(|element| of_element(family, &set_ref, &element)));
+                found.extend(elements.filter_map(|element| of_element(family, address, &element)));
             }
         }
     }
@@ -83,13 +82,16 @@ pub fn node_port_addresses(snapshot: &Snapshot) -> Vec<IpAddr> {
         .filter_map(|table| table.set("nodeport-ips"))
     {
         let keys = set.elements().filter_map(|element| element.key_bytes());
-        addresses.extend(keys.filter_map(|key| match key.len() {
-            4 => Some(IpAddr::from(*key.first_chunk::<4>()?)),
-            16 => Some(IpAddr::from(*key.first_chunk::<16>()?)),
-            _ => None,
-        }));
+        addresses.extend(keys.filter_map(of_bytes));
     }
     addresses.into_iter().collect()
+}
+
+/// The address that these bytes are.
+fn of_bytes(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    let v6 = <[u8; 16]>::try_from(bytes).map(IpAddr::from);
+    v4.or(v6).ok()
 }
 
 /// `-d 10.96.0.10/32 -p udp -m comment --comment "kube-system/kube-dns:dns cluster IP" -m udp --dport 53 …`
@@ -122,43 +124,24 @@ fn of_rule(family: xt::Family, rule: &Rule) -> Option<Frontend> {
     })
 }
 
-/// The types of kube-proxy's keys: an address, a protocol and a port, each filled up to four bytes.
-const ADDRESSES: DataType = of_fields(&[
-    DataType::IPV4_ADDR,
-    DataType::INET_PROTO,
-    DataType::INET_SERVICE,
-]);
-const ADDRESSES_V6: DataType = of_fields(&[
-    DataType::IPV6_ADDR,
-    DataType::INET_PROTO,
-    DataType::INET_SERVICE,
-]);
-const NODE_PORTS: DataType = of_fields(&[DataType::INET_PROTO, DataType::INET_SERVICE]);
-
-/// As [`DataType::concatenation`].
-const fn of_fields(fields: &[DataType]) -> DataType {
-    let (mut number, mut at) = (0, 0);
-    while at < fields.len() {
-        number = number << 6 | fields[at].0;
-        at += 1;
-    }
-    DataType(number)
+/// How many bytes of an address stand before the protocol and the port in a key of this type, if it is one of kube-proxy's:
+/// each field is filled up to four bytes.
+fn length_of_address(key: DataType) -> Option<usize> {
+    let behind = [DataType::INET_PROTO, DataType::INET_SERVICE];
+    let addresses = [
+        (Some(DataType::IPV4_ADDR), 4),
+        (Some(DataType::IPV6_ADDR), 16),
+        (None, 0),
+    ];
+    let is_it = |(address, _): &(Option<DataType>, usize)| {
+        DataType::concatenation(address.iter().copied().chain(behind)) == key
+    };
+    addresses.into_iter().find(is_it).map(|(_, length)| length)
 }
 
 /// `10.96.10.10 . tcp . 80 : goto service-LHMBTHWP-default/azure-vote-front/tcp/`
-fn of_element(family: Family, set: &SetRef<'_>, element: &ElementRef<'_>) -> Option<Frontend> {
-    let key = element.key_bytes()?;
-    let (address, rest) = match set.key_type()? {
-        ADDRESSES => {
-            let (address, rest) = key.split_first_chunk::<4>()?;
-            (Some(IpAddr::from(*address)), rest)
-        }
-        ADDRESSES_V6 => {
-            let (address, rest) = key.split_first_chunk::<16>()?;
-            (Some(IpAddr::from(*address)), rest)
-        }
-        _ => (None, key),
-    };
+fn of_element(family: Family, address: usize, element: &ElementRef<'_>) -> Option<Frontend> {
+    let (address, rest) = element.key_bytes()?.split_at_checked(address)?;
     let (protocol, port) = (*rest.first()?, rest.get(4..6)?);
     let named = match element.data()? {
         Data::Verdict(Verdict::Goto(chain) | Verdict::Jump(chain)) => {
@@ -169,7 +152,7 @@ fn of_element(family: Family, set: &SetRef<'_>, element: &ElementRef<'_>) -> Opt
     let noted = || port_in_comment(element.comment().unwrap_or(BStr::new("")));
     Some(Frontend {
         service: named.or_else(noted)?,
-        address,
+        address: of_bytes(address),
         protocol,
         port: u16::from_be_bytes(port.try_into().ok()?),
         ipv6: family == Family::IP6,
