@@ -6,8 +6,10 @@ use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use bstr::BStr;
+use bstr::{BStr, ByteSlice};
+use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Backend, Cleanup, Error, Family, TableEdit};
+use chainwright::legacy::{self, Draft, Lookup};
 use common::iptables::{ALL, open, real_save, state, tool};
 use common::tools::Tools;
 use common::{OnDrop, sandbox};
@@ -293,4 +295,38 @@ fn what_is_put_back_is_said() {
     assert!(!error.nothing_applied());
     assert_eq!(again.chains, ["AZURE-NPM-NEW"]);
     assert!(error.to_string().contains("AZURE-NPM-NEW"), "{error}");
+}
+
+/// The kernel takes a table with two chains of one name: it is left alone, whoever is meant, and what helps is said.
+#[test]
+fn chains_of_one_name_are_left_alone() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    for line in ["-N AA1", "-N AA2", "-A INPUT -j AA1", "-A INPUT -j AA2"] {
+        tools.run(&format!("iptables-legacy {line}"));
+    }
+    let forged = sandbox.run(|| {
+        let connection = legacy::Connection::open(legacy::Family::Ipv4).unwrap();
+        let Lookup::InUse(table) = connection.read("filter").unwrap() else {
+            panic!("it is in use");
+        };
+        let bytes = table.entries().replace("AA2", "AA1");
+        let forged = legacy::Table::from_bytes(*table.info(), &bytes).unwrap();
+        connection
+            .replace(&mut Draft::of(&forged).finish().unwrap())
+            .unwrap();
+    });
+    forged.unwrap();
+    let mut iptables = open(&sandbox, Backend::Legacy);
+    let cleanup = Cleanup::chains(&|name| name == "AA1");
+    let cleaned = iptables.clean_up(&[Family::Ipv4], &cleanup, false);
+    let error = cleaned.unwrap_err().to_string();
+    for part in ["table filter", "called AA1", "restoring the whole table"] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(tools.run("iptables-legacy -S").matches("-j AA1").count(), 2);
+    let text = "*filter\n:AA1 - [0:0]\nCOMMIT\n";
+    let restored = iptables.restore(Family::Ipv4, text, &RestoreOptions::default());
+    restored.unwrap();
+    assert_eq!(tools.run("iptables-legacy -S").matches("AA1").count(), 1);
 }

@@ -357,6 +357,20 @@ fn verdicts_are_told_as_they_change() {
     }
 }
 
+/// However seldom the legacy tables are to be looked at.
+#[test]
+fn any_interval_can_be_waited_for() {
+    let sandbox = sandbox();
+    let told = sandbox.run(|| {
+        let mut watch = Detector::open().watch(WatchOptions {
+            interval: Duration::MAX,
+        });
+        let now = Some(Instant::now());
+        [watch.next_until(now), watch.next_until(now)].map(|told| told.unwrap().is_some())
+    });
+    assert_eq!(told.unwrap(), [true, false]);
+}
+
 #[test]
 fn waiting_ends_when_it_is_determined() {
     let sandbox = sandbox();

@@ -63,12 +63,6 @@ fn doctor(sandbox: &Sandbox, arguments: &[&str]) -> (String, Option<i32>) {
 fn findings(sandbox: &Sandbox, arguments: &[&str]) -> Vec<Value> {
     let (text, code) = doctor(sandbox, &[&["--json"], arguments].concat());
     let document: Value = serde_json::from_str(&text).unwrap();
-    let document = &document["doctor"];
-    let document = if document.is_null() {
-        serde_json::from_str(&text).unwrap()
-    } else {
-        document.clone()
-    };
     assert_eq!(document["risk"], Value::from(code == Some(1)), "{text}");
     document["findings"].as_array().unwrap().clone()
 }

@@ -3,16 +3,19 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
+use chainwright::Retry;
 use chainwright::netns::Sandbox;
-use chainwright::nft::Scope;
-use chainwright::text::{Listing, Options, Script};
+use chainwright::nft::{Chain, Family, Scope, Transaction};
+use chainwright::text::{Listing, Mode, Options, Script};
 use common::rulesets::{OF_CLIENTS, Ruleset, TypedRules, data};
 use common::scripts::{
     apply, compare, compare_errors, compare_listings, is_same_text, without_else,
 };
 use common::tools::Tools;
-use common::{connect, sandbox};
+use common::{OnDrop, connect, sandbox};
 
 #[test]
 fn rulesets_are_made_as_nft_makes_them() {
@@ -350,4 +353,34 @@ fn commands_do_what_nft_does() {
         }
     }
     assert!((2..7).contains(&refused), "{refused}");
+}
+
+/// Who changes something all the time delays a script that depends on what is there, and does not make it fail.
+#[test]
+fn a_script_is_as_patient_as_its_connection() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox).with_retry(Retry::FOREVER);
+    let base = "add table ip t\nadd chain ip t c\nadd rule ip t c accept\nadd table ip rival";
+    apply(&sandbox, &mut nft, base).unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut rival = connect(&sandbox);
+            let mut tx = Transaction::new();
+            let chain = Chain::new(Family::IP, "rival", "c");
+            tx.add(&chain).unwrap().delete(&chain).unwrap();
+            while !done.load(Ordering::Relaxed) {
+                rival.commit(&tx).unwrap();
+            }
+        });
+        let _end = OnDrop(|| done.store(true, Ordering::Relaxed));
+        for _ in 0..10 {
+            let script = Script::parse("-", "insert rule ip t c index 0 drop").unwrap();
+            script
+                .run(&mut nft, Mode::Commit, &Options::here())
+                .unwrap();
+        }
+    });
+    let text = Tools::new(&sandbox).run("nft list chain ip t c");
+    assert_eq!(text.matches("drop").count(), 10, "{text}");
 }

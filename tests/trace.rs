@@ -6,8 +6,7 @@ mod common;
 mod page;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables};
@@ -19,6 +18,7 @@ use chainwright::text::Script;
 use chainwright::walk::graph::Graph;
 use chainwright::xt;
 use common::sandbox;
+use common::tools::run_on;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
@@ -30,20 +30,9 @@ const OLD: &str = "tests/data/kube-proxy-1.20-300-services.save";
 /// What a run left: exit code, output, errors. The output is no wider than a terminal.
 #[track_caller]
 fn run(arguments: &str, input: &str) -> (i32, String, String) {
-    let mut child = Command::new(PROGRAM)
-        .args(arguments.split_whitespace())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
-    let output = child.wait_with_output().unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments.split_whitespace());
+    let output = run_on(&mut command, input.as_bytes()).unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let (out, err) = (text(output.stdout), text(output.stderr));
     if !arguments.contains("--json") && !arguments.contains("--format") {
@@ -355,6 +344,35 @@ fn a_table_that_stops_what_others_accept_is_named() {
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["stopped"][0]["by"]["owner"], "firewalld");
     assert_eq!(json["stopped"][0]["accepted_by"][0]["owner"], "kube-proxy");
+}
+
+/// Nothing stops it as far as can be said is another answer than that nothing does; and it is said once, however many ways
+/// the packet has.
+#[test]
+fn what_cannot_be_said_is_no_answer() {
+    let ruleset = "*filter\n-A INPUT -m mark --mark 1\n-A INPUT -m connmark --mark 1\n-A INPUT -p tcp -j CLUSTERIP --new \
+                   --hashmode sourceip --clustermac 01:00:5E:00:00:14 --total-nodes 2 --local-node 1 --hash-init 0\n\
+                   COMMIT\n";
+    let packet = "why tcp 192.0.2.1:9 192.0.2.2:22 --direction in --file -";
+    let (code, out, _) = run(packet, ruleset);
+    assert_eq!(code, 2, "{out}");
+    assert_eq!(
+        out.matches("It cannot be said everywhere").count(),
+        1,
+        "{out}"
+    );
+    let (code, _, err) = run(packet, "table netdev d { chain c { }; }");
+    assert_eq!(code, 1);
+    assert!(err.contains("not walked through: table netdev d"), "{err}");
+}
+
+/// A pipe can be read but once.
+#[test]
+fn a_ruleset_may_come_through_a_pipe() {
+    let ruleset = "*filter\n-A INPUT -p tcp -j DROP\nCOMMIT\n";
+    let packet = "why tcp 192.0.2.1:9 192.0.2.2:22 --direction in --file /dev/stdin";
+    let out = done(packet, ruleset);
+    assert!(out.contains("by ip filter INPUT rule 1"), "{out}");
 }
 
 /// A text and its translation treat all packets alike; a text with one port less does not.

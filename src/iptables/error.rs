@@ -135,7 +135,8 @@ pub enum Error {
     },
     /// Several chains of a legacy table have the same name: which one is meant cannot be said.
     #[error(
-        "several chains of table {table} are called {chain}: which one is meant cannot be said"
+        "several chains of table {table} are called {chain}: which one is meant cannot be said; no iptables makes that, and \
+         restoring the whole table from a text makes it anew"
     )]
     SharedName {
         /// The table.

@@ -262,20 +262,22 @@ impl fmt::Display for Part {
 /// Whether a port of a service is one that was asked for: `web`, `default/web`, `web:http`, `default/web:http`.
 #[must_use]
 pub fn is_meant(port: &str, asked: &str) -> bool {
-    let part = |text: &str| -> (Option<String>, String, Option<String>) {
-        let (namespace, rest) = match text.split_once('/') {
-            Some((namespace, rest)) => (Some(namespace.to_owned()), rest),
-            None => (None, text),
-        };
-        match rest.split_once(':') {
-            Some((name, port)) => (namespace, name.to_owned(), Some(port.to_owned())),
-            None => (namespace, rest.to_owned(), None),
-        }
-    };
-    let (there, wanted) = (part(port), part(asked));
+    let (there, wanted) = (parts(port), parts(asked));
     (wanted.0.is_none() || wanted.0 == there.0)
         && wanted.1 == there.1
         && (wanted.2.is_none() || wanted.2 == there.2)
+}
+
+/// Namespace, name and port of a service's port, as far as they are said.
+fn parts(text: &str) -> (Option<&str>, &str, Option<&str>) {
+    let (namespace, rest) = match text.split_once('/') {
+        Some((namespace, rest)) => (Some(namespace), rest),
+        None => (None, text),
+    };
+    match rest.split_once(':') {
+        Some((name, port)) => (namespace, name, Some(port)),
+        None => (namespace, rest, None),
+    }
 }
 
 #[cfg(test)]

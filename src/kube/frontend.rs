@@ -51,16 +51,15 @@ pub fn frontends<'t>(
         }
         for set in table.sets() {
             let set_ref = set.set();
-            let key = set_ref.key_type().unwrap_or_default();
-            if ![ADDRESSES, ADDRESSES_V6, NODE_PORTS].contains(&key) {
+            let Some(address) = set_ref.key_type().and_then(length_of_address) else {
                 continue;
-            }
+            };
             let is_flat = is_of_fronts(table.table().name(), set_ref.name());
             if is_flat || set_ref.data_type() == Some(DataType::VERDICT) {
                 let elements = set.elements().filter_map(|element| {
                     let service = named(&element);
                     let is_one = is_flat || service.is_some();
-                    of_element(family, key, &element, service).filter(|_| is_one)
+                    of_element(family, address, &element, service).filter(|_| is_one)
                 });
                 found.extend(elements);
             }
@@ -89,13 +88,16 @@ pub fn node_port_addresses(snapshot: &Snapshot) -> Vec<IpAddr> {
         .filter_map(|table| table.set("nodeport-ips"))
     {
         let keys = set.elements().filter_map(|element| element.key_bytes());
-        addresses.extend(keys.filter_map(|key| match key.len() {
-            4 => Some(IpAddr::from(*key.first_chunk::<4>()?)),
-            16 => Some(IpAddr::from(*key.first_chunk::<16>()?)),
-            _ => None,
-        }));
+        addresses.extend(keys.filter_map(of_bytes));
     }
     addresses.into_iter().collect()
+}
+
+/// The address that these bytes are.
+fn of_bytes(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    let v6 = <[u8; 16]>::try_from(bytes).map(IpAddr::from);
+    v4.or(v6).ok()
 }
 
 /// `-d 10.96.0.10/32 -p udp -m comment --comment "kube-system/kube-dns:dns cluster IP" -m udp --dport 53 …`
@@ -128,27 +130,19 @@ fn of_rule(family: xt::Family, rule: &Rule) -> Option<Frontend> {
     })
 }
 
-/// The types of kube-proxy's keys: an address, a protocol and a port, each filled up to four bytes.
-const ADDRESSES: DataType = of_fields(&[
-    DataType::IPV4_ADDR,
-    DataType::INET_PROTO,
-    DataType::INET_SERVICE,
-]);
-const ADDRESSES_V6: DataType = of_fields(&[
-    DataType::IPV6_ADDR,
-    DataType::INET_PROTO,
-    DataType::INET_SERVICE,
-]);
-const NODE_PORTS: DataType = of_fields(&[DataType::INET_PROTO, DataType::INET_SERVICE]);
-
-/// As [`DataType::concatenation`].
-const fn of_fields(fields: &[DataType]) -> DataType {
-    let (mut number, mut at) = (0, 0);
-    while at < fields.len() {
-        number = number << 6 | fields[at].0;
-        at += 1;
-    }
-    DataType(number)
+/// How many bytes of an address stand before the protocol and the port in a key of this type, if it is one of kube-proxy's:
+/// each field is filled up to four bytes.
+fn length_of_address(key: DataType) -> Option<usize> {
+    let behind = [DataType::INET_PROTO, DataType::INET_SERVICE];
+    let addresses = [
+        (Some(DataType::IPV4_ADDR), 4),
+        (Some(DataType::IPV6_ADDR), 16),
+        (None, 0),
+    ];
+    let is_it = |(address, _): &(Option<DataType>, usize)| {
+        DataType::concatenation(address.iter().copied().chain(behind)) == key
+    };
+    addresses.into_iter().find(is_it).map(|(_, length)| length)
 }
 
 /// Which service's port an element of kube-proxy's is about, by the chain that it leads to or by its comment.
@@ -165,26 +159,15 @@ fn named(element: &ElementRef<'_>) -> Option<String> {
 /// `10.96.10.10 . tcp . 80 : goto service-LHMBTHWP-default/azure-vote-front/tcp/`
 fn of_element(
     family: Family,
-    key_type: DataType,
+    address: usize,
     element: &ElementRef<'_>,
     service: Option<String>,
 ) -> Option<Frontend> {
-    let key = element.key_bytes()?;
-    let (address, rest) = match key_type {
-        ADDRESSES => {
-            let (address, rest) = key.split_first_chunk::<4>()?;
-            (Some(IpAddr::from(*address)), rest)
-        }
-        ADDRESSES_V6 => {
-            let (address, rest) = key.split_first_chunk::<16>()?;
-            (Some(IpAddr::from(*address)), rest)
-        }
-        _ => (None, key),
-    };
+    let (address, rest) = element.key_bytes()?.split_at_checked(address)?;
     let (protocol, port) = (*rest.first()?, rest.get(4..6)?);
     Some(Frontend {
         service,
-        address,
+        address: of_bytes(address),
         protocol,
         port: u16::from_be_bytes(port.try_into().ok()?),
         ipv6: family == Family::IP6,

@@ -26,7 +26,8 @@ pub(crate) const fn message_type(message: u8) -> u16 {
     ((NFNL_SUBSYS_NFTABLES as u16) << 8) | message as u16
 }
 
-/// How often an object is looked for while the ruleset changes: not found so often, it is not there.
+/// How often an object is looked for while the ruleset changes: not found so often, it is not there. That is no attempt
+/// that failed, which [`Retry`] is for: each of these looks is answered, and the last one's answer stands.
 const LOOKS: usize = 8;
 /// How many errors are taken while the rest of a dump is received that was given up.
 const TROUBLES: usize = 4;

@@ -9,9 +9,6 @@ use crate::netlink;
 use crate::nft::live::{Change, Item, Monitor, MonitorOptions};
 use crate::nft::{CommitError, Connection, Outcome, Scope, Snapshot, SnapshotError, Transaction};
 
-/// How often it is tried again when others commit meanwhile.
-const ATTEMPTS: usize = 20;
-
 /// How a script is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -118,6 +115,9 @@ impl Script {
     /// # }
     /// ```
     ///
+    /// Where it depends on what is there, and others change that meanwhile, it begins again, as the connection's
+    /// [`with_retry`](Connection::with_retry) says.
+    ///
     /// # Errors
     /// [`RunError`]
     pub fn run(
@@ -141,7 +141,7 @@ impl Script {
             Mode::Echo => Some(Listener::begin(nft, options)?),
             _ => None,
         };
-        let mut attempt = 1;
+        let mut attempts = nft.retry().begin();
         loop {
             let now = match self.needs_listing() {
                 true => Some(nft.snapshot(Scope::all())?),
@@ -172,8 +172,7 @@ impl Script {
                 }
                 Err(error) => error,
             };
-            if error.generation_moved() && attempt < ATTEMPTS {
-                attempt += 1;
+            if error.generation_moved() && attempts.again() {
                 continue;
             }
             let places = change.explain(&error);

@@ -77,6 +77,10 @@ pub(super) fn check(verb: &str, runs: &[&Ran]) {
     );
 }
 
+/// What comes of this for a packet cannot be said.
+const CLUSTER: &str = "*filter\n-A INPUT -d 192.0.2.2/32 -j CLUSTERIP --new --hashmode sourceip --clustermac \
+                       01:00:5E:00:00:14 --total-nodes 2 --local-node 1 --hash-init 0\nCOMMIT\n";
+
 #[test]
 fn every_key_is_documented_and_every_documented_key_is_printed() {
     let sandbox = sandbox();
@@ -175,7 +179,16 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
             &json(&format!("trace svc1 --file {two}")).expect(0),
         ],
     );
-    check("why", &[&json(&format!("why {packet}")).expect(0)]);
+    let opaque = directory.path().join("opaque").to_str().unwrap().to_owned();
+    std::fs::write(&opaque, CLUSTER).unwrap();
+    let unknown = format!("why tcp 192.0.2.1:9 192.0.2.2:22 --direction in --file {opaque}");
+    check(
+        "why",
+        &[
+            &json(&format!("why {packet}")).expect(0),
+            &json(&unknown).expect(2),
+        ],
+    );
     let packets = json(&format!("diff --packets {odd} {two}"));
     let other = directory
         .path()

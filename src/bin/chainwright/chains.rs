@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use bstr::{BStr, ByteSlice};
+use chainwright::Retry;
 use chainwright::legacy;
 use chainwright::netlink;
 use chainwright::nft::{self, ChainRef, Connection, Hook, List, hook_name};
@@ -215,18 +216,15 @@ pub(crate) fn list(args: &Args, each: &mut Each<'_>) -> Result<Found, Error> {
     Ok(found)
 }
 
-/// How often a listing is begun again when changes interrupt it; [`List`] itself tries several
-/// times each time.
-const ATTEMPTS: usize = 8;
-/// After how long it is not begun again.
+/// How long a listing is begun again when changes interrupt it, before it is shown as it comes.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Lists the chains of nf_tables. The answer is what to say if they are not of one generation.
 fn list_nft(args: &Args, each: &mut Each<'_>) -> Result<Option<String>, Error> {
-    let mut nft = Connection::open_to_look()?;
+    let mut nft = Connection::open_to_look()?.with_retry(Retry::within(PATIENCE));
     let mut chains = List::new(args.scope.filter());
     let start = Instant::now();
-    for _ in 0..ATTEMPTS {
+    loop {
         let rules = match read(args, &mut nft, &mut chains) {
             Ok(rules) => rules,
             Err(error) if error.ask_again() && start.elapsed() < PATIENCE => continue,

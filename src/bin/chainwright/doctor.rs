@@ -1,10 +1,12 @@
 //! `chainwright doctor`: what is wrong with iptables' tables, or will go wrong.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry as Slot;
+use std::collections::{BTreeMap, HashMap};
 
+use bstr::{BStr, ByteSlice};
 use chainwright::iptables::doctor::{Fault, Finding, Severity, What, examine};
 use chainwright::iptables::forecast::{self, Effect, Version};
-use chainwright::iptables::{Family, Iptables, RuleView, Tables, tables_in_use};
+use chainwright::iptables::{Backend, Family, Iptables, RuleView, Tables, tables_in_use};
 use chainwright::kube::detect;
 use chainwright::text;
 use serde::Serialize;
@@ -113,9 +115,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             .is_none_or(|table| args.scope.admits_table(table))
     });
     let risk = findings.iter().any(|one| one.severity() == Severity::Risk);
+    let mut numbered = Numbered::new(&all);
     let mut out = Output::new();
     if json {
-        let records = findings.iter().map(|finding| Record::of(finding, &all));
+        let records = findings.iter();
+        let records = records.map(|finding| Record::of(finding, &mut numbered));
         let document = Document {
             risk,
             findings: records.collect(),
@@ -128,7 +132,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             false => grouped(&findings),
         };
         for group in &groups {
-            say(&mut out, group, &all)?;
+            say(&mut out, group, &mut numbered)?;
         }
         for table in tables(args, &all) {
             summary(&mut out, &table)?;
@@ -147,7 +151,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 impl Record {
-    fn of(finding: &Finding, all: &[Tables]) -> Self {
+    fn of<'t>(finding: &'t Finding, numbered: &mut Numbered<'t>) -> Self {
         let place = &finding.place;
         Self {
             severity: word(finding.severity()),
@@ -157,7 +161,7 @@ impl Record {
             table: place.table.as_ref().map(ToString::to_string),
             chain: place.chain.as_ref().map(ToString::to_string),
             number: place.rule,
-            rule: rule(finding, all),
+            rule: numbered.rule(finding),
             said: finding.fault.to_string(),
             versions: finding
                 .fault
@@ -178,22 +182,42 @@ const fn word(severity: Severity) -> &'static str {
     }
 }
 
-/// The rule that it is about, as `iptables-save` says it.
-fn rule(finding: &Finding, all: &[Tables]) -> Option<String> {
-    let place = &finding.place;
-    let (backend, number) = (place.backend?, place.rule?);
-    let chain = place.chain.as_ref()?;
-    let mut all = all.iter();
-    let tables = all.find(|one| (one.backend(), one.family()) == (backend, place.family))?;
-    let table = tables.table(std::str::from_utf8(place.table.as_ref()?).ok()?)?;
-    let rule = table.chain(chain)?.rules().nth(number.checked_sub(1)?)?;
-    Some(match (tables.entry(&rule), &rule) {
-        (Ok(entry), _) => format!("-A {chain} {}", entry.rule).trim_end().to_owned(),
-        (Err(_), RuleView::Nft(rule)) => {
-            text::rule(&table.in_snapshot()?, rule, &text::Options::here())?
+/// Rules by their numbers, of chains in which something was found.
+struct Numbered<'t> {
+    all: &'t [Tables],
+    chains: HashMap<(Backend, Family, &'t BStr, &'t BStr), Vec<RuleView<'t>>>,
+}
+
+impl<'t> Numbered<'t> {
+    fn new(all: &'t [Tables]) -> Self {
+        Self {
+            all,
+            chains: HashMap::new(),
         }
-        (Err(why), RuleView::Legacy(_)) => why.to_string(),
-    })
+    }
+
+    /// The rule that something was found of, as `iptables-save` says it.
+    fn rule(&mut self, finding: &'t Finding) -> Option<String> {
+        let place = &finding.place;
+        let (backend, number) = (place.backend?, place.rule?);
+        let (name, chain) = (place.table.as_ref()?, place.chain.as_ref()?);
+        let mut all = self.all.iter();
+        let tables = all.find(|one| (one.backend(), one.family()) == (backend, place.family))?;
+        let table = tables.table(std::str::from_utf8(name).ok()?)?;
+        let key = (backend, place.family, name.as_bstr(), chain.as_bstr());
+        let rules = match self.chains.entry(key) {
+            Slot::Occupied(known) => known.into_mut(),
+            Slot::Vacant(new) => new.insert(table.chain(chain)?.rules().collect()),
+        };
+        let rule = rules.get(number.checked_sub(1)?)?;
+        Some(match (tables.entry(rule), rule) {
+            (Ok(entry), _) => format!("-A {chain} {}", entry.rule).trim_end().to_owned(),
+            (Err(_), RuleView::Nft(rule)) => {
+                text::rule(&table.in_snapshot()?, rule, &text::Options::here())?
+            }
+            (Err(why), RuleView::Legacy(_)) => why.to_string(),
+        })
+    }
 }
 
 /// What versions take its rule for.
@@ -245,13 +269,17 @@ fn grouped(findings: &[Finding]) -> Vec<Vec<&Finding>> {
 }
 
 /// Says what is wrong, once, and where else it is.
-fn say(out: &mut Output, group: &[&Finding], all: &[Tables]) -> Result<(), Error> {
+fn say<'t>(
+    out: &mut Output,
+    group: &[&'t Finding],
+    numbered: &mut Numbered<'t>,
+) -> Result<(), Error> {
     let Some((first, others)) = group.split_first() else {
         return Ok(());
     };
     let severity = word(first.severity());
     paragraph(out, "", &format!("{severity}: {first}"))?;
-    if let Some(rule) = rule(first, all) {
+    if let Some(rule) = numbered.rule(first) {
         paragraph(out, "    ", &format!("is: {rule}"))?;
     }
     if let Some(read_as) = read_as(first) {

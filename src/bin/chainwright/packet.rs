@@ -1,5 +1,7 @@
 //! Packets as they are said on the command line, and the machine that they come to.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
 use std::net::{IpAddr, SocketAddr};
 
 use chainwright::iptables::Family;
@@ -118,40 +120,42 @@ impl End {
     }
 }
 
+/// Protocols that have names here.
+const PROTOCOLS: [(&str, u8); 11] = [
+    ("tcp", 6),
+    ("udp", 17),
+    ("sctp", 132),
+    ("dccp", 33),
+    ("udplite", 136),
+    ("icmp", 1),
+    ("icmpv6", 58),
+    ("esp", 50),
+    ("ah", 51),
+    ("gre", 47),
+    ("ipip", 4),
+];
+
 /// `tcp`, `udp`, …, or a number.
 fn protocol(text: &str) -> Result<u8, String> {
-    Ok(match text {
-        "tcp" => 6,
-        "udp" => 17,
-        "sctp" => 132,
-        "dccp" => 33,
-        "udplite" => 136,
-        "icmp" => 1,
-        "icmpv6" | "ipv6-icmp" => 58,
-        "esp" => 50,
-        "ah" => 51,
-        "gre" => 47,
-        "ipip" => 4,
-        other => other.parse().map_err(|_| {
-            format!(
-                "{other:?} is no protocol: tcp, udp, sctp, dccp, udplite, icmp, icmpv6, esp, ah, gre, ipip or a number"
-            )
-        })?,
+    let name = match text {
+        "ipv6-icmp" => "icmpv6",
+        other => other,
+    };
+    let known = PROTOCOLS.iter().find(|(known, _)| *known == name);
+    let number = known.map_or_else(|| text.parse().ok(), |(_, number)| Some(*number));
+    number.ok_or_else(|| {
+        let names = PROTOCOLS.map(|(name, _)| name).join(", ");
+        format!("{text:?} is no protocol: {names} or a number")
     })
 }
 
 /// Name of a protocol, or its number.
 pub(crate) fn protocol_name(number: u8) -> String {
-    match number {
-        6 => "tcp".to_owned(),
-        17 => "udp".to_owned(),
-        132 => "sctp".to_owned(),
-        33 => "dccp".to_owned(),
-        136 => "udplite".to_owned(),
-        1 => "icmp".to_owned(),
-        58 => "icmpv6".to_owned(),
-        other => format!("protocol {other}"),
-    }
+    let known = PROTOCOLS.iter().find(|(_, known)| *known == number);
+    known.map_or_else(
+        || format!("protocol {number}"),
+        |(name, _)| (*name).to_owned(),
+    )
 }
 
 const fn has_ports(protocol: u8) -> bool {
@@ -261,19 +265,22 @@ impl More {
 pub(crate) fn node() -> Node {
     let mut node = Node::default();
     let mut all = Vec::new();
+    // A node has thousands of them, with several addresses each.
+    let mut places: HashMap<String, usize> = HashMap::new();
     // Where they cannot be told, nothing is known of them.
     let Ok(addresses) = getifaddrs() else {
         return node;
     };
     for one in addresses {
-        let name = one.interface_name.as_str();
-        let known = node.interfaces.iter().position(|there| there.name == name);
-        let place = known.unwrap_or_else(|| {
-            let mut interface = Interface::named(name);
-            interface.index = if_nametoindex(name).ok();
-            node.interfaces.push(interface);
-            node.interfaces.len() - 1
-        });
+        let place = match places.entry(one.interface_name) {
+            Slot::Occupied(known) => *known.get(),
+            Slot::Vacant(new) => {
+                let mut interface = Interface::named(new.key().as_str());
+                interface.index = if_nametoindex(new.key().as_str()).ok();
+                node.interfaces.push(interface);
+                *new.insert(node.interfaces.len() - 1)
+            }
+        };
         let address = one.address.as_ref().and_then(|address| {
             let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
             v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
@@ -364,9 +371,10 @@ mod tests {
                 "icmp any 192.0.2.1",
                 "icmp any → 192.0.2.1, through this machine, new",
             ),
+            ("50 any any", "esp any → any, through this machine, new"),
             (
-                "47 any any",
-                "protocol 47 any → any, through this machine, new",
+                "89 any any",
+                "protocol 89 any → any, through this machine, new",
             ),
         ] {
             assert_eq!(said_by(words).as_deref(), Ok(line), "{words}");

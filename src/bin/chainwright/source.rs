@@ -1,6 +1,6 @@
 //! Rulesets that are looked at, wherever they are: in the kernel, in a backup, in a text of iptables' or of nft's.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
@@ -25,10 +25,11 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Reads a file, or standard input if it is `-`.
+    /// Reads a file, or standard input if it is `-`; a text may also come through a pipe.
     pub(crate) fn read(file: &Path, scope: &Scope) -> Result<Self, Error> {
         let name = file.to_string_lossy();
-        if file != Path::new("-") {
+        // Anything else can be read but once, and is no backup.
+        if fs::metadata(file).is_ok_and(|there| there.is_file()) {
             match Snapshot::load(file) {
                 Ok(snapshot) => return Ok(Self::Backup(Box::new(snapshot))),
                 Err(FileError::Foreign { .. }) => {}

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::output::{Error, Exit, Output, counted, note};
 use crate::packet::{End, More, node, packet, parse, said};
 use crate::scope::{Found, Scope};
-use crate::ways::{Ruleset, lines, options, people};
+use crate::ways::{Ruleset, lines, options, people, say_not_walked};
 
 /// Show where a packet goes
 ///
@@ -149,9 +149,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     }
     out.flush()?;
-    for name in rules.not_walked() {
-        note(&format!("not walked through: {name}"));
-    }
+    say_not_walked(&rules);
     Ok(match found.torn {
         true => Exit::Failed,
         false => Exit::Done,

@@ -13,7 +13,7 @@ use chainwright::text;
 use chainwright::walk::{End, Options, Outcome, Packet, RuleAt, Rules, Step, Verdict, Walk};
 
 use crate::legacy_tables::{self, family_name};
-use crate::output::{Error, Output, Printable};
+use crate::output::{Error, Output, Printable, note};
 use crate::rules::{self, Sets};
 use crate::scope::{Found, Scope};
 use crate::source::Source;
@@ -101,7 +101,7 @@ impl Ruleset {
             Backend::Nft => {
                 let family = nft::Family::from_name(step.family)?;
                 let table = self.snapshot.table(family, &step.table)?;
-                let rule = table.chain(&step.chain)?.rules().nth(place)?;
+                let rule = table.chain(&step.chain)?.rule(place)?;
                 if let Some(options) = rules::options(&rule, &self.sets) {
                     // Without its counters.
                     let words = options.split_once("] ").map_or("", |(_, words)| words);
@@ -390,7 +390,9 @@ pub(crate) fn people(
     if several && common > 0 {
         writeln!(out, "all:")?;
     }
-    steps(out, ruleset, &walk.ends[0].steps[..common], all, None)?;
+    if let Some(first) = walk.ends.first() {
+        steps(out, ruleset, &first.steps[..common], all, None)?;
+    }
     let shown = match all {
         true => distinct.len(),
         false => distinct.len().min(SHOWN),
@@ -486,6 +488,13 @@ fn steps(
         }
     }
     Ok(())
+}
+
+/// Says which tables and chains no packet was walked through.
+pub(crate) fn say_not_walked(rules: &Rules<'_>) {
+    for name in rules.not_walked() {
+        note(&format!("not walked through: {name}"));
+    }
 }
 
 /// How walks are made for the command.

@@ -1,6 +1,6 @@
 //! `chainwright why`: whose rules stop a packet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use bstr::BString;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::output::{Error, Exit, Output, note};
 use crate::packet::{More, node, parse, said};
 use crate::scope::{Found, Scope};
-use crate::ways::{Ruleset, lines, options, percent, place, reason};
+use crate::ways::{Ruleset, lines, options, percent, place, reason, say_not_walked};
 
 /// Show whose rules stop a packet, although others let it through
 ///
@@ -22,7 +22,8 @@ use crate::ways::{Ruleset, lines, options, percent, place, reason};
 ///
 /// With --table only what tables of this name say counts; all the others are walked through nevertheless.
 ///
-/// Exit codes: 0 something stops it, 1 nothing does.
+/// Exit codes: 0 something stops it, 1 nothing does, 2 nothing does as far as can be said, but there are ways of which it
+/// cannot be said.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The packet: its protocol, where from and where to, as `trace` takes it
@@ -42,9 +43,11 @@ pub(crate) struct Args {
 
 /// All that `--json` writes.
 #[derive(Serialize)]
-struct Document {
+struct Document<'d> {
     packet: String,
     stopped: Vec<Stop>,
+    unknown: &'d [&'d str],
+    not_walked: &'d [String],
 }
 
 /// How a packet is stopped.
@@ -115,26 +118,41 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         note(said);
     }
     let packet = parse(&args.packet, &args.more, &node)?;
-    let walk = ruleset.rules().walk(&packet, &node, &options(false));
+    let rules = ruleset.rules();
+    let walk = rules.walk(&packet, &node, &options(false));
     let stopped = stops(&walk, &ruleset, &args.scope);
+    let unknown = unknown(&walk);
     let mut out = Output::new();
-    let any = !stopped.is_empty();
+    let exit = match (found.torn, stopped.is_empty(), unknown.is_empty()) {
+        (true, ..) | (false, true, false) => Exit::Failed,
+        (false, false, _) => Exit::Done,
+        (false, true, true) => Exit::Absent,
+    };
     if json {
         let document = Document {
             packet: said(&packet),
             stopped,
+            unknown: &unknown,
+            not_walked: rules.not_walked(),
         };
         out.json("why", &document)?;
     } else {
         writeln!(out, "{}", said(&packet))?;
-        people(&mut out, &walk, &stopped)?;
+        people(&mut out, &unknown, &stopped)?;
     }
     out.flush()?;
-    Ok(match (found.torn, any) {
-        (true, _) => Exit::Failed,
-        (false, true) => Exit::Done,
-        (false, false) => Exit::Absent,
-    })
+    say_not_walked(&rules);
+    Ok(exit)
+}
+
+/// Why it cannot be said of some ends whether the packet is stopped, each reason once.
+fn unknown(walk: &Walk) -> Vec<&str> {
+    let reasons = walk.ends.iter().filter_map(|end| match &end.outcome {
+        Outcome::Unknown(why) | Outcome::NotFollowed(why) => Some(why.as_str()),
+        _ => None,
+    });
+    let mut met = BTreeSet::new();
+    reasons.filter(|why| met.insert(*why)).collect()
 }
 
 /// The ends at which a table that was asked for stops the packet: those for which the same rule does together.
@@ -198,7 +216,7 @@ fn accepted(end: &End, by: &Said) -> Vec<Said> {
     accepted
 }
 
-fn people(out: &mut Output, walk: &Walk, stopped: &[Stop]) -> Result<(), Error> {
+fn people(out: &mut Output, unknown: &[&str], stopped: &[Stop]) -> Result<(), Error> {
     for stop in stopped {
         let percent = percent(stop.probability);
         match stop.assumptions.is_empty() {
@@ -223,10 +241,6 @@ fn people(out: &mut Output, walk: &Walk, stopped: &[Stop]) -> Result<(), Error> 
     if stopped.is_empty() {
         writeln!(out, "  Nothing that was asked about stops it.")?;
     }
-    let unknown = walk.ends.iter().filter_map(|end| match &end.outcome {
-        Outcome::Unknown(why) | Outcome::NotFollowed(why) => Some(why),
-        _ => None,
-    });
     for why in unknown {
         lines(out, "  ", &format!("It cannot be said everywhere: {why}."))?;
     }

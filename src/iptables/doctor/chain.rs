@@ -288,3 +288,39 @@ fn asks_for_what_rules_change(rule: &Rule) -> bool {
     };
     rule.matches.iter().any(is_one)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iptables::Family;
+
+    /// Of a second rule that is the same as the first it is said that it is there already, unless what stands between them may
+    /// have changed what it asks for.
+    #[test]
+    fn what_may_have_changed_between_is_no_second_time() {
+        for (rule, between, of) in [
+            ("-s 10.0.0.1/32 -j DROP", "-j MARK --set-mark 1", Some(1)),
+            ("-m mark --mark 1 -j DROP", "-i lo -j ACCEPT", Some(1)),
+            ("-m mark --mark 1 -j DROP", "-j MARK --set-mark 1", None),
+            ("-m mark --mark 1 -j DROP", "-j other", None),
+            ("-m length --length 40 -j DROP", "-j other", None),
+            (
+                "-m conntrack --ctstate UNTRACKED -j ACCEPT",
+                "-j MARK --set-mark 1",
+                Some(1),
+            ),
+            (
+                "-m conntrack --ctstate UNTRACKED -j ACCEPT",
+                "-j CT --notrack",
+                None,
+            ),
+            ("-m limit --limit 5/sec -j DROP", "-i lo -j ACCEPT", None),
+        ] {
+            let mut seen = Seen::default();
+            let parse = |text| Rule::parse(Family::Ipv4, text).unwrap();
+            assert_eq!(seen.before(&parse(rule), 1), None, "{rule}");
+            assert_eq!(seen.before(&parse(between), 2), None, "{between}");
+            assert_eq!(seen.before(&parse(rule), 3), of, "{rule} {between}");
+        }
+    }
+}

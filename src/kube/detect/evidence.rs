@@ -1,11 +1,12 @@
 //! What else there is of the node's components, counted.
 
-use bstr::BString;
+use bstr::{BStr, BString, ByteSlice};
 
 use super::{Detection, Detector, LEGACY};
-use crate::iptables::{Backend, Error, Family, Iptables};
-use crate::legacy::{self, Status};
-use crate::nft;
+use crate::iptables::{Backend, Error, Family, builtins};
+use crate::legacy::{self, Lookup, Status};
+use crate::netlink;
+use crate::nft::{self, Connection, ElementsOf, Scope, SnapshotOptions};
 
 /// What the names of chains start with that the components of a node make.
 pub const PREFIXES: [&str; 4] = ["KUBE-", "CNI-", "AZURE-NPM", "cali-"];
@@ -61,7 +62,8 @@ impl Evidence {
 
 impl Detector {
     /// Counts what there is of the node's components, in all tables of iptables'. It reads the tables that are in use whole,
-    /// and makes none.
+    /// but for the elements of sets, and makes none. The calling thread is to be in the network namespace in which this was
+    /// opened: which legacy tables are in use is told of the thread's.
     pub fn evidence(&mut self) -> Evidence {
         let mut evidence = Evidence {
             detection: self.look(),
@@ -70,47 +72,118 @@ impl Detector {
             owned: Vec::new(),
             uncounted: Vec::new(),
         };
-        for backend in [Backend::Nft, Backend::Legacy] {
-            if backend == Backend::Nft && !evidence.nft_loaded {
-                continue;
-            }
-            match count(backend, &mut evidence.owned) {
-                Ok(()) => {}
-                // There is nothing to be counted.
-                Err(Error::Legacy(legacy::Error::NotBuilt { .. })) => {}
-                Err(error) => evidence.uncounted.push((backend, error)),
-            }
+        let counted = self.count_nft(&mut evidence.owned);
+        let uncounted = counted.err().map(|error| (Backend::Nft, error));
+        evidence.uncounted.extend(uncounted);
+        for index in [0, 1] {
+            let counted = self.count_legacy(index, &mut evidence.owned);
+            let uncounted = counted.err().map(|error| (Backend::Legacy, error));
+            evidence.uncounted.extend(uncounted);
         }
         evidence
     }
-}
 
-fn count(backend: Backend, all: &mut Vec<Owned>) -> Result<(), Error> {
-    let mut iptables = Iptables::open(backend)?;
-    for family in Family::ALL {
-        let tables = iptables.read(family, &[])?;
-        for table in tables.iter() {
-            for prefix in PREFIXES {
-                let mut owned: Option<Owned> = None;
-                for chain in table.chains() {
-                    if !chain.name().starts_with(prefix.as_bytes()) {
-                        continue;
-                    }
-                    let owned = owned.get_or_insert_with(|| Owned {
-                        backend,
-                        family,
-                        table: table.name().to_owned(),
-                        prefix,
-                        chains: 0,
-                        rules: 0,
-                        first: chain.name().to_owned(),
-                    });
-                    owned.chains += 1;
-                    owned.rules += chain.rule_count();
+    /// Counts in nf_tables. Where they are not loaded there is nothing.
+    fn count_nft(&mut self, all: &mut Vec<Owned>) -> Result<(), Error> {
+        let connection = match &mut self.nft {
+            Some(connection) => connection,
+            None => match Connection::open_to_look() {
+                Ok(connection) => self.nft.insert(connection),
+                Err(netlink::Error::NotLoaded) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            },
+        };
+        for family in Family::ALL {
+            let of = nft::Family::from(family);
+            let mut tables = Vec::new();
+            let listed = connection.tables(Scope::family(of))?;
+            listed.for_each(|table| tables.push(table.name().to_owned()))?;
+            tables.sort();
+            for table in tables {
+                let is_iptables = table.to_str().is_ok_and(|name| builtins(name).is_some());
+                if !is_iptables {
+                    continue;
                 }
-                all.extend(owned);
+                let options = SnapshotOptions {
+                    elements: ElementsOf::empty(),
+                };
+                let scope = Scope::table(of, table.as_bstr());
+                let snapshot = connection.snapshot_with(scope, options)?;
+                let mut count = Count::of(Backend::Nft, family, table.as_bstr());
+                for chain in snapshot.tables().flat_map(|table| table.chains()) {
+                    count.add(chain.chain().name(), chain.rules().len());
+                }
+                all.extend(count.owned.into_iter().flatten());
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Counts in the legacy tables of a family. Where there are none there is nothing.
+    fn count_legacy(&mut self, index: usize, all: &mut Vec<Owned>) -> Result<(), Error> {
+        let opened;
+        let connection = match &self.legacy[index] {
+            Ok(connection) => connection,
+            Err(_) => match legacy::Connection::open(LEGACY[index]) {
+                Ok(connection) => {
+                    opened = connection;
+                    &opened
+                }
+                Err(legacy::Error::NotBuilt { .. }) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            },
+        };
+        let mut names = connection.tables()?;
+        names.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
+        for name in names {
+            if let Lookup::InUse(table) = connection.read_into(name, &mut self.table)? {
+                let name = table.name().as_bstr();
+                let mut count = Count::of(Backend::Legacy, Family::ALL[index], name);
+                for chain in table.chains() {
+                    count.add(chain.name(), chain.rule_count());
+                }
+                all.extend(count.owned.into_iter().flatten());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The chains of a table, counted.
+struct Count<'n> {
+    backend: Backend,
+    family: Family,
+    table: &'n BStr,
+    /// In the order of [`PREFIXES`].
+    owned: [Option<Owned>; PREFIXES.len()],
+}
+
+impl<'n> Count<'n> {
+    const fn of(backend: Backend, family: Family, table: &'n BStr) -> Self {
+        Self {
+            backend,
+            family,
+            table,
+            owned: [const { None }; PREFIXES.len()],
+        }
+    }
+
+    fn add(&mut self, chain: &BStr, rules: usize) {
+        for (prefix, owned) in PREFIXES.into_iter().zip(&mut self.owned) {
+            if !chain.starts_with(prefix.as_bytes()) {
+                continue;
+            }
+            let owned = owned.get_or_insert_with(|| Owned {
+                backend: self.backend,
+                family: self.family,
+                table: self.table.to_owned(),
+                prefix,
+                chains: 0,
+                rules: 0,
+                first: chain.to_owned(),
+            });
+            owned.chains += 1;
+            owned.rules += rules;
+        }
+    }
 }

@@ -6,10 +6,14 @@ use super::{Detection, Detector, MANGLE, Verdict};
 use crate::netlink;
 use crate::nft::live::{EventObject, Item, Monitor, MonitorOptions};
 
+/// Longer than this nobody is to wait for a look.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
 /// How a [`Watch`] looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// How often the legacy tables are looked at, of whose changes nobody tells, and whether nf_tables have been loaded.
+    /// How often the legacy tables are looked at, of whose changes nobody tells, and whether nf_tables have been loaded: at
+    /// least once a day.
     pub interval: Duration,
 }
 
@@ -100,14 +104,15 @@ impl Watch {
 
     /// Waits until it is time to look again; `false` if the time is up before.
     fn wait(&mut self, deadline: Option<Instant>) -> Result<bool, netlink::Error> {
-        let next = Instant::now() + self.options.interval;
+        let next = Instant::now() + self.options.interval.min(LONGEST);
         let until = deadline.map_or(next, |deadline| deadline.min(next));
         match &mut self.monitor {
             None => std::thread::sleep(until.saturating_duration_since(Instant::now())),
             Some(monitor) => {
                 while let Some(item) = monitor.receive_until(until)? {
-                    if is_of_mangle(&item) {
-                        return Ok(true);
+                    // Changes may come without end.
+                    if is_of_mangle(&item) || Instant::now() >= until {
+                        break;
                     }
                 }
             }

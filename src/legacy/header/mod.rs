@@ -160,7 +160,7 @@ impl fmt::Debug for Header<'_> {
 fn view<T: FromBytes + KnownLayout + Immutable>(entry: &[u8]) -> &T {
     match T::ref_from_prefix(entry) {
         Ok((view, _)) => view,
-        Err(_) => unreachable!("a table's entries are aligned and whole"),
+        Err(_) => unreachable!("invariant: a table's entries are aligned and whole"),
     }
 }
 

@@ -18,7 +18,8 @@ use crate::nft::{Generation, Scope};
 /// Fewer bytes than these that are no longer needed stay where they are.
 const WORTHWHILE: usize = 1 << 20;
 
-/// Fewer attempts to read a chain by itself are made than these.
+/// So many times a chain is read by itself: what moves on all the while is read with its table, as often as
+/// [`Retry`](crate::Retry) says.
 const ATTEMPTS: usize = 64;
 
 impl Snapshot {

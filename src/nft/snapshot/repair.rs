@@ -23,7 +23,8 @@ use crate::nft::scope::Scope;
 use crate::nft::watch::{MemberKey, Touches, Watch};
 
 /// How often what was touched is read anew. Beside writers that never pause, in these very tables, it takes
-/// some hundred times until they leave a gap.
+/// some hundred times until they leave a gap. All of it is one of the attempts of [`Retry`](crate::Retry): what is not made
+/// good by then is read again as a whole.
 const ROUNDS: usize = 512;
 /// How often what stands still is counted before it is believed that something is missing.
 const MISMATCHES: usize = 16;

@@ -11,8 +11,8 @@ use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-m ah`: compares fields of IPsec's authentication header. For IPv4 the rule is for `-p ah`.
@@ -130,6 +130,17 @@ impl Extension for Ah {
             text.number(length.value);
         }
         text.switch(self.reserved, "ahres");
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" ah ");
+        self.spis.list(text);
+        if let Some(length) = self.length.filter(|length| length.value != 0) {
+            text.push("length:")
+                .push(if length.invert { "!" } else { "" })
+                .number(length.value);
+        }
+        text.push(if self.reserved { " reserved" } else { "" });
     }
 }
 

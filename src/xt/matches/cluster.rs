@@ -6,8 +6,8 @@ use chainwright_sys::xt_cluster::{XT_CLUSTER_F_INV, XT_CLUSTER_NODES_MAX, xt_clu
 
 use crate::xt::value::{number, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-m cluster`: divides connections among the nodes of a cluster that all get every packet.
@@ -109,6 +109,14 @@ impl Extension for Cluster {
             .number(self.total_nodes);
         text.option(false, "cluster-hash-seed")
             .display(format_args!(" {seed:#010x}"));
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        let (nodes, seed, total) = (self.nodes, self.hash_seed, self.total_nodes);
+        let not = if self.invert { "!" } else { "" };
+        text.display(format_args!(
+            " cluster {not}node_mask={nodes:#010x} total_nodes={total} hash_seed={seed:#010x}"
+        ));
     }
 }
 

@@ -11,8 +11,8 @@ use chainwright_sys::xt_connbytes::{
 
 use crate::xt::value::{Parsed, one_of, range};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-m connbytes`: compares how much a connection has carried.
@@ -83,6 +83,14 @@ fn meant<T: Copy>(table: &[(&str, (u8, T))], number: u8) -> Option<T> {
     found.map(|(_, (_, meaning))| *meaning)
 }
 
+impl Connbytes {
+    /// Whether the range is negated, and what it is then.
+    fn said(&self) -> (bool, u64, u64) {
+        let ends = (self.from.min(self.to), self.from.max(self.to));
+        (self.from > self.to, ends.0, ends.1)
+    }
+}
+
 impl Extension for Connbytes {
     const NAME: &'static str = "connbytes";
     const REVISION: u8 = 0;
@@ -146,8 +154,7 @@ impl Extension for Connbytes {
     }
 
     fn print(&self, text: &mut Text) {
-        let invert = self.from > self.to;
-        let (least, most) = (self.from.min(self.to), self.from.max(self.to));
+        let (invert, least, most) = self.said();
         text.option(invert, "connbytes").push(" ").number(least);
         if most != u64::MAX {
             text.push(":").number(most);
@@ -155,6 +162,23 @@ impl Extension for Connbytes {
         text.push(" --connbytes-mode ")
             .push(said(&MODES, self.mode).0);
         text.push(" --connbytes-dir ")
+            .push(said(&DIRECTIONS, self.direction).0);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        let (invert, least, most) = self.said();
+        text.push(if invert {
+            " ! connbytes "
+        } else {
+            " connbytes "
+        })
+        .number(least);
+        if most != u64::MAX {
+            text.push(":").number(most);
+        }
+        text.push(" connbytes mode ")
+            .push(said(&MODES, self.mode).0);
+        text.push(" connbytes direction ")
             .push(said(&DIRECTIONS, self.direction).0);
     }
 }

@@ -12,8 +12,8 @@ use zerocopy::FromZeros;
 use crate::xt::Compared;
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `IPPROTO_TCP`
@@ -113,6 +113,19 @@ impl Extension for Ecn {
         }
         if let Some(field) = self.field {
             field.print(text, "ecn-ip-ect");
+        }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" ECN match");
+        for (name, bit) in [("ECE", self.ece), ("CWR", self.cwr)] {
+            if let Some(is_set) = bit {
+                text.push(if is_set { " " } else { " !" }).push(name);
+            }
+        }
+        if let Some(field) = self.field {
+            text.push(if field.invert { " !ECT=" } else { " ECT=" })
+                .number(field.value);
         }
     }
 }

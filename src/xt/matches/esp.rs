@@ -6,8 +6,8 @@ use chainwright_sys::xt_esp::{XT_ESP_INV_SPI, xt_esp};
 
 use super::spi::SpiRange;
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-m esp`: compares the security parameter index of IPsec's ESP. The rule is for `-p esp`.
@@ -53,6 +53,13 @@ impl Extension for Esp {
 
     fn print(&self, text: &mut Text) {
         self.spis.print(text, "espspi");
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" esp");
+        if self.spis != SpiRange::ANY {
+            self.spis.list(text.push(" "));
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use chainwright_sys::xt_helper::xt_helper_info;
 use crate::xt::fit;
 use crate::xt::value::{line, string};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// Longest name, in bytes.
@@ -61,6 +62,12 @@ impl Extension for Helper {
 
     fn print(&self, text: &mut Text) {
         text.option(self.invert, "helper").string(&self.name);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" helper match ")
+            .push(if self.invert { "! " } else { "" });
+        text.push("\"").push(&self.name).push("\"");
     }
 }
 

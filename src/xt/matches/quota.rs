@@ -8,7 +8,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `-m quota`: matches until so many bytes went by.
@@ -58,6 +59,15 @@ impl Extension for Quota {
         text.option(self.invert, "quota")
             .push(" ")
             .number(self.bytes);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        if self.invert {
+            // iptables 1.8.9 shows it as if it were not negated.
+            text.word(Self::NAME);
+            return self.print(text);
+        }
+        text.push(" quota: ").number(self.bytes).push(" bytes");
     }
 }
 

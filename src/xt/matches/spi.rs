@@ -64,4 +64,17 @@ impl SpiRange {
             .push(" ")
             .range(self.first, self.last);
     }
+    /// The same as `iptables -L` shows it.
+    pub(super) fn list(self, text: &mut Text) {
+        if self == Self::ANY {
+            return;
+        }
+        text.push(if self.first == self.last {
+            "spi:"
+        } else {
+            "spis:"
+        })
+        .push(if self.invert { "!" } else { "" })
+        .range(self.first, self.last);
+    }
 }

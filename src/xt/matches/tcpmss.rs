@@ -7,7 +7,8 @@ use chainwright_sys::xt_tcpmss::xt_tcpmss_match_info;
 
 use crate::xt::value::range;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `IPPROTO_TCP`
@@ -70,6 +71,12 @@ impl Extension for Tcpmss {
         text.option(self.invert, "mss")
             .push(" ")
             .range(self.min, self.max);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" tcpmss match ")
+            .push(if self.invert { "!" } else { "" });
+        text.range(self.min, self.max);
     }
 }
 

@@ -11,8 +11,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-m time`: compares when the packet came.
@@ -169,23 +169,53 @@ impl Extension for Time {
         }
         if self.weekdays != XT_TIME_ALL_WEEKDAYS {
             text.push(" --weekdays ");
-            print_days(self.weekdays.into(), text, |day, text| {
-                let name = (day as usize)
-                    .checked_sub(1)
-                    .and_then(|day| WEEKDAYS.get(day));
-                text.push(name.unwrap_or(&""));
-            });
+            print_days(self.weekdays.into(), text, print_weekday);
         }
         if self.date_start != 0 {
-            print_date(self.date_start, text.push(" --datestart "));
+            print_date(self.date_start, "T", text.push(" --datestart "));
         }
         // iptables prints it always.
-        print_date(self.date_stop, text.push(" --datestop "));
+        print_date(self.date_stop, "T", text.push(" --datestop "));
         if self.kernel_time_zone {
             text.push(" --kerneltz");
         }
         if self.contiguous {
             text.push(" --contiguous");
+        }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" TIME");
+        if (self.daytime_start, self.daytime_stop) != (XT_TIME_MIN_DAYTIME, XT_TIME_MAX_DAYTIME) {
+            print_daytime(self.daytime_start, text.push(" from "));
+            print_daytime(self.daytime_stop, text.push(" to "));
+        }
+        if self.weekdays != XT_TIME_ALL_WEEKDAYS {
+            print_days(self.weekdays.into(), text.push(" on "), print_weekday);
+        }
+        if self.monthdays != XT_TIME_ALL_MONTHDAYS {
+            print_days(self.monthdays, text.push(" on "), |day, text| {
+                // Also of the eleventh to thirteenth.
+                let ordinal = match day % 10 {
+                    1 => "st",
+                    2 => "nd",
+                    3 => "rd",
+                    _ => "th",
+                };
+                text.number(day).push(ordinal);
+            });
+        }
+        if self.date_start != 0 {
+            print_date(self.date_start, " ", text.push(" starting from "));
+        }
+        if self.date_stop != i32::MAX as u32 {
+            print_date(self.date_stop, " ", text.push(" until date "));
+        }
+        if !self.kernel_time_zone {
+            text.push(" UTC");
+        }
+        if self.contiguous {
+            text.push(" contiguous");
         }
     }
 }
@@ -292,7 +322,8 @@ fn print_daytime(seconds: u32, text: &mut Text) {
     two(seconds % 60, text.push(":"));
 }
 
-fn print_date(moment: u32, text: &mut Text) {
+/// With this between the day and its time.
+fn print_date(moment: u32, between: &str, text: &mut Text) {
     let (mut days, mut year, mut month) = (moment / DAY, 1970, 1);
     // At most 136 years and 12 months.
     while days >= 365 + u32::from(is_leap(year)) {
@@ -306,7 +337,14 @@ fn print_date(moment: u32, text: &mut Text) {
     text.number(year);
     two(month, text.push("-"));
     two(days + 1, text.push("-"));
-    print_daytime(moment % DAY, text.push("T"));
+    print_daytime(moment % DAY, text.push(between));
+}
+
+fn print_weekday(day: u32, text: &mut Text) {
+    let name = (day as usize)
+        .checked_sub(1)
+        .and_then(|day| WEEKDAYS.get(day));
+    text.push(name.unwrap_or(&""));
 }
 
 fn print_days(days: u32, text: &mut Text, print: impl Fn(u32, &mut Text)) {

@@ -14,7 +14,8 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `-m u32`: compares numbers of 32 bits that stand in the packet.
@@ -197,6 +198,29 @@ fn tests(value: &BStr) -> Parsed<Vec<U32Test>> {
     reader.tests()
 }
 
+impl U32 {
+    fn print_tests(&self, text: &mut Text) {
+        let mut before = " \"";
+        for test in &self.tests {
+            text.push(before).hex(test.start);
+            for step in &test.steps {
+                let (_, number, operator) = step.encoded();
+                text.push(operator).hex(number);
+            }
+            let mut before_range = "=";
+            for range in &test.ranges {
+                text.push(before_range).hex(*range.start());
+                if range.start() != range.end() {
+                    text.push(":").hex(*range.end());
+                }
+                before_range = ",";
+            }
+            before = "&&";
+        }
+        text.push("\"");
+    }
+}
+
 impl Extension for U32 {
     const NAME: &'static str = "u32";
     const REVISION: u8 = 0;
@@ -247,24 +271,12 @@ impl Extension for U32 {
 
     fn print(&self, text: &mut Text) {
         text.option(self.invert, "u32");
-        let mut before = " \"";
-        for test in &self.tests {
-            text.push(before).hex(test.start);
-            for step in &test.steps {
-                let (_, number, operator) = step.encoded();
-                text.push(operator).hex(number);
-            }
-            let mut before_range = "=";
-            for range in &test.ranges {
-                text.push(before_range).hex(*range.start());
-                if range.start() != range.end() {
-                    text.push(":").hex(*range.end());
-                }
-                before_range = ",";
-            }
-            before = "&&";
-        }
-        text.push("\"");
+        self.print_tests(text);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(if self.invert { " u32 !" } else { " u32" });
+        self.print_tests(text);
     }
 }
 

@@ -8,7 +8,8 @@ use chainwright_sys::xt_audit_target::{
 
 use crate::xt::value::one_of;
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `-j AUDIT`: writes an audit record. The packet goes on.
@@ -29,6 +30,16 @@ const TYPES: [(&str, Audit); 3] = [
     ("drop", Audit::Drop),
     ("reject", Audit::Reject),
 ];
+
+impl Audit {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Drop => "drop",
+            Self::Reject => "reject",
+        }
+    }
+}
 
 impl Extension for Audit {
     const NAME: &'static str = "AUDIT";
@@ -65,11 +76,11 @@ impl Extension for Audit {
     }
 
     fn print(&self, text: &mut Text) {
-        text.option(false, "type").word(match self {
-            Self::Accept => "accept",
-            Self::Drop => "drop",
-            Self::Reject => "reject",
-        });
+        text.option(false, "type").word(self.name());
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" AUDIT ").push(self.name());
     }
 }
 

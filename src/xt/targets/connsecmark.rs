@@ -8,8 +8,8 @@ use chainwright_sys::xt_connsecmark_target::{
 };
 
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// `-j CONNSECMARK`: copies the security mark between a packet and its connection.
@@ -60,6 +60,13 @@ impl Extension for Connsecmark {
             Self::Restore => "restore",
         };
         text.option(false, option);
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(match self {
+            Self::Save => " CONNSECMARK save",
+            Self::Restore => " CONNSECMARK restore",
+        });
     }
 }
 

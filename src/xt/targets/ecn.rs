@@ -12,8 +12,8 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Context, Extension, Families, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
-    read_struct, write_struct,
+    Context, Extension, Families, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec,
+    Text, read_struct, write_struct,
 };
 
 /// `IPPROTO_TCP`
@@ -126,6 +126,23 @@ impl Extension for Ecn {
         ] {
             if let Some(value) = value {
                 text.option(false, option).push(" ").number(value);
+            }
+        }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" ECN");
+        if (self.ece, self.cwr, self.field) == (Some(false), Some(false), None) {
+            text.push(" TCP remove");
+            return;
+        }
+        for (name, value) in [
+            (" ECE=", self.ece.map(u8::from)),
+            (" CWR=", self.cwr.map(u8::from)),
+            (" ECT codepoint=", self.field),
+        ] {
+            if let Some(value) = value {
+                text.push(name).number(value);
             }
         }
     }

@@ -14,8 +14,8 @@ use super::words::bare;
 use crate::xt::fit;
 use crate::xt::value::{number_within, string, until_nul};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
-    write_struct,
+    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    read_struct, write_struct,
 };
 
 /// The kernel takes no more seconds: they would not fit as milliseconds.
@@ -113,6 +113,12 @@ impl Extension for Idletimer {
         text.option(false, "timeout").push(" ").number(self.timeout);
         bare(text.option(false, "label"), &self.label);
         text.switch(self.alarm, "alarm");
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" timeout:").number(self.timeout);
+        text.push(" label:").push(&self.label);
+        text.push(if self.alarm { " alarm" } else { "" });
     }
 }
 

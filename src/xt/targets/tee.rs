@@ -13,7 +13,8 @@ use super::ct::is_word;
 use crate::xt::fit;
 use crate::xt::value::{address, from_octets, string, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    write_struct,
 };
 
 /// `-j TEE`: sends a copy of the packet to another host.
@@ -89,6 +90,13 @@ impl Extension for Tee {
             .address(self.gateway);
         if !self.out_interface.is_empty() {
             text.option(false, "oif").word(&self.out_interface);
+        }
+    }
+
+    fn list(&self, text: &mut Text, _: ListStyle) {
+        text.push(" TEE gw:").address(self.gateway);
+        if !self.out_interface.is_empty() {
+            text.push(" oif=").push(&self.out_interface);
         }
     }
 }

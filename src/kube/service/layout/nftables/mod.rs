@@ -62,7 +62,8 @@ const COMMENT: &str = "rules for kube-proxy";
 /// committed, and looks through for each anonymous set: 8,000 services took 9.8 s in pieces of this size, and 13.9 s in
 /// one (Linux 6.18, a debug build on a busy machine).
 const LARGEST: usize = 1 << 20;
-/// How often it is begun anew when others change the table between reading and committing.
+/// How often it is begun anew when others change the table between reading and committing, before that is left to
+/// [`Connection::reconcile`], which is as patient as [`Retry`](crate::Retry) says.
 const ATTEMPTS: usize = 16;
 
 /// Which elements of the shared sets ports ask for.
