@@ -9,7 +9,7 @@
 //! | `parse` | from text to commands |
 //! | `compile`, `script` | from commands to a transaction |
 //! | `question`, `describe`, `run` | what a script asks for, and a script carried out |
-//! | `told` | from what the kernel tells of changes to text |
+//! | `told`, `traced`, `registered` | from what the kernel tells of changes, packets and hooks to text |
 //! | `json` | from sentences to libnftables' JSON, and from JSON to commands, with the feature `text-json` |
 //!
 //! ```

@@ -16,10 +16,10 @@ use crate::output::{Error, Exit, Output, note};
 ///
 ///   ruleset [FAMILY]
 ///   tables [FAMILY] | table [FAMILY] TABLE
-///   chains, sets, maps, meters, flowtables, counters, quotas, limits, synproxys, secmarks [FAMILY]
+///   chains, sets, maps, meters, flowtables, counters, quotas, limits, synproxys, secmarks, tunnels [FAMILY]
 ///   ct helpers, ct timeouts, ct expectations [FAMILY]
 ///   any of these with: table [FAMILY] TABLE
-///   chain, set, map, meter, flowtable, counter, quota, limit, synproxy, secmark, ct helper, ct timeout, ct expectation [FAMILY] TABLE NAME
+///   chain, set, map, meter, flowtable, counter, quota, limit, synproxy, secmark, tunnel, ct helper, ct timeout, ct expectation [FAMILY] TABLE NAME
 ///   hooks [FAMILY] [device DEVICE]: all that the kernel calls there, chains or not
 ///
 /// FAMILY is ip where nothing else is said of one table, and all of them where there may be many. It is what
@@ -237,6 +237,7 @@ fn object(word: &str) -> Option<ObjectType> {
         "limit" => ObjectType::LIMIT,
         "synproxy" => ObjectType::SYNPROXY,
         "secmark" => ObjectType::SECMARK,
+        "tunnel" => ObjectType::TUNNEL,
         "ct helper" => ObjectType::CT_HELPER,
         "ct timeout" => ObjectType::CT_TIMEOUT,
         "ct expectation" => ObjectType::CT_EXPECT,

@@ -237,3 +237,58 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 }
+
+#[cfg(all(test, feature = "model"))]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::netlink::Message;
+    use crate::nft::live::Model;
+    use crate::nft::{RuleRef, Scope, Table, Transaction};
+    use crate::text::Script;
+
+    /// Most kernels are built without them, so that no listing has them to be compared with: what JSON makes is what the
+    /// text makes, and is written as it was read.
+    #[test]
+    fn options_of_dccp_are_read_and_written() {
+        let mut nft = Model::new().connect().unwrap();
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(Family::INET, "t")).unwrap();
+        nft.commit(&tx).unwrap();
+        let snapshot = nft.snapshot(Scope::all()).unwrap();
+        let table = snapshot.tables().next().unwrap();
+        let sent = |script: Script| {
+            let change = script.transaction(None).unwrap();
+            let sent = change.transaction().datagram(<[u8]>::to_vec);
+            let (_, rest) = Message::split(&sent).unwrap(); // the batch's begin
+            Message::split(rest).unwrap().0.payload.to_vec()
+        };
+        for (number, is_there, words) in [(42, true, "exists"), (0, false, "missing")] {
+            let option = json!({"dccp option": {"type": number}});
+            let expr = json!([{"match": {"op": "==", "left": option, "right": is_there}}]);
+            // One with a handle, as those that the kernel sends.
+            let rule = json!({
+                "family": "inet", "table": "t", "chain": "c", "handle": 7, "expr": expr,
+            });
+            let document = json!({"nftables": [{"replace": {"rule": rule}}]}).to_string();
+            let made = sent(Script::parse_json("t.json", document).unwrap());
+            let text = format!("replace rule inet t c handle 7 dccp option {number} {words}");
+            assert_eq!(made, sent(Script::parse("t.nft", text).unwrap()));
+            let view = RuleRef::of_payload(&made).unwrap();
+            let writer = Writer {
+                options: &Options::default(),
+                family: Family::INET,
+                stateless: false,
+            };
+            let written = serde_json::to_value(writer.rule(&table, &view)).unwrap();
+            assert_eq!(written["rule"]["expr"], expr);
+        }
+        let document = r#"{"nftables": [{"add": {"rule": {"family": "inet", "table": "t", "chain": "c",
+            "expr": [{"match": {"op": "==", "left": {"dccp option": {"type": 256}}, "right": true}}]}}}]}"#;
+        let error = Script::parse_json("t.json", document)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("256"), "{error}");
+    }
+}

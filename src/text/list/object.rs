@@ -107,6 +107,12 @@ impl<W: Write> Printer<'_, W> {
                 let context = secmark.context.clone().unwrap_or_default();
                 self.line(format_args!("{}", Quoted(&context)))
             }
+            ObjectData::Tunnel(tunnel) => match super::tunnel::lines(tunnel) {
+                Some(lines) => lines
+                    .iter()
+                    .try_for_each(|line| self.line(format_args!("{line}"))),
+                None => self.unspoken(data),
+            },
             other => self.unspoken(other),
         }
     }

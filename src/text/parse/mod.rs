@@ -23,6 +23,7 @@ pub(super) mod table;
 #[cfg(test)]
 mod tests;
 pub(super) mod tree;
+mod tunnel;
 mod variables;
 
 pub(super) use elements::ElementList;
@@ -38,3 +39,4 @@ pub(super) use tree::{
     Command, Declared, Described, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb,
     Watched, WatchedKind,
 };
+pub(super) use tunnel::DIRECTIONS;

@@ -7,7 +7,9 @@ use super::parser::{Parser, parse_number, parse_time};
 use super::script::{FAMILIES, InTable};
 use super::tree::{Command, Object, Verb};
 use crate::nft::expr::{Counter, Decoded, Limit, ObjectType, Synproxy, SynproxyFlags};
-use crate::nft::stateful::{CtExpect, CtHelper, CtTimeout, HostMilliseconds, Secmark, Timeouts};
+use crate::nft::stateful::{
+    CtExpect, CtHelper, CtTimeout, HostMilliseconds, Secmark, Timeouts, TunnelObject,
+};
 use crate::nft::{DataType, Family, Name, ObjectData, StatefulObject};
 use crate::text::hooks;
 use crate::text::stateful::instruction;
@@ -28,6 +30,7 @@ pub(in crate::text) struct Entries {
     /// States and seconds.
     pub(in crate::text) policy: Vec<(String, u32, Place)>,
     pub(in crate::text) context: Option<String>,
+    pub(in crate::text) tunnel: TunnelObject<'static>,
 }
 
 impl Parser<'_> {
@@ -80,6 +83,7 @@ impl Parser<'_> {
             ObjectType::SECMARK => {
                 entries.context = Some(self.string("a security context")?);
             }
+            ObjectType::TUNNEL => self.tunnel_entry(&mut entries.tunnel)?,
             kind => self.tracking_entry(kind, entries)?,
         }
         Ok(())
@@ -235,6 +239,11 @@ impl Entries {
                 }
                 .into()
             }
+            (ObjectType::TUNNEL, _) => TunnelObject {
+                id: Some(self.tunnel.id.ok_or_else(|| missing("the id"))?),
+                ..self.tunnel
+            }
+            .into(),
             (ObjectType::CT_HELPER, _) => CtHelper {
                 helper: Some(
                     self.helper

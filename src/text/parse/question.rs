@@ -117,6 +117,11 @@ impl Parser<'_> {
                 .chain(singles)
                 .chain(["ct", "counter", "quota", "limit", "secmark", "synproxy"])
         };
+        match self.eat_any(&["tunnels", "tunnel"]) {
+            Some("tunnels") => return self.kind(Kind::Stateful(ObjectType::TUNNEL)),
+            Some(_) => return self.named_object_of(ObjectType::TUNNEL),
+            None => {}
+        }
         if let Some((_, kind)) = KINDS.iter().find(|(word, _)| self.at(word)) {
             self.advance();
             return self.kind(*kind);

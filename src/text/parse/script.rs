@@ -363,9 +363,8 @@ impl Parser<'_> {
 
     /// The type of a stateful object, if its words are here.
     pub(super) fn stateful_word(&mut self) -> Result<Option<ObjectType>, Fault> {
-        if self.at("tunnel") {
-            let message = "objects of tunnels cannot be made yet";
-            return Err(Fault::new(self.current.place, message));
+        if self.eat("tunnel") {
+            return Ok(Some(ObjectType::TUNNEL));
         }
         if self.eat("ct") {
             let word = self.one_of(&CT_OBJECTS.map(|(word, _)| word))?;

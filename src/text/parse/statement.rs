@@ -121,6 +121,7 @@ impl Parser<'_> {
             return self.comparison();
         }
         let is_object = self.at_two("ct", &["timeout", "expectation"]);
+        let is_tunnel = self.at_two("tunnel", &["name"]);
         match self.word() {
             "log" => self.log(),
             "reject" => self.reject(),
@@ -169,6 +170,11 @@ impl Parser<'_> {
                 };
                 self.expect("set")?;
                 self.object_for(words)
+            }
+            "tunnel" if is_tunnel => {
+                self.advance();
+                self.advance();
+                self.object_for("tunnel name")
             }
             "xt" => Err(Fault::new(
                 self.current.place,
