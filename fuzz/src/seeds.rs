@@ -315,7 +315,7 @@ fn nft_texts() -> Vec<Vec<u8>> {
 /// Texts that lead round, to what is not there, and by maps.
 fn graph_texts() -> Vec<Vec<u8>> {
     let whole = [
-        "table inet t {\n\tmap m { type inet_service : verdict; elements = { 1 : jump a, 2-5 : goto b, 9 : drop } }\n\
+        "table inet t {\n\tmap m { type inet_service : verdict; elements = { 1 : jump a, 2 : goto b, 9 : drop } }\n\
          \tchain in { type filter hook input priority 0; policy drop; tcp dport vmap @m; udp dport vmap { 7 : jump a }; \
          jump c; }\n\tchain a { goto b; }\n\tchain b { counter comment \"of b\"; }\n\tchain c { jump { jump a; }; }\n}\n",
         "table ip t { flags dormant; chain a { jump b; }; chain b { jump a; jump gone; }; chain c { jump c; }; }\n",
