@@ -312,6 +312,24 @@ fn nft_texts() -> Vec<Vec<u8>> {
     all.into_iter().map(String::into_bytes).collect()
 }
 
+/// Texts that lead round, to what is not there, and by maps.
+fn graph_texts() -> Vec<Vec<u8>> {
+    let whole = [
+        "table inet t {\n\tmap m { type inet_service : verdict; elements = { 1 : jump a, 2 : goto b, 9 : drop } }\n\
+         \tchain in { type filter hook input priority 0; policy drop; tcp dport vmap @m; udp dport vmap { 7 : jump a }; \
+         jump c; }\n\tchain a { goto b; }\n\tchain b { counter comment \"of b\"; }\n\tchain c { jump { jump a; }; }\n}\n",
+        "table ip t { flags dormant; chain a { jump b; }; chain b { jump a; jump gone; }; chain c { jump c; }; }\n",
+        "*filter\n:INPUT DROP\n:A -\n:B -\n-A INPUT -s 10.0.0.1,10.0.0.2 -j A\n-A A -g B\n-A B -j A\n-A B -j GONE\nCOMMIT\n",
+    ];
+    let services =
+        (0..9).map(|n| format!(":KUBE-SVC-{n:016} -\n-A KUBE-SERVICES -j KUBE-SVC-{n:016}\n"));
+    let services: String = services.collect();
+    let services =
+        format!("*nat\n:KUBE-SERVICES -\n{services}-A OUTPUT -j KUBE-SERVICES\nCOMMIT\n");
+    let whole = whole.map(|text| text.as_bytes().to_vec());
+    whole.into_iter().chain([services.into_bytes()]).collect()
+}
+
 /// Documents of libnftables' JSON: one with an object of each kind, and many that are wrong somewhere.
 fn documents() -> Vec<Vec<u8>> {
     let wrong = texts("tests/data/nft", "wrong_json.txt");
@@ -363,6 +381,7 @@ pub fn all(target: &Target, of_kernel: &[Vec<u8>]) -> Vec<Vec<u8>> {
         }
         "restore_text" => restore_texts(),
         "nft_text" => nft_texts(),
+        "graph_text" => [restore_texts(), nft_texts(), graph_texts()].concat(),
         "ipset" => (0..3)
             .map(|n| {
                 let mut answer = vec![n; 44];

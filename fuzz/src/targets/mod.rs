@@ -2,6 +2,7 @@
 
 pub mod conntrack;
 pub mod extension;
+pub mod graph_text;
 pub mod ipset;
 pub mod iptables_legacy;
 pub mod iptables_nft;
@@ -33,6 +34,7 @@ pub const ALL: &[Target] = &[
     rule_text::TARGET,
     restore_text::TARGET,
     nft_text::TARGET,
+    graph_text::TARGET,
     ipset::TARGET,
     conntrack::TARGET,
 ];

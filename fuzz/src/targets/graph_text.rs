@@ -1,0 +1,109 @@
+//! The graph of a text, also of one that no kernel would take: every form of it can be written, and what names say makes no
+//! lines. Of a script that nf_tables takes it leads where the ruleset leads.
+
+use std::collections::BTreeSet;
+
+use chainwright::iptables::Family;
+use chainwright::nft::Scope;
+use chainwright::nft::live::Model;
+use chainwright::text::Script;
+use chainwright::walk::graph::{Graph, How, Kind, ViewOptions};
+
+use crate::Target;
+use crate::mutate::Shape;
+
+/// The target.
+pub const TARGET: Target = Target {
+    name: "graph_text",
+    shape: Shape::Text,
+    run,
+};
+
+fn run(input: &[u8]) {
+    for family in [Family::Ipv4, Family::Ipv6] {
+        let mut graph = Graph::new();
+        match graph.add_iptables_text(family, input) {
+            Ok(()) => written(&graph),
+            Err(error) => assert!(error.to_string().starts_with("line "), "{error}"),
+        }
+    }
+    let Ok(script) = Script::parse("input", input) else {
+        return;
+    };
+    let mut graph = Graph::new();
+    if graph.add_script(&script).is_err() {
+        return;
+    }
+    written(&graph);
+    // What it takes away and changes is not looked at.
+    let others = ["delete", "destroy", "flush", "rename", "replace", "reset"];
+    let text = String::from_utf8_lossy(input);
+    if others.iter().any(|word| text.contains(word)) {
+        return;
+    }
+    if let Some(taken) = of_ruleset(&script) {
+        assert_eq!(leads(&graph), leads(&taken), "{text}");
+    }
+}
+
+/// The graph of what nf_tables makes of a script; `None` if it refuses it.
+fn of_ruleset(script: &Script) -> Option<Graph> {
+    let mut nft = Model::new().with_any_device().connect().ok()?;
+    let nothing = nft.snapshot(Scope::all()).ok()?;
+    let change = script.transaction(Some(&nothing)).ok()?;
+    nft.commit(change.transaction()).ok()?;
+    let mut graph = Graph::new();
+    graph.add_snapshot(&nft.snapshot(Scope::all()).ok()?);
+    Some(graph)
+}
+
+/// What leads where, but for chains without a name of their own.
+fn leads(graph: &Graph) -> BTreeSet<(String, String, How, String)> {
+    let edges = graph.edges().iter().map(|edge| {
+        let (from, to) = (graph.node(edge.from), graph.node(edge.to));
+        let table = graph.tables()[from.table].to_string();
+        (table, from.name.to_string(), edge.how, to.name.to_string())
+    });
+    let has_name = |name: &str| !name.starts_with("__");
+    edges
+        .filter(|(_, from, _, to)| has_name(from) && has_name(to))
+        .collect()
+}
+
+/// Writes it in all forms.
+fn written(graph: &Graph) {
+    let findings = graph.findings();
+    for way in &findings.loops {
+        for (place, node) in way.iter().enumerate() {
+            let next = way[(place + 1) % way.len()];
+            assert!(graph.edges_of(*node).any(|edge| edge.to == next), "{way:?}");
+        }
+    }
+    for (_, to) in findings.dangling {
+        assert_eq!(graph.node(to).kind, Kind::Missing);
+    }
+    for full in [false, true] {
+        let options = ViewOptions {
+            full,
+            ..ViewOptions::default()
+        };
+        let view = graph.view(&options);
+        let members: usize = view.groups().iter().map(|group| group.members.len()).sum();
+        assert_eq!(members, graph.nodes().len());
+        let forms = [
+            view.tree(80).to_string(),
+            view.dot().to_string(),
+            view.mermaid().to_string(),
+            view.svg().to_string(),
+        ];
+        for form in &forms {
+            assert!(
+                !form.contains(|c: char| c.is_control() && c != '\n'),
+                "{form:?}"
+            );
+        }
+        for line in forms[0].lines() {
+            assert!(line.chars().count() <= 80, "{line:?}");
+        }
+    }
+}
