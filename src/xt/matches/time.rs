@@ -404,12 +404,12 @@ mod tests {
             (2_177_452_799, "2038-12-31T23:59:59"),
         ] {
             let mut text = Text::new();
-            print_date(moment, &mut text);
+            print_date(moment, "T", &mut text);
             assert_eq!(text.as_bytes().as_bstr(), printed);
             assert_eq!(date(printed.as_bytes().as_bstr()), Ok(moment));
         }
         let mut text = Text::new();
-        print_date(u32::MAX, &mut text);
+        print_date(u32::MAX, "T", &mut text);
         assert_eq!(text.as_bytes().as_bstr(), "2106-02-07T06:28:15");
         assert_eq!(date(b"1971".as_bstr()), Ok(365 * DAY));
         assert_eq!(date(b"1970-02-01T7".as_bstr()), Ok(31 * DAY + 7 * 3600));
