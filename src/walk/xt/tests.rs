@@ -355,8 +355,8 @@ fn what_cannot_be_evaluated_is_told_apart() {
             other => panic!("{other:?}"),
         }
     };
-    let one = question("-m bpf --bytecode '4,48 0 0 9,21 0 1 6,6 0 0 1,6 0 0 0'");
-    let other = question("-m bpf --bytecode '4,48 0 0 9,21 0 1 17,6 0 0 1,6 0 0 0'");
+    let one = question("-m bpf --bytecode \"4,48 0 0 9,21 0 1 6,6 0 0 1,6 0 0 0\"");
+    let other = question("-m bpf --bytecode \"4,48 0 0 9,21 0 1 17,6 0 0 1,6 0 0 0\"");
     assert_ne!(one, other);
 }
 
