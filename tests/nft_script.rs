@@ -383,6 +383,7 @@ fn a_script_is_as_patient_as_its_connection() {
     });
     let text = Tools::new(&sandbox).run("nft list chain ip t c");
     assert_eq!(text.matches("drop").count(), 10, "{text}");
+}
 
 /// Objects of tunnels, which nft 1.0.6 has no words for: as newer versions list them, taken by the kernel, and made the
 /// same again from what is listed.
