@@ -326,12 +326,11 @@ impl Native {
             let base = self.pieces.first().cloned().unwrap_or_default();
             let mut pieces = Vec::new();
             for element in thinned(&all, ELEMENTS) {
-                for key in [element.key_bytes(), element.key_end_bytes()] {
-                    if let Some(key) = key {
-                        let mut piece = base.clone();
-                        self.loaded.set_key(&mut piece, lookup.sreg(), key);
-                        pieces.push(piece);
-                    }
+                let keys = [element.key_bytes(), element.key_end_bytes()];
+                for key in keys.into_iter().flatten() {
+                    let mut piece = base.clone();
+                    self.loaded.set_key(&mut piece, lookup.sreg(), key);
+                    pieces.push(piece);
                 }
             }
             if pieces.is_empty() {
