@@ -120,8 +120,10 @@ fn all<'r>(
     };
     let mut each_chain = || {
         let graph = graph();
-        let mut all = ViewOptions::default();
-        all.full = true;
+        let all = ViewOptions {
+            full: true,
+            ..ViewOptions::default()
+        };
         black_box(graph.view(&all).dot().to_string());
         Ok(())
     };
