@@ -13,6 +13,13 @@ use crate::nft::{
 };
 
 /// What an expression of a rule leads to.
+#[cfg_attr(
+    not(feature = "text"),
+    allow(
+        dead_code,
+        reason = "the numbers are those of batches, which only texts make here"
+    )
+)]
 pub(super) enum Lead<'a> {
     /// To a chain.
     Chain(How, &'a BStr),
