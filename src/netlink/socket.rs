@@ -120,6 +120,7 @@ impl Socket {
     ///
     /// # Errors
     /// [`Error::Open`]; `EPROTONOSUPPORT` where the kernel has no auditing.
+    #[cfg(feature = "kube")]
     pub(crate) fn audit() -> Result<Self, Error> {
         let protocol = libc::NETLINK_AUDIT;
         let inner = NlSocket::connect(NlFamily::Audit, None, Groups::empty())
@@ -331,6 +332,7 @@ impl Socket {
     ///
     /// # Errors
     /// [`Error::Option`].
+    #[cfg(feature = "kube")]
     pub(crate) fn take_only(&self, kind: u16) -> Result<(), Error> {
         // Offset of nlmsg_type, which is in host byte order; what BPF loads is big-endian.
         const TYPE: u32 = 4;
