@@ -86,11 +86,16 @@ fn has(line: &str, last: &str) -> bool {
 
 /// The lines of a monitor up to one that has this.
 fn told(side: &Side, arguments: &[&str], last: &str) -> Vec<String> {
-    let mut child = listening(side, arguments);
+    let child = listening(side, arguments);
     for change in CHANGES {
         let ran = side.run_with(&find("nft"), &["-f", "-"], change);
         assert_eq!(ran.code, Some(0), "{change}: {}", ran.err);
     }
+    lines_until(child, |line| has(line, last))
+}
+
+/// What a program says up to a line that is the last, and no longer.
+fn lines_until(mut child: Child, is_last: impl Fn(&str) -> bool) -> Vec<String> {
     let out = BufReader::new(child.stdout.take().unwrap());
     let (send, receive) = mpsc::channel();
     let reader = thread::spawn(move || {
@@ -99,12 +104,14 @@ fn told(side: &Side, arguments: &[&str], last: &str) -> Vec<String> {
             .try_for_each(|line| send.send(line))
     });
     let mut lines = Vec::new();
-    while !lines.last().is_some_and(|line: &String| has(line, last)) {
+    while !lines.last().is_some_and(|line: &String| is_last(line)) {
         match receive.recv_timeout(Duration::from_secs(20)) {
             Ok(line) => lines.push(line),
             Err(error) => {
                 child.kill().unwrap();
-                panic!("{arguments:?}: {error}: {last:?} was not told: {lines:?}");
+                let output = child.wait_with_output().unwrap();
+                let said = String::from_utf8_lossy(&output.stderr);
+                panic!("{error}: the last line was not told: {said}: {lines:#?}");
             }
         }
     }
@@ -457,31 +464,8 @@ fn what_packets_meet_is_told_as_by_nft() {
     }
     let told: Vec<Vec<String>> = children
         .into_iter()
-        .map(|mut child| {
-            let out = BufReader::new(child.stdout.take().unwrap());
-            let (send, receive) = mpsc::channel();
-            let reader = thread::spawn(move || {
-                out.lines()
-                    .map_while(Result::ok)
-                    .try_for_each(|line| send.send(line))
-            });
-            let mut lines = Vec::new();
-            let is_last = |line: &String| line.contains("udp dport 9999 drop");
-            while !lines.last().is_some_and(is_last) {
-                match receive.recv_timeout(Duration::from_secs(20)) {
-                    Ok(line) => lines.push(line),
-                    Err(error) => {
-                        child.kill().unwrap();
-                        let output = child.wait_with_output().unwrap();
-                        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-                        panic!("{error}: {said}: {lines:#?}");
-                    }
-                }
-            }
-            drop(receive);
-            child.kill().unwrap();
-            child.wait().unwrap();
-            let _ = reader.join().unwrap(); // nobody listened to the end
+        .map(|child| {
+            let mut lines = lines_until(child, |line| line.contains("udp dport 9999 drop"));
             // Packets that are on their way at once are told in any order.
             lines.sort_by_key(|line| line.split(' ').nth(2).map(str::to_owned));
             lines
