@@ -3,13 +3,14 @@
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use bstr::{BString, ByteSlice};
 use chainwright_sys::audit::{AUDIT_GET, AUDIT_NETFILTER_CFG, AUDIT_NLGRP_READLOG};
 use chainwright_sys::netlink::NLM_F_REQUEST;
 
 use crate::iptables::Family;
-use crate::netlink::{Error, Message, RECEIVE_BUFFER, Socket};
+use crate::netlink::{Error, Message, MessageWriter, RECEIVE_BUFFER, Socket};
 
 /// What happens to a table when it is replaced, and when it is gone.
 const OPERATIONS: [&[u8]; 2] = [b"xt_replace", b"xt_unregister"];
@@ -59,12 +60,11 @@ impl AuditLog {
     #[must_use]
     pub fn is_on() -> Option<bool> {
         let socket = Socket::audit().ok()?;
-        let mut request = [0; 16];
-        request[..4].copy_from_slice(&16_u32.to_ne_bytes());
-        request[4..6].copy_from_slice(&AUDIT_GET.to_ne_bytes());
-        request[6..8].copy_from_slice(&NLM_F_REQUEST.to_ne_bytes());
+        let mut request = Vec::new();
+        let message = MessageWriter::new(&mut request, AUDIT_GET, NLM_F_REQUEST, 0);
+        message.finish().ok()?;
         socket.send(&request).ok()?;
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(1);
+        let deadline = Instant::now() + Duration::from_secs(1);
         let mut buffer = [0; 1024];
         while socket.wait(Some(deadline)).ok()? {
             let length = socket.try_receive(&mut buffer).ok()??;
