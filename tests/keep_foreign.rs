@@ -164,8 +164,9 @@ fn nothing_of_others_is_ever_missing() {
         let first = real_save(&tools, backend, Family::Ipv4);
         let expected = of_kubernetes(&open(&sandbox, backend).read(Family::Ipv4, &[]).unwrap());
         assert!(expected.len() > 900, "{}", expected.len());
-        let (done, looks, writes) = (
+        let (done, looks, writes, restored) = (
             AtomicBool::new(false),
+            AtomicUsize::new(0),
             AtomicUsize::new(0),
             AtomicUsize::new(0),
         );
@@ -184,6 +185,7 @@ fn nothing_of_others_is_ever_missing() {
                 let mut agent = open_locked(&sandbox, backend, lock.path());
                 let mut random = Random::new();
                 let rule = Rule::parse(Family::Ipv4, "-s 198.51.100.1/32 -j RETURN").unwrap();
+                let (mut seen, mut without) = (0, 0);
                 while !done.load(Ordering::Acquire) {
                     for put in [true, false] {
                         let written = agent.update(Family::Ipv4, "nat", |nat| match put {
@@ -193,8 +195,18 @@ fn nothing_of_others_is_ever_missing() {
                         written.unwrap();
                     }
                     writes.fetch_add(1, Ordering::Release);
-                    // Now and then there is time for a whole look and a commit, also of a debug build.
+                    // Now and then there is time for a whole look and a commit, also of a debug build; where a busy machine
+                    // leaves none for long, the next commit of the other is waited for.
                     std::thread::sleep(random.within(Duration::from_millis(60)));
+                    let now = restored.load(Ordering::Acquire);
+                    without = if now == seen { without + 1 } else { 0 };
+                    seen = now;
+                    while without > 40
+                        && restored.load(Ordering::Acquire) == seen
+                        && !done.load(Ordering::Acquire)
+                    {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
                 }
             });
             let _end = OnDrop(|| done.store(true, Ordering::Release));
@@ -211,6 +223,7 @@ fn nothing_of_others_is_ever_missing() {
                         is_of_kubernetes,
                     )
                     .unwrap();
+                restored.fetch_add(1, Ordering::Release);
             }
         });
         let (looks, writes) = (looks.into_inner(), writes.into_inner());

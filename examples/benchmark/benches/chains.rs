@@ -1,6 +1,5 @@
 //! `cargo bench -p chainwright-example-benchmark`, as root or as an ordinary user: the chains stand in a
-//! private network namespace. Once each, to see that it runs: `cargo test -p chainwright-example-benchmark
-//! --benches`.
+//! private network namespace. Once each, to see that it runs: `cargo test -p chainwright-example-benchmark`.
 
 use std::hint::black_box;
 

@@ -53,9 +53,10 @@ pub(crate) struct Args {
         long,
         value_name = "NUMBER",
         default_value_t = 5000,
+        value_parser = clap::value_parser!(u32).range(1..),
         requires = "packets"
     )]
-    tries: usize,
+    tries: u32,
 
     #[command(flatten)]
     scope: Scope,
@@ -133,7 +134,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return packets::run(
             &args.old,
             args.new.as_deref(),
-            args.tries,
+            usize::try_from(args.tries).unwrap_or(usize::MAX),
             &args.scope,
             json,
         );

@@ -5,11 +5,11 @@ use std::path::Path;
 use chainwright::walk::{Comparison, Node, Packet, Values, Walk, compare};
 use serde::Serialize;
 
-use crate::output::{Error, Exit, Output, Printable, counted, note};
+use crate::output::{Error, Exit, Output, counted, note};
 use crate::packet::said;
 use crate::progress::Progress;
 use crate::scope::{Found, Scope};
-use crate::ways::{Ruleset, lines, options, outcome, percent, reason};
+use crate::ways::{Ruleset, lines, options, outcome, percent, reason, say_not_walked};
 
 /// So many kinds of difference are shown.
 const SHOWN: usize = 10;
@@ -87,14 +87,8 @@ pub(crate) fn run(
     for said in &found.notes {
         note(said);
     }
-    for (whose, rules) in [("old", &old_rules), ("new", &new_rules)] {
-        for name in rules.not_walked() {
-            let name = Printable(name);
-            note(&format!(
-                "not walked through: {name} (of the {whose} ruleset)"
-            ));
-        }
-    }
+    say_not_walked(&old_rules, Some("old"));
+    say_not_walked(&new_rules, Some("new"));
     Ok(match (found.torn, comparison.different) {
         (true, _) => Exit::Failed,
         (false, 0) => Exit::Done,

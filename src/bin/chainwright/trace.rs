@@ -149,7 +149,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     }
     out.flush()?;
-    say_not_walked(&rules);
+    say_not_walked(&rules, None);
     Ok(match found.torn {
         true => Exit::Failed,
         false => Exit::Done,

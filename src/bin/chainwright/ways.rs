@@ -490,10 +490,12 @@ fn steps(
     Ok(())
 }
 
-/// Says which tables and chains no packet was walked through.
-pub(crate) fn say_not_walked(rules: &Rules<'_>) {
+/// Says which tables and chains no packet was walked through, and of which ruleset, if there are several.
+pub(crate) fn say_not_walked(rules: &Rules<'_>, whose: Option<&str>) {
     for name in rules.not_walked() {
-        note(&format!("not walked through: {name}"));
+        let name = Printable(name);
+        let of = whose.map_or_else(String::new, |whose| format!(" (of the {whose} ruleset)"));
+        note(&format!("not walked through: {name}{of}"));
     }
 }
 

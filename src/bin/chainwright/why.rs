@@ -141,7 +141,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         people(&mut out, &unknown, &stopped)?;
     }
     out.flush()?;
-    say_not_walked(&rules);
+    say_not_walked(&rules, None);
     Ok(exit)
 }
 
